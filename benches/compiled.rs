@@ -1,13 +1,13 @@
 //! What the engine makes of a graph that was read, as the daemon would tell it; shared by benches.
 
 use std::sync::Arc;
-use steadfast::config::Loaded;
-use steadfast_engine::{Declared, Edge, Graph, Nature, VertexId};
+use steadfast::config::LoadedGraph;
+use steadfast_engine::{Edge, Graph, Nature, VertexId, VertexSpec};
 
 /// The graph for the engine: vertices are numbered in the order of the text.
-pub(crate) fn for_the_engine(loaded: &Loaded) -> Graph {
+pub(crate) fn for_the_engine(loaded: &LoadedGraph) -> Graph {
     let id = |number: usize| VertexId(u32::try_from(number).expect("fewer than 2^32"));
-    let vertices = loaded.vertices.iter().enumerate().map(|(number, vertex)| Declared {
+    let vertices = loaded.vertices.iter().enumerate().map(|(number, vertex)| VertexSpec {
         id: id(number),
         definition: vertex.definition,
         meta: Arc::clone(&vertex.meta),

@@ -11,10 +11,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use steadfast::config::{Kinds, Options, load_with};
+use steadfast::config::{KindSet, Options, load_with};
 use steadfast_resources::{
-    Answer, Ask, Change, FieldSpec, FieldType, Host, Invalid, Outcome, Permit, Resource, Spec,
-    Verdict,
+    Answer, Change, CheckRequest, CheckResult, FieldSpec, FieldType, Host, Invalid, KindSpec,
+    Outcome, Permit, Resource,
 };
 
 /// The system's allocator, counting what is held.
@@ -60,7 +60,7 @@ struct BareFile {
     owner: Option<String>,
 }
 
-static FILE: Spec = Spec {
+static FILE: KindSpec = KindSpec {
     kind: "file",
     doc: "as many fields as the real one",
     fields: &[
@@ -92,8 +92,8 @@ static FILE: Spec = Spec {
 struct Kept([Option<String>; 4]);
 
 impl Resource for Kept {
-    fn check<'a>(&'a self, _: &'a Host, _: Ask) -> Answer<'a, Verdict> {
-        Box::pin(async { Verdict::Same })
+    fn check<'a>(&'a self, _: &'a Host, _: CheckRequest) -> Answer<'a, CheckResult> {
+        Box::pin(async { CheckResult::Same })
     }
 
     fn apply<'a>(&'a self, _: &'a Host, _: &'a Permit, _: Change) -> Answer<'a, Outcome> {
@@ -130,7 +130,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
 #[expect(clippy::print_stdout, reason = "the measurement is its output")]
 fn main() {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
-    let kinds = Kinds::new(vec![&FILE], Vec::new());
+    let kinds = KindSet::new(vec![&FILE], Vec::new());
     // The last is the same graph with something in it that makes the slow reader look, too.
     let rounds = [(1_000, 31, false), (10_000, 21, false), (100_000, 9, false), (10_000, 9, true)];
     for (count, rounds, careful) in rounds {

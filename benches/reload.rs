@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
-use steadfast::config::{Loaded, Options, load};
+use steadfast::config::{LoadedGraph, Options, load};
 use steadfast::driver::{
     Driver, DriverDeps, DriverEvent, DriverHealth, Inbox, Notification, Observer, PingReply,
     Settings, local_minute,
 };
-use steadfast::store::Recalled;
-use steadfast_engine::{Action, Engine, Event, Graph, Slots, Swap, Tick, Verdict};
+use steadfast::store::StoredState;
+use steadfast_engine::{Action, Engine, Event, Graph, RunVerdict, Slots, Swap, Tick};
 use steadfast_resources::{Host, MintKey};
 
 /// As in the program.
@@ -45,7 +45,7 @@ impl Observer for Ear {
 }
 
 /// A graph of so many files, and those files; of the last it wants another content in each round.
-fn graph(folder: &Path, count: usize, round: usize) -> Loaded {
+fn graph(folder: &Path, count: usize, round: usize) -> LoadedGraph {
     let mut text = String::from("graph: bench\nresources:\n  file:\n");
     for i in 0..count {
         let path = folder.join(format!("d{}", i / 1000)).join(format!("f{i}"));
@@ -91,7 +91,7 @@ fn driver(ear: Ear, key: Arc<MintKey>) -> Inbox<DriverEvent> {
                 host: Host::default(),
                 key,
                 journal: None,
-                recalled: Recalled::default(),
+                recalled: StoredState::default(),
                 history: None,
                 observing: None,
                 audience: Box::new(ear),
@@ -112,7 +112,7 @@ fn ping() -> (DriverEvent, Receiver<(Duration, DriverHealth)>) {
 }
 
 /// How long the driver's thread works on a graph, all in all.
-fn reload(inbox: &Inbox<DriverEvent>, loaded: Loaded) -> Duration {
+fn reload(inbox: &Inbox<DriverEvent>, loaded: LoadedGraph) -> Duration {
     let ((before, began), (after, ended)) = (ping(), ping());
     let graph = DriverEvent::Graph { graph: Ok(Box::new(loaded)), operator: true };
     inbox.put_all([before, graph, after]);
@@ -129,7 +129,7 @@ fn swap(engine: &mut Engine, tick: &mut u64, graph: Arc<Graph>) -> Duration {
     loop {
         let event = |action: &Action| match action {
             Action::Watch(id) => Some(Event::Watching(*id)),
-            Action::Start(start) => Some(Event::Checked(start.run, Verdict::Same)),
+            Action::Start(start) => Some(Event::Checked(start.run, RunVerdict::Same)),
             _ => None,
         };
         let events: Vec<Event> = actions.iter().filter_map(event).collect();

@@ -1,17 +1,17 @@
 //! What a check finds and how an apply ends.
 
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use std::any::Any;
 
 /// What a check found.
 #[derive(Debug)]
-pub enum Verdict {
+pub enum CheckResult {
     /// As declared.
     Same,
     /// Not as declared: this would make it so.
     Differs(Change),
     /// It could not be told.
-    Unknown(Trouble),
+    Unknown(Failure),
 }
 
 /// What has to be done: shown by `plan`, done by `apply`. They are the same value.
@@ -56,7 +56,7 @@ pub enum Outcome {
     /// Not as declared.
     Failed {
         /// Why.
-        trouble: Trouble,
+        trouble: Failure,
         /// False only where it is proven that nothing was changed (E-9).
         touched: bool,
     },

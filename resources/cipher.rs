@@ -3,10 +3,10 @@
 //! ChaCha20-Poly1305 under a key that follows from that of the hashes (HKDF of SHA-256), with a nonce of the system each time. A hash
 //! is an HMAC under the key itself, of texts that others may choose: no such hash is the key of the cipher.
 
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use crate::hex::{from_hex, to_hex};
 use crate::host::Host;
-use crate::secret::{SealKey, Secret};
+use crate::secret::{Secret, StateKey};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Salt};
 use zeroize::Zeroizing;
@@ -39,17 +39,17 @@ impl Encrypted {
     }
 }
 
-impl SealKey {
+impl StateKey {
     /// Encrypts a secret for one place: nowhere else it is known again.
     pub fn encrypt(
         &self,
         secret: &Secret,
         place: &[&str],
         host: &Host,
-    ) -> Result<Encrypted, Trouble> {
+    ) -> Result<Encrypted, Failure> {
         let mut nonce = [0; NONCE_LEN];
         host.random(&mut nonce)?;
-        let refuse = || Trouble::new("a secret cannot be encrypted");
+        let refuse = || Failure::new("a secret cannot be encrypted");
         let cipher = self.cipher().ok_or_else(refuse)?;
         let clear = secret.reveal().as_bytes();
         // Encrypted where it stands: with room for the tag no copy in clear is left behind.
@@ -89,18 +89,18 @@ fn name(place: &[&str]) -> Vec<u8> {
 mod tests {
     use super::{Encrypted, name};
     use crate::host::Host;
-    use crate::secret::{SealKey, Secret};
+    use crate::secret::{Secret, StateKey};
 
     const PLACE: &[&str] = &["password[db]", "password"];
 
-    fn encrypted(key: &SealKey) -> Encrypted {
+    fn encrypted(key: &StateKey) -> Encrypted {
         key.encrypt(&Secret::from("canary"), PLACE, &Host::default()).unwrap()
     }
 
     /// B-26: what is kept of a secret does not hold it, and is another text each time.
     #[test]
     fn what_is_encrypted_comes_back_and_is_not_shown() {
-        let key = SealKey::new([7; 32]);
+        let key = StateKey::new([7; 32]);
         let (one, two) = (encrypted(&key), encrypted(&key));
         assert_ne!(one, two, "the same nonce twice");
         for one in [one, two] {
@@ -116,9 +116,9 @@ mod tests {
     /// B-26: with another key, in another place, or with any bit flipped it is unknown, and never another secret.
     #[test]
     fn what_was_changed_is_not_known() {
-        let key = SealKey::new([7; 32]);
+        let key = StateKey::new([7; 32]);
         let one = encrypted(&key);
-        assert_eq!(SealKey::new([8; 32]).decrypt(&one, PLACE), None);
+        assert_eq!(StateKey::new([8; 32]).decrypt(&one, PLACE), None);
         for place in [&["password[other]", "password"][..], &["password[db]", "other"], &[]] {
             assert_eq!(key.decrypt(&one, place), None, "{place:?}");
         }
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn places_and_keys_are_told_apart() {
         assert_ne!(name(&["ab", "c"]), name(&["a", "bc"]));
-        let key = SealKey::new([7; 32]);
+        let key = StateKey::new([7; 32]);
         let hash = super::from_hex(&key.seal(super::LABEL).to_hex()).unwrap();
         let as_key = ring::aead::UnboundKey::new(&super::CHACHA20_POLY1305, &hash).unwrap();
         let mut one = encrypted(&key);

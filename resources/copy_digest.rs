@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// All that is copied, as two hashes that are the same in each process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Copied {
+pub struct CopyDigest {
     /// Of its state (inodes, sizes, times of change): where that is the same, so is the content.
     pub state: u64,
     /// Of its content: names, types and bytes; of what is very large, of its state.
@@ -13,12 +13,12 @@ pub struct Copied {
 
 /// Where one check tells what it has found to be copied, where that is asked.
 #[derive(Debug, Default)]
-pub struct Copies {
+pub struct CopyDigestSlot {
     before: Option<u64>,
-    now: Mutex<Option<Copied>>,
+    now: Mutex<Option<CopyDigest>>,
 }
 
-impl Copies {
+impl CopyDigestSlot {
     /// With the state of what the last good run has copied, if that is known.
     #[must_use]
     pub fn since(before: Option<u64>) -> Self {
@@ -27,7 +27,7 @@ impl Copies {
 
     /// What this check has found; none where that is what it was before, or does not matter, or nothing is copied.
     #[must_use]
-    pub fn now(&self) -> Option<Copied> {
+    pub fn now(&self) -> Option<CopyDigest> {
         *self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -35,7 +35,7 @@ impl Copies {
         self.before
     }
 
-    pub(crate) fn tell(&self, copied: Copied) {
+    pub(crate) fn tell(&self, copied: CopyDigest) {
         *self.now.lock().unwrap_or_else(PoisonError::into_inner) = Some(copied);
     }
 }

@@ -1,16 +1,19 @@
 //! How a resource is made of what is written and what was received.
 
 use crate::dependency::Need;
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use crate::host::Supply;
 use crate::kind::{FieldType, Fields, Invalid, Value};
 use crate::resource::Resource;
-use crate::secret::{Seal, SealKey, Sealed, Secret};
-use crate::values::{Datum, Given, Made, Origin, Part, Piece, Received, Receives, Recipe, Slot};
-use crate::watch_source::Source;
+use crate::secret::{KeyedHash, KeyedHashOf, Secret, StateKey};
+use crate::values::{
+    BuiltResource, DeferredResource, InputSlot, Origin, Part, Received, Receives, ResolvedInput,
+    SentValue, TemplatePiece,
+};
+use crate::watch_source::WatchSource;
 use std::sync::Arc;
 
-impl Slot {
+impl InputSlot {
     /// Its name as in the graph file: `content`, `env.NAME`, `args.2`.
     #[must_use]
     pub fn name(&self) -> String {
@@ -34,7 +37,7 @@ impl Slot {
     /// It is a text with values in it.
     #[must_use]
     pub fn is_template(&self) -> bool {
-        !matches!(self.pieces.as_slice(), [Piece::Value(_)])
+        !matches!(self.pieces.as_slice(), [TemplatePiece::Value(_)])
     }
 
     /// Something valid of its type, where there is no value yet.
@@ -51,7 +54,7 @@ impl Slot {
 
     /// What it is given where only the hash of its value is known. An entry of a map is rather not there: a guard is not to try
     /// a wrong password.
-    fn in_place_of(&self, sealed: Sealed) -> Option<Value> {
+    fn in_place_of(&self, sealed: KeyedHashOf) -> Option<Value> {
         match (self.field.receives, &self.part) {
             (Receives::Seals, _) => Some(Value::Sealed(sealed)),
             (_, Part::Key(_)) => None,
@@ -60,26 +63,28 @@ impl Slot {
     }
 
     /// The hash of what it comes to, where that is nothing but one value, and is compared by its hash alone.
-    fn is_all_of(&self, given: &[Given]) -> Option<Seal> {
+    fn is_all_of(&self, given: &[ResolvedInput]) -> Option<KeyedHash> {
         match (self.pieces.as_slice(), self.field.receives) {
-            ([Piece::Value(number)], Receives::Seals) => match given.get(*number)? {
-                Given::Sealed(seal) => Some(seal.clone()),
-                Given::Value(_) => None,
+            ([TemplatePiece::Value(number)], Receives::Seals) => match given.get(*number)? {
+                ResolvedInput::Sealed(seal) => Some(seal.clone()),
+                ResolvedInput::Value(_) => None,
             },
             _ => None,
         }
     }
 
     /// A keyed hash of what it is made of: each text, and each value by its own hash.
-    fn pieces(&self, given: &[Given], key: &SealKey) -> Seal {
+    fn pieces(&self, given: &[ResolvedInput], key: &StateKey) -> KeyedHash {
         let mut all = String::new();
         for piece in &self.pieces {
             match piece {
-                Piece::Text(words) => all.push_str(&format!("text {}\n{words}\n", words.len())),
-                Piece::Value(number) => {
+                TemplatePiece::Text(words) => {
+                    all.push_str(&format!("text {}\n{words}\n", words.len()))
+                }
+                TemplatePiece::Value(number) => {
                     let seal = match given.get(*number) {
-                        Some(Given::Value(datum)) => datum.seal(key).to_hex(),
-                        Some(Given::Sealed(seal)) => seal.to_hex(),
+                        Some(ResolvedInput::Value(datum)) => datum.seal(key).to_hex(),
+                        Some(ResolvedInput::Sealed(seal)) => seal.to_hex(),
                         None => String::new(),
                     };
                     all.push_str(&format!("value {seal}\n"));
@@ -90,43 +95,43 @@ impl Slot {
     }
 
     /// What it is given; none where a value is only known by its hash.
-    fn value(&self, given: &[Given]) -> Result<Option<Datum>, Trouble> {
+    fn value(&self, given: &[ResolvedInput]) -> Result<Option<SentValue>, Failure> {
         let mut text = Secret::default();
         let mut is_secret = false;
         for piece in &self.pieces {
             let datum = match piece {
-                Piece::Text(words) => Datum::Shown(Value::Text(words.clone())),
-                Piece::Value(number) => match given.get(*number) {
-                    Some(Given::Value(datum)) => datum.clone(),
-                    Some(Given::Sealed(_)) | None => return Ok(None),
+                TemplatePiece::Text(words) => SentValue::Shown(Value::Text(words.clone())),
+                TemplatePiece::Value(number) => match given.get(*number) {
+                    Some(ResolvedInput::Value(datum)) => datum.clone(),
+                    Some(ResolvedInput::Sealed(_)) | None => return Ok(None),
                 },
             };
             if !self.is_template()
-                && let Datum::Shown(value) = datum
+                && let SentValue::Shown(value) = datum
             {
-                return convert(value, self.takes()).map(|value| Some(Datum::Shown(value)));
+                return convert(value, self.takes()).map(|value| Some(SentValue::Shown(value)));
             }
             match datum {
-                Datum::Secret { secret, .. } => {
+                SentValue::Secret { secret, .. } => {
                     is_secret = true;
                     text = Secret::from(format!("{}{}", text.reveal(), secret.reveal()));
                 }
-                Datum::TooLong => return Err(unfit(self.takes())),
-                Datum::Shown(value) => {
+                SentValue::TooLong => return Err(unfit(self.takes())),
+                SentValue::Shown(value) => {
                     let words = as_text(&value).ok_or_else(|| unfit(FieldType::Text))?;
                     text = Secret::from(format!("{}{words}", text.reveal()));
                 }
             }
         }
         Ok(Some(if is_secret {
-            Datum::Secret { secret: text, saved: false }
+            SentValue::Secret { secret: text, saved: false }
         } else {
-            Datum::Shown(Value::Text(text.reveal().to_owned()))
+            SentValue::Shown(Value::Text(text.reveal().to_owned()))
         }))
     }
 }
 
-impl Recipe {
+impl DeferredResource {
     /// The resource as far as it is written, or what is wrong with that: it is never run.
     pub fn standing(&self) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
         let mut fields = self.fields.clone();
@@ -144,9 +149,9 @@ impl Recipe {
 
     /// Where events of what it receives come from: the files of its secrets.
     #[must_use]
-    pub fn watch(&self) -> Vec<Source> {
+    pub fn watch(&self) -> Vec<WatchSource> {
         let files = self.origins.iter().filter_map(|origin| match origin {
-            Origin::Secret(Supply::File(path)) => Some(Source::Supply(path.clone())),
+            Origin::Secret(Supply::File(path)) => Some(WatchSource::Supply(path.clone())),
             Origin::Secret(_) | Origin::Sent { .. } => None,
         });
         files.collect()
@@ -173,10 +178,10 @@ impl Recipe {
     /// The resource with what its origins have given. `before` tells what a slot came to in its last good run, if these pieces made it.
     pub fn make(
         &self,
-        given: &[Given],
-        key: &SealKey,
-        before: &dyn Fn(&str, &Seal) -> Option<Seal>,
-    ) -> Result<Made, Trouble> {
+        given: &[ResolvedInput],
+        key: &StateKey,
+        before: &dyn Fn(&str, &KeyedHash) -> Option<KeyedHash>,
+    ) -> Result<BuiltResource, Failure> {
         let (mut fields, mut blind, mut received) = (self.fields.clone(), false, Vec::new());
         for slot in &self.slots {
             let (name, pieces) = (slot.name(), slot.pieces(given, key));
@@ -192,35 +197,35 @@ impl Recipe {
             };
             received.push(Received { slot: name.clone(), whole: datum.seal(key), pieces });
             match datum {
-                Datum::TooLong => return Err(unfit(slot.takes())),
-                Datum::Shown(value) => put(&mut fields, slot, value),
-                Datum::Secret { .. } if slot.field.receives < Receives::Secrets => {
+                SentValue::TooLong => return Err(unfit(slot.takes())),
+                SentValue::Shown(value) => put(&mut fields, slot, value),
+                SentValue::Secret { .. } if slot.field.receives < Receives::Secrets => {
                     let what = format!("`{name}` takes no secret, and it was sent one");
-                    return Err(Trouble::new(what).hint("send it to a field that takes secrets"));
+                    return Err(Failure::new(what).hint("send it to a field that takes secrets"));
                 }
-                Datum::Secret { secret, .. } => put(&mut fields, slot, Value::Secret(secret)),
+                SentValue::Secret { secret, .. } => put(&mut fields, slot, Value::Secret(secret)),
             }
         }
         match (self.spec.build)(&self.name, fields, &self.place) {
-            Ok(resource) => Ok(Made { resource, blind, received }),
+            Ok(resource) => Ok(BuiltResource { resource, blind, received }),
             Err(invalid) => Err(refused(&invalid)),
         }
     }
 }
 
 /// What was received makes no valid resource. The words of the kind may quote a value: only the field is named.
-fn refused(invalid: &[Invalid]) -> Trouble {
+fn refused(invalid: &[Invalid]) -> Failure {
     let field = invalid.iter().find_map(|invalid| invalid.field).unwrap_or("a field");
     let what = format!("what was received is not valid for `{field}`");
-    Trouble::new(what).hint("look at what the sender has sent; values are not shown here")
+    Failure::new(what).hint("look at what the sender has sent; values are not shown here")
 }
 
-fn forgotten(name: &str) -> Trouble {
-    Trouble::new(format!("the value of `{name}` is not kept, and nothing was done with it yet"))
+fn forgotten(name: &str) -> Failure {
+    Failure::new(format!("the value of `{name}` is not kept, and nothing was done with it yet"))
         .hint("of a secret only a hash is kept: `steadfast redo` its sender for a new one, or `saved: true`")
 }
 
-fn put(fields: &mut Fields, slot: &Slot, value: Value) {
+fn put(fields: &mut Fields, slot: &InputSlot, value: Value) {
     let name = slot.field.name;
     match (&slot.part, value) {
         (Part::Whole, value) => fields.insert(name, value),
@@ -239,7 +244,7 @@ fn put(fields: &mut Fields, slot: &Slot, value: Value) {
     }
 }
 
-fn convert(value: Value, takes: FieldType) -> Result<Value, Trouble> {
+fn convert(value: Value, takes: FieldType) -> Result<Value, Failure> {
     let converted = match (takes, value) {
         (FieldType::Text | FieldType::Anything, value) => as_text(&value).map(Value::Text),
         (FieldType::Bool, Value::Bool(truth)) => Some(Value::Bool(truth)),
@@ -258,8 +263,8 @@ fn convert(value: Value, takes: FieldType) -> Result<Value, Trouble> {
     converted.ok_or_else(|| unfit(takes))
 }
 
-fn unfit(takes: FieldType) -> Trouble {
-    Trouble::new(format!("what was sent is not of the type {takes:?}"))
+fn unfit(takes: FieldType) -> Failure {
+    Failure::new(format!("what was sent is not of the type {takes:?}"))
 }
 
 /// A scalar as it would be written.

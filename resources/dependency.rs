@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// Something of the host that one resource makes and others need.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Token {
+pub enum HostObject {
     /// What is at this path (normalised, absolute).
     Path(PathBuf),
     /// A user, by name.
@@ -24,16 +24,16 @@ pub enum Token {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
     /// It.
-    pub token: Token,
+    pub token: HostObject,
     /// Who else will do.
-    pub scope: Scope,
+    pub scope: Match,
     /// Why, in a few words that follow on "automatic:".
     pub because: &'static str,
 }
 
 /// Who else serves a need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum Match {
     /// Nobody: whoever offers just that, all of them.
     Exact,
     /// Of a path that nobody offers, the nearest directory above it.
@@ -45,30 +45,30 @@ pub enum Scope {
 impl Need {
     /// Whoever offers just this.
     #[must_use]
-    pub fn exact(token: Token, because: &'static str) -> Self {
-        Self { token, scope: Scope::Exact, because }
+    pub fn exact(token: HostObject, because: &'static str) -> Self {
+        Self { token, scope: Match::Exact, because }
     }
 
     /// What is at this path, or the nearest directory above it.
     pub fn path(path: impl Into<PathBuf>, because: &'static str) -> Self {
-        Self { token: Token::Path(plain(&path.into())), scope: Scope::OrAbove, because }
+        Self { token: HostObject::Path(plain(&path.into())), scope: Match::OrAbove, because }
     }
 
     /// What is at this path and below it.
     pub fn tree(path: impl Into<PathBuf>, because: &'static str) -> Self {
-        Self { token: Token::Path(plain(&path.into())), scope: Scope::AndBelow, because }
+        Self { token: HostObject::Path(plain(&path.into())), scope: Match::AndBelow, because }
     }
 
     /// A user by name; a number needs nobody.
     #[must_use]
     pub fn user(name: &str, because: &'static str) -> Option<Self> {
-        is_name(name).then(|| Self::exact(Token::User(name.to_owned()), because))
+        is_name(name).then(|| Self::exact(HostObject::User(name.to_owned()), because))
     }
 
     /// A group by name; a number needs nobody.
     #[must_use]
     pub fn group(name: &str, because: &'static str) -> Option<Self> {
-        is_name(name).then(|| Self::exact(Token::Group(name.to_owned()), because))
+        is_name(name).then(|| Self::exact(HostObject::Group(name.to_owned()), because))
     }
 }
 
@@ -92,7 +92,7 @@ const FOLDERS: [(&str, bool); 7] = [
     ("/usr/lib/systemd/user", true),
 ];
 
-impl Token {
+impl HostObject {
     /// The unit that a file at this path defines, or adds to (`NAME.d/x.conf`).
     #[must_use]
     pub fn unit_of(path: &Path) -> Option<Self> {
@@ -125,7 +125,7 @@ fn below_home(path: &Path) -> Option<&Path> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Need, Token};
+    use super::{HostObject, Need};
     use std::path::Path;
 
     #[test]
@@ -144,9 +144,9 @@ mod tests {
         ] {
             let expected = unit.map(|(session, name)| {
                 let name = name.to_owned();
-                Token::Unit { session, name }
+                HostObject::Unit { session, name }
             });
-            assert_eq!(Token::unit_of(Path::new(path)), expected, "{path}");
+            assert_eq!(HostObject::unit_of(Path::new(path)), expected, "{path}");
         }
     }
 
@@ -154,6 +154,6 @@ mod tests {
     fn numbers_need_nobody_and_paths_are_plain() {
         assert_eq!(Need::user("0", ""), None);
         assert!(Need::user("www-data", "").is_some() && Need::group("adm", "").is_some());
-        assert_eq!(Need::path("/a/./b/", "").token, Token::Path("/a/b".into()));
+        assert_eq!(Need::path("/a/./b/", "").token, HostObject::Path("/a/b".into()));
     }
 }

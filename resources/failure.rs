@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Something that could not be done or told, in words for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub struct Failure {
     /// What was expected and what was found; the first line has at most 100 characters.
     pub what: String,
     /// What to do about it, where that is known.
@@ -13,7 +13,7 @@ pub struct Trouble {
     pub passes: bool,
 }
 
-impl Trouble {
+impl Failure {
     /// A trouble without a hint.
     pub fn new(what: impl Into<String>) -> Self {
         Self { what: what.into(), hint: None, passes: false }
@@ -34,10 +34,10 @@ impl Trouble {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)
     }
 }
 
-impl std::error::Error for Trouble {}
+impl std::error::Error for Failure {}

@@ -1,8 +1,8 @@
 //! How a kind is declared: one table that serves the validator, the documentation and the schema.
 
 use crate::resource::Resource;
-use crate::secret::{Sealed, Secret};
-use crate::values::{Receives, SendSpec, Words};
+use crate::secret::{KeyedHashOf, Secret};
+use crate::values::{MaybeSecret, Receives, SendSpec};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// A kind: its name, its fields, and how a resource is made of them.
 #[derive(Debug)]
-pub struct Spec {
+pub struct KindSpec {
     /// The name in the graph file.
     pub kind: &'static str,
     /// One sentence for `explain`.
@@ -121,7 +121,7 @@ pub enum Value {
     /// A text that was received and is never shown: only fields that say so are given one.
     Secret(Secret),
     /// The hash of such a text, of which no more is kept.
-    Sealed(Sealed),
+    Sealed(KeyedHashOf),
 }
 
 /// The fields given for one resource; each is taken once. A field that was given as null is absent.
@@ -176,11 +176,11 @@ impl Fields {
     }
 
     /// A text that may be a secret, if given.
-    pub fn words(&mut self, name: &str) -> Option<Words> {
+    pub fn words(&mut self, name: &str) -> Option<MaybeSecret> {
         match self.values.remove(name) {
-            Some(Value::Text(text)) => Some(Words::Shown(text)),
-            Some(Value::Secret(secret)) => Some(Words::Secret(secret)),
-            Some(Value::Sealed(sealed)) => Some(Words::Sealed(sealed)),
+            Some(Value::Text(text)) => Some(MaybeSecret::Shown(text)),
+            Some(Value::Secret(secret)) => Some(MaybeSecret::Secret(secret)),
+            Some(Value::Sealed(sealed)) => Some(MaybeSecret::Sealed(sealed)),
             _ => None,
         }
     }

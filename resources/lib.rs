@@ -1,8 +1,8 @@
 //! The kinds of resources steadfast knows, and the one door to the host.
 //!
 //! This crate knows the machine and never the graph: a kind cannot poke, and does not know its neighbours. Reading order:
-//! the trait ([`Resource`]), what a check finds ([`Verdict`], [`Change`]), what an apply may do ([`Permit`]) and how it ends
-//! ([`Outcome`]), how a kind is declared ([`Spec`]), then the host and the kinds.
+//! the trait ([`Resource`]), what a check finds ([`CheckResult`], [`Change`]), what an apply may do ([`Permit`]) and how it ends
+//! ([`Outcome`]), how a kind is declared ([`KindSpec`]), then the host and the kinds.
 #![forbid(unsafe_code)]
 
 mod change;
@@ -28,27 +28,29 @@ pub mod host;
 pub mod kinds;
 pub mod registry;
 
-pub use crate::copy_digest::{Copied, Copies};
-pub use crate::dependency::{Need, Scope, Token};
+pub use crate::copy_digest::{CopyDigest, CopyDigestSlot};
+pub use crate::dependency::{HostObject, Match, Need};
 pub use crate::escape::{is_deceptive, printable, printable_json};
-pub use crate::failure::Trouble;
+pub use crate::failure::Failure;
 pub use crate::kind::{
-    Build, FieldSpec, FieldType, Fields, Invalid, LONGEST_SPAN, Place, Spec, Value,
+    Build, FieldSpec, FieldType, Fields, Invalid, KindSpec, LONGEST_SPAN, Place, Value,
 };
 pub use crate::prior_state::{
-    Former, FormerContent, FormerShape, FormerThing, Keeper, Losing, Unkept,
+    Loss, NotRecorded, PriorContent, PriorEntry, PriorShape, PriorState, PriorStateRecorder,
 };
-pub use crate::removal_guard::{Held, departing};
+pub use crate::removal_guard::{DeclaredPaths, guard_removal};
 pub use crate::values::{
-    Datum, Given, Kept, Made, Origin, Part, Piece, Received, Receives, Recipe, SendSpec, Sent,
-    Slot, Words, fits,
+    BuiltResource, DeferredResource, InputSlot, Kept, MaybeSecret, Origin, Part, Received,
+    Receives, ResolvedInput, SendSpec, Sent, SentValue, TemplatePiece, fits,
 };
-pub use crate::watch_source::{Claim, Source};
-pub use change::{Change, Difference, Outcome, Verdict};
+pub use crate::watch_source::{Claim, WatchSource};
+pub use change::{Change, CheckResult, Difference, Outcome};
 pub use cipher::Encrypted;
 pub use host::Host;
 pub use permit::{MintKey, Permit, Revoked};
 pub use removal::Removal;
-pub use resource::{Answer, Ask, Becomes, Nature, OnInterrupt, Repeat, Resource, Seat};
-pub use secret::{Seal, SealKey, Sealed, Secret};
+pub use resource::{
+    Answer, CheckRequest, ExecutorKind, OnInterrupt, PathAfter, Resource, RunPolicy, Traits,
+};
+pub use secret::{KeyedHash, KeyedHashOf, Secret, StateKey};
 pub use transaction::{Grouping, Member, Transaction};

@@ -1,7 +1,7 @@
 //! The right to change the host: minted by the driver for one run, after its intent is recorded; or for a step that a plan does in an
 //! overlay, where nothing of the host is changed.
 
-use crate::prior_state::Keeper;
+use crate::prior_state::PriorStateRecorder;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,7 +45,7 @@ impl MintKey {
 #[derive(Debug)]
 pub struct Permit {
     cancel: CancellationToken,
-    keeper: Option<Arc<dyn Keeper>>,
+    keeper: Option<Arc<dyn PriorStateRecorder>>,
 }
 
 /// A permit was revoked: deadline, stop or lost lease. Nothing further may be changed in this run.
@@ -68,12 +68,12 @@ impl Permit {
 
     /// The same, for a run whose changes are kept by this one.
     #[must_use]
-    pub fn kept_by(self, keeper: Option<Arc<dyn Keeper>>) -> Self {
+    pub fn kept_by(self, keeper: Option<Arc<dyn PriorStateRecorder>>) -> Self {
         Self { keeper, ..self }
     }
 
     /// Who keeps what this run takes away.
-    pub(crate) fn keeper(&self) -> Option<&dyn Keeper> {
+    pub(crate) fn keeper(&self) -> Option<&dyn PriorStateRecorder> {
         self.keeper.as_deref()
     }
 

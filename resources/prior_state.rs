@@ -1,23 +1,23 @@
 //! What was at a path before a change, and who keeps it: so that it can be looked at and put back.
 
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use std::fmt;
 use std::path::Path;
 
 /// What was at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Former {
+pub enum PriorState {
     /// Nothing.
     Nothing,
     /// A thing.
-    Thing(FormerThing),
+    Thing(PriorEntry),
 }
 
 /// A thing, with what was to be known of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FormerThing {
+pub struct PriorEntry {
     /// What it was.
-    pub shape: FormerShape,
+    pub shape: PriorShape,
     /// Its permission bits, with set-id and sticky.
     pub mode: u32,
     /// Its owner.
@@ -30,9 +30,9 @@ pub struct FormerThing {
 
 /// What a thing was.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FormerShape {
+pub enum PriorShape {
     /// A regular file of so many bytes.
-    File(u64, FormerContent),
+    File(u64, PriorContent),
     /// A directory. What was in it has entries of its own.
     Directory,
     /// A link with this target.
@@ -43,16 +43,16 @@ pub enum FormerShape {
 
 /// The content of a file.
 #[derive(Clone, PartialEq, Eq)]
-pub enum FormerContent {
+pub enum PriorContent {
     /// All of it.
     Bytes(Vec<u8>),
     /// It is not here, because of this.
-    Unkept(Unkept),
+    Unkept(NotRecorded),
 }
 
 /// Why a content is not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unkept {
+pub enum NotRecorded {
     /// The change left it as it was.
     Same,
     /// It is sensitive (S-6).
@@ -63,7 +63,7 @@ pub enum Unkept {
     Unreadable,
 }
 
-impl fmt::Debug for FormerContent {
+impl fmt::Debug for PriorContent {
     /// Contents are never printed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -75,7 +75,7 @@ impl fmt::Debug for FormerContent {
 
 /// What a change takes away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Losing<'a> {
+pub struct Loss<'a> {
     /// Content, a link's target, the thing itself; else owner, group and mode alone.
     pub content: bool,
     /// The content that is there, or comes, is sensitive: it is not kept.
@@ -87,13 +87,13 @@ pub struct Losing<'a> {
 }
 
 /// Keeps what one run takes away. It comes with the permit of that run, so a kind that may change something can never be without it.
-pub trait Keeper: fmt::Debug + Send + Sync {
+pub trait PriorStateRecorder: fmt::Debug + Send + Sync {
     /// Files larger than this are not read for it.
     fn largest(&self) -> u64;
 
     /// Keeps what is at a path and will be changed next; durable when it returns, where anything would be lost otherwise. A refusal
-    /// means: do not change it. The answer is for [`Keeper::settle`].
-    fn keep(&self, path: &Path, former: Former, losing: Losing<'_>) -> Result<u64, Trouble>;
+    /// means: do not change it. The answer is for [`PriorStateRecorder::settle`].
+    fn keep(&self, path: &Path, former: PriorState, losing: Loss<'_>) -> Result<u64, Failure>;
 
     /// That change was made, at least in part; or it was not made after all.
     fn settle(&self, number: u64, made: bool);

@@ -1,8 +1,8 @@
 //! Which kinds there are, here and elsewhere.
 
-use crate::kind::Spec;
+use crate::kind::KindSpec;
 
-static SPECS: [&Spec; 11] = [
+static SPECS: [&KindSpec; 11] = [
     &crate::kinds::exec::SPEC,
     &crate::kinds::file::SPEC,
     &crate::kinds::msg::SPEC,
@@ -18,13 +18,13 @@ static SPECS: [&Spec; 11] = [
 
 /// Every kind of this build, by name.
 #[must_use]
-pub fn specs() -> &'static [&'static Spec] {
+pub fn specs() -> &'static [&'static KindSpec] {
     &SPECS
 }
 
 /// The kind of that name.
 #[must_use]
-pub fn find(kind: &str) -> Option<&'static Spec> {
+pub fn find(kind: &str) -> Option<&'static KindSpec> {
     specs().iter().copied().find(|spec| spec.kind == kind)
 }
 

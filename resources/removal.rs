@@ -1,6 +1,6 @@
 //! How a resource is removed: the fields of its own kind that declare it absent.
 
-use crate::kind::{Fields, Invalid, Place, Spec, Value};
+use crate::kind::{Fields, Invalid, KindSpec, Place, Value};
 use crate::resource::Resource;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl Removal {
     }
 
     /// The resource that removes it.
-    pub fn build(&self, spec: &Spec, name: &str) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+    pub fn build(&self, spec: &KindSpec, name: &str) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
         let mut fields = Fields::default();
         for (field, value) in &self.0 {
             fields.insert(field, value.clone());

@@ -3,16 +3,16 @@
 //! Whether it does can only be told on the host, by device, inode and last name; so it is told by the check of the removal, which has
 //! a thread of its own, and not where the graph is loaded.
 
-use crate::change::{Change, Outcome, Verdict};
-use crate::dependency::{Need, Token};
-use crate::failure::Trouble;
+use crate::change::{Change, CheckResult, Outcome};
+use crate::dependency::{HostObject, Need};
+use crate::failure::Failure;
 use crate::host::Host;
-use crate::host::files::{Mounts, Ways};
+use crate::host::files::{DirectoryIds, Mounts};
 use crate::kind::Invalid;
 use crate::permit::Permit;
-use crate::resource::{Answer, Ask, Becomes, Nature, Resource, Seat};
+use crate::resource::{Answer, CheckRequest, ExecutorKind, PathAfter, Resource, Traits};
 use crate::transaction::Grouping;
-use crate::watch_source::{Claim, Source};
+use crate::watch_source::{Claim, WatchSource};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 /// What the resources of a graph hold.
 #[derive(Debug)]
-pub struct Held {
+pub struct DeclaredPaths {
     resources: Vec<(Arc<str>, Arc<dyn Resource>)>,
     /// Made when it is first asked for.
     index: OnceLock<Index>,
@@ -41,12 +41,12 @@ enum Meeting {
     /// The thing itself, or a directory with all that is in it where the thing is.
     Thing(String),
     /// Something in it.
-    Inside(Trouble),
+    Inside(Failure),
     /// It was asked to stop.
     CutOff,
 }
 
-impl Held {
+impl DeclaredPaths {
     /// By these resources, by identity.
     #[must_use]
     pub fn by(resources: Vec<(Arc<str>, Arc<dyn Resource>)>) -> Self {
@@ -81,7 +81,7 @@ impl Held {
     /// What of it is met at this path. What cannot be looked at is not there, as far as this can tell.
     fn meet(&self, path: &Path, cancel: &CancellationToken) -> Option<Meeting> {
         let (parent, index) = (path.parent()?, self.index());
-        let mut ways = Ways::default();
+        let mut ways = DirectoryIds::default();
         let place = ways.to(parent)?;
         let last = path.file_name().unwrap_or_else(|| OsStr::new(""));
         for (other, number) in index.names.get(last).into_iter().flatten() {
@@ -89,7 +89,7 @@ impl Held {
                 return Some(self.same(*number, other));
             }
         }
-        let (mut mounts, own) = (Mounts::read(), Ways::itself(path));
+        let (mut mounts, own) = (Mounts::read(), DirectoryIds::itself(path));
         // No way leads up to it through a mount of a part of its file system.
         let place = mounts.thing(path).filter(|place| mounts.are_several_of(place));
         for (tree, number) in &index.trees {
@@ -124,7 +124,7 @@ impl Held {
                     "it is there as {}; declare that elsewhere, or `steadfast forget` what is to be removed",
                     other.display()
                 );
-                return Some(Meeting::Inside(Trouble::new(what).hint(hint)));
+                return Some(Meeting::Inside(Failure::new(what).hint(hint)));
             }
         }
         None
@@ -141,9 +141,9 @@ fn paths(resource: &dyn Resource) -> impl Iterator<Item = PathBuf> {
 
 /// The same removal, which leaves alone what is held so. One of no path, or without a thread of its own, stays as it is.
 #[must_use]
-pub fn departing(removal: Arc<dyn Resource>, held: &Arc<Held>) -> Arc<dyn Resource> {
+pub fn guard_removal(removal: Arc<dyn Resource>, held: &Arc<DeclaredPaths>) -> Arc<dyn Resource> {
     let paths: Vec<PathBuf> = paths(removal.as_ref()).collect();
-    if paths.is_empty() || removal.nature().seat != Seat::Thread {
+    if paths.is_empty() || removal.nature().seat != ExecutorKind::Thread {
         return removal;
     }
     Arc::new(Departing { removal, paths, held: Arc::clone(held), spared: Mutex::default() })
@@ -154,7 +154,7 @@ struct Departing {
     removal: Arc<dyn Resource>,
     /// All paths that it claims.
     paths: Vec<PathBuf>,
-    held: Arc<Held>,
+    held: Arc<DeclaredPaths>,
     /// Why it is left alone, as the last check has found.
     spared: Mutex<Option<String>>,
 }
@@ -187,7 +187,7 @@ impl Resource for Departing {
         self.removal.creates()
     }
 
-    fn becomes(&self) -> Becomes {
+    fn becomes(&self) -> PathAfter {
         self.removal.becomes()
     }
 
@@ -199,7 +199,7 @@ impl Resource for Departing {
         self.removal.grouping()
     }
 
-    fn offers(&self) -> Vec<Token> {
+    fn offers(&self) -> Vec<HostObject> {
         self.removal.offers()
     }
 
@@ -211,11 +211,11 @@ impl Resource for Departing {
         self.removal.trusts()
     }
 
-    fn watch(&self) -> Vec<Source> {
+    fn watch(&self) -> Vec<WatchSource> {
         self.removal.watch()
     }
 
-    fn nature(&self) -> Nature {
+    fn nature(&self) -> Traits {
         self.removal.nature()
     }
 
@@ -223,7 +223,7 @@ impl Resource for Departing {
         self.spared.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn check<'a>(&'a self, host: &'a Host, ask: Ask) -> Answer<'a, Verdict> {
+    fn check<'a>(&'a self, host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult> {
         Box::pin(async move {
             let met = self.meet(&ask.cancel);
             self.spare(None);
@@ -231,10 +231,10 @@ impl Resource for Departing {
                 None => self.removal.check(host, ask).await,
                 Some(Meeting::Thing(why)) => {
                     self.spare(Some(why));
-                    Verdict::Same
+                    CheckResult::Same
                 }
-                Some(Meeting::Inside(trouble)) => Verdict::Unknown(trouble),
-                Some(Meeting::CutOff) => Verdict::Unknown(Trouble::new("it was cut off")),
+                Some(Meeting::Inside(trouble)) => CheckResult::Unknown(trouble),
+                Some(Meeting::CutOff) => CheckResult::Unknown(Failure::new("it was cut off")),
             }
         })
     }
@@ -250,8 +250,8 @@ impl Resource for Departing {
             let trouble = match self.meet(&CancellationToken::new()) {
                 None => return self.removal.apply(host, permit, change).await,
                 Some(Meeting::Inside(trouble)) => trouble,
-                Some(Meeting::Thing(why)) => Trouble::new(why),
-                Some(Meeting::CutOff) => Trouble::new("it was cut off"),
+                Some(Meeting::Thing(why)) => Failure::new(why),
+                Some(Meeting::CutOff) => Failure::new("it was cut off"),
             };
             Outcome::Failed { trouble, touched: false }
         })

@@ -1,15 +1,15 @@
 //! The trait that every kind implements.
 
-use crate::change::{Change, Outcome, Verdict};
-use crate::copy_digest::Copies;
-use crate::dependency::{Need, Token};
+use crate::change::{Change, CheckResult, Outcome};
+use crate::copy_digest::CopyDigestSlot;
+use crate::dependency::{HostObject, Need};
 use crate::host::Host;
 use crate::kind::Invalid;
 use crate::permit::Permit;
 use crate::removal::Removal;
 use crate::transaction::Grouping;
 use crate::values::{Kept, Sent};
-use crate::watch_source::{Claim, Source};
+use crate::watch_source::{Claim, WatchSource};
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 /// An answer that may take a while.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// One resource as declared: it knows the host, and never the graph. Its `validate` is its [`crate::Spec::build`]: a
+/// One resource as declared: it knows the host, and never the graph. Its `validate` is its [`crate::KindSpec::build`]: a
 /// resource that exists is valid.
 pub trait Resource: Debug + Send + Sync {
     /// Tells that its check and its apply use nothing of the host but its files, through [`Host::files`]: a plan may then do both in
@@ -67,8 +67,8 @@ pub trait Resource: Debug + Send + Sync {
     }
 
     /// What is at the path that it claims, once it is as declared.
-    fn becomes(&self) -> Becomes {
-        Becomes::Other
+    fn becomes(&self) -> PathAfter {
+        PathAfter::Other
     }
 
     /// Of which paths besides those that it claims its check says something else when they, or what is in them, are changed; links
@@ -90,7 +90,7 @@ pub trait Resource: Debug + Send + Sync {
     }
 
     /// What it makes that others may need: automatic edges run from it to those.
-    fn offers(&self) -> Vec<Token> {
+    fn offers(&self) -> Vec<HostObject> {
         Vec::new()
     }
 
@@ -120,7 +120,7 @@ pub trait Resource: Debug + Send + Sync {
     /// not confined may change anything, unless it knows better.
     fn may_change(&self, _path: &Path) -> bool {
         let nature = self.nature();
-        nature.seat == Seat::Command && !nature.confined
+        nature.seat == ExecutorKind::Command && !nature.confined
     }
 
     /// What it reads or runs of the host besides what it holds: nobody else may be able to change that (S-11). Absolute.
@@ -129,20 +129,20 @@ pub trait Resource: Debug + Send + Sync {
     }
 
     /// Where its events come from; empty where nothing can move it.
-    fn watch(&self) -> Vec<Source> {
+    fn watch(&self) -> Vec<WatchSource> {
         Vec::new()
     }
 
     /// What the engine must know of it.
-    fn nature(&self) -> Nature {
-        Nature::default()
+    fn nature(&self) -> Traits {
+        Traits::default()
     }
 
     /// Looks, without changing anything, and says what would have to be changed.
     ///
-    /// With [`Seat::Thread`] the future blocks where it likes and is run on a thread of its own; with [`Seat::Command`] it
+    /// With [`ExecutorKind::Thread`] the future blocks where it likes and is run on a thread of its own; with [`ExecutorKind::Command`] it
     /// never blocks. When `ask.cancel` is cancelled it returns as soon as it can.
-    fn check<'a>(&'a self, host: &'a Host, ask: Ask) -> Answer<'a, Verdict>;
+    fn check<'a>(&'a self, host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult>;
 
     /// Makes it so. It verifies the premise of the change again, and stops at the first step that the permit refuses.
     fn apply<'a>(
@@ -155,7 +155,7 @@ pub trait Resource: Debug + Send + Sync {
 
 /// What is at a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Becomes {
+pub enum PathAfter {
     /// Nothing.
     Nothing,
     /// A directory.
@@ -171,7 +171,7 @@ pub enum Becomes {
 
 /// What a check is asked.
 #[derive(Clone, Debug, Default)]
-pub struct Ask {
+pub struct CheckRequest {
     /// A refresh is owed: the kind decides what that means (an exec runs again, a file checks again).
     pub refresh: bool,
     /// A run is asked for although nothing may differ: first run of a definition, an event, `redo`. Kinds that have nothing to
@@ -180,16 +180,16 @@ pub struct Ask {
     /// Cancelled when the run is.
     pub cancel: CancellationToken,
     /// Where a kind that copies tells what it copies, if anybody asks.
-    pub copies: Option<Arc<Copies>>,
+    pub copies: Option<Arc<CopyDigestSlot>>,
 }
 
 /// What the engine must know of a kind, or of one resource of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Nature {
+pub struct Traits {
     /// What a run occupies.
-    pub seat: Seat,
+    pub seat: ExecutorKind,
     /// Whether there is a state to compare, or a deed to repeat.
-    pub repeat: Repeat,
+    pub repeat: RunPolicy,
     /// What follows when a run was cut off and the check cannot tell how far it came.
     pub on_interrupt: OnInterrupt,
     /// Whether a run in progress may be cancelled.
@@ -200,11 +200,11 @@ pub struct Nature {
     pub confined: bool,
 }
 
-impl Default for Nature {
+impl Default for Traits {
     fn default() -> Self {
         Self {
-            seat: Seat::Thread,
-            repeat: Repeat::State,
+            seat: ExecutorKind::Thread,
+            repeat: RunPolicy::State,
             on_interrupt: OnInterrupt::Again,
             cancellable: true,
             timeout: None,
@@ -215,7 +215,7 @@ impl Default for Nature {
 
 /// What a run occupies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seat {
+pub enum ExecutorKind {
     /// A thread: system calls that may block.
     Thread,
     /// No thread: child processes, timers.
@@ -224,7 +224,7 @@ pub enum Seat {
 
 /// When a resource runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Repeat {
+pub enum RunPolicy {
     /// There is a state to compare; looking again is free of effects.
     State,
     /// A deed: once per definition, and for events, refreshes and `redo`.

@@ -49,22 +49,22 @@ impl serde::Serialize for Secret {
 
 /// What makes hashes of secrets worthless to others: random, and kept beside the state.
 #[derive(Clone)]
-pub struct SealKey(Zeroizing<[u8; 32]>);
+pub struct StateKey(Zeroizing<[u8; 32]>);
 
 /// A keyed hash: it tells whether something is the same again, and nothing else.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Seal {
+pub struct KeyedHash {
     hash: [u8; 32],
 }
 
 /// A seal with the key that it was made by: it knows its own text again.
 #[derive(Clone)]
-pub struct Sealed {
-    key: SealKey,
-    seal: Seal,
+pub struct KeyedHashOf {
+    key: StateKey,
+    seal: KeyedHash,
 }
 
-impl SealKey {
+impl StateKey {
     /// With this key.
     #[must_use]
     pub fn new(key: [u8; 32]) -> Self {
@@ -78,7 +78,7 @@ impl SealKey {
 
     /// The hash of these bytes (HMAC of SHA-256, RFC 2104).
     #[must_use]
-    pub fn seal(&self, bytes: &[u8]) -> Seal {
+    pub fn seal(&self, bytes: &[u8]) -> KeyedHash {
         let pad = |byte: u8| {
             let mut block = [byte; 64];
             for (to, from) in block.iter_mut().zip(self.0.iter()) {
@@ -91,17 +91,17 @@ impl SealKey {
         let hash = Sha256::new().chain_update(outer).chain_update(hash).finalize();
         inner.zeroize();
         outer.zeroize();
-        Seal { hash: hash.into() }
+        KeyedHash { hash: hash.into() }
     }
 
     /// A seal that can be compared.
     #[must_use]
-    pub fn sealed(&self, seal: Seal) -> Sealed {
-        Sealed { key: self.clone(), seal }
+    pub fn sealed(&self, seal: KeyedHash) -> KeyedHashOf {
+        KeyedHashOf { key: self.clone(), seal }
     }
 }
 
-impl Sealed {
+impl KeyedHashOf {
     /// Whether these are the bytes that were sealed.
     #[must_use]
     pub fn is_of(&self, bytes: &[u8]) -> bool {
@@ -109,13 +109,13 @@ impl Sealed {
     }
 }
 
-impl PartialEq for Sealed {
+impl PartialEq for KeyedHashOf {
     fn eq(&self, other: &Self) -> bool {
         self.seal == other.seal
     }
 }
 
-impl Seal {
+impl KeyedHash {
     /// As text, for the store.
     #[must_use]
     pub fn to_hex(&self) -> String {
@@ -129,19 +129,19 @@ impl Seal {
     }
 }
 
-impl fmt::Debug for SealKey {
+impl fmt::Debug for StateKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SealKey")
     }
 }
 
-impl fmt::Debug for Seal {
+impl fmt::Debug for KeyedHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Seal")
     }
 }
 
-impl fmt::Debug for Sealed {
+impl fmt::Debug for KeyedHashOf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Sealed")
     }
@@ -149,7 +149,7 @@ impl fmt::Debug for Sealed {
 
 #[cfg(test)]
 mod tests {
-    use super::{Seal, SealKey, Secret};
+    use super::{KeyedHash, Secret, StateKey};
 
     /// S-6: by no way of printing.
     #[test]
@@ -158,7 +158,7 @@ mod tests {
         let shown = format!("{secret} {secret:?} {secret:#?} {:?}", [Some(&secret)]);
         assert!(!shown.contains("canary") && shown.starts_with("<secret> <secret>"), "{shown}");
         assert_eq!(secret.reveal(), "canary");
-        let key = SealKey::new([7; 32]);
+        let key = StateKey::new([7; 32]);
         let shown = format!("{key:?} {:?} {:?}", key.seal(b"canary"), key.sealed(key.seal(b"x")));
         assert_eq!(shown, "SealKey Seal Sealed");
     }
@@ -168,19 +168,19 @@ mod tests {
     fn a_seal_is_an_hmac() {
         let mut key = [0; 32];
         key[..4].copy_from_slice(b"Jefe");
-        let seal = SealKey::new(key).seal(b"what do ya want for nothing?");
+        let seal = StateKey::new(key).seal(b"what do ya want for nothing?");
         let expected = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
         assert_eq!(seal.to_hex(), expected);
-        assert_eq!(Seal::from_hex(expected), Some(seal));
-        assert_eq!(Seal::from_hex("5bdc"), None);
-        assert_eq!(Seal::from_hex(&"ü".repeat(32)), None);
+        assert_eq!(KeyedHash::from_hex(expected), Some(seal));
+        assert_eq!(KeyedHash::from_hex("5bdc"), None);
+        assert_eq!(KeyedHash::from_hex(&"ü".repeat(32)), None);
     }
 
     #[test]
     fn a_seal_knows_its_text_again() {
-        let key = SealKey::new([1; 32]);
+        let key = StateKey::new([1; 32]);
         let sealed = key.sealed(key.seal(b"text"));
         assert!(sealed.is_of(b"text") && !sealed.is_of(b"tex"));
-        assert_ne!(key.seal(b"text"), SealKey::new([2; 32]).seal(b"text"));
+        assert_ne!(key.seal(b"text"), StateKey::new([2; 32]).seal(b"text"));
     }
 }

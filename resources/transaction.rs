@@ -1,9 +1,9 @@
 //! Several resources as one deed: a kind says which of them can be (E-19), and gets them together.
 
-use crate::change::{Change, Outcome, Verdict};
+use crate::change::{Change, CheckResult, Outcome};
 use crate::host::Host;
 use crate::permit::Permit;
-use crate::resource::{Answer, Ask};
+use crate::resource::{Answer, CheckRequest};
 use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl Debug for Grouping {
 /// order in which they were united.
 pub trait Transaction: Debug + Send + Sync {
     /// Looks at each, as [`crate::Resource::check`] does.
-    fn check<'a>(&'a self, host: &'a Host, ask: Ask) -> Answer<'a, Vec<Verdict>>;
+    fn check<'a>(&'a self, host: &'a Host, ask: CheckRequest) -> Answer<'a, Vec<CheckResult>>;
 
     /// Makes those so for which there is a change. What cannot be done with the others is done without them: one that fails
     /// keeps no other from being done. An outcome for each; that of one without a change does not count.

@@ -3,9 +3,9 @@
 #[cfg(doc)]
 use crate::host::Captured;
 use crate::host::Supply;
-use crate::kind::{FieldSpec, FieldType, Fields, Place, Spec, Value};
+use crate::kind::{FieldSpec, FieldType, Fields, KindSpec, Place, Value};
 use crate::resource::Resource;
-use crate::secret::{Seal, SealKey, Sealed, Secret};
+use crate::secret::{KeyedHash, KeyedHashOf, Secret, StateKey};
 use std::sync::Arc;
 
 /// A value that a kind sends.
@@ -46,7 +46,7 @@ pub enum Receives {
 
 /// One value as sent: a snapshot that never changes.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Datum {
+pub enum SentValue {
     /// It may be shown, and is kept as it is.
     Shown(Value),
     /// It is never shown. Of one that is not `saved` only a keyed hash is kept.
@@ -60,10 +60,10 @@ pub enum Datum {
     TooLong,
 }
 
-impl Datum {
+impl SentValue {
     /// Its keyed hash.
     #[must_use]
-    pub fn seal(&self, key: &SealKey) -> Seal {
+    pub fn seal(&self, key: &StateKey) -> KeyedHash {
         match self {
             Self::Shown(value) => key.seal(format!("{value:?}").as_bytes()),
             Self::Secret { secret, .. } => key.seal(secret.reveal().as_bytes()),
@@ -74,7 +74,7 @@ impl Datum {
 }
 
 /// All that a resource sends, by key.
-pub type Sent = Vec<(&'static str, Datum)>;
+pub type Sent = Vec<(&'static str, SentValue)>;
 
 /// What is kept of what a resource has sent under its present definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,9 +87,9 @@ pub enum Kept {
 
 /// A resource some of whose fields come from elsewhere: it is made anew for each run.
 #[derive(Clone, Debug)]
-pub struct Recipe {
+pub struct DeferredResource {
     /// Its kind.
-    pub spec: &'static Spec,
+    pub spec: &'static KindSpec,
     /// Its name.
     pub name: String,
     /// The fields that are written.
@@ -97,7 +97,7 @@ pub struct Recipe {
     /// Where it is declared.
     pub place: Place,
     /// The fields that come from elsewhere.
-    pub slots: Vec<Slot>,
+    pub slots: Vec<InputSlot>,
     /// Where values come from; slots name them by their number.
     pub origins: Vec<Origin>,
 }
@@ -118,13 +118,13 @@ pub enum Origin {
 
 /// A field, or a part of one, that comes from elsewhere.
 #[derive(Clone, Debug)]
-pub struct Slot {
+pub struct InputSlot {
     /// The field.
     pub field: &'static FieldSpec,
     /// Which part of it.
     pub part: Part,
     /// What it is made of: one value, or a text with values in it.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<TemplatePiece>,
 }
 
 /// A part of a field.
@@ -140,7 +140,7 @@ pub enum Part {
 
 /// A piece of a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum TemplatePiece {
     /// A text as written.
     Text(String),
     /// The value of an origin, by its number.
@@ -149,16 +149,16 @@ pub enum Piece {
 
 /// What an origin has given.
 #[derive(Clone, Debug)]
-pub enum Given {
+pub enum ResolvedInput {
     /// The value.
-    Value(Datum),
+    Value(SentValue),
     /// Of the value only this, its keyed hash, is kept.
-    Sealed(Seal),
+    Sealed(KeyedHash),
 }
 
 /// A resource made of what was received.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct BuiltResource {
     /// It.
     pub resource: Arc<dyn Resource>,
     /// Something in it is a stand-in, since only a hash is kept: that nothing differs can be told, and nothing can be done.
@@ -173,9 +173,9 @@ pub struct Received {
     /// The slot.
     pub slot: String,
     /// What it came to.
-    pub whole: Seal,
+    pub whole: KeyedHash,
     /// The pieces that made it, texts and values: the same ones make the same whole, though what that is may not be kept.
-    pub pieces: Seal,
+    pub pieces: KeyedHash,
 }
 
 /// Whether a value of one type can stand where another is wanted.
@@ -193,11 +193,11 @@ pub fn fits(gives: FieldType, takes: FieldType) -> bool {
 
 /// A text that may be a secret, or known by its hash only.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Words {
+pub enum MaybeSecret {
     /// It may be shown.
     Shown(String),
     /// It is never shown.
     Secret(Secret),
     /// Only its hash is known.
-    Sealed(Sealed),
+    Sealed(KeyedHashOf),
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// A source of events, as data. The loops that listen belong to the driver: one for each sort of source, shared by all.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum WatchSource {
     /// Whatever happens to the thing at this absolute path: its content, its attributes, its coming and going, and that of
     /// the directories above it. With `below`, also whatever happens in the directory at that path (one level).
     Path {

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::future::pending;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use steadfast::lease::{Answer, Gone, Lease, Local, Renewal, Standing, Token, keep};
+use steadfast::lease::{
+    Answer, Lease, LeaseLost, LeaseStatus, Renewal, StateDirLease, Token, keep,
+};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -116,7 +118,7 @@ impl Lease for Scripted {
 async fn hold(
     answers: impl IntoIterator<Item = Next>,
     long: Duration,
-) -> (Result<(), Gone<Held>>, Standing, Story) {
+) -> (Result<(), LeaseLost<Held>>, LeaseStatus, Story) {
     let (lease, story) = Scripted::new(answers);
     hold_this(lease, &story, long).await
 }
@@ -125,7 +127,7 @@ async fn hold_this(
     mut lease: Scripted,
     story: &Mutex<Story>,
     long: Duration,
-) -> (Result<(), Gone<Held>>, Standing, Story) {
+) -> (Result<(), LeaseLost<Held>>, LeaseStatus, Story) {
     let (standing, stop) = (watch::Sender::default(), CancellationToken::new());
     let ending = stop.clone();
     let watcher = tokio::spawn(async move {
@@ -164,12 +166,12 @@ async fn a_fault_that_passes_loses_nothing() {
 #[tokio::test(start_paused = true)]
 async fn what_is_lost_is_lost() {
     let (kept, standing, story) = hold([Next::Well, Next::Taken], Duration::MAX / 4).await;
-    assert!(matches!(kept, Err(Gone::Lost(why)) if why == "taken"));
-    assert_eq!((standing, story.released), (Standing::Lost("taken".to_owned()), None));
+    assert!(matches!(kept, Err(LeaseLost::Lost(why)) if why == "taken"));
+    assert_eq!((standing, story.released), (LeaseStatus::Lost("taken".to_owned()), None));
 
     let (kept, standing, story) = hold([Next::Fails; 20], Duration::MAX / 4).await;
-    assert!(matches!(kept, Err(Gone::Lost(_))));
-    assert_eq!(standing, Standing::Lost("no route".to_owned()));
+    assert!(matches!(kept, Err(LeaseLost::Lost(_))));
+    assert_eq!(standing, LeaseStatus::Lost("no route".to_owned()));
     let last = *story.renewals.last().expect("tried");
     assert!(last <= LIFETIME && story.renewals.len() <= 5, "{:?}", story.renewals);
 }
@@ -181,9 +183,9 @@ async fn who_cannot_have_it_is_told() {
     lease.refuses = true;
     let standing = watch::Sender::default();
     let kept = keep(&mut lease, &standing, &CancellationToken::new(), pending::<()>).await;
-    assert!(matches!(&kept, Err(Gone::Refused(_))));
+    assert!(matches!(&kept, Err(LeaseLost::Refused(_))));
     assert!(kept.expect_err("refused").to_string().contains("pid 7"));
-    assert_eq!(*standing.borrow(), Standing::Wanted);
+    assert_eq!(*standing.borrow(), LeaseStatus::Wanted);
     assert!(story.lock().expect("sound").renewals.is_empty());
 }
 
@@ -209,7 +211,7 @@ async fn its_life_begins_before_the_answer() {
     let (mut lease, story) = Scripted::new([Next::Fails; 20]);
     lease.takes = Some(Duration::from_secs(75));
     let (kept, _, story) = hold_this(lease, &story, Duration::MAX / 4).await;
-    assert!(matches!(kept, Err(Gone::Lost(_))));
+    assert!(matches!(kept, Err(LeaseLost::Lost(_))));
     assert!(story.renewals.is_empty(), "its life was over at 80, and the first check comes at 85");
 }
 
@@ -224,8 +226,8 @@ async fn its_end_is_told_and_counts_what_the_machine_slept() {
     let stop = CancellationToken::new();
     let sleeping = async {
         let end = || match *standing.borrow() {
-            Standing::Held { until, .. } => until,
-            Standing::Wanted | Standing::Lost(_) => None,
+            LeaseStatus::Held { until, .. } => until,
+            LeaseStatus::Wanted | LeaseStatus::Lost(_) => None,
         };
         tokio::time::sleep(Duration::from_secs(16)).await;
         assert_eq!(end(), Some(LIFETIME), "since it was asked for");
@@ -240,7 +242,7 @@ async fn its_end_is_told_and_counts_what_the_machine_slept() {
     };
     let kept = keep(&mut lease, &standing, &stop, pending::<()>);
     let (kept, ()) = tokio::join!(kept, sleeping);
-    assert!(matches!(kept, Err(Gone::Lost(_))), "found at the next check");
+    assert!(matches!(kept, Err(LeaseLost::Lost(_))), "found at the next check");
 }
 
 /// C-7, C-8: who gives it back waits for no answer longer than it holds, and says that none came.
@@ -265,7 +267,8 @@ fn the_clock_counts_suspend() {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
         Duration::new(now.tv_sec.cast_unsigned(), u32::try_from(now.tv_nsec).expect("below"))
     };
-    let (before, now, after) = (boottime(), Local::new("/nowhere".into()).now(), boottime());
+    let (before, now, after) =
+        (boottime(), StateDirLease::new("/nowhere".into()).now(), boottime());
     assert!(before <= now && now <= after, "{before:?} {now:?} {after:?}");
 }
 
@@ -277,7 +280,7 @@ async fn who_stops_waits_for_no_answer() {
     let began = Instant::now();
     let (kept, standing, story) = hold_this(lease, &story, Duration::from_secs(3)).await;
     assert!(kept.is_ok());
-    assert_eq!((standing, story.released), (Standing::Wanted, None));
+    assert_eq!((standing, story.released), (LeaseStatus::Wanted, None));
     assert_eq!(began.elapsed(), Duration::from_secs(3));
 
     let began = Instant::now();
@@ -330,8 +333,8 @@ async fn a_lease_that_sticks_is_said() {
     );
 }
 
-fn held(standing: &Standing) -> u64 {
-    let Standing::Held { epoch, .. } = *standing else { panic!("it is held: {standing:?}") };
+fn held(standing: &LeaseStatus) -> u64 {
+    let LeaseStatus::Held { epoch, .. } = *standing else { panic!("it is held: {standing:?}") };
     epoch
 }
 
@@ -399,13 +402,13 @@ async fn random_faults_that_pass_lose_nothing() {
 async fn the_local_one_is_a_lock() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("state");
-    let mut first = Local::new(path.clone());
+    let mut first = StateDirLease::new(path.clone());
     let token = first.acquire().await.expect("nobody has it");
     assert_eq!(token, Token { epoch: 1, lifetime: None });
-    let refused = Local::new(path.clone()).acquire().await.expect_err("held").to_string();
+    let refused = StateDirLease::new(path.clone()).acquire().await.expect_err("held").to_string();
     assert!(refused.contains(&format!("pid {}", std::process::id())), "{refused}");
     assert_eq!(first.acquire().await.expect("still").epoch, 1, "who asks again has it still");
     first.release(token).await.expect("given back");
-    let second = Local::new(path).acquire().await.expect("free");
+    let second = StateDirLease::new(path).acquire().await.expect("free");
     assert_eq!(second.epoch, 2);
 }

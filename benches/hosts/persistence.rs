@@ -11,7 +11,7 @@ use steadfast::config::{Options, load};
 use steadfast::driver::{
     Driver, DriverDeps, DriverEvent, Notification, Observer, Settings, local_minute,
 };
-use steadfast::store::{Journal, MemoryStore, Recalled};
+use steadfast::store::{Journal, MemoryStore, StoredState};
 use steadfast_engine::Slots;
 use steadfast_resources::{Host, MintKey};
 
@@ -53,7 +53,7 @@ pub(crate) fn unkept(graph: &Path) -> Result<(), Failure> {
         host: Host::default(),
         key,
         journal: Some(Journal::spawn(Box::new(MemoryStore::default()))?),
-        recalled: Recalled::default(),
+        recalled: StoredState::default(),
         history: None,
         observing: None,
         audience: Box::new(Silent),

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
-use steadfast::events::{Happening, Level, Log, Retention};
+use steadfast::events::{Level, Log, NewEvent, Retention};
 
 /// How a recorder of a daemon fares.
 enum Fares {
@@ -135,8 +135,8 @@ pub(crate) fn log(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     let event = |number: u64| {
         let resource = Some(format!("file[/etc/some/directory/{}]", number % 1000));
         let says = "content, mode (3.2 ms, corrective)";
-        let told = Happening::new("changed", says, Level::Info);
-        (1_790_000_000_000 + number, Happening { resource, class: Some("corrective"), ..told })
+        let told = NewEvent::new("changed", says, Level::Info);
+        (1_790_000_000_000 + number, NewEvent { resource, class: Some("corrective"), ..told })
     };
     let mut sample = Sample::default();
     for number in 0..bench.rounds(500) as u64 {

@@ -1,7 +1,7 @@
 //! Edges with their reasons, for `graph` and `plan --explain-edges`.
 
 use super::output::{out, plain};
-use crate::config::{Loaded, Origin};
+use crate::config::{LoadedGraph, Origin};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(super) struct Edge {
 
 impl Edges {
     /// Those of a graph that was loaded with its origins.
-    pub(super) fn of(loaded: &Loaded) -> Self {
+    pub(super) fn of(loaded: &LoadedGraph) -> Self {
         let name = |vertex: usize| loaded.vertices.get(vertex).map(|v| Arc::clone(&v.identity));
         let mut origins = loaded.origins.iter().peekable();
         let edge = |link: &crate::config::Link| {

@@ -4,7 +4,7 @@ use super::args::Explain;
 use super::exit::Exit;
 use super::output::{error, out};
 use crate::config::{Code, metaparams, recorders, settings};
-use steadfast_resources::{FieldSpec, FieldType, Receives, Spec, registry};
+use steadfast_resources::{FieldSpec, FieldType, KindSpec, Receives, registry};
 
 /// Explains what was asked for; all that can be, where nothing was.
 pub(super) fn explain(args: &Explain) -> Exit {
@@ -58,7 +58,7 @@ fn list() -> Exit {
     Exit::Well
 }
 
-fn kind(spec: &Spec) {
+fn kind(spec: &KindSpec) {
     out(format!("{}: {}\n", spec.kind, spec.doc));
     fields(spec.fields);
     if !spec.sends.is_empty() {

@@ -5,7 +5,7 @@ use super::edges::Edges;
 use super::exit::Exit;
 use super::output::{count, out, out_json, plain};
 use super::{load_graph, output, state_dir};
-use crate::config::{Loaded, Options};
+use crate::config::{LoadedGraph, Options};
 use crate::driver;
 use crate::store::SqliteStore;
 use crate::workers::readers;
@@ -46,7 +46,7 @@ pub(super) fn graph(args: &ShowGraph) -> Exit {
 }
 
 /// What an apply of this graph would remove because it has left; nothing for who may not see what is kept.
-fn removals(args: &ShowGraph, loaded: &Loaded) -> Vec<Arc<str>> {
+fn removals(args: &ShowGraph, loaded: &LoadedGraph) -> Vec<Arc<str>> {
     if !args.graph.only.is_empty() || !args.graph.skip.is_empty() {
         return Vec::new();
     }
@@ -61,7 +61,7 @@ fn removals(args: &ShowGraph, loaded: &Loaded) -> Vec<Arc<str>> {
 }
 
 /// Graphviz: what refreshes is drawn in full, what only waits is dashed.
-fn dot(loaded: &Loaded, edges: &Edges) {
+fn dot(loaded: &LoadedGraph, edges: &Edges) {
     out(format!("digraph {} {{", quoted(&loaded.name)));
     for vertex in &loaded.vertices {
         out(format!("  {};", quoted(&vertex.identity)));
@@ -78,7 +78,7 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", plain(name).replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-fn to_json(loaded: &Loaded, edges: &Edges, removals: &[Arc<str>]) -> Value {
+fn to_json(loaded: &LoadedGraph, edges: &Edges, removals: &[Arc<str>]) -> Value {
     let vertex = |vertex: &crate::config::Vertex| {
         let (file, line) = vertex.place;
         json!({

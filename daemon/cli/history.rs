@@ -10,7 +10,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 use steadfast_resources::host::files::{AccountKind, account_name, denies_others, printable};
 use steadfast_resources::kinds::file::unified;
-use steadfast_resources::{Former, FormerContent, FormerShape, Host, Unkept};
+use steadfast_resources::{Host, NotRecorded, PriorContent, PriorShape, PriorState};
 
 /// Longer files are not compared.
 const COMPARED: usize = 10 << 20;
@@ -119,20 +119,20 @@ fn line(entry: &Entry) -> String {
 
 /// What was there, in words.
 fn was(entry: &Entry) -> String {
-    let Former::Thing(thing) = &entry.former else { return "was not there".to_owned() };
+    let PriorState::Thing(thing) = &entry.former else { return "was not there".to_owned() };
     let owner = account_name(AccountKind::User, thing.uid);
     let group = account_name(AccountKind::Group, thing.gid);
     let mut words = format!("was {:04o} {owner}:{group}", thing.mode);
     match &thing.shape {
-        FormerShape::File(size, _) => {
+        PriorShape::File(size, _) => {
             let size = usize::try_from(*size).unwrap_or(usize::MAX);
             words.push_str(&format!(", {}", count(size, "byte")));
         }
-        FormerShape::Directory => words.push_str(", a directory"),
-        FormerShape::Link(target) => {
+        PriorShape::Directory => words.push_str(", a directory"),
+        PriorShape::Link(target) => {
             words = format!("was a link to {}", plain(&String::from_utf8_lossy(target)));
         }
-        FormerShape::Other => words.push_str(", a socket, fifo or device"),
+        PriorShape::Other => words.push_str(", a socket, fifo or device"),
     }
     if let Some(why) = entry.unkept() {
         words.push_str(&format!("; {}", unkept(why)));
@@ -151,18 +151,18 @@ fn to_json(entry: &Entry) -> Value {
         "cause": entry.cause,
         "was": "absent",
     });
-    let Former::Thing(thing) = &entry.former else { return value };
+    let PriorState::Thing(thing) = &entry.former else { return value };
     value["was"] = match &thing.shape {
-        FormerShape::File(..) => "file",
-        FormerShape::Directory => "directory",
-        FormerShape::Link(_) => "symlink",
-        FormerShape::Other => "other",
+        PriorShape::File(..) => "file",
+        PriorShape::Directory => "directory",
+        PriorShape::Link(_) => "symlink",
+        PriorShape::Other => "other",
     }
     .into();
     value["mode"] = format!("{:04o}", thing.mode).into();
     value["uid"] = thing.uid.into();
     value["gid"] = thing.gid.into();
-    if let FormerShape::Link(target) = &thing.shape {
+    if let PriorShape::Link(target) = &thing.shape {
         value["target"] = String::from_utf8_lossy(target).into();
     }
     if let Some(size) = entry.size() {
@@ -216,18 +216,16 @@ fn print(bytes: &[u8]) -> Exit {
 }
 
 /// The content that was there, also where the change left it as it was.
-fn at(reader: &Reader, entry: &Entry, former: &Former) -> Result<Vec<u8>, String> {
+fn at(reader: &Reader, entry: &Entry, former: &PriorState) -> Result<Vec<u8>, String> {
     let name = printable(&entry.path);
-    let Former::Thing(thing) = former else { return Err(format!("{name} was not there")) };
+    let PriorState::Thing(thing) = former else { return Err(format!("{name} was not there")) };
     match &thing.shape {
-        FormerShape::File(_, FormerContent::Bytes(bytes)) => Ok(bytes.clone()),
-        FormerShape::File(_, FormerContent::Unkept(Unkept::Same)) => now(reader, entry),
-        FormerShape::File(_, FormerContent::Unkept(why)) => {
-            Err(format!("{name}: {}", unkept(*why)))
-        }
-        FormerShape::Link(target) => Ok(target.clone()),
-        FormerShape::Directory => Err(format!("{name} was a directory")),
-        FormerShape::Other => Err(format!("{name} was a socket, fifo or device")),
+        PriorShape::File(_, PriorContent::Bytes(bytes)) => Ok(bytes.clone()),
+        PriorShape::File(_, PriorContent::Unkept(NotRecorded::Same)) => now(reader, entry),
+        PriorShape::File(_, PriorContent::Unkept(why)) => Err(format!("{name}: {}", unkept(*why))),
+        PriorShape::Link(target) => Ok(target.clone()),
+        PriorShape::Directory => Err(format!("{name} was a directory")),
+        PriorShape::Other => Err(format!("{name} was a socket, fifo or device")),
     }
 }
 
@@ -240,8 +238,8 @@ fn is_open(reader: &Reader, entry: &Entry) -> bool {
     let of_path = newest.filter(|one| one.path == entry.path);
     let files = of_path.filter(|one| one.size().is_some());
     let mut told = files.filter_map(|one| match one.unkept() {
-        Some(Unkept::Same) => None,
-        Some(Unkept::Secret) => Some(false),
+        Some(NotRecorded::Same) => None,
+        Some(NotRecorded::Secret) => Some(false),
         _ => Some(true),
     });
     told.next().unwrap_or_default()
@@ -282,8 +280,8 @@ fn compare(args: &args::Diff) -> Result<Exit, Exit> {
         let entry = entry(&reader, &args.resource, number)?;
         let former = reader.former(&entry).map_err(|why| refuse(&why))?;
         let bytes = match former {
-            Former::Nothing => Ok(Vec::new()),
-            Former::Thing(_) => at(&reader, &entry, &former),
+            PriorState::Nothing => Ok(Vec::new()),
+            PriorState::Thing(_) => at(&reader, &entry, &former),
         };
         Ok((entry, bytes.map_err(|why| failed(&why))?))
     };

@@ -3,7 +3,7 @@
 use super::args::Graph;
 use super::exit::Exit;
 use super::output;
-use crate::config::{self, Loaded, Options};
+use crate::config::{self, LoadedGraph, Options};
 use crate::signals::Signals;
 
 /// What the flags say of how to read it.
@@ -21,7 +21,7 @@ pub(super) fn options(graph: &Graph) -> Options {
 }
 
 /// Reads it; warnings go to standard error, and so do problems, or as data to standard output where that is asked for.
-pub(super) fn read(graph: &Graph, options: &Options, json: bool) -> Result<Loaded, Exit> {
+pub(super) fn read(graph: &Graph, options: &Options, json: bool) -> Result<LoadedGraph, Exit> {
     match config::load(&graph.graphs, options) {
         Ok(loaded) => {
             output::say_warnings(&loaded.warnings);
@@ -43,7 +43,7 @@ pub(super) async fn read_unless_stopped(
     graph: &Graph,
     signals: &mut Signals,
     (json, allow_empty): (bool, bool),
-) -> Result<Option<Loaded>, Exit> {
+) -> Result<Option<LoadedGraph>, Exit> {
     let graph = graph.clone();
     let options = Options { refuse_empty: !allow_empty, ..options(&graph) };
     let reading = tokio::task::spawn_blocking(move || read(&graph, &options, json));

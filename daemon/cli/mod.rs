@@ -24,7 +24,7 @@ mod top;
 mod undo;
 
 use crate::signals::Signals;
-use crate::store::Order;
+use crate::store::StateCommand;
 use args::{Cli, Command};
 use clap::FromArgMatches as _;
 use exit::Exit;
@@ -87,12 +87,16 @@ fn run_command() -> Exit {
         Command::Resume(args) => client::resume(&args),
         Command::Reload(args) => client::reload(&args),
         Command::Retry(args) => client::retry(&args),
-        Command::Protect(args) => with_signals(|_| state::protect::order(Order::Protect, &args)),
-        Command::Unprotect(args) => {
-            with_signals(|_| state::protect::order(Order::Unprotect, &args))
+        Command::Protect(args) => {
+            with_signals(|_| state::protect::order(StateCommand::Protect, &args))
         }
-        Command::Forget(args) => with_signals(|_| state::protect::order(Order::Forget, &args)),
-        Command::Redo(args) => with_signals(|_| state::protect::order(Order::Redo, &args)),
+        Command::Unprotect(args) => {
+            with_signals(|_| state::protect::order(StateCommand::Unprotect, &args))
+        }
+        Command::Forget(args) => {
+            with_signals(|_| state::protect::order(StateCommand::Forget, &args))
+        }
+        Command::Redo(args) => with_signals(|_| state::protect::order(StateCommand::Redo, &args)),
         Command::State(args) => with_signals(|_| state::of_kept(&args)),
         Command::Wait(args) => client::wait(&args),
         Command::Stop(args) => client::stop(&args),

@@ -3,27 +3,27 @@
 
 use super::output::count;
 use super::output::event_recording::Recording;
-use crate::events::{Happening, Level, Retention};
-use crate::store::{Hold, Readers, SqliteStore, StoreError};
+use crate::events::{Level, NewEvent, Retention};
+use crate::store::{RecordReaders, SqliteStore, StateLock, StoreError};
 use crate::workers::readers;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The one who does it. What it has told is recorded before it lets go of the directory.
-pub(super) struct Alone {
+pub(super) struct OfflineCommand {
     command: &'static str,
     told: AtomicUsize,
     recording: Recording,
     directory: PathBuf,
     /// The last of its fields: it is let go last.
-    hold: Arc<Hold>,
+    hold: Arc<StateLock>,
 }
 
-impl Alone {
+impl OfflineCommand {
     /// Takes the state directory; no daemon can while this lives.
     pub(super) fn take(command: &'static str, directory: &Path) -> Result<Self, StoreError> {
-        let hold = Arc::new(Hold::take(directory)?);
+        let hold = Arc::new(StateLock::take(directory)?);
         // Who writes three events lets go of none: how many are kept is for the daemon to say.
         let recording = Recording::new(command, directory.to_owned(), Retention::ENDLESS);
         let (told, directory) = (AtomicUsize::new(0), directory.to_owned());
@@ -31,7 +31,7 @@ impl Alone {
     }
 
     /// What it holds.
-    pub(super) fn hold(&self) -> Arc<Hold> {
+    pub(super) fn hold(&self) -> Arc<StateLock> {
         Arc::clone(&self.hold)
     }
 
@@ -43,16 +43,16 @@ impl Alone {
     }
 
     /// Who judges the state, and tells of it.
-    pub(super) fn readers(&self) -> Readers {
+    pub(super) fn readers(&self) -> RecordReaders {
         let recording = self.recording.clone();
         readers(move |event, line| {
             tracing::warn!(event, "{line}");
-            recording.tell(Happening::new(event, line, Level::Warn));
+            recording.tell(NewEvent::new(event, line, Level::Warn));
         })
     }
 
     /// Records what is done, and durable.
-    pub(super) fn tell(&self, deeds: impl IntoIterator<Item = Happening>) {
+    pub(super) fn tell(&self, deeds: impl IntoIterator<Item = NewEvent>) {
         for deed in deeds {
             self.told.fetch_add(1, Ordering::SeqCst);
             self.recording.tell(deed);
@@ -60,7 +60,7 @@ impl Alone {
     }
 }
 
-impl Drop for Alone {
+impl Drop for OfflineCommand {
     fn drop(&mut self) {
         let deeds = count(self.told.load(Ordering::SeqCst), "deed");
         self.recording.finish("stopped", format!("the {} ends: {deeds}", self.command));

@@ -4,12 +4,12 @@ use super::args::{Log, Run};
 use super::exit::Exit;
 use super::output::log_queue;
 use super::output::render;
-use super::output::render::Journal;
+use super::output::render::LogObserver;
 use super::{load_graph, output, settings, state_dir};
 use crate::config::Options;
 use crate::control::Address;
 use crate::driver::{Notification, Observer, Settings, local_minute};
-use crate::events::{self, Teller};
+use crate::events::{self, Publisher};
 use crate::signals::Signals;
 use crate::store::StoreError;
 use crate::supervisor::Ended;
@@ -41,8 +41,8 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
         state_directory: state_dir::directory(args.state.state_dir.as_deref()),
         signals,
         audience: Box::new(move || {
-            Box::new(Crier {
-                journal: Journal::new(form),
+            Box::new(DaemonObserver {
+                journal: LogObserver::new(form),
                 notifier: sd_notify::Notifier::new(),
                 converged: converged.clone(),
                 teller: teller.clone(),
@@ -143,20 +143,20 @@ fn verdict(ended: &Ended) -> Exit {
 }
 
 /// Who hears the news of a daemon: its log, systemd, and whoever waits for convergence.
-struct Crier {
-    journal: Journal,
+struct DaemonObserver {
+    journal: LogObserver,
     notifier: sd_notify::Notifier,
     converged: watch::Sender<bool>,
-    teller: Teller,
+    teller: Publisher,
 }
 
-impl Crier {
+impl DaemonObserver {
     fn tell_converged(&self, converged: bool) {
         self.converged.send_if_modified(|last| std::mem::replace(last, converged) != converged);
     }
 }
 
-impl Observer for Crier {
+impl Observer for DaemonObserver {
     fn hear(&mut self, news: &Notification<'_>) {
         match news {
             Notification::Converged { .. } => self.tell_converged(true),

@@ -2,7 +2,7 @@
 
 use super::exit::Exit;
 use super::output;
-use crate::store::{Hold, Recalled, SqliteStore, Store, StoreError};
+use crate::store::{SqliteStore, StateLock, Store, StoreError, StoredState};
 use crate::workers::{readers, tell_orphans};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,25 +29,25 @@ pub(super) fn directory(said: Option<&Path>) -> PathBuf {
 }
 
 /// What came of opening the store.
-type Opened = Result<(SqliteStore, Recalled), StoreError>;
+type Opened = Result<(SqliteStore, StoredState), StoreError>;
 
 /// Opens the store for one who may change the host: exclusively.
-fn open(directory: &Path) -> Result<(Box<dyn Store>, Recalled), Exit> {
+fn open(directory: &Path) -> Result<(Box<dyn Store>, StoredState), Exit> {
     accept(read(directory))
 }
 
 fn read(directory: &Path) -> Opened {
     // Who has the directory is written when something is: most have nothing to do.
-    let hold = Arc::new(Hold::take_unsaid(directory)?);
+    let hold = Arc::new(StateLock::take_unsaid(directory)?);
     tell_orphans(&end_orphaned_commands(directory));
     let readers = readers(|event, line| tracing::warn!(event, "{line}"));
     let mut store = SqliteStore::open_later(hold, readers)?;
     let key = Some(SqliteStore::key(directory)?);
-    let recalled = Recalled { key, ..store.recall()? };
+    let recalled = StoredState { key, ..store.recall()? };
     Ok((store, recalled))
 }
 
-fn accept(opened: Opened) -> Result<(Box<dyn Store>, Recalled), Exit> {
+fn accept(opened: Opened) -> Result<(Box<dyn Store>, StoredState), Exit> {
     match opened {
         Ok((store, recalled)) => Ok((Box::new(store), recalled)),
         Err(error) => Err(refuse(&error)),
@@ -73,7 +73,7 @@ impl Opening {
     }
 
     /// As [`open`] would have it.
-    pub(super) fn finish(self) -> Result<(Box<dyn Store>, Recalled), Exit> {
+    pub(super) fn finish(self) -> Result<(Box<dyn Store>, StoredState), Exit> {
         match self.thread.map(JoinHandle::join) {
             Some(Ok(opened)) => accept(opened),
             // No thread, or one that panicked.

@@ -1,7 +1,7 @@
 //! `steadfast undo`: by the daemon where one runs, else by this program, which then holds the state directory.
 
 use super::exit::Exit;
-use super::offline::Alone;
+use super::offline::OfflineCommand;
 use super::output::{error, out, plain};
 use super::{args, client, settings, state_dir};
 use crate::driver::status::Undone;
@@ -10,7 +10,7 @@ use crate::events;
 use crate::history::{History, Undo};
 use crate::store::{Entry, PauseRecord, SqliteStore, Store as _, StoreError};
 use std::time::{SystemTime, UNIX_EPOCH};
-use steadfast_resources::{Host, MintKey, Trouble};
+use steadfast_resources::{Failure, Host, MintKey};
 use tokio_util::sync::CancellationToken;
 
 /// Who looks at the status is told.
@@ -54,11 +54,11 @@ fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
         return Err(Exit::Usage);
     }
     let refuse = |error: StoreError| state_dir::refuse(&error);
-    let alone = Alone::take("undo", &directory).map_err(refuse)?;
+    let alone = OfflineCommand::take("undo", &directory).map_err(refuse)?;
     let mut store = alone.store().map_err(refuse)?;
     let kept = store.recall().map_err(refuse)?.resources.remove(&args.resource);
     let history = History::new(directory, args.history);
-    let fail = |trouble: Trouble| {
+    let fail = |trouble: Failure| {
         error(&trouble.what, trouble.hint.as_deref());
         Exit::Failed
     };

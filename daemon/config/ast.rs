@@ -5,11 +5,11 @@ use super::scalar;
 use super::source_file::Span;
 use std::sync::Arc;
 use steadfast_resources::host::Supply;
-use steadfast_resources::{FieldSpec, Fields, Spec, Value};
+use steadfast_resources::{FieldSpec, Fields, KindSpec, Value};
 
 /// One file.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct File {
+pub(super) struct GraphFile {
     pub(super) name: Option<String>,
     pub(super) comment: Option<String>,
     pub(super) resources: Vec<Resource>,
@@ -21,18 +21,18 @@ pub(super) struct File {
     /// It holds something else than a graph: what it would have declared is not known.
     pub(super) unread: bool,
     /// Where things stand, for the reader that knows.
-    pub(super) spots: Option<Spots>,
+    pub(super) spots: Option<Spans>,
 }
 
 /// One resource.
 #[derive(Debug)]
 pub(super) struct Resource {
-    pub(super) spec: &'static Spec,
+    pub(super) spec: &'static KindSpec,
     pub(super) name: String,
-    pub(super) given: Given,
+    pub(super) given: FieldValues,
     /// The resource itself, where it was made while it was read; then its fields are used up.
     pub(super) built: Option<Arc<dyn steadfast_resources::Resource>>,
-    pub(super) meta: Option<Box<Given>>,
+    pub(super) meta: Option<Box<FieldValues>>,
     pub(super) links: Box<[Link]>,
     /// What it was called before.
     pub(super) aliases: Box<[String]>,
@@ -152,7 +152,7 @@ pub(super) struct End {
 
 /// The values given for one resource, or for its `meta`, with a hash that does not depend on their order.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Given {
+pub(super) struct FieldValues {
     pub(super) fields: Fields,
     pub(super) sum: u64,
     /// Some value is a path that is relative to the graph file.
@@ -162,7 +162,7 @@ pub(super) struct Given {
 /// Fields whose values may be paths relative to the graph file.
 const RELATIVE: [&str; 3] = ["source", "fragments", "template"];
 
-impl Given {
+impl FieldValues {
     pub(super) fn insert(&mut self, field: &'static FieldSpec, value: Value) {
         self.sum = self.sum.wrapping_add(scalar::hash(Stable::new().text(field.name), &value));
         self.relative |= RELATIVE.contains(&field.name)
@@ -196,7 +196,7 @@ impl Seen {
 
 /// Where the parts of a file stand.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Spots {
+pub(super) struct Spans {
     pub(super) name: Option<Span>,
     pub(super) resources: Vec<ResourceSpots>,
     pub(super) edges: Vec<EdgeSpots>,

@@ -1,15 +1,15 @@
 //! Which kinds a graph may use: those of this build, or those a test brings along.
 
-use steadfast_resources::{Spec, registry};
+use steadfast_resources::{KindSpec, registry};
 
 /// The kinds a graph may use.
 #[derive(Clone, Debug)]
-pub struct Kinds {
-    here: Vec<&'static Spec>,
+pub struct KindSet {
+    here: Vec<&'static KindSpec>,
     elsewhere: Vec<&'static str>,
 }
 
-impl Kinds {
+impl KindSet {
     /// The kinds of this build.
     #[must_use]
     pub fn of_this_build() -> Self {
@@ -18,7 +18,7 @@ impl Kinds {
 
     /// Other kinds, and the names of those that exist only elsewhere.
     #[must_use]
-    pub fn new(here: Vec<&'static Spec>, elsewhere: Vec<&'static str>) -> Self {
+    pub fn new(here: Vec<&'static KindSpec>, elsewhere: Vec<&'static str>) -> Self {
         Self { here, elsewhere }
     }
 
@@ -28,7 +28,7 @@ impl Kinds {
         self.find(kind).is_some() || self.is_elsewhere(kind)
     }
 
-    pub(super) fn find(&self, kind: &str) -> Option<&'static Spec> {
+    pub(super) fn find(&self, kind: &str) -> Option<&'static KindSpec> {
         self.here.iter().copied().find(|spec| spec.kind == kind)
     }
 

@@ -1,7 +1,7 @@
 //! The graph file: YAML to a checked graph, or everything that is wrong with it at once.
 //!
 //! Two readers: a fast one (`serde_yaml`, typed by the kinds' tables) for graphs with nothing to report, and a slow one
-//! that knows where everything stands and looks only when the fast one declines. Both end in the same `ast::File`,
+//! that knows where everything stands and looks only when the fast one declines. Both end in the same `ast::GraphFile`,
 //! and one set of checks follows. Reading order: [`load`], the text (`input`, `scan`), the fast reader (`fast`, `seed`), the
 //! slow one (`tree`, `read`, `read_resources`, `read_receives`, `syntax`), the checks
 //! (`check`, `claims`, `receive`, `meta`, `semaphore`, `links`, `cycle`,
@@ -24,7 +24,7 @@ mod template;
 
 pub(crate) use checks::edges::parts;
 pub use checks::semaphores::RESERVED;
-pub use kinds::Kinds;
+pub use kinds::KindSet;
 pub use maintenance_window::Window;
 pub use problem::code::Code;
 pub use problem::render::Rejected;
@@ -38,7 +38,7 @@ pub use settings::{Bounds, Defaults, Judge, Settings, parse_settings, read_setti
 use hash::Stable;
 use problem::Problems;
 use serde::{Deserialize, Serialize};
-use source_file::{Source, Span};
+use source_file::{SourceFile, Span};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ pub struct Options {
 
 /// A graph that is valid: [`steadfast_engine::Graph::new`] takes it.
 #[derive(Clone, Debug)]
-pub struct Loaded {
+pub struct LoadedGraph {
     /// Its name (`graph:`).
     pub name: String,
     /// What it is for.
@@ -133,7 +133,7 @@ pub struct Vertex {
     /// The resource itself.
     pub resource: Arc<dyn steadfast_resources::Resource>,
     /// How it is made anew with what it receives, where it receives anything; then `resource` stands for it, and is never run.
-    pub recipe: Option<Arc<steadfast_resources::Recipe>>,
+    pub recipe: Option<Arc<steadfast_resources::DeferredResource>>,
     /// A hash of what is declared, metaparams aside; the same in every process.
     pub definition: u64,
     /// How it is run; equal ones are shared.
@@ -154,11 +154,11 @@ pub struct Vertex {
     pub after: Arc<[Arc<str>]>,
     /// The resources that a change of this one refreshes, where it is deleted when it leaves; sorted.
     pub notifies: Arc<[Arc<str>]>,
-    /// The file (by number in [`Loaded::files`]) and the line it begins on.
+    /// The file (by number in [`LoadedGraph::files`]) and the line it begins on.
     pub place: (usize, u32),
 }
 
-/// An edge between vertices, by their numbers in [`Loaded::vertices`].
+/// An edge between vertices, by their numbers in [`LoadedGraph::vertices`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Link {
     /// The need.
@@ -191,30 +191,34 @@ pub fn metaparams() -> &'static [steadfast_resources::FieldSpec] {
 }
 
 /// Loads a graph from files, folders and the standard input (`-`).
-pub fn load(paths: &[PathBuf], options: &Options) -> Result<Loaded, Rejected> {
-    load_with(paths, options, &Kinds::of_this_build())
+pub fn load(paths: &[PathBuf], options: &Options) -> Result<LoadedGraph, Rejected> {
+    load_with(paths, options, &KindSet::of_this_build())
 }
 
 /// The same with other kinds.
-pub fn load_with(paths: &[PathBuf], options: &Options, kinds: &Kinds) -> Result<Loaded, Rejected> {
+pub fn load_with(
+    paths: &[PathBuf],
+    options: &Options,
+    kinds: &KindSet,
+) -> Result<LoadedGraph, Rejected> {
     let mut problems = Problems::default();
     let sources = read::files::read(paths, &mut problems);
     compile(sources, problems, options, kinds)
 }
 
 /// The same of what was read before.
-pub fn load_texts(texts: Vec<Text>, options: &Options) -> Result<Loaded, Rejected> {
-    let source = |it: Text| Source::new(&it.display, it.path, it.base, it.content);
+pub fn load_texts(texts: Vec<Text>, options: &Options) -> Result<LoadedGraph, Rejected> {
+    let source = |it: Text| SourceFile::new(&it.display, it.path, it.base, it.content);
     let sources = texts.into_iter().map(source).collect();
-    compile(sources, Problems::default(), options, &Kinds::of_this_build())
+    compile(sources, Problems::default(), options, &KindSet::of_this_build())
 }
 
 fn compile(
-    sources: Vec<Source>,
+    sources: Vec<SourceFile>,
     problems: Problems,
     options: &Options,
-    kinds: &Kinds,
-) -> Result<Loaded, Rejected> {
+    kinds: &KindSet,
+) -> Result<LoadedGraph, Rejected> {
     let scans: Vec<read::prescan::Scan> =
         sources.iter().map(|source| read::prescan::scan(&source.text)).collect();
     let loaded = if problems.is_empty()
@@ -229,13 +233,17 @@ fn compile(
     if options.refuse_empty && loaded.vertices.is_empty() {
         return Err(empty(&loaded));
     }
-    let text =
-        |it: Source| Text { display: it.display, path: it.path, base: it.base, content: it.text };
-    Ok(Loaded { texts: sources.into_iter().map(text).collect(), ..loaded })
+    let text = |it: SourceFile| Text {
+        display: it.display,
+        path: it.path,
+        base: it.base,
+        content: it.text,
+    };
+    Ok(LoadedGraph { texts: sources.into_iter().map(text).collect(), ..loaded })
 }
 
 /// B-16: what is meant to be emptied is said to be.
-fn empty(loaded: &Loaded) -> Rejected {
+fn empty(loaded: &LoadedGraph) -> Rejected {
     let name = problem::quoted(&loaded.name);
     let problem = Problem::new(Code::Empty, format!("the graph `{name}` has no resources at all"));
     let hint = "if all that it declared is to be given up: --allow-empty with run, apply or reload";
@@ -243,8 +251,8 @@ fn empty(loaded: &Loaded) -> Rejected {
 }
 
 /// The graph, if there is nothing whatever to say about it.
-fn fast(sources: &[Source], options: &Options, kinds: &Kinds) -> Option<Loaded> {
-    let files: Option<Vec<ast::File>> =
+fn fast(sources: &[SourceFile], options: &Options, kinds: &KindSet) -> Option<LoadedGraph> {
+    let files: Option<Vec<ast::GraphFile>> =
         sources.iter().map(|source| read::typed::read(source, kinds)).collect();
     let mut problems = Problems::default();
     let loaded = checks::check(files?, sources, options, checks::Whole::Yes, &mut problems)?;
@@ -253,12 +261,12 @@ fn fast(sources: &[Source], options: &Options, kinds: &Kinds) -> Option<Loaded> 
 
 /// The graph, or everything there is to say about it.
 fn slow(
-    sources: &[Source],
+    sources: &[SourceFile],
     scans: &[read::prescan::Scan],
     mut problems: Problems,
     options: &Options,
-    kinds: &Kinds,
-) -> Result<Loaded, Rejected> {
+    kinds: &KindSet,
+) -> Result<LoadedGraph, Rejected> {
     let mut files = Vec::new();
     let mut whole = if problems.is_empty() { checks::Whole::Yes } else { checks::Whole::No };
     for (source, scan) in sources.iter().zip(scans) {
@@ -274,13 +282,17 @@ fn slow(
     let errors = problems.errors();
     let problems = problems.sorted(&displays);
     match loaded {
-        Some(loaded) if errors == 0 => Ok(Loaded { warnings: problems.list, ..loaded }),
+        Some(loaded) if errors == 0 => Ok(LoadedGraph { warnings: problems.list, ..loaded }),
         _ => Err(Rejected { problems: problems.list, more: problems.more }),
     }
 }
 
 /// One file by the slow reader, which the other one must not contradict.
-fn slow_file(source: &Source, kinds: &Kinds, problems: &mut Problems) -> Option<ast::File> {
+fn slow_file(
+    source: &SourceFile,
+    kinds: &KindSet,
+    problems: &mut Problems,
+) -> Option<ast::GraphFile> {
     let errors = problems.errors();
     let mut file = read::read(source, kinds, problems)?;
     if problems.errors() > errors {
@@ -304,7 +316,7 @@ fn slow_file(source: &Source, kinds: &Kinds, problems: &mut Problems) -> Option<
     Some(file)
 }
 
-fn refuse_characters(source: &Source, scan: &read::prescan::Scan, problems: &mut Problems) {
+fn refuse_characters(source: &SourceFile, scan: &read::prescan::Scan, problems: &mut Problems) {
     for (at, length) in &scan.bad {
         let character = source.text.get(*at..at + length).and_then(|text| text.chars().next());
         let number = character.map_or(0, u32::from);
@@ -316,6 +328,6 @@ fn refuse_characters(source: &Source, scan: &read::prescan::Scan, problems: &mut
 }
 
 /// A hash of all texts, with their order.
-fn hash_of(sources: &[Source]) -> u64 {
+fn hash_of(sources: &[SourceFile]) -> u64 {
     sources.iter().fold(Stable::new(), |hash, source| hash.text(&source.text)).finish()
 }

@@ -23,7 +23,7 @@ impl Span {
 
 /// One graph file.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct SourceFile {
     /// As it was given, for messages.
     pub(super) display: String,
     /// Its absolute path; `-` for the standard input.
@@ -38,7 +38,7 @@ pub(super) struct Source {
     hidden: OnceLock<Vec<Range<usize>>>,
 }
 
-impl Source {
+impl SourceFile {
     /// YAML readers differ about a last line without its end: it gets one.
     pub(super) fn new(display: &str, path: PathBuf, base: PathBuf, mut text: String) -> Self {
         if !text.ends_with('\n') {

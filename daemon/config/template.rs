@@ -2,10 +2,10 @@
 
 use super::problem::code::Code;
 use super::problem::{Problem, quoted};
-use steadfast_resources::Piece;
+use steadfast_resources::TemplatePiece;
 
 /// The pieces of a template, given its values by their names and numbers; each must be used.
-pub(super) fn pieces(text: &str, values: &[(&str, usize)]) -> Result<Vec<Piece>, Problem> {
+pub(super) fn pieces(text: &str, values: &[(&str, usize)]) -> Result<Vec<TemplatePiece>, Problem> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
@@ -26,11 +26,11 @@ pub(super) fn pieces(text: &str, values: &[(&str, usize)]) -> Result<Vec<Piece>,
             let hint = format!("its values: {names}; for the characters themselves write $${{");
             return Err(wrong(format!("`${{{}}}` is none of the values", quoted(name))).hint(hint));
         };
-        pieces.push(Piece::Value(*number));
+        pieces.push(TemplatePiece::Value(*number));
         rest = after;
     }
     put(&mut pieces, rest);
-    let is_used = |number: usize| pieces.contains(&Piece::Value(number));
+    let is_used = |number: usize| pieces.contains(&TemplatePiece::Value(number));
     if let Some((name, _)) = values.iter().find(|(_, number)| !is_used(*number)) {
         let what = format!("the template does not use the value `{}`", quoted(name));
         return Err(wrong(what).hint("name it as ${name}, or leave it out"));
@@ -42,20 +42,20 @@ fn wrong(what: String) -> Problem {
     Problem::new(Code::Receive, what)
 }
 
-fn put(pieces: &mut Vec<Piece>, words: &str) {
+fn put(pieces: &mut Vec<TemplatePiece>, words: &str) {
     match pieces.last_mut() {
         _ if words.is_empty() => {}
-        Some(Piece::Text(before)) => before.push_str(words),
-        Some(Piece::Value(_)) | None => pieces.push(Piece::Text(words.to_owned())),
+        Some(TemplatePiece::Text(before)) => before.push_str(words),
+        Some(TemplatePiece::Value(_)) | None => pieces.push(TemplatePiece::Text(words.to_owned())),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::pieces;
-    use steadfast_resources::Piece::{self, Text, Value};
+    use steadfast_resources::TemplatePiece::{self, Text, Value};
 
-    fn text(words: &str) -> Piece {
+    fn text(words: &str) -> TemplatePiece {
         Text(words.to_owned())
     }
 

@@ -25,7 +25,7 @@ pub struct Address {
 
 /// Why nobody can listen there.
 #[derive(Debug, thiserror::Error)]
-pub enum Beside {
+pub enum BindError {
     /// Another daemon does.
     #[error("another daemon listens at {}", .0.display())]
     Alive(PathBuf),
@@ -119,8 +119,8 @@ impl Address {
     }
 
     /// Listens there. A socket that a dead daemon has left is replaced, that of a living one never, nor anything that is no socket.
-    pub(super) async fn listen(&self, group: Option<u32>) -> Result<Place, Beside> {
-        let system = |why| Beside::System { path: self.path.clone(), why };
+    pub(super) async fn listen(&self, group: Option<u32>) -> Result<Place, BindError> {
+        let system = |why| BindError::System { path: self.path.clone(), why };
         let directory = self.directory();
         self.prepare(directory, group).map_err(system)?;
         self.judge(directory)?;
@@ -139,8 +139,8 @@ impl Address {
         &self,
         place: &mut Place,
         group: Option<u32>,
-    ) -> Result<(), Beside> {
-        let system = |why| Beside::System { path: self.path.clone(), why };
+    ) -> Result<(), BindError> {
+        let system = |why| BindError::System { path: self.path.clone(), why };
         let directory = self.directory();
         if self.is_in_state && !directory.exists() {
             return Err(system(io::ErrorKind::NotFound.into()));
@@ -165,18 +165,18 @@ impl Address {
     }
 
     /// Refuses a directory that belongs to somebody else or that others may write.
-    fn judge(&self, directory: &Path) -> Result<(), Beside> {
-        let system = |why| Beside::System { path: self.path.clone(), why };
+    fn judge(&self, directory: &Path) -> Result<(), BindError> {
+        let system = |why| BindError::System { path: self.path.clone(), why };
         let found = std::fs::symlink_metadata(directory).map_err(system)?;
         if !is_safe(&found) {
-            return Err(Beside::Unsafe(directory.to_owned()));
+            return Err(BindError::Unsafe(directory.to_owned()));
         }
         Ok(())
     }
 
     /// Binds the socket, while the lock is held.
-    async fn bind(&self, directory: &Path, group: Option<u32>) -> Result<UnixListener, Beside> {
-        let system = |why| Beside::System { path: self.path.clone(), why };
+    async fn bind(&self, directory: &Path, group: Option<u32>) -> Result<UnixListener, BindError> {
+        let system = |why| BindError::System { path: self.path.clone(), why };
         self.clear().await?;
         // Under a hidden name until its rights are right; then it is there at once. The name is the lock's to give: who was
         // killed before the rename has left it to the next who has the lock.
@@ -196,8 +196,8 @@ impl Address {
     }
 
     /// Of two that start at the same moment only one goes on: a lock tells, which the system gives back when a process ends.
-    async fn lock(&self, directory: &Path) -> Result<File, Beside> {
-        let system = |why| Beside::System { path: self.path.clone(), why };
+    async fn lock(&self, directory: &Path) -> Result<File, BindError> {
+        let system = |why| BindError::System { path: self.path.clone(), why };
         // For us alone: a lock on what others can open, they could hold.
         let file = OpenOptions::new()
             .write(true)
@@ -214,15 +214,15 @@ impl Address {
                 Err(TryLockError::Error(why)) => return Err(system(why)),
             }
         }
-        Err(Beside::Alive(self.path.clone()))
+        Err(BindError::Alive(self.path.clone()))
     }
 
     /// Sees that nobody listens there, and takes away what a dead daemon has left.
-    async fn clear(&self) -> Result<(), Beside> {
-        let system = |why| Beside::System { path: self.path.clone(), why };
+    async fn clear(&self) -> Result<(), BindError> {
+        let system = |why| BindError::System { path: self.path.clone(), why };
         match std::fs::symlink_metadata(&self.path) {
             Ok(found) if !found.file_type().is_socket() => {
-                return Err(Beside::Other(self.path.clone()));
+                return Err(BindError::Other(self.path.clone()));
             }
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -233,9 +233,9 @@ impl Address {
                 std::fs::remove_file(&self.path).map_err(system)
             }
             // One that does not keep up with those who connect lives all the same.
-            Ok(_) => Err(Beside::Alive(self.path.clone())),
+            Ok(_) => Err(BindError::Alive(self.path.clone())),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                Err(Beside::Alive(self.path.clone()))
+                Err(BindError::Alive(self.path.clone()))
             }
             Err(why) => Err(system(why)),
         }

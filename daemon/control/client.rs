@@ -4,7 +4,7 @@ use super::address::Address;
 use super::framing;
 use super::framing::NoLine;
 use super::peer::Peer;
-use super::protocol::{Ask, PROTOCOL, Reply, Request};
+use super::protocol::{Envelope, PROTOCOL, Reply, Request};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ pub struct Client {
 
 impl Client {
     /// Connects and asks.
-    pub async fn ask(address: &Address, ask: &Ask) -> Result<Self, Unanswered> {
+    pub async fn ask(address: &Address, ask: &Request) -> Result<Self, Unanswered> {
         let path = address.path();
         let stream = connect(path).await?;
         let found = stream.peer_cred().map_err(|why| Unanswered::Broken(why.to_string()))?;
@@ -64,7 +64,7 @@ impl Client {
         }
         let broken = |error: &dyn ToString| Unanswered::Broken(error.to_string());
         let ask = serde_json::to_value(ask).map_err(|error| broken(&error))?;
-        let request = Request { protocol: PROTOCOL, ask };
+        let request = Envelope { protocol: PROTOCOL, ask };
         let line = serde_json::to_vec(&request).map_err(|error| broken(&error))?;
         let (read, mut write) = stream.into_split();
         // Refused at once, the request may find nobody to read it, and the answer is there all the same.

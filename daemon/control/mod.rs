@@ -1,7 +1,7 @@
 //! The socket by which a running daemon is asked and told.
 //!
 //! One request for each connection: a line of JSON; then the answer, a line or a stream of lines. It knows neither engine nor
-//! driver: what is asked goes to a [`Desk`]. In reading order: `protocol` (the words), `line` (how they travel), `address` (where),
+//! driver: what is asked goes to a [`RequestHandler`]. In reading order: `protocol` (the words), `line` (how they travel), `address` (where),
 //! `rights` (who may), `server`, `client`.
 
 mod address;
@@ -11,8 +11,8 @@ mod peer;
 mod protocol;
 mod server;
 
-pub use address::{Address, Beside};
+pub use address::{Address, BindError};
 pub use client::{Client, Unanswered};
 pub use peer::Peer;
-pub use protocol::{Ask, PROTOCOL, Reply};
-pub use server::{Deaf, Desk, Limits, Replies, Server};
+pub use protocol::{PROTOCOL, Reply, Request};
+pub use server::{Deaf, Limits, Replies, RequestHandler, Server};

@@ -1,6 +1,6 @@
 //! Who may ask for what: told by the kernel, for each connection (`SO_PEERCRED`).
 
-use super::protocol::Ask;
+use super::protocol::Request;
 use rustix::process::geteuid;
 
 /// Who is at the other end.
@@ -19,7 +19,7 @@ impl Peer {
 
     /// Whoever can connect may read; only root, and who the daemon runs as, may change.
     #[must_use]
-    pub fn may(self, ask: &Ask) -> bool {
+    pub fn may(self, ask: &Request) -> bool {
         !ask.changes() || self.is_trusted()
     }
 }

@@ -1,6 +1,6 @@
 //! What is asked and answered: closed lists.
 
-use crate::store::{Mend, Order};
+use crate::store::{Maintenance, StateCommand};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ pub const PROTOCOL: u32 = 1;
 
 /// A request, as it travels.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Request {
+pub(super) struct Envelope {
     pub(super) protocol: u32,
     pub(super) ask: Value,
 }
@@ -17,7 +17,7 @@ pub(super) struct Request {
 /// Something that is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verb", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Ask {
+pub enum Request {
     /// How the host stands, with at most so many of those that are not as declared.
     Status {
         /// How many.
@@ -109,14 +109,14 @@ pub enum Ask {
     /// Protect these, end that, or forget of them whose they are and whether they have run.
     Order {
         /// Which of that.
-        order: Order,
+        order: StateCommand,
         /// `kind[name]`, each.
         resources: Vec<String>,
     },
     /// Something is done to the state as a whole, while nothing is changed.
     Mend {
         /// What.
-        what: Mend,
+        what: Maintenance,
     },
     /// Put back what a resource was before its last change, and pause it by itself.
     Undo {
@@ -155,7 +155,7 @@ pub enum Ask {
     },
 }
 
-impl Ask {
+impl Request {
     /// What happened lately, to one resource or at all: at most so many.
     #[must_use]
     pub fn lately(resource: Option<String>, most: usize) -> Self {
@@ -184,8 +184,8 @@ impl Ask {
             Self::Reload { .. } => ("reload", Vec::new()),
             Self::Retry { resources } => ("retry", words(resources)),
             Self::Order { order, resources } => (order.command(), words(resources)),
-            Self::Mend { what: Mend::Repair } => ("state repair", Vec::new()),
-            Self::Mend { what: Mend::Import } => ("state import", Vec::new()),
+            Self::Mend { what: Maintenance::Repair } => ("state repair", Vec::new()),
+            Self::Mend { what: Maintenance::Import } => ("state import", Vec::new()),
             Self::Undo { resource, .. } => ("undo", vec![resource]),
             Self::Check { resources } => ("check", words(resources)),
             Self::Stop { now: true } => ("stop", vec!["--now"]),

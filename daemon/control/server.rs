@@ -1,10 +1,10 @@
 //! The daemon's end: takes connections, a bounded number of them, and passes on what is asked.
 
-use super::address::{Address, Beside, Place};
+use super::address::{Address, BindError, Place};
 use super::framing;
 use super::framing::NoLine;
 use super::peer::Peer;
-use super::protocol::{Ask, PROTOCOL, Reply, Request};
+use super::protocol::{Envelope, PROTOCOL, Reply, Request};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -24,11 +24,11 @@ const TRY_AGAIN: Duration = Duration::from_millis(50);
 const LOOK: Duration = Duration::from_secs(2);
 
 /// Whoever knows the answers.
-pub trait Desk: Send + Sync {
+pub trait RequestHandler: Send + Sync {
     /// Answers one request. The answer is complete when this returns.
     fn answer<'a>(
         &'a self,
-        ask: Ask,
+        ask: Request,
         peer: Peer,
         replies: &'a mut Replies,
     ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
@@ -171,7 +171,7 @@ impl Server {
         address: Address,
         group: Option<u32>,
         limits: Limits,
-    ) -> Result<Self, Beside> {
+    ) -> Result<Self, BindError> {
         let place = address.listen(group).await?;
         let limits = limits.within(open_files());
         Ok(Self { place, address, group, limits, clients: Arc::default() })
@@ -181,7 +181,7 @@ impl Server {
     /// waits for as long and is not let in, it fails.
     pub async fn serve(
         mut self,
-        desk: Arc<dyn Desk>,
+        desk: Arc<dyn RequestHandler>,
         stopping: CancellationToken,
         (every, turns): (Duration, impl Fn()),
     ) -> Result<(), Deaf> {
@@ -332,7 +332,12 @@ async fn late(stopping: CancellationToken) {
     tokio::time::sleep(LATE).await;
 }
 
-async fn attend(stream: UnixStream, desk: &dyn Desk, limits: &Limits, clients: &Arc<Clients>) {
+async fn attend(
+    stream: UnixStream,
+    desk: &dyn RequestHandler,
+    limits: &Limits,
+    clients: &Arc<Clients>,
+) {
     let Ok(credentials) = stream.peer_cred() else { return };
     let peer = Peer { uid: credentials.uid() };
     let (read, write) = stream.into_split();
@@ -393,7 +398,7 @@ async fn left(read: &mut BufReader<OwnedReadHalf>) -> Left {
 async fn request(
     read: &mut BufReader<OwnedReadHalf>,
     limits: &Limits,
-) -> Result<Ask, Option<String>> {
+) -> Result<Request, Option<String>> {
     let line = framing::read(read, limits.request, Some(limits.patience)).await;
     let line = line.map_err(|why| match why {
         NoLine::End | NoLine::Failed(_) => None,
@@ -401,7 +406,7 @@ async fn request(
         NoLine::Long => Some(format!("a request has at most {} bytes", limits.request)),
         NoLine::Late => Some(format!("no request within {} seconds", limits.patience.as_secs())),
     })?;
-    let request: Request =
+    let request: Envelope =
         serde_json::from_slice(&line).map_err(|why| Some(format!("this is no request: {why}")))?;
     if request.protocol != PROTOCOL {
         let theirs = request.protocol;

@@ -5,13 +5,13 @@ use super::values::senders;
 use super::{Driver, Notification};
 use crate::config::Vertex;
 use crate::store::{Ended, Entry, PauseRecord, Verb};
-use crate::watch::{Hub, Signal};
+use crate::watch::{Signal, WatchHub};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{
-    Action, Actions, Event, Intent, Mode, Notice, Outcome, Recall, Record, Tick, VertexId,
+    Action, Actions, Event, Intent, Mode, Notice, Outcome, Record, RestoredState, Tick, VertexId,
 };
-use steadfast_resources::{Repeat, Source, Trouble};
+use steadfast_resources::{Failure, RunPolicy, WatchSource};
 use tokio::time::Instant;
 
 /// How long runs may take where there are no events any more.
@@ -27,7 +27,7 @@ impl Driver {
             self.settle_ownership(&installed);
             self.graph_change = Some(installed.change);
             for id in installed.dropped {
-                self.forget(id, &Recall::default());
+                self.forget(id, &RestoredState::default());
             }
             self.values.index(&self.table);
             self.read_secrets_of_all();
@@ -129,7 +129,7 @@ impl Driver {
     /// A deed cannot be told by looking: its begin and end must be durable. So must what is owed and what is paid. Everything else
     /// is found again by a check.
     pub(super) fn is_deed(&self, id: VertexId) -> bool {
-        self.table.get(id).is_some_and(|entry| entry.resource.nature().repeat != Repeat::State)
+        self.table.get(id).is_some_and(|entry| entry.resource.nature().repeat != RunPolicy::State)
     }
 
     /// What it was given stands before its begin in the log: once the value is out it must not be lost, or a start would make
@@ -140,7 +140,9 @@ impl Driver {
     }
 
     fn is_deed_for_files(&self, id: VertexId) -> bool {
-        let of_file = |source: &Source| matches!(source, Source::Path { .. } | Source::Tree(_));
+        let of_file = |source: &WatchSource| {
+            matches!(source, WatchSource::Path { .. } | WatchSource::Tree(_))
+        };
         let watches = |entry: &Vertex| entry.resource.watch().iter().any(of_file);
         self.is_deed(id) && self.table.get(id).is_some_and(watches)
     }
@@ -192,11 +194,11 @@ impl Driver {
         let entries = created.into_iter().chain(begins).collect();
         let trouble = match (&self.keeper, &unheld) {
             _ if self.observing.is_some() => {
-                Some(Trouble::new("nothing is applied: observing only"))
+                Some(Failure::new("nothing is applied: observing only"))
             }
-            (None, _) => Some(Trouble::new("nothing is applied without a place to keep state")),
+            (None, _) => Some(Failure::new("nothing is applied without a place to keep state")),
             (_, Some(why)) => Some(
-                Trouble::new(format!("nothing is begun without the lease: {why}"))
+                Failure::new(format!("nothing is begun without the lease: {why}"))
                     .hint("it is tried again when the lease is had again"),
             ),
             _ => self.held_by_plan(intent),
@@ -255,7 +257,7 @@ impl Driver {
         }
     }
 
-    fn forget(&mut self, id: VertexId, recall: &Recall) {
+    fn forget(&mut self, id: VertexId, recall: &RestoredState) {
         self.parking.left(id);
         // It has joined a group: the engine knows it no more, and it is still there.
         if self.table.groups().leader(id) != id {
@@ -315,7 +317,7 @@ impl Driver {
 
     /// E-6, F-12: a watch that is not answered (its file system hangs) holds nobody up for longer than this.
     pub(super) fn give_up_watches(&mut self, now: Instant) {
-        let Some(progress) = self.hub.as_ref().map(Hub::progress) else { return };
+        let Some(progress) = self.hub.as_ref().map(WatchHub::progress) else { return };
         for id in self.watches.late(now, progress) {
             let event = self.unwatched(id, "what is to be watched does not answer");
             self.turn(event);

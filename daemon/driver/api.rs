@@ -1,25 +1,27 @@
 //! What goes into a driver and what comes out at its end.
 
 use super::{LeaseValidity, LocalMinute, Observer, Query};
-use crate::config::Loaded;
+use crate::config::LoadedGraph;
 use crate::history::History;
-use crate::store::Deed;
-use crate::store::{Journal, Recalled};
+use crate::store::AuditEntry;
+use crate::store::{Journal, StoredState};
 use crate::watch::Signal;
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_engine::{Counts, Mode, Slots, Standing, VertexId};
-use steadfast_resources::{Difference, Host, Made, MintKey, Outcome, Repeat, Trouble, Verdict};
+use steadfast_engine::{Counts, Mode, Slots, VertexId, VertexStatus};
+use steadfast_resources::{
+    BuiltResource, CheckResult, Difference, Failure, Host, MintKey, Outcome, RunPolicy,
+};
 
 /// Something for the driver.
 #[derive(Debug)]
 pub enum DriverEvent {
     /// A check has ended.
-    Checked(steadfast_engine::RunId, Verdict),
+    Checked(steadfast_engine::RunId, CheckResult),
     /// An apply, or a run that was cancelled, has ended.
     Ended(steadfast_engine::RunId, Outcome),
     /// As `Checked`, of a run of several: a verdict for each.
-    CheckedParts(steadfast_engine::RunId, Vec<Verdict>),
+    CheckedParts(steadfast_engine::RunId, Vec<CheckResult>),
     /// As `Ended`, of a run of several.
     EndedParts(steadfast_engine::RunId, Vec<Outcome>),
     /// The journal has answered these tickets; with the reason where it could not keep them.
@@ -27,22 +29,22 @@ pub enum DriverEvent {
     /// In a plan: of whom something else may be found by then, each with those that come in between.
     Foreseen(Vec<(VertexId, Vec<VertexId>)>),
     /// What the secrets of a deed make of it now.
-    Rotated(VertexId, Arc<str>, Result<Made, Trouble>),
+    Rotated(VertexId, Arc<str>, Result<BuiltResource, Failure>),
     /// What was left by whom was cut off is seen to.
     Swept,
     /// The undo of this resource is over; with what was done by it.
-    Undone(String, Option<Deed>),
+    Undone(String, Option<AuditEntry>),
     /// Sources of events.
     Watched(Vec<Signal>),
     /// A graph to run instead of the one that runs.
     Graph {
         /// It, or why it was refused.
-        graph: Result<Box<Loaded>, String>,
+        graph: Result<Box<LoadedGraph>, String>,
         /// The operator asked for it.
         operator: bool,
     },
     /// The graph that was taken last, for a driver that has refused its first one; one that has taken any leaves it.
-    Again(Box<Loaded>),
+    Again(Box<LoadedGraph>),
     /// Come to rest.
     Pause {
         /// Shown in status.
@@ -137,11 +139,11 @@ pub struct Tuning {
 
 /// Whether what a check has found may be done.
 pub trait Guard: std::fmt::Debug + Send + Sync {
-    /// What counts as found of this resource: the verdict itself, or [`Verdict::Unknown`] where it may not be done.
-    fn admit(&self, identity: &str, repeat: Repeat, verdict: Verdict) -> Verdict;
+    /// What counts as found of this resource: the verdict itself, or [`CheckResult::Unknown`] where it may not be done.
+    fn admit(&self, identity: &str, repeat: RunPolicy, verdict: CheckResult) -> CheckResult;
 
     /// Why it may not be begun, whatever was found of it.
-    fn holds(&self, identity: &str) -> Option<Trouble>;
+    fn holds(&self, identity: &str) -> Option<Failure>;
 }
 
 /// How long a one-shot command waits for an end that cannot be kept (B-6).
@@ -172,9 +174,9 @@ pub struct FinalStatus {
     /// `kind[name]`.
     pub identity: String,
     /// How it stands.
-    pub standing: Standing,
+    pub standing: VertexStatus,
     /// The last trouble with it.
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<Failure>,
     /// Those it waits for.
     pub waits_for: Vec<String>,
 }
@@ -188,7 +190,7 @@ pub struct DriverDeps {
     /// Where state is kept; none where nothing will be changed (`plan`). It stays open when the driver has ended.
     pub journal: Option<Journal>,
     /// What it told back.
-    pub recalled: Recalled,
+    pub recalled: StoredState,
     /// What keeps what is changed; none where nothing will be changed.
     pub history: Option<Arc<History>>,
     /// Why this driver only looks, whatever the graph says: its state cannot be kept (B-22).

@@ -42,10 +42,10 @@ pub use removal::plan::removals;
 pub use runtime::{EventSink, Executor, Job, Runtime};
 use tokio::time::Instant;
 
-use crate::config::Loaded;
+use crate::config::LoadedGraph;
 use crate::history::History;
-use crate::store::Recalled;
-use crate::watch::Hub;
+use crate::store::StoredState;
+use crate::watch::WatchHub;
 use commands::resource_pause::ResourcePauses;
 use commands::undo::ActiveUndos;
 use graph::registry::GraphRegistry;
@@ -63,7 +63,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use steadfast_engine::{Engine, Event, Stamp, Swap, Tick, VertexId};
-use steadfast_resources::{Difference, Host, MintKey, Source, Trouble};
+use steadfast_resources::{Difference, Failure, Host, MintKey, WatchSource};
 use values::ValueStore;
 use values::secret_rotation::SecretRotation;
 use values::source_changes::RecentApplies;
@@ -89,7 +89,7 @@ pub struct Driver {
     undoing: ActiveUndos,
     values: ValueStore,
     ownership: OwnershipRecords,
-    hub: Option<Hub>,
+    hub: Option<WatchHub>,
     keeper: Option<JournalClient>,
     history: Option<Arc<History>>,
     inbox: Inbox<DriverEvent>,
@@ -104,13 +104,13 @@ pub struct Driver {
     rotated: SecretRotation,
     windows: MaintenanceWindows,
     /// Watches that are asked for when the actions at hand have been performed.
-    arming: Vec<(VertexId, Vec<Source>)>,
+    arming: Vec<(VertexId, Vec<WatchSource>)>,
     audience: Box<dyn Observer>,
     /// What the store told back at the start; given to the engine with the first graph.
-    recalled: Option<Recalled>,
+    recalled: Option<StoredState>,
     /// Events that follow from performing actions, before anything else is taken.
     next: VecDeque<Event>,
-    troubles: HashMap<VertexId, Trouble>,
+    troubles: HashMap<VertexId, Failure>,
     /// How members of groups stood when they were last looked at.
     lately: HashMap<VertexId, MemberStates>,
     /// Members of groups that are none for now.
@@ -408,7 +408,7 @@ impl Driver {
         }
     }
 
-    fn load(&mut self, loaded: Loaded, operator: bool) {
+    fn load(&mut self, loaded: LoadedGraph, operator: bool) {
         // Its runs check, and none of them is ever given a permit.
         let mut loaded = if self.observing.is_some() { loaded.observed() } else { loaded };
         let table = &self.table;

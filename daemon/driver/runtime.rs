@@ -7,13 +7,13 @@ use super::runs::thread_pool::Pool;
 use super::watches::command_source::HostLines;
 use super::watches::systemd_source::HostUnits;
 use super::{DriverEvent, Inbox};
-use crate::watch::{Hub, Signal, Sources};
+use crate::watch::{ExternalSources, Signal, WatchHub};
 use futures_util::FutureExt as _;
 use std::any::Any;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_resources::{Host, Seat};
+use steadfast_resources::{ExecutorKind, Host};
 
 /// A check or an apply; what comes of it is for the inbox.
 pub type Job = Pin<Box<dyn Future<Output = DriverEvent> + Send>>;
@@ -27,7 +27,7 @@ pub trait Runtime: Send {
     fn hands(&self, most: usize, inbox: Inbox<DriverEvent>) -> Box<dyn Executor>;
 
     /// Where events come from.
-    fn hub(&self, host: &Host, ear: EventSink) -> Hub;
+    fn hub(&self, host: &Host, ear: EventSink) -> WatchHub;
 
     /// Drops what takes a while to drop, so that nobody waits for it.
     fn discard(&self, what: Box<dyn Any + Send>);
@@ -39,7 +39,7 @@ pub trait Runtime: Send {
 /// Those who do the work.
 pub trait Executor: Send {
     /// Does it soon. `blocks` says that it will wait for a device: it then does not wait for another's end.
-    fn run(&self, seat: Seat, blocks: bool, work: Job);
+    fn run(&self, seat: ExecutorKind, blocks: bool, work: Job);
 
     /// Looks whether work stands still, and adds hands then. Called once in a while.
     fn nudge(&self);
@@ -64,12 +64,12 @@ impl Runtime for Threads {
         Box::new(PoolAndTasks { pool, inbox })
     }
 
-    fn hub(&self, host: &Host, ear: EventSink) -> Hub {
-        let sources = Sources {
+    fn hub(&self, host: &Host, ear: EventSink) -> WatchHub {
+        let sources = ExternalSources {
             lines: Some(Arc::new(HostLines(host.clone()))),
             units: Some(Arc::new(HostUnits(host.clone()))),
         };
-        Hub::with_sources(tokio::runtime::Handle::current(), sources, ear)
+        WatchHub::with_sources(tokio::runtime::Handle::current(), sources, ear)
     }
 
     fn discard(&self, what: Box<dyn Any + Send>) {
@@ -91,10 +91,10 @@ struct PoolAndTasks {
 }
 
 impl Executor for PoolAndTasks {
-    fn run(&self, seat: Seat, blocks: bool, work: Job) {
+    fn run(&self, seat: ExecutorKind, blocks: bool, work: Job) {
         match seat {
-            Seat::Thread => self.pool.run(blocks, work),
-            Seat::Command => {
+            ExecutorKind::Thread => self.pool.run(blocks, work),
+            ExecutorKind::Command => {
                 let inbox = self.inbox.clone();
                 drop(tokio::spawn(work.map(move |input| inbox.put(input))));
             }

@@ -2,7 +2,7 @@
 
 use super::{Driver, DriverExit, FinalStatus};
 use std::sync::Arc;
-use steadfast_engine::{Mode, Standing};
+use steadfast_engine::{Mode, VertexStatus};
 
 impl Driver {
     /// Whether it has come to its end.
@@ -26,7 +26,7 @@ impl Driver {
             .filter_map(|id| {
                 let standing = self.standing(id)?;
                 let waits_for = match &standing {
-                    Standing::WaitingFor(ids) | Standing::Asking(ids) => self.names(ids),
+                    VertexStatus::WaitingFor(ids) | VertexStatus::Asking(ids) => self.names(ids),
                     _ => Vec::new(),
                 };
                 let identity = self.table.name(id).to_owned();

@@ -9,7 +9,7 @@ use steadfast_resources::Difference;
 /// How a host stands, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum HostStatus {
     /// Nothing is changed: the state cannot be used.
     Observing,
     /// A run does not return.
@@ -122,7 +122,7 @@ pub struct Changes {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     /// In one word.
-    pub verdict: Verdict,
+    pub verdict: HostStatus,
     /// Why nothing is changed, where that is so, and what to do.
     #[serde(default)]
     pub observing: Option<String>,
@@ -181,7 +181,7 @@ impl Status {
     #[must_use]
     pub fn starting() -> Self {
         Self {
-            verdict: Verdict::Starting,
+            verdict: HostStatus::Starting,
             observing: None,
             instead: None,
             refused: None,

@@ -1,7 +1,7 @@
 //! Everything the engine can ask of the driver: one closed list, in the order in which it is to be done.
 
 use crate::event::Outcome;
-use crate::graph::Recall;
+use crate::graph::RestoredState;
 use crate::ids::{RunId, Stamp, Tick, VertexId, WindowId};
 
 /// What [`crate::Engine::handle`] returns: to be performed in this order.
@@ -30,7 +30,7 @@ pub enum Action {
     Cancel(RunId, VertexId),
     /// The vertex has left the graph: its record goes, and its number may be given to another identity. With what is to be remembered
     /// of it where its record stays.
-    Forget(VertexId, Recall),
+    Forget(VertexId, RestoredState),
     /// Record that the daemon is paused until then, or not any more; answered by `PauseSaved`.
     SavePause(Option<Tick>),
     /// Say it: to the log, the status, whoever listens.
@@ -86,7 +86,7 @@ pub enum Class {
 
 /// Who undoes what a vertex does (E-20).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Party {
+pub enum Culprit {
     /// Somebody outside of the graph.
     Foreign,
     /// The vertex itself: what it does changes what it depends on, or its check never finds it right.
@@ -151,13 +151,13 @@ pub enum Notice {
     /// A failed vertex is right again.
     Recovered(VertexId),
     /// A vertex in noop would change or would be refreshed.
-    Held(VertexId, Holding),
+    Held(VertexId, HeldReason),
     /// It is undone again and again: repairs of it wait from now on (E-20). Told once more when it is known by whom.
     Contended {
         /// Whose.
         vertex: VertexId,
         /// By whom.
-        party: Party,
+        party: Culprit,
         /// How many repairs there were.
         repairs: u32,
     },
@@ -203,7 +203,7 @@ pub enum Notice {
 
 /// Why a vertex rests although it is not as declared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Holding {
+pub enum HeldReason {
     /// In noop: it would be changed.
     WouldChange,
     /// In noop: it would be refreshed.

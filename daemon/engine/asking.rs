@@ -8,7 +8,7 @@
 //! One failure asks each ancestor once, and only so many failures in a row are excused. A one-shot engine does not ask:
 //! there the ancestors have just run.
 
-use crate::action::{Class, Holding, Notice};
+use crate::action::{Class, HeldReason, Notice};
 use crate::engine::Engine;
 use crate::ids::{Stamp, Tick, VertexId};
 use crate::status::Mode;
@@ -225,7 +225,7 @@ impl Vertex {
     /// It is in the way of its descendants, and no check of it is about to end that.
     fn blocks_for_long(&self, can_start: bool) -> bool {
         match &self.phase {
-            Phase::Delayed(_) | Phase::Failed { .. } | Phase::Held(Holding::Operator) => true,
+            Phase::Delayed(_) | Phase::Failed { .. } | Phase::Held(HeldReason::Operator) => true,
             Phase::Resting => self.causes.any() && !can_start,
             Phase::Running(run) => run.kind != RunKind::Process && self.causes.any() && !can_start,
             Phase::Asking(_) | Phase::Held(_) => false,

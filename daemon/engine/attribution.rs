@@ -1,7 +1,7 @@
 //! Who undoes it (E-20): who of ours was writing when it was undone, and whether that one may have done it.
 
-use crate::action::Party;
-use crate::contention::{Fight, Round, SUSPECTS};
+use crate::action::Culprit;
+use crate::contention::{Contention, Repair, SUSPECTS};
 use crate::engine::Engine;
 use crate::ids::{Stamp, Tick, VertexId};
 use crate::meta::SlotClass;
@@ -61,7 +61,7 @@ impl Engine {
     }
 
     /// Who undoes it, where that can be told by now.
-    pub(crate) fn party(&self, id: VertexId) -> Option<Party> {
+    pub(crate) fn party(&self, id: VertexId) -> Option<Culprit> {
         let (vertex, fight) = self.vertex(id).zip(self.fights.get(&id))?;
         let common =
             fight.judged().map(|round| round.suspects.clone()).reduce(|mut both, other| {
@@ -73,26 +73,26 @@ impl Engine {
         let others = fight.judged().filter(|round| round.foreign).count();
         let alone = others <= usize::from(vertex.is_checkable());
         if let Some(other) = ours.filter(|_| alone) {
-            Some(Party::Ours(other))
+            Some(Culprit::Ours(other))
         } else if !vertex.is_checkable() {
-            (alone && fight.judged().all(|round| round.own)).then_some(Party::Itself)
+            (alone && fight.judged().all(|round| round.own)).then_some(Culprit::Itself)
         } else if vertex.watch != Watch::Established {
-            Some(Party::Unknown)
+            Some(Culprit::Unknown)
         } else if others > 0 {
-            Some(Party::Foreign)
+            Some(Culprit::Foreign)
         } else {
             // It moved at once and nobody was heard while it waited: a command whose check is never content, or somebody who
             // answers each repair, as another daemon does. What is no command is made as it is checked.
             let heard = fight.rounds.back().is_some_and(|round| round.heard);
             let itself = !heard && vertex.nature.slot == SlotClass::Command;
-            let party = if itself { Party::Itself } else { Party::Foreign };
+            let party = if itself { Culprit::Itself } else { Culprit::Foreign };
             fight.since.map(|_| party)
         }
     }
 
     /// The party that undoes a contended vertex, as far as it is known.
     #[must_use]
-    pub fn contended_by(&self, id: VertexId) -> Option<Party> {
+    pub fn contended_by(&self, id: VertexId) -> Option<Culprit> {
         self.fights.get(&id)?.party
     }
 
@@ -112,7 +112,7 @@ impl Engine {
     }
 
     /// Whether what sets it off in this round was ours alone.
-    pub(crate) fn is_by_ours(&self, id: VertexId, round: &Round) -> bool {
+    pub(crate) fn is_by_ours(&self, id: VertexId, round: &Repair) -> bool {
         let ours = || round.suspects.iter().any(|other| self.may_undo(*other, id));
         !round.foreign && (round.own || ours())
     }
@@ -121,7 +121,7 @@ impl Engine {
     fn is_set_off_by(&self, other: VertexId, id: VertexId) -> bool {
         let (mut seen, mut next) = (BTreeSet::from([other]), vec![other]);
         while let Some(at) = next.pop() {
-            let rounds = self.fights.get(&at).into_iter().flat_map(Fight::latest);
+            let rounds = self.fights.get(&at).into_iter().flat_map(Contention::latest);
             let suspects = rounds.flat_map(|round| &round.suspects);
             for by in self.topology.parents(at).iter().chain(suspects) {
                 if *by == id {

@@ -4,7 +4,7 @@
 //! reversal. [`Meta::REVERSALS`] of one vertex within [`Meta::REVERSAL_WINDOW`] are a fight. From then on drift of it waits, each
 //! time twice as long; it counts against convergence, and blocks nobody. Nothing is shared: no neighbour waits for it.
 
-use crate::action::{Action, Class, Notice, Party};
+use crate::action::{Action, Class, Culprit, Notice};
 use crate::engine::Engine;
 use crate::ids::{Stamp, Tick, VertexId};
 use crate::meta::{Check, Conflict, Meta, SlotClass};
@@ -24,7 +24,7 @@ const ASKED: Causes = Causes::LOAD.and(Causes::OPERATOR).and(Causes::VALUE);
 
 /// One repair, and what was seen between the one before and it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Round {
+pub(crate) struct Repair {
     /// Its end.
     pub(crate) at: Tick,
     /// The vertex itself was writing when it was undone, or had just written.
@@ -39,7 +39,7 @@ pub(crate) struct Round {
     seen: u8,
 }
 
-impl Round {
+impl Repair {
     /// Nothing more is to be learned from an event in it, or from a look: somebody else was heard, or of ours enough.
     fn says_all(&self, heard: bool) -> bool {
         self.foreign || self.seen >= ENOUGH && (self.heard || !heard)
@@ -48,11 +48,11 @@ impl Round {
 
 /// The repairs of one vertex, and the fight they may be.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Fight {
+pub(crate) struct Contention {
     /// The last repairs, oldest first.
-    pub(crate) rounds: VecDeque<Round>,
+    pub(crate) rounds: VecDeque<Repair>,
     /// The round in progress: since the last repair.
-    round: Round,
+    round: Repair,
     /// When the last repair was begun.
     pub(crate) begun: Stamp,
     /// Since when it is recognised as a fight.
@@ -65,18 +65,18 @@ pub(crate) struct Fight {
     /// Quiet until then: it is over.
     pub(crate) calm_at: Tick,
     /// Who undoes it, by the last reversals alone.
-    pub(crate) party: Option<Party>,
+    pub(crate) party: Option<Culprit>,
     /// When it was last told of; nothing was told yet where there is none.
     pub(crate) told: Option<Tick>,
     /// Who was told to undo it.
-    named: Option<Party>,
+    named: Option<Culprit>,
     /// Whether another was told to than before: again not before a summary is due.
     renamed: bool,
     /// Its events are not delivered: it is dirty, and they would say nothing new.
     deaf: bool,
 }
 
-impl Fight {
+impl Contention {
     fn last(&self) -> Option<Tick> {
         self.rounds.back().map(|round| round.at)
     }
@@ -89,24 +89,24 @@ impl Fight {
     }
 
     /// The reversals that a fight is judged by: what undid the first repair, to what undid the one before the last.
-    pub(crate) fn judged(&self) -> impl Iterator<Item = &Round> {
+    pub(crate) fn judged(&self) -> impl Iterator<Item = &Repair> {
         self.rounds.iter().skip(1)
     }
 
     /// The last two, and the one in progress.
-    pub(crate) fn latest(&self) -> impl Iterator<Item = &Round> {
+    pub(crate) fn latest(&self) -> impl Iterator<Item = &Repair> {
         self.rounds.iter().rev().take(2).chain([&self.round])
     }
 
     /// What is to be told: that it is a fight and with whom, that it is with another, or that it lasts.
     fn news(&mut self, vertex: VertexId, now: Tick) -> Option<Notice> {
-        let party = self.party.unwrap_or(Party::Unknown);
+        let party = self.party.unwrap_or(Culprit::Unknown);
         let late = self.told.is_none_or(|told| told.after(SUMMARY) <= now);
         let (newly, is_renamed) = match self.named {
-            None | Some(Party::Unknown) => (self.named != Some(party), false),
+            None | Some(Culprit::Unknown) => (self.named != Some(party), false),
             // That it is not known any more is nothing to tell.
             Some(before) => {
-                let other = before != party && party != Party::Unknown;
+                let other = before != party && party != Culprit::Unknown;
                 (other && (late || !self.renamed), other)
             }
         };
@@ -240,7 +240,7 @@ impl Engine {
         if yields {
             fight.not_before = now.after(Meta::LONGEST_BACKOFF);
             if fight.round.foreign {
-                fight.party = Some(Party::Foreign);
+                fight.party = Some(Culprit::Foreign);
             }
             lasts = fight.news(id, now);
         }
@@ -270,8 +270,8 @@ impl Engine {
         }
         if vertex.contended {
             return match self.fights.get(&id).and_then(|fight| fight.party) {
-                Some(Party::Itself | Party::Ours(_)) => Class::NotIdempotent,
-                Some(Party::Foreign | Party::Unknown) | None => Class::Contended,
+                Some(Culprit::Itself | Culprit::Ours(_)) => Class::NotIdempotent,
+                Some(Culprit::Foreign | Culprit::Unknown) | None => Class::Contended,
             };
         }
         let moved = run.causes.has(Causes::EVENT.and(Causes::LOOK).and(Causes::POLL));
@@ -362,7 +362,7 @@ impl Engine {
         fight.repairs = fight.repairs.saturating_add(1);
         let party = self.party(id);
         let deed = self.vertex(id).is_some_and(|vertex| !vertex.is_checkable());
-        let by_ours = matches!(party, Some(Party::Itself | Party::Ours(_)));
+        let by_ours = matches!(party, Some(Culprit::Itself | Culprit::Ours(_)));
         let Some(fight) = self.fights.get_mut(&id) else { return Vec::new() };
         // A deed that others cause is no fight, however often it runs.
         if fight.since.is_none() && !(fight.is_one() && (!deed || by_ours)) {
@@ -370,7 +370,7 @@ impl Engine {
         }
         fight.since.get_or_insert(now);
         // A deed that goes round no more is set off by others.
-        fight.party = party.or_else(|| deed.then_some(Party::Foreign));
+        fight.party = party.or_else(|| deed.then_some(Culprit::Foreign));
         let notices = fight.news(id, now).into_iter().collect();
         if deed && !self.is_ours_to_blame(id) {
             self.spare(id);
@@ -389,7 +389,8 @@ impl Engine {
     /// A deed that somebody else sets off is done as ever; where that was so each time lately, nothing goes round any more.
     fn spare(&mut self, id: VertexId) {
         let now = self.now;
-        let goes_round = |fight: &Fight| fight.judged().any(|round| self.is_by_ours(id, round));
+        let goes_round =
+            |fight: &Contention| fight.judged().any(|round| self.is_by_ours(id, round));
         if !self.fights.get(&id).is_some_and(goes_round) {
             self.end_fight(id);
             return;

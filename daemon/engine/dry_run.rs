@@ -1,6 +1,6 @@
 //! E-11: what is supposed where nothing is changed: what would be refreshed, and what nobody can know yet.
 
-use crate::action::{Holding, Notice};
+use crate::action::{HeldReason, Notice};
 use crate::engine::Engine;
 use crate::ids::{Stamp, VertexId};
 use crate::meta::Check;
@@ -37,8 +37,10 @@ impl Engine {
         while let Some(at) = next.pop() {
             for parent in self.topology.parents(at) {
                 match self.vertex(*parent).map(Vertex::held_by) {
-                    Some(Some(Holding::UnknownUntil(_))) => return Some(*parent),
-                    Some(Some(Holding::WouldChange)) if !is_seen(*parent) => return Some(*parent),
+                    Some(Some(HeldReason::UnknownUntil(_))) => return Some(*parent),
+                    Some(Some(HeldReason::WouldChange)) if !is_seen(*parent) => {
+                        return Some(*parent);
+                    }
                     Some(_) if seen.insert(*parent) => next.push(*parent),
                     Some(_) | None => {}
                 }
@@ -67,14 +69,14 @@ impl Engine {
             && match &vertex.phase {
                 Phase::Resting | Phase::Failed { .. } => true,
                 Phase::Held(holding) => {
-                    matches!(holding, Holding::WouldChange | Holding::WouldRefresh)
+                    matches!(holding, HeldReason::WouldChange | HeldReason::WouldRefresh)
                 }
                 Phase::Running(_) | Phase::Delayed(_) | Phase::Asking(_) => false,
             };
         if !vertex.meta.noop || !is_told {
             return;
         }
-        let holding = Holding::UnknownUntil(until);
+        let holding = HeldReason::UnknownUntil(until);
         vertex.phase = Phase::Held(holding);
         vertex.failing = false;
         self.touch(id);
@@ -133,25 +135,25 @@ impl Engine {
         if vertex.owed > Stamp::NEVER || has_own_reason {
             return None;
         }
-        match self.notifier(id, |holding| holding == Holding::WouldChange) {
+        match self.notifier(id, |holding| holding == HeldReason::WouldChange) {
             Some(_) => None,
             None => self.unknown_notifier(id),
         }
     }
 
     fn unknown_notifier(&self, id: VertexId) -> Option<VertexId> {
-        self.notifier(id, |holding| matches!(holding, Holding::UnknownUntil(_)))
+        self.notifier(id, |holding| matches!(holding, HeldReason::UnknownUntil(_)))
     }
 
     /// A parent that notifies this one, and is held so.
-    fn notifier(&self, id: VertexId, how: impl Fn(Holding) -> bool) -> Option<VertexId> {
+    fn notifier(&self, id: VertexId, how: impl Fn(HeldReason) -> bool) -> Option<VertexId> {
         let parents = self.topology.parents(id).iter().copied();
         parents.filter(|parent| self.is_held(*parent, &how)).find(|parent| {
             self.topology.children(*parent).iter().any(|child| child.id == id && child.notify)
         })
     }
 
-    fn is_held(&self, id: VertexId, how: impl FnOnce(Holding) -> bool) -> bool {
+    fn is_held(&self, id: VertexId, how: impl FnOnce(HeldReason) -> bool) -> bool {
         self.vertex(id).and_then(Vertex::held_by).is_some_and(how)
     }
 
@@ -162,7 +164,7 @@ impl Engine {
             // In a plan nothing is changed, and who doubts asks again.
             above.awaited = !one_shot;
         }
-        self.hold(id, Holding::UnknownUntil(above));
+        self.hold(id, HeldReason::UnknownUntil(above));
     }
 
     /// A vertex is right: whoever was unknown until then is asked again.
@@ -170,7 +172,7 @@ impl Engine {
         let Some(vertex) = self.vertex_mut(id) else { return };
         if std::mem::take(&mut vertex.awaited) {
             for below in self.all_after(id) {
-                if self.is_held(below, |holding| holding == Holding::UnknownUntil(id)) {
+                if self.is_held(below, |holding| holding == HeldReason::UnknownUntil(id)) {
                     self.mark(below, Causes::AGAIN);
                 }
             }
@@ -179,10 +181,11 @@ impl Engine {
 
     /// A swap has taken vertices or edges away: what was unknown until one that is above no more, or would change no more, is asked again.
     pub(crate) fn ask_what_is_known(&mut self) {
-        let unknown = |vertex: &Vertex| matches!(vertex.held_by(), Some(Holding::UnknownUntil(_)));
+        let unknown =
+            |vertex: &Vertex| matches!(vertex.held_by(), Some(HeldReason::UnknownUntil(_)));
         for id in self.all(unknown) {
             let is_gone = self.is_held(id, |holding| {
-                matches!(holding, Holding::UnknownUntil(other)
+                matches!(holding, HeldReason::UnknownUntil(other)
                     if self.vertex(other).is_none_or(|vertex| vertex.leaving))
             });
             if is_gone || self.would_change_above(id).is_none() {

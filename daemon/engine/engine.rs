@@ -6,7 +6,7 @@
 
 use crate::action::{Action, Actions, Notice};
 use crate::attribution::Wrote;
-use crate::contention::Fight;
+use crate::contention::Contention;
 use crate::event::Event;
 use crate::ids::{RunId, Stamp, Tick, VertexId, WindowId};
 use crate::pause::{PauseState, StopState};
@@ -76,7 +76,7 @@ pub struct Engine {
     pub(crate) pause: PauseState,
     pub(crate) stop: Option<StopState>,
     /// Vertices that were repaired lately, or are fought over (E-20).
-    pub(crate) fights: BTreeMap<VertexId, Fight>,
+    pub(crate) fights: BTreeMap<VertexId, Contention>,
     /// Who has applied lately, and when that ended.
     pub(crate) wrote: VecDeque<Wrote>,
     pub(crate) brake: Brake,

@@ -1,6 +1,6 @@
 //! Everything that can happen to the engine: one closed list.
 
-use crate::graph::{Graph, Recall};
+use crate::graph::{Graph, RestoredState};
 use crate::ids::{RunId, Tick, VertexId, WindowId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub enum Event {
     /// Others have changed what this run copies, and no run of ours can have: its change counts for no fight. Comes after `Remade`.
     Supplied(RunId),
     /// A check ended.
-    Checked(RunId, Verdict),
+    Checked(RunId, RunVerdict),
     /// The intent is recorded: the apply may begin.
     Begun(RunId),
     /// The intent could not be recorded: nothing may be changed.
@@ -81,7 +81,7 @@ pub struct Swap {
     /// It.
     pub graph: Arc<Graph>,
     /// What the store remembers of vertices that it adds; those without an entry are new.
-    pub recall: BTreeMap<VertexId, Recall>,
+    pub recall: BTreeMap<VertexId, RestoredState>,
     /// Who asked: an operator's reload refills the budgets of retries (E-10).
     pub operator: bool,
 }
@@ -99,7 +99,7 @@ pub struct Pause {
 
 /// What a check found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Verdict {
+pub enum RunVerdict {
     /// As declared.
     Same,
     /// Not as declared; the driver keeps the change until the apply.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// One vertex as declared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Declared {
+pub struct VertexSpec {
     /// Its number; the same identity keeps the same number in every graph.
     pub id: VertexId,
     /// A hash of what is declared of it, metaparams aside; another hash is a changed vertex (E-17).
@@ -49,7 +49,7 @@ impl Edge {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Graph {
     /// By number.
-    vertices: Vec<Declared>,
+    vertices: Vec<VertexSpec>,
     /// Sorted, each pair once (notify OR-ed).
     pub(crate) edges: Vec<Edge>,
     /// The count of each semaphore, by its number.
@@ -107,7 +107,7 @@ impl Graph {
 
     /// Makes a graph, or says why it is none. `semaphores` holds the count of each, by number.
     pub fn new(
-        mut vertices: Vec<Declared>,
+        mut vertices: Vec<VertexSpec>,
         mut edges: Vec<Edge>,
         semaphores: Vec<u32>,
     ) -> Result<Self, GraphError> {
@@ -127,7 +127,7 @@ impl Graph {
         Ok(Self { vertices, edges, semaphores, order })
     }
 
-    fn check_meta(vertex: &Declared, semaphores: usize) -> Result<(), GraphError> {
+    fn check_meta(vertex: &VertexSpec, semaphores: usize) -> Result<(), GraphError> {
         let mut last = None;
         for id in &vertex.meta.semaphores {
             if last >= Some(*id) || id.0 as usize >= semaphores {
@@ -157,11 +157,11 @@ impl Graph {
     }
 
     /// Its vertices, by number.
-    pub fn vertices(&self) -> impl Iterator<Item = &Declared> {
+    pub fn vertices(&self) -> impl Iterator<Item = &VertexSpec> {
         self.vertices.iter()
     }
 
-    pub(crate) fn get(&self, id: VertexId) -> Option<&Declared> {
+    pub(crate) fn get(&self, id: VertexId) -> Option<&VertexSpec> {
         let at = self.vertices.binary_search_by_key(&id, |vertex| vertex.id).ok()?;
         self.vertices.get(at)
     }
@@ -246,7 +246,7 @@ fn cycle(left: &BTreeSet<VertexId>, edges: &[Edge]) -> Vec<VertexId> {
 
 /// What the store remembers of a vertex that a swap adds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Recall {
+pub struct RestoredState {
     /// A refresh still owed to it, and who caused it (if that vertex is known).
     pub owed: Option<(Stamp, Option<VertexId>)>,
     /// A run of it was cut off between its begin and its end.

@@ -38,11 +38,11 @@ mod vertex;
 mod waits;
 mod windows;
 
-pub use action::{Action, Actions, Class, Holding, Intent, Notice, Party, Record, Start};
+pub use action::{Action, Actions, Class, Culprit, HeldReason, Intent, Notice, Record, Start};
 pub use engine::{Engine, Slots};
-pub use event::{Event, Outcome, Pause, Swap, Verdict};
-pub use graph::{Declared, Edge, Graph, GraphError, Recall};
+pub use event::{Event, Outcome, Pause, RunVerdict, Swap};
+pub use graph::{Edge, Graph, GraphError, RestoredState, VertexSpec};
 pub use group::{Candidate, Contracted, Group, contract};
 pub use ids::{RunId, SemaphoreId, Stamp, Tick, VertexId, WindowId};
 pub use meta::{Check, Conflict, Interrupted, Meta, Nature, Pace, Poll, SlotClass};
-pub use status::{Counts, Mode, Standing, TakenSemaphore, Why};
+pub use status::{Counts, Mode, TakenSemaphore, VertexStatus, Why};

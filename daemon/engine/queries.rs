@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::ids::{SemaphoreId, Stamp, VertexId};
-use crate::status::{Standing, TakenSemaphore, Why};
+use crate::status::{TakenSemaphore, VertexStatus, Why};
 use crate::vertex::{Causes, Phase, Place, RunKind, Vertex, Watch};
 use std::collections::BTreeSet;
 
@@ -12,28 +12,28 @@ const UNBLOCKED: Stamp = Stamp(u64::MAX - 1);
 impl Engine {
     /// How it stands with one vertex; `None` if it is not in the graph.
     #[must_use]
-    pub fn standing(&self, id: VertexId) -> Option<Standing> {
+    pub fn standing(&self, id: VertexId) -> Option<VertexStatus> {
         let vertex = self.vertex(id)?;
         Some(match &vertex.phase {
-            Phase::Running(run) if run.stuck => Standing::Stuck(run.id, run.since),
+            Phase::Running(run) if run.stuck => VertexStatus::Stuck(run.id, run.since),
             Phase::Running(run) => match run.kind {
-                RunKind::Process => Standing::Running(run.id, run.since),
-                RunKind::Look(Some(holding)) => Standing::Held(holding),
+                RunKind::Process => VertexStatus::Running(run.id, run.since),
+                RunKind::Look(Some(holding)) => VertexStatus::Held(holding),
                 RunKind::Look(None) if vertex.causes.any() => self.waiting(id, vertex),
                 RunKind::Look(None) if vertex.contended => self.contended(id, vertex),
-                RunKind::Look(None) => Standing::Settled,
+                RunKind::Look(None) => VertexStatus::Settled,
             },
-            Phase::Delayed(until) => Standing::Delayed(*until),
-            Phase::Failed { .. } => Standing::Failed,
+            Phase::Delayed(until) => VertexStatus::Delayed(*until),
+            Phase::Failed { .. } => VertexStatus::Failed,
             Phase::Asking(asking) if asking.awaited.is_empty() => {
-                Standing::Asking(self.blockers(id, UNBLOCKED))
+                VertexStatus::Asking(self.blockers(id, UNBLOCKED))
             }
-            Phase::Asking(asking) => Standing::Asking(asking.awaited.clone()),
-            Phase::Held(holding) if vertex.awaits_operator() => Standing::Held(*holding),
+            Phase::Asking(asking) => VertexStatus::Asking(asking.awaited.clone()),
+            Phase::Held(holding) if vertex.awaits_operator() => VertexStatus::Held(*holding),
             Phase::Resting | Phase::Held(_) if vertex.causes.any() => self.waiting(id, vertex),
-            Phase::Held(holding) => Standing::Held(*holding),
+            Phase::Held(holding) => VertexStatus::Held(*holding),
             Phase::Resting if vertex.contended => self.contended(id, vertex),
-            Phase::Resting => Standing::Settled,
+            Phase::Resting => VertexStatus::Settled,
         })
     }
 
@@ -117,7 +117,7 @@ impl Engine {
                 }
                 next.push(child.id);
                 let standing = self.standing(child.id);
-                if matches!(standing, Some(Standing::WaitingFor(all) | Standing::Asking(all)) if all.contains(&id))
+                if matches!(standing, Some(VertexStatus::WaitingFor(all) | VertexStatus::Asking(all)) if all.contains(&id))
                 {
                     found.insert(child.id);
                 }
@@ -141,7 +141,7 @@ impl Engine {
         }
     }
 
-    fn contended(&self, id: VertexId, vertex: &Vertex) -> Standing {
+    fn contended(&self, id: VertexId, vertex: &Vertex) -> VertexStatus {
         let fight = self.fights.get(&id);
         let next = match vertex.place {
             Place::Backoff(at) => Some(at),
@@ -152,7 +152,7 @@ impl Engine {
             | Place::Slot(_)
             | Place::Look(_) => None,
         };
-        Standing::Contended {
+        VertexStatus::Contended {
             party: fight.and_then(|fight| fight.party),
             repairs: fight.map_or(0, |fight| fight.repairs),
             since: fight.and_then(|fight| fight.since).unwrap_or(self.now),
@@ -160,20 +160,20 @@ impl Engine {
         }
     }
 
-    fn waiting(&self, id: VertexId, vertex: &Vertex) -> Standing {
+    fn waiting(&self, id: VertexId, vertex: &Vertex) -> VertexStatus {
         match vertex.place {
-            Place::Limit(at) => Standing::WaitingForLimit(at),
+            Place::Limit(at) => VertexStatus::WaitingForLimit(at),
             Place::Backoff(_) if vertex.contended => self.contended(id, vertex),
-            Place::Backoff(at) => Standing::WaitingForBrake(at),
-            Place::Semaphores => Standing::WaitingForSemaphore,
-            Place::Slot(_) | Place::Look(_) => Standing::WaitingForSlot,
-            Place::Shelf => Standing::Suspended,
-            Place::Nowhere if self.parked.contains(&id) => Standing::Parked,
+            Place::Backoff(at) => VertexStatus::WaitingForBrake(at),
+            Place::Semaphores => VertexStatus::WaitingForSemaphore,
+            Place::Slot(_) | Place::Look(_) => VertexStatus::WaitingForSlot,
+            Place::Shelf => VertexStatus::Suspended,
+            Place::Nowhere if self.parked.contains(&id) => VertexStatus::Parked,
             Place::Nowhere if vertex.gate.least <= vertex.dirty_since => {
-                Standing::WaitingFor(self.blockers(id, vertex.dirty_since))
+                VertexStatus::WaitingFor(self.blockers(id, vertex.dirty_since))
             }
-            Place::Nowhere if vertex.watch == Watch::Asked => Standing::WaitingForWatch,
-            Place::Nowhere => Standing::Suspended,
+            Place::Nowhere if vertex.watch == Watch::Asked => VertexStatus::WaitingForWatch,
+            Place::Nowhere => VertexStatus::Suspended,
         }
     }
 

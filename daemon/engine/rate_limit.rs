@@ -13,9 +13,9 @@ use std::time::Duration;
 
 /// The engine's time as `governor` wants it: a limiter takes its first reading as its beginning.
 #[derive(Clone, Debug, Default)]
-struct Told(Cell<Duration>);
+struct EngineClock(Cell<Duration>);
 
-impl Clock for Told {
+impl Clock for EngineClock {
     type Instant = Duration;
 
     fn now(&self) -> Duration {
@@ -25,9 +25,9 @@ impl Clock for Told {
 
 /// The one number of a limiter: when the bucket would be full again, in nanoseconds.
 #[derive(Debug)]
-struct Number(Cell<Option<u64>>);
+struct BucketState(Cell<Option<u64>>);
 
-impl StateStore for Number {
+impl StateStore for BucketState {
     type Key = NotKeyed;
 
     fn measure_and_replace<T, F, E>(&self, _key: &NotKeyed, f: F) -> Result<T, E>
@@ -48,8 +48,8 @@ pub(crate) fn take(pace: Pace, number: Option<u64>, now: Tick) -> Result<Option<
     };
     let limiter = RateLimiter::<_, _, _, NoOpMiddleware<Duration>>::new(
         quota.allow_burst(burst),
-        Number(Cell::new(number)),
-        Told::default(),
+        BucketState(Cell::new(number)),
+        EngineClock::default(),
     );
     limiter.clock().0.set(Duration::from_nanos(now.0));
     match limiter.check() {

@@ -1,7 +1,7 @@
 //! The memory of a vertex, and what a load makes of it.
 
-use crate::action::Holding;
-use crate::graph::Recall;
+use crate::action::HeldReason;
+use crate::graph::RestoredState;
 use crate::ids::Stamp;
 use crate::meta::{Check, Interrupted};
 use crate::vertex::Vertex;
@@ -16,10 +16,10 @@ pub(crate) enum AtLoad {
 
 impl Vertex {
     /// The record that the vertex starts from if it comes back.
-    pub(crate) fn recall(&self) -> Recall {
-        Recall {
+    pub(crate) fn recall(&self) -> RestoredState {
+        RestoredState {
             owed: (self.owed > Stamp::NEVER).then_some((self.owed, self.owed_by)),
-            interrupted: self.held_by() == Some(Holding::Operator),
+            interrupted: self.held_by() == Some(HeldReason::Operator),
             done: self.done.then_some(self.definition),
         }
     }

@@ -1,8 +1,8 @@
 //! The stations of a run: Checked, Begun, Ended, Durable, and how each leads to the next.
 
-use crate::action::{Action, Class, Holding, Intent, Notice, Record};
+use crate::action::{Action, Class, HeldReason, Intent, Notice, Record};
 use crate::engine::Engine;
-use crate::event::{Outcome, Verdict};
+use crate::event::{Outcome, RunVerdict};
 use crate::ids::{RunId, Stamp, VertexId};
 use crate::timers::Timer;
 use crate::vertex::{Cancelled, Causes, Phase, Run, RunKind, Station, Vertex};
@@ -23,7 +23,7 @@ impl Engine {
         (found.id == run).then_some((id, found))
     }
 
-    pub(crate) fn checked(&mut self, run: RunId, verdict: Verdict) {
+    pub(crate) fn checked(&mut self, run: RunId, verdict: RunVerdict) {
         let Some((id, now)) = self.run_of(run) else { return };
         if now.station != Station::Checking {
             return;
@@ -36,15 +36,15 @@ impl Engine {
         let (kind, noop) = (now.kind, now.noop);
         match kind {
             RunKind::Look(held) => self.looked(id, verdict, held),
-            RunKind::Process if noop && verdict != Verdict::Same && self.is_freed(id) => {
+            RunKind::Process if noop && verdict != RunVerdict::Same && self.is_freed(id) => {
                 self.release(id);
                 self.diverge(id);
                 self.mark(id, Causes::AGAIN);
             }
             RunKind::Process => match verdict {
-                Verdict::Same => self.same(id),
-                Verdict::Differs => self.differs(id),
-                Verdict::Unknown => self.unknown(id),
+                RunVerdict::Same => self.same(id),
+                RunVerdict::Differs => self.differs(id),
+                RunVerdict::Unknown => self.unknown(id),
             },
         }
     }
@@ -72,7 +72,7 @@ impl Engine {
     fn same(&mut self, id: VertexId) {
         let Some(vertex) = self.vertex(id) else { return };
         if vertex.meta.noop && vertex.owed > Stamp::NEVER {
-            self.hold(id, Holding::WouldRefresh);
+            self.hold(id, HeldReason::WouldRefresh);
             self.ask_those_below(id);
         } else {
             self.well(id, Outcome::Unchanged);
@@ -86,8 +86,8 @@ impl Engine {
         vertex.moved = stamp;
         let Some(vertex) = self.vertex(id) else { return };
         if vertex.meta.noop && (!vertex.meta.planned || self.is_allowed(id)) {
-            let perhaps = self.refreshed_perhaps(id).map(Holding::UnknownUntil);
-            self.hold(id, perhaps.unwrap_or(Holding::WouldChange));
+            let perhaps = self.refreshed_perhaps(id).map(HeldReason::UnknownUntil);
+            self.hold(id, perhaps.unwrap_or(HeldReason::WouldChange));
             self.suppose(id);
             return;
         }
@@ -140,27 +140,28 @@ impl Engine {
         self.tell_in_turn(id, later);
     }
 
-    fn looked(&mut self, id: VertexId, verdict: Verdict, held: Option<Holding>) {
+    fn looked(&mut self, id: VertexId, verdict: RunVerdict, held: Option<HeldReason>) {
         let start = self.release(id).map_or(Stamp::NEVER, |run| run.stamp);
         let owed = self.vertex(id).is_some_and(|v| v.owed > Stamp::NEVER);
-        if verdict == Verdict::Same
+        if verdict == RunVerdict::Same
             && let Some(vertex) = self.vertex_mut(id)
         {
             vertex.seen = start;
         }
         match (verdict, held) {
             // In noop nothing is ever paid: what is owed keeps it held.
-            (Verdict::Same, held) if held.is_none() || !owed => self.found_right(id),
-            (Verdict::Same | Verdict::Differs | Verdict::Unknown, Some(holding)) => {
+            (RunVerdict::Same, held) if held.is_none() || !owed => self.found_right(id),
+            (RunVerdict::Same | RunVerdict::Differs | RunVerdict::Unknown, Some(holding)) => {
                 if let Some(vertex) = self.vertex_mut(id) {
                     vertex.phase = Phase::Held(holding);
                 }
-                if verdict == Verdict::Differs && matches!(holding, Holding::UnknownUntil(_)) {
+                if verdict == RunVerdict::Differs && matches!(holding, HeldReason::UnknownUntil(_))
+                {
                     // It can be told now.
                     self.mark(id, Causes::LOOK);
                 }
             }
-            (Verdict::Same | Verdict::Differs | Verdict::Unknown, None) => {
+            (RunVerdict::Same | RunVerdict::Differs | RunVerdict::Unknown, None) => {
                 self.diverge(id);
                 self.note_moved(id);
                 self.mark(id, Causes::LOOK);
@@ -233,7 +234,7 @@ impl Engine {
             return;
         }
         if let RunKind::Look(held) = kind {
-            self.looked(id, Verdict::Unknown, held);
+            self.looked(id, RunVerdict::Unknown, held);
             return;
         }
         let applied = station == Station::Applying;
@@ -441,7 +442,7 @@ impl Engine {
     }
 
     /// E-11: rests, although not as declared.
-    pub(crate) fn hold(&mut self, id: VertexId, holding: Holding) {
+    pub(crate) fn hold(&mut self, id: VertexId, holding: HeldReason) {
         let Some(run) = self.release(id) else { return };
         let Some(vertex) = self.vertex_mut(id) else { return };
         vertex.phase = Phase::Held(holding);
@@ -462,9 +463,9 @@ impl Engine {
             return;
         }
         let Some(vertex) = self.vertex_mut(id) else { return };
-        let again = std::mem::replace(&mut vertex.phase, Phase::Held(Holding::Window(window)));
+        let again = std::mem::replace(&mut vertex.phase, Phase::Held(HeldReason::Window(window)));
         debug_assert_eq!(again, Phase::Resting, "it has just been released");
-        self.tell(Notice::Held(id, Holding::Window(window)));
+        self.tell(Notice::Held(id, HeldReason::Window(window)));
     }
 
     /// Something is not as declared: said once, until all is well again.

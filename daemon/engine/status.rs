@@ -1,11 +1,11 @@
 //! What can be asked of the engine at any time.
 
-use crate::action::{Holding, Party};
+use crate::action::{Culprit, HeldReason};
 use crate::ids::{RunId, SemaphoreId, Tick, VertexId};
 
 /// How it stands with one vertex.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum VertexStatus {
     /// As declared, as far as is known.
     Settled,
     /// It must be processed and its watch is not established yet.
@@ -27,7 +27,7 @@ pub enum Standing {
     /// It is undone again and again (E-20). Right at the moment, or put off.
     Contended {
         /// By whom, where that is known by now.
-        party: Option<Party>,
+        party: Option<Culprit>,
         /// How many repairs there were.
         repairs: u32,
         /// When that began.
@@ -44,7 +44,7 @@ pub enum Standing {
     /// It has failed and has no retries left.
     Failed,
     /// It rests although it is not as declared.
-    Held(Holding),
+    Held(HeldReason),
     /// Its run does not return since then.
     Stuck(RunId, Tick),
 }

@@ -1,9 +1,9 @@
 //! A new graph replaces the running one (E-17): compare, let what differs come to rest, replace in one step.
 
-use crate::action::{Action, Holding, Notice};
+use crate::action::{Action, HeldReason, Notice};
 use crate::engine::Engine;
 use crate::event::Swap;
-use crate::graph::{Declared, Graph, Recall};
+use crate::graph::{Graph, RestoredState, VertexSpec};
 use crate::ids::{SemaphoreId, Stamp, VertexId};
 use crate::meta::Poll;
 use crate::recall::AtLoad;
@@ -194,7 +194,7 @@ impl Engine {
 
     /// A vertex with another definition: what was right is so no more; what is owed stays owed. Where its new definition is
     /// recalled as done, it is the old one under another name: what was done is done.
-    fn redefine(&mut self, id: VertexId, new: &Declared, recall: Option<&Recall>) {
+    fn redefine(&mut self, id: VertexId, new: &VertexSpec, recall: Option<&RestoredState>) {
         self.forget_fight(id);
         self.stop_asking(id);
         let before = self.vertex(id).map(|v| Arc::clone(&v.meta));
@@ -258,7 +258,7 @@ impl Engine {
     }
 
     /// Takes the metaparams of a kept or changed vertex.
-    fn change_meta(&mut self, id: VertexId, before: &crate::Meta, new: &Declared) {
+    fn change_meta(&mut self, id: VertexId, before: &crate::Meta, new: &VertexSpec) {
         if *before == *new.meta {
             return;
         }
@@ -280,8 +280,8 @@ impl Engine {
             vertex.pace = None;
         }
         let freed = before.noop && !new.meta.noop;
-        let held = vertex.held_by().is_some_and(|holding| holding != Holding::Operator);
-        let waits = matches!(vertex.held_by(), Some(Holding::Window(_)));
+        let held = vertex.held_by().is_some_and(|holding| holding != HeldReason::Operator);
+        let waits = matches!(vertex.held_by(), Some(HeldReason::Window(_)));
         let fights_otherwise = before.on_conflict != new.meta.on_conflict || new.meta.noop;
         if freed {
             // What it was found to be in noop says nothing of what it will be.
@@ -334,7 +334,7 @@ impl Engine {
 
     /// Adds what is new, and gives what was kept its new metaparams. Answers how many are new.
     fn adopt(&mut self, swap: &Swap, differs: &[VertexId]) -> u32 {
-        let none = Recall::default();
+        let none = RestoredState::default();
         let mut added = 0;
         for id in differs {
             let Some(new) = swap.graph.get(*id) else { continue };
@@ -349,7 +349,7 @@ impl Engine {
         added
     }
 
-    fn add(&mut self, new: &Declared, recall: &Recall) {
+    fn add(&mut self, new: &VertexSpec, recall: &RestoredState) {
         let (id, at) = (new.id, new.id.0 as usize);
         let mut vertex = Vertex::new(new);
         let load = vertex.at_load(recall.done, recall.interrupted);
@@ -362,7 +362,7 @@ impl Engine {
             AtLoad::Process => {}
             // It has been right, before this daemon began.
             AtLoad::Settled => (vertex.right, vertex.done) = (SETTLED, true),
-            AtLoad::WaitForOperator => vertex.phase = Phase::Held(Holding::Operator),
+            AtLoad::WaitForOperator => vertex.phase = Phase::Held(HeldReason::Operator),
         }
         let owed = vertex.owed > Stamp::NEVER;
         if at >= self.vertices.len() {
@@ -381,7 +381,7 @@ impl Engine {
             }
         }
         if load == AtLoad::WaitForOperator {
-            self.tell(Notice::Held(id, Holding::Operator));
+            self.tell(Notice::Held(id, HeldReason::Operator));
         }
         if owed {
             self.mark(id, Causes::OWED);

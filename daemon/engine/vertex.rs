@@ -1,7 +1,7 @@
 //! One vertex as the engine keeps it: what was declared, what it is doing, and why it must be processed.
 
-use crate::action::{Class as ChangeClass, Holding};
-use crate::graph::Declared;
+use crate::action::{Class as ChangeClass, HeldReason};
+use crate::graph::VertexSpec;
 use crate::ids::{RunId, Stamp, Tick, VertexId};
 use crate::meta::{Check, Meta, Nature, Poll, SlotClass};
 use std::collections::BTreeMap;
@@ -81,7 +81,7 @@ pub(crate) enum Phase {
     /// Its run failed, and the failure does not count before its ancestors have answered.
     Asking(Box<Asking>),
     /// It rests although it is not as declared.
-    Held(Holding),
+    Held(HeldReason),
 }
 
 /// A failed run whose ancestors are asked.
@@ -150,7 +150,7 @@ pub(crate) enum Station {
 pub(crate) enum RunKind {
     Process,
     /// A look keeps the vertex settled, or as it was held.
-    Look(Option<Holding>),
+    Look(Option<HeldReason>),
 }
 
 /// Why a run was cancelled.
@@ -281,7 +281,7 @@ pub(crate) enum Class {
 }
 
 impl Vertex {
-    pub(crate) fn new(declared: &Declared) -> Self {
+    pub(crate) fn new(declared: &VertexSpec) -> Self {
         Self {
             gate: Gate::open(),
             clearance: Stamp::CLEAR,
@@ -333,17 +333,19 @@ impl Vertex {
     fn is_out_of_the_way(&self) -> bool {
         !self.causes.any()
             && match self.held_by() {
-                Some(Holding::WouldChange | Holding::WouldRefresh | Holding::UnknownUntil(_)) => {
-                    true
-                }
+                Some(
+                    HeldReason::WouldChange
+                    | HeldReason::WouldRefresh
+                    | HeldReason::UnknownUntil(_),
+                ) => true,
                 // Merely put off, as by a limiter.
-                Some(Holding::Window(_)) => self.right > Stamp::NEVER,
-                Some(Holding::Operator) | None => false,
+                Some(HeldReason::Window(_)) => self.right > Stamp::NEVER,
+                Some(HeldReason::Operator) | None => false,
             }
     }
 
     /// Why it rests although it is not as declared, also while it is looked at.
-    pub(crate) fn held_by(&self) -> Option<Holding> {
+    pub(crate) fn held_by(&self) -> Option<HeldReason> {
         match &self.phase {
             Phase::Held(holding) => Some(*holding),
             Phase::Running(run) => match run.kind {
@@ -403,7 +405,7 @@ impl Vertex {
 
     /// A run was cut off, and nothing but the operator's word starts the next one: no refresh and no event does.
     pub(crate) fn awaits_operator(&self) -> bool {
-        self.phase == Phase::Held(Holding::Operator) && !self.causes.has(Causes::OPERATOR)
+        self.phase == Phase::Held(HeldReason::Operator) && !self.causes.has(Causes::OPERATOR)
     }
 
     /// A look is wanted, and nothing better is due.

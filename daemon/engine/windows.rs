@@ -2,7 +2,7 @@
 //!
 //! The engine knows no calendar: it is told that a window opens or closes. One of which nothing was said is closed.
 
-use crate::action::Holding;
+use crate::action::HeldReason;
 use crate::engine::Engine;
 use crate::ids::{VertexId, WindowId};
 use crate::vertex::{Causes, Phase, RunKind, Vertex};
@@ -12,7 +12,7 @@ impl Engine {
         if !open {
             self.open.remove(&window);
         } else if self.open.insert(window) {
-            let waits = |vertex: &Vertex| vertex.held_by() == Some(Holding::Window(window));
+            let waits = |vertex: &Vertex| vertex.held_by() == Some(HeldReason::Window(window));
             for id in self.all(waits) {
                 self.let_in(id);
             }

@@ -1,7 +1,7 @@
 //! The stream of events: handed over without waiting, recorded in batches, then told to whoever follows.
 
-use super::event::{Event, Happening, Level, unix_ms, what};
-use super::export::dead_letter_file::PutAside;
+use super::event::{Event, Level, NewEvent, unix_ms, what};
+use super::export::dead_letter_file::DeadLetter;
 use super::log::Mark;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,7 +20,7 @@ pub(super) const WAITING: usize = 65_536;
 
 /// Where events are handed over. Handing over never waits.
 #[derive(Clone, Debug)]
-pub struct Teller {
+pub struct Publisher {
     pub(super) shared: Arc<Shared>,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Shared {
     /// Told after the end.
     late: AtomicU64,
     /// What recorders have put aside, by their names.
-    aside: PutAside,
+    aside: DeadLetter,
 }
 
 #[derive(Debug, Default)]
@@ -73,28 +73,28 @@ struct Kept {
 /// What waits for the one who records.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    pub(super) told: VecDeque<(u64, Happening)>,
+    pub(super) told: VecDeque<(u64, NewEvent)>,
     /// So many had no room.
     pub(super) dropped: u64,
-    pub(super) marks: Vec<Order>,
+    pub(super) marks: Vec<MarkRequest>,
     /// Those who want to know whether the one who records lives.
     pings: Vec<oneshot::Sender<()>>,
     /// How the run has ended.
-    pub(super) end: Option<Happening>,
+    pub(super) end: Option<NewEvent>,
     /// Whoever records it has to leave: another one takes over.
     pub(super) leave: bool,
 }
 
 /// A mark, and who waits for it.
 #[derive(Debug)]
-pub(super) struct Order {
+pub(super) struct MarkRequest {
     pub(super) mark: Mark,
     pub(super) done: oneshot::Sender<Result<(), String>>,
 }
 
 /// One who follows.
 #[derive(Debug)]
-pub struct Follower {
+pub struct Subscriber {
     events: broadcast::Receiver<Option<Arc<Event>>>,
     beats: watch::Receiver<()>,
     is_over: bool,
@@ -109,9 +109,9 @@ pub enum Next {
     Missed(u64),
 }
 
-/// A stream with its two ends. It moves once somebody records it ([`super::Scribe`]).
+/// A stream with its two ends. It moves once somebody records it ([`super::LogWriter`]).
 #[must_use]
-pub fn stream() -> (Teller, Stream) {
+pub fn stream() -> (Publisher, Stream) {
     let (followers, _) = broadcast::channel(AHEAD);
     let shared = Arc::new(Shared {
         followers,
@@ -124,14 +124,14 @@ pub fn stream() -> (Teller, Stream) {
         gathering: AtomicU64::new(0),
         ended: AtomicBool::new(false),
         late: AtomicU64::new(0),
-        aside: PutAside::default(),
+        aside: DeadLetter::default(),
     });
-    (Teller { shared: Arc::clone(&shared) }, Stream { shared })
+    (Publisher { shared: Arc::clone(&shared) }, Stream { shared })
 }
 
-impl Teller {
+impl Publisher {
     /// Hands an event over. Never waits: what has no room is counted, and so is what comes after the end (C-16, C-20).
-    pub fn tell(&self, happening: Happening) {
+    pub fn tell(&self, happening: NewEvent) {
         let at = unix_ms();
         let mut queue = self.shared.lock();
         if self.shared.ended.load(Ordering::SeqCst) {
@@ -231,15 +231,15 @@ impl Shared {
 
 impl Stream {
     /// Those of the last events that are wanted, oldest first, and a follower of all that come after them.
-    pub fn follow(&self, wanted: impl Fn(&Event) -> bool) -> (Vec<Arc<Event>>, Follower) {
+    pub fn follow(&self, wanted: impl Fn(&Event) -> bool) -> (Vec<Arc<Event>>, Subscriber) {
         let kept = self.shared.kept();
         let (events, is_over) = (self.shared.followers.subscribe(), kept.is_over);
         let beats = self.shared.beats.subscribe();
         let last = kept.events.iter().filter(|event| wanted(event)).cloned().collect();
-        (last, Follower { events, beats, is_over })
+        (last, Subscriber { events, beats, is_over })
     }
 
-    /// Gives the beat to all who wait by [`Follower::together`], until the end: so long after the first of several events. However many
+    /// Gives the beat to all who wait by [`Subscriber::together`], until the end: so long after the first of several events. However many
     /// follow, one is woken by each event, and the others once for all that belong together, after it was done.
     pub async fn beat(&self, after: Duration) {
         let (_, mut own) = self.follow(|_| false);
@@ -266,13 +266,13 @@ impl Stream {
 
     /// Where events are handed over to it.
     #[must_use]
-    pub fn teller(&self) -> Teller {
-        Teller { shared: Arc::clone(&self.shared) }
+    pub fn teller(&self) -> Publisher {
+        Publisher { shared: Arc::clone(&self.shared) }
     }
 
     /// What recorders have put aside since the daemon began.
     #[must_use]
-    pub fn aside(&self) -> &PutAside {
+    pub fn aside(&self) -> &DeadLetter {
         &self.shared.aside
     }
 
@@ -284,14 +284,14 @@ impl Stream {
             if self.shared.closed.load(Ordering::SeqCst) {
                 return Err("the event log is closed".to_owned());
             }
-            queue.marks.push(Order { mark, done });
+            queue.marks.push(MarkRequest { mark, done });
         }
         self.shared.wake();
         answer.await.unwrap_or_else(|_| Err("the event log is closed".to_owned()))
     }
 }
 
-impl Follower {
+impl Subscriber {
     /// Waits for the next one; none when there will be no more.
     pub async fn next(&mut self) -> Option<Next> {
         if self.is_over {
@@ -337,7 +337,7 @@ impl Follower {
 }
 
 /// What stands in the log for events that had no room.
-pub(super) fn dropped(count: u64) -> Happening {
+pub(super) fn dropped(count: u64) -> NewEvent {
     let says = format!("{count} events came faster than they could be recorded, and are lost");
-    Happening { count: Some(count), ..Happening::new(what::GAP, says, Level::Warn) }
+    NewEvent { count: Some(count), ..NewEvent::new(what::GAP, says, Level::Warn) }
 }

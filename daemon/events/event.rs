@@ -64,8 +64,8 @@ impl Eq for Json {}
 impl Event {
     /// What was handed over, with its number.
     #[must_use]
-    pub fn new(number: Option<u64>, at: u64, happening: Happening) -> Self {
-        let Happening { what, resource, class, count, run, says, level } = happening;
+    pub fn new(number: Option<u64>, at: u64, happening: NewEvent) -> Self {
+        let NewEvent { what, resource, class, count, run, says, level } = happening;
         let (what, class) = (what.into(), class.map(Into::into));
         Self { number, at, what, resource, class, count, run, says, level, json: Json::default() }
     }
@@ -89,7 +89,7 @@ impl Event {
 
 /// What is handed over: an event without a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Happening {
+pub struct NewEvent {
     /// See [`Event::what`].
     pub what: &'static str,
     /// See [`Event::resource`].
@@ -106,7 +106,7 @@ pub struct Happening {
     pub level: Level,
 }
 
-impl Happening {
+impl NewEvent {
     /// Something about the whole.
     #[must_use]
     pub fn new(what: &'static str, says: impl Into<String>, level: Level) -> Self {

@@ -1,6 +1,6 @@
 //! What happens again and again is recorded ten times, and then counted (C-21). Pure: the time is an argument.
 
-use super::event::{Happening, Level, what};
+use super::event::{Level, NewEvent, what};
 use std::collections::hash_map::{DefaultHasher, Entry};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{Hash as _, Hasher as _};
@@ -16,7 +16,7 @@ const MOST: usize = 65_536;
 
 /// What happened lately, and how often.
 #[derive(Debug, Default)]
-pub(super) struct Alike {
+pub(super) struct RepeatFilter {
     seen: HashMap<u64, Seen>,
     /// When they are forgotten, oldest first: all are remembered for the same time.
     until: VecDeque<(u64, u64)>,
@@ -30,9 +30,9 @@ struct Seen {
     count: u64,
 }
 
-impl Alike {
+impl RepeatFilter {
     /// Whether this one is recorded by itself; if not, it was counted.
-    pub(super) fn is_recorded(&mut self, now: u64, happening: &Happening) -> bool {
+    pub(super) fn is_recorded(&mut self, now: u64, happening: &NewEvent) -> bool {
         let mut key = DefaultHasher::new();
         happening.what.hash(&mut key);
         match &happening.resource {
@@ -64,7 +64,7 @@ impl Alike {
     }
 
     /// Those whose time is over, each counted in one; all of them at the end.
-    pub(super) fn counted(&mut self, now: u64, is_end: bool) -> Vec<Happening> {
+    pub(super) fn counted(&mut self, now: u64, is_end: bool) -> Vec<NewEvent> {
         let mut counted = Vec::new();
         while let Some((until, key)) = self.until.pop_front() {
             // A clock that was put back must not keep them for ever.
@@ -78,9 +78,9 @@ impl Alike {
             };
             let more = seen.count - EACH;
             let says = format!("{more} more `{}` within ten minutes, not recorded each", seen.what);
-            let told = Happening::new(what::ALIKE, says, seen.level);
+            let told = NewEvent::new(what::ALIKE, says, seen.level);
             let (resource, class) = (seen.resource, Some(seen.what));
-            counted.push(Happening { resource, class, count: Some(more), ..told });
+            counted.push(NewEvent { resource, class, count: Some(more), ..told });
         }
         counted
     }
@@ -90,15 +90,15 @@ impl Alike {
 mod tests {
     use super::*;
 
-    fn changed(resource: &str) -> Happening {
+    fn changed(resource: &str) -> NewEvent {
         let resource = Some(resource.to_owned());
-        Happening { resource, ..Happening::new("changed", "content (3 ms)", Level::Info) }
+        NewEvent { resource, ..NewEvent::new("changed", "content (3 ms)", Level::Info) }
     }
 
     /// C-21: of a thousand alike ten are recorded, and the others counted in one when ten minutes are over.
     #[test]
     fn a_thousand_alike_are_ten_and_one() {
-        let mut alike = Alike::default();
+        let mut alike = RepeatFilter::default();
         let recorded = (0..1000).filter(|n| alike.is_recorded(1000 + n, &changed("file[a]")));
         assert_eq!(recorded.count(), 10);
         assert!(alike.is_recorded(1500, &changed("file[b]")), "another resource");
@@ -116,8 +116,8 @@ mod tests {
     /// nothing, and neither does a clock that goes back.
     #[test]
     fn ten_are_not_counted_and_the_eleventh_is() {
-        let mut alike = Alike::default();
-        let started = |who: &str| Happening::new("worker_started", who, Level::Info);
+        let mut alike = RepeatFilter::default();
+        let started = |who: &str| NewEvent::new("worker_started", who, Level::Info);
         for who in 0..20 {
             assert!(alike.is_recorded(5, &started(&who.to_string())));
         }
@@ -137,7 +137,7 @@ mod tests {
     /// C-16: what is remembered is bounded; whatever more there is, is recorded.
     #[test]
     fn memory_is_bounded() {
-        let mut alike = Alike::default();
+        let mut alike = RepeatFilter::default();
         for n in 0..MOST + 100 {
             assert!(alike.is_recorded(1, &changed(&n.to_string())));
         }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::time::Duration;
-use steadfast_resources::{Former, FormerContent, FormerShape, Losing, SealKey, Unkept};
+use steadfast_resources::{Loss, NotRecorded, PriorContent, PriorShape, PriorState, StateKey};
 
 /// What this program writes, and the newest that it reads: one more than there are in [`LATER`].
 pub(super) const SCHEMA: i64 = 3;
@@ -45,10 +45,10 @@ pub(super) struct Kept {
 
 impl Kept {
     /// Takes the content out of the state, so that it stands in one place only.
-    pub(super) fn new(mut stored: Stored, losing: Losing<'_>) -> Self {
+    pub(super) fn new(mut stored: Stored, losing: Loss<'_>) -> Self {
         let mut content = None;
-        if let Former::Thing(thing) = &mut stored.former
-            && let FormerShape::File(_, FormerContent::Bytes(bytes)) = &mut thing.shape
+        if let PriorState::Thing(thing) = &mut stored.former
+            && let PriorShape::File(_, PriorContent::Bytes(bytes)) = &mut thing.shape
         {
             content = Some(std::mem::take(bytes));
         }
@@ -80,7 +80,7 @@ impl From<rusqlite::Error> for Unwritten {
 /// The database, open for writing.
 pub(super) struct Book {
     pub(super) connection: Connection,
-    pub(super) key: SealKey,
+    pub(super) key: StateKey,
     pub(super) limits: Limits,
     /// What all weighs.
     pub(super) total: u64,
@@ -94,7 +94,7 @@ impl Book {
         let path = database(state_directory);
         let refuse = |why: String| HistoryError::Database { path: path.display().to_string(), why };
         let key = SqliteStore::key(state_directory).map_err(|error| refuse(error.to_string()))?;
-        let key = SealKey::new(key.0);
+        let key = StateKey::new(key.0);
         prepare(&path).map_err(|error| refuse(error.to_string()))?;
         match Self::connect(&path, key.clone(), limits) {
             Ok(book) => Ok(book),
@@ -115,7 +115,7 @@ impl Book {
         }
     }
 
-    fn connect(path: &Path, key: SealKey, limits: Limits) -> Result<Self, Fault> {
+    fn connect(path: &Path, key: StateKey, limits: Limits) -> Result<Self, Fault> {
         let (mut connection, version) = store::open(path, &LAYOUT)?;
         connection.execute_batch("PRAGMA auto_vacuum=INCREMENTAL")?;
         store::hold(&connection)?;
@@ -210,7 +210,7 @@ fn prepare(database: &Path) -> std::io::Result<()> {
 /// One transaction.
 struct Work<'a> {
     transaction: &'a Transaction<'a>,
-    key: &'a SealKey,
+    key: &'a StateKey,
     total: u64,
     /// There is room to be given back.
     freed: bool,
@@ -224,9 +224,9 @@ impl Work<'_> {
         // What a run wrote there that was sensitive is that still, whatever is declared now.
         if content.is_some() && self.is_secret(&path)? {
             content = None;
-            if let Former::Thing(thing) = &mut stored.former {
-                if let FormerShape::File(_, content) = &mut thing.shape {
-                    *content = FormerContent::Unkept(Unkept::Secret);
+            if let PriorState::Thing(thing) = &mut stored.former {
+                if let PriorShape::File(_, content) = &mut thing.shape {
+                    *content = PriorContent::Unkept(NotRecorded::Secret);
                 }
                 thing.extended.retain(|(name, _)| name.starts_with(b"system.posix_acl"));
             }

@@ -3,7 +3,9 @@
 use rusqlite::{Row, params};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
-use steadfast_resources::{Former, FormerContent, FormerShape, FormerThing, Seal, SealKey, Unkept};
+use steadfast_resources::{
+    KeyedHash, NotRecorded, PriorContent, PriorEntry, PriorShape, PriorState, StateKey,
+};
 
 /// What is kept of one change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,9 +19,9 @@ pub(super) struct Stored {
     pub(super) cause: String,
     pub(super) what: String,
     /// Its content is never in it: see `content`.
-    pub(super) former: Former,
+    pub(super) former: PriorState,
     /// The seal of the content that is kept.
-    pub(super) content: Option<Seal>,
+    pub(super) content: Option<KeyedHash>,
 }
 
 pub(super) const TABLES: &str = "
@@ -114,7 +116,7 @@ struct Parts<'a> {
     unkept: Option<&'static str>,
 }
 
-fn parts(former: &Former) -> Parts<'_> {
+fn parts(former: &PriorState) -> Parts<'_> {
     let nothing = Parts {
         shape: "nothing",
         mode: 0,
@@ -125,32 +127,32 @@ fn parts(former: &Former) -> Parts<'_> {
         extended: Vec::new(),
         unkept: None,
     };
-    let Former::Thing(thing) = former else { return nothing };
+    let PriorState::Thing(thing) = former else { return nothing };
     let (mode, uid, gid) = (thing.mode, thing.uid, thing.gid);
     let extended = flat(&thing.extended);
     let base = Parts { mode, uid, gid, extended, ..nothing };
     match &thing.shape {
-        FormerShape::File(size, content) => {
+        PriorShape::File(size, content) => {
             let unkept = match content {
-                FormerContent::Bytes(_) => None,
-                FormerContent::Unkept(why) => Some(word(*why)),
+                PriorContent::Bytes(_) => None,
+                PriorContent::Unkept(why) => Some(word(*why)),
             };
             Parts { shape: "file", size: *size, unkept, ..base }
         }
-        FormerShape::Directory => Parts { shape: "directory", ..base },
-        FormerShape::Link(target) => Parts { shape: "link", target, ..base },
-        FormerShape::Other => Parts { shape: "other", ..base },
+        PriorShape::Directory => Parts { shape: "directory", ..base },
+        PriorShape::Link(target) => Parts { shape: "link", target, ..base },
+        PriorShape::Other => Parts { shape: "other", ..base },
     }
 }
 
-const WORDS: [(Unkept, &str); 4] = [
-    (Unkept::Same, "same"),
-    (Unkept::Secret, "secret"),
-    (Unkept::Large, "large"),
-    (Unkept::Unreadable, "unreadable"),
+const WORDS: [(NotRecorded, &str); 4] = [
+    (NotRecorded::Same, "same"),
+    (NotRecorded::Secret, "secret"),
+    (NotRecorded::Large, "large"),
+    (NotRecorded::Unreadable, "unreadable"),
 ];
 
-fn word(unkept: Unkept) -> &'static str {
+fn word(unkept: NotRecorded) -> &'static str {
     WORDS.iter().find(|(one, _)| *one == unkept).map_or("same", |(_, word)| word)
 }
 
@@ -178,7 +180,7 @@ fn unflat(mut flat: &[u8]) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
 }
 
 /// The seal of a content. Keyed: a short secret cannot be guessed from it (B-26).
-pub(super) fn content_seal(key: &SealKey, bytes: &[u8]) -> Seal {
+pub(super) fn content_seal(key: &StateKey, bytes: &[u8]) -> KeyedHash {
     let mut all = Vec::with_capacity(bytes.len() + 16);
     all.extend(b"history content:");
     all.extend(bytes);
@@ -194,13 +196,13 @@ impl Stored {
         texts as u64
     }
 
-    fn seal(&self, key: &SealKey) -> Seal {
+    fn seal(&self, key: &StateKey) -> KeyedHash {
         let parts = parts(&self.former);
         let mut all = b"history entry:".to_vec();
         let numbers = [self.number, self.run, self.at, parts.size];
         let small = [parts.mode, parts.uid, parts.gid].map(u64::from);
         all.extend(numbers.iter().chain(&small).flat_map(|number| number.to_le_bytes()));
-        let content = self.content.as_ref().map(Seal::to_hex).unwrap_or_default();
+        let content = self.content.as_ref().map(KeyedHash::to_hex).unwrap_or_default();
         let texts = [
             self.resource.as_bytes(),
             self.path.as_os_str().as_encoded_bytes(),
@@ -223,7 +225,7 @@ impl Stored {
     pub(super) fn insert(
         &self,
         connection: &rusqlite::Connection,
-        key: &SealKey,
+        key: &StateKey,
     ) -> rusqlite::Result<()> {
         let parts = parts(&self.former);
         let values = "?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17";
@@ -244,7 +246,7 @@ impl Stored {
             parts.target,
             parts.extended,
             parts.unkept,
-            self.content.as_ref().map(Seal::to_hex),
+            self.content.as_ref().map(KeyedHash::to_hex),
             self.seal(key).to_hex(),
             self.weight(),
         ])?;
@@ -255,7 +257,7 @@ impl Stored {
     pub(super) fn rename(
         &self,
         connection: &rusqlite::Connection,
-        key: &SealKey,
+        key: &StateKey,
     ) -> rusqlite::Result<()> {
         let sql = "UPDATE entry SET resource = ?2, weight = ?3, seal = ?4 WHERE number = ?1";
         connection.prepare_cached(sql)?.execute(params![
@@ -268,33 +270,30 @@ impl Stored {
     }
 
     /// Reads a row; none where it is not what was written.
-    pub(super) fn read(row: &Row<'_>, key: &SealKey) -> rusqlite::Result<Option<Self>> {
-        let thing = |shape| -> rusqlite::Result<Option<Former>> {
+    pub(super) fn read(row: &Row<'_>, key: &StateKey) -> rusqlite::Result<Option<Self>> {
+        let thing = |shape| -> rusqlite::Result<Option<PriorState>> {
             let extended: Vec<u8> = row.get("extended")?;
             let Some(extended) = unflat(&extended) else { return Ok(None) };
             let (mode, uid, gid) = (row.get("mode")?, row.get("uid")?, row.get("gid")?);
-            Ok(Some(Former::Thing(FormerThing { shape, mode, uid, gid, extended })))
+            Ok(Some(PriorState::Thing(PriorEntry { shape, mode, uid, gid, extended })))
         };
         let shape: String = row.get("shape")?;
         let former = match shape.as_str() {
-            "nothing" => Some(Former::Nothing),
+            "nothing" => Some(PriorState::Nothing),
             "file" => {
                 let unkept: Option<String> = row.get("unkept")?;
                 let why = WORDS.iter().find(|(_, word)| Some(*word) == unkept.as_deref());
                 let content = match (why, unkept) {
-                    (Some((why, _)), _) => Some(FormerContent::Unkept(*why)),
-                    (None, None) => Some(FormerContent::Bytes(Vec::new())),
+                    (Some((why, _)), _) => Some(PriorContent::Unkept(*why)),
+                    (None, None) => Some(PriorContent::Bytes(Vec::new())),
                     (None, Some(_)) => None,
                 };
                 let size = row.get("size")?;
-                content
-                    .map(|content| thing(FormerShape::File(size, content)))
-                    .transpose()?
-                    .flatten()
+                content.map(|content| thing(PriorShape::File(size, content))).transpose()?.flatten()
             }
-            "directory" => thing(FormerShape::Directory)?,
-            "link" => thing(FormerShape::Link(row.get("target")?))?,
-            "other" => thing(FormerShape::Other)?,
+            "directory" => thing(PriorShape::Directory)?,
+            "link" => thing(PriorShape::Link(row.get("target")?))?,
+            "other" => thing(PriorShape::Other)?,
             _ => None,
         };
         let Some(former) = former else { return Ok(None) };
@@ -309,10 +308,10 @@ impl Stored {
             cause: row.get("cause")?,
             what: row.get("what")?,
             former,
-            content: content.as_deref().and_then(Seal::from_hex),
+            content: content.as_deref().and_then(KeyedHash::from_hex),
         };
         let seal: String = row.get("seal")?;
-        Ok(Some(stored).filter(|stored| Seal::from_hex(&seal) == Some(stored.seal(key))))
+        Ok(Some(stored).filter(|stored| KeyedHash::from_hex(&seal) == Some(stored.seal(key))))
     }
 }
 

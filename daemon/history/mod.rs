@@ -4,7 +4,7 @@
 //! run's permit. [`Reader`] looks, beside a writer too. All is in one database of its own, so that whatever happens to it hurts
 //! nothing else (docs/decisions/0029-history-and-undo.md).
 //!
-//! [`Keeper`]: steadfast_resources::Keeper
+//! [`Keeper`]: steadfast_resources::PriorStateRecorder
 
 mod compression;
 mod database;

@@ -10,7 +10,9 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use steadfast_resources::{Former, FormerContent, FormerShape, Seal, SealKey, Unkept, printable};
+use steadfast_resources::{
+    KeyedHash, NotRecorded, PriorContent, PriorShape, PriorState, StateKey, printable,
+};
 
 /// One change: when, why, of what, and what was there before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,8 +32,8 @@ pub struct Entry {
     /// What changed.
     pub what: String,
     /// What was there before, without its content.
-    pub former: Former,
-    content: Option<Seal>,
+    pub former: PriorState,
+    content: Option<KeyedHash>,
 }
 
 impl From<Stored> for Entry {
@@ -46,23 +48,23 @@ impl Entry {
     #[must_use]
     pub fn size(&self) -> Option<u64> {
         match &self.former {
-            Former::Thing(thing) => match thing.shape {
-                FormerShape::File(size, _) => Some(size),
+            PriorState::Thing(thing) => match thing.shape {
+                PriorShape::File(size, _) => Some(size),
                 _ => None,
             },
-            Former::Nothing => None,
+            PriorState::Nothing => None,
         }
     }
 
     /// Why the content of the file is not in it, where it is not.
     #[must_use]
-    pub const fn unkept(&self) -> Option<Unkept> {
+    pub const fn unkept(&self) -> Option<NotRecorded> {
         match &self.former {
-            Former::Thing(thing) => match thing.shape {
-                FormerShape::File(_, FormerContent::Unkept(why)) => Some(why),
+            PriorState::Thing(thing) => match thing.shape {
+                PriorShape::File(_, PriorContent::Unkept(why)) => Some(why),
                 _ => None,
             },
-            Former::Nothing => None,
+            PriorState::Nothing => None,
         }
     }
 }
@@ -102,7 +104,7 @@ pub struct Undo {
 #[derive(Clone, Debug)]
 pub struct Undoable {
     /// What was at each path, in the order in which it is put back.
-    pub steps: Vec<(PathBuf, Former)>,
+    pub steps: Vec<(PathBuf, PriorState)>,
     /// What cannot be put back: each path, and why.
     pub left: Vec<String>,
     /// It is one that was cut off, and is done once more.
@@ -117,7 +119,7 @@ pub struct Undoable {
 #[derive(Debug)]
 pub struct Reader {
     pub(super) connection: Connection,
-    key: SealKey,
+    key: StateKey,
     path: PathBuf,
     /// It is of a schema that knows of undos that are under way.
     pub(super) knows_undoing: bool,
@@ -145,7 +147,7 @@ impl Reader {
         match version {
             0 => Ok(None),
             1..=SCHEMA => {
-                let (key, knows_undoing) = (SealKey::new(key.0), version >= 3);
+                let (key, knows_undoing) = (StateKey::new(key.0), version >= 3);
                 Ok(Some(Self { connection, key, path, knows_undoing }))
             }
             version => {
@@ -198,7 +200,7 @@ impl Reader {
     }
 
     /// What was there before a change, content included.
-    pub fn former(&self, entry: &Entry) -> Result<Former, HistoryError> {
+    pub fn former(&self, entry: &Entry) -> Result<PriorState, HistoryError> {
         let later = self.later(&entry.resource, entry.number)?;
         let own = later.iter().filter(|one| one.path == entry.path);
         let own: Vec<&Entry> = own.collect();
@@ -225,16 +227,18 @@ impl Reader {
                 continue;
             }
             let to = match &former {
-                Former::Nothing => &mut gone,
-                Former::Thing(thing) if thing.shape == FormerShape::Directory => &mut directories,
-                Former::Thing(_) => &mut others,
+                PriorState::Nothing => &mut gone,
+                PriorState::Thing(thing) if thing.shape == PriorShape::Directory => {
+                    &mut directories
+                }
+                PriorState::Thing(_) => &mut others,
             };
             to.push((path.to_owned(), former));
         }
         // A thing that comes back had its directory: that one stays, although it was made again since.
         let is_needed = |path: &Path| {
             let mut back = directories.iter().chain(&others);
-            back.any(|(other, _): &(PathBuf, Former)| other != path && other.starts_with(path))
+            back.any(|(other, _): &(PathBuf, PriorState)| other != path && other.starts_with(path))
         };
         gone.retain(|(path, _)| !is_needed(path));
         // What is below goes first; what is above comes first.
@@ -271,38 +275,38 @@ impl Reader {
 
     /// What was there before the first of these changes of one path, which are in order. What the first one left as it was is with
     /// the next that did not.
-    fn before(&self, entries: &[&Entry]) -> Result<Former, HistoryError> {
-        let Some(first) = entries.first() else { return Ok(Former::Nothing) };
+    fn before(&self, entries: &[&Entry]) -> Result<PriorState, HistoryError> {
+        let Some(first) = entries.first() else { return Ok(PriorState::Nothing) };
         let mut former = first.former.clone();
-        let Former::Thing(thing) = &mut former else { return Ok(former) };
-        let FormerShape::File(_, content) = &mut thing.shape else { return Ok(former) };
-        let holder = entries.iter().find(|entry| entry.unkept() != Some(Unkept::Same));
+        let PriorState::Thing(thing) = &mut former else { return Ok(former) };
+        let PriorShape::File(_, content) = &mut thing.shape else { return Ok(former) };
+        let holder = entries.iter().find(|entry| entry.unkept() != Some(NotRecorded::Same));
         match holder {
             // Nobody of us has changed it since.
             None => {}
             Some(holder) => {
-                let Former::Thing(held) = &holder.former else {
-                    *content = FormerContent::Unkept(Unkept::Unreadable);
+                let PriorState::Thing(held) = &holder.former else {
+                    *content = PriorContent::Unkept(NotRecorded::Unreadable);
                     return Ok(former);
                 };
                 match (&held.shape, &holder.content) {
-                    (FormerShape::File(_, FormerContent::Unkept(why)), _) => {
-                        *content = FormerContent::Unkept(*why);
+                    (PriorShape::File(_, PriorContent::Unkept(why)), _) => {
+                        *content = PriorContent::Unkept(*why);
                     }
-                    (FormerShape::File(..), Some(seal)) => {
-                        *content = FormerContent::Bytes(self.content(seal)?);
+                    (PriorShape::File(..), Some(seal)) => {
+                        *content = PriorContent::Bytes(self.content(seal)?);
                         if *holder != *first {
                             thing.extended.clone_from(&held.extended);
                         }
                     }
-                    _ => *content = FormerContent::Unkept(Unkept::Unreadable),
+                    _ => *content = PriorContent::Unkept(NotRecorded::Unreadable),
                 }
             }
         }
         Ok(former)
     }
 
-    fn content(&self, seal: &Seal) -> Result<Vec<u8>, HistoryError> {
+    fn content(&self, seal: &KeyedHash) -> Result<Vec<u8>, HistoryError> {
         let sql = "SELECT size, packed FROM content WHERE seal = ?1";
         let found: Option<(u64, Vec<u8>)> = self
             .connection
@@ -350,15 +354,15 @@ impl Reader {
 pub const UNREADABLE: &str = "it is damaged, or was kept with another values.key";
 
 /// Why a state cannot be put back, if it cannot.
-fn why_not(former: &Former, entries: &[&Entry]) -> Option<String> {
-    let Former::Thing(thing) = former else { return None };
+fn why_not(former: &PriorState, entries: &[&Entry]) -> Option<String> {
+    let PriorState::Thing(thing) = former else { return None };
     let why = match thing.shape {
-        FormerShape::Other => "it was a socket, fifo or device",
-        FormerShape::File(_, FormerContent::Unkept(Unkept::Same)) => return None,
-        FormerShape::File(_, FormerContent::Unkept(why)) => unkept(why),
-        FormerShape::File(_, FormerContent::Bytes(_))
-        | FormerShape::Directory
-        | FormerShape::Link(_) => return None,
+        PriorShape::Other => "it was a socket, fifo or device",
+        PriorShape::File(_, PriorContent::Unkept(NotRecorded::Same)) => return None,
+        PriorShape::File(_, PriorContent::Unkept(why)) => unkept(why),
+        PriorShape::File(_, PriorContent::Bytes(_))
+        | PriorShape::Directory
+        | PriorShape::Link(_) => return None,
     };
     let number = entries.first().map_or(0, |first| first.number);
     Some(format!("{why} (number {number})"))
@@ -366,15 +370,15 @@ fn why_not(former: &Former, entries: &[&Entry]) -> Option<String> {
 
 /// In words.
 #[must_use]
-pub fn unkept(why: Unkept) -> &'static str {
+pub fn unkept(why: NotRecorded) -> &'static str {
     match why {
-        Unkept::Same => "its content was left as it was",
-        Unkept::Secret => {
+        NotRecorded::Same => "its content was left as it was",
+        NotRecorded::Secret => {
             "its content was not kept: it is sensitive, or its mode denies others to read it"
         }
-        Unkept::Large => {
+        NotRecorded::Large => {
             "its content was not kept: it was too large for the history, or for the room left in it"
         }
-        Unkept::Unreadable => "its content was not kept: it could not be read",
+        NotRecorded::Unreadable => "its content was not kept: it could not be read",
     }
 }

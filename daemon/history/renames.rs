@@ -149,7 +149,7 @@ impl Book {
     /// moves as it is: nothing is put back over it under the new name either.
     fn move_some(
         transaction: &Transaction<'_>,
-        key: &steadfast_resources::SealKey,
+        key: &steadfast_resources::StateKey,
         (old, new): (&str, &str),
     ) -> Result<Option<(u64, u64)>, Fault> {
         let sql = format!("SELECT {COLUMNS}, weight FROM entry WHERE resource = ?1 LIMIT ?2");

@@ -7,7 +7,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use steadfast_resources::{
-    Former, FormerContent, FormerShape, FormerThing, Keeper, Losing, Trouble, Unkept, printable,
+    Failure, Loss, NotRecorded, PriorContent, PriorEntry, PriorShape, PriorState,
+    PriorStateRecorder, printable,
 };
 
 /// Keeps for one run.
@@ -20,16 +21,16 @@ pub(super) struct OfRun {
     pub(super) run: AtomicU64,
 }
 
-impl Keeper for OfRun {
+impl PriorStateRecorder for OfRun {
     fn largest(&self) -> u64 {
         // Nothing takes all the room there is.
         let limits = self.history.limits.get();
         limits.file.min(limits.total / 4)
     }
 
-    fn keep(&self, path: &Path, former: Former, losing: Losing<'_>) -> Result<u64, Trouble> {
+    fn keep(&self, path: &Path, former: PriorState, losing: Loss<'_>) -> Result<u64, Failure> {
         // Who completes an undo that was cut off makes nothing twice: what is made by its first half is known from that alone.
-        let wait = former != Former::Nothing || self.cause == UNDO;
+        let wait = former != PriorState::Nothing || self.cause == UNDO;
         let loses = loses(&former);
         let stored = Stored {
             number: 0,
@@ -68,7 +69,7 @@ impl OfRun {
         path: &Path,
         kept: Result<u64, HistoryError>,
         loses: bool,
-    ) -> Result<u64, Trouble> {
+    ) -> Result<u64, Failure> {
         match kept {
             Ok(number) => Ok(number),
             // What is only a mode, or nothing, is no reason to leave a host as it should not be.
@@ -84,10 +85,10 @@ impl OfRun {
 /// The same state, with the content left out for want of room.
 fn without_content(stored: &Stored) -> Stored {
     let mut stored = Stored { content: None, ..stored.clone() };
-    if let Former::Thing(thing) = &mut stored.former
-        && let FormerShape::File(_, content @ FormerContent::Bytes(_)) = &mut thing.shape
+    if let PriorState::Thing(thing) = &mut stored.former
+        && let PriorShape::File(_, content @ PriorContent::Bytes(_)) = &mut thing.shape
     {
-        *content = FormerContent::Unkept(Unkept::Large);
+        *content = PriorContent::Unkept(NotRecorded::Large);
     }
     stored
 }
@@ -100,19 +101,19 @@ impl Drop for OfRun {
 }
 
 /// Whether something would be gone that is nowhere else.
-fn loses(former: &Former) -> bool {
+fn loses(former: &PriorState) -> bool {
     match former {
-        Former::Nothing => false,
-        Former::Thing(FormerThing { shape, .. }) => match shape {
-            FormerShape::File(_, FormerContent::Bytes(bytes)) => !bytes.is_empty(),
-            FormerShape::Link(_) => true,
-            FormerShape::File(..) | FormerShape::Directory | FormerShape::Other => false,
+        PriorState::Nothing => false,
+        PriorState::Thing(PriorEntry { shape, .. }) => match shape {
+            PriorShape::File(_, PriorContent::Bytes(bytes)) => !bytes.is_empty(),
+            PriorShape::Link(_) => true,
+            PriorShape::File(..) | PriorShape::Directory | PriorShape::Other => false,
         },
     }
 }
 
-fn refused(path: &Path, why: &HistoryError) -> Trouble {
+fn refused(path: &Path, why: &HistoryError) -> Failure {
     let path = printable(&path.to_string_lossy()).into_owned();
     let what = format!("nothing is changed: what is there cannot be kept\n{path}: {why}");
-    Trouble::new(what).hint(why.hint())
+    Failure::new(what).hint(why.hint())
 }

@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use steadfast_resources::Keeper;
+use steadfast_resources::PriorStateRecorder;
 use tokio::sync::Notify;
 
 /// The time since 1970.
@@ -122,7 +122,11 @@ impl History {
 
     /// Who keeps for one run of a resource; none where nothing is kept.
     #[must_use]
-    pub fn keeper(self: &Arc<Self>, resource: &str, cause: &str) -> Option<Arc<dyn Keeper>> {
+    pub fn keeper(
+        self: &Arc<Self>,
+        resource: &str,
+        cause: &str,
+    ) -> Option<Arc<dyn PriorStateRecorder>> {
         self.keeper_of(resource, cause, 0)
     }
 
@@ -132,14 +136,14 @@ impl History {
         resource: &str,
         cause: &str,
         run: u64,
-    ) -> Option<Arc<dyn Keeper>> {
+    ) -> Option<Arc<dyn PriorStateRecorder>> {
         (self.limits.get().total > 0).then(|| {
             Arc::new(OfRun {
                 history: Arc::clone(self),
                 resource: resource.to_owned(),
                 cause: cause.to_owned(),
                 run: AtomicU64::new(run),
-            }) as Arc<dyn Keeper>
+            }) as Arc<dyn PriorStateRecorder>
         })
     }
 

@@ -1,19 +1,19 @@
 //! The lease of one host: a lock on the state directory.
 
 use super::{Answer, Lease, Renewal, Token};
-use crate::store::{Hold, StoreError};
+use crate::store::{StateLock, StoreError};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::watch;
 
 /// A lock on the state directory, which the system takes away from nobody but the dead.
 #[derive(Debug)]
-pub struct Local {
+pub struct StateDirLease {
     directory: PathBuf,
-    held: watch::Sender<Option<Arc<Hold>>>,
+    held: watch::Sender<Option<Arc<StateLock>>>,
 }
 
-impl Local {
+impl StateDirLease {
     /// On this state directory.
     #[must_use]
     pub fn new(directory: PathBuf) -> Self {
@@ -22,12 +22,12 @@ impl Local {
 
     /// What is held, for whoever works under it.
     #[must_use]
-    pub fn held(&self) -> watch::Receiver<Option<Arc<Hold>>> {
+    pub fn held(&self) -> watch::Receiver<Option<Arc<StateLock>>> {
         self.held.subscribe()
     }
 }
 
-impl Lease for Local {
+impl Lease for StateDirLease {
     type Refusal = StoreError;
 
     fn acquire(&mut self) -> Answer<'_, Result<Token, StoreError>> {
@@ -38,7 +38,7 @@ impl Lease for Local {
                 hold
             } else {
                 let directory = self.directory.clone();
-                let taken = tokio::task::spawn_blocking(move || Hold::take(&directory)).await;
+                let taken = tokio::task::spawn_blocking(move || StateLock::take(&directory)).await;
                 let broken = |why: tokio::task::JoinError| StoreError::Directory {
                     dir: self.directory.display().to_string(),
                     why: why.to_string(),

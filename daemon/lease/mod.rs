@@ -1,12 +1,12 @@
 //! The right to act on this host: held by one daemon at a time, and known to be held (C-1 to C-10).
 //!
 //! A [`Lease`] is acquired, renewed and given back; [`keep`] does that in time and tells how it stands. Without it nothing is
-//! begun, and what runs ends and is recorded. On one host the lease is a lock ([`Local`]), which is never lost; one that is shared by
+//! begun, and what runs ends and is recorded. On one host the lease is a lock ([`StateDirLease`]), which is never lost; one that is shared by
 //! hosts can be. After the token source of Pulumi's managed updates, in our own words.
 
 mod local;
 
-pub use local::Local;
+pub use local::StateDirLease;
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -76,7 +76,7 @@ const RELEASE: Duration = Duration::from_secs(5);
 
 /// How the lease stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Standing {
+pub enum LeaseStatus {
     /// It was not had yet.
     #[default]
     Wanted,
@@ -94,7 +94,7 @@ pub enum Standing {
 
 /// Why it is not kept any longer.
 #[derive(Debug, Error)]
-pub enum Gone<R: std::error::Error> {
+pub enum LeaseLost<R: std::error::Error> {
     /// It was never had.
     #[error(transparent)]
     Refused(R),
@@ -108,15 +108,15 @@ pub enum Gone<R: std::error::Error> {
 /// While it waits it calls `beat` again and again, which takes its time: the proof that it goes on.
 pub async fn keep<L: Lease, B: Future<Output = ()>>(
     lease: &mut L,
-    standing: &watch::Sender<Standing>,
+    standing: &watch::Sender<LeaseStatus>,
     stop: &CancellationToken,
     beat: impl Fn() -> B,
-) -> Result<(), Gone<L::Refusal>> {
+) -> Result<(), LeaseLost<L::Refusal>> {
     let mut asked = lease.now();
     // C-7: who stops does not wait for somebody who does not answer.
     let answer = beating(stop.run_until_cancelled(lease.acquire()), &beat).await;
     let Some(answer) = answer else { return Ok(()) };
-    let mut token = answer.map_err(Gone::Refused)?;
+    let mut token = answer.map_err(LeaseLost::Refused)?;
     standing.send_replace(held(token, asked));
     let (mut looked, mut late) = (Instant::now(), TOO_LATE.to_owned());
     loop {
@@ -158,8 +158,8 @@ pub async fn keep<L: Lease, B: Future<Output = ()>>(
                 late = why;
             }
             Renewal::Later(why) | Renewal::Lost(why) => {
-                standing.send_replace(Standing::Lost(why.clone()));
-                return Err(Gone::Lost(why));
+                standing.send_replace(LeaseStatus::Lost(why.clone()));
+                return Err(LeaseLost::Lost(why));
             }
         }
     }
@@ -168,9 +168,9 @@ pub async fn keep<L: Lease, B: Future<Output = ()>>(
 }
 
 /// It was asked for at that moment: from then on its life is counted.
-fn held(token: Token, asked: Duration) -> Standing {
+fn held(token: Token, asked: Duration) -> LeaseStatus {
     let until = token.lifetime.map(|lifetime| asked.saturating_add(lifetime));
-    Standing::Held { epoch: token.epoch, until }
+    LeaseStatus::Held { epoch: token.epoch, until }
 }
 
 /// Gives it back, without waiting for longer than it may matter (C-7). Where that fails it is said, not hidden: who comes next waits

@@ -2,7 +2,7 @@
 
 use super::guard::{moved, names};
 use super::{Action, Step};
-use crate::config::{Loaded, Options};
+use crate::config::{LoadedGraph, Options};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -74,7 +74,7 @@ impl Plan {
     /// Of this graph, read with these options, with what was found.
     #[must_use]
     pub fn new(
-        (loaded, paths, config): (&Loaded, &[PathBuf], Option<&Path>),
+        (loaded, paths, config): (&LoadedGraph, &[PathBuf], Option<&Path>),
         options: &Options,
         steps: Vec<Step>,
     ) -> Self {
@@ -163,7 +163,7 @@ impl Plan {
     }
 
     /// Whether a graph is still the one that was planned.
-    pub fn is_of(&self, loaded: &Loaded) -> Result<(), Unusable> {
+    pub fn is_of(&self, loaded: &LoadedGraph) -> Result<(), Unusable> {
         let now = definitions(loaded);
         let mut moved = Vec::new();
         for (name, definition) in &self.definitions {
@@ -253,7 +253,7 @@ impl Step {
     }
 }
 
-fn definitions(loaded: &Loaded) -> BTreeMap<String, String> {
+fn definitions(loaded: &LoadedGraph) -> BTreeMap<String, String> {
     // How it is run counts too, where it decides whether anything is done.
     let of = |vertex: &crate::config::Vertex| {
         let meta = &vertex.meta;

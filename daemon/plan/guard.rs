@@ -3,20 +3,20 @@
 use super::{Action, Plan, Step};
 use crate::driver::Guard;
 use crate::driver::status::Differing;
-use steadfast_resources::{Change, Repeat, Trouble, Verdict};
+use steadfast_resources::{Change, CheckResult, Failure, RunPolicy};
 
 const HINT: &str = "the host is not as it was when this was planned: plan again";
 
 impl Guard for Plan {
-    fn admit(&self, identity: &str, repeat: Repeat, verdict: Verdict) -> Verdict {
-        let Verdict::Differs(change) = verdict else { return verdict };
+    fn admit(&self, identity: &str, repeat: RunPolicy, verdict: CheckResult) -> CheckResult {
+        let CheckResult::Differs(change) = verdict else { return verdict };
         match self.objection(identity, repeat, &change) {
-            None => Verdict::Differs(change),
-            Some(what) => Verdict::Unknown(not_planned(&what)),
+            None => CheckResult::Differs(change),
+            Some(what) => CheckResult::Unknown(not_planned(&what)),
         }
     }
 
-    fn holds(&self, identity: &str) -> Option<Trouble> {
+    fn holds(&self, identity: &str) -> Option<Failure> {
         let held = self.step(identity).filter(|step| step.action == Action::Held)?;
         let until = held.until.as_deref().map(|until| format!(" (changes are allowed {until})"));
         let until = until.unwrap_or_default();
@@ -26,7 +26,7 @@ impl Guard for Plan {
 
 impl Plan {
     /// What of a change was not planned.
-    fn objection(&self, identity: &str, repeat: Repeat, change: &Change) -> Option<String> {
+    fn objection(&self, identity: &str, repeat: RunPolicy, change: &Change) -> Option<String> {
         let found: Vec<Differing> = change.differences.iter().map(Differing::from).collect();
         let Some(step) = self.step(identity) else {
             return Some(format!("it was as declared, and by now differs: {}", names(&found)));
@@ -35,7 +35,7 @@ impl Plan {
             // What comes of the changes before it: the plan has said that it does not know. Nor does it know what a guard
             // of a deed will say.
             Action::Unknown => None,
-            Action::Refresh if repeat != Repeat::State => None,
+            Action::Refresh if repeat != RunPolicy::State => None,
             // It has come to its refresh: that was planned, and nothing else of it.
             Action::Refresh => {
                 let found: Vec<Differing> =
@@ -77,8 +77,8 @@ impl Step {
     }
 }
 
-fn not_planned(what: &str) -> Trouble {
-    Trouble::new(format!("not as planned: {what}")).hint(HINT)
+fn not_planned(what: &str) -> Failure {
+    Failure::new(format!("not as planned: {what}")).hint(HINT)
 }
 
 /// One aspect that differs otherwise than it did.
@@ -112,9 +112,9 @@ mod tests {
         Plan::with(serde_json::from_value(serde_json::json!([step])).expect("steps"))
     }
 
-    fn differs(aspect: &'static str) -> Verdict {
+    fn differs(aspect: &'static str) -> CheckResult {
         let (from, to) = ("stopped".to_owned(), "running".to_owned());
-        Verdict::Differs(Change {
+        CheckResult::Differs(Change {
             differences: vec![Difference { aspect, from, to, diff: None }],
             destructive: false,
             seal: 0,
@@ -129,13 +129,14 @@ mod tests {
     fn a_refresh_admits_no_other_change_of_a_state() {
         let refresh = plan("refresh");
         let is_admitted = |plan: &Plan, repeat, aspect| {
-            matches!(plan.admit("svc[x]", repeat, differs(aspect)), Verdict::Differs(_))
+            matches!(plan.admit("svc[x]", repeat, differs(aspect)), CheckResult::Differs(_))
         };
-        assert!(!is_admitted(&refresh, Repeat::State, "state"));
-        assert!(is_admitted(&refresh, Repeat::State, "refresh"));
-        assert!(is_admitted(&refresh, Repeat::Events, "command"));
-        assert!(is_admitted(&plan("unknown"), Repeat::State, "state"));
-        let Verdict::Unknown(trouble) = refresh.admit("svc[x]", Repeat::State, differs("state"))
+        assert!(!is_admitted(&refresh, RunPolicy::State, "state"));
+        assert!(is_admitted(&refresh, RunPolicy::State, "refresh"));
+        assert!(is_admitted(&refresh, RunPolicy::Events, "command"));
+        assert!(is_admitted(&plan("unknown"), RunPolicy::State, "state"));
+        let CheckResult::Unknown(trouble) =
+            refresh.admit("svc[x]", RunPolicy::State, differs("state"))
         else {
             panic!("admitted");
         };
@@ -153,7 +154,7 @@ mod tests {
             assert!(plan(action).holds("svc[x]").is_none(), "{action}");
         }
         assert!(plan("held").holds("svc[y]").is_none());
-        let found = plan("held").admit("svc[x]", Repeat::State, differs("state"));
-        assert!(matches!(found, Verdict::Differs(_)));
+        let found = plan("held").admit("svc[x]", RunPolicy::State, differs("state"));
+        assert!(matches!(found, CheckResult::Differs(_)));
     }
 }

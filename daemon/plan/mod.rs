@@ -13,7 +13,7 @@ use crate::driver::{Notification, Observer};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use steadfast_engine::Holding;
+use steadfast_engine::HeldReason;
 
 /// What would be done to one resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,7 +90,7 @@ pub enum Action {
 
 /// The steps that are heard of while a driver looks. Clones are the same ones.
 #[derive(Clone, Debug, Default)]
-pub struct Steps(Arc<Heard>);
+pub struct StepCollector(Arc<Heard>);
 
 #[derive(Debug, Default)]
 struct Heard {
@@ -101,7 +101,7 @@ struct Heard {
     foresees: bool,
 }
 
-impl Steps {
+impl StepCollector {
     /// For a graph in which these are declared `noop`.
     #[must_use]
     pub fn new(noop: BTreeSet<Arc<str>>) -> Self {
@@ -125,7 +125,7 @@ impl Steps {
     }
 }
 
-impl Observer for Steps {
+impl Observer for StepCollector {
     fn hear(&mut self, news: &Notification<'_>) {
         let Notification::Held {
             identity,
@@ -141,15 +141,15 @@ impl Observer for Steps {
             return;
         };
         let action = match holding {
-            Holding::Operator => return,
+            HeldReason::Operator => return,
             _ if self.0.noop.contains(*identity) => Action::Held,
-            Holding::Window(_) => Action::Held,
-            Holding::UnknownUntil(_) => Action::Unknown,
-            Holding::WouldRefresh => Action::Refresh,
-            Holding::WouldChange if *destructive => Action::Remove,
-            Holding::WouldChange => Action::Change,
+            HeldReason::Window(_) => Action::Held,
+            HeldReason::UnknownUntil(_) => Action::Unknown,
+            HeldReason::WouldRefresh => Action::Refresh,
+            HeldReason::WouldChange if *destructive => Action::Remove,
+            HeldReason::WouldChange => Action::Change,
         };
-        let is_shown = action != Action::Held || matches!(holding, Holding::Window(_));
+        let is_shown = action != Action::Held || matches!(holding, HeldReason::Window(_));
         let until = until.filter(|_| is_shown);
         let mut step = Step {
             resource: (*identity).to_owned(),

@@ -2,8 +2,10 @@
 //!
 //! Definitions, and what a thing is, are hashes of 64 bits, written as 16 hexadecimal digits; times are seconds since 1970.
 
-use super::integrity::{Readers, violations};
-use super::{Hidden, Imported, Origin, Owned, PauseRecord, Recalled, Remembered, Verb};
+use super::integrity::{RecordReaders, violations};
+use super::{
+    Imported, OpaqueText, Origin, Ownership, PauseRecord, ResourceRecord, StoredState, Verb,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -80,14 +82,14 @@ enum Maker {
 
 /// What is kept, and on which machine, written down; `hide` gives what was sent without its secrets.
 #[must_use]
-pub fn write(exported: &Imported, hide: impl Fn(&Hidden) -> Option<Hidden>) -> String {
+pub fn write(exported: &Imported, hide: impl Fn(&OpaqueText) -> Option<OpaqueText>) -> String {
     let Imported { recalled, machine } = exported;
-    let one = |kept: &Remembered| One {
+    let one = |kept: &ResourceRecord| One {
         done: kept.done.map(hex),
         interrupted: kept.interrupted.map(hex),
         cut: kept.cut.map(|verb| verb.word().to_owned()),
         owed: kept.owed.clone().map(|(stamp, by)| Owed { stamp, by }),
-        sent: kept.sent.as_ref().and_then(&hide).map(|Hidden(text)| text.to_string()),
+        sent: kept.sent.as_ref().and_then(&hide).map(|OpaqueText(text)| text.to_string()),
         received: kept.taken.as_ref().map(ToString::to_string),
         pause: kept.parked.as_ref().map(pause),
         owned: kept.owned.as_deref().map(whose),
@@ -105,7 +107,7 @@ pub fn write(exported: &Imported, hide: impl Fn(&Hidden) -> Option<Hidden>) -> S
 }
 
 /// Reads one that was written so; or all that is wrong with it.
-pub fn read(text: &str, readers: &Readers) -> Result<Imported, Vec<String>> {
+pub fn read(text: &str, readers: &RecordReaders) -> Result<Imported, Vec<String>> {
     let wrong = |why: String| vec![why];
     let document: Document = serde_json::from_str(text)
         .map_err(|error| wrong(format!("it is no exported state: {error}")))?;
@@ -127,30 +129,30 @@ pub fn read(text: &str, readers: &Readers) -> Result<Imported, Vec<String>> {
     if stamp > LARGEST_STAMP {
         found.push(format!("stamp: expected at most {LARGEST_STAMP}, found {stamp}"));
     }
-    let recalled = Recalled { resources, pause, stamp, key: None };
+    let recalled = StoredState { resources, pause, stamp, key: None };
     found.extend(violations(&recalled, readers).iter().map(ToString::to_string));
     let imported = Imported { recalled, machine: document.machine };
     if found.is_empty() { Ok(imported) } else { Err(found) }
 }
 
-fn remembered(one: One) -> Result<Remembered, String> {
+fn remembered(one: One) -> Result<ResourceRecord, String> {
     let owned = one.owned.map(owned).transpose()?;
     if let Some(Owed { stamp, .. }) = one.owed.as_ref().filter(|it| it.stamp > LARGEST_STAMP) {
         return Err(format!("owed.stamp: expected at most {LARGEST_STAMP}, found {stamp}"));
     }
-    Ok(Remembered {
+    Ok(ResourceRecord {
         done: one.done.as_deref().map(number).transpose()?,
         owed: one.owed.map(|owed| (owed.stamp, owed.by)),
         interrupted: one.interrupted.as_deref().map(number).transpose()?,
         cut: one.cut.as_deref().filter(|_| one.interrupted.is_some()).map(verb).transpose()?,
-        sent: one.sent.map(|text| Hidden(text.into())),
+        sent: one.sent.map(|text| OpaqueText(text.into())),
         taken: one.received.map(Into::into),
         parked: one.pause.map(pause_record),
         owned: owned.map(Into::into),
     })
 }
 
-fn whose(owned: &Owned) -> Whose {
+fn whose(owned: &Ownership) -> Whose {
     Whose {
         origin: owned.origin.map(|origin| match origin {
             Origin::Created => Maker::Created,
@@ -166,8 +168,8 @@ fn whose(owned: &Owned) -> Whose {
     }
 }
 
-fn owned(whose: Whose) -> Result<Owned, String> {
-    Ok(Owned {
+fn owned(whose: Whose) -> Result<Ownership, String> {
+    Ok(Ownership {
         origin: whose.origin.map(|origin| match origin {
             Maker::Created => Origin::Created,
             Maker::Adopted => Origin::Adopted,

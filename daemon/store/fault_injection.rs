@@ -1,7 +1,7 @@
 //! Any store with faults on request: the simulated host with which tests and simulations ask what becomes of a refused write, and of one whose answer
 //! is lost. It holds its caller to B-6: after an error nothing is answered before the handle is opened anew.
 
-use super::{Entry, Recalled, Store, StoreError};
+use super::{Entry, Store, StoreError, StoredState};
 use std::fmt;
 
 /// What is asked of a store.
@@ -79,7 +79,7 @@ fn error(why: &str) -> StoreError {
 }
 
 impl Store for Faulty {
-    fn recall(&mut self) -> Result<Recalled, StoreError> {
+    fn recall(&mut self) -> Result<StoredState, StoreError> {
         self.ask(Call::Recall, |store| store.recall())
     }
 

@@ -4,8 +4,8 @@
 //! B-19 names are no damage here: what a thing came after may be gone, and the orders of several graphs may contradict each other;
 //! both are sorted out where they are used.
 
-use super::replay::{Flight, Kept, Record, settle};
-use super::{Hidden, Owned, Recalled};
+use super::replay::{InFlight, Record, Records, settle};
+use super::{OpaqueText, Ownership, StoredState};
 use std::fmt;
 use std::sync::Arc;
 
@@ -25,14 +25,14 @@ type Judge = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 type Tell = Arc<dyn Fn(&'static str, &str) + Send + Sync>;
 
 /// What is wrong with what was sent and received, if anything.
-type JudgeValues = Arc<dyn Fn(Option<&Hidden>, Option<&str>) -> Option<String> + Send + Sync>;
+type JudgeValues = Arc<dyn Fn(Option<&OpaqueText>, Option<&str>) -> Option<String> + Send + Sync>;
 
 /// What was sent, with what of a secret is known of what was sent before, where the hashes are the same.
-type Join = Arc<dyn Fn(&Hidden, &Hidden) -> Option<Hidden> + Send + Sync>;
+type Join = Arc<dyn Fn(&OpaqueText, &OpaqueText) -> Option<OpaqueText> + Send + Sync>;
 
 /// What others know of the texts that are kept, and who is told what a write has broken.
 #[derive(Clone)]
-pub struct Readers {
+pub struct RecordReaders {
     /// What is wrong with an identity.
     pub identity: Judge,
     /// Of an identity, where its kind is not known here, just that: what is kept of it stays, and a start is not told of it.
@@ -45,14 +45,14 @@ pub struct Readers {
     pub told: Tell,
 }
 
-impl fmt::Debug for Readers {
+impl fmt::Debug for RecordReaders {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Readers").finish_non_exhaustive()
     }
 }
 
 /// Knows nothing of texts, and tells nobody.
-impl Default for Readers {
+impl Default for RecordReaders {
     fn default() -> Self {
         Self {
             identity: Arc::new(|_| None),
@@ -64,10 +64,10 @@ impl Default for Readers {
     }
 }
 
-impl Readers {
+impl RecordReaders {
     /// What was told back without what is kept of kinds that are not known here: nobody can act on it, and it must not be lost.
     #[must_use]
-    pub fn only_known(&self, mut recalled: Recalled) -> Recalled {
+    pub fn only_known(&self, mut recalled: StoredState) -> StoredState {
         recalled.resources.retain(|identity, _| (self.kind)(identity).is_none());
         recalled
     }
@@ -122,12 +122,12 @@ impl fmt::Display for Violation {
 
 /// All that is not as it must be in what was told back, or shall be taken in.
 #[must_use]
-pub fn violations(recalled: &Recalled, readers: &Readers) -> Vec<Violation> {
-    of_kept(&Kept::from(recalled.clone()), readers)
+pub fn violations(recalled: &StoredState, readers: &RecordReaders) -> Vec<Violation> {
+    of_kept(&Records::from(recalled.clone()), readers)
 }
 
 /// The same of all that is kept.
-pub(super) fn of_kept(kept: &Kept, readers: &Readers) -> Vec<Violation> {
+pub(super) fn of_kept(kept: &Records, readers: &RecordReaders) -> Vec<Violation> {
     let each = kept.records.iter();
     each.flat_map(|(identity, record)| judge(identity, record, kept.whole.stamp, readers)).collect()
 }
@@ -137,7 +137,7 @@ pub(super) fn judge(
     identity: &str,
     record: &Record,
     newest: u64,
-    readers: &Readers,
+    readers: &RecordReaders,
 ) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut add = |rule: Rule, what: String| {
@@ -163,7 +163,7 @@ pub(super) fn judge(
             add(Rule::Late(*stamp), what);
         }
     }
-    if let Some(Flight { stamp, owes, .. }) = record.flight.as_deref() {
+    if let Some(InFlight { stamp, owes, .. }) = record.flight.as_deref() {
         if *stamp > newest {
             let what = format!("begun at {stamp}, and the newest stamp is {newest}");
             add(Rule::Late(*stamp), what);
@@ -180,7 +180,7 @@ pub(super) fn judge(
     found
 }
 
-fn of_owned(identity: &str, owned: &Owned, judge: &Judge, add: &mut impl FnMut(Rule, String)) {
+fn of_owned(identity: &str, owned: &Ownership, judge: &Judge, add: &mut impl FnMut(Rule, String)) {
     for name in &owned.after {
         if **name == *identity {
             add(Rule::After(name.to_string()), "comes after itself".to_owned());
@@ -202,11 +202,11 @@ fn of_owned(identity: &str, owned: &Owned, judge: &Judge, add: &mut impl FnMut(R
 
 /// Puts right what was found, and says of each what was done. Nothing that is owed, and nothing that protects, is lost by it, but with
 /// what is no identity.
-pub(super) fn repair(kept: &mut Kept, found: &[Violation]) -> Vec<String> {
+pub(super) fn repair(kept: &mut Records, found: &[Violation]) -> Vec<String> {
     found.iter().map(|one| format!("{one}; {}", put_right(kept, one))).collect()
 }
 
-fn put_right(kept: &mut Kept, Violation { identity, rule, .. }: &Violation) -> &'static str {
+fn put_right(kept: &mut Records, Violation { identity, rule, .. }: &Violation) -> &'static str {
     if let Rule::Late(stamp) = rule {
         kept.whole.stamp = kept.whole.stamp.max(*stamp);
         return "the newest stamp was raised";
@@ -266,7 +266,7 @@ fn put_right(kept: &mut Kept, Violation { identity, rule, .. }: &Violation) -> &
     says
 }
 
-fn change(record: &mut Record, how: impl FnOnce(&mut Owned)) {
+fn change(record: &mut Record, how: impl FnOnce(&mut Ownership)) {
     if let Some(owned) = &mut record.owned {
         how(Arc::make_mut(owned));
         if !owned.says_something() {
@@ -277,20 +277,20 @@ fn change(record: &mut Record, how: impl FnOnce(&mut Owned)) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Readers, judge, repair};
-    use crate::store::Owned;
-    use crate::store::replay::{Kept, Record};
+    use super::{RecordReaders, judge, repair};
+    use crate::store::Ownership;
+    use crate::store::replay::{Record, Records};
     use std::sync::Arc;
 
     /// B-19, B-21: what says nothing of whose a thing is, which no entry leaves behind, is found by the one function that judges at a load and
     /// after a write, and left out, with its record where nothing else stands in it.
     #[test]
     fn what_says_nothing_is_left_out() {
-        let owned = Some(Arc::new(Owned { graph: "g".into(), ..Owned::default() }));
+        let owned = Some(Arc::new(Ownership { graph: "g".into(), ..Ownership::default() }));
         for done in [None, Some(1)] {
             let record = Record { owned: owned.clone(), done, ..Record::default() };
-            let found = judge("file[a]", &record, 0, &Readers::default());
-            let mut kept = Kept::default();
+            let found = judge("file[a]", &record, 0, &RecordReaders::default());
+            let mut kept = Records::default();
             kept.records.insert("file[a]".to_owned(), record);
             let says = repair(&mut kept, &found);
             assert_eq!(says, ["file[a]: whose it is says nothing; that is left out"]);

@@ -1,6 +1,6 @@
 //! The one writer of a store: a thread that commits together whatever waits (group commit), and answers every ticket.
 
-use super::{Entry, Recalled, Store, StoreError};
+use super::{Entry, Store, StoreError, StoredState};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
@@ -22,7 +22,7 @@ const REOPEN_EVERY: Duration = Duration::from_millis(100);
 /// Who is told what became of tickets.
 type OnDone = Box<dyn FnMut(&[u64], Result<(), &StoreError>) + Send>;
 
-type Recall = mpsc::Sender<Result<Recalled, StoreError>>;
+type Recall = mpsc::Sender<Result<StoredState, StoreError>>;
 
 /// A handle to the thread that owns the store; clones are the same one. Entries are committed in the order in which they were
 /// written. It outlives those that write through it: one at a time is attached to it.
@@ -129,7 +129,7 @@ impl Journal {
     }
 
     /// All that is kept, after everything that was written so far. Blocks.
-    pub fn recall(&self) -> Result<Recalled, StoreError> {
+    pub fn recall(&self) -> Result<StoredState, StoreError> {
         let (recall, recalled) = mpsc::channel();
         let mut queue = self.0.shared.lock();
         if queue.takes != Takes::Nothing {

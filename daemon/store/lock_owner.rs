@@ -9,14 +9,14 @@ use std::path::Path;
 const UNKNOWN: &str = "unknown";
 
 /// Process, epoch, since when (in seconds since 1970), on which host.
-pub(super) struct Holder {
+pub(super) struct LockOwner {
     pub(super) pid: String,
     pub(super) epoch: u64,
     pub(super) since: Option<u64>,
     pub(super) host: Option<String>,
 }
 
-impl Holder {
+impl LockOwner {
     /// Who has this file locked, as the kernel tells, with what the file says of that one; who has written nothing yet is not in it. Of a
     /// process that the kernel does not show us, such as one of another container, the file alone is asked.
     pub(super) fn find(file: &mut File) -> std::io::Result<Self> {

@@ -1,6 +1,9 @@
 //! What an operator has done to the state as a whole (B-24): the same whether a daemon does it or a command alone.
 
-use super::{Hold, Imported, Mended, Readers, Recalled, SqliteStore, StoreError, export_format};
+use super::{
+    Imported, RecordReaders, RepairReport, SqliteStore, StateLock, StoreError, StoredState,
+    export_format,
+};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,7 +11,7 @@ use std::sync::Arc;
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Mend {
+pub enum Maintenance {
     /// What does not hold is put right, as far as it can be read.
     Repair,
     /// What lies in the state directory as `import.json` is kept from now on.
@@ -23,15 +26,15 @@ pub fn inbox(state_directory: &Path) -> PathBuf {
 
 /// Does it, with nobody else at the state.
 pub fn mend(
-    what: Mend,
+    what: Maintenance,
     directory: &Path,
-    hold: Arc<Hold>,
-    readers: Readers,
+    hold: Arc<StateLock>,
+    readers: RecordReaders,
 ) -> Result<Vec<String>, String> {
     let words = |error: StoreError| error.to_string();
     let mended = match what {
-        Mend::Repair => SqliteStore::repair(hold, readers).map_err(words)?,
-        Mend::Import => {
+        Maintenance::Repair => SqliteStore::repair(hold, readers).map_err(words)?,
+        Maintenance::Import => {
             let path = inbox(directory);
             let text = std::fs::read_to_string(&path)
                 .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
@@ -39,7 +42,7 @@ pub fn mend(
             // Who paused the daemon has not resumed it.
             let pause = SqliteStore::peek(directory).ok().and_then(|kept| kept.pause);
             let Imported { recalled: new, machine } = new;
-            let recalled = Recalled { pause: pause.or_else(|| new.pause.clone()), ..new };
+            let recalled = StoredState { pause: pause.or_else(|| new.pause.clone()), ..new };
             let new = Imported { recalled, machine };
             let mended = SqliteStore::import(&hold, new, &readers).map_err(words)?;
             if let Err(error) = std::fs::remove_file(&path) {
@@ -51,7 +54,7 @@ pub fn mend(
     Ok(in_words(&mended))
 }
 
-fn in_words(mended: &Mended) -> Vec<String> {
+fn in_words(mended: &RepairReport) -> Vec<String> {
     let mut lines = mended.lines().to_vec();
     lines.extend(
         mended.copy().map(|copy| format!("what stood there before is kept: {}", copy.display())),

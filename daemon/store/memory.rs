@@ -1,20 +1,20 @@
 //! A store in memory: for one-shot commands and tests. Clones share what is kept, so that a test can crash and come back.
 
-use super::replay::{Kept, fold, settle};
-use super::{Entry, Recalled, Store, StoreError};
+use super::replay::{Records, fold, settle};
+use super::{Entry, Store, StoreError, StoredState};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Keeps entries as long as one clone of it lives.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<Records>>,
 }
 
 impl MemoryStore {
     /// With this to begin with.
     #[must_use]
-    pub fn with(recalled: Recalled) -> Self {
-        Self { kept: Arc::new(Mutex::new(Kept::from(recalled))) }
+    pub fn with(recalled: StoredState) -> Self {
+        Self { kept: Arc::new(Mutex::new(Records::from(recalled))) }
     }
 
     /// What is kept now, in a store of its own: what a crash at this moment would leave.
@@ -26,7 +26,7 @@ impl MemoryStore {
 }
 
 impl Store for MemoryStore {
-    fn recall(&mut self) -> Result<Recalled, StoreError> {
+    fn recall(&mut self) -> Result<StoredState, StoreError> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         for identity in kept.in_flight() {
             settle(&identity, &mut *kept)?;

@@ -22,15 +22,15 @@ mod state_command;
 mod state_dir;
 
 pub use fault_injection::{Call, Fault, Faulty};
-pub use integrity::{LEFT_ALONE, REPAIRED, Readers, UNSOUND, Violation, violations};
+pub use integrity::{LEFT_ALONE, REPAIRED, RecordReaders, UNSOUND, Violation, violations};
 pub use journal::{Committed, Journal, Writer};
-pub use maintenance::{Mend, inbox, mend};
+pub use maintenance::{Maintenance, inbox, mend};
 pub use memory::MemoryStore;
-pub use ownership::{Origin, Owned};
-pub use sqlite::{Imported, Mended, Overview, SqliteStore, Verified};
-pub use state_command::{Deed, Judged, Order};
+pub use ownership::{Origin, Ownership};
+pub use sqlite::{Imported, Overview, RepairReport, SqliteStore, Verified};
+pub use state_command::{AuditEntry, Effect, StateCommand};
 pub(crate) use state_dir::HISTORY;
-pub use state_dir::Hold;
+pub use state_dir::StateLock;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -82,7 +82,7 @@ pub enum Entry {
         /// Whose.
         identity: Arc<str>,
         /// The values, in a form that only their writer reads.
-        values: Hidden,
+        values: OpaqueText,
     },
     /// What a resource has received by a run that ends well next.
     Taken {
@@ -105,7 +105,7 @@ pub enum Entry {
         /// Of which identity.
         identity: Arc<str>,
         /// All that is kept of it.
-        owned: Option<Arc<Owned>>,
+        owned: Option<Arc<Ownership>>,
     },
     /// The operator protects a thing, or ends every protection of it; nothing where nothing is kept of whose it is.
     Protect {
@@ -124,7 +124,7 @@ pub enum Entry {
         /// What the definition of the old name is called under the new one, where they are the same.
         definition: Option<(u64, u64)>,
         /// What it has sent, as that is written under the new name, where it is written otherwise: what is encrypted is for one name.
-        sent: Option<Hidden>,
+        sent: Option<OpaqueText>,
     },
     /// The daemon is paused, or not any more.
     Pause(Option<PauseRecord>),
@@ -191,9 +191,9 @@ impl Verb {
 
 /// A text that is kept and never shown: programs of before have kept in it what is declared as `saved` in clear.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Hidden(pub Arc<str>);
+pub struct OpaqueText(pub Arc<str>);
 
-impl std::fmt::Debug for Hidden {
+impl std::fmt::Debug for OpaqueText {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("<hidden>")
     }
@@ -243,9 +243,9 @@ impl PauseRecord {
 
 /// All that is kept, as told back at a start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recalled {
+pub struct StoredState {
     /// By identity.
-    pub resources: BTreeMap<String, Remembered>,
+    pub resources: BTreeMap<String, ResourceRecord>,
     /// The pause that holds.
     pub pause: Option<PauseRecord>,
     /// The largest stamp ever kept.
@@ -256,7 +256,7 @@ pub struct Recalled {
 
 /// What is kept of one identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Remembered {
+pub struct ResourceRecord {
     /// The definition it last ran well under.
     pub done: Option<u64>,
     /// The stamp of the refresh that is owed to it, and the identity that caused it.
@@ -267,34 +267,34 @@ pub struct Remembered {
     /// What that run was about to do, where that is known.
     pub cut: Option<Verb>,
     /// What it has sent.
-    pub sent: Option<Hidden>,
+    pub sent: Option<OpaqueText>,
     /// What it has received by its last good run.
     pub taken: Option<Arc<str>>,
     /// The pause of it alone.
     pub parked: Option<PauseRecord>,
     /// Whose it is.
-    pub owned: Option<Arc<Owned>>,
+    pub owned: Option<Arc<Ownership>>,
 }
 
-impl Remembered {
+impl ResourceRecord {
     /// The same after [`Entry::Anew`].
     pub fn anew(&mut self) {
         (self.done, self.interrupted, self.cut, self.owned) = (None, None, None, None);
     }
 }
 
-impl Recalled {
+impl StoredState {
     /// As [`Entry::Rename`] has it, of what was told back.
     pub fn rename(&mut self, from: &str, to: &str, definition: Option<(u64, u64)>) {
         let Some(mut record) = self.resources.remove(from) else { return };
         let new = self.resources.entry(to.to_owned()).or_default();
         let owed = record.owed.take().max(new.owed.take());
-        if *new == Remembered::default() || (new.owned.is_none() && record.owned.is_some()) {
+        if *new == ResourceRecord::default() || (new.owned.is_none() && record.owned.is_some()) {
             let called =
                 |old: u64| definition.filter(|(of, _)| *of == old).map_or(old, |(_, new)| new);
             let cut_off = record.interrupted.map(called).map(|was| (was, record.cut));
             let cut_off = cut_off.or_else(|| new.interrupted.map(|was| (was, new.cut)));
-            *new = Remembered {
+            *new = ResourceRecord {
                 done: record.done.map(called),
                 interrupted: cut_off.map(|(definition, _)| definition),
                 cut: cut_off.and_then(|(_, verb)| verb),
@@ -302,10 +302,10 @@ impl Recalled {
             };
         }
         new.owed = owed;
-        if *new == Remembered::default() {
+        if *new == ResourceRecord::default() {
             self.resources.remove(to);
         }
-        if record != Remembered::default() {
+        if record != ResourceRecord::default() {
             self.resources.insert(from.to_owned(), record);
         }
     }
@@ -404,7 +404,7 @@ fn place_words(host: Option<&str>, since: Option<u64>) -> String {
 /// A place that keeps entries.
 pub trait Store: Send {
     /// All that is kept. A begin without an end is told back as interrupted, with what it would owe as owed.
-    fn recall(&mut self) -> Result<Recalled, StoreError>;
+    fn recall(&mut self) -> Result<StoredState, StoreError>;
 
     /// Keeps a batch, all or nothing, in this order; durable when it returns.
     fn commit(&mut self, batch: &[Entry]) -> Result<(), StoreError>;

@@ -13,7 +13,7 @@ pub enum Origin {
 
 /// What is kept of whose a thing is. One that says nothing is as good as none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Owned {
+pub struct Ownership {
     /// Who brought it into being; none where there is nothing that could be removed.
     pub origin: Option<Origin>,
     /// The name of the graph that declares it: only a graph of that name removes it.
@@ -32,7 +32,7 @@ pub struct Owned {
     pub after: Vec<Arc<str>>,
 }
 
-impl Owned {
+impl Ownership {
     /// Whether it says anything.
     #[must_use]
     pub fn says_something(&self) -> bool {

@@ -1,6 +1,8 @@
 //! The meaning of each entry, in one place: both stores keep what this says.
 
-use super::{Ended, Entry, Hidden, Owned, PauseRecord, Recalled, Remembered, StoreError, Verb};
+use super::{
+    Ended, Entry, OpaqueText, Ownership, PauseRecord, ResourceRecord, StoreError, StoredState, Verb,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -13,16 +15,16 @@ pub(super) struct Record {
     pub(super) interrupted: Option<u64>,
     /// What that run was about to do.
     pub(super) cut: Option<Verb>,
-    pub(super) flight: Option<Box<Flight>>,
-    pub(super) sent: Option<Hidden>,
+    pub(super) flight: Option<Box<InFlight>>,
+    pub(super) sent: Option<OpaqueText>,
     pub(super) taken: Option<Arc<str>>,
     pub(super) parked: Option<Box<PauseRecord>>,
-    pub(super) owned: Option<Arc<Owned>>,
+    pub(super) owned: Option<Arc<Ownership>>,
 }
 
 /// A begin without an end so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Flight {
+pub(super) struct InFlight {
     pub(super) definition: u64,
     pub(super) stamp: u64,
     /// None in what older programs have begun.
@@ -34,7 +36,7 @@ pub(super) struct Flight {
 
 /// What is kept besides the identities.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Whole {
+pub(super) struct GlobalRecord {
     pub(super) pause: Option<PauseRecord>,
     pub(super) stamp: u64,
 }
@@ -43,19 +45,19 @@ pub(super) struct Whole {
 pub(super) trait Rows {
     fn load(&mut self, identity: &str) -> Result<Record, StoreError>;
     fn save(&mut self, identity: &str, record: Record);
-    fn whole(&mut self) -> &mut Whole;
+    fn whole(&mut self) -> &mut GlobalRecord;
     /// The epoch of who writes; 0 where there is none.
     fn epoch(&self) -> u64;
 }
 
 /// Everything, in memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct Records {
     pub(super) records: BTreeMap<String, Record>,
-    pub(super) whole: Whole,
+    pub(super) whole: GlobalRecord,
 }
 
-impl Rows for Kept {
+impl Rows for Records {
     fn load(&mut self, identity: &str) -> Result<Record, StoreError> {
         Ok(self.records.get(identity).cloned().unwrap_or_default())
     }
@@ -68,7 +70,7 @@ impl Rows for Kept {
         }
     }
 
-    fn whole(&mut self) -> &mut Whole {
+    fn whole(&mut self) -> &mut GlobalRecord {
         &mut self.whole
     }
 
@@ -77,10 +79,10 @@ impl Rows for Kept {
     }
 }
 
-impl Kept {
+impl Records {
     /// What a start is told, once nothing is in flight any more.
-    pub(super) fn recalled(self) -> Recalled {
-        let tell = |record: Record| Remembered {
+    pub(super) fn recalled(self) -> StoredState {
+        let tell = |record: Record| ResourceRecord {
             done: record.done,
             owed: record.owed,
             cut: record.flight.as_ref().map_or(record.cut, |flight| flight.verb),
@@ -90,7 +92,7 @@ impl Kept {
             parked: record.parked.map(|pause| *pause),
             owned: record.owned,
         };
-        Recalled {
+        StoredState {
             resources: self.records.into_iter().map(|(name, kept)| (name, tell(kept))).collect(),
             pause: self.whole.pause,
             stamp: self.whole.stamp,
@@ -113,9 +115,9 @@ impl Kept {
 }
 
 /// What was told back, as it would be kept: nothing is in flight.
-impl From<Recalled> for Kept {
-    fn from(recalled: Recalled) -> Self {
-        let record = |kept: Remembered| Record {
+impl From<StoredState> for Records {
+    fn from(recalled: StoredState) -> Self {
+        let record = |kept: ResourceRecord| Record {
             done: kept.done,
             owed: kept.owed,
             interrupted: kept.interrupted,
@@ -128,7 +130,7 @@ impl From<Recalled> for Kept {
         };
         let records = recalled.resources.into_iter().map(|(name, kept)| (name, record(kept)));
         let records = records.filter(|(_, record)| *record != Record::default());
-        let whole = Whole { pause: recalled.pause, stamp: recalled.stamp };
+        let whole = GlobalRecord { pause: recalled.pause, stamp: recalled.stamp };
         Self { records: records.collect(), whole }
     }
 }
@@ -149,7 +151,7 @@ fn alter(
 pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError> {
     match entry {
         Entry::Begin { identity, definition, stamp, verb, owes } => {
-            let flight = Flight {
+            let flight = InFlight {
                 definition: *definition,
                 stamp: *stamp,
                 verb: Some(*verb),
@@ -202,7 +204,7 @@ pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError
         Entry::Protect { identity, protect } => {
             let mut record = rows.load(identity)?;
             let owned = record.owned.as_ref().map(|owned| owned.protected(*protect));
-            record.owned = owned.filter(Owned::says_something).map(Arc::new);
+            record.owned = owned.filter(Ownership::says_something).map(Arc::new);
             rows.save(identity, record);
         }
         Entry::Rename { from, to, definition, sent } => {
@@ -218,7 +220,7 @@ pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError
     Ok(())
 }
 
-fn note_sent(identity: &str, values: &Hidden, rows: &mut impl Rows) -> Result<(), StoreError> {
+fn note_sent(identity: &str, values: &OpaqueText, rows: &mut impl Rows) -> Result<(), StoreError> {
     let mut record = rows.load(identity)?;
     record.sent = Some(values.clone());
     rows.save(identity, record);
@@ -253,7 +255,7 @@ fn rename(
 }
 
 /// What was in flight before was cut off. One that is written again, for nobody knew whether it was kept, is the same run, or one of before.
-fn begin(identity: &str, flight: Flight, rows: &mut impl Rows) -> Result<(), StoreError> {
+fn begin(identity: &str, flight: InFlight, rows: &mut impl Rows) -> Result<(), StoreError> {
     reach(flight.stamp, rows);
     let mut record = rows.load(identity)?;
     if record.flight.as_ref().is_some_and(|other| other.stamp > flight.stamp) {

@@ -1,13 +1,13 @@
 //! What an operator orders about what is kept of a resource (B-24): the same whether a daemon does it or a command alone.
 
-use super::{Entry, Owned};
+use super::{Entry, Ownership};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// An order of the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Order {
+pub enum StateCommand {
     /// It must not leave its graph.
     Protect,
     /// That is over.
@@ -20,7 +20,7 @@ pub enum Order {
 
 /// What an operator has had done to one resource, or to what is kept of it: told as an event when it is done and durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Deed {
+pub struct AuditEntry {
     /// The event.
     pub what: &'static str,
     /// Which.
@@ -31,7 +31,7 @@ pub struct Deed {
 
 /// What an order comes to for one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Judged {
+pub enum Effect {
     /// It is to be recorded, and this is said.
     Done(&'static str),
     /// There is nothing to be done, and this is said.
@@ -40,36 +40,36 @@ pub enum Judged {
     Refused(String),
 }
 
-impl Order {
+impl StateCommand {
     /// What it comes to for this resource, of which this is kept. `running`: a daemon runs it, and whether its graph protects it; none where
     /// none does.
     #[must_use]
-    pub fn judge(self, name: &str, before: Option<&Owned>, running: Option<bool>) -> Judged {
-        let is_protected = before.is_some_and(Owned::is_protected);
+    pub fn judge(self, name: &str, before: Option<&Ownership>, running: Option<bool>) -> Effect {
+        let is_protected = before.is_some_and(Ownership::is_protected);
         let is_pinned = before.is_some_and(|owned| owned.pinned);
         let by_graph = before.is_some_and(|owned| owned.protect);
         match (self, running) {
-            (Self::Protect, None) if before.is_none() => Judged::Refused(format!(
+            (Self::Protect, None) if before.is_none() => Effect::Refused(format!(
                 "nothing is kept of whose {name} is: say `protect: true` in its graph"
             )),
-            (Self::Protect, _) if is_pinned => Judged::Idle("is protected already"),
-            (Self::Protect, _) => Judged::Done("is protected: a graph without it is refused"),
-            (Self::Unprotect, Some(true)) => Judged::Refused(format!(
+            (Self::Protect, _) if is_pinned => Effect::Idle("is protected already"),
+            (Self::Protect, _) => Effect::Done("is protected: a graph without it is refused"),
+            (Self::Unprotect, Some(true)) => Effect::Refused(format!(
                 "{name} is protected by its graph: load one that says `protect: false`"
             )),
-            (Self::Unprotect, _) if !is_protected => Judged::Idle("was not protected"),
-            (Self::Unprotect, None) if by_graph => Judged::Done(
+            (Self::Unprotect, _) if !is_protected => Effect::Idle("was not protected"),
+            (Self::Unprotect, None) if by_graph => Effect::Done(
                 "is not protected any more, until a graph that says `protect: true` is loaded",
             ),
-            (Self::Unprotect, _) => Judged::Done("is not protected any more"),
-            (Self::Forget, Some(_)) => Judged::Done(
+            (Self::Unprotect, _) => Effect::Done("is not protected any more"),
+            (Self::Forget, Some(_)) => Effect::Done(
                 "is forgotten, and processed anew: what is there is adopted, what runs once runs again",
             ),
-            (Self::Forget, None) => Judged::Done(
+            (Self::Forget, None) => Effect::Done(
                 "is forgotten: whoever declares it next processes it anew, adopts what is there, and runs what runs once",
             ),
-            (Self::Redo, Some(_)) => Judged::Done("is run again"),
-            (Self::Redo, None) => Judged::Done("is run again when it is declared next"),
+            (Self::Redo, Some(_)) => Effect::Done("is run again"),
+            (Self::Redo, None) => Effect::Done("is run again when it is declared next"),
         }
     }
 
@@ -86,27 +86,27 @@ impl Order {
 
     /// What was done by it to this one, in words. Nothing is, where there is no entry for it.
     #[must_use]
-    pub fn deed(self, resource: &Arc<str>, says: &str) -> Deed {
+    pub fn deed(self, resource: &Arc<str>, says: &str) -> AuditEntry {
         let what = match self {
             Self::Protect => "protected",
             Self::Unprotect => "unprotected",
             Self::Forget => "forgotten",
             Self::Redo => "redo",
         };
-        Deed { what, resource: Arc::clone(resource), says: says.to_owned() }
+        AuditEntry { what, resource: Arc::clone(resource), says: says.to_owned() }
     }
 
     /// What is kept of whose a thing is after this order. Of what nothing was kept, nothing is known but the graph that declares it.
     #[must_use]
-    pub fn owned(self, before: Option<&Owned>, graph: &Arc<str>) -> Option<Owned> {
-        let unknown = || Owned { graph: Arc::clone(graph), ..Owned::default() };
+    pub fn owned(self, before: Option<&Ownership>, graph: &Arc<str>) -> Option<Ownership> {
+        let unknown = || Ownership { graph: Arc::clone(graph), ..Ownership::default() };
         let after = match self {
             Self::Protect => Some(before.cloned().unwrap_or_else(unknown).protected(true)),
             Self::Unprotect => before.map(|owned| owned.protected(false)),
             Self::Redo => before.cloned(),
             Self::Forget => None,
         };
-        after.filter(Owned::says_something)
+        after.filter(Ownership::says_something)
     }
 
     /// Whether what was made once, and is there as long as it is kept, is made once more after it.
@@ -117,7 +117,7 @@ impl Order {
 
     /// The entry by which that is kept.
     #[must_use]
-    pub fn entry(self, identity: &Arc<str>, before: Option<&Owned>, graph: &Arc<str>) -> Entry {
+    pub fn entry(self, identity: &Arc<str>, before: Option<&Ownership>, graph: &Arc<str>) -> Entry {
         let identity = Arc::clone(identity);
         match (self, before) {
             (Self::Forget, _) => Entry::Anew(identity),

@@ -1,7 +1,7 @@
 //! The state directory: ours alone (0700), and held by one process at a time.
 
 use super::lock_owner;
-use super::lock_owner::Holder;
+use super::lock_owner::LockOwner;
 use super::placement::Placement;
 use super::{Key, StoreError, modes, regular_file};
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
@@ -92,7 +92,7 @@ fn is_ours(directory: &Path) -> bool {
 
 /// A state directory, held by this process; the system lets go of it when the process ends, also by `kill -9`.
 #[derive(Debug)]
-pub struct Hold {
+pub struct StateLock {
     file: File,
     directory: PathBuf,
     epoch: AtomicU64,
@@ -105,7 +105,7 @@ pub struct Hold {
     placement: Placement,
 }
 
-impl Hold {
+impl StateLock {
     /// Takes a state directory, which is made where it is missing. Refused at once where another daemon has it.
     pub fn take(directory: &Path) -> Result<Self, StoreError> {
         let hold = Self::take_unsaid(directory)?;
@@ -233,7 +233,7 @@ impl Hold {
     }
 }
 
-impl Drop for Hold {
+impl Drop for StateLock {
     fn drop(&mut self) {
         // Said aloud: a child between its fork and its exec has the file open too, and closing ours would not be enough.
         if let Err(error) = self.file.unlock() {
@@ -246,7 +246,7 @@ impl Drop for Hold {
 const ORPHANS: Duration = Duration::from_secs(2);
 
 /// Takes the directory for this process.
-fn lock(directory: &Path) -> Result<Hold, StoreError> {
+fn lock(directory: &Path) -> Result<StateLock, StoreError> {
     let dir = directory.display().to_string();
     let refuse =
         |error: std::io::Error| refusal(directory, format!("{LOCK}: {error}"), is_denied(&error));
@@ -264,15 +264,15 @@ fn lock(directory: &Path) -> Result<Hold, StoreError> {
             Err(TryLockError::WouldBlock) => {}
             Err(TryLockError::Error(error)) => return Err(refuse(error)),
         }
-        let holder = Holder::find(&mut file).map_err(refuse)?;
+        let holder = LockOwner::find(&mut file).map_err(refuse)?;
         if !holder.is_gone() || began.elapsed() > ORPHANS {
-            let Holder { pid, host, since, .. } = holder;
+            let LockOwner { pid, host, since, .. } = holder;
             return Err(StoreError::Locked { dir, pid, host, since });
         }
         std::thread::sleep(ORPHANS / 100);
     }
-    let epoch = Holder::said(&mut file).map_or(0, |last| last.epoch) + 1;
-    Ok(Hold {
+    let epoch = LockOwner::said(&mut file).map_or(0, |last| last.epoch) + 1;
+    Ok(StateLock {
         file,
         directory: directory.to_owned(),
         epoch: AtomicU64::new(epoch),

@@ -2,10 +2,10 @@
 
 use super::Name;
 use super::heartbeat::TIMES;
-use super::state_machine::{Action, Attempt, Brain, Phase, Then};
+use super::state_machine::{Action, AfterStop, Attempt, Phase, SupervisorState};
 use std::time::Duration;
 
-impl Brain {
+impl SupervisorState {
     /// A worker proved that it lives.
     pub(super) fn heard(&mut self, name: &str, attempt: Attempt, at: Duration) {
         let node = self.nodes.get_mut(name).filter(|node| node.attempt() == Some(attempt));
@@ -39,7 +39,7 @@ impl Brain {
                 published: true,
                 until: now + wait,
                 cut_off: true,
-                then: Then::Retry,
+                then: AfterStop::Retry,
             };
             let silent = now.saturating_sub(node.heard);
             self.out.push(Action::Hangs(Name::clone(name), attempt, silent));

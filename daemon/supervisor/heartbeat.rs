@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until};
 
 /// The last proof of one start of a worker.
 #[derive(Clone, Debug)]
-pub(super) struct Pulse {
+pub(super) struct Heartbeat {
     whose: Name,
     /// From here on times are counted: the same for all workers, so that they wake together.
     began: Instant,
@@ -23,7 +23,7 @@ pub(super) struct Pulse {
 /// So often in its limit a worker proves that it lives.
 pub(super) const TIMES: u32 = 3;
 
-impl Pulse {
+impl Heartbeat {
     pub(super) fn new(whose: Name, began: Instant, limit: Option<Duration>) -> Self {
         let pulse = Self { whose, began, limit, heard: Arc::default(), hangs: Arc::default() };
         pulse.alive();

@@ -2,7 +2,7 @@
 
 use super::Name;
 use super::failure::Failure;
-use super::heartbeat::Pulse;
+use super::heartbeat::Heartbeat;
 use super::outputs::{Inputs, Outputs};
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 /// What a start answers when the worker has ended.
 pub(super) type Work = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
 
-type Start = Arc<dyn Fn(Inputs, Life) -> Work + Send + Sync>;
+type Start = Arc<dyn Fn(Inputs, WorkerContext) -> Work + Send + Sync>;
 pub(super) type Filter = Arc<dyn Fn(Failure) -> Failure + Send + Sync>;
 
 /// How much a worker needs an input.
@@ -54,8 +54,11 @@ impl Manifold {
     /// How long a worker may take to end when it is asked to, where nothing else is said.
     const GRACE: Duration = Duration::from_secs(5);
 
-    /// A worker. The future sets itself up, says [`Life::ready`], and works until [`Life::stopping`] or until it has nothing left to do.
-    pub fn new<W>(name: &str, start: impl Fn(Inputs, Life) -> W + Send + Sync + 'static) -> Self
+    /// A worker. The future sets itself up, says [`WorkerContext::ready`], and works until [`WorkerContext::stopping`] or until it has nothing left to do.
+    pub fn new<W>(
+        name: &str,
+        start: impl Fn(Inputs, WorkerContext) -> W + Send + Sync + 'static,
+    ) -> Self
     where
         W: Future<Output = Result<(), Failure>> + Send + 'static,
     {
@@ -107,7 +110,7 @@ impl Manifold {
         self
     }
 
-    /// While it runs it proves that it lives ([`Life::beat`]): one that does not for so long hangs, and is cut off and tried again.
+    /// While it runs it proves that it lives ([`WorkerContext::beat`]): one that does not for so long hangs, and is cut off and tried again.
     #[must_use]
     pub fn proves_life(mut self, within: Duration) -> Self {
         self.silence = Some(within);
@@ -124,18 +127,18 @@ impl Manifold {
 
 /// What a running worker has of its supervisor.
 #[derive(Clone)]
-pub struct Life {
+pub struct WorkerContext {
     pub(super) stopping: CancellationToken,
     pub(super) ready: Arc<dyn Fn(Outputs) + Send + Sync>,
-    pub(super) says: Says,
-    pub(super) pulse: Pulse,
+    pub(super) says: StatusText,
+    pub(super) pulse: Heartbeat,
 }
 
 /// What a worker last said of itself.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Says(Arc<Mutex<Option<String>>>);
+pub(super) struct StatusText(Arc<Mutex<Option<String>>>);
 
-impl Says {
+impl StatusText {
     pub(super) fn get(&self) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -145,7 +148,7 @@ impl Says {
     }
 }
 
-impl std::fmt::Debug for Life {
+impl std::fmt::Debug for WorkerContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Life")
             .field("stopping", &self.stopping.is_cancelled())
@@ -153,7 +156,7 @@ impl std::fmt::Debug for Life {
     }
 }
 
-impl Life {
+impl WorkerContext {
     /// It runs, and offers this. Said once; before that nobody who needs it is started.
     pub fn ready(&self, outputs: Outputs) {
         (self.ready)(outputs);

@@ -22,7 +22,7 @@ mod state_machine;
 pub use backoff::Delays;
 pub use dependencies::Refused;
 pub use failure::{Failure, Kind};
-pub use manifold::{Life, Manifold, Need};
+pub use manifold::{Manifold, Need, WorkerContext};
 pub use outputs::{Handle, Inputs, Missing, Outputs};
 pub use report::{Report, State, WorkerReport};
 pub use runner::{Ended, Supervisor};

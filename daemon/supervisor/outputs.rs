@@ -58,9 +58,9 @@ pub enum Missing {
 
 /// Whatever is offered at the moment.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Board(Arc<Mutex<HashMap<Name, Outputs>>>);
+pub(super) struct OutputRegistry(Arc<Mutex<HashMap<Name, Outputs>>>);
 
-impl Board {
+impl OutputRegistry {
     fn lock(&self) -> MutexGuard<'_, HashMap<Name, Outputs>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -90,7 +90,7 @@ impl Board {
 #[derive(Clone, Debug)]
 pub struct Inputs {
     given: BTreeMap<Name, (Need, Option<Outputs>)>,
-    board: Board,
+    board: OutputRegistry,
 }
 
 impl Inputs {
@@ -129,7 +129,7 @@ impl Inputs {
 #[derive(Clone, Debug)]
 pub struct Handle<T> {
     name: Name,
-    board: Board,
+    board: OutputRegistry,
     _type: PhantomData<fn() -> T>,
 }
 

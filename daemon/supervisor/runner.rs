@@ -4,11 +4,11 @@ use super::Name;
 use super::backoff::Delays;
 use super::dependencies::Refused;
 use super::failure::{Failure, Kind};
-use super::heartbeat::Pulse;
-use super::manifold::{Filter, Life, Manifold, Need, Says, Work};
-use super::outputs::{Board, Outputs};
+use super::heartbeat::Heartbeat;
+use super::manifold::{Filter, Manifold, Need, StatusText, Work, WorkerContext};
+use super::outputs::{OutputRegistry, Outputs};
 use super::report::{Report, State, WorkerReport};
-use super::state_machine::{Action, Attempt, Brain, Declared, LATELY, Node, Phase};
+use super::state_machine::{Action, Attempt, Declared, LATELY, Node, Phase, SupervisorState};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,14 +48,14 @@ enum Order {
 #[derive(Clone, Debug, Default)]
 struct Snapshot {
     report: Report,
-    says: BTreeMap<String, Says>,
+    says: BTreeMap<String, StatusText>,
     /// When each is started next.
     next: BTreeMap<String, Instant>,
     /// When each has failed lately.
     failed: BTreeMap<String, Vec<Instant>>,
     /// Since when one hangs that was cut off.
     hangs: BTreeMap<String, Instant>,
-    pulses: BTreeMap<String, Pulse>,
+    pulses: BTreeMap<String, Heartbeat>,
 }
 
 /// Where the answer to an order goes.
@@ -66,19 +66,19 @@ struct Live {
     attempt: Attempt,
     stopping: CancellationToken,
     abort: AbortHandle,
-    pulse: Pulse,
+    pulse: Heartbeat,
 }
 
 struct Runner {
-    brain: Brain,
+    brain: SupervisorState,
     began: Instant,
     manifolds: HashMap<Name, Manifold>,
     live: HashMap<Name, Live>,
-    says: HashMap<Name, Says>,
+    says: HashMap<Name, StatusText>,
     started: HashMap<Name, u64>,
     removals: HashMap<Name, Vec<Answer>>,
     fatal: Option<(u8, Name, Failure)>,
-    board: Board,
+    board: OutputRegistry,
     orders: mpsc::UnboundedReceiver<Order>,
     /// For the workers' own words.
     mouth: mpsc::UnboundedSender<Order>,
@@ -99,7 +99,7 @@ impl Supervisor {
         let (reports, seen) = watch::channel(snapshot);
         let (end, ended) = watch::channel(None);
         let runner = Runner {
-            brain: Brain::new(delays),
+            brain: SupervisorState::new(delays),
             began: Instant::now(),
             manifolds: HashMap::new(),
             live: HashMap::new(),
@@ -107,7 +107,7 @@ impl Supervisor {
             started: HashMap::new(),
             removals: HashMap::new(),
             fatal: None,
-            board: Board::default(),
+            board: OutputRegistry::default(),
             orders,
             mouth: mouth.clone(),
             reports,
@@ -147,7 +147,7 @@ impl Supervisor {
         let mut report = seen.report.clone();
         let now = Instant::now();
         for (name, worker) in &mut report.workers {
-            worker.says = seen.says.get(name).and_then(Says::get);
+            worker.says = seen.says.get(name).and_then(StatusText::get);
             let left = seen.next.get(name).map(|at| at.saturating_duration_since(now));
             worker.next_attempt_in = left.map(milliseconds);
             let failed = seen.failed.get(name).into_iter().flatten();
@@ -155,7 +155,7 @@ impl Supervisor {
             let ages: Vec<Duration> = ages.filter(|ago| *ago < LATELY).collect();
             worker.failures = u64::try_from(ages.len()).unwrap_or(u64::MAX);
             worker.failed_ago = ages.iter().min().copied().map(milliseconds);
-            let thread = seen.pulses.get(name).and_then(Pulse::hangs);
+            let thread = seen.pulses.get(name).and_then(Heartbeat::hangs);
             let hangs = seen.hangs.get(name).copied().or(thread);
             worker.hangs_for =
                 hangs.map(|since| milliseconds(now.saturating_duration_since(since)));
@@ -315,9 +315,13 @@ impl Runner {
             let (mouth, name) = (self.mouth.clone(), Name::clone(&name));
             move |outputs| drop(mouth.send(Order::Ready(Name::clone(&name), attempt, outputs)))
         };
-        let pulse = Pulse::new(Name::clone(&name), self.began, manifold.silence);
-        let life =
-            Life { stopping: stopping.clone(), ready: Arc::new(ready), says, pulse: pulse.clone() };
+        let pulse = Heartbeat::new(Name::clone(&name), self.began, manifold.silence);
+        let life = WorkerContext {
+            stopping: stopping.clone(),
+            ready: Arc::new(ready),
+            says,
+            pulse: pulse.clone(),
+        };
         let inputs = self.board.inputs(&manifold.inputs);
         let start = Arc::clone(&manifold.start);
         // What a worker does before its first wait is done in its own task as well.

@@ -2,7 +2,7 @@
 
 use super::Name;
 use super::manifold::Need;
-use super::state_machine::{Action, Brain, Node, Phase, Then};
+use super::state_machine::{Action, AfterStop, Node, Phase, SupervisorState};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ impl Stop {
     }
 }
 
-impl Brain {
+impl SupervisorState {
     /// Everything is to end, within this time if one is given. A second request can only shorten it.
     pub(super) fn begin_stop(&mut self, within: Option<Duration>) {
         let over = within.map(|within| self.now + within);
@@ -32,10 +32,11 @@ impl Brain {
             if matches!(node.phase, Phase::Waiting { .. }) {
                 node.phase = Phase::Idle;
             }
-            if let Phase::Stopping { then: then @ (Then::Restart | Then::Retry), .. } =
-                &mut node.phase
+            if let Phase::Stopping {
+                then: then @ (AfterStop::Restart | AfterStop::Retry), ..
+            } = &mut node.phase
             {
-                *then = Then::Rest;
+                *then = AfterStop::Rest;
             }
         }
     }
@@ -75,7 +76,7 @@ impl Brain {
         let names: Vec<Name> =
             next.into_iter().map(|node| Name::clone(&node.declared.name)).collect();
         for name in names {
-            self.cancel(&name, Then::Rest);
+            self.cancel(&name, AfterStop::Rest);
         }
     }
 
@@ -85,7 +86,7 @@ impl Brain {
         let names: Vec<Name> = self.nodes.keys().cloned().collect();
         for name in names {
             if over {
-                self.cancel(&name, Then::Rest);
+                self.cancel(&name, AfterStop::Rest);
             }
             let (now, wait) = (self.now, self.delays.cut_off);
             let stopping = self.stop.is_some();

@@ -67,13 +67,13 @@ pub(super) enum Phase {
         /// When it is cut off; when it was, when it is given up.
         until: Duration,
         cut_off: bool,
-        then: Then,
+        then: AfterStop,
     },
 }
 
 /// What follows when a worker that was asked to end has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Then {
+pub(super) enum AfterStop {
     Restart,
     /// It hung: as after any failure.
     Retry,
@@ -131,7 +131,7 @@ impl Node {
 
 /// All workers.
 #[derive(Debug)]
-pub(super) struct Brain {
+pub(super) struct SupervisorState {
     pub(super) delays: Delays,
     pub(super) nodes: BTreeMap<Name, Node>,
     pub(super) now: Duration,
@@ -142,7 +142,7 @@ pub(super) struct Brain {
     pub(super) out: Vec<Action>,
 }
 
-impl Brain {
+impl SupervisorState {
     pub(super) fn new(delays: Delays) -> Self {
         let (nodes, out) = (BTreeMap::new(), Vec::new());
         Self { delays, nodes, now: Duration::ZERO, stop: None, fatal: None, attempts: 0, out }
@@ -212,7 +212,7 @@ impl Brain {
         if node.attempt().is_none() {
             self.forget(&name);
         } else {
-            self.cancel(&name, Then::Forget);
+            self.cancel(&name, AfterStop::Forget);
         }
         Ok(())
     }
@@ -250,7 +250,8 @@ impl Brain {
         };
         node.forgive(ran, &self.delays);
         let hung = node.hangs.take().map(|since| self.now.saturating_sub(since));
-        let hung = hung.filter(|_| matches!(before, Phase::Stopping { then: Then::Retry, .. }));
+        let hung =
+            hung.filter(|_| matches!(before, Phase::Stopping { then: AfterStop::Retry, .. }));
         let failure = match hung {
             Some(silent) => Some((Kind::Again, hangs(silent))),
             None => failure,
@@ -264,7 +265,7 @@ impl Brain {
         };
         // However one ends that was asked to, that is no failure to be counted.
         let is_fatal = match kind {
-            Some(Kind::Again) if then.is_some() && then != Some(Then::Retry) => false,
+            Some(Kind::Again) if then.is_some() && then != Some(AfterStop::Retry) => false,
             _ => self.is_fatal(&name, kind),
         };
         if is_fatal {
@@ -304,16 +305,17 @@ impl Brain {
         true
     }
 
-    fn follow(&mut self, name: &Name, kind: Option<Kind>, then: Option<Then>) {
-        if then == Some(Then::Forget) || (kind == Some(Kind::Uninstall) && self.stop.is_none()) {
+    fn follow(&mut self, name: &Name, kind: Option<Kind>, then: Option<AfterStop>) {
+        if then == Some(AfterStop::Forget) || (kind == Some(Kind::Uninstall) && self.stop.is_none())
+        {
             self.forget(name);
             return;
         }
         match (then, kind) {
-            (Some(Then::Restart), _) | (None, Some(Kind::Bounce)) => {
+            (Some(AfterStop::Restart), _) | (None, Some(Kind::Bounce)) => {
                 self.request(name, self.delays.bounce);
             }
-            (Some(Then::Retry), _) | (None, Some(Kind::Again)) => {
+            (Some(AfterStop::Retry), _) | (None, Some(Kind::Again)) => {
                 let Some(node) = self.nodes.get_mut(name) else { return };
                 node.failures = node.failures.saturating_add(1);
                 let wait = self.delays.after(node.failures, jitter(name, node.failures));
@@ -390,20 +392,20 @@ impl Brain {
         let Some(node) = self.nodes.get(name) else { return };
         match node.phase {
             Phase::Idle | Phase::Waiting { .. } => self.request(name, self.delays.bounce),
-            Phase::Starting { .. } | Phase::Running { .. } => self.cancel(name, Then::Restart),
+            Phase::Starting { .. } | Phase::Running { .. } => self.cancel(name, AfterStop::Restart),
             // It is started anew, or not, when it has ended.
             Phase::Stopping { .. } => {}
         }
     }
 
     /// Asks a worker to end.
-    pub(super) fn cancel(&mut self, name: &Name, then: Then) {
+    pub(super) fn cancel(&mut self, name: &Name, then: AfterStop) {
         let now = self.now;
         let Some(node) = self.nodes.get_mut(name) else { return };
         let Some(attempt) = node.attempt() else { return };
         if let Phase::Stopping { then: before, .. } = &mut node.phase {
             // To be forgotten, or to rest, outweighs to be started anew.
-            if matches!(before, Then::Restart | Then::Retry) {
+            if matches!(before, AfterStop::Restart | AfterStop::Retry) {
                 *before = then;
             }
             return;

@@ -2,14 +2,14 @@
 
 use super::Shared;
 use super::backend::{Backend, DirectoryId};
-use super::index::{Again, Name, Placed, RouteId, Table, Waiter, Walked, Work};
+use super::index::{Again, Name, Placed, RouteId, Waiter, Walked, WatchIndex, Work};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use steadfast_engine::VertexId;
 
-impl Table {
+impl WatchIndex {
     /// Lets a vertex wait for a path.
     pub(super) fn place(
         &mut self,

@@ -1,6 +1,6 @@
 //! What one read of inotify brought, without what it says twice: whoever rewrites one file all the time fills reads with it.
 
-use super::backend::{DirectoryId, Happening};
+use super::backend::{BackendEvent, DirectoryId};
 use rustix::fs::inotify::ReadFlags;
 
 const STRUCTURAL: ReadFlags = ReadFlags::CREATE
@@ -47,12 +47,12 @@ impl Batch {
 }
 
 impl Read {
-    pub(super) fn happening(&self, directory: DirectoryId) -> Happening<'_> {
+    pub(super) fn happening(&self, directory: DirectoryId) -> BackendEvent<'_> {
         if self.flags.intersects(GONE) {
-            return Happening::Lost(directory);
+            return BackendEvent::Lost(directory);
         }
         let structural = self.flags.intersects(STRUCTURAL);
-        Happening::Entry { directory, name: &self.name, structural }
+        BackendEvent::Entry { directory, name: &self.name, structural }
     }
 
     fn is_plain(&self) -> bool {

@@ -30,14 +30,14 @@ const SILENT: [(u32, &str); 14] = [
 
 /// Something that is held: it is that very thing, whatever its name leads to by now.
 #[derive(Debug)]
-pub enum Foothold {
+pub enum EntryHandle {
     /// On this machine.
     Descriptor(OwnedFd),
     /// In a machine that a test makes up: the number it goes by there.
     Number(u64),
 }
 
-impl Foothold {
+impl EntryHandle {
     /// On this machine.
     pub(super) fn descriptor(&self) -> Result<BorrowedFd<'_>, Errno> {
         match self {
@@ -51,7 +51,7 @@ impl Foothold {
 #[derive(Debug)]
 pub struct Found {
     /// Held.
-    pub at: Foothold,
+    pub at: EntryHandle,
     /// Which one it is.
     pub identity: Identity,
     /// What it is.
@@ -59,18 +59,18 @@ pub struct Found {
 }
 
 /// A file system to walk on.
-pub trait Ground: Send + Sync {
+pub trait FileSystem: Send + Sync {
     /// The root.
     fn root(&self) -> Result<Found, Errno>;
 
     /// What stands at a name in a directory; a link is not followed.
-    fn look(&self, at: &Foothold, name: &OsStr) -> Result<Found, Errno>;
+    fn look(&self, at: &EntryHandle, name: &OsStr) -> Result<Found, Errno>;
 
     /// Where a link that is held leads.
-    fn target(&self, link: &Foothold) -> Result<PathBuf, Errno>;
+    fn target(&self, link: &EntryHandle) -> Result<PathBuf, Errno>;
 
     /// The file system that a directory is on, where changes on it are made behind the kernel's back.
-    fn silent(&self, directory: &Foothold) -> Option<&'static str>;
+    fn silent(&self, directory: &EntryHandle) -> Option<&'static str>;
 
     /// What stands at a path now; a link is not followed.
     fn identity(&self, path: &Path) -> Option<Identity>;
@@ -85,25 +85,25 @@ pub trait Ground: Send + Sync {
 
 /// This machine.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Machine;
+pub(super) struct HostFileSystem;
 
-impl Ground for Machine {
+impl FileSystem for HostFileSystem {
     fn root(&self) -> Result<Found, Errno> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         found(rustix::fs::open("/", flags, Mode::empty())?)
     }
 
-    fn look(&self, at: &Foothold, name: &OsStr) -> Result<Found, Errno> {
+    fn look(&self, at: &EntryHandle, name: &OsStr) -> Result<Found, Errno> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         found(rustix::fs::openat(at.descriptor()?, name, flags, Mode::empty())?)
     }
 
-    fn target(&self, link: &Foothold) -> Result<PathBuf, Errno> {
+    fn target(&self, link: &EntryHandle) -> Result<PathBuf, Errno> {
         let target = rustix::fs::readlinkat(link.descriptor()?, c"", Vec::new())?;
         Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))
     }
 
-    fn silent(&self, directory: &Foothold) -> Option<&'static str> {
+    fn silent(&self, directory: &EntryHandle) -> Option<&'static str> {
         let kind = rustix::fs::fstatfs(directory.descriptor().ok()?).ok()?.f_type;
         let magic = u32::try_from(kind & 0xffff_ffff).ok()?;
         SILENT.iter().find(|(known, _)| *known == magic).map(|(_, name)| *name)
@@ -149,5 +149,5 @@ impl Ground for Machine {
 fn found(at: OwnedFd) -> Result<Found, Errno> {
     let stat = rustix::fs::fstat(&at)?;
     let kind = FileType::from_raw_mode(stat.st_mode);
-    Ok(Found { at: Foothold::Descriptor(at), identity: (stat.st_dev, stat.st_ino), kind })
+    Ok(Found { at: EntryHandle::Descriptor(at), identity: (stat.st_dev, stat.st_ino), kind })
 }

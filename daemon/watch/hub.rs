@@ -3,12 +3,12 @@
 use super::Signal;
 use super::backend::inotify::InotifyBackend;
 use super::backend::notify::NotifyBackend;
-use super::backend::{Backend, Happening, Sink};
-use super::filesystem::{Ground, Machine};
-use super::index::{Again, Running, Table};
+use super::backend::{Backend, BackendEvent, Sink};
+use super::filesystem::{FileSystem, HostFileSystem};
+use super::index::{Again, Running, WatchIndex};
 use super::recursive::share_of_watches;
 use super::systemd::UnitSource;
-use super::timer_and_command_sources::{LineSource, Owner};
+use super::timer_and_command_sources::{LineSource, SourceOwner};
 use super::worker::Worker;
 use std::collections::HashMap;
 use std::fmt;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use steadfast_engine::VertexId;
-use steadfast_resources::Source;
+use steadfast_resources::WatchSource;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
@@ -24,19 +24,19 @@ use tokio::task::AbortHandle;
 const LEAVE: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// All sources of events. Its orders return at once; the answers come through `tell`.
-pub struct Hub {
+pub struct WatchHub {
     shared: Arc<Shared>,
 }
 
 /// What all threads share.
 pub(super) struct Shared {
-    state: Mutex<Table>,
+    state: Mutex<WatchIndex>,
     /// The hub's thread waits here for work.
     pub(super) wake: Condvar,
     thread: Mutex<Option<JoinHandle<()>>>,
     tell: Box<dyn Fn(Vec<Signal>) + Send + Sync>,
     pub(super) handle: Handle,
-    pub(super) sources: Sources,
+    pub(super) sources: ExternalSources,
     /// Counts what the hub's thread has done.
     pub(super) progress: AtomicU64,
     /// The timers and watch commands of each vertex.
@@ -47,14 +47,14 @@ pub(super) struct Shared {
 
 /// Who brings the events that are not of the kernel.
 #[derive(Clone, Default)]
-pub struct Sources {
+pub struct ExternalSources {
     /// Starts watch commands.
     pub lines: Option<Arc<dyn LineSource>>,
     /// Listens to systemd.
     pub units: Option<Arc<dyn UnitSource>>,
 }
 
-impl fmt::Debug for Sources {
+impl fmt::Debug for ExternalSources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (lines, units) = (self.lines.is_some(), self.units.is_some());
         f.debug_struct("Sources").field("lines", &lines).field("units", &units).finish()
@@ -63,15 +63,15 @@ impl fmt::Debug for Sources {
 
 /// Does the slow part of a hub, step by step.
 #[derive(Clone)]
-pub struct Hand(Worker);
+pub struct SteppedWorker(Worker);
 
-impl fmt::Debug for Hand {
+impl fmt::Debug for SteppedWorker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hand").field("is_wanted", &self.is_wanted()).finish()
     }
 }
 
-impl Hand {
+impl SteppedWorker {
     /// Whether there is something to do.
     #[must_use]
     pub fn is_wanted(&self) -> bool {
@@ -84,7 +84,7 @@ impl Hand {
     }
 }
 
-impl fmt::Debug for Hub {
+impl fmt::Debug for WatchHub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.shared.lock();
         f.debug_struct("Hub")
@@ -95,11 +95,11 @@ impl fmt::Debug for Hub {
     }
 }
 
-impl Hub {
+impl WatchHub {
     /// A hub that tells what it learns. `tell` is called from the hub's threads while they hold the hub's lock, so that nothing is
     /// told of a vertex after it was disarmed: it must be quick and must not call the hub, nor wait for somebody who does.
     pub fn new(handle: Handle, tell: impl Fn(Vec<Signal>) + Send + Sync + 'static) -> Self {
-        Self::with_sources(handle, Sources::default(), tell)
+        Self::with_sources(handle, ExternalSources::default(), tell)
     }
 
     /// The same over the crate `notify`: for a few quiet directories.
@@ -108,13 +108,13 @@ impl Hub {
         tell: impl Fn(Vec<Signal>) + Send + Sync + 'static,
     ) -> Self {
         let notify = |sink| -> Box<dyn Backend> { Box::new(NotifyBackend::new(sink)) };
-        Self::open(handle, Sources::default(), Box::new(tell), notify)
+        Self::open(handle, ExternalSources::default(), Box::new(tell), notify)
     }
 
-    /// The same as [`Hub::new`], with those who can start watch commands and listen to systemd.
+    /// The same as [`WatchHub::new`], with those who can start watch commands and listen to systemd.
     pub fn with_sources(
         handle: Handle,
-        sources: Sources,
+        sources: ExternalSources,
         tell: impl Fn(Vec<Signal>) + Send + Sync + 'static,
     ) -> Self {
         let inotify = |sink| -> Box<dyn Backend> { Box::new(InotifyBackend::new(sink)) };
@@ -130,11 +130,11 @@ impl Hub {
 
     fn open(
         handle: Handle,
-        sources: Sources,
+        sources: ExternalSources,
         tell: Box<dyn Fn(Vec<Signal>) + Send + Sync>,
         backend: fn(Sink) -> Box<dyn Backend>,
     ) -> Self {
-        let (hub, hand) = Self::by_hand(handle, sources, tell, (Arc::new(Machine), backend));
+        let (hub, hand) = Self::by_hand(handle, sources, tell, (Arc::new(HostFileSystem), backend));
         match hand.0.spawn() {
             Ok(thread) => hub.shared.set_thread(thread),
             Err(error) => hub.shared.breaks(&format!("no thread to walk paths: {error}")),
@@ -146,26 +146,26 @@ impl Hub {
     /// this file system, whose events come through what `backend` makes.
     pub fn by_hand(
         handle: Handle,
-        sources: Sources,
+        sources: ExternalSources,
         tell: Box<dyn Fn(Vec<Signal>) + Send + Sync>,
-        (ground, backend): (Arc<dyn Ground>, impl FnOnce(Sink) -> Box<dyn Backend>),
-    ) -> (Self, Hand) {
+        (ground, backend): (Arc<dyn FileSystem>, impl FnOnce(Sink) -> Box<dyn Backend>),
+    ) -> (Self, SteppedWorker) {
         let shared = Arc::new(Shared::new(handle, sources, tell));
         let weak = Arc::downgrade(&shared);
         let sink: Sink = Box::new(move |happenings| {
             weak.upgrade().is_some_and(|shared| shared.take_in(happenings))
         });
         let worker = Worker::new(Arc::clone(&shared), backend(sink).into(), ground);
-        (Self { shared }, Hand(worker))
+        (Self { shared }, SteppedWorker(worker))
     }
 
     /// Listens to these sources for a vertex, in the place of those it had. Answered by `Established` or `Absent`.
-    pub fn arm(&self, vertex: VertexId, sources: Vec<Source>) {
+    pub fn arm(&self, vertex: VertexId, sources: Vec<WatchSource>) {
         self.arm_all(vec![(vertex, sources)]);
     }
 
     /// The same for many: they cost one turn of the lock and one wake-up.
-    pub fn arm_all(&self, all: Vec<(VertexId, Vec<Source>)>) {
+    pub fn arm_all(&self, all: Vec<(VertexId, Vec<WatchSource>)>) {
         let mut tasks = self.shared.tasks();
         let mut state = self.shared.lock();
         state.vertices.reserve(all.len());
@@ -194,7 +194,7 @@ impl Hub {
         }
     }
 
-    /// Tells nothing of a vertex until [`Hub::listen`]: it will be checked anyway, and each event would only wake somebody.
+    /// Tells nothing of a vertex until [`WatchHub::listen`]: it will be checked anyway, and each event would only wake somebody.
     pub fn deafen(&self, vertex: VertexId) {
         self.shared.lock().deaf.insert(vertex);
     }
@@ -260,7 +260,7 @@ fn abort(tasks: Option<Vec<AbortHandle>>) {
     }
 }
 
-impl Drop for Hub {
+impl Drop for WatchHub {
     fn drop(&mut self) {
         self.stop();
     }
@@ -269,7 +269,7 @@ impl Drop for Hub {
 impl Shared {
     pub(super) fn new(
         handle: Handle,
-        sources: Sources,
+        sources: ExternalSources,
         tell: Box<dyn Fn(Vec<Signal>) + Send + Sync>,
     ) -> Self {
         Self {
@@ -311,7 +311,7 @@ impl Shared {
         following.push(task);
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Table> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, WatchIndex> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -320,7 +320,7 @@ impl Shared {
     }
 
     /// Waits until there may be work.
-    pub(super) fn wait<'s>(&self, state: MutexGuard<'s, Table>) -> MutexGuard<'s, Table> {
+    pub(super) fn wait<'s>(&self, state: MutexGuard<'s, WatchIndex>) -> MutexGuard<'s, WatchIndex> {
         self.wake.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -334,14 +334,14 @@ impl Shared {
     }
 
     /// To be called with the lock held: what is told of one vertex is told in order, and not after it was disarmed.
-    pub(super) fn tell(&self, state: &Table, signals: Vec<Signal>) {
+    pub(super) fn tell(&self, state: &WatchIndex, signals: Vec<Signal>) {
         if !signals.is_empty() && !state.work.closed {
             (self.tell)(signals);
         }
     }
 
     /// Called by the thread that reads the kernel's events. Whether anybody waits for any of it.
-    fn take_in(&self, happenings: &[Happening<'_>]) -> bool {
+    fn take_in(&self, happenings: &[BackendEvent<'_>]) -> bool {
         let mut signals = Vec::new();
         let mut state = self.lock();
         for happening in happenings {
@@ -357,7 +357,7 @@ impl Shared {
     }
 
     /// Called by the task of a timer or a command.
-    pub(super) fn tell_for(&self, owner: Owner, signal: fn(VertexId) -> Signal) {
+    pub(super) fn tell_for(&self, owner: SourceOwner, signal: fn(VertexId) -> Signal) {
         let state = self.lock();
         if !state.is_armed(owner) {
             return;
@@ -368,7 +368,7 @@ impl Shared {
     }
 
     /// Called by the task of a command.
-    pub(super) fn set_running(&self, owner: Owner, index: usize, running: Running) {
+    pub(super) fn set_running(&self, owner: SourceOwner, index: usize, running: Running) {
         let mut state = self.lock();
         if !state.is_armed(owner) {
             return;

@@ -5,19 +5,19 @@
 //! here touches the machine.
 
 use super::Signal;
-use super::backend::{DirectoryId, Happening};
+use super::backend::{BackendEvent, DirectoryId};
 use super::filesystem::Identity;
 use super::recursive::Tree;
 use super::retry::Retry;
 use super::systemd::Units;
-use super::timer_and_command_sources::Owner;
+use super::timer_and_command_sources::SourceOwner;
 use super::work_state::Turn;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steadfast_engine::VertexId;
-use steadfast_resources::Source;
+use steadfast_resources::WatchSource;
 use steadfast_resources::host::systemd::Bus;
 
 /// A name in a directory.
@@ -111,11 +111,11 @@ pub(super) struct Armed {
     /// Tells one arming of a vertex from the next.
     pub(super) serial: u64,
     pub(super) placed: Box<[Placed]>,
-    pub(super) told: Told,
+    pub(super) told: Reported,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Told {
+pub(super) enum Reported {
     /// It waits to be placed.
     Never,
     Nothing,
@@ -144,7 +144,7 @@ pub(super) enum Again {
 /// What the hub's thread is to do; bounded by what is armed, however many events come.
 #[derive(Debug, Default)]
 pub(super) struct Work {
-    pub(super) arms: Vec<(VertexId, u64, Vec<Source>)>,
+    pub(super) arms: Vec<(VertexId, u64, Vec<WatchSource>)>,
     pub(super) dirty: BTreeMap<RouteId, Reason>,
     pub(super) looks: BTreeSet<(RouteId, Name)>,
     pub(super) lost: BTreeSet<DirectoryId>,
@@ -195,7 +195,7 @@ impl Work {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct WatchIndex {
     pub(super) directories: HashMap<DirectoryId, Directory>,
     pub(super) identities: HashMap<Identity, DirectoryId>,
     pub(super) routes: HashMap<RouteId, Route>,
@@ -220,18 +220,18 @@ pub(super) struct Table {
     route: u32,
 }
 
-impl Table {
+impl WatchIndex {
     /// Notes that a vertex, which is not armed, is to be armed by the hub's thread.
-    pub(super) fn order(&mut self, vertex: VertexId, sources: Vec<Source>) {
+    pub(super) fn order(&mut self, vertex: VertexId, sources: Vec<WatchSource>) {
         self.serial += 1;
         let serial = self.serial;
-        let armed = Armed { serial, placed: Box::default(), told: Told::Never };
+        let armed = Armed { serial, placed: Box::default(), told: Reported::Never };
         self.vertices.insert(vertex, armed);
         self.work.arms.push((vertex, serial, sources));
     }
 
     /// This very arming holds.
-    pub(super) fn is_armed(&self, owner: Owner) -> bool {
+    pub(super) fn is_armed(&self, owner: SourceOwner) -> bool {
         self.vertices.get(&owner.vertex).is_some_and(|armed| armed.serial == owner.serial)
     }
 
@@ -261,20 +261,20 @@ impl Table {
     }
 
     /// Takes in what the kernel reports: whom to tell at once, and what the hub's thread has to look at.
-    pub(super) fn take_in(&mut self, happening: Happening<'_>, signals: &mut Vec<Signal>) {
+    pub(super) fn take_in(&mut self, happening: BackendEvent<'_>, signals: &mut Vec<Signal>) {
         match happening {
-            Happening::Entry { directory, name, structural } => {
+            BackendEvent::Entry { directory, name, structural } => {
                 let mut work = std::mem::take(&mut self.work);
                 self.touch(directory, name, structural, (&mut work, signals));
                 self.work = work;
             }
-            Happening::Lost(directory) => {
+            BackendEvent::Lost(directory) => {
                 if self.directories.contains_key(&directory) {
                     self.work.lost.insert(directory);
                 }
             }
-            Happening::Overflow => self.work.overflow = true,
-            Happening::Broken(why) => signals.push(Signal::Broken(why.to_owned())),
+            BackendEvent::Overflow => self.work.overflow = true,
+            BackendEvent::Broken(why) => signals.push(Signal::Broken(why.to_owned())),
         }
     }
 
@@ -373,7 +373,7 @@ impl Table {
             return;
         }
         let signal = signal(vertex);
-        let known = self.vertices.get(&vertex).is_some_and(|armed| armed.told > Told::Nothing);
+        let known = self.vertices.get(&vertex).is_some_and(|armed| armed.told > Reported::Nothing);
         if known && !signals.iter().rev().take(8).any(|told| *told == signal) {
             signals.push(signal);
         }

@@ -25,14 +25,14 @@ mod timer_and_command_sources;
 mod work_state;
 mod worker;
 
-pub use backend::{Backend, DirectoryId, Failure, Happening, Sink};
-pub use filesystem::{Foothold, Found, Ground, Identity};
-pub use hub::{Hand, Hub, Sources};
+pub use backend::{Backend, BackendEvent, DirectoryId, Failure, Sink};
+pub use filesystem::{EntryHandle, FileSystem, Found, Identity};
+pub use hub::{ExternalSources, SteppedWorker, WatchHub};
 pub use systemd::{UnitSource, UnitStream};
-pub use timer_and_command_sources::{LineSource, LineStream, Promise};
+pub use timer_and_command_sources::{LineSource, LineStream, SourceFuture};
 
 use hub::Shared;
-use index::Table;
+use index::WatchIndex;
 use steadfast_engine::VertexId;
 
 /// What the hub tells.

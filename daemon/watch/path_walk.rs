@@ -3,9 +3,9 @@
 //! So whatever changes after a look is reported, and the route is walked again: there is no moment between.
 
 use super::backend::{Backend, DirectoryId, Failure};
-use super::filesystem::{Foothold, Found, Ground, Identity};
+use super::filesystem::{EntryHandle, FileSystem, Found, Identity};
 use super::index::{Directory, Name, Reason, RouteId, Walked};
-use super::{Shared, Table};
+use super::{Shared, WatchIndex};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::collections::HashMap;
@@ -21,18 +21,18 @@ const LINKS: usize = 40;
 const ATTEMPTS: usize = 5;
 
 /// One walk of one route.
-pub(super) struct Walk<'w> {
+pub(super) struct PathWalk<'w> {
     pub(super) shared: &'w Shared,
     pub(super) backend: &'w dyn Backend,
-    pub(super) ground: &'w dyn Ground,
+    pub(super) ground: &'w dyn FileSystem,
     /// The number of the thread that walks.
     pub(super) thread: u64,
     pub(super) route: RouteId,
 }
 
 /// Where a walk stands.
-struct Place {
-    held: Foothold,
+struct WalkPosition {
+    held: EntryHandle,
     /// Its path without links.
     path: PathBuf,
     /// None where it cannot be watched.
@@ -42,14 +42,14 @@ struct Place {
 }
 
 /// Why an attempt ends early.
-enum Stop {
+enum WalkEnd {
     /// Something moved under it.
     Moved,
     /// Its thread was given up: another one is at work, and the table is not ours to change.
     GivenUp,
 }
 
-impl Walk<'_> {
+impl PathWalk<'_> {
     /// What was found; none where the thread was given up meanwhile.
     pub(super) fn run(self, path: &Path) -> Option<Walked> {
         // What an attempt used that did not succeed is kept until the next walk: its entries are noted in the directories.
@@ -58,8 +58,8 @@ impl Walk<'_> {
             walked.failed = None;
             match self.attempt(path, &mut walked) {
                 Ok(()) => return Some(walked),
-                Err(Stop::Moved) => {}
-                Err(Stop::GivenUp) => return None,
+                Err(WalkEnd::Moved) => {}
+                Err(WalkEnd::GivenUp) => return None,
             }
         }
         fail(&mut walked, path, "its directories are being moved about");
@@ -67,12 +67,12 @@ impl Walk<'_> {
     }
 
     /// The table, as long as it is ours to change.
-    fn lock(&self) -> Result<MutexGuard<'_, Table>, Stop> {
+    fn lock(&self) -> Result<MutexGuard<'_, WatchIndex>, WalkEnd> {
         let state = self.shared.lock();
-        if state.turn.thread == self.thread { Ok(state) } else { Err(Stop::GivenUp) }
+        if state.turn.thread == self.thread { Ok(state) } else { Err(WalkEnd::GivenUp) }
     }
 
-    fn attempt(&self, path: &Path, walked: &mut Walked) -> Result<(), Stop> {
+    fn attempt(&self, path: &Path, walked: &mut Walked) -> Result<(), WalkEnd> {
         let mut place = self.root(walked)?;
         let mut links = 0;
         let mut todo = Vec::new();
@@ -125,12 +125,12 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn root(&self, walked: &mut Walked) -> Result<Place, Stop> {
+    fn root(&self, walked: &mut Walked) -> Result<WalkPosition, WalkEnd> {
         match self.ground.root() {
             Ok(root) => self.enter(root, PathBuf::from("/"), walked),
             Err(error) => {
                 fail(walked, Path::new("/"), &error.to_string());
-                Err(Stop::Moved)
+                Err(WalkEnd::Moved)
             }
         }
     }
@@ -141,7 +141,7 @@ impl Walk<'_> {
         Found { at, identity, .. }: Found,
         path: PathBuf,
         walked: &mut Walked,
-    ) -> Result<Place, Stop> {
+    ) -> Result<WalkPosition, WalkEnd> {
         let known = self.lock()?.recognise(identity, &path);
         let mut is_silent = false;
         let directory = if let Some(known) = known {
@@ -158,27 +158,27 @@ impl Walk<'_> {
         {
             walked.used.push(directory);
         }
-        Ok(Place { held: at, path, directory, is_silent })
+        Ok(WalkPosition { held: at, path, directory, is_silent })
     }
 
     fn watch(
         &self,
         identity: Identity,
         path: &Path,
-        at: &Foothold,
+        at: &EntryHandle,
         walked: &mut Walked,
-    ) -> Result<Option<DirectoryId>, Stop> {
+    ) -> Result<Option<DirectoryId>, WalkEnd> {
         let directory = self.lock()?.add_directory(identity, path);
         let watched = self.backend.watch(directory, path, at);
         let Ok(mut state) = self.lock() else {
             self.backend.unwatch(directory);
-            return Err(Stop::GivenUp);
+            return Err(WalkEnd::GivenUp);
         };
         match watched {
             Ok(()) => {}
             Err(Failure::Gone) => {
                 state.remove_directory(directory);
-                return Err(Stop::Moved);
+                return Err(WalkEnd::Moved);
             }
             Err(error @ (Failure::Limit(_) | Failure::Other(_))) => {
                 state.remove_directory(directory);
@@ -198,7 +198,7 @@ impl Walk<'_> {
         state.remove_directory(directory);
         drop(state);
         self.backend.unwatch(directory);
-        Err(Stop::Moved)
+        Err(WalkEnd::Moved)
     }
 
     /// After an overflow a watch may have died without a word. None where it cannot be had any more.
@@ -206,9 +206,9 @@ impl Walk<'_> {
         &self,
         directory: DirectoryId,
         path: &Path,
-        at: &Foothold,
+        at: &EntryHandle,
         walked: &mut Walked,
-    ) -> Result<Option<DirectoryId>, Stop> {
+    ) -> Result<Option<DirectoryId>, WalkEnd> {
         let is_due =
             self.lock()?.turn.renewed.as_mut().is_some_and(|renewed| renewed.insert(directory));
         let Some(error) = is_due.then(|| self.backend.watch(directory, path, at).err()).flatten()
@@ -226,7 +226,7 @@ impl Walk<'_> {
         drop(state);
         self.backend.unwatch(directory);
         match error {
-            Failure::Gone => Err(Stop::Moved),
+            Failure::Gone => Err(WalkEnd::Moved),
             error @ (Failure::Limit(_) | Failure::Other(_)) => {
                 fail(walked, path, &error.to_string());
                 Ok(None)
@@ -235,7 +235,12 @@ impl Walk<'_> {
     }
 
     /// Before an entry is looked at: it is known, so that no change of it passes unseen. False where it is to be left alone.
-    fn step(&self, place: &Place, name: &OsStr, walked: &mut Walked) -> Result<bool, Stop> {
+    fn step(
+        &self,
+        place: &WalkPosition,
+        name: &OsStr,
+        walked: &mut Walked,
+    ) -> Result<bool, WalkEnd> {
         let mut state = self.lock()?;
         let known = place.directory.filter(|_| name != "..");
         let Some((directory, known)) =
@@ -254,7 +259,7 @@ impl Walk<'_> {
         Ok(state.look_in(directory, name, self.route))
     }
 
-    fn note_end(&self, end: DirectoryId) -> Result<(), Stop> {
+    fn note_end(&self, end: DirectoryId) -> Result<(), WalkEnd> {
         let mut state = self.lock()?;
         if let Some(known) = state.directories.get_mut(&end)
             && !known.ends.contains(&self.route)
@@ -265,7 +270,7 @@ impl Walk<'_> {
     }
 }
 
-impl Table {
+impl WatchIndex {
     /// A directory that is watched already, under whichever name.
     fn recognise(&mut self, identity: Identity, path: &Path) -> Option<DirectoryId> {
         let directory = *self.identities.get(&identity)?;

@@ -1,11 +1,11 @@
 //! Walks under which something moves at the worst moment, over a backend that does what the test says.
 
+use super::ExternalSources;
 use super::Shared;
-use super::Sources;
 use super::backend::{Backend, DirectoryId, Failure};
-use super::filesystem::{Foothold, Identity, Machine};
+use super::filesystem::{EntryHandle, HostFileSystem, Identity};
 use super::index::{RouteId, Walked};
-use super::path_walk::Walk;
+use super::path_walk::PathWalk;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ struct Scripted<F> {
 }
 
 impl<F: FnMut(&Path) -> Result<(), Failure> + Send> Backend for Scripted<F> {
-    fn watch(&self, directory: DirectoryId, path: &Path, _at: &Foothold) -> Result<(), Failure> {
+    fn watch(&self, directory: DirectoryId, path: &Path, _at: &EntryHandle) -> Result<(), Failure> {
         (self.act.lock().expect("whole"))(path)?;
         self.watched.lock().expect("whole").push((directory, path.to_owned()));
         Ok(())
@@ -37,10 +37,11 @@ fn walk(
     act: impl FnMut(&Path) -> Result<(), Failure> + Send,
 ) -> (Walked, Watched, Shared) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    let shared = Shared::new(runtime.handle().clone(), Sources::default(), Box::new(|_| {}));
+    let shared =
+        Shared::new(runtime.handle().clone(), ExternalSources::default(), Box::new(|_| {}));
     let backend = Scripted { act: Mutex::new(act), watched: Mutex::default() };
-    let (ground, route) = (&Machine, RouteId(1));
-    let walk = Walk { shared: &shared, backend: &backend, ground, thread: 0, route };
+    let (ground, route) = (&HostFileSystem, RouteId(1));
+    let walk = PathWalk { shared: &shared, backend: &backend, ground, thread: 0, route };
     let walked = walk.run(path).expect("not given up");
     (walked, backend.watched.into_inner().expect("whole"), shared)
 }

@@ -6,7 +6,7 @@
 
 use super::arm::remove_one;
 use super::filesystem::Identity;
-use super::index::{Route, RouteId, Table, Work};
+use super::index::{Route, RouteId, WatchIndex, Work};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ const PARTS: usize = 4;
 
 const SHARE_AT_LEAST: usize = 1024;
 
-impl Table {
+impl WatchIndex {
     /// Notes that a vertex, which waits in this directory already, waits in all below it.
     pub(super) fn plant(&mut self, vertex: VertexId, path: &Path, work: &mut Work) {
         let route = self.route(&super::arm::normal(path), work);

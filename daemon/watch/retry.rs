@@ -2,7 +2,7 @@
 //! many from being watched (a limit of the system) mostly keeps all of them.
 
 use super::hub::Shared;
-use super::index::{Again, RouteId, Table};
+use super::index::{Again, RouteId, WatchIndex};
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ impl Retry {
     }
 }
 
-impl Table {
+impl WatchIndex {
     /// When to try again; none where there is nothing to try.
     fn next_try(&mut self) -> Option<(Duration, Arc<Notify>)> {
         let retry = &mut self.retry;

@@ -1,11 +1,11 @@
 //! How it stands with a vertex: all its sources in place, or some of them not to be had.
 
 use super::Signal;
-use super::index::{LINKS, Leaf, Placed, RouteId, Running, Table, Told};
+use super::index::{LINKS, Leaf, Placed, Reported, RouteId, Running, WatchIndex};
 use std::collections::BTreeSet;
 use steadfast_engine::VertexId;
 
-impl Table {
+impl WatchIndex {
     /// Those whose standing depends on a route, whether they are told of events just now or not.
     pub(super) fn concern(&self, route: RouteId, vertices: &mut BTreeSet<VertexId>) {
         let Some(route) = self.routes.get(&route) else { return };
@@ -36,7 +36,7 @@ impl Table {
     /// Says how it stands with a vertex, where that is new.
     pub(super) fn judge(&mut self, vertex: VertexId, signals: &mut Vec<Signal>) {
         let Some(armed) = self.vertices.get(&vertex) else { return };
-        if armed.told == Told::Never {
+        if armed.told == Reported::Never {
             return;
         }
         let mut why = armed.placed.iter().find_map(|placed| self.failure(placed));
@@ -54,9 +54,9 @@ impl Table {
             }
         }
         let (before, now) = match (&why, starting) {
-            (Some(_), _) => (armed.told, Told::Absent),
+            (Some(_), _) => (armed.told, Reported::Absent),
             (None, true) => return,
-            (None, false) => (armed.told, Told::Established),
+            (None, false) => (armed.told, Reported::Established),
         };
         if before == now {
             return;
@@ -68,7 +68,7 @@ impl Table {
             Some(why) => signals.push(Signal::Absent(vertex, why)),
             None => signals.push(Signal::Established(vertex)),
         }
-        if before != Told::Nothing {
+        if before != Reported::Nothing {
             signals.push(Signal::Suspect(vertex));
         }
     }

@@ -1,15 +1,15 @@
 //! A hub moved step by step, over a kernel of the test's own: what must hold in one order of happenings, however rare it is.
 
-use super::backend::{Backend, DirectoryId, Failure, Happening, Sink};
-use super::filesystem::{Foothold, Machine};
-use super::{Hand, Hub, Signal, Sources};
+use super::backend::{Backend, BackendEvent, DirectoryId, Failure, Sink};
+use super::filesystem::{EntryHandle, HostFileSystem};
+use super::{ExternalSources, Signal, SteppedWorker, WatchHub};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use steadfast_engine::VertexId;
-use steadfast_resources::Source;
+use steadfast_resources::WatchSource;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -32,7 +32,7 @@ impl Kernel {
 }
 
 impl Backend for Kernel {
-    fn watch(&self, directory: DirectoryId, path: &Path, _at: &Foothold) -> Result<(), Failure> {
+    fn watch(&self, directory: DirectoryId, path: &Path, _at: &EntryHandle) -> Result<(), Failure> {
         self.with(|kernel| {
             let is_new = !kernel.watched.contains_key(&directory);
             if is_new && kernel.most.is_some_and(|most| kernel.watched.len() >= most) {
@@ -50,8 +50,8 @@ impl Backend for Kernel {
 
 /// All of it.
 struct Stage {
-    hub: Hub,
-    hand: Hand,
+    hub: WatchHub,
+    hand: SteppedWorker,
     kernel: Kernel,
     told: Arc<Mutex<Vec<Signal>>>,
     directory: TempDir,
@@ -71,8 +71,9 @@ impl Stage {
             Box::new(made.clone())
         };
         let handle = runtime.handle().clone();
-        let parts = (Arc::new(Machine) as Arc<_>, backend);
-        let (hub, hand) = Hub::by_hand(handle, Sources::default(), Box::new(tell), parts);
+        let parts = (Arc::new(HostFileSystem) as Arc<_>, backend);
+        let (hub, hand) =
+            WatchHub::by_hand(handle, ExternalSources::default(), Box::new(tell), parts);
         let directory = tempfile::tempdir().expect("a directory");
         Self { hub, hand, kernel, told, directory, runtime }
     }
@@ -87,7 +88,7 @@ impl Stage {
     }
 
     fn arm(&self, vertex: u32, below: &str) {
-        let source = Source::Path { path: self.path(below), below: false };
+        let source = WatchSource::Path { path: self.path(below), below: false };
         self.hub.arm(VertexId(vertex), vec![source]);
     }
 
@@ -116,7 +117,7 @@ impl Stage {
     }
 
     /// The kernel reports something.
-    fn happens(&self, happening: Happening<'_>) {
+    fn happens(&self, happening: BackendEvent<'_>) {
         self.kernel.with(|kernel| {
             let sink = kernel.sink.as_ref().expect("made");
             sink(&[happening]);
@@ -126,7 +127,7 @@ impl Stage {
     /// An entry of a directory that is watched has come, gone or was replaced.
     fn moves(&self, directory: &Path, name: &str) {
         let directory = self.number_of(directory).expect("watched");
-        self.happens(Happening::Entry { directory, name: name.as_bytes(), structural: true });
+        self.happens(BackendEvent::Entry { directory, name: name.as_bytes(), structural: true });
     }
 
     /// Edits a file, and whether this vertex hears of it.
@@ -137,7 +138,7 @@ impl Stage {
         };
         self.told();
         let name = path.file_name().expect("a name").as_encoded_bytes();
-        self.happens(Happening::Entry { directory, name, structural: false });
+        self.happens(BackendEvent::Entry { directory, name, structural: false });
         self.told().contains(&Signal::Changed(VertexId(vertex)))
     }
 }
@@ -235,7 +236,7 @@ fn f5_a_watch_that_cannot_be_renewed_is_no_watch() {
         kernel.watched.remove(&b);
         kernel.most = Some(kernel.watched.len());
     });
-    stage.happens(Happening::Overflow);
+    stage.happens(BackendEvent::Overflow);
     stage.walk();
     let told = stage.told();
     let is_absent = |vertex: u32| {
@@ -283,7 +284,7 @@ fn f6_who_is_deaf_hears_that_there_are_no_events() {
     stage.hub.deafen(VertexId(1));
     stage.limit(Some(0));
     let b = stage.number_of(&stage.path("a/b")).expect("watched");
-    stage.happens(Happening::Lost(b));
+    stage.happens(BackendEvent::Lost(b));
     stage.walk();
     stage.hub.listen(VertexId(1));
     let told = stage.told();

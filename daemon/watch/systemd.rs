@@ -5,8 +5,8 @@
 //! service that changes its status line every second) is not told on.
 
 use super::hub::Shared;
-use super::index::{Running, Table};
-use super::{Promise, Signal};
+use super::index::{Running, WatchIndex};
+use super::{Signal, SourceFuture};
 use futures_util::StreamExt as _;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -27,19 +27,31 @@ const AT_ONCE: usize = 32;
 /// Who can listen to systemd.
 pub trait UnitSource: Send + Sync {
     /// Calls `sink` for all that systemd tells on a bus, until the stream is dropped.
-    fn subscribe(&self, bus: Bus, sink: Sink) -> Promise<'_, Result<Box<dyn UnitStream>, String>>;
+    fn subscribe(
+        &self,
+        bus: Bus,
+        sink: Sink,
+    ) -> SourceFuture<'_, Result<Box<dyn UnitStream>, String>>;
 
     /// The object of a unit, by any of its names; none where it is not in memory. It must not load the unit.
-    fn find<'s>(&'s self, bus: Bus, unit: &'s str) -> Promise<'s, Result<Option<String>, String>>;
+    fn find<'s>(
+        &'s self,
+        bus: Bus,
+        unit: &'s str,
+    ) -> SourceFuture<'s, Result<Option<String>, String>>;
 
     /// All names of the unit that is this object.
-    fn names<'s>(&'s self, bus: Bus, path: &'s str) -> Promise<'s, Result<Vec<String>, String>>;
+    fn names<'s>(
+        &'s self,
+        bus: Bus,
+        path: &'s str,
+    ) -> SourceFuture<'s, Result<Vec<String>, String>>;
 }
 
 /// A subscription.
 pub trait UnitStream: Send {
     /// Returns when nothing more will be told.
-    fn lost(&mut self) -> Promise<'_, ()>;
+    fn lost(&mut self) -> SourceFuture<'_, ()>;
 }
 
 /// All units that somebody waits for.
@@ -404,7 +416,7 @@ impl Shared {
         self.judge_units(&mut state, &vertices);
     }
 
-    fn judge_units(&self, state: &mut Table, vertices: &[VertexId]) {
+    fn judge_units(&self, state: &mut WatchIndex, vertices: &[VertexId]) {
         let mut signals = Vec::new();
         for vertex in vertices {
             state.judge(*vertex, &mut signals);
@@ -412,7 +424,12 @@ impl Shared {
         self.tell(state, signals);
     }
 
-    fn tell_of_units(&self, state: &Table, vertices: &[VertexId], signal: fn(VertexId) -> Signal) {
+    fn tell_of_units(
+        &self,
+        state: &WatchIndex,
+        vertices: &[VertexId],
+        signal: fn(VertexId) -> Signal,
+    ) {
         let mut signals = Vec::new();
         for vertex in vertices {
             state.tell(*vertex, signal, &mut signals);

@@ -14,33 +14,35 @@ const AGAIN: Duration = Duration::from_secs(1);
 const AT_MOST: Duration = Duration::from_mins(1);
 
 /// A future in a box.
-pub type Promise<'p, T> = Pin<Box<dyn Future<Output = T> + Send + 'p>>;
+pub type SourceFuture<'p, T> = Pin<Box<dyn Future<Output = T> + Send + 'p>>;
 
 /// Starts commands to listen to.
 pub trait LineSource: Send + Sync {
     /// Starts one; it runs until the stream is dropped.
-    fn open<'s>(&'s self, command: &'s Command)
-    -> Promise<'s, Result<Box<dyn LineStream>, String>>;
+    fn open<'s>(
+        &'s self,
+        command: &'s Command,
+    ) -> SourceFuture<'s, Result<Box<dyn LineStream>, String>>;
 }
 
 /// A command that is listened to.
 pub trait LineStream: Send {
     /// True for each line; false when there will be none any more.
-    fn next(&mut self) -> Promise<'_, bool>;
+    fn next(&mut self) -> SourceFuture<'_, bool>;
 
     /// How the command ended.
-    fn ended(self: Box<Self>) -> Promise<'static, String>;
+    fn ended(self: Box<Self>) -> SourceFuture<'static, String>;
 }
 
 /// Which arming of which vertex a task belongs to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Owner {
+pub(super) struct SourceOwner {
     pub(super) vertex: VertexId,
     pub(super) serial: u64,
 }
 
 /// An event at each interval, on the monotonic clock; intervals that were missed are one event.
-pub(super) async fn tick(shared: Arc<Shared>, owner: Owner, interval: Duration) {
+pub(super) async fn tick(shared: Arc<Shared>, owner: SourceOwner, interval: Duration) {
     let interval = interval.max(Duration::from_millis(1));
     let Some(first) = Instant::now().checked_add(interval) else { return };
     let mut ticks = tokio::time::interval_at(first, interval);
@@ -54,7 +56,7 @@ pub(super) async fn tick(shared: Arc<Shared>, owner: Owner, interval: Duration) 
 /// An event for each line; the command is started again when it ends.
 pub(super) async fn listen(
     shared: Arc<Shared>,
-    owner: Owner,
+    owner: SourceOwner,
     index: usize,
     (source, command): (Arc<dyn LineSource>, Command),
 ) {

@@ -6,7 +6,7 @@
 
 use super::Signal;
 use super::backend::DirectoryId;
-use super::index::{Again, Name, Reason, RouteId, Table, Walked, Work};
+use super::index::{Again, Name, Reason, RouteId, Walked, WatchIndex, Work};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -23,7 +23,7 @@ const MOST_WAITING: usize = 16;
 
 /// What the thread does next.
 #[derive(Clone, Debug)]
-pub(super) enum Step {
+pub(super) enum WorkStep {
     /// Takes in what came up.
     Begin,
     Walk(RouteId, Reason),
@@ -48,7 +48,7 @@ pub(super) struct Turn {
     /// Some task looks whether it goes on.
     pub(super) guarded: bool,
     open: bool,
-    step: Option<(Step, Instant)>,
+    step: Option<(WorkStep, Instant)>,
     place: Option<Looking>,
     silent: HashMap<PathBuf, Silence>,
     /// How many threads were given up and have not come back.
@@ -73,9 +73,9 @@ struct Silence {
     looks: BTreeSet<(RouteId, Name)>,
 }
 
-impl Table {
+impl WatchIndex {
     /// What the thread with this number does next. None where there is nothing to do.
-    pub(super) fn next_step(&mut self) -> Option<Step> {
+    pub(super) fn next_step(&mut self) -> Option<WorkStep> {
         let turn = &mut self.turn;
         (turn.step, turn.place) = (None, None);
         if !turn.open {
@@ -89,19 +89,19 @@ impl Table {
                 // It may be another file system by now.
                 turn.silent.clear();
             }
-            return Some(Step::Begin);
+            return Some(WorkStep::Begin);
         }
         let work = &mut turn.work;
         let step = if let Some((route, reason)) = work.dirty.pop_first() {
-            Step::Walk(route, reason)
+            WorkStep::Walk(route, reason)
         } else if let Some((route, name)) = work.looks.pop_first() {
-            Step::Look(route, name)
+            WorkStep::Look(route, name)
         } else if let Some((vertex, route)) = work.grow.pop_first() {
             // What was found before is watched by now.
-            Step::Grow(vertex, route)
+            WorkStep::Grow(vertex, route)
         } else {
             turn.open = false;
-            return Some(Step::End);
+            return Some(WorkStep::End);
         };
         turn.step = Some((step.clone(), Instant::now()));
         Some(step)
@@ -145,7 +145,7 @@ impl Table {
         &mut self,
         now: Instant,
     ) -> Option<(u64, PathBuf, Vec<DirectoryId>)> {
-        let late = |(_, since): &(Step, Instant)| now.duration_since(*since) >= PATIENCE;
+        let late = |(_, since): &(WorkStep, Instant)| now.duration_since(*since) >= PATIENCE;
         if self.turn.waiting >= MOST_WAITING || !self.turn.step.as_ref().is_some_and(late) {
             return None;
         }
@@ -157,14 +157,14 @@ impl Table {
         };
         let mut silence = Silence { thread: self.turn.thread, ..Silence::default() };
         match self.turn.step.take()?.0 {
-            Step::Walk(route, _) | Step::Grow(_, route) => {
+            WorkStep::Walk(route, _) | WorkStep::Grow(_, route) => {
                 silence.routes.insert(route);
                 self.fail(route, &path);
             }
-            Step::Look(route, name) => {
+            WorkStep::Look(route, name) => {
                 silence.looks.insert((route, name));
             }
-            Step::Begin | Step::End => {}
+            WorkStep::Begin | WorkStep::End => {}
         }
         self.turn.silent.insert(path.clone(), silence);
         self.turn.waiting += 1;

@@ -3,14 +3,16 @@
 use super::Signal;
 use super::arm::discard_unused;
 use super::backend::{Backend, DirectoryId};
-use super::filesystem::Ground;
+use super::filesystem::FileSystem;
 use super::hub::Shared;
-use super::index::{Again, LINKS, Name, Placed, Reason, RouteId, Running, Table, Told, Waiter};
-use super::path_walk::Walk;
+use super::index::{
+    Again, LINKS, Name, Placed, Reason, Reported, RouteId, Running, Waiter, WatchIndex,
+};
+use super::path_walk::PathWalk;
 use super::retry::try_again;
 use super::systemd::follow;
-use super::timer_and_command_sources::{Owner, listen, tick};
-use super::work_state::{Step, Turn};
+use super::timer_and_command_sources::{SourceOwner, listen, tick};
+use super::work_state::{Turn, WorkStep};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
@@ -18,7 +20,7 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use steadfast_engine::VertexId;
-use steadfast_resources::Source;
+use steadfast_resources::WatchSource;
 use steadfast_resources::host::systemd::Bus;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -31,7 +33,7 @@ const LOOK_AFTER: Duration = Duration::from_millis(500);
 pub(super) struct Worker {
     shared: Arc<Shared>,
     backend: Arc<dyn Backend>,
-    ground: Arc<dyn Ground>,
+    ground: Arc<dyn FileSystem>,
     number: u64,
 }
 
@@ -39,7 +41,7 @@ impl Worker {
     pub(super) fn new(
         shared: Arc<Shared>,
         backend: Arc<dyn Backend>,
-        ground: Arc<dyn Ground>,
+        ground: Arc<dyn FileSystem>,
     ) -> Self {
         Self { shared, backend, ground, number: 0 }
     }
@@ -60,13 +62,13 @@ impl Worker {
         }
     }
 
-    fn act(&self, step: Step) {
+    fn act(&self, step: WorkStep) {
         match step {
-            Step::Begin => self.begin(),
-            Step::Walk(route, reason) => self.walk(route, reason),
-            Step::Look(route, name) => self.look(&(route, name)),
-            Step::Grow(vertex, route) => self.grow(vertex, route),
-            Step::End => self.finish(),
+            WorkStep::Begin => self.begin(),
+            WorkStep::Walk(route, reason) => self.walk(route, reason),
+            WorkStep::Look(route, name) => self.look(&(route, name)),
+            WorkStep::Grow(vertex, route) => self.grow(vertex, route),
+            WorkStep::End => self.finish(),
         }
         self.shared.progress.fetch_add(1, Ordering::Relaxed);
     }
@@ -90,7 +92,7 @@ impl Worker {
     }
 
     /// Waits for something to do.
-    fn next(&self) -> Option<Step> {
+    fn next(&self) -> Option<WorkStep> {
         let mut state = self.shared.lock();
         loop {
             if state.turn.thread != self.number {
@@ -135,7 +137,7 @@ impl Worker {
     }
 
     /// Changes the table and what is in hand; none where another one works in its place.
-    fn with<T>(&self, change: impl FnOnce(&mut Table, &mut Turn) -> T) -> Option<T> {
+    fn with<T>(&self, change: impl FnOnce(&mut WatchIndex, &mut Turn) -> T) -> Option<T> {
         let mut state = self.shared.lock();
         if state.turn.thread != self.number {
             return None;
@@ -174,7 +176,7 @@ impl Worker {
             self.backend.unwatch(directory);
         }
         for (vertex, serial, sources) in arms {
-            self.arm(Owner { vertex, serial }, sources);
+            self.arm(SourceOwner { vertex, serial }, sources);
         }
         // First what is given back: a limit may have been reached.
         self.give_up();
@@ -215,7 +217,7 @@ impl Worker {
                 | Signal::Changed(vertex)
                 | Signal::Supplied(vertex)
                 | Signal::Suspect(vertex) => {
-                    state.vertices.get(vertex).is_some_and(|armed| armed.told > Told::Nothing)
+                    state.vertices.get(vertex).is_some_and(|armed| armed.told > Reported::Nothing)
                 }
                 Signal::Broken(_) => true,
             });
@@ -227,7 +229,7 @@ impl Worker {
         });
     }
 
-    fn arm(&self, owner: Owner, sources: Vec<Source>) {
+    fn arm(&self, owner: SourceOwner, sources: Vec<WatchSource>) {
         let vertex = owner.vertex;
         let mut guard = self.shared.lock();
         if !guard.is_armed(owner) {
@@ -242,23 +244,25 @@ impl Worker {
         let mut running = Vec::new();
         for source in sources {
             match source {
-                Source::Unit { bus, unit } => {
+                WatchSource::Unit { bus, unit } => {
                     if state.units.place(vertex, bus, &unit) {
                         self.begin_following(bus, state);
                     }
                     all.push(Placed::Unit(bus, unit));
                 }
-                Source::Path { path, below } => all.extend(state.place(own, &path, below, work)),
-                Source::Supply(path) => all.extend(state.place(supplied, &path, false, work)),
-                Source::Tree(path) => {
+                WatchSource::Path { path, below } => {
+                    all.extend(state.place(own, &path, below, work))
+                }
+                WatchSource::Supply(path) => all.extend(state.place(supplied, &path, false, work)),
+                WatchSource::Tree(path) => {
                     all.extend(state.place(own, &path, true, work));
                     state.plant(vertex, &path, work);
                 }
-                Source::Every(interval) => {
+                WatchSource::Every(interval) => {
                     let task = tick(Arc::clone(&self.shared), owner, interval);
                     tasks.push(self.shared.spawn(task));
                 }
-                Source::Lines(command) => {
+                WatchSource::Lines(command) => {
                     let Some(lines) = self.shared.sources.lines.clone() else {
                         running.push(Running::Failed("watch commands cannot be run".to_owned()));
                         continue;
@@ -275,7 +279,7 @@ impl Worker {
         }
         if let Some(armed) = state.vertices.get_mut(&vertex) {
             armed.placed = all.into();
-            armed.told = Told::Nothing;
+            armed.told = Reported::Nothing;
         }
         work.judge.insert(vertex);
         guard.turn = turn;
@@ -286,7 +290,7 @@ impl Worker {
     }
 
     /// The first vertex that waits for a unit on this bus.
-    fn begin_following(&self, bus: Bus, state: &mut Table) {
+    fn begin_following(&self, bus: Bus, state: &mut WatchIndex) {
         let Some(units) = self.shared.sources.units.clone() else {
             state.units.refuse(bus, "systemd cannot be listened to");
             return;
@@ -297,7 +301,7 @@ impl Worker {
     }
 
     /// Keeps the tasks of a vertex, or ends them where it was disarmed meanwhile.
-    fn keep(&self, owner: Owner, tasks: Vec<AbortHandle>) {
+    fn keep(&self, owner: SourceOwner, tasks: Vec<AbortHandle>) {
         let mut kept = self.shared.tasks();
         let state = self.shared.lock();
         if state.is_armed(owner) {
@@ -315,7 +319,7 @@ impl Worker {
             return;
         };
         let (shared, backend, ground) = (&*self.shared, &*self.backend, &*self.ground);
-        let walk = Walk { shared, backend, ground, thread: self.number, route: id };
+        let walk = PathWalk { shared, backend, ground, thread: self.number, route: id };
         let Some(walked) = walk.run(&path) else { return };
         let used = self.with(|state, turn| {
             let failed = state.routes.get(&id).and_then(|route| route.walked.failed.clone());

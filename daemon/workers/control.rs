@@ -1,27 +1,27 @@
 //! The worker that answers at the control socket.
 
-use super::request_handler::Clerk;
+use super::request_handler::DaemonRequestHandler;
 use super::{ANSWERS, Shared, silence};
-use crate::control::{Address, Beside, Desk, Limits, Server};
-use crate::lease::Standing;
-use crate::supervisor::{Failure, Life, Manifold, Outputs};
+use crate::control::{Address, BindError, Limits, RequestHandler, Server};
+use crate::lease::LeaseStatus;
+use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
 use std::sync::Arc;
 
 /// Listens at the control socket, whatever becomes of all others, and until they have ended.
 pub(super) fn control(
     shared: &Arc<Shared>,
-    clerk: Clerk,
+    clerk: DaemonRequestHandler,
     (address, group): (Address, Option<u32>),
 ) -> Manifold {
     let (clerk, lease) = (Arc::new(clerk), shared.lease.subscribe());
-    let worker = shared.worker("control", move |_, life: Life| {
+    let worker = shared.worker("control", move |_, life: WorkerContext| {
         let (clerk, address, lease) = (Arc::clone(&clerk), address.clone(), lease.clone());
         async move {
-            let desk: Arc<dyn Desk> = clerk;
+            let desk: Arc<dyn RequestHandler> = clerk;
             let server = Server::bind(address.clone(), group, Limits::default()).await;
             let server = server.map_err(|why| {
                 // One that never has the lease ends, and says whose it is.
-                if !is_other(&why) || *lease.borrow() != Standing::Wanted {
+                if !is_other(&why) || *lease.borrow() != LeaseStatus::Wanted {
                     tracing::warn!(event = "control", "{why}: commands cannot reach this daemon");
                 }
                 Failure::again(why)
@@ -37,6 +37,6 @@ pub(super) fn control(
 }
 
 /// Whether another daemon listens there.
-fn is_other(why: &Beside) -> bool {
-    matches!(why, Beside::Alive(_))
+fn is_other(why: &BindError) -> bool {
+    matches!(why, BindError::Alive(_))
 }

@@ -1,10 +1,10 @@
 //! The worker that drives: a thread of its own for the driver's loop, started anew where it breaks.
 
 use super::Shared;
-use super::shutdown::Ending;
+use super::shutdown::Shutdown;
 use super::store::Kept;
 use crate::driver::{Driver, DriverDeps, DriverEvent, Inbox, PingReply};
-use crate::supervisor::{Failure, Life, Manifold, Outputs};
+use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
 use std::convert::Infallible;
 use std::io;
 use std::sync::{Arc, PoisonError, Weak};
@@ -34,7 +34,7 @@ const GRACE: Duration = Duration::from_hours(24);
 /// Drives the graph.
 pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
     let own = Arc::clone(shared);
-    let worker = shared.worker("driver", move |inputs, life: Life| {
+    let worker = shared.worker("driver", move |inputs, life: WorkerContext| {
         let shared = Arc::clone(&own);
         async move {
             let begun = tokio::select! {
@@ -91,7 +91,7 @@ async fn begin(
 
 /// Waits until the driver's loop has not turned for a while. It turns also while it waits for runs that must not be cut off.
 /// Who asks for the end a second time waits no longer than a moment.
-async fn hangs(inbox: &Inbox<DriverEvent>, ending: &Ending) {
+async fn hangs(inbox: &Inbox<DriverEvent>, ending: &Shutdown) {
     loop {
         let mut answer = ping(inbox);
         let asked = Instant::now();
@@ -110,7 +110,7 @@ async fn hangs(inbox: &Inbox<DriverEvent>, ending: &Ending) {
 }
 
 /// Has a driver end at once when the daemon is to, also one that takes no requests any more.
-async fn cut_off(inbox: &Inbox<DriverEvent>, ending: &Ending) -> Infallible {
+async fn cut_off(inbox: &Inbox<DriverEvent>, ending: &Shutdown) -> Infallible {
     ending.at_once().await;
     inbox.put(DriverEvent::Stop(Duration::ZERO));
     std::future::pending().await

@@ -2,9 +2,9 @@
 //! state directory, until all who read it have ended.
 
 use super::{Shared, TELLS};
-use crate::events::Scribe;
-use crate::store::Hold;
-use crate::supervisor::{Failure, Life, Manifold, Outputs};
+use crate::events::LogWriter;
+use crate::store::StateLock;
+use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -17,21 +17,21 @@ const LAST: Duration = Duration::from_secs(3);
 pub(super) const TAIL: Duration = Duration::from_secs(5);
 
 /// Who records, and whether a thread of it runs.
-pub(super) struct Press {
-    scribe: Arc<Scribe>,
+pub(super) struct LogThread {
+    scribe: Arc<LogWriter>,
     runs: watch::Sender<bool>,
     /// How many recorders run.
     pub(super) recorders: watch::Sender<usize>,
 }
 
-impl Press {
-    pub(super) fn new(scribe: Scribe) -> Self {
+impl LogThread {
+    pub(super) fn new(scribe: LogWriter) -> Self {
         let (runs, recorders) = (watch::Sender::default(), watch::Sender::default());
         Self { scribe: Arc::new(scribe), runs, recorders }
     }
 
     /// Has a thread of its own record, unless one does.
-    fn start(self: &Arc<Self>, hold: Arc<Hold>) -> Result<(), Failure> {
+    fn start(self: &Arc<Self>, hold: Arc<StateLock>) -> Result<(), Failure> {
         if self.runs.send_replace(true) {
             return Ok(());
         }
@@ -42,7 +42,7 @@ impl Press {
 }
 
 /// However the thread ends, it is known. The state directory is held until then.
-struct Running(Arc<Press>, #[expect(dead_code, reason = "held")] Arc<Hold>);
+struct Running(Arc<LogThread>, #[expect(dead_code, reason = "held")] Arc<StateLock>);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -53,7 +53,7 @@ impl Drop for Running {
 /// Records what happens. Where it breaks it is started anew, and what waited is recorded then.
 pub(super) fn events(shared: &Arc<Shared>) -> Manifold {
     let own = Arc::clone(shared);
-    let worker = shared.worker("events", move |_, life: Life| {
+    let worker = shared.worker("events", move |_, life: WorkerContext| {
         let shared = Arc::clone(&own);
         async move {
             life.say("waits for the lease");
@@ -90,7 +90,7 @@ pub(super) fn events(shared: &Arc<Shared>) -> Manifold {
 }
 
 /// Says how the log stands, as long as it lives.
-async fn tell(shared: &Shared, life: &Life) {
+async fn tell(shared: &Shared, life: &WorkerContext) {
     let mut standing = shared.stream.standing();
     loop {
         life.say(match &*standing.borrow_and_update() {

@@ -1,7 +1,7 @@
 //! What happened, from the log, and what happens, from the stream, for one who asked over the socket.
 
 use crate::control::{Replies, Reply};
-use crate::events::{Event, Follower, Next, Reader, Stream, Unreadable, Wanted};
+use crate::events::{Event, Next, Reader, Stream, Subscriber, Unreadable, Wanted};
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const ENOUGH: usize = 64 * 1024;
 const PAGE: usize = 1000;
 
 /// An answer to one who asked for events.
-pub(super) struct Telling<'a> {
+pub(super) struct EventQuery<'a> {
     pub(super) events: &'a Stream,
     pub(super) wanted: Wanted,
     /// Also what is for whoever looks for a fault.
@@ -29,7 +29,7 @@ fn push(lines: &mut String, json: &str) {
     lines.push_str("}\n");
 }
 
-impl Telling<'_> {
+impl EventQuery<'_> {
     /// Answers: what was, then, if wanted, what comes, until the daemon ends and says so (C-19).
     pub(super) async fn tell(
         &self,
@@ -101,7 +101,7 @@ impl Telling<'_> {
         Ok(())
     }
 
-    async fn tell_coming(&self, mut follower: Follower, last: u64, replies: &mut Replies) {
+    async fn tell_coming(&self, mut follower: Subscriber, last: u64, replies: &mut Replies) {
         let is_new = |event: &Event| event.number.is_none_or(|number| number > last);
         let is_wanted = |event: &Event| is_new(event) && self.fits(event);
         let (mut lines, mut there) = (String::new(), true);

@@ -6,7 +6,7 @@ use crate::fault_injection;
 use crate::fault_injection::Fault;
 use crate::lease::{Answer as Answered, Lease, Renewal, Token};
 use crate::store::StoreError;
-use crate::supervisor::{Failure, Inputs, Life};
+use crate::supervisor::{Failure, Inputs, WorkerContext};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,7 +26,7 @@ fn lifetime() -> Option<Duration> {
 }
 
 /// A lease that must be renewed where a test says so, and that somebody else takes on request, as one that is shared by hosts can be.
-pub(super) struct Losable<L> {
+pub(super) struct RevocableLease<L> {
     lease: L,
     lifetime: Option<Duration>,
     is_taken: Arc<AtomicBool>,
@@ -35,7 +35,7 @@ pub(super) struct Losable<L> {
 /// What is said of whoever has taken it.
 const TAKEN: &str = "somebody else has the lease: a fault was put into it";
 
-impl<L> Losable<L> {
+impl<L> RevocableLease<L> {
     fn token(&self, token: Token) -> Token {
         Token { lifetime: self.lifetime.or(token.lifetime), ..token }
     }
@@ -45,7 +45,7 @@ impl<L> Losable<L> {
     }
 }
 
-impl<L: Lease<Refusal = StoreError>> Lease for Losable<L> {
+impl<L: Lease<Refusal = StoreError>> Lease for RevocableLease<L> {
     type Refusal = StoreError;
 
     fn acquire(&mut self) -> Answered<'_, Result<Token, StoreError>> {
@@ -89,8 +89,8 @@ pub(super) struct Faults {
 
 impl Faults {
     /// The same lease, which can be lost on request.
-    pub(super) fn losable<L>(&self, lease: L) -> Losable<L> {
-        Losable { lease, lifetime: lifetime(), is_taken: Arc::clone(&self.is_lease_taken) }
+    pub(super) fn losable<L>(&self, lease: L) -> RevocableLease<L> {
+        RevocableLease { lease, lifetime: lifetime(), is_taken: Arc::clone(&self.is_lease_taken) }
     }
 
     /// Puts a fault into the worker that runs now; whether there is one.
@@ -103,8 +103,11 @@ impl Faults {
     pub(super) fn put_into<W>(
         &self,
         name: &str,
-        start: impl Fn(Inputs, Life) -> W + Send + Sync + 'static,
-    ) -> impl Fn(Inputs, Life) -> std::pin::Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>
+        start: impl Fn(Inputs, WorkerContext) -> W + Send + Sync + 'static,
+    ) -> impl Fn(
+        Inputs,
+        WorkerContext,
+    ) -> std::pin::Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>
     + Send
     + Sync
     + 'static

@@ -1,6 +1,6 @@
 //! The graph that was accepted last, as it was read: a start runs it where the graph that is there then is refused.
 
-use crate::config::{Loaded, Text};
+use crate::config::{LoadedGraph, Text};
 use crate::store::database::{private, sync};
 use crate::store::regular_file;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ const VERSION: u32 = 2;
 /// Which graph it is, for people: part of what the manifest of a state must say.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Generation {
+pub struct GraphVersion {
     /// Counts the graphs that were accepted in this state directory, as far as each was another one than the one before.
     #[serde(default)]
     pub number: u64,
@@ -32,9 +32,9 @@ pub struct Generation {
     pub program: String,
 }
 
-impl Generation {
+impl GraphVersion {
     /// Of a graph that was read.
-    pub(super) fn of(graph: &Loaded) -> Self {
+    pub(super) fn of(graph: &LoadedGraph) -> Self {
         let mut kinds = BTreeSet::new();
         for vertex in &graph.vertices {
             let kind = vertex.identity.split('[').next().unwrap_or_default();
@@ -54,7 +54,7 @@ impl Generation {
 
 /// Which graph was accepted last, and when (seconds since 1970); none where none was, or an older program accepted it.
 #[must_use]
-pub fn generation(state_directory: &Path) -> Option<(Generation, u64)> {
+pub fn generation(state_directory: &Path) -> Option<(GraphVersion, u64)> {
     let kept = of_any(state_directory)?;
     Some((kept.generation?, kept.at))
 }
@@ -62,12 +62,12 @@ pub fn generation(state_directory: &Path) -> Option<(Generation, u64)> {
 /// A graph that was accepted.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Accepted {
+pub(super) struct LastGoodGraph {
     version: u32,
     /// When, in seconds since 1970.
     pub(super) at: u64,
     #[serde(default)]
-    generation: Option<Generation>,
+    generation: Option<GraphVersion>,
     /// What was named on the command line or in the settings: another name means another graph.
     paths: Vec<PathBuf>,
     /// Its files. Secrets stand in them by name, as everywhere.
@@ -75,13 +75,13 @@ pub(super) struct Accepted {
 }
 
 /// The stored graph, read under these names where some are given; none where there is none, or it cannot be read.
-pub(super) fn read(state_directory: &Path, paths: Option<&[PathBuf]>) -> Option<Accepted> {
-    let is_it = |kept: &Accepted| paths.is_none_or(|paths| kept.paths == absolute(paths));
+pub(super) fn read(state_directory: &Path, paths: Option<&[PathBuf]>) -> Option<LastGoodGraph> {
+    let is_it = |kept: &LastGoodGraph| paths.is_none_or(|paths| kept.paths == absolute(paths));
     of_any(state_directory).filter(is_it)
 }
 
 /// The same under whichever names.
-fn of_any(state_directory: &Path) -> Option<Accepted> {
+fn of_any(state_directory: &Path) -> Option<LastGoodGraph> {
     let unreadable = |why: &dyn std::fmt::Display| {
         tracing::warn!(event = "warning", "{FILE} cannot be read: {why}");
     };
@@ -89,7 +89,7 @@ fn of_any(state_directory: &Path) -> Option<Accepted> {
         Err(error) if error.kind() == ErrorKind::NotFound => return None,
         read => read.inspect_err(|error| unreadable(error)).ok()?,
     };
-    let kept: Accepted =
+    let kept: LastGoodGraph =
         serde_json::from_slice(&text).inspect_err(|error| unreadable(error)).ok()?;
     (kept.version <= VERSION).then_some(kept)
 }
@@ -106,7 +106,7 @@ pub(super) fn clear(state_directory: &Path) -> std::io::Result<()> {
 pub(super) fn write(
     state_directory: &Path,
     paths: &[PathBuf],
-    (generation, texts): (&Generation, &[Text]),
+    (generation, texts): (&GraphVersion, &[Text]),
 ) -> std::io::Result<bool> {
     // What was piped in is in no file, and whoever starts the daemon pipes another.
     if paths.iter().any(|path| path.as_os_str() == "-") {
@@ -118,10 +118,10 @@ pub(super) fn write(
         return Ok(true);
     }
     let number = before.and_then(|kept| kept.generation).map_or(1, |last| last.number + 1);
-    let generation = Some(Generation { number, ..generation.clone() });
+    let generation = Some(GraphVersion { number, ..generation.clone() });
     let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let (version, paths, texts) = (VERSION, absolute(paths), texts.to_vec());
-    let kept = Accepted { version, at, generation, paths, texts };
+    let kept = LastGoodGraph { version, at, generation, paths, texts };
     let mut file = private(&new)?;
     file.set_len(0)?;
     file.write_all(&serde_json::to_vec(&kept)?)?;

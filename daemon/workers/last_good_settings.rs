@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
-use steadfast_resources::{Encrypted, Host, SealKey, Secret};
+use steadfast_resources::{Encrypted, Host, Secret, StateKey};
 
 /// The file in the state directory.
 const FILE: &str = "settings.json";
@@ -46,7 +46,7 @@ fn read(state_directory: &Path) -> Option<(Text, u64)> {
     let bytes = regular_file::read(&state_directory.join(FILE)).ok()?;
     let stored: Stored = serde_json::from_slice(&bytes).ok()?;
     let stored = Some(stored).filter(|stored| stored.version == VERSION)?;
-    let key = SealKey::new(SqliteStore::peek_key(state_directory)?.0);
+    let key = StateKey::new(SqliteStore::peek_key(state_directory)?.0);
     let text = key.decrypt(&Encrypted::from_hex(&stored.encrypted)?, PLACE)?;
     Some((serde_json::from_str(text.reveal()).ok()?, stored.at))
 }
@@ -59,7 +59,7 @@ pub(super) fn write(state_directory: &Path, text: &Text) -> std::io::Result<()> 
     let key = SqliteStore::peek_key(state_directory);
     let key = key.ok_or_else(|| std::io::Error::other("the state directory has no key yet"))?;
     let text = Secret::from(serde_json::to_string(text)?);
-    let encrypted = SealKey::new(key.0).encrypt(&text, PLACE, &Host::default());
+    let encrypted = StateKey::new(key.0).encrypt(&text, PLACE, &Host::default());
     let encrypted = encrypted.map_err(|trouble| std::io::Error::other(trouble.what))?.to_hex();
     let (new, path) = (state_directory.join(format!("{FILE}.new")), state_directory.join(FILE));
     let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();

@@ -2,9 +2,9 @@
 
 use super::{Shared, TELLS};
 use crate::driver::{DriverEvent, LeaseValidity};
-use crate::lease::{Gone, Lease, Standing, boottime, keep};
+use crate::lease::{Lease, LeaseLost, LeaseStatus, boottime, keep};
 use crate::store::StoreError;
-use crate::supervisor::{Failure, Life, Manifold, Outputs};
+use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
 use std::sync::Arc;
 use tokio::sync::{Mutex, watch};
 
@@ -18,12 +18,12 @@ where
 {
     let own = Arc::clone(shared);
     let lease = Arc::new(Mutex::new(lease));
-    let worker = shared.worker("lease", move |_, life: Life| {
+    let worker = shared.worker("lease", move |_, life: WorkerContext| {
         let (shared, lease) = (Arc::clone(&own), Arc::clone(&lease));
         async move {
             let mut lease = lease.lock().await;
             let mut seen = shared.lease.subscribe();
-            let was_held = *seen.borrow() != Standing::Wanted;
+            let was_held = *seen.borrow() != LeaseStatus::Wanted;
             let beat = || {
                 let life = life.clone();
                 async move { life.beat().await }
@@ -33,7 +33,7 @@ where
             tokio::select! {
                 kept = kept => match kept {
                     Ok(()) => Ok(()),
-                    Err(Gone::Refused(why)) if !was_held => Err(Failure::fatal(RANK, why)),
+                    Err(LeaseLost::Refused(why)) if !was_held => Err(Failure::fatal(RANK, why)),
                     Err(why) => {
                         tracing::error!(event = "lease", "{why}: nothing is begun");
                         let lost = Err(why.to_string());
@@ -49,23 +49,23 @@ where
 }
 
 /// What a driver is to know of it; nothing where it was not had yet.
-pub(super) fn right(standing: &Standing) -> Option<Result<LeaseValidity, String>> {
+pub(super) fn right(standing: &LeaseStatus) -> Option<Result<LeaseValidity, String>> {
     match standing {
-        Standing::Wanted => None,
-        Standing::Held { until: None, .. } => Some(Ok(LeaseValidity::endless())),
-        Standing::Held { until: Some(end), .. } => {
+        LeaseStatus::Wanted => None,
+        LeaseStatus::Held { until: None, .. } => Some(Ok(LeaseValidity::endless())),
+        LeaseStatus::Held { until: Some(end), .. } => {
             Some(Ok(LeaseValidity::until(*end, Arc::new(boottime))))
         }
-        Standing::Lost(why) => Some(Err(why.clone())),
+        LeaseStatus::Lost(why) => Some(Err(why.clone())),
     }
 }
 
 /// Tells each time that it is held, and until when.
-async fn tell(shared: &Shared, life: &Life, seen: &mut watch::Receiver<Standing>) {
+async fn tell(shared: &Shared, life: &WorkerContext, seen: &mut watch::Receiver<LeaseStatus>) {
     let mut told = None;
     loop {
         let standing = seen.borrow_and_update().clone();
-        if let Standing::Held { epoch, .. } = standing {
+        if let LeaseStatus::Held { epoch, .. } = standing {
             if told != Some(epoch) {
                 life.say(format!("held, epoch {epoch}"));
             }

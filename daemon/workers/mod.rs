@@ -31,7 +31,7 @@ mod watchdog;
 mod worker_events;
 
 pub use graph_loader::{FirstRefused, GraphSource};
-pub use last_good_graph::{Generation, generation};
+pub use last_good_graph::{GraphVersion, generation};
 pub use last_good_settings::last_good_settings;
 pub use record_readers::readers;
 pub(crate) use recorders::sink;
@@ -41,15 +41,15 @@ pub(crate) use store::tell_orphans;
 
 use crate::control::Address;
 use crate::driver::Observer;
-use crate::events::{Happening, Level, Retention, Scribe, Stream, Teller, what};
+use crate::events::{Level, LogWriter, NewEvent, Publisher, Retention, Stream, what};
 use crate::history::History;
-use crate::lease::{Local, Standing};
+use crate::lease::{LeaseStatus, StateDirLease};
 use crate::signals::Signals;
-use crate::store::Hold;
-use crate::supervisor::{Delays, Ended, Failure, Inputs, Life, Manifold, Supervisor};
-use graph_loader::{Reloader, SettingsFile};
+use crate::store::StateLock;
+use crate::supervisor::{Delays, Ended, Failure, Inputs, Manifold, Supervisor, WorkerContext};
+use graph_loader::{GraphLoader, SettingsFile};
 use request_queue::Requests;
-use shutdown::Ending;
+use shutdown::Shutdown;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -78,7 +78,7 @@ pub struct Setup {
     /// Who hears what happens.
     pub audience: MakeAudience,
     /// Where it tells events, and where they are followed.
-    pub events: (Teller, Stream),
+    pub events: (Publisher, Stream),
     /// How many of them are kept.
     pub retention: Retention,
     /// How its log is changed.
@@ -121,21 +121,21 @@ struct Shared {
     history: Arc<History>,
     audience: MakeAudience,
     requests: Requests,
-    graph: Reloader,
-    ending: Ending,
-    teller: Teller,
+    graph: GraphLoader,
+    ending: Shutdown,
+    teller: Publisher,
     stream: Stream,
     log_trouble: fn() -> Option<String>,
-    press: Arc<event_log::Press>,
+    press: Arc<event_log::LogThread>,
     /// Held while a reload replaces recorders.
     exchange: tokio::sync::Mutex<()>,
     /// How the lease stands, and what is held by it.
-    lease: watch::Sender<Standing>,
-    held: watch::Receiver<Option<Arc<Hold>>>,
+    lease: watch::Sender<LeaseStatus>,
+    held: watch::Receiver<Option<Arc<StateLock>>>,
     /// The last driver and all that it has started, as long as any of that lives.
     presence: Mutex<Weak<()>>,
     /// What an operator wants done to the state as a whole.
-    mending: state_maintenance::Mender,
+    mending: state_maintenance::MaintenanceQueue,
     #[cfg(debug_assertions)]
     faults: fault_injection::Faults,
 }
@@ -155,7 +155,7 @@ impl Shared {
     fn worker<W>(
         &self,
         name: &str,
-        start: impl Fn(Inputs, Life) -> W + Send + Sync + 'static,
+        start: impl Fn(Inputs, WorkerContext) -> W + Send + Sync + 'static,
     ) -> Manifold
     where
         W: Future<Output = Result<(), Failure>> + Send + 'static,
@@ -176,14 +176,14 @@ fn silence() -> Duration {
 }
 
 /// Records the start of the daemon, and that the last good settings are used where the settings file was rejected.
-fn tell_start(teller: &Teller, settings_instead: Option<&str>) {
+fn tell_start(teller: &Publisher, settings_instead: Option<&str>) {
     let message =
         format!("steadfast {}, process {}", env!("CARGO_PKG_VERSION"), std::process::id());
-    let start = Happening::new(what::RUN_START, message, Level::Info);
-    teller.tell(Happening { class: Some("run"), ..start });
+    let start = NewEvent::new(what::RUN_START, message, Level::Info);
+    teller.tell(NewEvent { class: Some("run"), ..start });
     if let Some(why) = settings_instead {
         tracing::error!(event = "last_good_settings", "{why}");
-        teller.tell(Happening::new("last_good_settings", why, Level::Error));
+        teller.tell(NewEvent::new("last_good_settings", why, Level::Error));
     }
 }
 
@@ -191,10 +191,10 @@ fn tell_start(teller: &Teller, settings_instead: Option<&str>) {
 pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
     let supervisor = Supervisor::start(Delays::default())?;
     let requests = Requests::default();
-    let local = Local::new(setup.state_directory.clone());
+    let local = StateDirLease::new(setup.state_directory.clone());
     let (teller, stream) = setup.events;
     tell_start(&teller, setup.settings_instead.as_deref());
-    let scribe = Scribe::new(&stream, setup.state_directory.clone(), setup.retention);
+    let scribe = LogWriter::new(&stream, setup.state_directory.clone(), setup.retention);
     let file = SettingsFile {
         read: setup.read_settings,
         path: setup.settings_file,
@@ -212,19 +212,19 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
         history: History::new(setup.state_directory.clone(), host.history),
         state_directory: setup.state_directory,
         audience: setup.audience,
-        graph: Reloader::new((host.graph.clone(), file), requests.clone(), teller.clone()),
+        graph: GraphLoader::new((host.graph.clone(), file), requests.clone(), teller.clone()),
         host: Mutex::new(host),
-        ending: Ending::new(supervisor.clone(), requests.clone(), stream.clone()),
+        ending: Shutdown::new(supervisor.clone(), requests.clone(), stream.clone()),
         requests,
         teller,
         stream,
         log_trouble: setup.log_trouble,
-        press: Arc::new(event_log::Press::new(scribe)),
+        press: Arc::new(event_log::LogThread::new(scribe)),
         exchange: tokio::sync::Mutex::default(),
         lease: watch::Sender::default(),
         held: local.held(),
         presence: Mutex::default(),
-        mending: state_maintenance::Mender::default(),
+        mending: state_maintenance::MaintenanceQueue::default(),
         #[cfg(debug_assertions)]
         faults: fault_injection::Faults::default(),
     });
@@ -233,7 +233,7 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
     tokio::spawn(async move { beaten.beat(event_query::TOGETHER).await });
     #[cfg(debug_assertions)]
     let local = shared.faults.losable(local);
-    let clerk = request_handler::Clerk { shared: Arc::clone(&shared) };
+    let clerk = request_handler::DaemonRequestHandler { shared: Arc::clone(&shared) };
     let stops = setup.signals.stops();
     let mut workers = vec![
         signals::signals(&shared, setup.signals),

@@ -1,14 +1,14 @@
 //! What the store is told of the texts that it keeps: which kinds there are, and what a driver can read.
 
-use crate::config::{Kinds, parts};
+use crate::config::{KindSet, parts};
 use crate::driver::values::codec::{unreadable, with_secrets};
-use crate::store::Readers;
+use crate::store::RecordReaders;
 use std::sync::Arc;
 
 /// What the store must know to judge what it keeps. Who is told hears an event in a word, and a line.
-pub fn readers(told: impl Fn(&'static str, &str) + Send + Sync + 'static) -> Readers {
-    let kinds = Kinds::of_this_build();
-    Readers {
+pub fn readers(told: impl Fn(&'static str, &str) + Send + Sync + 'static) -> RecordReaders {
+    let kinds = KindSet::of_this_build();
+    RecordReaders {
         identity: Arc::new(|name| {
             parts(name).is_none().then(|| "it is no identity: expected kind[name]".to_owned())
         }),

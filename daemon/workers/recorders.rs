@@ -5,7 +5,7 @@ use super::{Shared, TELLS, silence};
 use crate::config::Recorder as Declared;
 use crate::events::Stream;
 use crate::events::export::{Recorder, Sink, ToFile, ToJournald, ToWebhook};
-use crate::supervisor::{Failure, Life, Manifold, Outputs};
+use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -19,7 +19,7 @@ pub(super) fn worker_name(declared: &Declared) -> String {
 pub(super) fn recorder(shared: &Arc<Shared>, declared: Declared) -> Manifold {
     let (own, worker, name) = (Arc::clone(shared), worker_name(&declared), declared.name());
     let said = Arc::new(Mutex::new(String::new()));
-    let worker = shared.worker(&worker, move |_, life: Life| {
+    let worker = shared.worker(&worker, move |_, life: WorkerContext| {
         let (shared, declared, name) = (Arc::clone(&own), declared.clone(), name.clone());
         let said = Arc::clone(&said);
         async move {

@@ -1,18 +1,18 @@
 //! Answers what is asked over the control socket: passes it to the driver, the events, the graph's reader or the log.
 
-use super::event_query::Telling;
-use super::graph_loader::Asker;
+use super::event_query::EventQuery;
+use super::graph_loader::ReloadCause;
 use super::settings::Reloaded;
 use super::state_maintenance::NOT_PAUSED;
 use super::{Shared, health, host_limits};
 use crate::config::with_nearest;
-use crate::control::{Ask, Desk, Peer, Replies, Reply};
+use crate::control::{Peer, Replies, Reply, Request, RequestHandler};
 use crate::driver::commands::state_commands::Rejection;
 use crate::driver::status::{self, ResourceDetails, ResourceStatus, Status, Undone};
 use crate::driver::{DriverEvent, Query};
 use crate::events::Wanted;
 use crate::history::Undo;
-use crate::store::{Mend, Order};
+use crate::store::{Maintenance, StateCommand};
 use crate::supervisor::State;
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -53,7 +53,7 @@ fn span(seconds: u64) -> Result<Duration, Reply> {
 }
 
 /// All who know answers.
-pub(super) struct Clerk {
+pub(super) struct DaemonRequestHandler {
     pub(super) shared: Arc<Shared>,
 }
 
@@ -61,10 +61,10 @@ pub(super) struct Clerk {
 /// how many there are in all, and goes on from any of them.
 const ROWS: usize = 1000;
 
-impl Desk for Clerk {
+impl RequestHandler for DaemonRequestHandler {
     fn answer<'a>(
         &'a self,
-        ask: Ask,
+        ask: Request,
         peer: Peer,
         replies: &'a mut Replies,
     ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
@@ -80,71 +80,73 @@ impl Desk for Clerk {
     }
 }
 
-impl Clerk {
-    async fn attend(&self, ask: Ask, peer: Peer, replies: &mut Replies) -> Result<(), Reply> {
+impl DaemonRequestHandler {
+    async fn attend(&self, ask: Request, peer: Peer, replies: &mut Replies) -> Result<(), Reply> {
         if ask.changes() {
             let command = printable(&ask.command()).into_owned();
             tracing::info!(event = "asked", uid = peer.uid, "command `{command}` received");
         }
         match ask {
-            Ask::Status { most } => {
+            Request::Status { most } => {
                 replies.data(&self.status(most.min(ROWS)).await?).await;
             }
-            Ask::Show { resource } => {
+            Request::Show { resource } => {
                 replies.data(&self.details(&resource).await?).await;
             }
-            Ask::List { filter, order, from, most } => {
+            Request::List { filter, order, from, most } => {
                 let order = serde_json::from_value(order.into());
                 let order = order.map_err(|why| Reply::Refused(format!("order: {why}")))?;
                 let most = most.min(ROWS);
                 let wanted = status::Wanted { filter, order, from, most };
                 replies.data(&self.of_driver(|to| Query::List(wanted, to)).await?).await;
             }
-            Ask::Diff { resources } => {
+            Request::Diff { resources } => {
                 let found = self.of_driver_in(LOOKS, |to| Query::Inspect(resources, to)).await?;
                 replies.data(&found.map_err(Reply::Unknown)?).await;
             }
-            Ask::Names { prefix, most } => {
+            Request::Names { prefix, most } => {
                 let names = |to| Query::Names(prefix, most.min(ROWS), to);
                 replies.data(&self.of_driver(names).await?).await;
             }
-            Ask::Why { resource } => {
+            Request::Why { resource } => {
                 replies.data(&self.why(resource).await?).await;
             }
-            Ask::Events { follow, resource, from, since, most, debug } => {
+            Request::Events { follow, resource, from, since, most, debug } => {
                 let wanted = Wanted { from, since, resource, most };
-                let telling = Telling { events: &self.shared.stream, wanted, debug };
+                let telling = EventQuery { events: &self.shared.stream, wanted, debug };
                 telling.tell(&self.shared.state_directory, follow, replies).await?;
             }
-            Ask::Report => {
+            Request::Report => {
                 replies.data(&self.shared.ending.supervisor.report()).await;
             }
-            Ask::Pause { seconds, reason, resources, drain } => {
+            Request::Pause { seconds, reason, resources, drain } => {
                 self.pause((seconds, reason, drain), resources).await?;
             }
-            Ask::Resume { resources } if resources.is_empty() => {
+            Request::Resume { resources } if resources.is_empty() => {
                 self.of_next_driver(DriverEvent::Resume)?;
             }
-            Ask::Resume { resources } => self.order(resources, Query::Unpark).await?,
-            Ask::Reload { allow_empty } => self.reload(allow_empty, replies).await?,
-            Ask::Undo { resource, to, seconds, partial } => {
+            Request::Resume { resources } => self.order(resources, Query::Unpark).await?,
+            Request::Reload { allow_empty } => self.reload(allow_empty, replies).await?,
+            Request::Undo { resource, to, seconds, partial } => {
                 span(seconds)?;
                 let what = Undo { resource, to, partial };
                 replies.data(&self.undo(what, seconds).await?).await;
             }
-            Ask::Mend { what } => {
+            Request::Mend { what } => {
                 replies.data(&self.mend(what).await?).await;
             }
-            Ask::Order { order, resources } => {
+            Request::Order { order, resources } => {
                 replies.data(&self.of_state(order, resources).await?).await;
             }
-            Ask::Retry { resources } => self.order(resources, Query::Redo).await?,
-            Ask::Check { resources } => self.order(resources, Query::Look).await?,
-            Ask::Stop { now: true } => self.shared.ending.now(),
-            Ask::Stop { now: false } => self.shared.ending.begin(),
-            Ask::LogLevel { filter } => (self.shared.set_log)(&filter).map_err(Reply::Refused)?,
+            Request::Retry { resources } => self.order(resources, Query::Redo).await?,
+            Request::Check { resources } => self.order(resources, Query::Look).await?,
+            Request::Stop { now: true } => self.shared.ending.now(),
+            Request::Stop { now: false } => self.shared.ending.begin(),
+            Request::LogLevel { filter } => {
+                (self.shared.set_log)(&filter).map_err(Reply::Refused)?
+            }
             #[cfg(debug_assertions)]
-            Ask::Fault { worker, how } => {
+            Request::Fault { worker, how } => {
                 self.shared.inject(&worker, &how).map_err(Reply::Refused)?;
             }
         }
@@ -152,14 +154,14 @@ impl Clerk {
     }
 
     /// A command that changes the state is refused where the directory is not ours any more: the next start could not know of it.
-    async fn check_directory(&self, ask: &Ask) -> Result<(), Reply> {
+    async fn check_directory(&self, ask: &Request) -> Result<(), Reply> {
         if !matches!(
             ask,
-            Ask::Pause { .. }
-                | Ask::Resume { .. }
-                | Ask::Undo { .. }
-                | Ask::Mend { .. }
-                | Ask::Order { .. }
+            Request::Pause { .. }
+                | Request::Resume { .. }
+                | Request::Undo { .. }
+                | Request::Mend { .. }
+                | Request::Order { .. }
         ) {
             return Ok(());
         }
@@ -195,7 +197,7 @@ impl Clerk {
     }
 
     /// Only while nothing is changed, and nothing can begin before it is done: what runs learns of another state by a start anew.
-    async fn mend(&self, what: Mend) -> Result<Vec<String>, Reply> {
+    async fn mend(&self, what: Maintenance) -> Result<Vec<String>, Reply> {
         let status = self.of_driver(|to| Query::Status(0, to)).await?;
         if status.observing.is_none() && !status.pause.is_some_and(|pause| pause.at_rest) {
             return Err(Reply::Refused(NOT_PAUSED.to_owned()));
@@ -414,7 +416,11 @@ impl Clerk {
     }
 
     /// Orders something about what is kept: answered when it is durable.
-    async fn of_state(&self, order: Order, resources: Vec<String>) -> Result<Vec<String>, Reply> {
+    async fn of_state(
+        &self,
+        order: StateCommand,
+        resources: Vec<String>,
+    ) -> Result<Vec<String>, Reply> {
         let ordered = self.of_driver(|to| Query::Order(order, resources, to)).await?;
         ordered.map_err(|declined| match declined {
             Rejection::Unknown { names, known } => {
@@ -429,7 +435,7 @@ impl Clerk {
     /// Reads the graph again, and answers what became of just that.
     async fn reload(&self, allow_empty: bool, replies: &mut Replies) -> Result<(), Reply> {
         let (to, answer) = oneshot::channel();
-        let asker = if allow_empty { Asker::Emptying } else { Asker::Operator };
+        let asker = if allow_empty { ReloadCause::Emptying } else { ReloadCause::Operator };
         self.shared.graph.ask(asker, Some(to));
         match timeout(RELOAD, answer).await {
             Ok(Ok(Ok(taken))) => {

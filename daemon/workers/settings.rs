@@ -3,7 +3,7 @@
 use super::{GraphSource, Shared, recorders};
 use crate::config::{Recorder, Text};
 use crate::driver::{DriverEvent, LoadOutcome, Settings, Tuning};
-use crate::events::{Happening, Level};
+use crate::events::{Level, NewEvent};
 use crate::history::Limits;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, PoisonError};
@@ -133,7 +133,7 @@ pub(super) async fn apply_settings(shared: &Arc<Shared>, new: HostSettings) -> S
     if is_news {
         for line in change.lines() {
             tracing::info!(event = "settings", "{line}");
-            shared.teller.tell(Happening::new("settings", line, Level::Info));
+            shared.teller.tell(NewEvent::new("settings", line, Level::Info));
         }
     }
     change

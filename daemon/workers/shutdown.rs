@@ -4,7 +4,7 @@ use super::request_queue::Requests;
 use super::{Shared, sd_notify};
 use crate::driver::DriverEvent;
 use crate::events::Stream;
-use crate::supervisor::{Life, Manifold, Outputs, State, Supervisor};
+use crate::supervisor::{Manifold, Outputs, State, Supervisor, WorkerContext};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -16,7 +16,7 @@ const GATHER: Duration = Duration::from_millis(20);
 
 /// Ends the daemon.
 #[derive(Debug)]
-pub(super) struct Ending {
+pub(super) struct Shutdown {
     pub(super) supervisor: Supervisor,
     requests: Requests,
     stream: Stream,
@@ -24,7 +24,7 @@ pub(super) struct Ending {
     at_once: CancellationToken,
 }
 
-impl Ending {
+impl Shutdown {
     pub(super) fn new(supervisor: Supervisor, requests: Requests, stream: Stream) -> Self {
         let at_once = CancellationToken::new();
         Self { supervisor, requests, stream, asked: AtomicU32::new(0), at_once }
@@ -79,7 +79,7 @@ pub(super) fn when_converged(
     (seen, long): (watch::Receiver<bool>, Duration),
 ) -> Manifold {
     let own = Arc::clone(shared);
-    shared.worker("until-converged", move |_, life: Life| {
+    shared.worker("until-converged", move |_, life: WorkerContext| {
         let (shared, seen) = (Arc::clone(&own), seen.clone());
         async move {
             life.ready(Outputs::none());

@@ -1,10 +1,10 @@
 //! The worker that obeys signals, in the order in which they were sent.
 
-use super::graph_loader::Asker;
+use super::graph_loader::ReloadCause;
 use super::{HEARS, Shared};
 use crate::driver::DriverEvent;
 use crate::signals::{Signal, Signals};
-use crate::supervisor::{Failure, Life, Manifold, Outputs};
+use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -19,7 +19,7 @@ const APART: Duration = Duration::from_millis(500);
 pub(super) fn signals(shared: &Arc<Shared>, signals: Signals) -> Manifold {
     let own = Arc::clone(shared);
     let signals = Arc::new(Mutex::new(signals));
-    let worker = shared.worker("signals", move |_, life: Life| {
+    let worker = shared.worker("signals", move |_, life: WorkerContext| {
         let (shared, signals) = (Arc::clone(&own), Arc::clone(&signals));
         async move {
             let mut signals = signals.lock().await;
@@ -38,7 +38,7 @@ pub(super) fn signals(shared: &Arc<Shared>, signals: Signals) -> Manifold {
                 };
                 let signal = signal.map_err(|error| failure(&signals, error))?;
                 match signal {
-                    Signal::Reload => shared.graph.reload(Asker::Operator),
+                    Signal::Reload => shared.graph.reload(ReloadCause::Operator),
                     Signal::Pause => {
                         let reason = "signal USR1".to_owned();
                         shared.requests.put(DriverEvent::Pause {

@@ -1,6 +1,6 @@
 //! What an operator has done to the state as a whole while a daemon runs: the worker that keeps it does it, and begins anew.
 
-use crate::store::{Entry, Mend, Recalled, Store, StoreError};
+use crate::store::{Entry, Maintenance, Store, StoreError, StoredState};
 use std::sync::{Mutex as Short, PoisonError};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
@@ -12,29 +12,29 @@ pub(super) const NOT_PAUSED: &str =
 type Done = Result<Vec<String>, String>;
 
 /// What is asked for.
-pub(super) struct Asked {
-    pub(super) what: Mend,
+pub(super) struct MaintenanceRequest {
+    pub(super) what: Maintenance,
     /// Where it is answered.
     pub(super) answer: oneshot::Sender<Done>,
 }
 
 /// The way to the worker that keeps state.
-pub(super) struct Mender {
-    ask: mpsc::Sender<Asked>,
-    asked: Mutex<mpsc::Receiver<Asked>>,
-    pub(super) carried: Carried,
+pub(super) struct MaintenanceQueue {
+    ask: mpsc::Sender<MaintenanceRequest>,
+    asked: Mutex<mpsc::Receiver<MaintenanceRequest>>,
+    pub(super) carried: CarriedPauses,
 }
 
-impl Default for Mender {
+impl Default for MaintenanceQueue {
     fn default() -> Self {
         let (ask, asked) = mpsc::channel(1);
-        Self { ask, asked: Mutex::new(asked), carried: Carried::default() }
+        Self { ask, asked: Mutex::new(asked), carried: CarriedPauses::default() }
     }
 }
 
-impl Mender {
+impl MaintenanceQueue {
     /// What is asked next, and still waited for.
-    pub(super) async fn next(&self) -> Asked {
+    pub(super) async fn next(&self) -> MaintenanceRequest {
         let mut queue = self.asked.lock().await;
         loop {
             match queue.recv().await {
@@ -47,29 +47,29 @@ impl Mender {
     }
 
     /// Asks, where nobody else does.
-    pub(super) fn ask(&self, what: Mend) -> Option<oneshot::Receiver<Done>> {
+    pub(super) fn ask(&self, what: Maintenance) -> Option<oneshot::Receiver<Done>> {
         let (answer, answered) = oneshot::channel();
-        self.ask.try_send(Asked { what, answer }).ok().map(|()| answered)
+        self.ask.try_send(MaintenanceRequest { what, answer }).ok().map(|()| answered)
     }
 }
 
 /// What was paused, and what not any more, while the state could not be used: it goes into the next one that can be.
 #[derive(Default)]
-pub(super) struct Carried(Short<Vec<Entry>>);
+pub(super) struct CarriedPauses(Short<Vec<Entry>>);
 
-impl Carried {
+impl CarriedPauses {
     /// Takes it out, where the state cannot be used again.
     pub(super) fn take(&self) -> Vec<Entry> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Takes all that is paused otherwise now than when it began.
-    pub(super) fn put(&self, began: &Recalled, now: &Recalled) {
+    pub(super) fn put(&self, began: &StoredState, now: &StoredState) {
         let mut entries = Vec::new();
         if began.pause != now.pause {
             entries.push(Entry::Pause(now.pause.clone()));
         }
-        let of = |recalled: &Recalled, name: &str| {
+        let of = |recalled: &StoredState, name: &str| {
             recalled.resources.get(name).and_then(|kept| kept.parked.clone())
         };
         let names = began.resources.keys().chain(now.resources.keys());
@@ -93,23 +93,23 @@ impl Carried {
 
 #[cfg(test)]
 mod tests {
-    use super::{Carried, Mender};
-    use crate::store::{Entry, MemoryStore, Mend, PauseRecord, Store as _};
+    use super::{CarriedPauses, MaintenanceQueue};
+    use crate::store::{Entry, Maintenance, MemoryStore, PauseRecord, Store as _};
 
     /// Who has stopped waiting for another state is not given one later.
     #[tokio::test]
     async fn what_nobody_waits_for_is_not_done() {
-        let mender = Mender::default();
-        drop(mender.ask(Mend::Import).expect("asked"));
-        assert!(mender.ask(Mend::Repair).is_none(), "one at a time");
+        let mender = MaintenanceQueue::default();
+        drop(mender.ask(Maintenance::Import).expect("asked"));
+        assert!(mender.ask(Maintenance::Repair).is_none(), "one at a time");
         let mut next = Box::pin(mender.next());
         tokio::select! {
             biased;
             asked = &mut next => panic!("nobody waits for {:?}", asked.what),
             () = tokio::task::yield_now() => {}
         }
-        let _waits = mender.ask(Mend::Repair).expect("asked");
-        assert_eq!(next.await.what, Mend::Repair);
+        let _waits = mender.ask(Maintenance::Repair).expect("asked");
+        assert_eq!(next.await.what, Maintenance::Repair);
     }
 
     #[test]
@@ -127,7 +127,7 @@ mod tests {
                 Entry::Pause(Some(pause("all"))),
             ])
             .expect("kept");
-        let carried = Carried::default();
+        let carried = CarriedPauses::default();
         carried.put(&began, &memory.recall().expect("told"));
         let mut store = MemoryStore::with(began);
         carried.hand_over(&mut store).expect("kept");

@@ -5,13 +5,14 @@
 
 use super::Shared;
 use super::record_readers::readers;
-use super::state_maintenance::{Asked, Carried, NOT_PAUSED};
+use super::state_maintenance::{CarriedPauses, MaintenanceRequest, NOT_PAUSED};
 use crate::driver::{DriverEvent, Signal};
-use crate::events::{self, Happening, Level};
+use crate::events::{self, Level, NewEvent};
 use crate::store::{
-    Hold, Journal, Key, MemoryStore, Readers, Recalled, SqliteStore, Store as _, StoreError, mend,
+    Journal, Key, MemoryStore, RecordReaders, SqliteStore, StateLock, Store as _, StoreError,
+    StoredState, mend,
 };
-use crate::supervisor::{Failure, Kind, Life, Manifold, Outputs};
+use crate::supervisor::{Failure, Kind, Manifold, Outputs, WorkerContext};
 use std::convert::Infallible;
 use std::path::Path;
 use std::sync::{Arc, Once};
@@ -36,8 +37,8 @@ pub(super) struct Kept {
 
 impl Kept {
     /// All that is kept now. Blocks.
-    pub(super) fn recall(&self) -> Result<Recalled, StoreError> {
-        Ok(Recalled { key: self.key.clone(), ..self.journal.recall()? })
+    pub(super) fn recall(&self) -> Result<StoredState, StoreError> {
+        Ok(StoredState { key: self.key.clone(), ..self.journal.recall()? })
     }
 
     /// In memory, with what can be read of the state without changing anything, and what was paused before.
@@ -64,7 +65,7 @@ struct Observed {
     shared: Arc<Shared>,
     journal: Journal,
     memory: MemoryStore,
-    began: Recalled,
+    began: StoredState,
 }
 
 impl Drop for Observed {
@@ -79,10 +80,10 @@ impl Drop for Observed {
 
 /// Opens the state, and keeps in it what was paused while it could not be used.
 fn open(
-    hold: Arc<Hold>,
+    hold: Arc<StateLock>,
     directory: &Path,
-    readers: Readers,
-    carried: &Carried,
+    readers: RecordReaders,
+    carried: &CarriedPauses,
 ) -> Result<Kept, StoreError> {
     let mut store = SqliteStore::open_held(hold, readers)?;
     let key = Some(SqliteStore::key(directory)?);
@@ -101,7 +102,7 @@ fn open(
 /// Keeps state. Where that cannot be had, the daemon only looks until it can.
 pub(super) fn store(shared: &Arc<Shared>) -> Manifold {
     let (own, first) = (Arc::clone(shared), Arc::new(Once::new()));
-    let worker = shared.worker("store", move |_, life: Life| {
+    let worker = shared.worker("store", move |_, life: WorkerContext| {
         let (shared, first) = (Arc::clone(&own), Arc::clone(&first));
         async move {
             life.say("waits for the lease");
@@ -124,11 +125,11 @@ pub(super) fn store(shared: &Arc<Shared>) -> Manifold {
 }
 
 /// Tells the log, and whoever reads the events.
-fn telling(shared: &Arc<Shared>) -> Readers {
+fn telling(shared: &Arc<Shared>) -> RecordReaders {
     let teller = shared.teller.clone();
     readers(move |event, line| {
         tracing::warn!(event, "{line}");
-        teller.tell(Happening::new(event, line, Level::Warn));
+        teller.tell(NewEvent::new(event, line, Level::Warn));
     })
 }
 
@@ -155,7 +156,7 @@ pub(crate) fn tell_orphans(groups: &[i32]) {
 
 async fn try_open(
     shared: &Arc<Shared>,
-    hold: Arc<Hold>,
+    hold: Arc<StateLock>,
 ) -> Result<Result<Kept, StoreError>, Failure> {
     let (directory, history) = (shared.state_directory.clone(), Arc::clone(&shared.history));
     let (readers, own) = (telling(shared), Arc::clone(shared));
@@ -170,9 +171,9 @@ async fn try_open(
 /// Offers what is kept until the daemon ends, the journal breaks, or something else is to be kept instead.
 async fn keep(
     shared: &Arc<Shared>,
-    life: &Life,
+    life: &WorkerContext,
     kept: Kept,
-    hold: Arc<Hold>,
+    hold: Arc<StateLock>,
 ) -> Result<(), Failure> {
     life.say(format!("in {}", shared.state_directory.display()));
     let journal = kept.journal.clone();
@@ -202,7 +203,7 @@ async fn keep(
 
 /// Asks whether the directory is still ours, and the thread that keeps the state whether it lives. A disk that hangs holds up neither
 /// this loop nor what else turns in it.
-fn answers(hold: &Arc<Hold>, journal: &Journal) -> oneshot::Receiver<()> {
+fn answers(hold: &Arc<StateLock>, journal: &Journal) -> oneshot::Receiver<()> {
     let (to, answer) = oneshot::channel();
     let (hold, ping) = (Arc::clone(hold), journal.ping());
     tokio::spawn(async move {
@@ -234,9 +235,9 @@ async fn tend_history(shared: &Shared) -> Infallible {
 /// Offers a state in memory until the one on the disk can be used.
 async fn observe(
     shared: &Arc<Shared>,
-    life: &Life,
+    life: &WorkerContext,
     error: &StoreError,
-    hold: Arc<Hold>,
+    hold: Arc<StateLock>,
 ) -> Result<(), Failure> {
     let why = format!("{error}\n{}", advice(error));
     life.say(format!("observing only: {error}"));
@@ -271,14 +272,14 @@ async fn observe(
 }
 
 /// Another daemon has the state: this one must not go on, and no restart of a worker mends that.
-fn fenced(hold: &Hold) -> Failure {
+fn fenced(hold: &StateLock) -> Failure {
     let why = hold.fault();
     tracing::error!(event = "fenced", "{why}: nothing more is begun, and this daemon ends");
     Failure::fatal(RANK, why)
 }
 
 /// The state directory was removed or replaced: what is begun from now on could not be kept.
-fn lost(hold: &Hold) -> Failure {
+fn lost(hold: &StateLock) -> Failure {
     let why = hold.check_place().err().map(|why| why.to_string()).unwrap_or_default();
     tracing::error!(event = "state_lost", "{why}: nothing more is begun");
     Failure::again(why)
@@ -288,8 +289,8 @@ fn lost(hold: &Hold) -> Failure {
 /// or given up waiting: what is kept is at rest now, and says whether it is still so.
 async fn carry_out(
     shared: &Arc<Shared>,
-    Asked { what, answer }: Asked,
-    hold: Arc<Hold>,
+    MaintenanceRequest { what, answer }: MaintenanceRequest,
+    hold: Arc<StateLock>,
     must_rest: bool,
 ) -> Failure {
     let (directory, readers) = (shared.state_directory.clone(), telling(shared));

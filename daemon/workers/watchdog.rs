@@ -2,7 +2,7 @@
 
 use super::{HEARS, Shared, sd_notify};
 use crate::driver::{DriverEvent, DriverHealth, PingReply};
-use crate::supervisor::{Life, Manifold, Outputs};
+use crate::supervisor::{Manifold, Outputs, WorkerContext};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// anew does not.
 pub(super) fn watchdog(shared: &Arc<Shared>) -> Manifold {
     let own = Arc::clone(shared);
-    let worker = shared.worker("watchdog", move |_, life: Life| {
+    let worker = shared.worker("watchdog", move |_, life: WorkerContext| {
         let shared = Arc::clone(&own);
         async move {
             life.ready(Outputs::none());

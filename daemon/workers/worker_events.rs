@@ -1,7 +1,7 @@
 //! Workers that start and end are events too.
 
-use crate::events::{Happening, Level, Teller, what};
-use crate::supervisor::{Failure, Inputs, Life};
+use crate::events::{Level, NewEvent, Publisher, what};
+use crate::supervisor::{Failure, Inputs, WorkerContext};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ type Work = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
 
 /// The same start, which tells when the worker runs and when it does no more.
 pub(super) fn told<W>(
-    teller: &Teller,
+    teller: &Publisher,
     name: &str,
-    start: impl Fn(Inputs, Life) -> W + Send + Sync + 'static,
-) -> impl Fn(Inputs, Life) -> Work + Send + Sync + 'static
+    start: impl Fn(Inputs, WorkerContext) -> W + Send + Sync + 'static,
+) -> impl Fn(Inputs, WorkerContext) -> Work + Send + Sync + 'static
 where
     W: Future<Output = Result<(), Failure>> + Send + 'static,
 {
@@ -22,7 +22,7 @@ where
         let running = Running { teller: teller.clone(), name: Arc::clone(&name), is_told: false };
         let (teller, name) = (teller.clone(), Arc::clone(&name));
         let life = life.on_ready(move || {
-            teller.tell(Happening::new(what::WORKER_STARTED, &*name, Level::Info));
+            teller.tell(NewEvent::new(what::WORKER_STARTED, &*name, Level::Info));
         });
         let work = start(inputs, life);
         Box::pin(async move {
@@ -36,7 +36,7 @@ where
 
 /// A worker, until it has ended.
 struct Running {
-    teller: Teller,
+    teller: Publisher,
     name: Arc<str>,
     is_told: bool,
 }
@@ -45,10 +45,10 @@ impl Running {
     fn ended(&mut self, result: &Result<(), Failure>) {
         self.is_told = true;
         let happening = match result {
-            Ok(()) => Happening::new(what::WORKER_STOPPED, &*self.name, Level::Info),
+            Ok(()) => NewEvent::new(what::WORKER_STOPPED, &*self.name, Level::Info),
             Err(why) => {
                 let says = format!("{}: {why}", self.name);
-                Happening::new(what::WORKER_STOPPED, says, Level::Warn)
+                NewEvent::new(what::WORKER_STOPPED, says, Level::Warn)
             }
         };
         self.teller.tell(happening);
@@ -66,6 +66,6 @@ impl Drop for Running {
         } else {
             (what::WORKER_STOPPED, "was cut off")
         };
-        self.teller.tell(Happening::new(what, format!("{}: {how}", self.name), Level::Error));
+        self.teller.tell(NewEvent::new(what, format!("{}: {how}", self.name), Level::Error));
     }
 }

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steadfast_resources::{
-    Ask, Fields, Host, MintKey, Outcome, Permit, Place, Resource, Value, Verdict, registry,
+    CheckRequest, CheckResult, Fields, Host, MintKey, Outcome, Permit, Place, Resource, Value,
+    registry,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -24,16 +25,16 @@ fn file(path: &str, content: String) -> Arc<dyn Resource> {
     (spec.build)(path, fields, &Place { base: PathBuf::from("/") }).unwrap()
 }
 
-fn check(host: &Host, held: &Arc<dyn Resource>) -> Verdict {
-    let ask = Ask::default();
+fn check(host: &Host, held: &Arc<dyn Resource>) -> CheckResult {
+    let ask = CheckRequest::default();
     held.check(host, ask).now_or_never().unwrap()
 }
 
 fn hold(host: &Host, permit: &Permit, held: &Arc<dyn Resource>) -> Outcome {
     match check(host, held) {
-        Verdict::Differs(change) => held.apply(host, permit, change).now_or_never().unwrap(),
-        Verdict::Same => Outcome::Unchanged,
-        Verdict::Unknown(trouble) => Outcome::Failed { trouble, touched: false },
+        CheckResult::Differs(change) => held.apply(host, permit, change).now_or_never().unwrap(),
+        CheckResult::Same => Outcome::Unchanged,
+        CheckResult::Unknown(trouble) => Outcome::Failed { trouble, touched: false },
     }
 }
 
@@ -74,7 +75,9 @@ fn main() {
         assert!(matches!(outcome, Outcome::Changed(_) | Outcome::Unchanged), "{outcome:?}");
     });
     let mut checks: Vec<Duration> = (0..7)
-        .map(|_| in_parallel(2, &held, |held| assert!(matches!(check(&host, held), Verdict::Same))))
+        .map(|_| {
+            in_parallel(2, &held, |held| assert!(matches!(check(&host, held), CheckResult::Same)))
+        })
         .collect();
     checks.sort();
     println!("apply {count} {threads} {}", cold.as_micros());

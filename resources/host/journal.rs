@@ -1,7 +1,7 @@
 //! Sends an entry to the journal, in its native protocol.
 
 use super::Host;
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use crate::permit::Permit;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
@@ -15,20 +15,20 @@ const PATIENCE: Duration = Duration::from_secs(5);
 impl Host {
     /// Sends one entry to the journal; blocks while the journal does not read, at most five seconds.
     #[expect(clippy::unused_self, reason = "what changes the host is asked of the host")]
-    pub fn journal(&self, permit: &Permit, fields: &[(&str, &str)]) -> Result<(), Trouble> {
-        permit.check().map_err(|revoked| Trouble::new(revoked.to_string()))?;
+    pub fn journal(&self, permit: &Permit, fields: &[(&str, &str)]) -> Result<(), Failure> {
+        permit.check().map_err(|revoked| Failure::new(revoked.to_string()))?;
         send(Path::new(SOCKET), &encode(fields))
     }
 }
 
-fn send(socket: &Path, entry: &[u8]) -> Result<(), Trouble> {
+fn send(socket: &Path, entry: &[u8]) -> Result<(), Failure> {
     let sent = UnixDatagram::unbound().and_then(|sender| {
         sender.set_write_timeout(Some(PATIENCE))?;
         sender.send_to(entry, socket)
     });
     match sent {
         Ok(_) => Ok(()),
-        Err(why) => Err(Trouble::new(format!("the journal did not take the entry: {why}"))
+        Err(why) => Err(Failure::new(format!("the journal did not take the entry: {why}"))
             .hint(format!("it is expected at {}; or leave out `journal`", socket.display()))),
     }
 }

@@ -23,7 +23,7 @@ pub use process::descriptors::close_inherited;
 pub use process::line_stream::{Line, Lines};
 pub use process::{End, Finished};
 pub use secrets::Supply;
-pub use stat::Glance;
+pub use stat::PathInfo;
 pub use systemd::Systemd;
 
 /// The machine, as kinds see it. Cheap to clone: it is shared by all runs.

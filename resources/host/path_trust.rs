@@ -1,6 +1,6 @@
 //! S-11: whoever can change what root reads or runs is root. So root reads and runs nothing that others could change.
 
-use super::files::{Seen, printable};
+use super::files::{EntryStat, printable};
 use super::kernel::{fstat, getxattr, readlinkat, statat};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -162,7 +162,7 @@ impl Reader {
 
     /// The same of one thing alone, in a directory that was looked at before.
     #[must_use]
-    pub fn doubts_seen(self, path: &Path, seen: &Seen) -> Option<String> {
+    pub fn doubts_seen(self, path: &Path, seen: &EntryStat) -> Option<String> {
         let why = self.wrong(path, (seen.uid, seen.gid, seen.mode))?;
         Some(format!("{} {why}", printable(path)))
     }

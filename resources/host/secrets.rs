@@ -4,7 +4,7 @@ use super::files::Why;
 use super::path_trust::Reader;
 use super::process::spawner;
 use super::{Command, Host};
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use crate::secret::Secret;
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ impl Host {
         &self,
         supply: &Supply,
         cancel: &CancellationToken,
-    ) -> Result<Secret, Trouble> {
+    ) -> Result<Secret, Failure> {
         let path = match supply {
             Supply::Command(argv) => return self.printed(argv, cancel).await,
             Supply::File(path) => path.clone(),
@@ -42,14 +42,14 @@ impl Host {
         };
         let host = self.clone();
         let reading = spawner::handle()?.spawn_blocking(move || host.private(&path));
-        reading.await.map_err(|why| Trouble::new(format!("a secret cannot be read: {why}")))?
+        reading.await.map_err(|why| Failure::new(format!("a secret cannot be read: {why}")))?
     }
 
     async fn printed(
         &self,
         argv: &[String],
         cancel: &CancellationToken,
-    ) -> Result<Secret, Trouble> {
+    ) -> Result<Secret, Failure> {
         let (argv, timeout) = (argv.to_vec(), Some(PATIENCE));
         let command = Command { argv, timeout, judged: true, ..Command::default() };
         let finished = self.query(&command, cancel).await.map_err(|mut trouble| {
@@ -57,7 +57,7 @@ impl Host {
             trouble
         })?;
         let refuse = |why: &str| {
-            Trouble::new(format!("the command that supplies a secret {why}"))
+            Failure::new(format!("the command that supplies a secret {why}"))
                 .hint("run it by hand; nothing that it prints is shown here")
         };
         if !finished.is_success() {
@@ -76,9 +76,9 @@ impl Host {
     }
 
     /// A file that nobody else may read or write.
-    fn private(&self, path: &Path) -> Result<Secret, Trouble> {
+    fn private(&self, path: &Path) -> Result<Secret, Failure> {
         let shown = crate::escape::short(&path.to_string_lossy(), 60);
-        let refuse = |why: &str| Trouble::new(format!("the secret {shown} {why}"));
+        let refuse = |why: &str| Failure::new(format!("the secret {shown} {why}"));
         let missing = || refuse("does not exist").hint("make it: root's alone, mode 0600");
         let files = self.files();
         let found = files.origin(path).map_err(|fault| {
@@ -116,15 +116,15 @@ impl Host {
 
     /// Random bytes of the system.
     #[expect(clippy::unused_self, reason = "randomness goes through the one door to the machine")]
-    pub fn random(&self, bytes: &mut [u8]) -> Result<(), Trouble> {
-        super::kernel::random(bytes).map_err(|why| Trouble::new(format!("no randomness: {why}")))
+    pub fn random(&self, bytes: &mut [u8]) -> Result<(), Failure> {
+        super::kernel::random(bytes).map_err(|why| Failure::new(format!("no randomness: {why}")))
     }
 }
 
-fn credentials() -> Result<PathBuf, Trouble> {
+fn credentials() -> Result<PathBuf, Failure> {
     let folder = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
     folder.filter(|folder| folder.is_absolute()).ok_or_else(|| {
-        Trouble::new("systemd gave no credentials: CREDENTIALS_DIRECTORY is not set")
+        Failure::new("systemd gave no credentials: CREDENTIALS_DIRECTORY is not set")
             .hint("add LoadCredential= or SetCredentialEncrypted= to the unit of the daemon")
     })
 }

@@ -7,14 +7,14 @@ use std::path::Path;
 
 /// What is at a path, as far as those ask who must not block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Glance {
+pub struct PathInfo {
     /// When its content was changed, in seconds and nanoseconds since 1970.
     pub modified: (i64, i64),
 }
 
 impl Host {
-    /// What is at a path, links followed; for kinds that must not block ([`crate::Seat::Command`]).
-    pub async fn look(&self, path: &Path) -> io::Result<Glance> {
+    /// What is at a path, links followed; for kinds that must not block ([`crate::ExecutorKind::Command`]).
+    pub async fn look(&self, path: &Path) -> io::Result<PathInfo> {
         #[cfg(feature = "simulated-host")]
         if let Some(glance) = super::simulated::glance_here(path) {
             return glance;
@@ -26,8 +26,8 @@ impl Host {
     }
 }
 
-fn glance(path: &Path) -> io::Result<Glance> {
+fn glance(path: &Path) -> io::Result<PathInfo> {
     use std::os::unix::fs::MetadataExt as _;
     let found = path.metadata()?;
-    Ok(Glance { modified: (found.mtime(), found.mtime_nsec()) })
+    Ok(PathInfo { modified: (found.mtime(), found.mtime_nsec()) })
 }

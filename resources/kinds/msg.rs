@@ -3,17 +3,17 @@
 //! The log gets it as the note of its outcome, on one line.
 
 use super::print::said;
-use crate::change::{Change, Outcome, Verdict};
+use crate::change::{Change, CheckResult, Outcome};
 use crate::escape::printable;
 use crate::host::Host;
-use crate::kind::{FieldSpec, FieldType, Fields, Invalid, Place, Spec};
+use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place};
 use crate::permit::Permit;
-use crate::resource::{Answer, Ask, Nature, Repeat, Resource, Seat};
+use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, RunPolicy, Traits};
 use crate::values::Receives;
 use std::sync::Arc;
 
 /// The kind.
-pub static SPEC: Spec = Spec {
+pub static SPEC: KindSpec = KindSpec {
     kind: "msg",
     doc: "Logs a message once, and again when it is notified.",
     fields: &[
@@ -126,12 +126,12 @@ impl Msg {
 }
 
 impl Resource for Msg {
-    fn nature(&self) -> Nature {
-        let seat = if self.journal { Seat::Thread } else { Seat::Command };
-        Nature { seat, repeat: Repeat::Once, confined: true, ..Nature::default() }
+    fn nature(&self) -> Traits {
+        let seat = if self.journal { ExecutorKind::Thread } else { ExecutorKind::Command };
+        Traits { seat, repeat: RunPolicy::Once, confined: true, ..Traits::default() }
     }
 
-    fn check<'a>(&'a self, _host: &'a Host, ask: Ask) -> Answer<'a, Verdict> {
+    fn check<'a>(&'a self, _host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult> {
         Box::pin(async move { said(&ask, &self.body) })
     }
 

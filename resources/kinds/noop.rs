@@ -1,14 +1,14 @@
 //! `noop`: a vertex that is always as declared; a place to tie edges to.
 
-use crate::change::{Change, Outcome, Verdict};
+use crate::change::{Change, CheckResult, Outcome};
 use crate::host::Host;
-use crate::kind::{Fields, Invalid, Place, Spec};
+use crate::kind::{Fields, Invalid, KindSpec, Place};
 use crate::permit::Permit;
-use crate::resource::{Answer, Ask, Nature, Resource, Seat};
+use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
 use std::sync::Arc;
 
 /// The kind.
-pub static SPEC: Spec = Spec {
+pub static SPEC: KindSpec = KindSpec {
     kind: "noop",
     doc: "Always as declared: a place to tie edges to.",
     fields: &[],
@@ -25,12 +25,12 @@ fn build(_name: &str, _fields: Fields, _place: &Place) -> Result<Arc<dyn Resourc
 }
 
 impl Resource for Noop {
-    fn nature(&self) -> Nature {
-        Nature { seat: Seat::Command, confined: true, ..Nature::default() }
+    fn nature(&self) -> Traits {
+        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
     }
 
-    fn check<'a>(&'a self, _host: &'a Host, _ask: Ask) -> Answer<'a, Verdict> {
-        Box::pin(async { Verdict::Same })
+    fn check<'a>(&'a self, _host: &'a Host, _ask: CheckRequest) -> Answer<'a, CheckResult> {
+        Box::pin(async { CheckResult::Same })
     }
 
     fn apply<'a>(

@@ -3,19 +3,19 @@
 //! Its state is what is kept of what it has sent: with `saved` encrypted, else as a keyed hash alone. So a restart never makes
 //! another one; who receives it compares what is there with the hash.
 
-use crate::change::{Change, Difference, Outcome, Verdict};
-use crate::failure::Trouble;
+use crate::change::{Change, CheckResult, Difference, Outcome};
+use crate::failure::Failure;
 use crate::host::Host;
-use crate::kind::{FieldSpec, FieldType, Fields, Invalid, Place, Spec};
+use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place};
 use crate::permit::Permit;
-use crate::resource::{Answer, Ask, Nature, Resource, Seat};
+use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
 use crate::secret::Secret;
-use crate::values::{Datum, Kept, SendSpec, Sent};
+use crate::values::{Kept, SendSpec, Sent, SentValue};
 use std::sync::{Arc, Mutex, PoisonError};
 use zeroize::{Zeroize as _, Zeroizing};
 
 /// The kind.
-pub static SPEC: Spec = Spec {
+pub static SPEC: KindSpec = KindSpec {
     kind: "password",
     doc: "A random text that other resources receive; made once, and made anew when it is notified or declared otherwise.",
     fields: &[
@@ -101,7 +101,7 @@ fn doubt(length: usize, choices: usize) -> Option<Invalid> {
 
 impl Password {
     /// Each character equally likely: numbers that would favour some are drawn again.
-    fn draw(&self, host: &Host) -> Result<Secret, Trouble> {
+    fn draw(&self, host: &Host) -> Result<Secret, Failure> {
         let count = u32::try_from(self.charset.len()).unwrap_or(u32::MAX);
         let fair = u32::MAX - u32::MAX % count;
         let mut text = Zeroizing::new(String::with_capacity(self.length * 4));
@@ -126,14 +126,14 @@ impl Resource for Password {
         &self.doubts
     }
 
-    fn nature(&self) -> Nature {
-        Nature { seat: Seat::Command, confined: true, ..Nature::default() }
+    fn nature(&self) -> Traits {
+        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
     }
 
     fn sends(&self) -> Sent {
         let made = self.made.lock().unwrap_or_else(PoisonError::into_inner).take();
         let saved = self.saved;
-        made.into_iter().map(|secret| ("password", Datum::Secret { secret, saved })).collect()
+        made.into_iter().map(|secret| ("password", SentValue::Secret { secret, saved })).collect()
     }
 
     fn with_sent(&self, _kept: Kept) -> Option<Arc<dyn Resource>> {
@@ -147,16 +147,16 @@ impl Resource for Password {
         }))
     }
 
-    fn check<'a>(&'a self, _host: &'a Host, ask: Ask) -> Answer<'a, Verdict> {
+    fn check<'a>(&'a self, _host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult> {
         Box::pin(async move {
             if self.exists && !ask.refresh {
-                return Verdict::Same;
+                return CheckResult::Same;
             }
             let from = if self.exists { "not shown" } else { "" };
             let (from, to) = (from.to_owned(), "not shown, new".to_owned());
             let difference = Difference { aspect: "password", from, to, diff: None };
             let (differences, premise) = (vec![difference], Box::new(()));
-            Verdict::Differs(Change {
+            CheckResult::Differs(Change {
                 differences,
                 destructive: false,
                 creates: false,

@@ -2,17 +2,17 @@
 //!
 //! What it says are the notes of its outcome: the driver puts them where its own lines go.
 
-use crate::change::{Change, Difference, Outcome, Verdict};
+use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::escape::{printable, short};
 use crate::host::Host;
-use crate::kind::{FieldSpec, FieldType, Fields, Invalid, Place, Spec};
+use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place};
 use crate::permit::Permit;
-use crate::resource::{Answer, Ask, Nature, Repeat, Resource, Seat};
+use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, RunPolicy, Traits};
 use crate::values::Receives;
 use std::sync::Arc;
 
 /// The kind.
-pub static SPEC: Spec = Spec {
+pub static SPEC: KindSpec = KindSpec {
     kind: "print",
     doc: "Says a text once, and again when it is notified.",
     fields: &[FieldSpec::new("msg", FieldType::Text, "What is said; default: the name.")
@@ -36,11 +36,16 @@ fn build(
 }
 
 impl Resource for Print {
-    fn nature(&self) -> Nature {
-        Nature { seat: Seat::Command, repeat: Repeat::Once, confined: true, ..Nature::default() }
+    fn nature(&self) -> Traits {
+        Traits {
+            seat: ExecutorKind::Command,
+            repeat: RunPolicy::Once,
+            confined: true,
+            ..Traits::default()
+        }
     }
 
-    fn check<'a>(&'a self, _host: &'a Host, ask: Ask) -> Answer<'a, Verdict> {
+    fn check<'a>(&'a self, _host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult> {
         Box::pin(async move { said(&ask, &self.text) })
     }
 
@@ -60,13 +65,13 @@ impl Resource for Print {
 }
 
 /// What a kind that only says something answers to a check.
-pub(super) fn said(ask: &Ask, text: &str) -> Verdict {
+pub(super) fn said(ask: &CheckRequest, text: &str) -> CheckResult {
     if !ask.run && !ask.refresh {
-        return Verdict::Same;
+        return CheckResult::Same;
     }
     let difference =
         Difference { aspect: "message", from: String::new(), to: short(text, 200), diff: None };
-    Verdict::Differs(Change {
+    CheckResult::Differs(Change {
         differences: vec![difference],
         destructive: false,
         seal: 0,

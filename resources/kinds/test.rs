@@ -1,19 +1,19 @@
 //! `test`: every type of field, sent on as it is, and faults on request: for trying out a graph, not for a host.
 
 use super::value::literals;
-use crate::change::{Change, Difference, Outcome, Verdict};
-use crate::failure::Trouble;
+use crate::change::{Change, CheckResult, Difference, Outcome};
+use crate::failure::Failure;
 use crate::host::Host;
-use crate::kind::{FieldSpec, FieldType, Fields, Invalid, Place, Spec, Value};
+use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
 use crate::permit::Permit;
-use crate::resource::{Answer, Ask, Nature, Repeat, Resource, Seat};
-use crate::values::{Datum, Receives, SendSpec, Sent, Words};
+use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, RunPolicy, Traits};
+use crate::values::{MaybeSecret, Receives, SendSpec, Sent, SentValue};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The kind.
-pub static SPEC: Spec = Spec {
+pub static SPEC: KindSpec = KindSpec {
     kind: "test",
     doc: "For trying out a graph: takes and sends every type, and fails, sleeps, panics or changes on request.",
     fields: &[
@@ -66,9 +66,9 @@ fn build(
         return Err(vec![Invalid::field("sleep", what)]);
     };
     let text = fields.words("text").map(|words| match words {
-        Words::Shown(text) => Datum::Shown(Value::Text(text)),
-        Words::Secret(secret) => Datum::Secret { secret, saved: false },
-        Words::Sealed(_) => Datum::Shown(Value::Text(String::new())),
+        MaybeSecret::Shown(text) => SentValue::Shown(Value::Text(text)),
+        MaybeSecret::Secret(secret) => SentValue::Secret { secret, saved: false },
+        MaybeSecret::Sealed(_) => SentValue::Shown(Value::Text(String::new())),
     });
     let mut sent = literals(&mut fields);
     sent.extend(text.map(|datum| ("text", datum)));
@@ -104,7 +104,7 @@ impl Test {
         }
         assert!(!self.panic, "as declared: {self:?}");
         if self.fails() {
-            let trouble = Trouble::new("it fails, as declared").hint("lower `fail`");
+            let trouble = Failure::new("it fails, as declared").hint("lower `fail`");
             return Outcome::Failed { trouble, touched: false };
         }
         if self.changed { Outcome::Changed(Vec::new()) } else { Outcome::Unchanged }
@@ -112,9 +112,9 @@ impl Test {
 }
 
 impl Resource for Test {
-    fn nature(&self) -> Nature {
-        let repeat = if self.is_deed() { Repeat::Once } else { Repeat::State };
-        Nature { seat: Seat::Command, repeat, ..Nature::default() }
+    fn nature(&self) -> Traits {
+        let repeat = if self.is_deed() { RunPolicy::Once } else { RunPolicy::State };
+        Traits { seat: ExecutorKind::Command, repeat, ..Traits::default() }
     }
 
     fn sends(&self) -> Sent {
@@ -125,14 +125,14 @@ impl Resource for Test {
         self.sent.iter().any(|(own, _)| *own == key)
     }
 
-    fn check<'a>(&'a self, _host: &'a Host, ask: Ask) -> Answer<'a, Verdict> {
+    fn check<'a>(&'a self, _host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult> {
         Box::pin(async move {
             if !self.is_deed() || !(ask.run || ask.refresh) {
-                return Verdict::Same;
+                return CheckResult::Same;
             }
             let (from, to) = (String::new(), "as asked".to_owned());
             let differences = vec![Difference { aspect: "test", from, to, diff: None }];
-            Verdict::Differs(Change {
+            CheckResult::Differs(Change {
                 differences,
                 destructive: false,
                 seal: 0,

@@ -1,19 +1,21 @@
 //! `timer`: changes at an interval, so that what it notifies runs.
 //!
 //! The first tick comes one interval after the watch is opened, not at load. A refresh restarts the interval: whoever listens to
-//! [`Source::Every`] arms it anew after a run that was a refresh. A restart alone is no tick, and changes nothing.
+//! [`WatchSource::Every`] arms it anew after a run that was a refresh. A restart alone is no tick, and changes nothing.
 
-use crate::change::{Change, Difference, Outcome, Verdict};
+use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::host::Host;
-use crate::kind::{FieldSpec, FieldType, Fields, Invalid, LONGEST_SPAN, Place, Spec};
+use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, LONGEST_SPAN, Place};
 use crate::permit::Permit;
-use crate::resource::{Answer, Ask, Nature, OnInterrupt, Repeat, Resource, Seat};
-use crate::watch_source::Source;
+use crate::resource::{
+    Answer, CheckRequest, ExecutorKind, OnInterrupt, Resource, RunPolicy, Traits,
+};
+use crate::watch_source::WatchSource;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The kind.
-pub static SPEC: Spec = Spec {
+pub static SPEC: KindSpec = KindSpec {
     kind: "timer",
     doc: "Changes at an interval, so that what it notifies runs; a refresh restarts the interval.",
     fields: &[FieldSpec::new(
@@ -61,25 +63,25 @@ fn build(
 }
 
 impl Resource for Timer {
-    fn watch(&self) -> Vec<Source> {
-        vec![Source::Every(self.interval)]
+    fn watch(&self) -> Vec<WatchSource> {
+        vec![WatchSource::Every(self.interval)]
     }
 
-    fn nature(&self) -> Nature {
-        Nature {
-            seat: Seat::Command,
-            repeat: Repeat::Events,
+    fn nature(&self) -> Traits {
+        Traits {
+            seat: ExecutorKind::Command,
+            repeat: RunPolicy::Events,
             on_interrupt: OnInterrupt::Skip,
             confined: true,
-            ..Nature::default()
+            ..Traits::default()
         }
     }
 
-    fn check<'a>(&'a self, _host: &'a Host, ask: Ask) -> Answer<'a, Verdict> {
+    fn check<'a>(&'a self, _host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult> {
         let (premise, to) = match (ask.run, ask.refresh) {
             (true, _) => (Premise::Tick, "tick"),
             (false, true) => (Premise::Restart, "restart"),
-            (false, false) => return Box::pin(async { Verdict::Same }),
+            (false, false) => return Box::pin(async { CheckResult::Same }),
         };
         let difference =
             Difference { aspect: "interval", from: String::new(), to: to.to_owned(), diff: None };
@@ -91,7 +93,7 @@ impl Resource for Timer {
             replaces: false,
             premise: Box::new(premise),
         };
-        Box::pin(async { Verdict::Differs(change) })
+        Box::pin(async { CheckResult::Differs(change) })
     }
 
     fn apply<'a>(

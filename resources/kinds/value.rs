@@ -1,15 +1,15 @@
 //! `value`: a literal that others receive; always as declared.
 
-use crate::change::{Change, Outcome, Verdict};
+use crate::change::{Change, CheckResult, Outcome};
 use crate::host::Host;
-use crate::kind::{FieldSpec, FieldType, Fields, Invalid, Place, Spec, Value};
+use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
 use crate::permit::Permit;
-use crate::resource::{Answer, Ask, Nature, Resource, Seat};
-use crate::values::{Datum, Receives, SendSpec, Sent};
+use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
+use crate::values::{Receives, SendSpec, Sent, SentValue};
 use std::sync::Arc;
 
 /// The kind.
-pub static SPEC: Spec = Spec {
+pub static SPEC: KindSpec = KindSpec {
     kind: "value",
     doc: "Values that other resources receive, each under the name of its type.",
     fields: &[
@@ -55,12 +55,12 @@ pub(super) fn literals(fields: &mut Fields) -> Sent {
         ("float", fields.float("float").map(Value::Float)),
         ("texts", fields.texts("texts").map(Value::Texts)),
     ];
-    all.into_iter().filter_map(|(key, value)| Some((key, Datum::Shown(value?)))).collect()
+    all.into_iter().filter_map(|(key, value)| Some((key, SentValue::Shown(value?)))).collect()
 }
 
 impl Resource for Literal {
-    fn nature(&self) -> Nature {
-        Nature { seat: Seat::Command, confined: true, ..Nature::default() }
+    fn nature(&self) -> Traits {
+        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
     }
 
     fn sends(&self) -> Sent {
@@ -71,8 +71,8 @@ impl Resource for Literal {
         self.0.iter().any(|(own, _)| *own == key)
     }
 
-    fn check<'a>(&'a self, _host: &'a Host, _ask: Ask) -> Answer<'a, Verdict> {
-        Box::pin(async { Verdict::Same })
+    fn check<'a>(&'a self, _host: &'a Host, _ask: CheckRequest) -> Answer<'a, CheckResult> {
+        Box::pin(async { CheckResult::Same })
     }
 
     fn apply<'a>(

@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_resources::{
-    Answer, Ask, Change, Claim, FieldSpec, FieldType, Fields, Host, Invalid, Outcome, Permit,
-    Place, Resource, Spec, Verdict,
+    Answer, Change, CheckRequest, CheckResult, Claim, FieldSpec, FieldType, Fields, Host, Invalid,
+    KindSpec, Outcome, Permit, Place, Resource,
 };
 
-pub(crate) static KINDS: &[&Spec] = &[&FILE, &EXEC, &NOOP];
+pub(crate) static KINDS: &[&KindSpec] = &[&FILE, &EXEC, &NOOP];
 
-static NOOP: Spec = Spec { kind: "noop", doc: "nothing", fields: &[], sends: &[], build };
+static NOOP: KindSpec = KindSpec { kind: "noop", doc: "nothing", fields: &[], sends: &[], build };
 
-static EXEC: Spec = Spec {
+static EXEC: KindSpec = KindSpec {
     kind: "exec",
     doc: "a command",
     fields: &[
@@ -26,7 +26,7 @@ static EXEC: Spec = Spec {
     build,
 };
 
-static FILE: Spec = Spec {
+static FILE: KindSpec = KindSpec {
     kind: "file",
     doc: "a file",
     fields: &[
@@ -77,8 +77,8 @@ impl Resource for Remembered {
         self.path.clone().map(Claim::Path).into_iter().collect()
     }
 
-    fn check<'a>(&'a self, _: &'a Host, _: Ask) -> Answer<'a, Verdict> {
-        Box::pin(async { Verdict::Same })
+    fn check<'a>(&'a self, _: &'a Host, _: CheckRequest) -> Answer<'a, CheckResult> {
+        Box::pin(async { CheckResult::Same })
     }
 
     fn apply<'a>(&'a self, _: &'a Host, _: &'a Permit, _: Change) -> Answer<'a, Outcome> {

@@ -12,7 +12,7 @@ mod values;
 
 use kinds::KINDS;
 use std::path::PathBuf;
-use steadfast::config::{Kinds, Loaded, Options, Problem, Rejected, load_with};
+use steadfast::config::{KindSet, LoadedGraph, Options, Problem, Rejected, load_with};
 
 /// Graph files in a folder of their own.
 struct Files {
@@ -33,7 +33,7 @@ impl Files {
         self.folder.path().join(name)
     }
 
-    fn load(&self, names: &[&str], options: &Options) -> Result<Loaded, Rejected> {
+    fn load(&self, names: &[&str], options: &Options) -> Result<LoadedGraph, Rejected> {
         let paths: Vec<PathBuf> = names.iter().map(|name| self.path(name)).collect();
         load_with(&paths, options, &test_kinds())
     }
@@ -49,21 +49,21 @@ impl Files {
     }
 }
 
-fn test_kinds() -> Kinds {
-    Kinds::new(KINDS.to_vec(), vec!["pkg", "svc"])
+fn test_kinds() -> KindSet {
+    KindSet::new(KINDS.to_vec(), vec!["pkg", "svc"])
 }
 
-fn load(text: &str) -> Result<Loaded, Rejected> {
+fn load(text: &str) -> Result<LoadedGraph, Rejected> {
     load_under(text, &Options::default())
 }
 
-fn load_under(text: &str, options: &Options) -> Result<Loaded, Rejected> {
+fn load_under(text: &str, options: &Options) -> Result<LoadedGraph, Rejected> {
     Files::new().with("graph.yaml", text).load(&["graph.yaml"], options)
 }
 
 /// A graph that must load, and that the engine must take.
 #[track_caller]
-fn good(text: &str) -> Loaded {
+fn good(text: &str) -> LoadedGraph {
     let loaded = load(text).unwrap_or_else(|rejected| panic!("{rejected}"));
     into_engine(&loaded);
     loaded
@@ -80,10 +80,10 @@ fn words(text: impl AsRef<[u8]>) -> String {
     words
 }
 
-fn into_engine(loaded: &Loaded) -> steadfast_engine::Graph {
-    use steadfast_engine::{Declared, Edge, Graph, Nature, VertexId};
+fn into_engine(loaded: &LoadedGraph) -> steadfast_engine::Graph {
+    use steadfast_engine::{Edge, Graph, Nature, VertexId, VertexSpec};
     let id = |vertex: usize| VertexId(u32::try_from(vertex).unwrap());
-    let vertices = loaded.vertices.iter().enumerate().map(|(number, vertex)| Declared {
+    let vertices = loaded.vertices.iter().enumerate().map(|(number, vertex)| VertexSpec {
         id: id(number),
         definition: vertex.definition,
         meta: std::sync::Arc::clone(&vertex.meta),
@@ -99,7 +99,7 @@ fn into_engine(loaded: &Loaded) -> steadfast_engine::Graph {
 }
 
 /// Edges as `from -> to` and `from => to` where they notify.
-fn edges(loaded: &Loaded) -> Vec<String> {
+fn edges(loaded: &LoadedGraph) -> Vec<String> {
     let name = |vertex: usize| loaded.vertices[vertex].identity.to_string();
     let arrow = |notify| if notify { "=>" } else { "->" };
     loaded

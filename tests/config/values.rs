@@ -1,9 +1,9 @@
 //! What resources receive, checked at load: with the kinds of this build.
 
 use crate::Files;
-use steadfast::config::{self, Loaded, Options, Rejected};
+use steadfast::config::{self, LoadedGraph, Options, Rejected};
 
-fn load(text: &str) -> Result<Loaded, Rejected> {
+fn load(text: &str) -> Result<LoadedGraph, Rejected> {
     let files = Files::new().with("graph.yaml", text);
     config::load(&[files.path("graph.yaml")], &Options::default())
 }

@@ -11,8 +11,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steadfast::control::{
-    Address, Ask, Beside, Client, Deaf, Desk, Limits, PROTOCOL, Peer, Replies, Reply, Server,
-    Unanswered,
+    Address, BindError, Client, Deaf, Limits, PROTOCOL, Peer, Replies, Reply, Request,
+    RequestHandler, Server, Unanswered,
 };
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -23,26 +23,26 @@ const TURNS: (Duration, fn()) = (Duration::from_secs(10), || {});
 /// Answers `status` with what it was asked, streams on `events`, and knows no resource.
 struct Echo;
 
-impl Desk for Echo {
+impl RequestHandler for Echo {
     fn answer<'a>(
         &'a self,
-        ask: Ask,
+        ask: Request,
         _peer: Peer,
         replies: &'a mut Replies,
     ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         Box::pin(async move {
             match ask {
-                Ask::Status { most } => {
+                Request::Status { most } => {
                     replies.data(&json!({ "most": most })).await;
                 }
-                Ask::Events { .. } => {
+                Request::Events { .. } => {
                     let big = "x".repeat(10_000);
                     while replies.data(&big).await {}
                 }
-                Ask::Show { resource } => {
+                Request::Show { resource } => {
                     replies.send(&Reply::Unknown(vec![resource])).await;
                 }
-                Ask::Report => std::future::pending().await,
+                Request::Report => std::future::pending().await,
                 _ => {
                     replies.send(&Reply::Unavailable("not now".to_owned())).await;
                 }
@@ -73,7 +73,7 @@ impl Listening {
     }
 
     async fn status(&self, most: usize) -> Result<serde_json::Value, Unanswered> {
-        let mut client = Client::ask(&self.address, &Ask::Status { most }).await?;
+        let mut client = Client::ask(&self.address, &Request::Status { most }).await?;
         let value = client.next(Some(LONG)).await?.expect("an answer");
         assert_eq!(client.next(Some(LONG)).await?, None);
         Ok(value)
@@ -111,11 +111,11 @@ fn short() -> Limits {
 async fn an_answer_comes_back_whole() {
     let listening = Listening::with(Limits::default()).await;
     assert_eq!(listening.status(7).await.expect("answered"), json!({ "most": 7 }));
-    let shown = Ask::Show { resource: "file[a]".to_owned() };
+    let shown = Request::Show { resource: "file[a]".to_owned() };
     let mut client = Client::ask(&listening.address, &shown).await.expect("asked");
     let unknown = client.next(Some(LONG)).await.unwrap_err();
     assert_eq!(unknown.to_string(), "no such resource: file[a]");
-    let mut client = Client::ask(&listening.address, &Ask::Resume { resources: Vec::new() })
+    let mut client = Client::ask(&listening.address, &Request::Resume { resources: Vec::new() })
         .await
         .expect("asked");
     assert!(matches!(client.next(Some(LONG)).await, Err(Unanswered::Unavailable(_))));
@@ -230,7 +230,7 @@ async fn idle_connections_are_bounded() {
 async fn who_does_not_read_is_given_up() {
     let listening = Listening::with(Limits { clients: 1, ..short() }).await;
     let (resource, from, since, most) = (None, None, None, None);
-    let events = Ask::Events { follow: true, resource, from, since, most, debug: false };
+    let events = Request::Events { follow: true, resource, from, since, most, debug: false };
     let mut reads = Client::ask(&listening.address, &events).await.expect("asked");
     for _ in 0..100 {
         assert!(reads.next(Some(LONG)).await.expect("goes on").is_some());
@@ -248,7 +248,7 @@ async fn who_does_not_read_is_given_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_leaves_gives_the_place_back() {
     let listening = Listening::with(Limits { clients: 1, ..Limits::default() }).await;
-    let waits = Client::ask(&listening.address, &Ask::Report).await.expect("asked");
+    let waits = Client::ask(&listening.address, &Request::Report).await.expect("asked");
     drop(waits);
     let limit = Instant::now() + LONG;
     while listening.status(1).await.is_err() {
@@ -263,12 +263,12 @@ async fn a_living_daemon_keeps_its_place() {
     let listening = Listening::with(Limits::default()).await;
     let address = listening.address.clone();
     let second = Server::bind(address.clone(), None, Limits::default()).await;
-    assert!(matches!(second, Err(Beside::Alive(_))), "{second:?}");
+    assert!(matches!(second, Err(BindError::Alive(_))), "{second:?}");
     listening.status(1).await.expect("unmoved");
     listening.stopping.cancel();
     listening.served.await.expect("ended").expect("it lets in who waits");
     assert!(!address.path().exists(), "it is taken away at the end");
-    let gone = Client::ask(&address, &Ask::Report).await.unwrap_err();
+    let gone = Client::ask(&address, &Request::Report).await.unwrap_err();
     assert!(matches!(gone, Unanswered::NoDaemon(_)), "{gone}");
 
     // As after kill -9.
@@ -288,7 +288,7 @@ async fn a_directory_of_others_is_refused() {
     std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).expect("set");
     let address = Address::at(open.join("control.socket"));
     let refused = Server::bind(address, None, Limits::default()).await;
-    assert!(matches!(refused, Err(Beside::Unsafe(_))), "{refused:?}");
+    assert!(matches!(refused, Err(BindError::Unsafe(_))), "{refused:?}");
     assert!(
         std::fs::metadata(&open).expect("there").is_dir()
             && open.metadata().expect("there").uid() < u32::MAX

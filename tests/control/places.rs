@@ -10,7 +10,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast::control::{Address, Ask, Beside, Client, Limits, PROTOCOL, Server};
+use steadfast::control::{Address, BindError, Client, Limits, PROTOCOL, Request, Server};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -21,7 +21,7 @@ fn place() -> (TempDir, PathBuf) {
     (directory, path)
 }
 
-async fn bind(path: &Path, group: Option<u32>) -> Result<Server, Beside> {
+async fn bind(path: &Path, group: Option<u32>) -> Result<Server, BindError> {
     Server::bind(Address::at(path.to_owned()), group, Limits::default()).await
 }
 
@@ -31,7 +31,7 @@ async fn a_file_is_not_replaced() {
     let (_directory, path) = place();
     std::fs::write(&path, "somebody's").expect("written");
     let refused = bind(&path, None).await;
-    assert!(matches!(refused, Err(Beside::Other(_))), "{refused:?}");
+    assert!(matches!(refused, Err(BindError::Other(_))), "{refused:?}");
     assert_eq!(std::fs::read(&path).expect("still there"), b"somebody's");
 }
 
@@ -61,7 +61,7 @@ async fn a_busy_daemon_keeps_its_place() {
     }
     let inode = std::fs::metadata(&path).expect("there").ino();
     let refused = bind(&path, None).await;
-    assert!(matches!(refused, Err(Beside::Alive(_))), "{refused:?}");
+    assert!(matches!(refused, Err(BindError::Alive(_))), "{refused:?}");
     assert_eq!(std::fs::metadata(&path).expect("there").ino(), inode);
 }
 
@@ -81,7 +81,7 @@ async fn of_many_that_start_at_once_one_listens() {
         for one in starting {
             match one.await.expect("no panic") {
                 Ok(server) => listening.push(server),
-                Err(why) => assert!(matches!(why, Beside::Alive(_)), "{why}"),
+                Err(why) => assert!(matches!(why, BindError::Alive(_)), "{why}"),
             }
         }
         assert_eq!(listening.len(), 1);
@@ -89,7 +89,7 @@ async fn of_many_that_start_at_once_one_listens() {
         let server = listening.remove(0);
         let serving = tokio::spawn(server.serve(Arc::new(Echo), stopping.clone(), crate::TURNS));
         let address = Address::at(path.clone());
-        let mut client = Client::ask(&address, &Ask::Status { most: 1 }).await.expect("there");
+        let mut client = Client::ask(&address, &Request::Status { most: 1 }).await.expect("there");
         assert!(client.next(Some(LONG)).await.expect("answered").is_some());
         stopping.cancel();
         serving.await.expect("no panic").expect("it lets in who waits");
@@ -143,25 +143,25 @@ fn as_user(uid: u32, gid: u32, path: &Path, line: String) -> Option<String> {
 }
 
 /// A request of each verb, and whether it changes anything.
-fn requests() -> Vec<(Ask, bool)> {
+fn requests() -> Vec<(Request, bool)> {
     let resource = "file[a]".to_owned();
     let resources = vec![resource.clone()];
-    let (order, most) = (steadfast::store::Order::Forget, 1);
-    let list = Ask::List { filter: String::new(), order: "state".to_owned(), from: 0, most };
+    let (order, most) = (steadfast::store::StateCommand::Forget, 1);
+    let list = Request::List { filter: String::new(), order: "state".to_owned(), from: 0, most };
     let mut all = vec![
-        (Ask::Status { most }, false),
-        (Ask::Show { resource: resource.clone() }, false),
-        (Ask::Names { prefix: String::new(), most }, false),
+        (Request::Status { most }, false),
+        (Request::Show { resource: resource.clone() }, false),
+        (Request::Names { prefix: String::new(), most }, false),
         (list, false),
-        (Ask::Why { resource: resource.clone() }, false),
-        (Ask::lately(None, usize::MAX), false),
-        (Ask::Report, false),
-        (Ask::Diff { resources: resources.clone() }, true),
-        (Ask::Order { order, resources: resources.clone() }, true),
-        (Ask::Mend { what: steadfast::store::Mend::Repair }, true),
-        (Ask::Undo { resource, to: None, seconds: 1, partial: false }, true),
+        (Request::Why { resource: resource.clone() }, false),
+        (Request::lately(None, usize::MAX), false),
+        (Request::Report, false),
+        (Request::Diff { resources: resources.clone() }, true),
+        (Request::Order { order, resources: resources.clone() }, true),
+        (Request::Mend { what: steadfast::store::Maintenance::Repair }, true),
+        (Request::Undo { resource, to: None, seconds: 1, partial: false }, true),
         (
-            Ask::Pause {
+            Request::Pause {
                 seconds: None,
                 reason: String::new(),
                 resources: Vec::new(),
@@ -169,12 +169,12 @@ fn requests() -> Vec<(Ask, bool)> {
             },
             true,
         ),
-        (Ask::Resume { resources: Vec::new() }, true),
-        (Ask::Reload { allow_empty: false }, true),
-        (Ask::Retry { resources: resources.clone() }, true),
-        (Ask::Check { resources }, true),
-        (Ask::Stop { now: true }, true),
-        (Ask::LogLevel { filter: "trace".to_owned() }, true),
+        (Request::Resume { resources: Vec::new() }, true),
+        (Request::Reload { allow_empty: false }, true),
+        (Request::Retry { resources: resources.clone() }, true),
+        (Request::Check { resources }, true),
+        (Request::Stop { now: true }, true),
+        (Request::LogLevel { filter: "trace".to_owned() }, true),
     ];
     if let Ok(fault) = serde_json::from_value(json!({"verb": "fault", "worker": "", "how": ""})) {
         all.push((fault, true));
@@ -185,7 +185,7 @@ fn requests() -> Vec<(Ask, bool)> {
 /// S-12: no verb is left out of the tests of rights: the protocol itself says which there are.
 #[test]
 fn each_verb_has_a_row() {
-    let unknown = serde_json::from_value::<Ask>(json!({"verb": "?"})).expect_err("no verb");
+    let unknown = serde_json::from_value::<Request>(json!({"verb": "?"})).expect_err("no verb");
     let said = unknown.to_string();
     let (_, listed) = said.split_once("expected one of ").expect("all verbs");
     let mut verbs: Vec<&str> = listed.split('`').skip(1).step_by(2).collect();

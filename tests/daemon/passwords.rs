@@ -4,7 +4,7 @@ use crate::host::Host;
 use serde_json::Value as Json;
 use std::path::Path;
 use std::process::Stdio;
-use steadfast::store::{Entry, Hidden, SqliteStore, Store as _};
+use steadfast::store::{Entry, OpaqueText, SqliteStore, Store as _};
 
 const GRAPH: &str = r#"graph: g
 resources:
@@ -172,7 +172,7 @@ fn rewrite(host: &Host, change: impl Fn(&mut Json)) {
     let sent = kept.resources["password[db]"].sent.as_ref().expect("it has sent");
     let mut json: Json = serde_json::from_str(&sent.0).expect("a text of ours");
     change(&mut json["values"]["password"]);
-    let values = Hidden(json.to_string().into());
+    let values = OpaqueText(json.to_string().into());
     let sent = Entry::Sent { identity: "password[db]".into(), values };
     SqliteStore::open(&directory).expect("opened").commit(&[sent]).expect("kept");
 }

@@ -33,7 +33,7 @@ fn f16_a_plan_is_refused_where_apply_is() {
         }),
         ("what it has sent cannot be read", |host| {
             let mut store = steadfast::store::SqliteStore::open(&host.path("state")).expect("held");
-            let values = steadfast::store::Hidden("x".into());
+            let values = steadfast::store::OpaqueText("x".into());
             let sent = steadfast::store::Entry::Sent { identity: "password[p]".into(), values };
             steadfast::store::Store::commit(&mut store, &[sent]).expect("kept");
         }),

@@ -3,11 +3,11 @@
 use crate::daemon::Daemon;
 use crate::host::Host;
 use std::collections::BTreeMap;
-use steadfast::store::{Remembered, SqliteStore};
+use steadfast::store::{ResourceRecord, SqliteStore};
 
 const DELETE: &str = "meta: {on_remove: delete}";
 
-fn kept(host: &Host) -> BTreeMap<String, Remembered> {
+fn kept(host: &Host) -> BTreeMap<String, ResourceRecord> {
     SqliteStore::peek(&host.path("state")).expect("read").resources
 }
 
@@ -46,7 +46,7 @@ fn in_the_middle_of_a_swap_the_records_are_merged() {
         let between = kept(&host);
         assert_ne!(between["file[a]"].done, old["file[a]"].done, "processed");
         assert_eq!(between["file[c]"].done, old["file[c]"].done, "not reached");
-        let origin = |kept: &Remembered| kept.owned.as_ref().and_then(|owned| owned.origin);
+        let origin = |kept: &ResourceRecord| kept.owned.as_ref().and_then(|owned| owned.origin);
         assert_eq!(origin(&between["file[c]"]), origin(&old["file[c]"]));
         assert!(between.get("file[d]").is_none_or(|kept| kept.done.is_none()), "not reached");
         assert_eq!((host.read("c").as_str(), host.exists("d")), ("1", false));

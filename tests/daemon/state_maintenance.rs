@@ -2,7 +2,7 @@
 
 use crate::host::Host;
 use nix::sys::signal::Signal::SIGHUP;
-use steadfast::store::{Entry, Hidden, SqliteStore};
+use steadfast::store::{Entry, OpaqueText, SqliteStore};
 
 const GRAPH: &str = r#"
 graph: g
@@ -193,7 +193,10 @@ fn a_password_that_cannot_be_read_is_not_drawn_anew() {
     let host = Host::with(GRAPH);
     host.apply().exits(0);
     let first = host.read("conf");
-    keep(&host, &[Entry::Sent { identity: "password[secret]".into(), values: Hidden("x".into()) }]);
+    keep(
+        &host,
+        &[Entry::Sent { identity: "password[secret]".into(), values: OpaqueText("x".into()) }],
+    );
     let why = "password[secret]: what it has sent cannot be read";
     host.apply().exits(73).says(why).says("steadfast state repair");
     let daemon = host.run(&[]);

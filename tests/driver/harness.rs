@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
-use steadfast::config::{Link, Loaded, Vertex};
+use steadfast::config::{Link, LoadedGraph, Vertex};
 use steadfast::driver::{
     Driver, DriverDeps, DriverEvent, Inbox, Notification, Observer, Query, Settings, local_minute,
 };
-use steadfast::store::{Journal, MemoryStore, Recalled, Store as _};
+use steadfast::store::{Journal, MemoryStore, Store as _, StoredState};
 use steadfast_engine::{Meta, Slots};
 use steadfast_resources::{
-    Answer, Ask, Change, Datum, Difference, Grouping, Host, Kept, Member, MintKey, Nature, Outcome,
-    Permit, Resource, Seat, Sent, Transaction, Trouble, Verdict,
+    Answer, Change, CheckRequest, CheckResult, Difference, ExecutorKind, Failure, Grouping, Host,
+    Kept, Member, MintKey, Outcome, Permit, Resource, Sent, SentValue, Traits, Transaction,
 };
 use tokio::sync::{Notify, oneshot};
 
@@ -43,13 +43,13 @@ impl Thing {
         self.world.lock().expect("nobody panics with it")
     }
 
-    fn look(&self) -> Verdict {
+    fn look(&self) -> CheckResult {
         if self.world().there.contains(&self.name) {
-            return Verdict::Same;
+            return CheckResult::Same;
         }
         let difference =
             Difference { aspect: "state", from: "absent".into(), to: "there".into(), diff: None };
-        Verdict::Differs(Change {
+        CheckResult::Differs(Change {
             differences: vec![difference],
             destructive: false,
             seal: 0,
@@ -62,7 +62,7 @@ impl Thing {
     fn make(&self) -> Outcome {
         let mut world = self.world();
         if world.broken.contains(&self.name) {
-            return Outcome::Failed { trouble: Trouble::new("it is broken"), touched: false };
+            return Outcome::Failed { trouble: Failure::new("it is broken"), touched: false };
         }
         world.there.insert(self.name.clone());
         Outcome::Changed(Vec::new())
@@ -70,8 +70,8 @@ impl Thing {
 }
 
 impl Resource for Thing {
-    fn nature(&self) -> Nature {
-        Nature { seat: Seat::Command, ..Nature::default() }
+    fn nature(&self) -> Traits {
+        Traits { seat: ExecutorKind::Command, ..Traits::default() }
     }
 
     fn grouping(&self) -> Option<Grouping> {
@@ -85,7 +85,7 @@ impl Resource for Thing {
     }
 
     fn sends(&self) -> Sent {
-        let secret = Datum::Secret { secret: CANARY.into(), saved: true };
+        let secret = SentValue::Secret { secret: CANARY.into(), saved: true };
         if self.name == "secret" { vec![("text", secret)] } else { Vec::new() }
     }
 
@@ -93,7 +93,7 @@ impl Resource for Thing {
         (self.name == "secret").then(|| Arc::new(self.clone()) as Arc<dyn Resource>)
     }
 
-    fn check<'a>(&'a self, _host: &'a Host, _ask: Ask) -> Answer<'a, Verdict> {
+    fn check<'a>(&'a self, _host: &'a Host, _ask: CheckRequest) -> Answer<'a, CheckResult> {
         Box::pin(async {
             while self.name == "gate" && self.world().shut {
                 self.opened.notified().await;
@@ -116,7 +116,7 @@ impl Resource for Thing {
 struct Several(Vec<Arc<Thing>>);
 
 impl Transaction for Several {
-    fn check<'a>(&'a self, _host: &'a Host, _ask: Ask) -> Answer<'a, Vec<Verdict>> {
+    fn check<'a>(&'a self, _host: &'a Host, _ask: CheckRequest) -> Answer<'a, Vec<CheckResult>> {
         Box::pin(async {
             let names = self.0.iter().map(|thing| thing.name.clone()).collect();
             self.0[0].world().together.push(names);
@@ -222,7 +222,7 @@ impl Ground {
             host: Host::default(),
             key: Arc::clone(KEY.get_or_init(key)),
             journal: Some(journal),
-            recalled: Recalled::default(),
+            recalled: StoredState::default(),
             history: None,
             observing: None,
             audience: Box::new(Ear(Arc::clone(&said))),
@@ -239,7 +239,7 @@ impl Ground {
     }
 
     /// All that is kept, once what was written is.
-    pub(crate) async fn kept(&mut self) -> Recalled {
+    pub(crate) async fn kept(&mut self) -> StoredState {
         tokio::time::sleep(Duration::from_millis(100)).await;
         self.kept.recall().expect("memory tells all")
     }
@@ -271,7 +271,7 @@ impl Ground {
         let link = |(from, to)| Link { from: number(from), to: number(to), notify: false };
         let mut edges: Vec<Link> = edges.map(link).collect();
         edges.sort_unstable();
-        let loaded = Loaded {
+        let loaded = LoadedGraph {
             name: "things".to_owned(),
             comment: None,
             vertices: things.iter().map(vertex).collect(),

@@ -3,10 +3,10 @@
 mod storage;
 mod streaming;
 
-use steadfast::events::{Happening, Level};
+use steadfast::events::{Level, NewEvent};
 
 /// Something that happened to a resource of this name.
-fn changed(name: &str) -> Happening {
+fn changed(name: &str) -> NewEvent {
     let resource = Some(format!("file[{name}]"));
-    Happening { resource, ..Happening::new("changed", "content (1 ms)", Level::Info) }
+    NewEvent { resource, ..NewEvent::new("changed", "content (1 ms)", Level::Info) }
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::Duration;
 use steadfast::events::{
-    DATABASE, Event, Happening, Level, Log, Mark, Reader, Retention, Wanted, what,
+    DATABASE, Event, Level, Log, Mark, NewEvent, Reader, Retention, Wanted, what,
 };
 
 const HOUR: u64 = 3_600_000;
@@ -28,7 +28,7 @@ fn numbers(events: &[Event]) -> Vec<u64> {
     events.iter().filter_map(|event| event.number).collect()
 }
 
-fn some(count: u64, at: u64) -> Vec<(u64, Happening)> {
+fn some(count: u64, at: u64) -> Vec<(u64, NewEvent)> {
     (0..count).map(|n| (at + n, changed(&n.to_string()))).collect()
 }
 
@@ -57,10 +57,10 @@ proptest! {
 #[test]
 fn c11_an_event_comes_back_as_it_was() {
     let folder = tempfile::tempdir().expect("a folder");
-    let told = Happening {
+    let told = NewEvent {
         class: Some("corrective"),
         count: Some(3),
-        ..Happening { says: "two\nlines ü".to_owned(), ..changed("a") }
+        ..NewEvent { says: "two\nlines ü".to_owned(), ..changed("a") }
     };
     open(folder.path()).append(&[(1_234_567_890_123, told.clone())], &[]).expect("kept");
     assert_eq!(all(folder.path()), [Event::new(Some(1), 1_234_567_890_123, told)]);
@@ -72,7 +72,7 @@ fn c11_an_event_comes_back_as_it_was() {
 #[test]
 fn c11_a_run_without_an_end_is_ended_by_the_next() {
     let folder = tempfile::tempdir().expect("a folder");
-    let start = || (7, Happening::new(what::RUN_START, "", Level::Info));
+    let start = || (7, NewEvent::new(what::RUN_START, "", Level::Info));
     let mut log = open(folder.path());
     log.append(&[start()], &[]).expect("kept");
     assert_eq!(log.run(), Some(1));
@@ -87,7 +87,7 @@ fn c11_a_run_without_an_end_is_ended_by_the_next() {
         ("run_end", Some(1), Some("interrupted"))
     );
     log.append(&[start()], &[]).expect("kept");
-    let end = Happening { run: Some(3), ..Happening::new(what::RUN_END, "", Level::Info) };
+    let end = NewEvent { run: Some(3), ..NewEvent::new(what::RUN_END, "", Level::Info) };
     log.append(&[(9, end)], &[]).expect("kept");
     drop(log);
     drop(open(folder.path()));

@@ -6,19 +6,19 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use steadfast::events::{
-    Event, Follower, Happening, Level, Next, Reader, Retention, Scribe, Stream, Teller, stream,
-    what,
+    Event, Level, LogWriter, NewEvent, Next, Publisher, Reader, Retention, Stream, Subscriber,
+    stream, what,
 };
 
 /// A scribe at work.
 struct Press {
-    scribe: Arc<Scribe>,
+    scribe: Arc<LogWriter>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Press {
     fn new(stream: &Stream, directory: &Path) -> Self {
-        let scribe = Scribe::new(stream, directory.to_owned(), Retention::default());
+        let scribe = LogWriter::new(stream, directory.to_owned(), Retention::default());
         let scribe = Arc::new(scribe);
         let own = Arc::clone(&scribe);
         Self { scribe, thread: Some(std::thread::spawn(move || own.run())) }
@@ -31,9 +31,9 @@ impl Press {
     }
 }
 
-fn begun() -> (Teller, Stream) {
+fn begun() -> (Publisher, Stream) {
     let (teller, stream) = stream();
-    teller.tell(Happening::new(what::RUN_START, "", Level::Info));
+    teller.tell(NewEvent::new(what::RUN_START, "", Level::Info));
     (teller, stream)
 }
 
@@ -43,7 +43,7 @@ fn recorded(directory: &Path) -> Vec<Event> {
 }
 
 /// All that is told until the end; panics where there is none.
-fn rest(mut follower: Follower) -> Vec<Arc<Event>> {
+fn rest(mut follower: Subscriber) -> Vec<Arc<Event>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let told = async {
         let mut told = Vec::new();
@@ -118,7 +118,7 @@ fn c12_what_is_gathered_is_recorded_without_an_end_too() {
 }
 
 /// The numbers of all that is told by the beat until the end.
-async fn by_the_beat(mut follower: Follower) -> Vec<u64> {
+async fn by_the_beat(mut follower: Subscriber) -> Vec<u64> {
     let mut numbers = Vec::new();
     while let Some(next) = follower.together().await {
         let mut next = Some(next);
@@ -204,9 +204,9 @@ fn c17_one_that_cannot_be_kept_is_an_error() {
     let (teller, stream) = begun();
     let (_, follower) = stream.follow(|_| true);
     teller.tell(changed("before"));
-    teller.tell(Happening { says: "x".repeat(2 << 20), ..changed("huge") });
-    teller.tell(Happening { says: "a\0b".to_owned(), ..changed("nothing") });
-    teller.tell(Happening { level: Level::Debug, ..changed("debug") });
+    teller.tell(NewEvent { says: "x".repeat(2 << 20), ..changed("huge") });
+    teller.tell(NewEvent { says: "a\0b".to_owned(), ..changed("nothing") });
+    teller.tell(NewEvent { level: Level::Debug, ..changed("debug") });
     teller.tell(changed("after"));
     Press::new(&stream, folder.path()).end();
     let events = recorded(folder.path());

@@ -16,7 +16,8 @@ use std::time::Duration;
 use steadfast::driver::undo;
 use steadfast::history::{Alias, Entry, History, Limits, Names, Reader, Undo};
 use steadfast_resources::{
-    Ask, FieldType, Fields, Former, Host, MintKey, Outcome, Place, Unkept, Value, Verdict, registry,
+    CheckRequest, CheckResult, FieldType, Fields, Host, MintKey, NotRecorded, Outcome, Place,
+    PriorState, Value, registry,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -89,11 +90,11 @@ impl Stage {
         let path = self.path(name);
         let place = Place { base: PathBuf::from("/") };
         let file = (spec.build)(path.to_str().expect("text"), fields, &place).expect("valid");
-        let ask = Ask::default();
+        let ask = CheckRequest::default();
         match file.check(&self.host, ask).now_or_never().expect("at once") {
-            Verdict::Same => Outcome::Unchanged,
-            Verdict::Unknown(trouble) => panic!("{trouble}"),
-            Verdict::Differs(change) => {
+            CheckResult::Same => Outcome::Unchanged,
+            CheckResult::Unknown(trouble) => panic!("{trouble}"),
+            CheckResult::Differs(change) => {
                 let keeper = self.history.keeper(&resource(name), "event");
                 let permit = key().mint(CancellationToken::new()).kept_by(keeper);
                 file.apply(&self.host, &permit, change).now_or_never().expect("at once")
@@ -225,7 +226,7 @@ proptest! {
             prop_assert_eq!(new.len(), 1, "one change of one path is one entry");
             if name == "f" {
                 seen.insert(new[0].number, before);
-                last_left_content = new[0].unkept() == Some(Unkept::Same);
+                last_left_content = new[0].unkept() == Some(NotRecorded::Same);
             } else {
                 // Of the other name there is no way back to here: begin anew.
                 seen.clear();
@@ -306,7 +307,7 @@ fn what_is_too_much_goes_from_who_has_most() {
     place.apply("large", &[("content", &noise(99, 300_000))]);
     place.apply("large", &[("content", "small")]);
     let unkept = place.entries("large").last().and_then(Entry::unkept);
-    assert_eq!(unkept, Some(Unkept::Large));
+    assert_eq!(unkept, Some(NotRecorded::Large));
     let refused = place.undo("large", None).expect_err("it was not kept");
     assert!(refused.contains("too large"), "{refused}");
     assert_eq!(std::fs::read(place.path("large")).unwrap(), b"small");
@@ -331,7 +332,7 @@ fn no_secret_is_kept() {
         assert_eq!(entries.len(), 4, "{entries:?}");
         for entry in &entries {
             let former = reader.former(entry).expect("readable");
-            let Former::Thing(thing) = &former else { continue };
+            let PriorState::Thing(thing) = &former else { continue };
             let shape = format!("{:?}", thing.shape);
             let is_last = entry.number == entries[3].number;
             assert_eq!(shape.contains("Secret"), !is_last, "{shape}");

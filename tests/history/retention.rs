@@ -3,7 +3,7 @@
 use crate::{Stage, is_changed, noise, open};
 use std::path::PathBuf;
 use steadfast::history::{Limits, Reader};
-use steadfast_resources::{Outcome, Unkept};
+use steadfast_resources::{NotRecorded, Outcome};
 
 /// Text of a file of which so much is kept that thirty of them fill a mebibyte.
 fn small(seed: u64) -> String {
@@ -77,7 +77,7 @@ fn a_purge_is_not_stopped_by_a_full_history() {
     assert!(is_changed(&purged), "{purged:?}");
     assert_eq!(std::fs::read_dir(place.path("tree")).unwrap().count(), 0);
     let entries = place.entries("tree/");
-    let large = entries.iter().filter(|one| one.unkept() == Some(Unkept::Large)).count();
+    let large = entries.iter().filter(|one| one.unkept() == Some(NotRecorded::Large)).count();
     assert!((2..8).contains(&large) && entries.len() == 8, "{large} of {}", entries.len());
 }
 

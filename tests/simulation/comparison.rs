@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use steadfast::config::Loaded;
+use steadfast::config::LoadedGraph;
 use steadfast::driver::status::Differing;
 use steadfast::driver::{DriverExit, Notification, Observer};
 use steadfast::plan::{Action, Step};
-use steadfast_engine::Standing;
+use steadfast_engine::VertexStatus;
 
 /// What an apply did, by resource; and whose trouble was told.
 #[derive(Clone, Debug, Default)]
@@ -40,12 +40,12 @@ pub(crate) fn untold(finished: &DriverExit) -> BTreeSet<&str> {
     let ill = finished
         .standings
         .iter()
-        .filter(|stand| !matches!(stand.standing, Standing::Settled | Standing::Held(_)));
+        .filter(|stand| !matches!(stand.standing, VertexStatus::Settled | VertexStatus::Held(_)));
     ill.map(|stand| stand.identity.as_str()).collect()
 }
 
 /// Those that an apply could not do, and all that come after them.
-pub(crate) fn not_done<'l>(loaded: &'l Loaded, applied: &'l DriverExit) -> BTreeSet<&'l str> {
+pub(crate) fn not_done<'l>(loaded: &'l LoadedGraph, applied: &'l DriverExit) -> BTreeSet<&'l str> {
     let untold = untold(applied);
     let below = with_all_below(loaded, &untold);
     // What has left the graph is not in it.
@@ -53,7 +53,10 @@ pub(crate) fn not_done<'l>(loaded: &'l Loaded, applied: &'l DriverExit) -> BTree
 }
 
 /// These and all that come after them.
-pub(crate) fn with_all_below<'l>(loaded: &'l Loaded, names: &BTreeSet<&str>) -> BTreeSet<&'l str> {
+pub(crate) fn with_all_below<'l>(
+    loaded: &'l LoadedGraph,
+    names: &BTreeSet<&str>,
+) -> BTreeSet<&'l str> {
     let vertices = loaded.vertices.iter().enumerate();
     let mut found: BTreeSet<usize> =
         vertices.filter(|(_, v)| names.contains(&*v.identity)).map(|(at, _)| at).collect();
@@ -70,7 +73,7 @@ pub(crate) fn with_all_below<'l>(loaded: &'l Loaded, names: &BTreeSet<&str>) -> 
 
 /// What differs between what was said and what was done; nothing moved in between.
 pub(crate) fn unequal(
-    loaded: &Loaded,
+    loaded: &LoadedGraph,
     (steps, planned): (&[Step], &DriverExit),
     (deeds, applied): (&Deeds, &DriverExit),
 ) -> Vec<String> {

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
-use steadfast::watch::{Backend, DirectoryId, Failure, Foothold, Found, Ground, Identity};
+use steadfast::watch::{Backend, DirectoryId, EntryHandle, Failure, FileSystem, Found, Identity};
 use steadfast_resources::host::simulated::{Ino, What};
 
 const DEVICE: u64 = 77;
@@ -25,13 +25,13 @@ fn found(ino: Ino) -> Result<Found, Errno> {
         })
     });
     let kind = kind.ok_or(Errno::NOENT)?;
-    Ok(Found { at: Foothold::Number(ino), identity: (DEVICE, ino), kind })
+    Ok(Found { at: EntryHandle::Number(ino), identity: (DEVICE, ino), kind })
 }
 
-fn ino(at: &Foothold) -> Result<Ino, Errno> {
+fn ino(at: &EntryHandle) -> Result<Ino, Errno> {
     match at {
-        Foothold::Number(ino) => Ok(*ino),
-        Foothold::Descriptor(_) => Err(Errno::BADF),
+        EntryHandle::Number(ino) => Ok(*ino),
+        EntryHandle::Descriptor(_) => Err(Errno::BADF),
     }
 }
 
@@ -42,12 +42,12 @@ fn target(what: &What) -> Option<PathBuf> {
     }
 }
 
-impl Ground for Meadow {
+impl FileSystem for Meadow {
     fn root(&self) -> Result<Found, Errno> {
         found(ROOT)
     }
 
-    fn look(&self, at: &Foothold, name: &OsStr) -> Result<Found, Errno> {
+    fn look(&self, at: &EntryHandle, name: &OsStr) -> Result<Found, Errno> {
         lock(&self.0).meddle_maybe(&here());
         let at = ino(at)?;
         let below = here().look(|tree| match &tree.node(at).ok_or(Errno::NOENT)?.what {
@@ -57,12 +57,12 @@ impl Ground for Meadow {
         found(below?)
     }
 
-    fn target(&self, link: &Foothold) -> Result<PathBuf, Errno> {
+    fn target(&self, link: &EntryHandle) -> Result<PathBuf, Errno> {
         let link = ino(link)?;
         here().look(|tree| target(&tree.node(link)?.what)).ok_or(Errno::INVAL)
     }
 
-    fn silent(&self, _directory: &Foothold) -> Option<&'static str> {
+    fn silent(&self, _directory: &EntryHandle) -> Option<&'static str> {
         None
     }
 
@@ -93,7 +93,7 @@ impl Ground for Meadow {
 }
 
 impl Backend for Meadow {
-    fn watch(&self, directory: DirectoryId, path: &Path, at: &Foothold) -> Result<(), Failure> {
+    fn watch(&self, directory: DirectoryId, path: &Path, at: &EntryHandle) -> Result<(), Failure> {
         let ino = ino(at).map_err(|error| Failure::Other(error.to_string()))?;
         let mut stage = lock(&self.0);
         stage.meddle_maybe(&here());

@@ -102,7 +102,7 @@ impl Held {
     }
 }
 
-fn loaded() -> steadfast::config::Loaded {
+fn loaded() -> steadfast::config::LoadedGraph {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("graph.yaml");
     std::fs::write(&path, GRAPH).expect("written");

@@ -15,7 +15,7 @@ use steadfast::driver::{
     Driver, DriverDeps, DriverEvent, DriverExit, Inbox, LocalMinute, Observer, Settings,
 };
 use steadfast::store::{Journal, Key, MemoryStore, Store as _, Writer};
-use steadfast::watch::{Hand, Happening};
+use steadfast::watch::{BackendEvent, SteppedWorker};
 use steadfast_engine::Slots;
 use steadfast_resources::{Host, MintKey};
 use tokio::task::AbortHandle;
@@ -131,7 +131,7 @@ impl Life {
             let delay = wait + stage.chance.within(0, most);
             stage.after(delay, Event::Write { life });
         }
-        if !works.walking && works.hand.as_ref().is_some_and(Hand::is_wanted) {
+        if !works.walking && works.hand.as_ref().is_some_and(SteppedWorker::is_wanted) {
             works.walking = true;
             let mut stage = lock(stage);
             let (most, hangs) = (stage.profile.job, stage.profile.hangs);
@@ -181,7 +181,7 @@ impl Life {
             Event::Hub { life } if life == self.number => {
                 let hand = self.works().hand.clone();
                 let steps = lock(stage).chance.within(1, 40);
-                let is_busy = |_: &u64| hand.as_ref().is_some_and(Hand::step);
+                let is_busy = |_: &u64| hand.as_ref().is_some_and(SteppedWorker::step);
                 let _steps = (0..steps).take_while(is_busy).count();
                 self.works().walking = false;
             }
@@ -278,14 +278,14 @@ impl Life {
             }
         }
         let sink = self.works().sink.clone();
-        let told: Vec<Happening<'_>> = events
+        let told: Vec<BackendEvent<'_>> = events
             .iter()
             .map(|event| match event {
                 FileEvent::Entry { directory, name, structural } => {
-                    Happening::Entry { directory: *directory, name, structural: *structural }
+                    BackendEvent::Entry { directory: *directory, name, structural: *structural }
                 }
-                FileEvent::Lost(directory) => Happening::Lost(*directory),
-                FileEvent::Overflow => Happening::Overflow,
+                FileEvent::Lost(directory) => BackendEvent::Lost(*directory),
+                FileEvent::Overflow => BackendEvent::Overflow,
             })
             .collect();
         if let Some(sink) = sink

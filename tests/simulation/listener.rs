@@ -4,7 +4,7 @@ use crate::coverage::MADE_FIRST;
 use crate::environment::{Shared, Stage, lock};
 use std::collections::{BTreeMap, BTreeSet};
 use steadfast::driver::{Notification, Observer};
-use steadfast_engine::Holding;
+use steadfast_engine::HeldReason;
 
 /// What was heard.
 #[derive(Debug, Default)]
@@ -95,7 +95,7 @@ fn note(stage: &mut Stage, news: &Notification<'_>) {
         Notification::Recovered { identity, .. } if stage.heard.failed.remove(*identity) => {
             stage.saw("a failure for good that healed");
         }
-        Notification::Held { identity, holding: Holding::Window(_), .. } => {
+        Notification::Held { identity, holding: HeldReason::Window(_), .. } => {
             stage.saw("a window held a change");
             stage.heard.shut.insert((*identity).to_owned());
         }

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use steadfast::driver::{DriverEvent, EventSink, Executor, Inbox, Job, Runtime};
 use steadfast::store::{Committed, Writer};
-use steadfast::watch::{Hand, Hub, Sources};
-use steadfast_resources::{Host, Seat};
+use steadfast::watch::{ExternalSources, SteppedWorker, WatchHub};
+use steadfast_resources::{ExecutorKind, Host};
 
 /// What one life of the daemon runs on.
 #[derive(Clone)]
@@ -25,7 +25,7 @@ pub(crate) struct Works {
     pub(crate) writer: Option<Writer>,
     /// A batch that is kept, or not, and not answered.
     pub(crate) committed: Option<Committed>,
-    pub(crate) hand: Option<Hand>,
+    pub(crate) hand: Option<SteppedWorker>,
     pub(crate) sink: Option<Arc<steadfast::watch::Sink>>,
     /// A turn of theirs is on the agenda.
     pub(crate) writing: bool,
@@ -37,13 +37,13 @@ impl Runtime for OneThread {
         Box::new(self.clone())
     }
 
-    fn hub(&self, _host: &Host, ear: EventSink) -> Hub {
+    fn hub(&self, _host: &Host, ear: EventSink) -> WatchHub {
         let meadow = || Meadow(Arc::clone(&self.stage));
         let handle = tokio::runtime::Handle::current();
         let parts = Arc::clone(&self.parts);
-        let (hub, hand) = Hub::by_hand(
+        let (hub, hand) = WatchHub::by_hand(
             handle,
-            Sources::default(),
+            ExternalSources::default(),
             ear,
             (Arc::new(meadow()), |sink| {
                 parts.lock().expect("one thread").sink = Some(Arc::new(sink));
@@ -67,7 +67,7 @@ impl Runtime for OneThread {
 const LONG: u64 = 30_000;
 
 impl Executor for OneThread {
-    fn run(&self, seat: Seat, blocks: bool, work: Job) {
+    fn run(&self, seat: ExecutorKind, blocks: bool, work: Job) {
         let mut stage = lock(&self.stage);
         let (life, most, hangs) = (self.life, stage.profile.job, stage.profile.hangs);
         let rough = stage.rough;
@@ -78,8 +78,8 @@ impl Executor for OneThread {
         }
         let asked = stage.now();
         let event = match seat {
-            Seat::Thread => Event::Job { life, asked, applies: blocks, work },
-            Seat::Command => Event::Task { life, work },
+            ExecutorKind::Thread => Event::Job { life, asked, applies: blocks, work },
+            ExecutorKind::Command => Event::Task { life, work },
         };
         stage.after(delay, event);
     }

@@ -4,7 +4,7 @@ use crate::environment::{Stage, here};
 use crate::shape::{Content, Declared, Shape, Thing};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use steadfast::store::Recalled;
+use steadfast::store::StoredState;
 use steadfast_resources::host::simulated::{Node, What};
 
 /// Since when each edge that notifies has been in the graph that runs.
@@ -14,7 +14,7 @@ pub(crate) type Since = BTreeMap<(String, String), u64>;
 pub(crate) fn complaints(
     stage: &Stage,
     shape: &Shape,
-    (since, kept): (&Since, &Recalled),
+    (since, kept): (&Since, &StoredState),
 ) -> Vec<String> {
     let mut all = Vec::new();
     for (name, declared) in shape.resources.iter().filter(|(_, declared)| !declared.is_noop()) {

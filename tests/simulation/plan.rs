@@ -16,9 +16,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use steadfast::config::{Loaded, Options};
+use steadfast::config::{LoadedGraph, Options};
 use steadfast::driver::{DriverEvent, DriverExit, Guard, Observer, Settings};
-use steadfast::plan::{Action, Plan, Step, Steps};
+use steadfast::plan::{Action, Plan, Step, StepCollector};
 use steadfast::store::MemoryStore;
 use steadfast_engine::Slots;
 use steadfast_resources::host::simulated::Machine;
@@ -98,7 +98,7 @@ impl<'f> Case<'f> {
         ending(led(shape, chance))
     }
 
-    fn read(&self, shape: &Shape) -> Loaded {
+    fn read(&self, shape: &Shape) -> LoadedGraph {
         let path = self.folder.join("graph.yaml");
         std::fs::write(&path, shape.text()).expect("a graph file");
         load_outside(&path).unwrap_or_else(|rejected| panic!("{rejected}\n{}", shape.text()))
@@ -107,7 +107,7 @@ impl<'f> Case<'f> {
     /// One pass over a graph, with what is kept.
     async fn pass(
         &self,
-        loaded: Loaded,
+        loaded: LoadedGraph,
         (kept, guard): (&MemoryStore, Option<Arc<dyn Guard>>),
         audience: Box<dyn Observer>,
     ) -> DriverExit {
@@ -132,7 +132,7 @@ impl<'f> Case<'f> {
     async fn plan(&self, shape: &Shape) -> (Plan, Vec<Step>, DriverExit) {
         let loaded = self.read(shape);
         let (planned, noop) = loaded.clone().planned();
-        let steps = Steps::new(noop);
+        let steps = StepCollector::new(noop);
         // A plan keeps nothing.
         let kept = (&self.kept.fork(), None);
         let finished = self.pass(planned, kept, Box::new(steps.clone())).await;

@@ -6,9 +6,9 @@ use crate::shape::{Content, Shape, Thing};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
-use steadfast::config::Loaded;
+use steadfast::config::LoadedGraph;
 use steadfast::plan::{Action, Step};
-use steadfast::store::{Entry, MemoryStore, Origin, Recalled, Store as _, Verb};
+use steadfast::store::{Entry, MemoryStore, Origin, Store as _, StoredState, Verb};
 use steadfast_resources::host::simulated::What;
 
 /// The same graph, of which much is to be removed when it leaves, and little must not leave.
@@ -71,7 +71,7 @@ pub(crate) fn without_wrong_names(mut shape: Shape) -> Shape {
 }
 
 /// What a daemon leaves that is killed while it applies one that notifies; whether there is such a one.
-pub(crate) fn cut_off(kept: &mut MemoryStore, loaded: &Loaded, chance: &mut Chance) -> bool {
+pub(crate) fn cut_off(kept: &mut MemoryStore, loaded: &LoadedGraph, chance: &mut Chance) -> bool {
     let applies = |from: usize| !loaded.vertices[from].meta.noop;
     let notifying = loaded.edges.iter().filter(|edge| edge.notify && applies(edge.from));
     let notifying: Vec<usize> = notifying.map(|edge| edge.from).collect();
@@ -91,7 +91,7 @@ pub(crate) fn cut_off(kept: &mut MemoryStore, loaded: &Loaded, chance: &mut Chan
 }
 
 /// What a start would be told.
-pub(crate) fn told(kept: &MemoryStore) -> Recalled {
+pub(crate) fn told(kept: &MemoryStore) -> StoredState {
     kept.fork().recall().expect("memory tells all")
 }
 

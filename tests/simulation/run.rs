@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
-use steadfast::config::Loaded;
+use steadfast::config::LoadedGraph;
 use steadfast::driver::{DriverEvent, Query};
 use steadfast::store::{MemoryStore, Store as _};
 use steadfast_resources::host::simulated::Machine;
@@ -251,7 +251,7 @@ impl<'f> Player<'f> {
     }
 
     /// What the operator has written, as the daemon reads it.
-    fn read(&self) -> Result<Box<Loaded>, String> {
+    fn read(&self) -> Result<Box<LoadedGraph>, String> {
         let path = self.folder.join("graph.yaml");
         let text = self.shape.text();
         lock(&self.stage).say(format_args!("the graph is now\n{text}"));

@@ -3,7 +3,7 @@
 use crate::chance::Chance;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use steadfast::config::{Loaded, Options, Rejected, load};
+use steadfast::config::{LoadedGraph, Options, Rejected, load};
 
 /// What a resource is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl Declared {
 }
 
 /// Loads a graph from a file of the real machine, of which this thread sees nothing while it stands in another.
-pub(crate) fn load_outside(path: &Path) -> Result<Loaded, Rejected> {
+pub(crate) fn load_outside(path: &Path) -> Result<LoadedGraph, Rejected> {
     let paths = [path.to_owned()];
     let load = || load(&paths, &Options::default());
     std::thread::scope(|all| all.spawn(load).join().expect("no panic"))

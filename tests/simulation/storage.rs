@@ -4,7 +4,7 @@
 use crate::environment::{Shared, lock};
 use std::sync::Arc;
 use steadfast::store::{
-    Call, Entry, Fault, Faulty, MemoryStore, Recalled, Remembered, Store, StoreError,
+    Call, Entry, Fault, Faulty, MemoryStore, ResourceRecord, Store, StoreError, StoredState,
 };
 
 /// What it keeps outlives the daemon.
@@ -74,7 +74,7 @@ impl Storage {
                 Entry::End { identity, paid: Some(_), .. } => {
                     // A look of somebody else: to recall is to begin anew.
                     let kept = self.kept.fork().recall()?;
-                    let is_owed = |kept: &Remembered| kept.owed.is_some();
+                    let is_owed = |kept: &ResourceRecord| kept.owed.is_some();
                     if kept.resources.get(&**identity).is_some_and(is_owed) {
                         lock(&self.stage).owed_again.insert(identity.to_string());
                     }
@@ -87,7 +87,7 @@ impl Storage {
 }
 
 impl Store for Storage {
-    fn recall(&mut self) -> Result<Recalled, StoreError> {
+    fn recall(&mut self) -> Result<StoredState, StoreError> {
         self.kept.recall()
     }
 

@@ -5,19 +5,19 @@ use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
 use steadfast::store::{
-    Call, Ended, Entry, Fault, Faulty, Hidden, Hold, MemoryStore, PauseRecord, Readers, Recalled,
-    Remembered, SqliteStore, Store, StoreError, Verb, violations,
+    Call, Ended, Entry, Fault, Faulty, MemoryStore, OpaqueText, PauseRecord, RecordReaders,
+    ResourceRecord, SqliteStore, StateLock, Store, StoreError, StoredState, Verb, violations,
 };
 use steadfast::workers::readers;
 
 /// Opens the same store again each time it is called; the one before has been dropped.
 type Open<'o> = &'o mut dyn FnMut() -> Box<dyn Store>;
 
-fn remembered(recalled: &Recalled, identity: &str) -> Remembered {
+fn remembered(recalled: &StoredState, identity: &str) -> ResourceRecord {
     recalled.resources.get(identity).cloned().unwrap_or_default()
 }
 
-fn after(open: Open<'_>, batches: &[&[Entry]]) -> Recalled {
+fn after(open: Open<'_>, batches: &[&[Entry]]) -> StoredState {
     let mut store = open();
     for batch in batches {
         store.commit(batch).expect("kept");
@@ -28,9 +28,13 @@ fn after(open: Open<'_>, batches: &[&[Entry]]) -> Recalled {
 
 fn begin_and_end(open: Open<'_>) {
     let well = after(open, &[&[begin("a", 1, &["b"])], &[end("a", 1, Ended::Well, &[], None)]]);
-    let expected = Remembered { done: Some(1001), ..Remembered::default() };
+    let expected = ResourceRecord { done: Some(1001), ..ResourceRecord::default() };
     assert_eq!(remembered(&well, "a"), expected);
-    assert_eq!(remembered(&well, "b"), Remembered::default(), "an end without owes owes nothing");
+    assert_eq!(
+        remembered(&well, "b"),
+        ResourceRecord::default(),
+        "an end without owes owes nothing"
+    );
     assert_eq!(well.stamp, 1);
 
     let failed = after(open, &[&[begin("a", 2, &["b"]), end("a", 2, Ended::Failed, &["b"], None)]]);
@@ -40,17 +44,17 @@ fn begin_and_end(open: Open<'_>) {
 
 /// B-7: what is sent is kept by itself: no run has to begin or to end for it, and none is left open by it.
 fn values(open: Open<'_>) {
-    let sent = |text: &str| Entry::Sent { identity: "v".into(), values: Hidden(text.into()) };
+    let sent = |text: &str| Entry::Sent { identity: "v".into(), values: OpaqueText(text.into()) };
     let taken = |text: &str| Entry::Taken { identity: "v".into(), hashes: text.into() };
     let kept = after(open, &[&[sent("one"), taken("x")], &[sent("two")]]);
-    assert_eq!(remembered(&kept, "v").sent, Some(Hidden("two".into())), "the last counts");
+    assert_eq!(remembered(&kept, "v").sent, Some(OpaqueText("two".into())), "the last counts");
     assert_eq!(remembered(&kept, "v").taken.as_deref(), Some("x"));
     assert_eq!((remembered(&kept, "v").done, remembered(&kept, "v").interrupted), (None, None));
     // What a run adds leaves them alone, and they leave when the identity does.
     let kept = after(open, &[&[begin("v", 40, &[]), end("v", 40, Ended::Well, &[], None)]]);
-    assert_eq!(remembered(&kept, "v").sent, Some(Hidden("two".into())));
+    assert_eq!(remembered(&kept, "v").sent, Some(OpaqueText("two".into())));
     let kept = after(open, &[&[Entry::Forget("v".into())]]);
-    assert_eq!(remembered(&kept, "v"), Remembered::default());
+    assert_eq!(remembered(&kept, "v"), ResourceRecord::default());
 }
 
 fn begin_without_end(open: Open<'_>) {
@@ -91,12 +95,12 @@ fn withdrawn(open: Open<'_>) {
     assert_eq!(remembered(&recalled, "b").owed, Some((6, "a".to_owned())));
     // Written twice it is one run, and owes when it is lost, not before.
     let again = [begin("c", 7, &["d"]), begin("c", 7, &["d"]), end("c", 7, Ended::Well, &[], None)];
-    assert_eq!(remembered(&after(open, &[&again]), "d"), Remembered::default());
+    assert_eq!(remembered(&after(open, &[&again]), "d"), ResourceRecord::default());
     // An end that is written again ends nothing that has begun since.
     let ends = || end("e", 10, Ended::Failed, &[], None);
     let late = [begin("e", 10, &["f"]), ends(), begin("e", 12, &["f"]), ends()];
     let withdrawn = Entry::Withdraw { identity: "e".into(), stamp: 12 };
-    assert_eq!(remembered(&after(open, &[&late, &[withdrawn]]), "f"), Remembered::default());
+    assert_eq!(remembered(&after(open, &[&late, &[withdrawn]]), "f"), ResourceRecord::default());
 }
 
 fn interrupted(open: Open<'_>) {
@@ -228,8 +232,8 @@ fn what_is_taken_over_later_holds_the_contract() {
         SqliteStore::key(&path).expect("made");
         Box::new(move || {
             let _above = &above;
-            let hold = Arc::new(Hold::take_unsaid(&path).expect("held"));
-            Box::new(SqliteStore::open_later(hold, Readers::default()).expect("opened"))
+            let hold = Arc::new(StateLock::take_unsaid(&path).expect("held"));
+            Box::new(SqliteStore::open_later(hold, RecordReaders::default()).expect("opened"))
         })
     });
 }
@@ -249,7 +253,7 @@ impl<S: Store> Stubborn<S> {
 }
 
 impl<S: Store> Store for Stubborn<S> {
-    fn recall(&mut self) -> Result<Recalled, StoreError> {
+    fn recall(&mut self) -> Result<StoredState, StoreError> {
         self.ask(Store::recall)
     }
 

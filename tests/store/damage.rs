@@ -4,7 +4,7 @@ use super::{begin, end, readers};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steadfast::store::{
-    Ended, Hold, MemoryStore, Readers, Recalled, SqliteStore, Store as _, StoreError,
+    Ended, MemoryStore, RecordReaders, SqliteStore, StateLock, Store as _, StoreError, StoredState,
 };
 
 /// What becomes of a file.
@@ -30,7 +30,7 @@ fn made_of(files: &[(&str, &[u8])]) -> (tempfile::TempDir, PathBuf) {
 
 /// What a start makes of these files: the state and whether it was damaged and was repaired, or nothing when it refused. Whoever only looks
 /// says the same of them.
-fn start(what: &str, files: &[(&str, &[u8])]) -> Option<(Recalled, bool)> {
+fn start(what: &str, files: &[(&str, &[u8])]) -> Option<(StoredState, bool)> {
     // In one of its own: who looks may make the file that readers and writers share.
     let (_own, seen) = made_of(files);
     let looked = readers::looked(&seen);
@@ -47,8 +47,8 @@ fn start(what: &str, files: &[(&str, &[u8])]) -> Option<(Recalled, bool)> {
             // Only who asks for it has anything else kept in its place.
             let again = SqliteStore::open(&state).expect_err("still as it is");
             assert!(matches!(again, StoreError::Damaged { .. }), "{again}");
-            let hold = Arc::new(Hold::take(&state).expect("held"));
-            let mended = SqliteStore::repair(hold, Readers::default()).expect("repaired");
+            let hold = Arc::new(StateLock::take(&state).expect("held"));
+            let mended = SqliteStore::repair(hold, RecordReaders::default()).expect("repaired");
             aside = mended.copy().map(Path::to_owned);
         }
         Err(_) => return None,
@@ -67,12 +67,12 @@ fn start(what: &str, files: &[(&str, &[u8])]) -> Option<(Recalled, bool)> {
 }
 
 /// The state after each batch, and the files as a crash right after the last one leaves them.
-fn history() -> (Vec<Recalled>, Vec<u8>, Vec<u8>, usize) {
+fn history() -> (Vec<StoredState>, Vec<u8>, Vec<u8>, usize) {
     let directory = tempfile::tempdir().expect("a directory");
     let state = directory.path().join("state");
     let mut store = SqliteStore::open(&state).expect("opened");
     let mut model = MemoryStore::default();
-    let mut states = vec![Recalled::default()];
+    let mut states = vec![StoredState::default()];
     let mut before_last = 0;
     for stamp in 1..=12 {
         let name = format!("file[/etc/{}]", stamp % 4);
@@ -169,7 +169,7 @@ fn any_byte_of_the_database_flipped_or_cut() {
 fn rubbish_is_moved_aside() {
     for rubbish in [b"rubbish".as_slice(), &[0x5a; 8192]] {
         let (told, aside) = start("rubbish", &[("state.db", rubbish)]).expect("opened");
-        assert_eq!((told, aside), (Recalled::default(), true));
+        assert_eq!((told, aside), (StoredState::default(), true));
     }
 }
 
@@ -206,12 +206,12 @@ fn a_database_that_is_gone_is_no_new_one() {
             assert_eq!(std::fs::read(state.join("state.db-wal")).expect("read"), b"a log");
         }
         assert!(SqliteStore::is_there(state));
-        let hold = Arc::new(Hold::take(state).expect("held"));
-        let mended = SqliteStore::repair(hold, Readers::default()).expect("repaired");
+        let hold = Arc::new(StateLock::take(state).expect("held"));
+        let mended = SqliteStore::repair(hold, RecordReaders::default()).expect("repaired");
         assert!(mended.lines().join("\n").contains(says), "{mended:?}");
         assert_eq!(mended.copy().is_some(), there);
         let recalled = SqliteStore::open(state).and_then(|mut store| store.recall());
-        assert_eq!(recalled.expect("told back"), Recalled::default());
+        assert_eq!(recalled.expect("told back"), StoredState::default());
     }
     // A crash at the first start: before the database has tables, and before there is a key.
     let directory = tempfile::tempdir().expect("a directory");
@@ -258,8 +258,8 @@ fn a_key_that_is_lost_is_not_made_anew() {
         assert!(matches!(refused, StoreError::Damaged { .. }), "{refused}");
         assert!(refused.to_string().contains(says), "{refused}");
         assert_eq!(std::fs::read(&path).ok(), before, "left as it is");
-        let hold = Arc::new(Hold::take(state).expect("held"));
-        let mended = SqliteStore::repair(hold, Readers::default()).expect("repaired");
+        let hold = Arc::new(StateLock::take(state).expect("held"));
+        let mended = SqliteStore::repair(hold, RecordReaders::default()).expect("repaired");
         assert!(mended.lines().join("\n").contains("another one is made"), "{mended:?}");
         let anew = SqliteStore::key(state).expect("another one");
         assert_ne!(anew, key);
@@ -295,8 +295,8 @@ fn a_repair_keeps_what_can_be_read() {
     let state = directory.path().join("state");
     for round in 0..5 {
         let bytes = one_row_damaged(&state);
-        let hold = Arc::new(Hold::take(&state).expect("held"));
-        let mended = SqliteStore::repair(hold, Readers::default()).expect("repaired");
+        let hold = Arc::new(StateLock::take(&state).expect("held"));
+        let mended = SqliteStore::repair(hold, RecordReaders::default()).expect("repaired");
         let lines = mended.lines().join("\n");
         assert!(lines.contains("the row of file[/xtc/150]: its checksum"), "{round}: {lines}");
         assert!(lines.contains("kept: 299 resources that could be read"), "{round}: {lines}");
@@ -320,8 +320,8 @@ fn a_repair_that_is_cut_off_loses_nothing() {
     let state = directory.path().join("state");
     let damaged = one_row_damaged(&state);
     let repair = || {
-        let hold = Arc::new(Hold::take(&state).expect("held"));
-        SqliteStore::repair(hold, Readers::default()).expect("repaired")
+        let hold = Arc::new(StateLock::take(&state).expect("held"));
+        SqliteStore::repair(hold, RecordReaders::default()).expect("repaired")
     };
     let told = || {
         let recalled = SqliteStore::open(&state).and_then(|mut store| store.recall());

@@ -4,15 +4,15 @@ use super::end;
 use std::path::Path;
 use std::sync::Arc;
 use steadfast::store::{
-    Ended, Hold, Imported, Readers, Recalled, SqliteStore, Store as _, StoreError,
+    Ended, Imported, RecordReaders, SqliteStore, StateLock, Store as _, StoreError, StoredState,
 };
 
-fn hold(path: &Path) -> Arc<Hold> {
-    Arc::new(Hold::take(path).expect("held"))
+fn hold(path: &Path) -> Arc<StateLock> {
+    Arc::new(StateLock::take(path).expect("held"))
 }
 
-fn open(hold: &Arc<Hold>) -> SqliteStore {
-    SqliteStore::open_held(Arc::clone(hold), Readers::default()).expect("opened")
+fn open(hold: &Arc<StateLock>) -> SqliteStore {
+    SqliteStore::open_held(Arc::clone(hold), RecordReaders::default()).expect("opened")
 }
 
 fn unlink(path: &Path) {
@@ -45,9 +45,9 @@ fn who_comes_later_fences_off_who_came_before() {
         stores[0].reopen().expect_err("refused");
     }
     assert!(matches!(first.fault(), StoreError::Fenced { epoch: 2, ours: 1, .. }));
-    let nothing = Imported { recalled: Recalled::default(), machine: None };
-    SqliteStore::import(&first, nothing, &Readers::default()).expect_err("refused");
-    SqliteStore::open_held(Arc::clone(&first), Readers::default()).expect_err("refused");
+    let nothing = Imported { recalled: StoredState::default(), machine: None };
+    SqliteStore::import(&first, nothing, &RecordReaders::default()).expect_err("refused");
+    SqliteStore::open_held(Arc::clone(&first), RecordReaders::default()).expect_err("refused");
     stores[1].commit(&[end("file[b]", 4, Ended::Well, &[], None)]).expect("kept");
     let kept = SqliteStore::peek(&path).expect("read");
     assert_eq!(kept.resources.keys().collect::<Vec<_>>(), ["file[a]", "file[b]"]);
@@ -95,7 +95,7 @@ fn a_repaired_state_keeps_its_fence() {
         .and_then(|open| open.execute("UPDATE resource SET sum = 0", ()))
         .expect("damaged");
     let second = hold(&path);
-    SqliteStore::repair(Arc::clone(&second), Readers::default()).expect("repaired");
+    SqliteStore::repair(Arc::clone(&second), RecordReaders::default()).expect("repaired");
     assert_eq!(second.epoch(), 2);
     first.look();
     assert!(first.fenced().is_cancelled());

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use steadfast::store::{
-    Ended, Entry, Journal, MemoryStore, Recalled, SqliteStore, Store, StoreError,
+    Ended, Entry, Journal, MemoryStore, SqliteStore, Store, StoreError, StoredState,
 };
 
 type Answer = (Vec<u64>, Result<(), String>);
@@ -39,7 +39,7 @@ impl Probe {
 }
 
 impl Store for Probe {
-    fn recall(&mut self) -> Result<Recalled, StoreError> {
+    fn recall(&mut self) -> Result<StoredState, StoreError> {
         self.kept.recall()
     }
 

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
-use steadfast::store::{Ended, Entry, Hold, Readers, SqliteStore, Store as _, StoreError};
+use steadfast::store::{
+    Ended, Entry, RecordReaders, SqliteStore, StateLock, Store as _, StoreError,
+};
 
 /// A state in which one has run, and its directory.
 fn kept() -> (tempfile::TempDir, PathBuf) {
@@ -21,9 +23,10 @@ fn well(identity: &str, stamp: u64) -> Entry {
     end(identity, stamp, Ended::Well, &[], None)
 }
 
-fn later(path: &Path) -> (Arc<Hold>, SqliteStore) {
-    let hold = Arc::new(Hold::take_unsaid(path).expect("held"));
-    let store = SqliteStore::open_later(Arc::clone(&hold), Readers::default()).expect("opened");
+fn later(path: &Path) -> (Arc<StateLock>, SqliteStore) {
+    let hold = Arc::new(StateLock::take_unsaid(path).expect("held"));
+    let store =
+        SqliteStore::open_later(Arc::clone(&hold), RecordReaders::default()).expect("opened");
     (hold, store)
 }
 
@@ -73,7 +76,7 @@ fn who_has_written_nothing_is_named_all_the_same() {
     let (_above, path) = kept();
     std::fs::write(path.join("lock"), "1\n7\n1\nelsewhere\n").expect("of one before");
     let (_hold, store) = later(&path);
-    for refused in [Hold::take(&path), Hold::take_unsaid(&path)] {
+    for refused in [StateLock::take(&path), StateLock::take_unsaid(&path)] {
         match refused.expect_err("refused") {
             StoreError::Locked { pid, host, since: None, .. } => {
                 let here = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -153,9 +156,9 @@ fn what_is_not_as_it_must_be_is_opened_at_once() {
             store.commit(&[begin("file[b]", 2, &["file[a]"])]).expect("kept");
         }),
         ("another machine", |path| {
-            let hold = Arc::new(Hold::take(path).expect("held"));
+            let hold = Arc::new(StateLock::take(path).expect("held"));
             let machine = Some("0".repeat(32));
-            drop(SqliteStore::open_on(hold, Readers::default(), machine).expect("opened"));
+            drop(SqliteStore::open_on(hold, RecordReaders::default(), machine).expect("opened"));
         }),
     ];
     for (what, change) in cases {
@@ -172,8 +175,8 @@ fn what_is_not_as_it_must_be_is_opened_at_once() {
     for damage in ["UPDATE resource SET sum = 0", "UPDATE whole SET rows = 9"] {
         let (_above, path) = kept();
         sql(&path, damage);
-        let hold = Arc::new(Hold::take_unsaid(&path).expect("held"));
-        let refused = SqliteStore::open_later(hold, Readers::default()).expect_err("refused");
+        let hold = Arc::new(StateLock::take_unsaid(&path).expect("held"));
+        let refused = SqliteStore::open_later(hold, RecordReaders::default()).expect_err("refused");
         assert!(matches!(refused, StoreError::Damaged { .. }), "{refused}");
     }
 }
@@ -185,7 +188,7 @@ fn a_wide_database_is_narrowed_with_its_lock() {
     let (_above, path) = kept();
     let database = path.join("state.db");
     std::fs::set_permissions(&database, std::fs::Permissions::from_mode(0o644)).expect("widened");
-    let _held = Hold::take_unsaid(&path).expect("held");
+    let _held = StateLock::take_unsaid(&path).expect("held");
     let mode = std::fs::metadata(&database).expect("there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }

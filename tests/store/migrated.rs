@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 use steadfast::store::{
-    Ended, Entry, Hidden, Origin, Owned, PauseRecord, Recalled, Remembered, SqliteStore, Store as _,
+    Ended, Entry, OpaqueText, Origin, Ownership, PauseRecord, ResourceRecord, SqliteStore,
+    Store as _, StoredState,
 };
 
 /// What an older program has left: the tables as they stood in its source, and rows with its sums.
@@ -22,16 +23,25 @@ fn pause(reason: &str) -> PauseRecord {
 }
 
 /// What is told back of it, but for the key.
-fn expected(schema: usize) -> Recalled {
+fn expected(schema: usize) -> StoredState {
     let owed = Some((6, "file[b]".to_owned()));
-    let a = Remembered { done: Some(u64::MAX - 1), owed: owed.clone(), ..Remembered::default() };
-    let c = Remembered { interrupted: Some(13), owed, ..Remembered::default() };
-    let b = Remembered { done: Some(9), interrupted: Some(11), ..Remembered::default() };
-    let sent = Some(Hidden("{\"password\":\"s\"}".into()));
-    let password =
-        Remembered { done: Some(3), sent, taken: Some("h".into()), ..Remembered::default() };
-    let parked = Remembered { parked: Some(pause("the operator")), ..Remembered::default() };
-    let whose = Owned {
+    let a = ResourceRecord {
+        done: Some(u64::MAX - 1),
+        owed: owed.clone(),
+        ..ResourceRecord::default()
+    };
+    let c = ResourceRecord { interrupted: Some(13), owed, ..ResourceRecord::default() };
+    let b = ResourceRecord { done: Some(9), interrupted: Some(11), ..ResourceRecord::default() };
+    let sent = Some(OpaqueText("{\"password\":\"s\"}".into()));
+    let password = ResourceRecord {
+        done: Some(3),
+        sent,
+        taken: Some("h".into()),
+        ..ResourceRecord::default()
+    };
+    let parked =
+        ResourceRecord { parked: Some(pause("the operator")), ..ResourceRecord::default() };
+    let whose = Ownership {
         origin: Some(Origin::Created),
         graph: "g".into(),
         delete: true,
@@ -39,9 +49,10 @@ fn expected(schema: usize) -> Recalled {
         thing: u64::MAX - 98,
         removal: Some("{}".into()),
         after: vec!["exec[c]".into(), "file[b]".into()],
-        ..Owned::default()
+        ..Ownership::default()
     };
-    let made = Remembered { done: Some(4), owned: Some(Arc::new(whose)), ..Remembered::default() };
+    let made =
+        ResourceRecord { done: Some(4), owned: Some(Arc::new(whose)), ..ResourceRecord::default() };
     let all = [
         (1, "exec[a]", a),
         (1, "exec[c]", c),
@@ -52,11 +63,11 @@ fn expected(schema: usize) -> Recalled {
     ];
     let known = all.into_iter().filter(|(since, _, _)| *since <= schema);
     let resources = known.map(|(_, name, kept)| (name.to_owned(), kept)).collect();
-    Recalled { resources, pause: Some(pause("USR1")), stamp: 6, key: None }
+    StoredState { resources, pause: Some(pause("USR1")), stamp: 6, key: None }
 }
 
-fn keyless(recalled: Recalled) -> Recalled {
-    Recalled { key: None, ..recalled }
+fn keyless(recalled: StoredState) -> StoredState {
+    StoredState { key: None, ..recalled }
 }
 
 fn make(path: &Path, sql: &str) {
@@ -99,23 +110,23 @@ fn what_older_programs_have_left_is_brought_up() {
 }
 
 /// All that this schema knows is written to it and told back, beside what was there.
-fn keeps_all(mut store: SqliteStore, path: &Path, mut expected: Recalled) {
+fn keeps_all(mut store: SqliteStore, path: &Path, mut expected: StoredState) {
     let name: Arc<str> = "file[new]".into();
-    let owned = Arc::new(Owned { protect: true, graph: "g".into(), ..Owned::default() });
+    let owned = Arc::new(Ownership { protect: true, graph: "g".into(), ..Ownership::default() });
     let entries = [
-        Entry::Sent { identity: Arc::clone(&name), values: Hidden("{}".into()) },
+        Entry::Sent { identity: Arc::clone(&name), values: OpaqueText("{}".into()) },
         Entry::Park { identity: Arc::clone(&name), pause: Some(pause("r")) },
         Entry::Own { identity: Arc::clone(&name), owned: Some(Arc::clone(&owned)) },
         super::end(&name, 8, Ended::Well, &[], None),
     ];
     store.commit(&entries).expect("kept");
     drop(store);
-    let new = Remembered {
+    let new = ResourceRecord {
         done: Some(1008),
-        sent: Some(Hidden("{}".into())),
+        sent: Some(OpaqueText("{}".into())),
         parked: Some(pause("r")),
         owned: Some(owned),
-        ..Remembered::default()
+        ..ResourceRecord::default()
     };
     expected.resources.insert(name.to_string(), new);
     expected.stamp = 8;

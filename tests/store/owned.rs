@@ -4,17 +4,17 @@ use super::{begin, end};
 use proptest::prelude::*;
 use std::sync::Arc;
 use steadfast::store::{
-    Ended, Entry, Hidden, MemoryStore, Order, Origin, Owned, Recalled, Remembered, SqliteStore,
-    Store as _,
+    Ended, Entry, MemoryStore, OpaqueText, Origin, Ownership, ResourceRecord, SqliteStore,
+    StateCommand, Store as _, StoredState,
 };
 
-pub(super) fn any_owned() -> impl Strategy<Value = Owned> {
+pub(super) fn any_owned() -> impl Strategy<Value = Ownership> {
     let origin = prop::sample::select(vec![None, Some(Origin::Created), Some(Origin::Adopted)]);
     let names = prop::sample::subsequence(vec!["x[x]", "y[\"]", "z[z]"], 0..=3);
     let removal = prop::option::of("[a-z\"{}]{0,6}");
     let marks = (any::<bool>(), any::<bool>(), any::<bool>());
     (origin, "[a-z]{0,3}", marks, any::<u64>(), removal, names).prop_map(
-        |(origin, graph, (delete, protect, pinned), thing, removal, names)| Owned {
+        |(origin, graph, (delete, protect, pinned), thing, removal, names)| Ownership {
             origin,
             graph: graph.into(),
             delete,
@@ -27,18 +27,25 @@ pub(super) fn any_owned() -> impl Strategy<Value = Owned> {
     )
 }
 
-fn created() -> Arc<Owned> {
+fn created() -> Arc<Ownership> {
     let removal = Some(r#"{"fields":{"path":"/a"}}"#.into());
     let (origin, after) = (Some(Origin::Created), vec!["file[b]".into()]);
-    Arc::new(Owned { origin, graph: "g".into(), delete: true, removal, after, ..Owned::default() })
+    Arc::new(Ownership {
+        origin,
+        graph: "g".into(),
+        delete: true,
+        removal,
+        after,
+        ..Ownership::default()
+    })
 }
 
-fn own(identity: &str, owned: Option<Arc<Owned>>) -> Entry {
+fn own(identity: &str, owned: Option<Arc<Ownership>>) -> Entry {
     Entry::Own { identity: identity.into(), owned }
 }
 
 /// After these entries, by a store that is opened anew; and by the one in memory, which says the same.
-fn kept(entries: &[Entry]) -> Recalled {
+fn kept(entries: &[Entry]) -> StoredState {
     let directory = tempfile::tempdir().expect("a directory");
     let mut store = SqliteStore::open(directory.path()).expect("opened");
     store.commit(entries).expect("kept");
@@ -58,7 +65,7 @@ fn whose_a_thing_is_outlives_runs() {
     assert_eq!(kept(&ran).resources["a"].owned, Some(created()));
     let gone = [own("a", Some(created())), Entry::Forget("a".into())];
     assert!(kept(&gone).resources.is_empty());
-    let nothing = Arc::new(Owned { graph: "g".into(), delete: true, ..Owned::default() });
+    let nothing = Arc::new(Ownership { graph: "g".into(), delete: true, ..Ownership::default() });
     assert!(kept(&[own("a", Some(nothing))]).resources.is_empty());
     assert!(kept(&[own("a", Some(created())), own("a", None)]).resources.is_empty());
 }
@@ -70,7 +77,7 @@ fn the_operator_protects() {
     let both = kept(&[own("a", Some(created())), protect(true)]).resources["a"].owned.clone();
     let both = both.expect("kept");
     assert!(both.is_protected() && both.pinned && !both.protect);
-    let graphs = Arc::new(Owned { protect: true, ..Owned::clone(&created()) });
+    let graphs = Arc::new(Ownership { protect: true, ..Ownership::clone(&created()) });
     let none = kept(&[own("a", Some(graphs)), protect(true), protect(false)]);
     assert_eq!(none.resources["a"].owned, Some(created()));
     assert!(
@@ -94,7 +101,7 @@ fn a_rename_moves_all_that_is_kept() {
     let record = &moved.resources["b"];
     assert_eq!((record.done, &record.owned), (Some(7), &Some(created())));
     assert_eq!(record.owed, Some((2, "x".to_owned())));
-    let values = Some(Hidden("written anew".into()));
+    let values = Some(OpaqueText("written anew".into()));
     let renamed =
         Entry::Rename { from: "a".into(), to: "b".into(), definition: None, sent: values.clone() };
     let renamed = kept(&[&before[..], &[renamed]].concat());
@@ -153,7 +160,7 @@ fn what_is_forgotten_is_as_new_and_owed_all_the_same() {
     ];
     let anew = [&before[..], &[Entry::Anew("a".into())]].concat();
     let anew = kept(&anew);
-    let expected = Remembered { owed: Some((2, "x".to_owned())), ..Default::default() };
+    let expected = ResourceRecord { owed: Some((2, "x".to_owned())), ..Default::default() };
     assert_eq!(anew.resources["a"], expected);
     let mut told = kept(&before).resources["a"].clone();
     told.anew();
@@ -168,9 +175,14 @@ fn what_is_forgotten_is_as_new_and_owed_all_the_same() {
 #[test]
 fn an_order_is_recorded_as_it_is_foreseen() {
     let graph = "g".into();
-    let graphs = Arc::new(Owned { protect: true, ..Owned::clone(&created()) });
+    let graphs = Arc::new(Ownership { protect: true, ..Ownership::clone(&created()) });
     for before in [None, Some(created()), Some(graphs)] {
-        for order in [Order::Protect, Order::Unprotect, Order::Forget, Order::Redo] {
+        for order in [
+            StateCommand::Protect,
+            StateCommand::Unprotect,
+            StateCommand::Forget,
+            StateCommand::Redo,
+        ] {
             let entry = order.entry(&"a".into(), before.as_deref(), &graph);
             let after = kept(&[own("a", before.clone()), entry]).resources.remove("a");
             let foreseen = order.owned(before.as_deref(), &graph).map(Arc::new);

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use steadfast::store::{
-    Ended, Entry, Hold, PauseRecord, Readers, Recalled, SqliteStore, Store as _, StoreError,
-    Verified,
+    Ended, Entry, PauseRecord, RecordReaders, SqliteStore, StateLock, Store as _, StoreError,
+    StoredState, Verified,
 };
 
 /// So often somebody looks while another one commits.
@@ -17,7 +17,7 @@ const LOOKS: usize = 4000;
 const OTHERS: usize = 20;
 
 /// What was said of a state.
-pub(crate) type Said = Result<Recalled, StoreError>;
+pub(crate) type Said = Result<StoredState, StoreError>;
 
 /// What each of those who only look says.
 pub(crate) fn looked(state: &Path) -> [(&'static str, Said); 4] {
@@ -27,7 +27,7 @@ pub(crate) fn looked(state: &Path) -> [(&'static str, Said); 4] {
     });
     [
         ("peek", SqliteStore::peek(state)),
-        ("foresee", SqliteStore::foresee(state, &Readers::default())),
+        ("foresee", SqliteStore::foresee(state, &RecordReaders::default())),
         ("verify", verified),
         ("export", SqliteStore::export(state).map(|exported| exported.recalled)),
     ]
@@ -37,7 +37,7 @@ pub(crate) fn looked(state: &Path) -> [(&'static str, Said); 4] {
 pub(crate) fn agree(what: &str, looked: [(&'static str, Said); 4], opened: &Said) {
     for (who, said) in looked {
         let agrees = match (&said, opened) {
-            (Ok(said), Ok(opened)) => Recalled { key: None, ..said.clone() } == *opened,
+            (Ok(said), Ok(opened)) => StoredState { key: None, ..said.clone() } == *opened,
             (Err(StoreError::Damaged { .. }), Err(StoreError::Damaged { .. }))
             | (Err(StoreError::Newer { .. }), Err(StoreError::Newer { .. }))
             | (Err(StoreError::Database { .. }), Err(StoreError::Database { .. })) => true,
@@ -105,8 +105,8 @@ fn what_is_refused_to_who_writes_is_sound_for_nobody() {
         let why = refused.as_ref().expect_err("refused").to_string();
         assert!(why.contains(says), "{says}: {why}");
         agree(says, looked_at, &refused);
-        let hold = Arc::new(Hold::take(&state).expect("held"));
-        let mended = SqliteStore::repair(hold, Readers::default()).expect("repaired");
+        let hold = Arc::new(StateLock::take(&state).expect("held"));
+        let mended = SqliteStore::repair(hold, RecordReaders::default()).expect("repaired");
         assert!(mended.lines().iter().any(|line| line.contains("cannot be read")), "{mended:?}");
         agree("repaired", looked(&state), &opened(&state));
     }
@@ -137,7 +137,7 @@ fn what_is_kept_without_its_key_is_not_sound() {
 fn a_state_that_is_being_made_is_empty() {
     let directory = tempfile::tempdir().expect("a directory");
     let state = directory.path();
-    let nothing = || agree("nothing yet", looked(state), &Ok(Recalled::default()));
+    let nothing = || agree("nothing yet", looked(state), &Ok(StoredState::default()));
     nothing();
     std::fs::write(state.join("state.db"), "").expect("made");
     nothing();

@@ -4,37 +4,38 @@ use crate::state_checksums::Sum;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use steadfast::store::{
-    Ended, Entry, Hidden, Hold, Imported, LEFT_ALONE, Origin, Owned, REPAIRED, Readers, Recalled,
-    Remembered, SqliteStore, Store as _, StoreError, UNSOUND, Verb, export_format, violations,
+    Ended, Entry, Imported, LEFT_ALONE, OpaqueText, Origin, Ownership, REPAIRED, RecordReaders,
+    ResourceRecord, SqliteStore, StateLock, Store as _, StoreError, StoredState, UNSOUND, Verb,
+    export_format, violations,
 };
 
 type Told = Arc<Mutex<Vec<(&'static str, String)>>>;
 
 /// An identity begins with `file[`, values are not `bad`, and who is told is remembered.
-fn readers() -> (Readers, Told) {
+fn readers() -> (RecordReaders, Told) {
     let told = Told::default();
     let own = Arc::clone(&told);
-    let readers = Readers {
+    let readers = RecordReaders {
         identity: Arc::new(|name| (!name.starts_with("file[")).then(|| "no identity".to_owned())),
         values: Arc::new(|sent, taken| {
-            let bad = sent.is_some_and(|Hidden(text)| &**text == "bad") || taken == Some("bad");
+            let bad = sent.is_some_and(|OpaqueText(text)| &**text == "bad") || taken == Some("bad");
             bad.then(|| "no values".to_owned())
         }),
         kind: Arc::new(|name| name.contains("[newer").then(|| "no such kind".to_owned())),
         told: Arc::new(move |event, line| own.lock().expect("sound").push((event, line.into()))),
-        ..Readers::default()
+        ..RecordReaders::default()
     };
     (readers, told)
 }
 
-fn sound() -> Owned {
-    Owned {
+fn sound() -> Ownership {
+    Ownership {
         origin: Some(Origin::Created),
         graph: "g".into(),
         delete: true,
         removal: Some("{}".into()),
         after: vec!["file[gone]".into(), "file[there]".into()],
-        ..Owned::default()
+        ..Ownership::default()
     }
 }
 
@@ -43,10 +44,10 @@ struct Break {
     entries: Vec<Entry>,
     found: &'static str,
     mended: &'static str,
-    after: fn(&Remembered) -> bool,
+    after: fn(&ResourceRecord) -> bool,
 }
 
-fn own(change: impl FnOnce(&mut Owned)) -> Vec<Entry> {
+fn own(change: impl FnOnce(&mut Ownership)) -> Vec<Entry> {
     let mut owned = sound();
     change(&mut owned);
     vec![Entry::Own { identity: "file[a]".into(), owned: Some(Arc::new(owned)) }]
@@ -119,8 +120,8 @@ fn breaks() -> Vec<Break> {
     ]
 }
 
-fn open(state: &Path, readers: &Readers) -> SqliteStore {
-    let hold = Arc::new(Hold::take(state).expect("held"));
+fn open(state: &Path, readers: &RecordReaders) -> SqliteStore {
+    let hold = Arc::new(StateLock::take(state).expect("held"));
     SqliteStore::open_held(hold, readers.clone()).expect("opened")
 }
 
@@ -202,7 +203,7 @@ fn what_is_no_identity_is_left_out() {
     assert_eq!(recalled.resources["file[a]"].owed, Some((4, "file[a]".to_owned())));
     assert!(take(&told).iter().any(|(_, line)| line == "nothing: no identity; left out"));
     assert!(violations(&recalled, &readers).is_empty());
-    let late = Recalled { stamp: 2, ..recalled };
+    let late = StoredState { stamp: 2, ..recalled };
     let late = violations(&late, &readers).iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(late, ["file[a]: owed at 4, and the newest stamp is 2"]);
 }
@@ -244,7 +245,7 @@ fn a_stamp_that_is_too_late_is_found_at_a_write() {
     drop(other);
     assert!(take(&told).is_empty());
     let touch = |name: &str| Entry::Park { identity: name.into(), pause: None };
-    let sent = Entry::Sent { identity: "file[b]".into(), values: Hidden("{}".into()) };
+    let sent = Entry::Sent { identity: "file[b]".into(), values: OpaqueText("{}".into()) };
     let taken = Entry::Taken { identity: "file[a]".into(), hashes: "{}".into() };
     store.commit(&[sent, taken, touch("file[x]")]).expect("kept");
     let mut says: Vec<String> = take(&told).into_iter().map(|(_, line)| line).collect();
@@ -304,10 +305,10 @@ fn what_is_valid_stays_as_it_is() {
 #[test]
 fn a_cloned_state_is_adopted() {
     let directory = tempfile::tempdir().expect("a directory");
-    let hold = || Arc::new(Hold::take(directory.path()).expect("held"));
+    let hold = || Arc::new(StateLock::take(directory.path()).expect("held"));
     let on = |machine: Option<&str>| {
         let machine = machine.map(str::to_owned);
-        SqliteStore::open_on(hold(), Readers::default(), machine).expect("opened")
+        SqliteStore::open_on(hold(), RecordReaders::default(), machine).expect("opened")
     };
     let (first, second) = (Some("1".repeat(32)), Some("2".repeat(32)));
     let mut store = on(first.as_deref());
@@ -324,7 +325,7 @@ fn a_cloned_state_is_adopted() {
     let line = store.mended().lines().first().expect("said").clone();
     assert!(line.contains("made on another machine (1111"), "{line}");
     let kept = store.recall().expect("told").resources.remove("file[a]").expect("kept");
-    let adopted = Owned { origin: Some(Origin::Adopted), ..sound() };
+    let adopted = Ownership { origin: Some(Origin::Adopted), ..sound() };
     assert_eq!(kept.owned.as_deref(), Some(&adopted));
     drop(store);
     assert!(on(second.as_deref()).mended().lines().is_empty(), "said once");
@@ -337,13 +338,13 @@ fn what_was_sent_is_not_forgotten_by_itself() {
     let directory = tempfile::tempdir().expect("a directory");
     let (readers, told) = readers();
     let mut store = open(directory.path(), &readers);
-    let sent = Entry::Sent { identity: "file[a]".into(), values: Hidden("bad".into()) };
+    let sent = Entry::Sent { identity: "file[a]".into(), values: OpaqueText("bad".into()) };
     store.commit(&[own(|_| {}), vec![sent]].concat()).expect("a fact is never lost");
     drop(store);
     assert_eq!(take(&told).len(), 1, "said when it was written");
     let path = directory.path().join("state.db");
     let before = std::fs::read(&path).expect("read");
-    let hold = || Arc::new(Hold::take(directory.path()).expect("held"));
+    let hold = || Arc::new(StateLock::take(directory.path()).expect("held"));
     for _ in 0..2 {
         let refused = SqliteStore::open_held(hold(), readers.clone()).expect_err("refused");
         assert!(matches!(refused, StoreError::Damaged { .. }), "{refused}");
@@ -367,11 +368,11 @@ fn what_is_of_an_unknown_kind_stays() {
     let (readers, told) = readers();
     let newer = || "file[newer]".into();
     let mut store = SqliteStore::open(directory.path()).expect("opened");
-    let pinned = Owned { pinned: true, ..sound() };
+    let pinned = Ownership { pinned: true, ..sound() };
     store
         .commit(&[
             Entry::Own { identity: newer(), owned: Some(Arc::new(pinned)) },
-            Entry::Sent { identity: newer(), values: Hidden("bad".into()) },
+            Entry::Sent { identity: newer(), values: OpaqueText("bad".into()) },
             end_of("file[newer]", &["file[a]"]),
             end_of("file[a]", &["file[newer]"]),
         ])
@@ -410,15 +411,15 @@ fn end_of(identity: &str, owes: &[&str]) -> Entry {
 }
 
 fn made_here(on: Option<&str>) -> Imported {
-    let kept = Remembered { owned: Some(Arc::new(sound())), ..Remembered::default() };
+    let kept = ResourceRecord { owned: Some(Arc::new(sound())), ..ResourceRecord::default() };
     let resources = [("file[a]".to_owned(), kept)].into();
-    let recalled = Recalled { resources, ..Recalled::default() };
+    let recalled = StoredState { resources, ..StoredState::default() };
     Imported { recalled, machine: on.map(str::to_owned) }
 }
 
 fn origin(state: &Path, machine: &str) -> Option<Origin> {
-    let hold = Arc::new(Hold::take(state).expect("held"));
-    let store = SqliteStore::open_on(hold, Readers::default(), Some(machine.to_owned()));
+    let hold = Arc::new(StateLock::take(state).expect("held"));
+    let store = SqliteStore::open_on(hold, RecordReaders::default(), Some(machine.to_owned()));
     let mut recalled = store.expect("opened").recall().expect("told back");
     recalled.resources.remove("file[a]").expect("kept").owned.expect("owned").origin
 }
@@ -431,12 +432,12 @@ fn what_another_machine_has_made_is_taken_in_as_adopted() {
         [(Some("here"), Origin::Created), (Some("there"), Origin::Adopted), (None, Origin::Adopted)]
     {
         let directory = tempfile::tempdir().expect("a directory");
-        let hold = Hold::take(directory.path()).expect("held");
+        let hold = StateLock::take(directory.path()).expect("held");
         let text = export_format::write(&made_here(on), |sent| Some(sent.clone()));
-        let read = export_format::read(&text, &Readers::default()).expect("sound");
+        let read = export_format::read(&text, &RecordReaders::default()).expect("sound");
         assert_eq!(read, made_here(on));
         let here = Some("here".to_owned());
-        let mended = SqliteStore::import_on(&hold, read, &Readers::default(), here);
+        let mended = SqliteStore::import_on(&hold, read, &RecordReaders::default(), here);
         let lines = mended.expect("taken in").lines().join("\n");
         assert_eq!(lines.contains("is adopted"), expected == Origin::Adopted, "{lines}");
         drop(hold);
@@ -448,7 +449,10 @@ fn what_another_machine_has_made_is_taken_in_as_adopted() {
     let text = export_format::write(&made_here(None), |sent| Some(sent.clone()));
     let before = text.replace("  \"machine\": null,\n", "");
     assert_ne!(before, text);
-    assert_eq!(export_format::read(&before, &Readers::default()).expect("sound"), made_here(None));
+    assert_eq!(
+        export_format::read(&before, &RecordReaders::default()).expect("sound"),
+        made_here(None)
+    );
 }
 
 /// A repair of a damaged clone is no way around that; nor is one where the name of the machine is lost.
@@ -461,15 +465,17 @@ fn a_repaired_clone_is_adopted() {
         ("PRAGMA user_version = 0", "here", Origin::Adopted),
     ] {
         let directory = tempfile::tempdir().expect("a directory");
-        let hold = || Arc::new(Hold::take(directory.path()).expect("held"));
+        let hold = || Arc::new(StateLock::take(directory.path()).expect("held"));
         let (made, machine) = (Some("here".to_owned()), Some(here.to_owned()));
-        let mut store = SqliteStore::open_on(hold(), Readers::default(), made).expect("opened");
+        let mut store =
+            SqliteStore::open_on(hold(), RecordReaders::default(), made).expect("opened");
         store.commit(&own(|_| {})).expect("kept");
         drop(store);
         rusqlite::Connection::open(directory.path().join("state.db"))
             .and_then(|database| database.execute_batch(damage))
             .expect("damaged");
-        let mended = SqliteStore::repair_on(hold(), Readers::default(), machine).expect("repaired");
+        let mended =
+            SqliteStore::repair_on(hold(), RecordReaders::default(), machine).expect("repaired");
         let lines = mended.lines().join("\n");
         assert_eq!(lines.contains("is adopted"), expected == Origin::Adopted, "{damage}: {lines}");
         assert_eq!(origin(directory.path(), here), Some(expected), "{damage} on {here}");

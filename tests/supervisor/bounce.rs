@@ -4,7 +4,7 @@ use crate::harness::{Cue, Stage};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use steadfast::supervisor::{Failure, Kind, Life, Manifold, Outputs, State};
+use steadfast::supervisor::{Failure, Kind, Manifold, Outputs, State, WorkerContext};
 use tokio::time::Instant;
 
 async fn chain(stage: &Stage) {
@@ -54,7 +54,7 @@ async fn what_comes_too_late_is_never_offered() {
     let asked = Arc::<AtomicU32>::default();
     let seen = Arc::clone(&asked);
     // It fails first, so that nobody waits for it; then it does not look whether it is to end before it is ready.
-    let late = Manifold::new("late", move |_, life: Life| {
+    let late = Manifold::new("late", move |_, life: WorkerContext| {
         let seen = Arc::clone(&seen);
         async move {
             if seen.fetch_add(1, Ordering::SeqCst) < 2 {
@@ -207,7 +207,7 @@ async fn a_reason_is_told_with_its_causes() {
 #[tokio::test(start_paused = true)]
 async fn who_fails_when_it_is_asked_to_end_has_not_failed() {
     let stage = Stage::new();
-    let sulks = Manifold::new("sulks", |_, life: Life| async move {
+    let sulks = Manifold::new("sulks", |_, life: WorkerContext| async move {
         life.ready(Outputs::none());
         life.stopping().cancelled().await;
         Err(Failure::again("I was not done"))
@@ -291,7 +291,7 @@ async fn a_start_waits_for_inputs_up_to_a_bound() {
 #[tokio::test(start_paused = true)]
 async fn an_input_that_comes_and_goes_holds_up_nobody_for_ever() {
     let stage = Stage::new();
-    let restless = Manifold::new("restless", |_, life: Life| async move {
+    let restless = Manifold::new("restless", |_, life: WorkerContext| async move {
         tokio::time::sleep(Duration::from_millis(300)).await;
         life.ready(Outputs::none());
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -309,7 +309,7 @@ async fn an_input_that_comes_and_goes_holds_up_nobody_for_ever() {
 #[tokio::test(start_paused = true)]
 async fn who_is_done_when_it_is_asked_to_end_is_forgotten() {
     let stage = Stage::new();
-    let leaves = Manifold::new("leaves", |_, life: Life| async move {
+    let leaves = Manifold::new("leaves", |_, life: WorkerContext| async move {
         life.ready(Outputs::none());
         life.stopping().cancelled().await;
         Err(Failure::new(Kind::Uninstall, "done"))

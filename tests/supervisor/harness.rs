@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use steadfast::supervisor::{Delays, Failure, Inputs, Life, Manifold, Outputs, State, Supervisor};
+use steadfast::supervisor::{
+    Delays, Failure, Inputs, Manifold, Outputs, State, Supervisor, WorkerContext,
+};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -156,7 +158,7 @@ impl Actor {
     async fn play(
         self,
         inputs: Inputs,
-        life: Life,
+        life: WorkerContext,
         heard: Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<Cue>>>,
     ) -> Result<(), Failure> {
         self.calls.fetch_add(1, Ordering::SeqCst);

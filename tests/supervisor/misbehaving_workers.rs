@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use steadfast::supervisor::{
-    Delays, Failure, Handle, Inputs, Life, Manifold, Outputs, State, Supervisor,
+    Delays, Failure, Handle, Inputs, Manifold, Outputs, State, Supervisor, WorkerContext,
 };
 use tokio::time::{Instant, timeout};
 
@@ -69,7 +69,7 @@ async fn what_was_offered_may_panic_when_it_is_dropped() {
     let supervisor = Supervisor::start(Delays { error, ..delays() }).expect("valid");
     let was_dropped = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&was_dropped);
-    let offers = Manifold::new("w", move |inputs: Inputs, life: Life| {
+    let offers = Manifold::new("w", move |inputs: Inputs, life: WorkerContext| {
         let was_dropped = Arc::clone(&flag);
         async move {
             let own = inputs.handle("self")?;
@@ -113,7 +113,7 @@ async fn a_report_does_not_wait_for_who_blocks() {
     let supervisor = Supervisor::start(Delays { cut_off, ..delays() }).expect("valid");
     let free = Freed(Arc::default());
     let seen = Arc::clone(&free.0);
-    let blocks = Manifold::new("blocks", move |_, life: Life| {
+    let blocks = Manifold::new("blocks", move |_, life: WorkerContext| {
         let seen = Arc::clone(&seen);
         async move {
             life.ready(Outputs::none());
@@ -123,7 +123,7 @@ async fn a_report_does_not_wait_for_who_blocks() {
             Ok(())
         }
     });
-    let needs = Manifold::new("needs", |_, life: Life| async move {
+    let needs = Manifold::new("needs", |_, life: WorkerContext| async move {
         life.ready(Outputs::none());
         life.stopping().cancelled().await;
         Ok(())

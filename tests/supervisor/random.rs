@@ -4,7 +4,9 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use steadfast::supervisor::{Delays, Failure, Kind, Life, Manifold, Outputs, State, Supervisor};
+use steadfast::supervisor::{
+    Delays, Failure, Kind, Manifold, Outputs, State, Supervisor, WorkerContext,
+};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -107,7 +109,7 @@ fn worker(
     hands: &Arc<Mutex<Stagehands>>,
 ) -> Manifold {
     let kept = Arc::clone(hands);
-    let play = move |_, life: Life| {
+    let play = move |_, life: WorkerContext| {
         let hands = Arc::clone(&kept);
         async move {
             let (_here, cues) = enter(number, &life, &hands);
@@ -130,7 +132,7 @@ fn worker(
 
 async fn act(
     character: Character,
-    life: &Life,
+    life: &WorkerContext,
     hands: &Mutex<Stagehands>,
     mut cues: mpsc::UnboundedReceiver<Deed>,
 ) -> Result<(), Failure> {
@@ -176,7 +178,7 @@ struct Here {
 
 fn enter(
     number: usize,
-    life: &Life,
+    life: &WorkerContext,
     hands: &Arc<Mutex<Stagehands>>,
 ) -> (Here, mpsc::UnboundedReceiver<Deed>) {
     let mut state = hands.lock().expect("whole");

@@ -2,7 +2,7 @@
 
 use crate::harness::Stage;
 use std::sync::Arc;
-use steadfast::supervisor::{Life, Manifold, Outputs, State, Supervisor};
+use steadfast::supervisor::{Manifold, Outputs, State, Supervisor, WorkerContext};
 
 /// empty, stopping and stopped: it always answers.
 #[tokio::test(start_paused = true)]
@@ -27,7 +27,7 @@ async fn it_always_answers() {
 #[tokio::test(start_paused = true)]
 async fn it_tells_all_of_a_worker() {
     let stage = Stage::new();
-    let talker = Manifold::new("talker", |_, life: Life| async move {
+    let talker = Manifold::new("talker", |_, life: WorkerContext| async move {
         life.ready(Outputs::none());
         life.say("12 events");
         life.stopping().cancelled().await;
@@ -78,7 +78,7 @@ async fn one_that_never_ran_says_why() {
 async fn workers_may_install_others() {
     let stage = Stage::new();
     let itself: Supervisor = stage.supervisor.clone();
-    let offers = Manifold::new("self", move |_, life: Life| {
+    let offers = Manifold::new("self", move |_, life: WorkerContext| {
         let itself = itself.clone();
         async move {
             life.ready(Outputs::none().with(itself));
@@ -87,9 +87,9 @@ async fn workers_may_install_others() {
         }
     });
     let users = (0..100).map(|n| {
-        Manifold::new(&format!("user{n}"), move |inputs, life: Life| async move {
+        Manifold::new(&format!("user{n}"), move |inputs, life: WorkerContext| async move {
             let supervisor: Supervisor = inputs.get("self")?;
-            let child = Manifold::new(&format!("child{n}"), |_, life: Life| async move {
+            let child = Manifold::new(&format!("child{n}"), |_, life: WorkerContext| async move {
                 life.ready(Outputs::none());
                 life.stopping().cancelled().await;
                 Ok(())

@@ -2,7 +2,7 @@
 
 use crate::harness::Stage;
 use std::time::Duration;
-use steadfast::supervisor::{Delays, Life, Manifold, Outputs, State, Supervisor};
+use steadfast::supervisor::{Delays, Manifold, Outputs, State, Supervisor, WorkerContext};
 use tokio::time::Instant;
 
 /// P-1, A-52, A-53: workers end before what they need, whatever time they take; late-bound inputs make no order, but the last are
@@ -73,7 +73,7 @@ async fn the_whole_has_a_deadline() {
 async fn who_blocks_is_left_behind() {
     let cut_off = Duration::from_millis(50);
     let supervisor = Supervisor::start(Delays { cut_off, ..Delays::default() }).expect("valid");
-    let blocks = Manifold::new("blocks", |_, life: Life| async move {
+    let blocks = Manifold::new("blocks", |_, life: WorkerContext| async move {
         life.ready(Outputs::none());
         life.stopping().cancelled().await;
         std::thread::sleep(Duration::from_secs(5));

@@ -6,7 +6,7 @@ use std::future::pending;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use steadfast::supervisor::{Delays, Life, Manifold, Outputs, State, Supervisor};
+use steadfast::supervisor::{Delays, Manifold, Outputs, State, Supervisor, WorkerContext};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, advance, sleep};
 
@@ -15,7 +15,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// One that proves that it lives, until it hangs.
 fn mortal(hangs: &Arc<AtomicBool>) -> Manifold {
     let hangs = Arc::clone(hangs);
-    let worker = Manifold::new("w", move |_, life: Life| {
+    let worker = Manifold::new("w", move |_, life: WorkerContext| {
         let hangs = Arc::clone(&hangs);
         async move {
             life.ready(Outputs::none());
@@ -94,7 +94,7 @@ async fn who_could_do_nothing_does_not_hang() {
 #[tokio::test(start_paused = true)]
 async fn who_waits_for_something_lives() {
     let stage = Stage::new();
-    let waits = Manifold::new("w", |_, life: Life| async move {
+    let waits = Manifold::new("w", |_, life: WorkerContext| async move {
         life.ready(Outputs::none());
         life.during(sleep(Duration::from_hours(2))).await;
         Ok(())
@@ -138,7 +138,7 @@ async fn a_thread_that_hangs_is_named() {
     let supervisor = Supervisor::start(delays()).expect("valid");
     let (thread, starts) = (Arc::<Thread>::default(), Arc::<AtomicU32>::default());
     let own = (Arc::clone(&thread), Arc::clone(&starts));
-    let holds = Manifold::new("w", move |_, life: Life| {
+    let holds = Manifold::new("w", move |_, life: WorkerContext| {
         let (thread, starts) = own.clone();
         async move {
             starts.fetch_add(1, Ordering::SeqCst);
@@ -173,7 +173,7 @@ async fn who_blocks_is_named_and_not_started_again() {
     let supervisor = Supervisor::start(Delays { cut_off, ..Delays::default() }).expect("valid");
     let (free, starts) = (Arc::<AtomicBool>::default(), Arc::<AtomicU32>::default());
     let own = (Arc::clone(&free), Arc::clone(&starts));
-    let blocks = Manifold::new("w", move |_, life: Life| {
+    let blocks = Manifold::new("w", move |_, life: WorkerContext| {
         let (free, starts) = own.clone();
         async move {
             life.ready(Outputs::none());

@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions, Permissions};
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use steadfast_engine::VertexId;
-use steadfast_resources::Source;
+use steadfast_resources::WatchSource;
 
 /// F-7: each way in which a file can change is heard of, through either backend.
 #[test]
@@ -54,7 +54,8 @@ fn what_is_supplied_is_told_apart_from_what_is_held() {
         let (own, secret) = (ears.file("etc/conf", "held"), ears.file("keys/v1", "one"));
         let named = ears.path("secret");
         std::os::unix::fs::symlink("keys/v1", &named).expect("linked");
-        let sources = vec![Source::Path { path: own.clone(), below: false }, Source::Supply(named)];
+        let sources =
+            vec![WatchSource::Path { path: own.clone(), below: false }, WatchSource::Supply(named)];
         ears.hub.arm(VertexId(1), sources);
         ears.until(1, |heard| heard.established == 1);
         std::fs::write(&secret, "two").expect("written");
@@ -71,7 +72,7 @@ fn reading_and_neighbours_are_not_heard() {
     let ears = Ears::new();
     let path = ears.file("etc/motd", "welcome");
     ears.watch(1, &path);
-    let below = Source::Path { path: ears.path("etc"), below: true };
+    let below = WatchSource::Path { path: ears.path("etc"), below: true };
     ears.hub.arm(VertexId(2), vec![below]);
     ears.until(2, |heard| heard.established == 1);
     for vertex in [1, 2] {
@@ -113,7 +114,8 @@ fn many_vertices_on_one_path_and_one_vertex_on_many() {
     for vertex in 0..200 {
         ears.until(vertex, |heard| heard.news() > 0);
     }
-    let many = (0..10).map(|n| Source::Path { path: ears.path(&format!("m{n}")), below: false });
+    let many =
+        (0..10).map(|n| WatchSource::Path { path: ears.path(&format!("m{n}")), below: false });
     ears.hub.arm(VertexId(500), many.collect());
     ears.until(500, |heard| heard.established == 1);
     for n in 0..10 {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 use steadfast_engine::VertexId;
-use steadfast_resources::Source;
+use steadfast_resources::WatchSource;
 
 fn edit(path: &Path) {
     fs::write(path, "edited").expect("written");
@@ -186,7 +186,7 @@ fn a_tree_has_a_share_of_the_watches() {
     for number in 0..8 {
         fs::create_dir_all(ears.path(&format!("tree/{number}"))).expect("made");
     }
-    let tree = Source::Tree(ears.path("tree"));
+    let tree = WatchSource::Tree(ears.path("tree"));
     ears.hub.arm(VertexId(1), vec![tree]);
     ears.until(1, |heard| heard.established == 1);
     for number in 0..300 {

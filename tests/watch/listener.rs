@@ -5,9 +5,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
-use steadfast::watch::{Hub, Signal, Sources};
+use steadfast::watch::{ExternalSources, Signal, WatchHub};
 use steadfast_engine::VertexId;
-use steadfast_resources::Source;
+use steadfast_resources::WatchSource;
 use tempfile::TempDir;
 use tokio::runtime::{Handle, Runtime};
 
@@ -59,7 +59,7 @@ impl Notes {
 }
 
 pub(crate) struct Ears {
-    pub(crate) hub: Hub,
+    pub(crate) hub: WatchHub,
     pub(crate) notes: Arc<Notes>,
     _runtime: Runtime,
     /// Where the tests play.
@@ -75,26 +75,28 @@ const SENTINEL: u32 = u32::MAX;
 
 impl Ears {
     pub(crate) fn new() -> Self {
-        Self::with(Sources::default())
+        Self::with(ExternalSources::default())
     }
 
-    pub(crate) fn with(sources: Sources) -> Self {
-        Self::over(&std::env::temp_dir(), |handle, tell| Hub::with_sources(handle, sources, tell))
+    pub(crate) fn with(sources: ExternalSources) -> Self {
+        Self::over(&std::env::temp_dir(), |handle, tell| {
+            WatchHub::with_sources(handle, sources, tell)
+        })
     }
 
     /// Over the backend that watches the graph's own files.
     pub(crate) fn through_notify() -> Self {
-        Self::over(&std::env::temp_dir(), Hub::through_notify)
+        Self::over(&std::env::temp_dir(), WatchHub::through_notify)
     }
 
     /// Where nobody else can write, nor in any directory above: needs root.
     pub(crate) fn in_trusted_place() -> Self {
-        Self::over(Path::new("/var/lib"), Hub::new)
+        Self::over(Path::new("/var/lib"), WatchHub::new)
     }
 
     fn over(
         place: &Path,
-        hub: impl FnOnce(Handle, Box<dyn Fn(Vec<Signal>) + Send + Sync>) -> Hub,
+        hub: impl FnOnce(Handle, Box<dyn Fn(Vec<Signal>) + Send + Sync>) -> WatchHub,
     ) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -123,7 +125,8 @@ impl Ears {
     }
 
     pub(crate) fn arm(&self, vertex: u32, path: &Path) {
-        self.hub.arm(VertexId(vertex), vec![Source::Path { path: path.to_owned(), below: false }]);
+        self.hub
+            .arm(VertexId(vertex), vec![WatchSource::Path { path: path.to_owned(), below: false }]);
     }
 
     /// Arms and waits for the answer, which must be that it is established.

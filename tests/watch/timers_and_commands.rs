@@ -4,9 +4,9 @@ use crate::listener::Ears;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use steadfast::watch::{LineSource, LineStream, Promise, Sources};
+use steadfast::watch::{ExternalSources, LineSource, LineStream, SourceFuture};
 use steadfast_engine::VertexId;
-use steadfast_resources::Source;
+use steadfast_resources::WatchSource;
 use steadfast_resources::host::Command;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -15,7 +15,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 fn a_timer_fires_at_each_interval() {
     let ears = Ears::new();
     let start = Instant::now();
-    ears.hub.arm(VertexId(1), vec![Source::Every(Duration::from_millis(20))]);
+    ears.hub.arm(VertexId(1), vec![WatchSource::Every(Duration::from_millis(20))]);
     ears.until(1, |heard| heard.established == 1 && heard.changed >= 5);
     assert!(start.elapsed() >= Duration::from_millis(100));
     ears.hub.disarm(VertexId(1));
@@ -33,7 +33,7 @@ struct Script {
 struct Stream(UnboundedReceiver<()>);
 
 impl LineSource for Script {
-    fn open<'s>(&'s self, _: &'s Command) -> Promise<'s, Result<Box<dyn LineStream>, String>> {
+    fn open<'s>(&'s self, _: &'s Command) -> SourceFuture<'s, Result<Box<dyn LineStream>, String>> {
         let next = self.next.lock().expect("not poisoned").pop_front();
         Box::pin(async move {
             match next {
@@ -46,11 +46,11 @@ impl LineSource for Script {
 }
 
 impl LineStream for Stream {
-    fn next(&mut self) -> Promise<'_, bool> {
+    fn next(&mut self) -> SourceFuture<'_, bool> {
         Box::pin(async { self.0.recv().await.is_some() })
     }
 
-    fn ended(self: Box<Self>) -> Promise<'static, String> {
+    fn ended(self: Box<Self>) -> SourceFuture<'static, String> {
         Box::pin(async { "exit code 3".to_owned() })
     }
 }
@@ -63,14 +63,16 @@ fn lines_are_events_and_the_command_is_started_again() {
         script.next.lock().expect("not poisoned").push_back(Ok(lines));
         speaker
     };
-    let ears = Ears::with(Sources {
+    let ears = Ears::with(ExternalSources {
         lines: Some(Arc::clone(&script) as Arc<dyn LineSource>),
         units: None,
     });
     let first = speak(&script);
     let path = ears.file("file", "x");
-    let sources =
-        vec![Source::Lines(Command::default()), Source::Path { path: path.clone(), below: false }];
+    let sources = vec![
+        WatchSource::Lines(Command::default()),
+        WatchSource::Path { path: path.clone(), below: false },
+    ];
     ears.hub.arm(VertexId(1), sources);
     ears.until(1, |heard| heard.established == 1);
     first.send(()).expect("heard");
@@ -96,7 +98,7 @@ fn lines_are_events_and_the_command_is_started_again() {
 #[test]
 fn a_command_that_cannot_be_run_is_absent() {
     let ears = Ears::new();
-    ears.hub.arm(VertexId(1), vec![Source::Lines(Command::default())]);
+    ears.hub.arm(VertexId(1), vec![WatchSource::Lines(Command::default())]);
     let heard = ears.until(1, |heard| !heard.absent.is_empty());
     assert_eq!(heard.established, 0);
     // No source at all: there is nothing to wait for.

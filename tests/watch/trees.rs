@@ -3,10 +3,10 @@
 use crate::listener::Ears;
 use std::path::Path;
 use steadfast_engine::VertexId;
-use steadfast_resources::Source;
+use steadfast_resources::WatchSource;
 
 fn planted(ears: &Ears, path: &Path) {
-    ears.hub.arm(VertexId(1), vec![Source::Tree(path.to_owned())]);
+    ears.hub.arm(VertexId(1), vec![WatchSource::Tree(path.to_owned())]);
     ears.until(1, |heard| heard.established == 1);
 }
 

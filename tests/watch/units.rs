@@ -4,9 +4,9 @@ use crate::listener::{Ears, LONG};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use steadfast::watch::{Promise, Sources, UnitSource, UnitStream};
+use steadfast::watch::{ExternalSources, SourceFuture, UnitSource, UnitStream};
 use steadfast_engine::VertexId;
-use steadfast_resources::Source;
+use steadfast_resources::WatchSource;
 use steadfast_resources::host::systemd::{Activity, Bus, Happening, Sink};
 use tokio_util::sync::CancellationToken;
 
@@ -30,13 +30,17 @@ struct State {
 struct Stream(CancellationToken);
 
 impl UnitStream for Stream {
-    fn lost(&mut self) -> Promise<'_, ()> {
+    fn lost(&mut self) -> SourceFuture<'_, ()> {
         Box::pin(self.0.cancelled())
     }
 }
 
 impl UnitSource for Script {
-    fn subscribe(&self, _bus: Bus, sink: Sink) -> Promise<'_, Result<Box<dyn UnitStream>, String>> {
+    fn subscribe(
+        &self,
+        _bus: Bus,
+        sink: Sink,
+    ) -> SourceFuture<'_, Result<Box<dyn UnitStream>, String>> {
         Box::pin(async {
             let mut state = self.state.lock().expect("not poisoned");
             if state.refuse {
@@ -49,7 +53,11 @@ impl UnitSource for Script {
         })
     }
 
-    fn find<'s>(&'s self, _bus: Bus, unit: &'s str) -> Promise<'s, Result<Option<String>, String>> {
+    fn find<'s>(
+        &'s self,
+        _bus: Bus,
+        unit: &'s str,
+    ) -> SourceFuture<'s, Result<Option<String>, String>> {
         Box::pin(async move {
             let mut state = self.state.lock().expect("not poisoned");
             state.questions += 1;
@@ -57,7 +65,11 @@ impl UnitSource for Script {
         })
     }
 
-    fn names<'s>(&'s self, _bus: Bus, path: &'s str) -> Promise<'s, Result<Vec<String>, String>> {
+    fn names<'s>(
+        &'s self,
+        _bus: Bus,
+        path: &'s str,
+    ) -> SourceFuture<'s, Result<Vec<String>, String>> {
         Box::pin(async move {
             let state = self.state.lock().expect("not poisoned");
             let names = state.loaded.iter().filter(|(_, known)| *known == path);
@@ -73,7 +85,7 @@ impl Script {
             script.load(name, path);
         }
         let units = Some(Arc::clone(&script) as Arc<dyn UnitSource>);
-        let ears = Ears::with(Sources { lines: None, units });
+        let ears = Ears::with(ExternalSources { lines: None, units });
         (script, ears)
     }
 
@@ -105,7 +117,7 @@ impl Script {
 }
 
 fn arm(ears: &Ears, vertex: u32, unit: &str) {
-    let source = Source::Unit { bus: Bus::System, unit: unit.into() };
+    let source = WatchSource::Unit { bus: Bus::System, unit: unit.into() };
     ears.hub.arm(VertexId(vertex), vec![source]);
 }
 
@@ -228,7 +240,7 @@ fn a_hundred_thousand_units_are_one_subscription() {
     let (script, ears) = Script::with(&[]);
     let all = (0..100_000).map(|vertex| {
         let unit = format!("a{vertex}.service").into();
-        (VertexId(vertex), vec![Source::Unit { bus: Bus::System, unit }])
+        (VertexId(vertex), vec![WatchSource::Unit { bus: Bus::System, unit }])
     });
     let tasks = std::fs::read_dir("/proc/self/task").expect("threads").count();
     ears.hub.arm_all(all.collect());

@@ -13,7 +13,7 @@ use crate::history::Limits;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use history::{Diff, History, Show, Undo};
 pub use one_shot::{Apply, Drift, Plan};
-pub use state::{ExportKept, ImportKept, Kept, OfKept, RepairKept, ShowKept, VerifyKept};
+pub use state::{ExportKept, ImportKept, Kept, RepairKept, ShowKept, StateCommand, VerifyKept};
 use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_resources::LONGEST_SPAN;

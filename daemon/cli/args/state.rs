@@ -9,12 +9,12 @@ use std::path::PathBuf;
 pub struct Kept {
     /// What to do.
     #[command(subcommand)]
-    pub what: OfKept,
+    pub what: StateCommand,
 }
 
 /// What can be done with all that is kept.
 #[derive(Debug, Subcommand)]
-pub enum OfKept {
+pub enum StateCommand {
     /// Show what is kept of all resources, or of one; takes no lock, needs no daemon
     Show(ShowKept),
     /// Look for damage; changes nothing; ends with 0 where there is none, with 1 where there is

@@ -9,9 +9,9 @@ use crate::cli::args::Socket;
 use crate::cli::exit::Exit;
 use crate::cli::output::render::list;
 use crate::cli::output::{count, error, graph_change, out, plain, say};
-use crate::control::{Ask, Client, Unanswered};
-use crate::driver::status::{Inspections, Status, Undone, Verdict};
-use crate::store::{Mend, Order};
+use crate::control::{Client, Request, Unanswered};
+use crate::driver::status::{HostStatus, Inspections, Status, Undone};
+use crate::store::{Maintenance, StateCommand};
 use crate::workers::Reloaded;
 use serde::de::DeserializeOwned;
 use std::cell::Cell;
@@ -27,7 +27,7 @@ const UNDO: Duration = Duration::from_secs(200);
 const AGAIN: Duration = Duration::from_millis(200);
 
 /// An order that is answered by being done.
-fn order(socket: &Socket, what: &Ask, done: impl AsRef<str>) -> Exit {
+fn order(socket: &Socket, what: &Request, done: impl AsRef<str>) -> Exit {
     asking(async {
         ask(socket, what, PATIENCE).await?;
         out(done);
@@ -45,14 +45,14 @@ pub(in crate::cli) fn pause(args: &args::Pause) -> Exit {
     };
     let resources = args.resources.clone();
     let drain = args.drain;
-    order(&args.socket, &Ask::Pause { seconds, reason, resources, drain }, words)
+    order(&args.socket, &Request::Pause { seconds, reason, resources, drain }, words)
 }
 
 /// `steadfast resume`: shows what will change, and then lets it.
 pub(in crate::cli) fn resume(args: &args::Resume) -> Exit {
     asking(async {
         let resources = args.resources.clone();
-        let status: Status = ask_for(&args.socket, &Ask::Status { most: 20 }).await?;
+        let status: Status = ask_for(&args.socket, &Request::Status { most: 20 }).await?;
         if resources.is_empty() && status.pause.is_none() {
             let single: Vec<_> = status.paused.iter().map(|one| plain(&one.resource)).collect();
             out("nothing to do: the daemon is not paused");
@@ -66,11 +66,11 @@ pub(in crate::cli) fn resume(args: &args::Resume) -> Exit {
             if args.plan {
                 return Ok(Exit::Well);
             }
-            ask(&args.socket, &Ask::Resume { resources }, PATIENCE).await?;
+            ask(&args.socket, &Request::Resume { resources }, PATIENCE).await?;
             out("no longer paused by themselves; `steadfast resume` lets the daemon go on");
             return Ok(Exit::Well);
         }
-        let look = Ask::Diff { resources: resources.clone() };
+        let look = Request::Diff { resources: resources.clone() };
         let found = answer(&args.socket, &look, RELOAD).await;
         match found.and_then(|found| shaped(found.unwrap_or_default())) {
             Ok(found) => plan(&found),
@@ -81,7 +81,7 @@ pub(in crate::cli) fn resume(args: &args::Resume) -> Exit {
         if args.plan {
             return Ok(Exit::Well);
         }
-        ask(&args.socket, &Ask::Resume { resources }, PATIENCE).await?;
+        ask(&args.socket, &Request::Resume { resources }, PATIENCE).await?;
         out("going on");
         Ok(Exit::Well)
     })
@@ -108,27 +108,30 @@ fn plan(found: &Inspections) {
 /// `steadfast undo`, where a daemon runs; none where that is not so.
 pub(in crate::cli) fn undo(args: &args::Undo) -> Result<Option<Undone>, Exit> {
     let (resource, to, seconds) = (args.resource.clone(), args.to, args.limit);
-    ask_any(&args.socket, &Ask::Undo { resource, to, seconds, partial: args.partial }, UNDO)
+    ask_any(&args.socket, &Request::Undo { resource, to, seconds, partial: args.partial }, UNDO)
 }
 
 /// `steadfast protect`, `unprotect`, `forget`, where a daemon runs: what it says; none where that is not so.
 pub(in crate::cli) fn of_state(
-    order: Order,
+    order: StateCommand,
     args: &args::Resources,
 ) -> Result<Option<Vec<String>>, Exit> {
     let resources = args.resources.clone();
-    ask_any(&args.socket, &Ask::Order { order, resources }, PATIENCE)
+    ask_any(&args.socket, &Request::Order { order, resources }, PATIENCE)
 }
 
 /// `steadfast state import` and `repair`, where a daemon runs: what was done; none where that is not so.
-pub(in crate::cli) fn mend(what: Mend, socket: &Socket) -> Result<Option<Vec<String>>, Exit> {
-    ask_any(socket, &Ask::Mend { what }, UNDO)
+pub(in crate::cli) fn mend(
+    what: Maintenance,
+    socket: &Socket,
+) -> Result<Option<Vec<String>>, Exit> {
+    ask_any(socket, &Request::Mend { what }, UNDO)
 }
 
 /// Asks the daemon, if there is any, and takes the first piece of its answer.
 fn ask_any<T: DeserializeOwned>(
     socket: &Socket,
-    what: &Ask,
+    what: &Request,
     within: Duration,
 ) -> Result<Option<T>, Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -152,30 +155,30 @@ fn ask_any<T: DeserializeOwned>(
 /// `steadfast retry`.
 pub(in crate::cli) fn retry(args: &args::Resources) -> Exit {
     let resources = args.resources.clone();
-    order(&args.socket, &Ask::Retry { resources }, "tried again")
+    order(&args.socket, &Request::Retry { resources }, "tried again")
 }
 
 /// `steadfast check` with resources.
 pub(in crate::cli) fn check(socket: &Socket, resources: Vec<String>) -> Exit {
-    order(socket, &Ask::Check { resources }, "looked at again")
+    order(socket, &Request::Check { resources }, "looked at again")
 }
 
 /// `steadfast stop`.
 pub(in crate::cli) fn stop(args: &args::Stop) -> Exit {
-    order(&args.socket, &Ask::Stop { now: args.now }, "stopping")
+    order(&args.socket, &Request::Stop { now: args.now }, "stopping")
 }
 
 /// `steadfast log-level`.
 pub(in crate::cli) fn log_level(args: &args::LogLevel) -> Exit {
     let filter = args.filter.clone();
     let done = format!("log level: {}, until the next start", plain(&filter));
-    order(&args.socket, &Ask::LogLevel { filter }, done)
+    order(&args.socket, &Request::LogLevel { filter }, done)
 }
 
 /// `steadfast reload`.
 pub(in crate::cli) fn reload(args: &args::Reload) -> Exit {
     asking(async {
-        let ask = Ask::Reload { allow_empty: args.allow_empty };
+        let ask = Request::Reload { allow_empty: args.allow_empty };
         let answer: Reloaded = ask_for_within(&args.socket, &ask, RELOAD).await?;
         let taken = &answer.taken;
         let (graph, change) = (plain(&taken.graph), graph_change(&taken.change));
@@ -196,7 +199,7 @@ pub(in crate::cli) fn wait(args: &args::Wait) -> Exit {
     let last = Cell::new(None);
     let waiting = async {
         loop {
-            match answer(&args.socket, &Ask::Status { most: 1 }, PATIENCE).await {
+            match answer(&args.socket, &Request::Status { most: 1 }, PATIENCE).await {
                 Ok(found) => {
                     let status: Status =
                         shaped(found.unwrap_or_default()).map_err(|why| refuse(&why))?;
@@ -205,7 +208,7 @@ pub(in crate::cli) fn wait(args: &args::Wait) -> Exit {
                         error(format!("the graph is rejected: {why}"), Some(hint));
                         return Ok(Exit::Graph);
                     }
-                    if status.verdict == Verdict::Converged {
+                    if status.verdict == HostStatus::Converged {
                         out(format!("as declared: {}", plain(&status.graph)));
                         newer(&status).into_iter().for_each(say);
                         return Ok(Exit::Well);

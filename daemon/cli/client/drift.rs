@@ -6,10 +6,10 @@ use crate::cli::one_shot::plan_report;
 use crate::cli::output::out_json;
 use crate::cli::output::render;
 use crate::cli::{args, load_graph};
-use crate::plan::Steps;
-use crate::store::Recalled;
+use crate::plan::StepCollector;
+use crate::store::StoredState;
 use std::sync::Arc;
-use steadfast_resources::{Kept, MintKey, Origin, Repeat};
+use steadfast_resources::{Kept, MintKey, Origin, RunPolicy};
 use tokio::runtime::Runtime;
 
 /// Shows what differs.
@@ -28,11 +28,15 @@ fn once(args: &Drift, key: MintKey, runtime: &Runtime) -> Exit {
         let sent = |origin: &Origin| matches!(origin, Origin::Sent { .. });
         let receives = vertex.recipe.as_ref().is_some_and(|r| r.origins.iter().any(sent));
         let is_kept = vertex.resource.with_sent(Kept::Sealed).is_some();
-        vertex.resource.nature().repeat == Repeat::State && !receives && !is_kept
+        vertex.resource.nature().repeat == RunPolicy::State && !receives && !is_kept
     });
     let whole = (loaded, &args.graph);
-    let found =
-        plan_report::find(whole, Recalled::default(), (Arc::new(key), runtime), Steps::of_now);
+    let found = plan_report::find(
+        whole,
+        StoredState::default(),
+        (Arc::new(key), runtime),
+        StepCollector::of_now,
+    );
     let found = match found {
         Ok(found) => found,
         Err(exit) => return exit,

@@ -6,7 +6,7 @@ use crate::cli::args::Since;
 use crate::cli::exit::Exit;
 use crate::cli::output::{error, is_unread, out, out_json, plain, say};
 use crate::cli::state;
-use crate::control::{Ask, Client, Unanswered};
+use crate::control::{Client, Request, Unanswered};
 use crate::events::{DATABASE, Event, Reader, Unreadable, Wanted};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ pub(in crate::cli) fn events(args: &args::Events) -> Exit {
     asking(async {
         let Wanted { from, since, resource, most } = wanted.clone();
         let ask =
-            Ask::Events { follow: args.follow, resource, from, since, most, debug: args.debug };
+            Request::Events { follow: args.follow, resource, from, since, most, debug: args.debug };
         let mut client = match Client::ask(&address(&args.socket), &ask).await {
             Ok(client) => client,
             Err(why) => {
@@ -89,7 +89,7 @@ async fn nothing(args: &args::Events) -> Result<Exit, Exit> {
 
 /// Whether any event is of this resource, whenever that was.
 async fn is_recorded(args: &args::Events, resource: &str) -> bool {
-    let last = Ask::lately(Some(resource.to_owned()), 1);
+    let last = Request::lately(Some(resource.to_owned()), 1);
     if !pieces::<Event>(&args.socket, &last).await.is_empty() {
         return true;
     }

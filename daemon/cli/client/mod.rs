@@ -18,7 +18,7 @@ pub(super) use unknown_resource::stranger;
 use super::args::Socket;
 use super::exit::Exit;
 use super::{on_runtime, output, settings, state_dir};
-use crate::control::{Address, Ask, Client, Unanswered};
+use crate::control::{Address, Client, Request, Unanswered};
 use crate::driver::PUT_BACK_BEFORE;
 use serde_json::Value;
 use std::time::Duration;
@@ -39,14 +39,14 @@ pub(super) fn address(socket: &Socket) -> Address {
 }
 
 /// Asks, and takes the first piece of the answer; none where there is nothing but that it was done. Says why there is no answer.
-async fn ask(socket: &Socket, what: &Ask, within: Duration) -> Result<Option<Value>, Exit> {
+async fn ask(socket: &Socket, what: &Request, within: Duration) -> Result<Option<Value>, Exit> {
     answer(socket, what, within).await.map_err(|why| refuse(&why))
 }
 
 /// The same, and says nothing.
 async fn answer(
     socket: &Socket,
-    what: &Ask,
+    what: &Request,
     within: Duration,
 ) -> Result<Option<Value>, Unanswered> {
     let mut client = Client::ask(&address(socket), what).await?;
@@ -58,14 +58,17 @@ async fn answer(
 }
 
 /// The same for an answer of one shape.
-async fn ask_for<T: serde::de::DeserializeOwned>(socket: &Socket, what: &Ask) -> Result<T, Exit> {
+async fn ask_for<T: serde::de::DeserializeOwned>(
+    socket: &Socket,
+    what: &Request,
+) -> Result<T, Exit> {
     ask_for_within(socket, what, PATIENCE).await
 }
 
 /// The same for what takes its time.
 async fn ask_for_within<T: serde::de::DeserializeOwned>(
     socket: &Socket,
-    what: &Ask,
+    what: &Request,
     within: Duration,
 ) -> Result<T, Exit> {
     let value = ask(socket, what, within).await?.unwrap_or_default();
@@ -77,7 +80,7 @@ fn shaped<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Unanswered>
 }
 
 /// All pieces of an answer that is no great loss if there is none: those that could be read.
-async fn pieces<T: serde::de::DeserializeOwned>(socket: &Socket, what: &Ask) -> Vec<T> {
+async fn pieces<T: serde::de::DeserializeOwned>(socket: &Socket, what: &Request) -> Vec<T> {
     let mut pieces = Vec::new();
     let Ok(mut client) = Client::ask(&address(socket), what).await else { return pieces };
     while let Ok(Some(piece)) = client.next(Some(PATIENCE)).await {

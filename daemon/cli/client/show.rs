@@ -5,7 +5,7 @@ use super::{PATIENCE, answer, ask_for, asking, now, pieces, shaped, span, words}
 use crate::cli::args;
 use crate::cli::exit::Exit;
 use crate::cli::output::{difference, out, out_json, plain};
-use crate::control::{Ask, Unanswered};
+use crate::control::{Request, Unanswered};
 use crate::driver::status::{Inspection, Inspections, Ownership, ResourceDetails, ResourceStatus};
 use crate::events::Event;
 use crate::supervisor::{Report, WorkerReport};
@@ -18,13 +18,13 @@ const LAST: usize = 5;
 /// One resource in full.
 pub(in crate::cli) fn show(args: &args::OfResource) -> Exit {
     asking(async {
-        let ask = Ask::Show { resource: args.resource.clone() };
+        let ask = Request::Show { resource: args.resource.clone() };
         let details: ResourceDetails = ask_for(&args.socket, &ask).await?;
-        let look = Ask::Diff { resources: vec![args.resource.clone()] };
+        let look = Request::Diff { resources: vec![args.resource.clone()] };
         let looked = answer(&args.socket, &look, PATIENCE).await;
         let found: Result<Inspections, _> =
             looked.and_then(|found| shaped(found.unwrap_or_default()));
-        let lately = Ask::lately(Some(args.resource.clone()), LAST);
+        let lately = Request::lately(Some(args.resource.clone()), LAST);
         if args.json {
             let events: Vec<Value> = pieces(&args.socket, &lately).await;
             out_json(&in_full(&details, found, events));
@@ -131,7 +131,7 @@ pub(in crate::cli) fn differences(found: &Inspection) -> Vec<String> {
 /// From a resource to what stands in its way.
 pub(in crate::cli) fn why(args: &args::OfResource) -> Exit {
     asking(async {
-        let ask = Ask::Why { resource: args.resource.clone() };
+        let ask = Request::Why { resource: args.resource.clone() };
         let path: Vec<ResourceStatus> = ask_for(&args.socket, &ask).await?;
         if args.json {
             out_json(&path);
@@ -157,7 +157,7 @@ fn inputs(inputs: &BTreeMap<String, bool>) -> String {
 /// The daemon's own workers.
 pub(in crate::cli) fn report(args: &args::Report) -> Exit {
     asking(async {
-        let report: Report = ask_for(&args.socket, &Ask::Report).await?;
+        let report: Report = ask_for(&args.socket, &Request::Report).await?;
         if args.json {
             out_json(&report);
             return Ok(Exit::Well);

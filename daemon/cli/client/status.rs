@@ -4,9 +4,9 @@ use super::{ask_for, asking, span};
 use crate::cli::args;
 use crate::cli::exit::Exit;
 use crate::cli::output::{count, is_unread, out, out_json, plain};
-use crate::control::Ask;
+use crate::control::Request;
 use crate::driver::status::{
-    ChangeClass, Changes, Checkout, PauseStatus, ResourceStatus, Status, Verdict,
+    ChangeClass, Changes, Checkout, HostStatus, PauseStatus, ResourceStatus, Status,
 };
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub(in crate::cli) fn status(args: &args::Status) -> Exit {
 }
 
 async fn once(args: &args::Status) -> Result<Status, Exit> {
-    let status: Status = ask_for(&args.socket, &Ask::Status { most: args.most }).await?;
+    let status: Status = ask_for(&args.socket, &Request::Status { most: args.most }).await?;
     if args.json {
         out_json(&status);
     } else {
@@ -53,16 +53,18 @@ async fn once(args: &args::Status) -> Result<Status, Exit> {
 fn exit(status: &Status) -> Exit {
     let is_refused = status.refused.is_some() || status.instead.is_some();
     match status.verdict {
-        Verdict::Observing => Exit::State,
-        Verdict::Stuck | Verdict::Failed | Verdict::Failing | Verdict::Contended => Exit::Failed,
+        HostStatus::Observing => Exit::State,
+        HostStatus::Stuck | HostStatus::Failed | HostStatus::Failing | HostStatus::Contended => {
+            Exit::Failed
+        }
         _ if is_refused => Exit::Graph,
-        Verdict::Converged if status.swap.is_none() => Exit::Well,
-        Verdict::Converged
-        | Verdict::Held
-        | Verdict::Stopping
-        | Verdict::Paused
-        | Verdict::Starting
-        | Verdict::Converging => Exit::Changes,
+        HostStatus::Converged if status.swap.is_none() => Exit::Well,
+        HostStatus::Converged
+        | HostStatus::Held
+        | HostStatus::Stopping
+        | HostStatus::Paused
+        | HostStatus::Starting
+        | HostStatus::Converging => Exit::Changes,
     }
 }
 
@@ -160,29 +162,29 @@ pub(in crate::cli) fn headline(status: &Status) -> String {
     let counts = status.counts;
     let left = counts.total.saturating_sub(counts.settled);
     match status.verdict {
-        Verdict::Converged => {
+        HostStatus::Converged => {
             let since = status.converged_for.map(|age| format!(" for {}", span(age)));
             format!("{graph}: as declared{}: {all}", since.unwrap_or_default())
         }
-        Verdict::Observing => {
+        HostStatus::Observing => {
             format!("{graph}: observing only: {left} of {all} not as declared, nothing is changed")
         }
-        Verdict::Stuck => format!("{graph}: stuck: {} of {all} do not return", counts.stuck),
-        Verdict::Failed => format!("{graph}: failed: {left} of {all} not as declared"),
-        Verdict::Failing => {
+        HostStatus::Stuck => format!("{graph}: stuck: {} of {all} do not return", counts.stuck),
+        HostStatus::Failed => format!("{graph}: failed: {left} of {all} not as declared"),
+        HostStatus::Failing => {
             format!("{graph}: failing, tried again: {left} of {all} not as declared")
         }
-        Verdict::Contended => {
+        HostStatus::Contended => {
             format!("{graph}: contended: {} of {all} undone again and again", counts.contended)
         }
-        Verdict::Held => {
+        HostStatus::Held => {
             format!("{graph}: paused or held: {} of {all}", counts.held)
         }
-        Verdict::Stopping => format!("{graph}: stopping: {} still run", counts.running),
-        Verdict::Paused if left == 0 => format!("{graph}: paused: no check is due, {all}"),
-        Verdict::Paused => format!("{graph}: paused: {left} of {all} to be checked"),
-        Verdict::Starting => "starting: no graph is loaded yet".to_owned(),
-        Verdict::Converging => {
+        HostStatus::Stopping => format!("{graph}: stopping: {} still run", counts.running),
+        HostStatus::Paused if left == 0 => format!("{graph}: paused: no check is due, {all}"),
+        HostStatus::Paused => format!("{graph}: paused: {left} of {all} to be checked"),
+        HostStatus::Starting => "starting: no graph is loaded yet".to_owned(),
+        HostStatus::Converging => {
             format!("{graph}: on the way: {} of {all} as declared", counts.settled)
         }
     }

@@ -4,13 +4,13 @@ use super::{PATIENCE, answer};
 use crate::cli::args::Socket;
 use crate::cli::state;
 use crate::config::with_nearest;
-use crate::control::{Ask, Unanswered};
+use crate::control::{Request, Unanswered};
 use crate::store::SqliteStore;
 
 /// Says that nobody knows a resource of which nothing is recorded: the daemon does not, or where none runs, nothing is kept of it. Where that
 /// cannot be told it passes for known.
 pub(in crate::cli) async fn stranger(socket: &Socket, resource: &str) -> Option<String> {
-    match answer(socket, &Ask::Show { resource: resource.to_owned() }, PATIENCE).await {
+    match answer(socket, &Request::Show { resource: resource.to_owned() }, PATIENCE).await {
         Err(why @ Unanswered::Unknown(_)) => Some(why.to_string()),
         Err(Unanswered::NoDaemon(_)) => {
             let directory = state::directory(socket.state_dir.as_deref());

@@ -6,22 +6,24 @@ use crate::cli::exit::Exit;
 use crate::cli::output::deliveries::Deliveries;
 use crate::cli::output::event_recording::Recording;
 use crate::cli::output::render;
-use crate::cli::output::render::{Journal, changed, held, list, retrying, seconds, trouble_words};
+use crate::cli::output::render::{
+    LogObserver, changed, held, list, retrying, seconds, trouble_words,
+};
 use crate::cli::output::{count, out, out_json, plain};
 use crate::cli::state_dir::Opening;
 use crate::cli::{args, load_graph, one_shot, output, state_dir};
-use crate::config::Loaded;
+use crate::config::LoadedGraph;
 use crate::driver::{DriverDeps, DriverExit, Guard, Notification, Observer, Progress};
 use crate::history::History;
-use crate::plan::{Plan, Steps};
+use crate::plan::{Plan, StepCollector};
 use crate::signals::Signals;
-use crate::store::{Journal as StateJournal, Recalled};
+use crate::store::{Journal as StateJournal, StoredState};
 use serde_json::json;
 use std::collections::HashMap;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use steadfast_engine::{Holding, Standing};
+use steadfast_engine::{HeldReason, VertexStatus};
 use steadfast_resources::{Host, MintKey};
 use tokio::runtime::Runtime;
 
@@ -92,7 +94,7 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
     if let Some(exit) = given_up(&finished) {
         return exit;
     }
-    let verdict = Verdict::of(&finished);
+    let verdict = ApplySummary::of(&finished);
     if args.json {
         out_json(&verdict.to_json(&name, &finished, began.elapsed()));
     } else {
@@ -107,7 +109,7 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
 
 /// The class and the message of the event that ends this apply.
 fn end_of_run(finished: &DriverExit) -> (&'static str, String) {
-    let verdict = Verdict::of(finished);
+    let verdict = ApplySummary::of(finished);
     let (class, how) = if finished.unkept.is_some() || finished.refused.is_some() {
         ("failed", "it was given up")
     } else if verdict.is_bad() {
@@ -145,8 +147,8 @@ fn given_up(finished: &DriverExit) -> Option<Exit> {
 /// Nothing is begun unless graph and host are as they were when this was planned; after that, the plan guards each step.
 fn as_planned(
     plan: &Plan,
-    (loaded, graph): (&Loaded, &args::Graph),
-    recalled: &Recalled,
+    (loaded, graph): (&LoadedGraph, &args::Graph),
+    recalled: &StoredState,
     (key, runtime): (&Arc<MintKey>, &Runtime),
 ) -> Result<Arc<dyn Guard>, Exit> {
     let refuse = |moved| {
@@ -155,14 +157,15 @@ fn as_planned(
     };
     plan.is_of(loaded).map_err(refuse)?;
     let whole = (loaded.clone(), graph);
-    let found = plan_report::find(whole, recalled.clone(), (Arc::clone(key), runtime), Steps::new)?;
+    let found =
+        plan_report::find(whole, recalled.clone(), (Arc::clone(key), runtime), StepCollector::new)?;
     found.is_still(plan).map_err(refuse)?;
     Ok(Arc::new(plan.clone()))
 }
 
 fn audience(args: &Apply) -> Box<dyn Observer> {
     if args.json || args.log != args::Log::Human {
-        Box::new(Journal::new(args.log))
+        Box::new(LogObserver::new(args.log))
     } else {
         Box::new(Screen {
             live: std::io::stderr().is_terminal(),
@@ -174,7 +177,7 @@ fn audience(args: &Apply) -> Box<dyn Observer> {
 
 /// The sum of it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Verdict {
+struct ApplySummary {
     total: usize,
     changed: usize,
     failed: usize,
@@ -183,7 +186,7 @@ struct Verdict {
     moved: usize,
 }
 
-impl Verdict {
+impl ApplySummary {
     fn of(finished: &DriverExit) -> Self {
         let mut sum = Self {
             total: finished.standings.len(),
@@ -193,10 +196,12 @@ impl Verdict {
         };
         for stand in &finished.standings {
             match stand.standing {
-                Standing::Settled => {}
-                Standing::Failed | Standing::Delayed(_) | Standing::Stuck(..) => sum.failed += 1,
-                Standing::Held(Holding::Operator) => sum.waiting += 1,
-                Standing::Held(_) => sum.held += 1,
+                VertexStatus::Settled => {}
+                VertexStatus::Failed | VertexStatus::Delayed(_) | VertexStatus::Stuck(..) => {
+                    sum.failed += 1
+                }
+                VertexStatus::Held(HeldReason::Operator) => sum.waiting += 1,
+                VertexStatus::Held(_) => sum.held += 1,
                 _ => sum.waiting += 1,
             }
         }
@@ -262,14 +267,14 @@ impl Verdict {
 }
 
 /// One word for how a vertex stands.
-fn word(standing: &Standing) -> &'static str {
+fn word(standing: &VertexStatus) -> &'static str {
     match standing {
-        Standing::Settled => "as declared",
-        Standing::Failed => "failed",
-        Standing::Delayed(_) => "delayed",
-        Standing::Stuck(..) => "stuck",
-        Standing::Held(_) => "held",
-        Standing::Running(..) => "running",
+        VertexStatus::Settled => "as declared",
+        VertexStatus::Failed => "failed",
+        VertexStatus::Delayed(_) => "delayed",
+        VertexStatus::Stuck(..) => "stuck",
+        VertexStatus::Held(_) => "held",
+        VertexStatus::Running(..) => "running",
         _ => "waiting",
     }
 }

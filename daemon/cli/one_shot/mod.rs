@@ -5,7 +5,7 @@ pub(super) mod plan;
 pub(super) mod plan_report;
 
 use super::args;
-use crate::config::Loaded;
+use crate::config::LoadedGraph;
 use crate::driver::{
     Driver, DriverDeps, DriverEvent, DriverExit, Guard, Inbox, Settings, local_minute,
 };
@@ -49,7 +49,7 @@ fn settings(graph: &args::Graph, guard: Option<Arc<dyn Guard>>) -> Settings {
 /// Runs a graph once.
 pub(super) async fn drive(
     parts: DriverDeps,
-    (loaded, graph): (Loaded, &args::Graph),
+    (loaded, graph): (LoadedGraph, &args::Graph),
     guard: Option<Arc<dyn Guard>>,
     signals: Option<Signals>,
 ) -> DriverExit {

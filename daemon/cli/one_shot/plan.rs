@@ -8,8 +8,8 @@ use crate::cli::output::out_json;
 use crate::cli::output::render;
 use crate::cli::{args, load_graph, output, state_dir};
 use crate::config::Options;
-use crate::plan::{Plan as Kept, Steps};
-use crate::store::{Recalled, SqliteStore};
+use crate::plan::{Plan as Kept, StepCollector};
+use crate::store::{SqliteStore, StoredState};
 use crate::workers::readers;
 use serde_json::Value;
 use std::path::Path;
@@ -24,13 +24,13 @@ pub(in crate::cli) fn plan(args: &Plan, key: MintKey) -> Exit {
 }
 
 /// What `apply` would find there, or the refusal that it would meet.
-fn recall(directory: &Path) -> Result<Recalled, Exit> {
+fn recall(directory: &Path) -> Result<StoredState, Exit> {
     match SqliteStore::foresee(directory, &readers(|_, _| {})) {
         Ok(recalled) => Ok(recalled),
         Err(error) if SqliteStore::is_denied(directory) => {
             // Of one who may not see it: what runs once is shown as if it had never run.
             output::say(format!("warning: {error}; planned as if nothing had run before"));
-            Ok(Recalled::default())
+            Ok(StoredState::default())
         }
         Err(error) => Err(state_dir::refuse(&error)),
     }
@@ -57,10 +57,11 @@ fn once(args: &Plan, key: MintKey, runtime: &Runtime) -> Exit {
     };
     let edges = args.explain_edges.then(|| Edges::of(&loaded));
     let whole = (loaded.clone(), &args.graph);
-    let found = match plan_report::find(whole, recalled, (Arc::new(key), runtime), Steps::new) {
-        Ok(found) => found,
-        Err(exit) => return exit,
-    };
+    let found =
+        match plan_report::find(whole, recalled, (Arc::new(key), runtime), StepCollector::new) {
+            Ok(found) => found,
+            Err(exit) => return exit,
+        };
     if args.json {
         let mut json = found.to_json();
         if let (Some(edges), Value::Object(map)) = (edges, &mut json) {

@@ -4,14 +4,14 @@ use crate::cli::args::Graph;
 use crate::cli::exit::Exit;
 use crate::cli::output::{count, difference, out, plain};
 use crate::cli::{one_shot, output};
-use crate::config::Loaded;
+use crate::config::LoadedGraph;
 use crate::driver::{DriverDeps, DriverExit};
-use crate::plan::{Action, Plan, Step, Steps, Unusable};
-use crate::store::Recalled;
+use crate::plan::{Action, Plan, Step, StepCollector, Unusable};
+use crate::store::StoredState;
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use steadfast_engine::{Holding, Standing};
+use steadfast_engine::{HeldReason, VertexStatus};
 use steadfast_resources::{Host, MintKey};
 use tokio::runtime::Runtime;
 
@@ -20,10 +20,10 @@ use tokio::runtime::Runtime;
 /// # Errors
 /// The driver rejects the graph: the reason is reported, and the exit code of `apply` for that is returned.
 pub(in crate::cli) fn find(
-    (loaded, from): (Loaded, &Graph),
-    recalled: Recalled,
+    (loaded, from): (LoadedGraph, &Graph),
+    recalled: StoredState,
     (key, runtime): (Arc<MintKey>, &Runtime),
-    listen: fn(BTreeSet<Arc<str>>) -> Steps,
+    listen: fn(BTreeSet<Arc<str>>) -> StepCollector,
 ) -> Result<Found, Exit> {
     let graph = loaded.name.clone();
     let order: Vec<String> = loaded.vertices.iter().map(|v| v.identity.to_string()).collect();
@@ -76,15 +76,15 @@ pub(in crate::cli) struct Found {
 
 impl Found {
     /// Puts it together: in the order of the graph, what would be gone last.
-    fn new(graph: String, order: &[String], steps: &Steps, finished: DriverExit) -> Self {
+    fn new(graph: String, order: &[String], steps: &StepCollector, finished: DriverExit) -> Self {
         let total = finished.standings.len();
         let failed = finished
             .standings
             .into_iter()
             .filter_map(|stand| {
                 let why = match stand.standing {
-                    Standing::Held(Holding::Operator) => "waits for the operator".to_owned(),
-                    Standing::Settled | Standing::Held(_) => return None,
+                    VertexStatus::Held(HeldReason::Operator) => "waits for the operator".to_owned(),
+                    VertexStatus::Settled | VertexStatus::Held(_) => return None,
                     _ if !stand.waits_for.is_empty() => {
                         format!("waits for {}", stand.waits_for.join(", "))
                     }

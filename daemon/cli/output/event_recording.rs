@@ -3,7 +3,7 @@
 use super::deliveries::Deliveries;
 use super::render::happening;
 use crate::driver::{Notification, Observer};
-use crate::events::{self, Happening, Level, Retention, Scribe, Stream, Teller, what};
+use crate::events::{self, Level, LogWriter, NewEvent, Publisher, Retention, Stream, what};
 use crate::store::{REPAIRED, UNSOUND};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,13 +43,13 @@ pub(in crate::cli) struct Recording(Arc<Mutex<Record>>);
 struct Record {
     /// The command that is recorded.
     command: &'static str,
-    teller: Teller,
-    scribe: Arc<Scribe>,
+    teller: Publisher,
+    scribe: Arc<LogWriter>,
     stream: Stream,
     /// The recorders of the settings, for a command that runs them.
     deliveries: Option<Deliveries>,
     /// What was told before it was worth a record.
-    before: Vec<Happening>,
+    before: Vec<NewEvent>,
     has_begun: bool,
     /// Where one could be had.
     thread: Option<JoinHandle<()>>,
@@ -66,7 +66,7 @@ impl Recording {
         let record = Record {
             command,
             teller,
-            scribe: Arc::new(Scribe::new(&stream, directory, retention)),
+            scribe: Arc::new(LogWriter::new(&stream, directory, retention)),
             stream,
             deliveries: None,
             before: Vec::new(),
@@ -92,7 +92,7 @@ impl Recording {
     }
 
     /// Records this. Never waits.
-    pub(in crate::cli) fn tell(&self, happening: Happening) {
+    pub(in crate::cli) fn tell(&self, happening: NewEvent) {
         let mut record = self.lock();
         if happening.level <= Level::Debug {
             return;
@@ -146,8 +146,8 @@ impl Record {
     fn begin(&mut self) {
         let (version, command) = (env!("CARGO_PKG_VERSION"), self.command);
         let message = format!("steadfast {version}, {command}, process {}", std::process::id());
-        let start = Happening::new(what::RUN_START, message, Level::Info);
-        self.teller.tell(Happening { class: Some(command), ..start });
+        let start = NewEvent::new(what::RUN_START, message, Level::Info);
+        self.teller.tell(NewEvent { class: Some(command), ..start });
         self.before.drain(..).for_each(|happening| self.teller.tell(happening));
         let scribe = Arc::clone(&self.scribe);
         let thread = std::thread::Builder::new().name("events".to_owned());

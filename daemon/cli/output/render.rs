@@ -5,23 +5,23 @@ use super::{graph_change, plain};
 use crate::cli::args::Log;
 use crate::driver::status::ChangeClass;
 use crate::driver::{ConflictCause, Notification, Observer, RunRef};
-use crate::events::{self, Happening};
+use crate::events::{self, NewEvent};
 use std::collections::HashMap;
 use std::time::Duration;
-use steadfast_engine::{Class, Holding};
-use steadfast_resources::{Difference, Trouble};
+use steadfast_engine::{Class, HeldReason};
+use steadfast_resources::{Difference, Failure};
 
 /// Writes news to the log.
 #[derive(Debug)]
-pub(in crate::cli) struct Journal {
+pub(in crate::cli) struct LogObserver {
     form: Log,
     /// What was said last of those that are not well: the same again is no change.
-    said: HashMap<String, (Ill, String)>,
+    said: HashMap<String, (Unwell, String)>,
 }
 
 /// How a resource is not well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ill {
+enum Unwell {
     Retrying,
     Failed,
     Held,
@@ -47,7 +47,7 @@ enum Level {
     Error,
 }
 
-impl Journal {
+impl LogObserver {
     /// In this form.
     #[must_use]
     pub(in crate::cli) fn new(log: Log) -> Self {
@@ -57,10 +57,10 @@ impl Journal {
     /// Whether the same was said before, and nothing else since: that it is tried again and fails again is no change.
     fn was_said(&mut self, news: &Notification<'_>) -> bool {
         let (identity, ill, words) = match news {
-            Notification::Failed { identity, .. } => (*identity, Ill::Failed, String::new()),
-            Notification::Retrying { identity, .. } => (*identity, Ill::Retrying, String::new()),
+            Notification::Failed { identity, .. } => (*identity, Unwell::Failed, String::new()),
+            Notification::Retrying { identity, .. } => (*identity, Unwell::Retrying, String::new()),
             Notification::Held { identity, holding, until, differences, .. } => {
-                (*identity, Ill::Held, held(*holding, *until, differences))
+                (*identity, Unwell::Held, held(*holding, *until, differences))
             }
             Notification::Recovered { identity, .. }
             | Notification::Same(identity)
@@ -75,7 +75,7 @@ impl Journal {
             _ => return false,
         };
         match self.said.get(identity) {
-            Some((Ill::Failed, _)) if ill == Ill::Retrying => true,
+            Some((Unwell::Failed, _)) if ill == Unwell::Retrying => true,
             Some((before, same)) if *before == ill && *same == words => true,
             _ => {
                 self.said.insert(identity.to_owned(), (ill, words));
@@ -115,7 +115,7 @@ impl Journal {
     }
 }
 
-impl Observer for Journal {
+impl Observer for LogObserver {
     fn hear(&mut self, news: &Notification<'_>) {
         let Some(mut line) = line(news) else { return };
         if self.was_said(news) {
@@ -126,7 +126,7 @@ impl Observer for Journal {
 }
 
 /// The same for whoever follows the events.
-pub(in crate::cli) fn happening(news: &Notification<'_>) -> Option<Happening> {
+pub(in crate::cli) fn happening(news: &Notification<'_>) -> Option<NewEvent> {
     let line = line(news)?;
     let level = match line.level {
         Level::Debug => events::Level::Debug,
@@ -137,7 +137,7 @@ pub(in crate::cli) fn happening(news: &Notification<'_>) -> Option<Happening> {
     let says = line.words.trim_start_matches([':', ' ']).to_owned();
     let resource = line.resource.map(str::to_owned);
     let class = line.class;
-    Some(Happening { resource, class, ..Happening::new(line.event, says, level) })
+    Some(NewEvent { resource, class, ..NewEvent::new(line.event, says, level) })
 }
 
 /// The line for a piece of news.
@@ -367,7 +367,7 @@ pub(in crate::cli) fn changed(
 }
 
 /// `: what went wrong (hint)`.
-pub(in crate::cli) fn trouble_words(trouble: &Trouble) -> String {
+pub(in crate::cli) fn trouble_words(trouble: &Failure) -> String {
     let lines = trouble.what.trim_end().lines().map(plain);
     let mut words = format!(": {}", lines.collect::<Vec<_>>().join("; "));
     if let Some(hint) = &trouble.hint {
@@ -389,11 +389,11 @@ fn asking(above: &[&str]) -> String {
 }
 
 /// ` in 200 ms: what went wrong`.
-pub(in crate::cli) fn retrying(trouble: Option<&Trouble>, after: Duration) -> String {
+pub(in crate::cli) fn retrying(trouble: Option<&Failure>, after: Duration) -> String {
     format!(" in {}{}", seconds(after), trouble.map(trouble_words).unwrap_or_default())
 }
 
-fn failed(trouble: Option<&Trouble>, (names, total): &(Vec<&str>, usize)) -> String {
+fn failed(trouble: Option<&Failure>, (names, total): &(Vec<&str>, usize)) -> String {
     let mut words = trouble.map(trouble_words).unwrap_or_default();
     if *total > 0 {
         words.push_str(&format!("; {total} waiting for it: {}", list(names)));
@@ -403,25 +403,25 @@ fn failed(trouble: Option<&Trouble>, (names, total): &(Vec<&str>, usize)) -> Str
 
 /// Why it is held, in words.
 pub(in crate::cli) fn held(
-    holding: Holding,
+    holding: HeldReason,
     until: Option<&str>,
     differences: &[Difference],
 ) -> String {
     match holding {
-        Holding::WouldChange => {
+        HeldReason::WouldChange => {
             let aspects: Vec<_> = differences.iter().map(|d| d.aspect).collect();
             format!(": would change: {}", aspects.join(", "))
         }
-        Holding::WouldRefresh => ": would be refreshed".to_owned(),
-        Holding::UnknownUntil(_) => {
+        HeldReason::WouldRefresh => ": would be refreshed".to_owned(),
+        HeldReason::UnknownUntil(_) => {
             format!(": cannot be told before {} is changed", plain(until.unwrap_or("another")))
         }
-        Holding::Window(_) => {
+        HeldReason::Window(_) => {
             let aspects: Vec<_> = differences.iter().map(|d| d.aspect).collect();
             let when = plain(until.unwrap_or("its window"));
             format!(": changes are allowed {when}: would change: {}", aspects.join(", "))
         }
-        Holding::Operator => {
+        HeldReason::Operator => {
             ": was cut off while it ran, and its on_interrupt is `ask`: it waits for the operator"
                 .to_owned()
         }

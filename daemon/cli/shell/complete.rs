@@ -4,7 +4,7 @@ use super::super::args::{self, Shell};
 use super::super::exit::Exit;
 use crate::cli::client;
 use crate::cli::output::{error, out};
-use crate::control::{Address, Ask, Client};
+use crate::control::{Address, Client, Request};
 use clap::Command;
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{
@@ -130,7 +130,7 @@ fn names_within(prefix: String, within: Duration) -> Vec<String> {
 
 async fn ask(prefix: String) -> Vec<String> {
     let address = address(std::env::args_os());
-    let Ok(mut client) = Client::ask(&address, &Ask::Names { prefix, most: MOST }).await else {
+    let Ok(mut client) = Client::ask(&address, &Request::Names { prefix, most: MOST }).await else {
         return Vec::new();
     };
     let answer = client.next(None).await.ok().flatten();

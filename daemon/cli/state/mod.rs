@@ -4,14 +4,15 @@ pub(super) mod protect;
 pub(super) mod transfer;
 
 use super::args;
-use super::args::OfKept;
+use super::args::StateCommand;
 use super::exit::Exit;
 use super::output::{count, error, out, out_json, plain};
 use super::{settings, state_dir};
 use crate::config::with_nearest;
 use crate::driver::values::codec::sorts;
 use crate::store::{
-    Origin, Overview, Owned, PauseRecord, Recalled, Remembered, SqliteStore, Verb, violations,
+    Origin, Overview, Ownership, PauseRecord, ResourceRecord, SqliteStore, StoredState, Verb,
+    violations,
 };
 use crate::workers::{generation, readers};
 use serde_json::{Map, Value, json};
@@ -21,11 +22,11 @@ use std::path::{Path, PathBuf};
 /// Shows it, or looks for damage.
 pub(super) fn of_kept(args: &args::Kept) -> Exit {
     let done = match &args.what {
-        OfKept::Show(args) => show(args),
-        OfKept::Verify(args) => verify(args),
-        OfKept::Export(args) => transfer::export(args),
-        OfKept::Import(args) => transfer::import(args),
-        OfKept::Repair(args) => transfer::repair(args),
+        StateCommand::Show(args) => show(args),
+        StateCommand::Verify(args) => verify(args),
+        StateCommand::Export(args) => transfer::export(args),
+        StateCommand::Import(args) => transfer::import(args),
+        StateCommand::Repair(args) => transfer::repair(args),
     };
     done.unwrap_or_else(|exit| exit)
 }
@@ -92,7 +93,7 @@ fn show(args: &args::ShowKept) -> Result<Exit, Exit> {
 }
 
 /// What is kept of one, for people. What was sent may be secret: of that only that there is something.
-fn lines(kept: &Remembered, is_in_progress: bool) -> Vec<String> {
+fn lines(kept: &ResourceRecord, is_in_progress: bool) -> Vec<String> {
     let mut lines = Vec::new();
     lines
         .extend(kept.done.map(|definition| format!("has run well (definition {definition:016x})")));
@@ -124,7 +125,7 @@ fn lines(kept: &Remembered, is_in_progress: bool) -> Vec<String> {
     lines
 }
 
-fn of_owned(owned: &Owned) -> Vec<String> {
+fn of_owned(owned: &Ownership) -> Vec<String> {
     let whose = owned.origin.map(|origin| match origin {
         Origin::Created => format!("made by us, under the graph `{}`", owned.graph),
         Origin::Adopted => format!("adopted, under the graph `{}`", owned.graph),
@@ -143,7 +144,7 @@ fn time(seconds: u64) -> String {
     time.map_or_else(|| "a time that is none".to_owned(), |time| time.to_string())
 }
 
-fn to_json(recalled: &Recalled, in_progress: &BTreeSet<String>) -> Value {
+fn to_json(recalled: &StoredState, in_progress: &BTreeSet<String>) -> Value {
     let each = recalled.resources.iter().map(|(identity, kept)| {
         let mut all = one(kept);
         all["in_progress"] = json!(in_progress.contains(identity));
@@ -157,7 +158,7 @@ fn pause(pause: Option<&PauseRecord>) -> Value {
     pause.map_or(Value::Null, |it| json!({"reason": it.reason, "until": it.until_unix}))
 }
 
-fn one(kept: &Remembered) -> Value {
+fn one(kept: &ResourceRecord) -> Value {
     let definition = |definition: u64| format!("{definition:016x}");
     let owned = kept.owned.as_ref().map(|owned| {
         json!({

@@ -1,18 +1,18 @@
 //! `steadfast protect`, `unprotect`, `forget`: by the daemon where one runs, else by this program, which then holds the state directory.
 
 use crate::cli::exit::Exit;
-use crate::cli::offline::Alone;
+use crate::cli::offline::OfflineCommand;
 use crate::cli::output::{error, out, plain};
 use crate::cli::{args, client, settings, state_dir};
 use crate::config::with_nearest;
 use crate::events;
-use crate::store::{Entry, Judged, Order, Recalled, SqliteStore, Store as _, StoreError};
+use crate::store::{Effect, Entry, SqliteStore, StateCommand, Store as _, StoreError, StoredState};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use steadfast_resources::registry::is_made_once;
 
 /// Has it done, and says what was done.
-pub(in crate::cli) fn order(order: Order, args: &args::Resources) -> Exit {
+pub(in crate::cli) fn order(order: StateCommand, args: &args::Resources) -> Exit {
     let done = match client::of_state(order, args) {
         Ok(Some(lines)) => Ok(lines),
         Ok(None) => alone(order, args),
@@ -30,7 +30,7 @@ pub(in crate::cli) fn order(order: Order, args: &args::Resources) -> Exit {
 }
 
 /// No daemon runs, and none can while this goes on.
-fn alone(order: Order, args: &args::Resources) -> Result<Vec<String>, Exit> {
+fn alone(order: StateCommand, args: &args::Resources) -> Result<Vec<String>, Exit> {
     let said = args.socket.state_dir.clone().or_else(|| settings::of_daemon().1);
     let directory = state_dir::directory(said.as_deref());
     if !SqliteStore::is_there(&directory) {
@@ -39,7 +39,7 @@ fn alone(order: Order, args: &args::Resources) -> Result<Vec<String>, Exit> {
         return Err(Exit::Usage);
     }
     let refuse = |error: StoreError| state_dir::refuse(&error);
-    let alone = Alone::take(order.command(), &directory).map_err(refuse)?;
+    let alone = OfflineCommand::take(order.command(), &directory).map_err(refuse)?;
     let mut store = alone.store().map_err(refuse)?;
     let recalled = store.recall().map_err(refuse)?;
     is_known(&recalled, &args.resources)?;
@@ -49,7 +49,7 @@ fn alone(order: Order, args: &args::Resources) -> Result<Vec<String>, Exit> {
     for name in &names {
         let owned = recalled.resources.get(&**name).and_then(|kept| kept.owned.as_deref());
         let words = match order.judge(name, owned, None) {
-            Judged::Done(words) => {
+            Effect::Done(words) => {
                 entries.push(order.entry(name, owned, &Arc::from("")));
                 if order.makes_anew() && is_made_once(name) {
                     entries.push(Entry::Unsend(Arc::clone(name)));
@@ -57,8 +57,8 @@ fn alone(order: Order, args: &args::Resources) -> Result<Vec<String>, Exit> {
                 deeds.push(order.deed(name, words));
                 words
             }
-            Judged::Idle(words) => words,
-            Judged::Refused(why) => {
+            Effect::Idle(words) => words,
+            Effect::Refused(why) => {
                 error(why, Some("nothing was changed"));
                 return Err(Exit::Failed);
             }
@@ -70,7 +70,7 @@ fn alone(order: Order, args: &args::Resources) -> Result<Vec<String>, Exit> {
     Ok(says)
 }
 
-fn is_known(recalled: &Recalled, names: &[String]) -> Result<(), Exit> {
+fn is_known(recalled: &StoredState, names: &[String]) -> Result<(), Exit> {
     let all = || recalled.resources.keys().map(String::as_str);
     let strangers = names.iter().filter(|name| !recalled.resources.contains_key(*name));
     let strangers: Vec<String> = strangers.map(|name| with_nearest(name, all())).collect();

@@ -4,12 +4,12 @@
 use super::directory;
 use crate::cli::args::{ExportKept, ImportKept, RepairKept, Socket};
 use crate::cli::exit::Exit;
-use crate::cli::offline::Alone;
+use crate::cli::offline::OfflineCommand;
 use crate::cli::output::{count, error, out, plain};
 use crate::cli::{client, state_dir};
 use crate::driver::values::codec::without_secrets;
 use crate::events;
-use crate::store::{Hold, Mend, SqliteStore, export_format, inbox, mend, violations};
+use crate::store::{Maintenance, SqliteStore, StateLock, export_format, inbox, mend, violations};
 use crate::workers::readers;
 use std::fs::{File, TryLockError};
 use std::io::Write as _;
@@ -89,12 +89,12 @@ pub(in crate::cli) fn import(args: &ImportKept) -> Result<Exit, Exit> {
     }
     let directory = directory(args.socket.state_dir.as_deref());
     if !SqliteStore::is_there(&directory) {
-        drop(Hold::take(&directory).map_err(|why| state_dir::refuse(&why))?);
+        drop(StateLock::take(&directory).map_err(|why| state_dir::refuse(&why))?);
     }
     let alone = alone_importing(&directory)?;
     // The daemon takes it from there: only who may write into its directory may have it done.
     write(&inbox(&directory), &text)?;
-    let done = have_done(Mend::Import, &args.socket, &directory);
+    let done = have_done(Maintenance::Import, &args.socket, &directory);
     drop(std::fs::remove_file(inbox(&directory)));
     drop(alone);
     done
@@ -127,10 +127,10 @@ pub(in crate::cli) fn repair(args: &RepairKept) -> Result<Exit, Exit> {
         out("nothing is kept here");
         return Ok(Exit::Well);
     }
-    have_done(Mend::Repair, &args.socket, &directory)
+    have_done(Maintenance::Repair, &args.socket, &directory)
 }
 
-fn have_done(what: Mend, socket: &Socket, directory: &Path) -> Result<Exit, Exit> {
+fn have_done(what: Maintenance, socket: &Socket, directory: &Path) -> Result<Exit, Exit> {
     let lines = match client::mend(what, socket)? {
         Some(lines) => lines,
         None => alone(what, directory)?,
@@ -145,12 +145,12 @@ fn have_done(what: Mend, socket: &Socket, directory: &Path) -> Result<Exit, Exit
 }
 
 /// No daemon runs, and none can while this goes on.
-fn alone(what: Mend, directory: &Path) -> Result<Vec<String>, Exit> {
+fn alone(what: Maintenance, directory: &Path) -> Result<Vec<String>, Exit> {
     let command = match what {
-        Mend::Import => "state import",
-        Mend::Repair => "state repair",
+        Maintenance::Import => "state import",
+        Maintenance::Repair => "state repair",
     };
-    let alone = Alone::take(command, directory).map_err(|why| state_dir::refuse(&why))?;
+    let alone = OfflineCommand::take(command, directory).map_err(|why| state_dir::refuse(&why))?;
     let done = mend(what, directory, alone.hold(), alone.readers()).map_err(|why| {
         error(plain(&why), Some("nothing was changed"));
         Exit::State

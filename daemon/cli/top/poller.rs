@@ -1,6 +1,6 @@
 //! Asks the daemon, each question by a task of its own: however long it takes, keys are obeyed meanwhile.
 
-use crate::control::{Address, Ask, Client};
+use crate::control::{Address, Client, Request};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(super) enum About {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Question {
     pub(super) about: About,
-    pub(super) ask: Ask,
+    pub(super) ask: Request,
 }
 
 /// What came of it: all pieces of the answer, or why there is none.
@@ -34,7 +34,7 @@ pub(super) struct Question {
 pub(super) struct Told {
     pub(super) about: About,
     /// What was asked: an answer to what nobody looks at any more is no use.
-    pub(super) ask: Ask,
+    pub(super) ask: Request,
     pub(super) answer: Result<Vec<Value>, String>,
 }
 
@@ -87,7 +87,7 @@ impl Feed {
     }
 }
 
-async fn answer(address: &Address, ask: &Ask) -> Result<Vec<Value>, String> {
+async fn answer(address: &Address, ask: &Request) -> Result<Vec<Value>, String> {
     let mut client = Client::ask(address, ask).await.map_err(|why| why.to_string())?;
     let mut pieces = Vec::new();
     while let Some(piece) = client.next(None).await.map_err(|why| why.to_string())? {

@@ -1,6 +1,6 @@
 //! Styles: what stands out. Without colours only what every terminal has, so that nothing is said by colour alone.
 
-use crate::driver::status::{Phase, Verdict};
+use crate::driver::status::{HostStatus, Phase};
 use ratatui::style::{Color, Modifier, Style};
 
 /// What is written like this.
@@ -42,15 +42,15 @@ pub(super) fn of_phase(phase: Phase) -> Tone {
     }
 }
 
-pub(super) fn of_verdict(verdict: Verdict) -> Tone {
+pub(super) fn of_verdict(verdict: HostStatus) -> Tone {
     match verdict {
-        Verdict::Observing
-        | Verdict::Stuck
-        | Verdict::Failed
-        | Verdict::Failing
-        | Verdict::Contended => Tone::Bad,
-        Verdict::Held | Verdict::Stopping | Verdict::Paused => Tone::Odd,
-        Verdict::Starting | Verdict::Converging => Tone::Busy,
-        Verdict::Converged => Tone::Good,
+        HostStatus::Observing
+        | HostStatus::Stuck
+        | HostStatus::Failed
+        | HostStatus::Failing
+        | HostStatus::Contended => Tone::Bad,
+        HostStatus::Held | HostStatus::Stopping | HostStatus::Paused => Tone::Odd,
+        HostStatus::Starting | HostStatus::Converging => Tone::Busy,
+        HostStatus::Converged => Tone::Good,
     }
 }

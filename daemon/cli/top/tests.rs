@@ -3,10 +3,10 @@
 use super::draw::draw;
 use super::poller::{About, Told};
 use super::view::{Next, Pane, View};
-use crate::control::Ask;
+use crate::control::Request;
 use crate::driver::status::{
-    Ages, Changes, Counts, Differing, Inspection, Inspections, List, Phase, Refusal,
-    ResourceStatus, Status, Verdict,
+    Ages, Changes, Counts, Differing, HostStatus, Inspection, Inspections, List, Phase, Refusal,
+    ResourceStatus, Status,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -32,7 +32,7 @@ fn resource(name: &str, phase: Phase, says: &str) -> ResourceStatus {
     }
 }
 
-fn status(verdict: Verdict) -> Status {
+fn status(verdict: HostStatus) -> Status {
     Status {
         verdict,
         observing: None,
@@ -71,14 +71,14 @@ fn rows() -> Vec<ResourceStatus> {
 /// A view that has heard this list.
 fn view(colour: bool) -> View {
     let mut view = View::new(colour);
-    tell(&mut view, About::Status, to_value(status(Verdict::Failed)).expect("data"));
+    tell(&mut view, About::Status, to_value(status(HostStatus::Failed)).expect("data"));
     list(&mut view, rows(), 3);
     view
 }
 
 fn tell(view: &mut View, about: About, value: Value) {
     let question = view.questions().into_iter().find(|question| question.about == about);
-    let ask = question.map_or(Ask::Report, |question| question.ask);
+    let ask = question.map_or(Request::Report, |question| question.ask);
     view.hear(Told { about, ask, answer: Ok(vec![value]) });
 }
 
@@ -159,7 +159,7 @@ fn scrolling_asks_for_what_is_seen() {
     assert_eq!((view.selected, view.first, view.room), (999, 981, 19));
     let ask = |view: &View| view.questions().into_iter().find(|q| q.about == About::List);
     let asked = ask(&view).expect("asked").ask;
-    assert!(matches!(asked, Ask::List { from: 981, most: 19, .. }), "{asked:?}");
+    assert!(matches!(asked, Request::List { from: 981, most: 19, .. }), "{asked:?}");
     key(&mut view, KeyCode::Home);
     let answer = Ok(vec![to_value(List { rows: Vec::new(), total: 1 }).expect("data")]);
     view.hear(Told { about: About::List, ask: asked, answer });
@@ -199,7 +199,7 @@ fn an_order_is_confirmed() {
     assert_eq!(key(&mut view, KeyCode::Char('y')), Next::Nothing);
     key(&mut view, KeyCode::Char('p'));
     let Next::Order(order) = key(&mut view, KeyCode::Char('y')) else { panic!("no order") };
-    assert!(matches!(order.ask, Ask::Pause { seconds: Some(3600), .. }));
+    assert!(matches!(order.ask, Request::Pause { seconds: Some(3600), .. }));
     let denied = Err("user 7 may read, not change".to_owned());
     view.hear(Told { about: About::Order, ask: order.ask, answer: denied });
     assert!(lines(&mut view).contains(&"user 7 may read, not change".to_owned()));
@@ -211,7 +211,7 @@ fn a_refused_graph_is_said() {
     let mut view = view(false);
     let full = "web.yaml:7:3: unknown key \u{1b}`pth`".to_owned();
     let refused = Refusal { refused_for: 61, why: full.clone(), full };
-    let status = Status { refused: Some(refused), ..status(Verdict::Converged) };
+    let status = Status { refused: Some(refused), ..status(HostStatus::Converged) };
     tell(&mut view, About::Status, to_value(status).expect("data"));
     let says = "the graph that is there is refused, for 1 min: web.yaml:7:3: unknown key";
     let all = lines(&mut view);
@@ -223,7 +223,7 @@ fn a_refused_graph_is_said() {
 fn what_will_change_is_shown_before_it_goes_on() {
     let mut view = view(false);
     let Next::Order(order) = key(&mut view, KeyCode::Char('r')) else { panic!("no look") };
-    assert_eq!((order.about, order.ask), (About::Diff, Ask::Diff { resources: Vec::new() }));
+    assert_eq!((order.about, order.ask), (About::Diff, Request::Diff { resources: Vec::new() }));
     let differing = Differing {
         aspect: "mode".to_owned(),
         from: "0600".to_owned(),
@@ -246,7 +246,7 @@ fn what_will_change_is_shown_before_it_goes_on() {
     assert_eq!((key(&mut view, KeyCode::Char('n')), view.pane), (Next::Nothing, Pane::Table));
     key(&mut view, KeyCode::Char('r'));
     let Next::Order(order) = key(&mut view, KeyCode::Char('y')) else { panic!("no order") };
-    assert_eq!(order.ask, Ask::Resume { resources: Vec::new() });
+    assert_eq!(order.ask, Request::Resume { resources: Vec::new() });
     assert_eq!(view.pane, Pane::Table);
 }
 
@@ -259,11 +259,11 @@ fn an_order_may_be_for_one() {
     assert!(lines(&mut view).contains(&"pause svc[nginx] for an hour? y/n".to_owned()));
     let Next::Order(order) = key(&mut view, KeyCode::Char('y')) else { panic!("no order") };
     let one = vec!["svc[nginx]".to_owned()];
-    assert!(matches!(order.ask, Ask::Pause { resources, .. } if resources == one));
+    assert!(matches!(order.ask, Request::Pause { resources, .. } if resources == one));
     key(&mut view, KeyCode::Enter);
     key(&mut view, KeyCode::Char('R'));
     let Next::Order(order) = key(&mut view, KeyCode::Char('y')) else { panic!("no order") };
-    assert_eq!(order.ask, Ask::Resume { resources: one });
+    assert_eq!(order.ask, Request::Resume { resources: one });
     let mut empty = View::new(false);
     key(&mut empty, KeyCode::Char('P'));
     assert_eq!(key(&mut empty, KeyCode::Char('y')), Next::Nothing, "there is none");
@@ -275,7 +275,7 @@ fn a_diff_is_shown() {
     let mut view = view(false);
     key(&mut view, KeyCode::Down);
     let Next::Order(order) = key(&mut view, KeyCode::Char('d')) else { panic!("no order") };
-    assert_eq!(order.ask, Ask::Diff { resources: vec!["svc[nginx]".to_owned()] });
+    assert_eq!(order.ask, Request::Diff { resources: vec!["svc[nginx]".to_owned()] });
     assert!(lines(&mut view).contains(&"looking".to_owned()));
     let differing = Differing {
         aspect: "content".to_owned(),
@@ -302,17 +302,17 @@ fn a_diff_is_shown() {
 fn a_daemon_that_is_gone_is_said() {
     let mut view = view(false);
     let answer = Err("no daemon listens at /run/x".to_owned());
-    view.hear(Told { about: About::Status, ask: Ask::Status { most: 0 }, answer });
+    view.hear(Told { about: About::Status, ask: Request::Status { most: 0 }, answer });
     let all = lines(&mut view);
     assert!(
         all.contains(&"what is shown is old: no daemon listens at /run/x".to_owned()),
         "{all:?}"
     );
     assert!(all.iter().any(|line| line.starts_with("failed    pkg[nginx]")));
-    tell(&mut view, About::Status, to_value(status(Verdict::Converged)).expect("data"));
+    tell(&mut view, About::Status, to_value(status(HostStatus::Converged)).expect("data"));
     assert!(!lines(&mut view).iter().any(|line| line.contains("is old")));
     let mut empty = View::new(false);
     let answer = Err("no daemon listens at /run/x".to_owned());
-    empty.hear(Told { about: About::Status, ask: Ask::Status { most: 0 }, answer });
+    empty.hear(Told { about: About::Status, ask: Request::Status { most: 0 }, answer });
     assert_eq!(lines(&mut empty)[0], "no daemon listens at /run/x");
 }

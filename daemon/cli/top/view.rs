@@ -1,7 +1,7 @@
 //! What is known of the daemon, what of it is shown, and what a key does: a value, without a terminal or a socket.
 
 use super::poller::{About, Question, Told};
-use crate::control::Ask;
+use crate::control::Request;
 use crate::driver::status::{Inspections, List, Order, ResourceDetails, Status};
 use crate::events::Event as Happened;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -115,11 +115,13 @@ impl View {
 
     /// What must be known for what is shown.
     pub(super) fn questions(&self) -> Vec<Question> {
-        let mut all =
-            vec![Question { about: About::Status, ask: Ask::Status { most: 0 } }, self.ask_list()];
+        let mut all = vec![
+            Question { about: About::Status, ask: Request::Status { most: 0 } },
+            self.ask_list(),
+        ];
         if self.pane == Pane::Details {
             let resource = self.subject.clone();
-            all.push(Question { about: About::Details, ask: Ask::Show { resource } });
+            all.push(Question { about: About::Details, ask: Request::Show { resource } });
             all.push(self.ask_events(Some(self.subject.clone())));
         }
         if self.pane == Pane::Events {
@@ -132,12 +134,12 @@ impl View {
         let order = serde_json::to_value(self.order).ok();
         let order = order.as_ref().and_then(Value::as_str).unwrap_or("state").to_owned();
         let (filter, from, most) = (self.filter.clone(), self.first, self.room);
-        Question { about: About::List, ask: Ask::List { filter, order, from, most } }
+        Question { about: About::List, ask: Request::List { filter, order, from, most } }
     }
 
     #[expect(clippy::unused_self, reason = "one of the questions of a view")]
     fn ask_events(&self, resource: Option<String>) -> Question {
-        Question { about: About::Events, ask: Ask::lately(resource, LATELY) }
+        Question { about: About::Events, ask: Request::lately(resource, LATELY) }
     }
 
     /// Takes an answer in.
@@ -238,9 +240,9 @@ impl View {
         let resources = if is_one { vec![self.subject.clone()] } else { Vec::new() };
         let ask = if matches!(asked, Typing::Pause | Typing::PauseOne) {
             let (seconds, reason) = (Some(PAUSE), "steadfast top".to_owned());
-            Ask::Pause { seconds, reason, resources, drain: false }
+            Request::Pause { seconds, reason, resources, drain: false }
         } else {
-            Ask::Resume { resources }
+            Request::Resume { resources }
         };
         Next::Order(Question { about: About::Order, ask })
     }
@@ -294,7 +296,7 @@ impl View {
         let resources = if is_one { vec![self.subject.clone()] } else { Vec::new() };
         self.typing = typing;
         (self.pane, self.scroll, self.diff) = (Pane::Plan, 0, None);
-        Next::Order(Question { about: About::Diff, ask: Ask::Diff { resources } })
+        Next::Order(Question { about: About::Diff, ask: Request::Diff { resources } })
     }
 
     fn in_pane(&mut self, code: KeyCode) -> Next {
@@ -331,7 +333,7 @@ impl View {
         self.events.clear();
         if pane == Pane::Diff {
             let resources = vec![self.subject.clone()];
-            return Next::Order(Question { about: About::Diff, ask: Ask::Diff { resources } });
+            return Next::Order(Question { about: About::Diff, ask: Request::Diff { resources } });
         }
         Next::Ask
     }

@@ -1,13 +1,13 @@
 //! Former names: each belongs to one resource, and to none that is there still (B-18).
 
-use super::{Checker, wrong_name};
+use super::{Validator, wrong_name};
 use crate::config::problem::code::Code;
-use crate::config::problem::location::{Part, Where};
+use crate::config::problem::location::{Element, Location};
 use crate::config::problem::{Problem, quoted};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-impl Checker<'_> {
+impl Validator<'_> {
     /// Refuses former names that are names still, or claimed twice.
     pub(in crate::config) fn refuse_aliases(&mut self) {
         let mut claimed: HashMap<Arc<str>, usize> = HashMap::new();
@@ -44,9 +44,9 @@ impl Checker<'_> {
             }
         }
         for (at, problem, second) in found {
-            let Part::Name(index) = at.part else { continue };
-            let part = Part::Field(index, super::metaparams::ALIASES.name);
-            let place = self.atlas.place(Where { part, ..at });
+            let Element::Name(index) = at.part else { continue };
+            let part = Element::Field(index, super::metaparams::ALIASES.name);
+            let place = self.atlas.place(Location { part, ..at });
             self.problems.push(problem.at(place).at(second));
         }
     }

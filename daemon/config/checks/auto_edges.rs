@@ -1,9 +1,9 @@
 //! Automatic edges: from whoever offers something to whoever needs it, where nobody has said so. They never make a cycle.
 
-use super::Checker;
-use super::edges::Tie;
+use super::Validator;
+use super::edges::DraftEdge;
 use crate::config::graph::acyclic::add_without_cycles;
-use crate::config::graph::cycles::knots;
+use crate::config::graph::cycles::strongly_connected;
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted, shorten};
 use std::collections::{BTreeMap, HashMap};
@@ -11,7 +11,7 @@ use std::ffi::OsStr;
 use std::ops::Bound;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use steadfast_resources::{Need, Scope, Token};
+use steadfast_resources::{HostObject, Match, Need};
 
 /// The name under which their reasons are told.
 const KEY: &str = "automatic";
@@ -23,15 +23,15 @@ const TOLD: usize = 20;
 #[derive(Default)]
 struct Offers {
     paths: HashMap<Vec<u8>, usize>,
-    others: HashMap<Token, Vec<usize>>,
+    others: HashMap<HostObject, Vec<usize>>,
     /// The paths again, ordered by their parts: made when all below a path is wanted.
     sorted: Option<BTreeMap<PathBuf, usize>>,
 }
 
 impl Offers {
-    fn add(&mut self, token: Token, vertex: usize) {
+    fn add(&mut self, token: HostObject, vertex: usize) {
         match token {
-            Token::Path(path) => {
+            HostObject::Path(path) => {
                 self.paths.insert(path.into_os_string().into_encoded_bytes(), vertex);
             }
             other => self.others.entry(other).or_default().push(vertex),
@@ -41,9 +41,11 @@ impl Offers {
     /// The vertices that serve a need.
     fn serve(&mut self, need: &Need, to: &mut Vec<usize>) {
         match (&need.token, need.scope) {
-            (Token::Path(path), Scope::Exact) => to.extend(self.at(path.as_os_str().as_bytes())),
-            (Token::Path(path), Scope::OrAbove) => to.extend(self.nearest(path)),
-            (Token::Path(path), Scope::AndBelow) => {
+            (HostObject::Path(path), Match::Exact) => {
+                to.extend(self.at(path.as_os_str().as_bytes()))
+            }
+            (HostObject::Path(path), Match::OrAbove) => to.extend(self.nearest(path)),
+            (HostObject::Path(path), Match::AndBelow) => {
                 let before = to.len();
                 to.extend(self.at(path.as_os_str().as_bytes()));
                 self.below(path, to);
@@ -84,14 +86,15 @@ impl Offers {
     }
 }
 
-impl Checker<'_> {
+impl Validator<'_> {
     /// Adds automatic edges to ties that hold no cycle; they are sorted again.
-    pub(in crate::config) fn tie_automatically(&mut self, ties: &mut Vec<Tie>) {
+    pub(in crate::config) fn tie_automatically(&mut self, ties: &mut Vec<DraftEdge>) {
         let mut new = self.wanted();
         new.sort_by_key(|tie| (tie.from, tie.to));
         new.dedup_by_key(|tie| (tie.from, tie.to));
-        let is_there =
-            |tie: &Tie| ties.binary_search_by_key(&(tie.from, tie.to), |t| (t.from, t.to)).is_ok();
+        let is_there = |tie: &DraftEdge| {
+            ties.binary_search_by_key(&(tie.from, tie.to), |t| (t.from, t.to)).is_ok()
+        };
         new.retain(|tie| !is_there(tie));
         if new.is_empty() {
             return;
@@ -99,17 +102,18 @@ impl Checker<'_> {
         let written = ties.len();
         ties.append(&mut new);
         ties.sort_by_key(|tie| (tie.from, tie.to));
-        if let Some(knot_of) = knots(self.vertices.len(), ties) {
+        if let Some(knot_of) = strongly_connected(self.vertices.len(), ties) {
             self.leave_out(&knot_of, ties);
         }
         if ties.len() > written {
-            let added: Vec<Tie> = ties.iter().filter(|t| t.because.is_some()).copied().collect();
+            let added: Vec<DraftEdge> =
+                ties.iter().filter(|t| t.because.is_some()).copied().collect();
             self.tell_origins(&added);
         }
     }
 
     /// An edge for each need that somebody serves.
-    fn wanted(&self) -> Vec<Tie> {
+    fn wanted(&self) -> Vec<DraftEdge> {
         let part = || self.vertices.iter().enumerate().filter(|(_, vertex)| vertex.autoedge);
         let mut offers = Offers::default();
         for (number, vertex) in part() {
@@ -123,7 +127,7 @@ impl Checker<'_> {
             for need in own.chain(received) {
                 offers.serve(&need, &mut serving);
                 let because = Some(need.because);
-                ties.extend(serving.drain(..).filter(|from| *from != to).map(|from| Tie {
+                ties.extend(serving.drain(..).filter(|from| *from != to).map(|from| DraftEdge {
                     from,
                     to,
                     notify: false,
@@ -137,8 +141,8 @@ impl Checker<'_> {
     }
 
     /// Takes out, one by one, the automatic edges that would close a cycle, and says so.
-    fn leave_out(&mut self, knot_of: &[usize], ties: &mut Vec<Tie>) {
-        let is_inside = |tie: &Tie| knot_of.get(tie.from) == knot_of.get(tie.to);
+    fn leave_out(&mut self, knot_of: &[usize], ties: &mut Vec<DraftEdge>) {
+        let is_inside = |tie: &DraftEdge| knot_of.get(tie.from) == knot_of.get(tie.to);
         // Only those in a knot matter, and get numbers of their own.
         let mut numbers: HashMap<usize, usize> = HashMap::new();
         let (mut there, mut wanted) = (Vec::new(), Vec::new());
@@ -150,10 +154,10 @@ impl Checker<'_> {
             if tie.because.is_none() { &mut there } else { &mut wanted }.push((from, to));
         }
         let mut taken = add_without_cycles(numbers.len(), &there, &wanted).taken.into_iter();
-        let mut is_left_out = |tie: &Tie| {
+        let mut is_left_out = |tie: &DraftEdge| {
             tie.because.is_some() && is_inside(tie) && taken.next().is_some_and(|taken| !taken)
         };
-        let left_out: Vec<Tie> = ties.extract_if(.., |tie| is_left_out(tie)).collect();
+        let left_out: Vec<DraftEdge> = ties.extract_if(.., |tie| is_left_out(tie)).collect();
         for tie in left_out.iter().take(TOLD) {
             self.warn_of(tie);
         }
@@ -166,7 +170,7 @@ impl Checker<'_> {
         }
     }
 
-    fn warn_of(&mut self, tie: &Tie) {
+    fn warn_of(&mut self, tie: &DraftEdge) {
         let name = |vertex: usize| {
             let vertex = self.vertices.get(vertex);
             vertex.map_or_else(String::new, |v| quoted(&shorten(&v.identity, 30)))

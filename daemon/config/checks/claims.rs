@@ -1,13 +1,13 @@
 //! Who must know what others claim below a directory is told when all resources are known; it belongs to the definition.
 
-use super::Checker;
+use super::Validator;
 use crate::config::hash::Stable;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use steadfast_resources::Claim;
 
-impl Checker<'_> {
+impl Validator<'_> {
     /// Tells each resource that minds a directory what others claim below it.
     pub(in crate::config) fn tell_claims(&mut self) {
         let minds = |vertex: usize| self.vertices.get(vertex)?.resource.as_ref()?.minds();

@@ -1,15 +1,15 @@
 //! Edges: from the names that were written to the vertices they mean.
 
-use super::Checker;
+use super::Validator;
 use crate::config::problem::code::Code;
-use crate::config::problem::location::{Part, Where};
+use crate::config::problem::location::{Element, Location};
 use crate::config::problem::suggestion::nearest;
 use crate::config::problem::{Problem, quoted};
 use crate::config::{Origin, ast};
 
 /// An edge between vertices, and where it is written.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::config) struct Tie {
+pub(in crate::config) struct DraftEdge {
     pub(in crate::config) from: usize,
     pub(in crate::config) to: usize,
     pub(in crate::config) notify: bool,
@@ -17,13 +17,13 @@ pub(in crate::config) struct Tie {
     pub(in crate::config) key: &'static str,
     /// Why an automatic one is there.
     pub(in crate::config) because: Option<&'static str>,
-    pub(in crate::config) at: Where,
+    pub(in crate::config) at: Location,
 }
 
 /// Comparing a wrong name with all others takes a while: so many get a suggestion.
 const SUGGESTIONS: usize = 50;
 
-impl Checker<'_> {
+impl Validator<'_> {
     /// The short edges of a vertex.
     pub(in crate::config) fn short_edges(
         &mut self,
@@ -33,12 +33,12 @@ impl Checker<'_> {
         index: usize,
     ) {
         for (number, link) in links.iter().enumerate() {
-            let at = Where { file, part: Part::Link(index, number) };
+            let at = Location { file, part: Element::Link(index, number) };
             let Some(other) = self.find(&link.target, at) else { continue };
             let forward = link.relation.is_forward();
             let (from, to) = if forward { (vertex, other) } else { (other, vertex) };
             let (notify, key) = (link.relation.notifies(), link.relation.key());
-            self.ties.push(Tie { from, to, notify, key, because: None, at });
+            self.ties.push(DraftEdge { from, to, notify, key, because: None, at });
         }
     }
 
@@ -46,20 +46,20 @@ impl Checker<'_> {
     pub(in crate::config) fn long_edges(&mut self, edges: &[ast::Edge], file: usize) {
         for (index, edge) in edges.iter().enumerate() {
             let mut end = |end: &ast::End, part| {
-                self.find(&format!("{}[{}]", end.kind, end.name), Where { file, part })
+                self.find(&format!("{}[{}]", end.kind, end.name), Location { file, part })
             };
-            let from = end(&edge.from, Part::From(index));
-            let to = end(&edge.to, Part::To(index));
+            let from = end(&edge.from, Element::From(index));
+            let to = end(&edge.to, Element::To(index));
             if let (Some(from), Some(to)) = (from, to) {
-                let at = Where { file, part: Part::From(index) };
+                let at = Location { file, part: Element::From(index) };
                 let (notify, key) = (edge.notify, "edges");
-                self.ties.push(Tie { from, to, notify, key, because: None, at });
+                self.ties.push(DraftEdge { from, to, notify, key, because: None, at });
             }
         }
     }
 
     /// The vertex that a name means; what names none is said.
-    pub(in crate::config) fn find(&mut self, target: &str, at: Where) -> Option<usize> {
+    pub(in crate::config) fn find(&mut self, target: &str, at: Location) -> Option<usize> {
         if let Some(found) = self.numbers.get(target) {
             return Some(*found);
         }
@@ -96,12 +96,12 @@ impl Checker<'_> {
     }
 
     /// Where ties come from, if that is asked for.
-    pub(in crate::config) fn tell_origins(&mut self, ties: &[Tie]) {
+    pub(in crate::config) fn tell_origins(&mut self, ties: &[DraftEdge]) {
         if !self.wants_origins {
             return;
         }
         let atlas = &self.atlas;
-        let origin = |tie: &Tie| Origin {
+        let origin = |tie: &DraftEdge| Origin {
             from: tie.from,
             to: tie.to,
             key: tie.key,
@@ -113,7 +113,7 @@ impl Checker<'_> {
     }
 
     /// Ties sorted by their ends, each pair once, without those that lead nowhere.
-    pub(in crate::config) fn sorted_ties(&mut self) -> Vec<Tie> {
+    pub(in crate::config) fn sorted_ties(&mut self) -> Vec<DraftEdge> {
         let mut ties = std::mem::take(&mut self.ties);
         ties.sort_by_key(|tie| (tie.from, tie.to));
         self.tell_origins(&ties);

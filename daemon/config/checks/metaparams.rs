@@ -1,6 +1,6 @@
 //! Metaparameters: from what was given to what the engine obeys.
 
-use crate::config::ast::Given;
+use crate::config::ast::FieldValues;
 use crate::config::maintenance_window::Window;
 use crate::config::problem::Problem;
 use crate::config::problem::code::Code;
@@ -158,7 +158,7 @@ impl Metas {
     /// The metaparameters of one resource.
     pub(in crate::config) fn make(
         &mut self,
-        given: Option<Box<Given>>,
+        given: Option<Box<FieldValues>>,
         semaphores: &mut dyn FnMut(&str, usize) -> Option<SemaphoreId>,
         say: Say<'_>,
     ) -> Own {

@@ -12,11 +12,11 @@ pub(super) mod values;
 use super::ast;
 use super::hash::Stable;
 use super::problem::code::Code;
-use super::problem::location::{Atlas, Part, Where};
+use super::problem::location::{Element, Location, SourceMap};
 use super::problem::{Problem, Problems, Severity, quoted};
-use super::source_file::Source;
-use super::{Aliases, Link, Loaded, Options, Origin, Vertex};
-use edges::Tie;
+use super::source_file::SourceFile;
+use super::{Aliases, Link, LoadedGraph, Options, Origin, Vertex};
+use edges::DraftEdge;
 use metaparams::{Delete, Metas, Own};
 use semaphores::{Refused, Semaphores};
 use std::collections::{HashMap, HashSet};
@@ -24,8 +24,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_engine::Meta;
 use steadfast_resources::host::path_trust::Reader;
-use steadfast_resources::{Claim, Invalid, Place, Recipe, Resource, Spec};
-use values::{Awaited, Confided, Secret};
+use steadfast_resources::{Claim, DeferredResource, Invalid, KindSpec, Place, Resource};
+use values::{PendingReceive, Secret, SecretField};
 
 /// Whether every file could be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,12 +39,12 @@ pub(super) enum Whole {
 /// A vertex that may yet be refused.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub(super) struct Candidate {
+pub(super) struct DraftVertex {
     pub(super) identity: Arc<str>,
-    pub(super) at: Where,
-    pub(super) spec: &'static Spec,
+    pub(super) at: Location,
+    pub(super) spec: &'static KindSpec,
     pub(super) resource: Option<Arc<dyn Resource>>,
-    pub(super) recipe: Option<Arc<Recipe>>,
+    pub(super) recipe: Option<Arc<DeferredResource>>,
     pub(super) definition: u64,
     meta: Arc<Meta>,
     rewatch: bool,
@@ -58,22 +58,22 @@ pub(super) struct Candidate {
 }
 
 /// The checks on their way.
-pub(super) struct Checker<'a> {
-    pub(super) atlas: Atlas<'a>,
+pub(super) struct Validator<'a> {
+    pub(super) atlas: SourceMap<'a>,
     pub(super) problems: &'a mut Problems,
     pub(super) whole: bool,
     pub(super) numbers: HashMap<Arc<str>, usize>,
     pub(super) strangers: HashSet<String>,
-    pub(super) vertices: Vec<Candidate>,
-    pub(super) ties: Vec<Tie>,
+    pub(super) vertices: Vec<DraftVertex>,
+    pub(super) ties: Vec<DraftEdge>,
     pub(super) suggested: usize,
     pub(super) wants_origins: bool,
     pub(super) origins: Vec<Origin>,
     pub(super) claims: HashMap<Claim, usize>,
     pub(super) secrets: HashMap<String, Secret>,
-    pub(super) awaited: Vec<Awaited>,
+    pub(super) awaited: Vec<PendingReceive>,
     /// Fields that are given secrets.
-    pub(super) confided: Vec<Confided>,
+    pub(super) confided: Vec<SecretField>,
     /// Where identities are put together.
     identity: String,
     metas: Metas,
@@ -82,12 +82,12 @@ pub(super) struct Checker<'a> {
 
 /// Checks everything; the graph, if every vertex of it is sound (edges may still be among the problems).
 pub(super) fn check(
-    mut files: Vec<ast::File>,
-    sources: &[Source],
+    mut files: Vec<ast::GraphFile>,
+    sources: &[SourceFile],
     options: &Options,
     whole: Whole,
     problems: &mut Problems,
-) -> Option<Loaded> {
+) -> Option<LoadedGraph> {
     let spots = files.iter_mut().map(|file| file.spots.take()).collect();
     let mut semaphores = Semaphores::default();
     if options.semaphore == Some(0) {
@@ -96,8 +96,8 @@ pub(super) fn check(
     }
     let reserved = options.semaphore.filter(|count| *count > 0);
     let reserved = reserved.map(|count| semaphores.reserve(count));
-    let mut checker = Checker {
-        atlas: Atlas { sources, spots },
+    let mut checker = Validator {
+        atlas: SourceMap { sources, spots },
         problems,
         whole: whole == Whole::Yes,
         numbers: HashMap::new(),
@@ -135,7 +135,7 @@ pub(super) fn check(
         checker.tie_automatically(&mut ties);
     }
     let loaded = checker.finish(&ties)?;
-    let loaded = Loaded { name, comment, ..loaded }.with_orders();
+    let loaded = LoadedGraph { name, comment, ..loaded }.with_orders();
     selection::select(loaded, options, problems)
 }
 
@@ -170,10 +170,10 @@ fn definitions(given: &ast::Resource, place: &Place, received: Option<u64>) -> (
 /// The short edges of a resource, with its file, its number there, and its vertex.
 type LinksOf = (usize, usize, usize, Box<[ast::Link]>);
 
-impl Checker<'_> {
-    fn graph_name(&mut self, files: &[ast::File]) -> String {
-        let given = |spots: &Option<ast::Spots>| spots.as_ref().is_some_and(|s| s.name.is_some());
-        let at = |file| Where { file, part: Part::Graph };
+impl Validator<'_> {
+    fn graph_name(&mut self, files: &[ast::GraphFile]) -> String {
+        let given = |spots: &Option<ast::Spans>| spots.as_ref().is_some_and(|s| s.name.is_some());
+        let at = |file| Location { file, part: Element::Graph };
         let mut named = files.iter().enumerate().filter_map(|(n, f)| Some((n, f.name.as_ref()?)));
         let Some((first, name)) = named.next() else {
             if self.whole && !self.atlas.spots.iter().any(given) {
@@ -200,7 +200,7 @@ impl Checker<'_> {
         name.clone()
     }
 
-    fn resources(&mut self, files: &mut [ast::File]) -> Vec<LinksOf> {
+    fn resources(&mut self, files: &mut [ast::GraphFile]) -> Vec<LinksOf> {
         let count = files.iter().map(|file| file.resources.len()).sum();
         self.vertices.reserve_exact(count);
         self.numbers.reserve(count);
@@ -228,7 +228,7 @@ impl Checker<'_> {
         index: usize,
         place: &Place,
     ) -> Option<usize> {
-        let at = Where { file, part: Part::Name(index) };
+        let at = Location { file, part: Element::Name(index) };
         if let Some(problem) = wrong_name(given.spec.kind, &given.name) {
             self.problems.push(problem.at(self.atlas.place(at)));
             return None;
@@ -266,7 +266,7 @@ impl Checker<'_> {
         let can = |resource: &Arc<dyn Resource>| resource.removal().is_some();
         let delete = delete != Delete::Never && resource.as_ref().is_some_and(can);
         let line = given.line;
-        self.vertices.push(Candidate {
+        self.vertices.push(DraftVertex {
             identity,
             at,
             spec: given.spec,
@@ -289,7 +289,7 @@ impl Checker<'_> {
     fn removal(
         &mut self,
         resource: &dyn Resource,
-        (spec, name): (&'static Spec, &str),
+        (spec, name): (&'static KindSpec, &str),
         (file, index): (usize, usize),
     ) {
         let shown = format!("{}[{}]", spec.kind, quoted(name));
@@ -306,7 +306,7 @@ impl Checker<'_> {
                     .hint("leave `on_remove: delete` out")
             }
         };
-        let at = Where { file, part: Part::Meta(index, "on_remove") };
+        let at = Location { file, part: Element::Meta(index, "on_remove") };
         self.problems.push(problem.at(self.atlas.place(at)));
     }
 
@@ -314,7 +314,7 @@ impl Checker<'_> {
     fn build(
         &mut self,
         given: &mut ast::Resource,
-        recipe: Option<&Recipe>,
+        recipe: Option<&DeferredResource>,
         place: &Place,
         at: (&str, usize, usize),
     ) -> Option<Arc<dyn Resource>> {
@@ -337,11 +337,11 @@ impl Checker<'_> {
         built.ok().filter(|_| read.is_none())
     }
 
-    fn meta(&mut self, given: Option<Box<ast::Given>>, file: usize, index: usize) -> Own {
+    fn meta(&mut self, given: Option<Box<ast::FieldValues>>, file: usize, index: usize) -> Own {
         let (atlas, problems) = (&self.atlas, &mut *self.problems);
         let (semaphores, mut refused, mut own) = (&mut self.semaphores, Vec::new(), Vec::new());
         let mut take = |text: &str, number| {
-            let at = Where { file, part: Part::Semaphore(index, number) };
+            let at = Location { file, part: Element::Semaphore(index, number) };
             match semaphores.take(text, at, &own) {
                 Ok(id) => {
                     own.push(id);
@@ -356,7 +356,7 @@ impl Checker<'_> {
             None
         };
         let made = self.metas.make(given, &mut take, &mut |name, problem| {
-            let at = Where { file, part: Part::Meta(index, name) };
+            let at = Location { file, part: Element::Meta(index, name) };
             problems.push(problem.at(atlas.place(at)));
         });
         for problem in refused {
@@ -372,18 +372,19 @@ impl Checker<'_> {
         (identity, file, index): (&str, usize, usize),
     ) {
         for invalid in invalid {
-            let part = invalid.field.map_or(Part::Name(index), |name| Part::Field(index, name));
+            let part =
+                invalid.field.map_or(Element::Name(index), |name| Element::Field(index, name));
             let what = format!("{}: {}", quoted(identity), invalid.what);
             let problem = match severity {
                 Severity::Error => Problem::new(Code::Field, what),
                 Severity::Warning => Problem::new(Code::Doubt, what).warning(),
             };
             let problem = problem.hint_if(invalid.hint.as_ref());
-            self.problems.push(problem.at(self.atlas.place(Where { file, part })));
+            self.problems.push(problem.at(self.atlas.place(Location { file, part })));
         }
     }
 
-    fn claim(&mut self, resource: &dyn Resource, vertex: usize, identity: &str, at: Where) {
+    fn claim(&mut self, resource: &dyn Resource, vertex: usize, identity: &str, at: Location) {
         for claim in resource.claims().into_iter().filter(Claim::is_exclusive) {
             let what = quoted(&claim.to_string());
             if let Some(holder) =
@@ -401,7 +402,7 @@ impl Checker<'_> {
     }
 
     /// The graph as found, if every vertex is sound.
-    fn finish(self, ties: &[Tie]) -> Option<Loaded> {
+    fn finish(self, ties: &[DraftEdge]) -> Option<LoadedGraph> {
         let sources = self.atlas.sources;
         let none: Arc<[Arc<str>]> = Arc::default();
         let vertices: Option<Vec<Vertex>> = self
@@ -427,8 +428,8 @@ impl Checker<'_> {
             })
             .collect();
         let (usual, windows) = self.metas.finish();
-        let link = |tie: &Tie| Link { from: tie.from, to: tie.to, notify: tie.notify };
-        Some(Loaded {
+        let link = |tie: &DraftEdge| Link { from: tie.from, to: tie.to, notify: tie.notify };
+        Some(LoadedGraph {
             name: String::new(),
             comment: None,
             vertices: vertices?,

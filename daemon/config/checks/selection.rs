@@ -4,17 +4,17 @@ use super::edges::parts;
 use crate::config::problem::code::Code;
 use crate::config::problem::suggestion::nearest;
 use crate::config::problem::{Problem, Problems, quoted};
-use crate::config::{Link, Loaded, Options, Origin, Vertex};
+use crate::config::{Link, LoadedGraph, Options, Origin, Vertex};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use steadfast_engine::Meta;
 
 /// The part of a graph that was asked for.
 pub(in crate::config) fn select(
-    loaded: Loaded,
+    loaded: LoadedGraph,
     options: &Options,
     problems: &mut Problems,
-) -> Option<Loaded> {
+) -> Option<LoadedGraph> {
     if options.only.is_empty() && options.skip.is_empty() {
         return Some(loaded);
     }
@@ -65,7 +65,7 @@ fn unknown(vertices: &[Vertex], flag: &str, name: &str) -> Problem {
     Problem::new(Code::Selection, what).hint_if(hint)
 }
 
-impl Loaded {
+impl LoadedGraph {
     /// The graph to be looked at only, and those of it that are declared `noop` themselves.
     #[must_use]
     pub fn planned(mut self) -> (Self, BTreeSet<Arc<str>>) {
@@ -108,7 +108,7 @@ impl Loaded {
 }
 
 /// The graph without what is not kept: A → B → C without B keeps A → C.
-fn reduce(loaded: Loaded, keep: &[bool]) -> Loaded {
+fn reduce(loaded: LoadedGraph, keep: &[bool]) -> LoadedGraph {
     let mut number = 0;
     let numbers: Vec<Option<usize>> = keep
         .iter()
@@ -140,7 +140,7 @@ fn reduce(loaded: Loaded, keep: &[bool]) -> Loaded {
     let origins = loaded.origins.into_iter().filter_map(across).collect();
     let kept = |(vertex, keep): (Vertex, &bool)| keep.then_some(vertex);
     let vertices = loaded.vertices.into_iter().zip(keep).filter_map(kept).collect();
-    Loaded { vertices, edges, origins, ..loaded }.with_orders()
+    LoadedGraph { vertices, edges, origins, ..loaded }.with_orders()
 }
 
 /// The kept vertices that are reached over left-out ones, and whether some way there notifies at each step.

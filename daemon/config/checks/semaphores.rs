@@ -1,7 +1,7 @@
 //! Semaphores: ids with their counts, one count for each.
 
 use crate::config::problem::code::Code;
-use crate::config::problem::location::Where;
+use crate::config::problem::location::Location;
 use crate::config::problem::{Problem, quoted};
 use std::collections::HashMap;
 use steadfast_engine::SemaphoreId;
@@ -13,7 +13,7 @@ pub const RESERVED: &str = "--sema";
 #[derive(Debug, Default)]
 pub(in crate::config) struct Semaphores {
     numbers: HashMap<String, SemaphoreId>,
-    list: Vec<(String, u32, Option<Where>)>,
+    list: Vec<(String, u32, Option<Location>)>,
 }
 
 /// Why a semaphore cannot be taken.
@@ -21,7 +21,7 @@ pub(in crate::config) enum Refused {
     /// Its own words are wrong.
     Wrong(Problem),
     /// It has another count here.
-    Conflict(Problem, Option<Where>),
+    Conflict(Problem, Option<Location>),
 }
 
 impl Semaphores {
@@ -30,7 +30,7 @@ impl Semaphores {
         self.add(RESERVED.to_owned(), count, None)
     }
 
-    fn add(&mut self, id: String, count: u32, at: Option<Where>) -> SemaphoreId {
+    fn add(&mut self, id: String, count: u32, at: Option<Location>) -> SemaphoreId {
         let number = SemaphoreId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
         self.numbers.insert(id.clone(), number);
         self.list.push((id, count, at));
@@ -42,7 +42,7 @@ impl Semaphores {
     pub(in crate::config) fn take(
         &mut self,
         text: &str,
-        at: Where,
+        at: Location,
         own: &[SemaphoreId],
     ) -> Result<SemaphoreId, Refused> {
         let (id, count) = parse(text).map_err(Refused::Wrong)?;

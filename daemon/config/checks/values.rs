@@ -1,12 +1,12 @@
 //! What resources receive: from the names that were written to senders and secrets, checked before anything runs.
 
-use super::edges::Tie;
-use super::{Checker, untrusted};
+use super::edges::DraftEdge;
+use super::{Validator, untrusted};
 use crate::config::ast;
 use crate::config::ast::Reference;
 use crate::config::hash::Stable;
 use crate::config::problem::code::Code;
-use crate::config::problem::location::{Part as Piece, Where};
+use crate::config::problem::location::{Element as Piece, Location};
 use crate::config::problem::suggestion::nearest;
 use crate::config::problem::{Problem, Severity, quoted};
 use crate::config::scalar::wants;
@@ -15,33 +15,34 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use steadfast_resources::host::Supply;
 use steadfast_resources::{
-    FieldSpec, FieldType, Origin, Part, Place, Receives, Recipe, Slot, Spec, fits,
+    DeferredResource, FieldSpec, FieldType, InputSlot, KindSpec, Origin, Part, Place, Receives,
+    fits,
 };
 
 /// A secret that is declared.
 #[derive(Debug)]
 pub(in crate::config) struct Secret {
     supply: Supply,
-    at: Where,
+    at: Location,
 }
 
 /// A value that is looked for when all resources are known.
 #[derive(Debug)]
-pub(in crate::config) struct Awaited {
+pub(in crate::config) struct PendingReceive {
     vertex: usize,
     from: String,
     key: String,
     field: &'static FieldSpec,
     takes: FieldType,
-    at: Where,
+    at: Location,
 }
 
 /// A field that is given a secret.
 #[derive(Debug)]
-pub(in crate::config) struct Confided {
+pub(in crate::config) struct SecretField {
     vertex: usize,
     field: &'static FieldSpec,
-    at: Where,
+    at: Location,
 }
 
 /// Something wrong with what is received.
@@ -49,18 +50,18 @@ fn wrong(what: String) -> Problem {
     Problem::new(Code::Receive, what)
 }
 
-impl Checker<'_> {
+impl Validator<'_> {
     /// Takes the secrets of all files.
-    pub(in crate::config) fn declare_secrets(&mut self, files: &mut [ast::File]) {
+    pub(in crate::config) fn declare_secrets(&mut self, files: &mut [ast::GraphFile]) {
         for (file, read) in files.iter_mut().enumerate() {
             for (index, given) in std::mem::take(&mut read.secrets).into_iter().enumerate() {
-                let at = Where { file, part: Piece::Secret(index) };
+                let at = Location { file, part: Piece::Secret(index) };
                 self.declare_secret(given, at);
             }
         }
     }
 
-    fn declare_secret(&mut self, given: ast::Supplied, at: Where) {
+    fn declare_secret(&mut self, given: ast::Supplied, at: Location) {
         let name = quoted(&given.name);
         let supply = match given.supply {
             Supply::Credential(id) if id.is_empty() || id.contains('/') || id.starts_with('.') => {
@@ -86,7 +87,7 @@ impl Checker<'_> {
     }
 
     /// S-11: the program of a command, as far as it is named by its path.
-    fn doubt_supply(&mut self, name: &str, supply: &Supply, at: Where) {
+    fn doubt_supply(&mut self, name: &str, supply: &Supply, at: Location) {
         let Supply::Command(argv) = supply else { return };
         let program = argv.first().map(PathBuf::from).filter(|program| program.is_absolute());
         for doubt in untrusted(program.as_slice()) {
@@ -103,12 +104,12 @@ impl Checker<'_> {
         place: &Place,
         vertex: usize,
         (file, index): (usize, usize),
-    ) -> Option<(Recipe, u64)> {
+    ) -> Option<(DeferredResource, u64)> {
         let receives = std::mem::take(&mut given.receives);
         if receives.is_empty() {
             return None;
         }
-        let mut recipe = Recipe {
+        let mut recipe = DeferredResource {
             spec: given.spec,
             name: given.name.clone(),
             fields: given.given.fields.clone(),
@@ -118,7 +119,7 @@ impl Checker<'_> {
         };
         let mut sum = 0_u64;
         for (number, receive) in receives.iter().enumerate() {
-            let at = Where { file, part: Piece::Receive(index, number) };
+            let at = Location { file, part: Piece::Receive(index, number) };
             match self.slot(receive, &mut recipe, vertex, at) {
                 Ok(slot) => recipe.slots.push(slot),
                 Err(problem) => {
@@ -133,7 +134,7 @@ impl Checker<'_> {
             Part::At(at) => at,
             Part::Whole | Part::Key(_) => 0,
         });
-        self.refuse_gaps(&recipe, Where { file, part: Piece::Name(index) });
+        self.refuse_gaps(&recipe, Location { file, part: Piece::Name(index) });
         Some((recipe, sum))
     }
 
@@ -155,10 +156,10 @@ impl Checker<'_> {
     fn slot(
         &mut self,
         receive: &ast::Receive,
-        recipe: &mut Recipe,
+        recipe: &mut DeferredResource,
         vertex: usize,
-        at: Where,
-    ) -> Result<Slot, Problem> {
+        at: Location,
+    ) -> Result<InputSlot, Problem> {
         let (field, part) = target(recipe.spec, &receive.target)?;
         refuse_twice(recipe, field, &part)?;
         let mut origins = Vec::new();
@@ -170,19 +171,19 @@ impl Checker<'_> {
             Some(text) => template::pieces(text, &origins)?,
             None => origins
                 .iter()
-                .map(|(_, number)| steadfast_resources::Piece::Value(*number))
+                .map(|(_, number)| steadfast_resources::TemplatePiece::Value(*number))
                 .collect(),
         };
-        let slot = Slot { field, part, pieces };
+        let slot = InputSlot { field, part, pieces };
         refuse_template(&slot)?;
         let takes = slot.takes();
         for (_, reference) in &receive.values {
             match reference {
                 Reference::Sent(from, key) => {
                     let (from, key) = (from.clone(), key.clone());
-                    self.awaited.push(Awaited { vertex, from, key, field, takes, at });
+                    self.awaited.push(PendingReceive { vertex, from, key, field, takes, at });
                 }
-                Reference::Secret(_) => self.confided.push(Confided { vertex, field, at }),
+                Reference::Secret(_) => self.confided.push(SecretField { vertex, field, at }),
             }
         }
         Ok(slot)
@@ -214,7 +215,7 @@ impl Checker<'_> {
     }
 
     /// Elements that are received must have a place in the list as it will be.
-    fn refuse_gaps(&mut self, recipe: &Recipe, at: Where) {
+    fn refuse_gaps(&mut self, recipe: &DeferredResource, at: Location) {
         let mut lengths: HashMap<&str, usize> = HashMap::new();
         for slot in &recipe.slots {
             let Part::At(number) = slot.part else { continue };
@@ -237,18 +238,18 @@ impl Checker<'_> {
             match self.match_types(&awaited, sender) {
                 Ok(false) => {}
                 Ok(true) => {
-                    self.confided.push(Confided { vertex: to, field: awaited.field, at });
+                    self.confided.push(SecretField { vertex: to, field: awaited.field, at });
                 }
                 Err(problem) => self.problems.push(problem.at(self.atlas.place(at))),
             }
-            self.ties.push(Tie { from, to, notify: false, key: "recv", because: None, at });
+            self.ties.push(DraftEdge { from, to, notify: false, key: "recv", because: None, at });
         }
     }
 
     /// What is doubtful with fields that are given secrets, as far as that is known at load; each field once.
     pub(in crate::config) fn doubt_confided(&mut self) {
         let mut told: Vec<(usize, &str)> = Vec::new();
-        for Confided { vertex, field, at } in std::mem::take(&mut self.confided) {
+        for SecretField { vertex, field, at } in std::mem::take(&mut self.confided) {
             let Some(candidate) = self.vertices.get(vertex) else { continue };
             let resource = candidate.resource.as_ref();
             let doubt = resource.and_then(|resource| resource.doubts_of_secret(field.name));
@@ -263,7 +264,7 @@ impl Checker<'_> {
     }
 
     /// Whether what it sends can be received, and whether it is a secret.
-    fn match_types(&self, awaited: &Awaited, sender: usize) -> Result<bool, Problem> {
+    fn match_types(&self, awaited: &PendingReceive, sender: usize) -> Result<bool, Problem> {
         let Some(candidate) = self.vertices.get(sender) else { return Ok(false) };
         let (name, key) = (quoted(&candidate.identity), quoted(&awaited.key));
         let resource = candidate.resource.as_ref();
@@ -295,7 +296,7 @@ impl Checker<'_> {
 }
 
 /// The field and the part of it that a target names.
-fn target(spec: &'static Spec, text: &str) -> Result<(&'static FieldSpec, Part), Problem> {
+fn target(spec: &'static KindSpec, text: &str) -> Result<(&'static FieldSpec, Part), Problem> {
     let find = |name: &str| spec.fields.iter().find(|field| field.name == name);
     let (name, rest) = match text.split_once('.') {
         Some((name, rest)) if find(text).is_none() => (name, Some(rest)),
@@ -338,7 +339,7 @@ fn target(spec: &'static Spec, text: &str) -> Result<(&'static FieldSpec, Part),
 }
 
 /// A template makes a text: a whole list or number would be built without it.
-fn refuse_template(slot: &Slot) -> Result<(), Problem> {
+fn refuse_template(slot: &InputSlot) -> Result<(), Problem> {
     let takes = slot.field.takes;
     let takes_text = matches!(takes, FieldType::Text | FieldType::Anything);
     if takes_text || slot.part != Part::Whole || !slot.is_template() {
@@ -354,7 +355,7 @@ fn refuse_template(slot: &Slot) -> Result<(), Problem> {
 }
 
 /// What is received must not be written as well, nor received twice.
-fn refuse_twice(recipe: &Recipe, field: &FieldSpec, part: &Part) -> Result<(), Problem> {
+fn refuse_twice(recipe: &DeferredResource, field: &FieldSpec, part: &Part) -> Result<(), Problem> {
     let map = || recipe.fields.clone().text_map(field.name).unwrap_or_default();
     let written = match part {
         Part::Whole => recipe.fields.has(field.name),

@@ -17,7 +17,7 @@ pub(in crate::config) struct Added {
 }
 
 /// A graph without cycles that grows.
-struct Growing {
+struct GrowingDag {
     children: Vec<Vec<usize>>,
     steps: usize,
 }
@@ -29,7 +29,7 @@ pub(in crate::config) fn add_without_cycles(
     there: &[(usize, usize)],
     wanted: &[(usize, usize)],
 ) -> Added {
-    let mut graph = Growing { children: vec![Vec::new(); vertices], steps: 0 };
+    let mut graph = GrowingDag { children: vec![Vec::new(); vertices], steps: 0 };
     for (from, to) in there {
         graph.children[*from].push(*to);
     }
@@ -64,7 +64,7 @@ fn closure(mut bits: u64, since: &[u64; TOGETHER]) -> u64 {
     bits
 }
 
-impl Growing {
+impl GrowingDag {
     /// Of each vertex, to which of these sources it leads; a source leads to itself.
     fn leads_to(&mut self, sources: &[&[(usize, usize)]]) -> Vec<u64> {
         let mut leads_to = vec![0; self.children.len()];

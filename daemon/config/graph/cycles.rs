@@ -1,7 +1,7 @@
 //! Cycles: found without recursion, one for each knot, the shortest through its first vertex.
 
-use crate::config::checks::Checker;
-use crate::config::checks::edges::Tie;
+use crate::config::checks::Validator;
+use crate::config::checks::edges::DraftEdge;
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, shorten};
 use std::collections::VecDeque;
@@ -9,9 +9,9 @@ use std::collections::VecDeque;
 /// More edges of one cycle than this are not shown.
 const SHOWN: usize = 200;
 
-impl Checker<'_> {
+impl Validator<'_> {
     /// Says each cycle, with the place of each of its edges. Answers whether there is none.
-    pub(in crate::config) fn refuse_cycles(&mut self, ties: &[Tie]) -> bool {
+    pub(in crate::config) fn refuse_cycles(&mut self, ties: &[DraftEdge]) -> bool {
         let cycles = cycles(self.vertices.len(), ties);
         for cycle in &cycles {
             let problem = self.cycle(ties, cycle);
@@ -21,11 +21,11 @@ impl Checker<'_> {
     }
 
     /// `cycle` holds the numbers of its ties, each leading to the next.
-    fn cycle(&self, ties: &[Tie], cycle: &[usize]) -> Problem {
+    fn cycle(&self, ties: &[DraftEdge], cycle: &[usize]) -> Problem {
         let name = |vertex: usize| {
             self.vertices.get(vertex).map_or_else(String::new, |v| shorten(&v.identity, 60))
         };
-        let edges: Vec<Tie> =
+        let edges: Vec<DraftEdge> =
             cycle.iter().filter_map(|number| ties.get(*number).copied()).collect();
         let mut path: Vec<String> = edges.iter().take(SHOWN).map(|tie| name(tie.from)).collect();
         if edges.len() > SHOWN {
@@ -46,12 +46,12 @@ impl Checker<'_> {
 
 /// Ties by the vertex they leave; they are sorted by it.
 struct Outgoing<'a> {
-    ties: &'a [Tie],
+    ties: &'a [DraftEdge],
     starts: Vec<usize>,
 }
 
 impl<'a> Outgoing<'a> {
-    fn new(vertices: usize, ties: &'a [Tie]) -> Self {
+    fn new(vertices: usize, ties: &'a [DraftEdge]) -> Self {
         let mut starts = vec![0; vertices + 1];
         for tie in ties {
             starts[tie.from + 1] += 1;
@@ -69,13 +69,16 @@ impl<'a> Outgoing<'a> {
 }
 
 /// The part of each vertex whose members all wait for each other, by number; none where there is no cycle.
-pub(in crate::config) fn knots(vertices: usize, ties: &[Tie]) -> Option<Vec<usize>> {
+pub(in crate::config) fn strongly_connected(
+    vertices: usize,
+    ties: &[DraftEdge],
+) -> Option<Vec<usize>> {
     let outgoing = Outgoing::new(vertices, ties);
     (!is_acyclic(vertices, &outgoing)).then(|| parts(vertices, &outgoing))
 }
 
 /// One cycle, as numbers of ties, for each strongly connected part with more than one vertex.
-fn cycles(vertices: usize, ties: &[Tie]) -> Vec<Vec<usize>> {
+fn cycles(vertices: usize, ties: &[DraftEdge]) -> Vec<Vec<usize>> {
     let outgoing = Outgoing::new(vertices, ties);
     if is_acyclic(vertices, &outgoing) {
         return Vec::new();
@@ -189,14 +192,15 @@ fn shortest(start: usize, part: &[usize], outgoing: &Outgoing<'_>) -> Vec<usize>
 
 #[cfg(test)]
 mod tests {
-    use super::{Tie, cycles};
-    use crate::config::problem::location::{Part, Where};
+    use super::{DraftEdge, cycles};
+    use crate::config::problem::location::{Element, Location};
     use proptest::prelude::*;
 
-    fn ties(edges: impl IntoIterator<Item = (usize, usize)>) -> Vec<Tie> {
-        let at = Where { file: 0, part: Part::Graph };
-        let tie = |(from, to)| Tie { from, to, notify: false, key: "after", because: None, at };
-        let mut ties: Vec<Tie> = edges.into_iter().map(tie).collect();
+    fn ties(edges: impl IntoIterator<Item = (usize, usize)>) -> Vec<DraftEdge> {
+        let at = Location { file: 0, part: Element::Graph };
+        let tie =
+            |(from, to)| DraftEdge { from, to, notify: false, key: "after", because: None, at };
+        let mut ties: Vec<DraftEdge> = edges.into_iter().map(tie).collect();
         ties.sort_by_key(|tie| (tie.from, tie.to));
         ties
     }

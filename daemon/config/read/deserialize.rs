@@ -1,9 +1,9 @@
 //! The plumbing of the fast reader: maps, lists and scalars that may be null, scalars kept as they were written.
 
-use crate::config::kinds::Kinds;
+use crate::config::kinds::KindSet;
 use crate::config::scalar;
 use crate::config::scalar::Scalar;
-use crate::config::source_file::Source;
+use crate::config::source_file::SourceFile;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
@@ -12,8 +12,8 @@ use steadfast_resources::{FieldSpec, FieldType, Place, Value};
 /// What the passes over one file share.
 #[derive(Clone, Copy)]
 pub(in crate::config) struct Reader<'a> {
-    pub(in crate::config) source: &'a Source,
-    pub(in crate::config) kinds: &'a Kinds,
+    pub(in crate::config) source: &'a SourceFile,
+    pub(in crate::config) kinds: &'a KindSet,
     pub(in crate::config) place: &'a Place,
 }
 

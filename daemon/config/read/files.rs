@@ -2,7 +2,7 @@
 
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, Problems};
-use crate::config::source_file::{Source, whole};
+use crate::config::source_file::{SourceFile, whole};
 use rustix::fs::OFlags;
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +16,7 @@ use steadfast_resources::host::path_trust::{self, Reader};
 pub(in crate::config) const LARGEST: u64 = 64 << 20;
 
 /// Everything the paths lead to, in order; a file that is reached twice is read once.
-pub(in crate::config) fn read(paths: &[PathBuf], problems: &mut Problems) -> Vec<Source> {
+pub(in crate::config) fn read(paths: &[PathBuf], problems: &mut Problems) -> Vec<SourceFile> {
     let mut sources = Vec::new();
     let mut reached = BTreeSet::new();
     if paths.is_empty() {
@@ -80,7 +80,7 @@ fn file_once(
     path: &Path,
     reached: &mut BTreeSet<PathBuf>,
     problems: &mut Problems,
-) -> Option<Source> {
+) -> Option<SourceFile> {
     let display = path.display().to_string();
     match fs::canonicalize(path) {
         Ok(real) if !reached.insert(real.clone()) => return None,
@@ -105,15 +105,15 @@ fn file_once(
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let base = path.parent().map(Path::to_owned).unwrap_or_default();
     let text = text(&display, bytes, problems)?;
-    Some(Source::new(&display, path, base, text))
+    Some(SourceFile::new(&display, path, base, text))
 }
 
-fn standard_input(problems: &mut Problems) -> Option<Source> {
+fn standard_input(problems: &mut Problems) -> Option<SourceFile> {
     let base = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     match bounded(io::stdin().lock()) {
         Ok(bytes) => {
             let text = text("-", bytes, problems)?;
-            Some(Source::new("-", PathBuf::from("-"), base, text))
+            Some(SourceFile::new("-", PathBuf::from("-"), base, text))
         }
         Err(error) => {
             problems.push(unreadable("-", &error));
@@ -219,7 +219,7 @@ fn not_utf8(display: &str, error: &std::string::FromUtf8Error) -> Problem {
     let at = error.utf8_error().valid_up_to();
     let byte = error.as_bytes().get(at).copied().unwrap_or_default();
     let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
-    let source = Source::new(display, PathBuf::new(), PathBuf::new(), text);
+    let source = SourceFile::new(display, PathBuf::new(), PathBuf::new(), text);
     Problem::new(Code::Encoding, format!("expected UTF-8, found the byte 0x{byte:02x}"))
         .hint("save the file as UTF-8; binary content belongs into a file of its own (`source`)")
         .at(Some(source.place(crate::config::source_file::Span::new(at, at + 1))))

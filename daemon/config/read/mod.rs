@@ -12,18 +12,22 @@ pub(super) mod syntax_errors;
 pub(super) mod typed;
 pub(super) mod yaml_tree;
 
-use super::ast::{Edge, EdgeSpots, End, File, Spots};
+use super::ast::{Edge, EdgeSpots, End, GraphFile, Spans};
 use super::checks::edges::parts;
-use super::kinds::Kinds;
+use super::kinds::KindSet;
 use super::problem::code::Code;
 use super::problem::suggestion::nearest;
 use super::problem::{Problem, Problems, quoted};
 use super::scalar::Scalar;
-use super::source_file::{Source, Span};
+use super::source_file::{SourceFile, Span};
 use yaml_tree::{Node, Tree};
 
 /// Reads one file; `None` where there is no tree to read.
-pub(super) fn read(source: &Source, kinds: &Kinds, problems: &mut Problems) -> Option<File> {
+pub(super) fn read(
+    source: &SourceFile,
+    kinds: &KindSet,
+    problems: &mut Problems,
+) -> Option<GraphFile> {
     let tree = yaml_tree::parse(source, problems)?;
     let mut reader = Reader { source, kinds, tree: &tree, problems };
     Some(reader.file())
@@ -31,8 +35,8 @@ pub(super) fn read(source: &Source, kinds: &Kinds, problems: &mut Problems) -> O
 
 /// A walk over one tree.
 pub(super) struct Reader<'t, 'p> {
-    pub(super) source: &'t Source,
-    pub(super) kinds: &'t Kinds,
+    pub(super) source: &'t SourceFile,
+    pub(super) kinds: &'t KindSet,
     pub(super) tree: &'t Tree<'t>,
     pub(super) problems: &'p mut Problems,
 }
@@ -50,8 +54,8 @@ const EDGE: [&str; 4] = ["name", "from", "to", "notify"];
 const END: [&str; 2] = ["kind", "name"];
 
 impl<'t> Reader<'t, '_> {
-    fn file(&mut self) -> File {
-        let mut file = File { spots: Some(Spots::default()), ..File::default() };
+    fn file(&mut self) -> GraphFile {
+        let mut file = GraphFile { spots: Some(Spans::default()), ..GraphFile::default() };
         // An empty file adds nothing; a graph of nothing but empty files has no name, and that is said.
         let Some(root) = self.tree.root().filter(|root| !self.is_null(*root)) else {
             return file;
@@ -100,7 +104,7 @@ impl<'t> Reader<'t, '_> {
         self.say(problem.at(place));
     }
 
-    fn edges(&mut self, entry: Entry<'t>, file: &mut File) {
+    fn edges(&mut self, entry: Entry<'t>, file: &mut GraphFile) {
         for item in self.list(entry, "`edges`", "a list of edges").unwrap_or_default() {
             let Some(entries) = self.map(item, "an edge", "a map with `from` and `to`") else {
                 continue;

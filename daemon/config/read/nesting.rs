@@ -1,18 +1,18 @@
 //! A regular file holds nothing: a graph that declares something below one is rejected.
 
-use crate::config::checks::Checker;
+use crate::config::checks::Validator;
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
-use steadfast_resources::{Becomes, Claim};
+use steadfast_resources::{Claim, PathAfter};
 
-impl Checker<'_> {
+impl Validator<'_> {
     /// Reports each resource whose path lies below the path of a declared regular file.
     pub(in crate::config) fn check_nesting(&mut self) {
         let is_file = |vertex: usize| {
             let resource = self.vertices.get(vertex).and_then(|it| it.resource.as_ref());
-            resource.is_some_and(|resource| resource.becomes() == Becomes::File)
+            resource.is_some_and(|resource| resource.becomes() == PathAfter::File)
         };
         let paths = self.claims.iter().filter_map(|(claim, vertex)| match claim {
             Claim::Path(path) => Some((path.as_os_str().as_bytes(), *vertex)),

@@ -4,23 +4,23 @@
 mod test_kinds;
 
 use super::{prescan, typed};
-use crate::config::kinds::Kinds;
+use crate::config::kinds::KindSet;
 use crate::config::problem::Problems;
-use crate::config::source_file::Source;
+use crate::config::source_file::SourceFile;
 use crate::config::{Options, ast, load_with, read};
 use proptest::prelude::*;
 use std::path::PathBuf;
 
-fn kinds() -> Kinds {
-    Kinds::new(test_kinds::KINDS.to_vec(), vec!["pkg"])
+fn kinds() -> KindSet {
+    KindSet::new(test_kinds::KINDS.to_vec(), vec!["pkg"])
 }
 
-fn source(text: &str) -> Source {
-    Source::new("graph.yaml", PathBuf::from("/g.yaml"), PathBuf::from("/"), text.to_owned())
+fn source(text: &str) -> SourceFile {
+    SourceFile::new("graph.yaml", PathBuf::from("/g.yaml"), PathBuf::from("/"), text.to_owned())
 }
 
 /// The file without places, if the slow reader has nothing to say.
-fn slow(text: &str) -> Result<ast::File, Problems> {
+fn slow(text: &str) -> Result<ast::GraphFile, Problems> {
     let mut problems = Problems::default();
     let source = source(text);
     match read::read(&source, &kinds(), &mut problems) {

@@ -2,7 +2,7 @@
 
 use super::yaml_tree::Node;
 use super::{Entry, Reader};
-use crate::config::ast::{File, Receive, Reference, ResourceSpots, Supplied};
+use crate::config::ast::{GraphFile, Receive, Reference, ResourceSpots, Supplied};
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
 use crate::config::source_file::Span;
@@ -159,7 +159,7 @@ impl<'t> Reader<'t, '_> {
     }
 
     /// `secrets`: by name, where each comes from.
-    pub(in crate::config) fn secrets(&mut self, entry: Entry<'t>, file: &mut File) {
+    pub(in crate::config) fn secrets(&mut self, entry: Entry<'t>, file: &mut GraphFile) {
         if self.is_null(entry.value) {
             return;
         }

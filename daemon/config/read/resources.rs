@@ -3,7 +3,7 @@
 use super::receives::Received;
 use super::yaml_tree::Node;
 use super::{Entry, Reader};
-use crate::config::ast::{File, Given, Link, Relation, Resource, ResourceSpots};
+use crate::config::ast::{FieldValues, GraphFile, Link, Relation, Resource, ResourceSpots};
 use crate::config::checks::metaparams::ALIASES;
 use crate::config::hidden::is_secret_key;
 use crate::config::problem::code::Code;
@@ -12,10 +12,10 @@ use crate::config::problem::{Problem, quoted};
 use crate::config::scalar;
 use crate::config::scalar::Scalar;
 use crate::config::source_file::Span;
-use steadfast_resources::{FieldSpec, FieldType, Receives, Spec, Value};
+use steadfast_resources::{FieldSpec, FieldType, KindSpec, Receives, Value};
 
 impl<'t> Reader<'t, '_> {
-    pub(in crate::config) fn resources(&mut self, entry: Entry<'t>, file: &mut File) {
+    pub(in crate::config) fn resources(&mut self, entry: Entry<'t>, file: &mut GraphFile) {
         if self.is_null(entry.value) {
             return;
         }
@@ -54,7 +54,7 @@ impl<'t> Reader<'t, '_> {
     }
 
     /// A resource of a kind that is not known: its identity, so that edges to it are not reported too.
-    fn stranger(&mut self, kind: &str, item: usize, file: &mut File) {
+    fn stranger(&mut self, kind: &str, item: usize, file: &mut GraphFile) {
         let Some(Node::Map(pairs)) = self.tree.node(item) else { return };
         for (key, value) in pairs {
             let is_name = self.scalar(*key).is_some_and(|key| key.text == "name");
@@ -64,7 +64,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    fn resource(&mut self, spec: &'static Spec, item: usize, file: &mut File) {
+    fn resource(&mut self, spec: &'static KindSpec, item: usize, file: &mut GraphFile) {
         let problems = self.problems.errors();
         let kind = format!("an entry of `{}`", spec.kind);
         let Some(entries) = self.map(item, &kind, "a map with a `name`") else { return };
@@ -77,7 +77,7 @@ impl<'t> Reader<'t, '_> {
         let mut spots = ResourceSpots::default();
         let (mut name, mut meta, mut links) = (None, None, Vec::new());
         let (mut receives, mut aliases) = (Vec::new(), Vec::new());
-        let mut given = Given::default();
+        let mut given = FieldValues::default();
         for entry in entries {
             if entry.key == "name" {
                 spots.name = self.value_span(entry);
@@ -143,7 +143,7 @@ impl<'t> Reader<'t, '_> {
         .start
     }
 
-    fn unknown_field(&mut self, spec: &Spec, entry: Entry<'t>, what: &str) {
+    fn unknown_field(&mut self, spec: &KindSpec, entry: Entry<'t>, what: &str) {
         let mut known: Vec<&str> = vec!["name", "meta", ALIASES.name];
         if spec.fields.iter().any(|field| field.receives > Receives::Nothing) {
             known.push("recv");
@@ -163,7 +163,7 @@ impl<'t> Reader<'t, '_> {
 
     fn field(
         &mut self,
-        spec: &Spec,
+        spec: &KindSpec,
         field: &'static FieldSpec,
         entry: Entry<'t>,
         what: &str,
@@ -274,14 +274,14 @@ impl<'t> Reader<'t, '_> {
         entry: Entry<'t>,
         what: &str,
         spots: &mut ResourceSpots,
-    ) -> Option<Given> {
+    ) -> Option<FieldValues> {
         if self.is_null(entry.value) {
             return None;
         }
         let what = format!("`meta` of {what}");
         let known: Vec<&str> =
             crate::config::checks::metaparams::META.iter().map(|field| field.name).collect();
-        let mut given = Given::default();
+        let mut given = FieldValues::default();
         for entry in self.map(entry.value, &what, "a map of metaparameters")? {
             match crate::config::checks::metaparams::META
                 .iter()

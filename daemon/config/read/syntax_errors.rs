@@ -2,11 +2,11 @@
 
 use crate::config::problem::Problem;
 use crate::config::problem::code::Code;
-use crate::config::source_file::{Source, Span};
+use crate::config::source_file::{SourceFile, Span};
 use granit_parser::ScanError;
 
 /// The problem behind an error of the parser.
-pub(in crate::config) fn problem(source: &Source, error: &ScanError) -> Problem {
+pub(in crate::config) fn problem(source: &SourceFile, error: &ScanError) -> Problem {
     let at = error.marker().byte_offset().unwrap_or_default().min(source.text.len());
     let span = Span::new(at, at + 1);
     let (line, start) = source.line_text(span.start);
@@ -60,7 +60,7 @@ fn advice(line: &str) -> Option<&'static str> {
 /// The problem behind text that only `serde_yaml` refuses.
 ///
 /// Its own words are left out: they may quote a value.
-pub(in crate::config) fn disagreement(source: &Source, error: &serde_yaml::Error) -> Problem {
+pub(in crate::config) fn disagreement(source: &SourceFile, error: &serde_yaml::Error) -> Problem {
     let at = error.location().map(|location| location.index()).unwrap_or_default();
     Problem::new(Code::Readers, "YAML readers differ about this text")
         .hint("write it more plainly: quote texts, and put one key on each line")

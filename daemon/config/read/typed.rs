@@ -2,24 +2,24 @@
 //! whatever it does not take, the slow reader looks at.
 
 use super::deserialize::{Entries, Items, List, Map, OneOrMany, Reader, declined};
-use crate::config::ast::{Edge, End, File, Given, Link, Relation, Resource, Seen};
+use crate::config::ast::{Edge, End, FieldValues, GraphFile, Link, Relation, Resource, Seen};
 use crate::config::checks::metaparams::{ALIASES, META};
-use crate::config::kinds::Kinds;
-use crate::config::source_file::Source;
+use crate::config::kinds::KindSet;
+use crate::config::source_file::SourceFile;
 use serde::Deserialize as _;
 use serde::de::{DeserializeSeed as _, IgnoredAny, MapAccess, SeqAccess};
 use std::borrow::Cow;
-use steadfast_resources::{FieldSpec, Place, Spec, Value};
+use steadfast_resources::{FieldSpec, KindSpec, Place, Value};
 
 /// The file, unless something in it needs the slow reader.
-pub(in crate::config) fn read(source: &Source, kinds: &Kinds) -> Option<File> {
+pub(in crate::config) fn read(source: &SourceFile, kinds: &KindSet) -> Option<GraphFile> {
     let deserializer = serde_yaml::Deserializer::from_str(&source.text);
     let place = Place { base: source.base.clone() };
     Map(Top(Reader { source, kinds, place: &place })).deserialize(deserializer).ok().flatten()
 }
 
 /// Whether the text is YAML at all for `serde_yaml`, and one document.
-pub(in crate::config) fn accepts(source: &Source) -> Result<(), serde_yaml::Error> {
+pub(in crate::config) fn accepts(source: &SourceFile) -> Result<(), serde_yaml::Error> {
     IgnoredAny::deserialize(serde_yaml::Deserializer::from_str(&source.text)).map(|_| ())
 }
 
@@ -27,9 +27,9 @@ pub(in crate::config) fn accepts(source: &Source) -> Result<(), serde_yaml::Erro
 struct Top<'a>(Reader<'a>);
 
 impl<'de> Entries<'de> for Top<'_> {
-    type Out = File;
-    fn read<A: MapAccess<'de>>(self, mut map: A) -> Result<File, A::Error> {
-        let (mut file, mut seen) = (File::default(), Seen::default());
+    type Out = GraphFile;
+    fn read<A: MapAccess<'de>>(self, mut map: A) -> Result<GraphFile, A::Error> {
+        let (mut file, mut seen) = (GraphFile::default(), Seen::default());
         while let Some(key) = self.0.key(&mut map)? {
             let index = match key.text.as_ref() {
                 "graph" => {
@@ -81,7 +81,7 @@ impl<'de> Entries<'de> for Kinded<'_> {
 /// The resources of one kind.
 struct OfKind<'a, 'o> {
     reader: Reader<'a>,
-    spec: &'static Spec,
+    spec: &'static KindSpec,
     all: &'o mut Vec<Resource>,
 }
 
@@ -99,7 +99,7 @@ impl<'de> Items<'de> for OfKind<'_, '_> {
 /// One resource.
 struct One<'a> {
     reader: Reader<'a>,
-    spec: &'static Spec,
+    spec: &'static KindSpec,
 }
 
 impl<'de> Entries<'de> for One<'_> {
@@ -107,7 +107,7 @@ impl<'de> Entries<'de> for One<'_> {
     fn read<A: MapAccess<'de>>(self, mut map: A) -> Result<Resource, A::Error> {
         let (mut seen, mut own) = (Seen::default(), Seen::default());
         let (mut name, mut at, mut meta) = (None, None, None);
-        let (mut links, mut given) = (Vec::new(), Given::default());
+        let (mut links, mut given) = (Vec::new(), FieldValues::default());
         let mut aliases = Vec::new();
         while let Some(key) = self.reader.key(&mut map)? {
             if at.is_none() {
@@ -176,9 +176,9 @@ struct Table<'a> {
 }
 
 impl<'de> Entries<'de> for Table<'_> {
-    type Out = Given;
-    fn read<A: MapAccess<'de>>(self, mut map: A) -> Result<Given, A::Error> {
-        let (mut given, mut seen) = (Given::default(), Seen::default());
+    type Out = FieldValues;
+    fn read<A: MapAccess<'de>>(self, mut map: A) -> Result<FieldValues, A::Error> {
+        let (mut given, mut seen) = (FieldValues::default(), Seen::default());
         while let Some(key) = self.reader.key(&mut map)? {
             let index = position(self.table, &key.text).ok_or_else(declined)?;
             let field = self.table.get(index).ok_or_else(declined)?;

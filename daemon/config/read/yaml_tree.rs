@@ -3,7 +3,7 @@
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, Problems};
 use crate::config::scalar::Scalar;
-use crate::config::source_file::{Source, Span};
+use crate::config::source_file::{SourceFile, Span};
 use granit_parser::{Event, Parser, ScalarStyle};
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ impl<'t> Tree<'t> {
 
 /// Parses a file. What can be said about its text is said; a tree comes back only when it is whole.
 pub(in crate::config) fn parse<'t>(
-    source: &'t Source,
+    source: &'t SourceFile,
     problems: &mut Problems,
 ) -> Option<Tree<'t>> {
     let options = granit_parser::options! {
@@ -108,7 +108,7 @@ struct Open {
 }
 
 struct Builder<'t, 'p> {
-    source: &'t Source,
+    source: &'t SourceFile,
     problems: &'p mut Problems,
     tree: Tree<'t>,
     /// The weight of each node, as far as it is read.

@@ -4,11 +4,11 @@ pub(super) mod order;
 
 use super::hash::Stable;
 use super::maintenance_window::Window;
-use super::{Link, Loaded, Vertex};
+use super::{Link, LoadedGraph, Vertex};
 use serde_json::{Map, Value as Json, json};
 use std::sync::Arc;
 use steadfast_engine::{Meta, WindowId};
-use steadfast_resources::{FieldType, Removal, Resource, Spec, Value, registry};
+use steadfast_resources::{FieldType, KindSpec, Removal, Resource, Value, registry};
 
 /// The key of the resources that a removal refreshes.
 const NOTIFIES: &str = "notifies";
@@ -21,7 +21,7 @@ impl Vertex {
     }
 
     /// The way to remove a resource within these times, and the resources that the removal refreshes: a text from which
-    /// [`Loaded::remove`] makes a vertex.
+    /// [`LoadedGraph::remove`] makes a vertex.
     #[must_use]
     pub fn removal(
         resource: &dyn Resource,
@@ -68,7 +68,7 @@ impl Vertex {
     }
 }
 
-impl Loaded {
+impl LoadedGraph {
     /// Adds the vertex that removes this thing, of which is kept how, under this identity. Its number, or why there can be none.
     pub fn remove(
         &mut self,
@@ -155,7 +155,7 @@ fn hash_of(removal: &Removal) -> u64 {
 }
 
 /// In the order of the kind, which is that of every removal.
-fn read(spec: &Spec, fields: &Json) -> Option<Removal> {
+fn read(spec: &KindSpec, fields: &Json) -> Option<Removal> {
     let fields = fields.as_object()?;
     let known = spec.fields.iter().filter_map(|field| Some((field, fields.get(field.name)?)));
     let mut removal = Removal::new();

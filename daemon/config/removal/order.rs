@@ -1,10 +1,10 @@
 //! The order and the notifications of each resource, as far as they matter when it is removed (B-17).
 
-use crate::config::{Link, Loaded};
+use crate::config::{Link, LoadedGraph};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-impl Loaded {
+impl LoadedGraph {
     /// The same graph, with that noted in each vertex.
     pub(in crate::config) fn with_orders(mut self) -> Self {
         let none: Arc<[Arc<str>]> = Arc::default();

@@ -5,17 +5,17 @@ pub(super) mod quantities;
 pub(super) mod recorders;
 
 use super::Text;
-use super::ast::{Given, ResourceSpots};
+use super::ast::{FieldValues, ResourceSpots};
 use super::checks::metaparams::Metas;
 use super::checks::semaphores::{Refused, Semaphores};
-use super::kinds::Kinds;
+use super::kinds::KindSet;
 use super::problem::code::Code;
 use super::problem::location;
 use super::problem::render::Rejected;
 use super::problem::{Problem, Problems, quoted};
 use super::read::{Entry, Reader};
 use super::read::{files, yaml_tree};
-use super::source_file::Source;
+use super::source_file::SourceFile;
 use recorders::Recorder;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -162,16 +162,16 @@ pub fn read_settings(path: &Path, words: &[(&str, Judge<'_>)]) -> Result<Setting
 
 /// Reads the settings of a host from the text of a file as it was read before.
 pub fn parse_settings(text: Text, words: &[(&str, Judge<'_>)]) -> Result<Settings, Rejected> {
-    let source = Source::new(&text.display, text.path, text.base, text.content);
+    let source = SourceFile::new(&text.display, text.path, text.base, text.content);
     compile(vec![source], Problems::default(), words)
 }
 
 fn compile(
-    sources: Vec<Source>,
+    sources: Vec<SourceFile>,
     mut problems: Problems,
     words: &[(&str, Judge<'_>)],
 ) -> Result<Settings, Rejected> {
-    let kinds = Kinds::of_this_build();
+    let kinds = KindSet::of_this_build();
     let mut settings = Settings::default();
     if let Some(source) = sources.first()
         && let Some(tree) = yaml_tree::parse(source, &mut problems)
@@ -180,7 +180,7 @@ fn compile(
         settings = reader.settings(words);
     }
     if problems.errors() == 0 {
-        let text = |it: Source| Text {
+        let text = |it: SourceFile| Text {
             display: it.display,
             path: it.path,
             base: it.base,
@@ -305,10 +305,10 @@ impl<'t> Reader<'t, '_> {
     /// Metaparams, checked as those of a resource are.
     fn defaults(&mut self, entry: Entry<'t>) -> Option<Arc<Defaults>> {
         let mut spots = ResourceSpots::default();
-        let given: Given = self.meta(entry, "the defaults", &mut spots)?;
+        let given: FieldValues = self.meta(entry, "the defaults", &mut spots)?;
         let defaults = Defaults(given.fields.clone(), given.sum);
         let (mut semaphores, mut own, mut said) = (Semaphores::default(), Vec::new(), Vec::new());
-        let at = location::Where { file: 0, part: location::Part::Name(0) };
+        let at = location::Location { file: 0, part: location::Element::Name(0) };
         let mut take = |text: &str, _| match semaphores.take(text, at, &own) {
             Ok(id) => {
                 own.push(id);

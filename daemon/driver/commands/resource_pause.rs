@@ -6,11 +6,11 @@ use super::state_commands::CommandResult;
 use crate::driver::journal::client::PendingReply;
 use crate::driver::status::{PauseStatus, SinglePause};
 use crate::driver::{Driver, Notification, Query};
-use crate::store::{Entry, PauseRecord, Recalled};
+use crate::store::{Entry, PauseRecord, StoredState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_engine::{Event, Standing, VertexId};
+use steadfast_engine::{Event, VertexId, VertexStatus};
 use steadfast_resources::LONGEST_SPAN;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -67,12 +67,12 @@ impl ResourcePauses {
     pub(in crate::driver) fn status(
         &self,
         id: VertexId,
-        standing: &Standing,
+        standing: &VertexStatus,
     ) -> Option<PauseStatus> {
         self.each.get(&id).map(|parked| PauseStatus {
             reason: parked.reason.clone(),
             ends_in: Some(parked.until.saturating_duration_since(Instant::now()).as_secs()),
-            at_rest: !matches!(standing, Standing::Running(..) | Standing::Stuck(..)),
+            at_rest: !matches!(standing, VertexStatus::Running(..) | VertexStatus::Stuck(..)),
         })
     }
 }
@@ -176,7 +176,7 @@ impl Driver {
     }
 
     /// What was paused when the last daemon ended, before its graph is loaded.
-    pub(in crate::driver) fn recall_parked(&mut self, recalled: &Recalled) {
+    pub(in crate::driver) fn recall_parked(&mut self, recalled: &StoredState) {
         if self.settings.one_shot {
             return;
         }

@@ -3,7 +3,7 @@
 
 use crate::driver::Driver;
 use crate::driver::journal::client::PendingReply;
-use crate::store::{Entry, Judged, Order};
+use crate::store::{Effect, Entry, StateCommand};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use steadfast_engine::{Event, VertexId};
@@ -33,7 +33,7 @@ impl Driver {
     /// Carries an order out for all of these, or for none.
     pub(in crate::driver) fn order(
         &mut self,
-        order: Order,
+        order: StateCommand,
         names: &[String],
         to: oneshot::Sender<CommandResult>,
     ) {
@@ -44,7 +44,7 @@ impl Driver {
         let (mut entries, mut deeds, mut says) = (Vec::new(), Vec::new(), Vec::new());
         for name in &names {
             let words = match self.judge(order, name) {
-                Judged::Done(words) => {
+                Effect::Done(words) => {
                     entries.push(self.carry_out(order, name));
                     if order.makes_anew() && is_made_once(name) {
                         entries.push(self.unsend(name));
@@ -52,9 +52,9 @@ impl Driver {
                     deeds.push(order.deed(name, words));
                     words
                 }
-                Judged::Idle(words) => words,
+                Effect::Idle(words) => words,
                 // It was judged before: none is.
-                Judged::Refused(_) => continue,
+                Effect::Refused(_) => continue,
             };
             says.push(format!("{name} {words}"));
         }
@@ -62,7 +62,7 @@ impl Driver {
             let to = Box::new(|said| drop(to.send(said)));
             keeper.order(entries, PendingReply { to: Some(to), says, deeds });
         }
-        if matches!(order, Order::Forget | Order::Redo) {
+        if matches!(order, StateCommand::Forget | StateCommand::Redo) {
             let running = names.iter().filter_map(|name| self.runs_as(name));
             let leaders: BTreeSet<VertexId> =
                 running.map(|id| self.table.groups().leader(id)).collect();
@@ -76,7 +76,7 @@ impl Driver {
         self.table.number(name).filter(|id| self.table.get(*id).is_some())
     }
 
-    fn consider(&self, order: Order, names: &[String]) -> Result<(), Rejection> {
+    fn consider(&self, order: StateCommand, names: &[String]) -> Result<(), Rejection> {
         if self.keeper.is_none() {
             return Err(Rejection::Refused("nothing is kept here".to_owned()));
         }
@@ -116,18 +116,18 @@ impl Driver {
         running.chain(left).chain(recalled)
     }
 
-    fn refusal(&self, order: Order, name: &str) -> Option<String> {
+    fn refusal(&self, order: StateCommand, name: &str) -> Option<String> {
         let entry = self.runs_as(name).and_then(|id| self.table.get(id));
         if entry.is_some_and(|entry| entry.removes) {
             return Some(format!("{name} has left the graph and is being removed"));
         }
         match self.judge(order, name) {
-            Judged::Refused(why) => Some(why),
-            Judged::Done(_) | Judged::Idle(_) => None,
+            Effect::Refused(why) => Some(why),
+            Effect::Done(_) | Effect::Idle(_) => None,
         }
     }
 
-    fn judge(&self, order: Order, name: &str) -> Judged {
+    fn judge(&self, order: StateCommand, name: &str) -> Effect {
         let entry = self.runs_as(name).and_then(|id| self.table.get(id));
         order.judge(name, self.ownership.of(name), entry.map(|entry| entry.protect))
     }
@@ -143,27 +143,27 @@ impl Driver {
     }
 
     /// What is to be recorded.
-    fn carry_out(&mut self, order: Order, name: &Arc<str>) -> Entry {
+    fn carry_out(&mut self, order: StateCommand, name: &Arc<str>) -> Entry {
         let running = self.runs_as(name);
         let before = self.ownership.of(name).cloned();
         let entry = order.entry(name, before.as_ref(), self.ownership.graph());
         self.ownership.order(order, name, running);
         // Of what is in no graph nothing else is needed either.
-        let left = order == Order::Forget && running.is_none() && self.recalled.is_none();
+        let left = order == StateCommand::Forget && running.is_none() && self.recalled.is_none();
         let entry = if left { Entry::Forget(Arc::clone(name)) } else { entry };
         if left {
             self.departed.forget(name);
             self.values.forget(name);
-        } else if let (Order::Redo, Some(kept)) = (order, self.departed.get_mut(name)) {
+        } else if let (StateCommand::Redo, Some(kept)) = (order, self.departed.get_mut(name)) {
             kept.done = None;
         }
         if let Some(kept) =
             self.recalled.as_mut().and_then(|it| it.resources.get_mut(name.as_ref()))
         {
             match order {
-                Order::Forget => kept.anew(),
-                Order::Redo => kept.done = None,
-                Order::Protect | Order::Unprotect => {
+                StateCommand::Forget => kept.anew(),
+                StateCommand::Redo => kept.done = None,
+                StateCommand::Protect | StateCommand::Unprotect => {
                     kept.owned = self.ownership.of(name).cloned().map(Arc::new);
                 }
             }

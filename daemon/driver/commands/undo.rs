@@ -4,14 +4,14 @@
 use crate::driver::temp_cleanup::sweep;
 use crate::driver::{Driver, DriverEvent};
 use crate::history::{History, HistoryError, UNDO, Undo, Undoable};
-use crate::store::Deed;
+use crate::store::AuditEntry;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
-use steadfast_engine::Standing;
+use steadfast_engine::VertexStatus;
 use steadfast_resources::host::Files;
 use steadfast_resources::host::files::printable;
-use steadfast_resources::{Former, FormerShape, Host, MintKey, Trouble};
+use steadfast_resources::{Failure, Host, MintKey, PriorShape, PriorState};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -25,20 +25,20 @@ pub type Undone = Result<Vec<String>, UndoError>;
 #[derive(Clone, Debug)]
 pub struct UndoError {
     /// Why.
-    pub trouble: Trouble,
+    pub trouble: Failure,
     /// A line for each path.
     pub before: Vec<String>,
 }
 
-impl From<Trouble> for UndoError {
-    fn from(trouble: Trouble) -> Self {
+impl From<Failure> for UndoError {
+    fn from(trouble: Failure) -> Self {
         Self { trouble, before: Vec::new() }
     }
 }
 
 /// What was put back by it, as a deed; none where nothing was touched.
 #[must_use]
-pub fn deed(resource: &str, undone: &Undone) -> Option<Deed> {
+pub fn deed(resource: &str, undone: &Undone) -> Option<AuditEntry> {
     let says = match undone {
         Ok(lines) => lines.join("; "),
         Err(UndoError { before, .. }) if before.is_empty() => return None,
@@ -47,13 +47,13 @@ pub fn deed(resource: &str, undone: &Undone) -> Option<Deed> {
             format!("{}; it ended there: {why}", before.join("; "))
         }
     };
-    Some(Deed { what: "undone", resource: resource.into(), says })
+    Some(AuditEntry { what: "undone", resource: resource.into(), says })
 }
 
 /// What would be put back by [`undo`]; or why that cannot be done. Changes nothing.
-pub fn to_undo(history: &History, what: &Undo) -> Result<Undoable, Trouble> {
-    let unknown = |error: HistoryError| Trouble::new(error.to_string());
-    let nothing = || Trouble::new(format!("nothing is kept of {}", what.resource));
+pub fn to_undo(history: &History, what: &Undo) -> Result<Undoable, Failure> {
+    let unknown = |error: HistoryError| Failure::new(error.to_string());
+    let nothing = || Failure::new(format!("nothing is kept of {}", what.resource));
     let reader = history.read().map_err(unknown)?.ok_or_else(nothing)?;
     reader.undo(what).map_err(unknown)
 }
@@ -111,10 +111,10 @@ pub fn undo(
 }
 
 /// Refuses an undo before its first step where something is to come back into a directory that neither exists nor comes back.
-fn check_directories(host: &Host, steps: &[(PathBuf, Former)]) -> Result<(), Trouble> {
+fn check_directories(host: &Host, steps: &[(PathBuf, PriorState)]) -> Result<(), Failure> {
     let mut directories = BTreeSet::new();
     for (path, former) in steps {
-        let Former::Thing(thing) = former else { continue };
+        let PriorState::Thing(thing) = former else { continue };
         let comes_back = path.ancestors().skip(1).any(|above| directories.contains(above));
         match host.files().spot(path) {
             _ if comes_back => {}
@@ -125,7 +125,7 @@ fn check_directories(host: &Host, steps: &[(PathBuf, Former)]) -> Result<(), Tro
             }
             Err(fault) => return Err(host.files().trouble(fault, path)),
         }
-        if thing.shape == FormerShape::Directory {
+        if thing.shape == PriorShape::Directory {
             directories.insert(path.as_path());
         }
     }
@@ -161,7 +161,7 @@ impl Driver {
     pub(in crate::driver) fn undo(&mut self, what: Undo, answer: oneshot::Sender<Undone>) {
         let history = match self.may_undo(&what.resource) {
             Ok(history) => history,
-            Err(why) => return drop(answer.send(Err(Trouble::new(why).into()))),
+            Err(why) => return drop(answer.send(Err(Failure::new(why).into()))),
         };
         let (key, host) = (Arc::clone(&self.key), self.host.clone());
         let (presence, inbox) = (Arc::clone(&self.presence), self.inbox.clone());
@@ -178,7 +178,7 @@ impl Driver {
     }
 
     /// It is over: what a graph has said of names meanwhile is followed now.
-    pub(in crate::driver) fn undone(&mut self, resource: &str, deeds: &[Deed]) {
+    pub(in crate::driver) fn undone(&mut self, resource: &str, deeds: &[AuditEntry]) {
         self.undoing.end(resource);
         self.tell_done(deeds);
         self.rename_history();
@@ -198,7 +198,10 @@ impl Driver {
             if !self.is_parked(id) {
                 return Err(format!("{resource} is not paused: its graph would put it back"));
             }
-            if matches!(self.standing(id), Some(Standing::Running(..) | Standing::Stuck(..))) {
+            if matches!(
+                self.standing(id),
+                Some(VertexStatus::Running(..) | VertexStatus::Stuck(..))
+            ) {
                 return Err(format!("{resource} is being processed"));
             }
         }

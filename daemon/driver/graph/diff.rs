@@ -2,12 +2,12 @@
 
 use super::registry::GraphRegistry;
 use super::vertices::VertexTable;
-use crate::config::Loaded;
+use crate::config::LoadedGraph;
 use crate::driver::status::{Refusal, SwapStatus};
 use crate::driver::{Driver, Notification};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use steadfast_engine::{Standing, VertexId};
+use steadfast_engine::{VertexId, VertexStatus};
 use tokio::time::Instant;
 
 /// So many of a sort are named; all are counted.
@@ -73,7 +73,7 @@ impl Driver {
 
     /// The graph that was taken last, where none has been taken since the start: a host is not left alone for the refusal of a newer
     /// one, which stays what is told of that.
-    pub(in crate::driver) fn load_again(&mut self, loaded: Loaded) {
+    pub(in crate::driver) fn load_again(&mut self, loaded: LoadedGraph) {
         if self.recalled.is_none() || self.broken.is_some() {
             return;
         }
@@ -97,7 +97,7 @@ impl Driver {
         // Some of those at the beginning may rest by now.
         let is_busy = |name: &&String| {
             let standing = self.table.number(name).and_then(|id| self.standing(id));
-            matches!(standing, Some(Standing::Running(..) | Standing::Stuck(..)))
+            matches!(standing, Some(VertexStatus::Running(..) | VertexStatus::Stuck(..)))
         };
         let waits_for = self.swap_waits.iter().filter(is_busy).cloned().collect();
         let waiting_for = self.taken_at.elapsed().as_secs();

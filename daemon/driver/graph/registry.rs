@@ -4,15 +4,15 @@ use super::assign_ids::IdAssignment;
 use super::diff::GraphDiff;
 use super::to_engine::{nature_for_engine, renumber};
 use super::vertices::VertexTable;
-use crate::config::{Loaded, Vertex, Window};
+use crate::config::{LoadedGraph, Vertex, Window};
 use crate::driver::groups::Groups;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{
-    Declared, Edge, Graph, GraphError, Recall, SemaphoreId, Stamp, VertexId, WindowId,
+    Edge, Graph, GraphError, RestoredState, SemaphoreId, Stamp, VertexId, VertexSpec, WindowId,
 };
-use steadfast_resources::{Repeat, Source};
+use steadfast_resources::{RunPolicy, WatchSource};
 
 /// The table of all that runs, and of a graph that waits to run.
 #[derive(Debug, Default)]
@@ -61,11 +61,11 @@ struct PendingGraph {
     /// Numbers of those who run under another name.
     renamed: Vec<VertexId>,
     /// All that was loaded besides its vertices.
-    loaded: Loaded,
+    loaded: LoadedGraph,
 }
 
 /// What is left of a graph that was replaced: to free a hundred thousand resources takes a while.
-pub(in crate::driver) type OldGraph = (VertexTable, Loaded);
+pub(in crate::driver) type OldGraph = (VertexTable, LoadedGraph);
 
 /// What a graph that runs from now on means for the one before.
 #[derive(Debug, Default)]
@@ -149,7 +149,7 @@ impl GraphRegistry {
 
     /// Where the events of a vertex come from: for a group, those of all its members.
     #[must_use]
-    pub(in crate::driver) fn sources(&self, id: VertexId) -> Vec<Source> {
+    pub(in crate::driver) fn sources(&self, id: VertexId) -> Vec<WatchSource> {
         let mut sources = Vec::new();
         let members = self.groups.members(&id).iter().filter_map(|id| self.get(*id));
         // What is removed is removed once: what comes to that place later is not ours.
@@ -203,7 +203,7 @@ impl GraphRegistry {
     /// engine has taken it.
     pub(in crate::driver) fn prepare(
         &mut self,
-        mut loaded: Loaded,
+        mut loaded: LoadedGraph,
         mut found: Vec<IdAssignment>,
     ) -> Result<Graph, GraphError> {
         found.extend(self.find(loaded.vertices.get(found.len()..).unwrap_or_default(), &[]));
@@ -256,7 +256,7 @@ impl GraphRegistry {
     /// What the engine is to know of a graph. Semaphores and windows have the numbers of this table from now on.
     fn for_the_engine(
         &mut self,
-        loaded: &mut Loaded,
+        loaded: &mut LoadedGraph,
         ids: &[VertexId],
     ) -> Result<(Graph, Groups, Vec<Edge>), GraphError> {
         let semaphores: Vec<SemaphoreId> =
@@ -398,8 +398,8 @@ impl GraphRegistry {
     #[must_use]
     pub(in crate::driver) fn recall(
         &self,
-        kept: &BTreeMap<String, crate::store::Remembered>,
-    ) -> BTreeMap<VertexId, Recall> {
+        kept: &BTreeMap<String, crate::store::ResourceRecord>,
+    ) -> BTreeMap<VertexId, RestoredState> {
         let by_name = |name: &str| self.number(name);
         let each = kept
             .iter()
@@ -410,10 +410,10 @@ impl GraphRegistry {
                 let owed = r.owed.as_ref().map(|(stamp, cause)| (Stamp(*stamp), by_name(cause)));
                 // A deed that was cut off under another definition is another deed now.
                 let interrupted = r.interrupted.is_some_and(|definition| {
-                    entry.resource.nature().repeat == Repeat::State
+                    entry.resource.nature().repeat == RunPolicy::State
                         || definition == entry.definition
                 });
-                Some((id, Recall { owed, interrupted, done: r.done }))
+                Some((id, RestoredState { owed, interrupted, done: r.done }))
             })
             .collect();
         self.pending.as_ref().map(|pending| pending.recall(each)).unwrap_or_default()
@@ -422,9 +422,13 @@ impl GraphRegistry {
 
 impl PendingGraph {
     /// What is remembered of the members is remembered of their group: the last that any is owed, whether any was cut off.
-    fn recall(&self, mut each: BTreeMap<VertexId, Recall>) -> BTreeMap<VertexId, Recall> {
+    fn recall(
+        &self,
+        mut each: BTreeMap<VertexId, RestoredState>,
+    ) -> BTreeMap<VertexId, RestoredState> {
         for (leader, group) in self.groups.iter() {
-            let mut whole = Recall { done: Some(group.definition), ..Recall::default() };
+            let mut whole =
+                RestoredState { done: Some(group.definition), ..RestoredState::default() };
             for member in &group.members {
                 let recall = each.remove(member).unwrap_or_default();
                 whole.owed = whole.owed.max(recall.owed);
@@ -440,9 +444,9 @@ impl PendingGraph {
 }
 
 /// A vertex as the engine is to have it.
-pub(in crate::driver) fn declare(id: VertexId, vertex: &Vertex) -> Declared {
+pub(in crate::driver) fn declare(id: VertexId, vertex: &Vertex) -> VertexSpec {
     let (definition, meta) = (vertex.definition, Arc::clone(&vertex.meta));
-    Declared { id, definition, meta, nature: nature_for_engine(vertex.resource.nature()) }
+    VertexSpec { id, definition, meta, nature: nature_for_engine(vertex.resource.nature()) }
 }
 
 impl Vertex {

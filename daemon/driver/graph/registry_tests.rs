@@ -2,21 +2,23 @@
 
 use super::assign_ids::IdAssignment;
 use super::registry::GraphRegistry;
-use crate::config::{Loaded, Vertex};
+use crate::config::{LoadedGraph, Vertex};
 use crate::driver::removal::undeclared::Renamed;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steadfast_engine::{Meta, VertexId};
 use steadfast_resources::host::Host;
-use steadfast_resources::{Answer, Ask, Change, Outcome, Permit, Resource, Trouble, Verdict};
+use steadfast_resources::{
+    Answer, Change, CheckRequest, CheckResult, Failure, Outcome, Permit, Resource,
+};
 
 #[derive(Debug)]
 struct Thing;
 
 impl Resource for Thing {
-    fn check<'a>(&'a self, _host: &'a Host, _ask: Ask) -> Answer<'a, Verdict> {
-        Box::pin(async { Verdict::Unknown(Trouble::new("nobody looks at it")) })
+    fn check<'a>(&'a self, _host: &'a Host, _ask: CheckRequest) -> Answer<'a, CheckResult> {
+        Box::pin(async { CheckResult::Unknown(Failure::new("nobody looks at it")) })
     }
 
     fn apply<'a>(
@@ -32,7 +34,7 @@ impl Resource for Thing {
 /// Name, definition, whether it is protected, former name.
 type Declared = (u8, u64, bool, Option<u8>);
 
-fn loaded(declared: &[Declared]) -> Loaded {
+fn loaded(declared: &[Declared]) -> LoadedGraph {
     let name = |number: u8| -> Arc<str> { format!("thing[{number}]").into() };
     let names: BTreeSet<u8> = declared.iter().map(|one| one.0).collect();
     let mut taken = BTreeSet::new();
@@ -56,7 +58,7 @@ fn loaded(declared: &[Declared]) -> Loaded {
             place: (0, 1),
         }
     });
-    Loaded {
+    LoadedGraph {
         name: "things".to_owned(),
         comment: None,
         vertices: vertices.collect(),

@@ -1,23 +1,23 @@
 //! What a start makes of what the store told back: a pause goes on, what was skipped is done, what has left is forgotten.
 
 use crate::driver::Driver;
-use crate::store::{Ended, Entry, Recalled};
+use crate::store::{Ended, Entry, StoredState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steadfast_engine::{Event, Recall, VertexId};
-use steadfast_resources::{LONGEST_SPAN, OnInterrupt, Repeat};
+use steadfast_engine::{Event, RestoredState, VertexId};
+use steadfast_resources::{LONGEST_SPAN, OnInterrupt, RunPolicy};
 
 impl Driver {
     /// `on_interrupt: skip`: what was cut off is done, and that is recorded, or it would be skipped at each later start too.
     pub(in crate::driver) fn take_skipped_as_done(
         &mut self,
-        recall: &BTreeMap<VertexId, Recall>,
+        recall: &BTreeMap<VertexId, RestoredState>,
         stamp: u64,
     ) {
         for id in recall.iter().filter(|(_, r)| r.interrupted).map(|(id, _)| *id) {
             if let Some(entry) = self.table.waiting(id)
                 && entry.resource.nature().on_interrupt == OnInterrupt::Skip
-                && entry.resource.nature().repeat != Repeat::State
+                && entry.resource.nature().repeat != RunPolicy::State
             {
                 let identity = Arc::clone(&entry.identity);
                 let recipe = entry.recipe.as_ref();
@@ -43,7 +43,7 @@ impl Driver {
 
     /// What is kept of identities that left the graph while no daemon ran is forgotten, when the graph is a whole one that an
     /// operator asked for.
-    pub(in crate::driver) fn forget_strangers(&mut self, recalled: &Recalled) {
+    pub(in crate::driver) fn forget_strangers(&mut self, recalled: &StoredState) {
         let Some(keeper) = self.keeper.as_mut().filter(|_| self.settings.whole) else { return };
         for (identity, kept) in &recalled.resources {
             if self.table.number(identity).is_some() {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use steadfast_engine as engine;
 use steadfast_engine::{SemaphoreId, WindowId};
-use steadfast_resources::{Nature, OnInterrupt, Repeat, Seat};
+use steadfast_resources::{ExecutorKind, OnInterrupt, RunPolicy, Traits};
 
 /// The same metaparams with the numbers that semaphores have in the engine.
 pub(in crate::driver) fn renumber(
@@ -22,17 +22,17 @@ pub(in crate::driver) fn renumber(
 }
 
 /// What a kind says of itself, in the engine's words.
-pub(in crate::driver) fn nature_for_engine(nature: Nature) -> engine::Nature {
+pub(in crate::driver) fn nature_for_engine(nature: Traits) -> engine::Nature {
     engine::Nature {
         slot: match nature.seat {
-            Seat::Thread => engine::SlotClass::Thread,
-            Seat::Command => engine::SlotClass::Command,
+            ExecutorKind::Thread => engine::SlotClass::Thread,
+            ExecutorKind::Command => engine::SlotClass::Command,
         },
         check: match nature.repeat {
-            Repeat::State => engine::Check::State,
-            Repeat::Once => engine::Check::Once,
-            Repeat::EachStart => engine::Check::EachStart,
-            Repeat::Events => engine::Check::Events,
+            RunPolicy::State => engine::Check::State,
+            RunPolicy::Once => engine::Check::Once,
+            RunPolicy::EachStart => engine::Check::EachStart,
+            RunPolicy::Events => engine::Check::Events,
         },
         interrupted: match nature.on_interrupt {
             OnInterrupt::Again => engine::Interrupted::Again,

@@ -10,7 +10,7 @@ pub(super) mod split;
 use crate::config::Vertex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use steadfast_engine::{Candidate, Declared, Edge, VertexId, contract};
+use steadfast_engine::{Candidate, Edge, VertexId, VertexSpec, contract};
 use steadfast_resources::{Grouping, Transaction};
 
 /// Several resources as one vertex.
@@ -38,7 +38,7 @@ impl Groups {
     /// Contracts a graph of these vertices as the engine is to have it. Who leads in `running` goes on leading; who is apart is in none.
     pub(super) fn find<'a>(
         vertices: impl Iterator<Item = &'a Vertex>,
-        declared: &mut Vec<Declared>,
+        declared: &mut Vec<VertexSpec>,
         edges: &mut Vec<Edge>,
         running: &Self,
         apart: &BTreeSet<VertexId>,
@@ -156,7 +156,7 @@ fn unite(parts: &[&Grouping]) -> Option<Arc<dyn Transaction>> {
 const FIRST: u64 = 0xcbf2_9ce4_8422_2325;
 
 /// Part of a sum, so that the order of the file does not matter; it need not be the same in another process.
-fn mixed(vertex: &Declared) -> u64 {
+fn mixed(vertex: &VertexSpec) -> u64 {
     let word = vertex.definition.rotate_left(vertex.id.0 % 64) ^ u64::from(vertex.id.0);
     word.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
 }

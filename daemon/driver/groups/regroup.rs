@@ -3,7 +3,7 @@
 use super::Groups;
 use crate::driver::graph::registry::{GraphRegistry, declare};
 use std::collections::BTreeSet;
-use steadfast_engine::{Declared, Graph, VertexId};
+use steadfast_engine::{Graph, VertexId, VertexSpec};
 
 impl GraphRegistry {
     /// Who is in no group from now on, in this graph and later ones.
@@ -14,7 +14,7 @@ impl GraphRegistry {
     /// The running graph with the groups that it is to have by now, if those are others; [`GraphRegistry::install_groups`] follows when the
     /// engine has taken it.
     pub(in crate::driver) fn regroup(&mut self) -> Option<Graph> {
-        let mut declared: Vec<Declared> =
+        let mut declared: Vec<VertexSpec> =
             self.rows.iter().map(|(id, vertex)| declare(id, vertex)).collect();
         let mut edges = self.edges.clone();
         let vertices = self.rows.iter().map(|(_, vertex)| vertex);

@@ -5,9 +5,10 @@ use crate::driver::runs::{ActiveRun, ActiveRuns, guarded};
 use crate::driver::{Driver, DriverEvent, Notification, RunRef};
 use std::cmp::Reverse;
 use std::sync::Arc;
-use steadfast_engine::{Holding, RunId, Standing, VertexId};
+use steadfast_engine::{HeldReason, RunId, VertexId, VertexStatus};
 use steadfast_resources::{
-    Answer, Ask, Change, Difference, Outcome, Seat, Transaction, Trouble, Verdict,
+    Answer, Change, CheckRequest, CheckResult, Difference, ExecutorKind, Failure, Outcome,
+    Transaction,
 };
 use tracing::Instrument as _;
 
@@ -62,15 +63,15 @@ impl Driver {
     pub(in crate::driver) fn check_parts(
         &self,
         transaction: Arc<dyn Transaction>,
-        (seat, count): (Seat, usize),
-        ask: Ask,
+        (seat, count): (ExecutorKind, usize),
+        ask: CheckRequest,
         run: RunId,
     ) {
         let (host, presence) = (self.host.clone(), Arc::clone(&self.presence));
         let work = async move {
             let verdicts = guarded(transaction.check(&host, ask)).await;
             let verdicts = verdicts.unwrap_or_else(|trouble| {
-                (0..count).map(|_| Verdict::Unknown(trouble.clone())).collect()
+                (0..count).map(|_| CheckResult::Unknown(trouble.clone())).collect()
             });
             drop(presence);
             DriverEvent::CheckedParts(run, verdicts)
@@ -80,17 +81,17 @@ impl Driver {
     }
 
     /// What was found of each: told where it matters to nobody else, and one verdict for the engine.
-    pub(in crate::driver) fn checked_parts(&mut self, run: RunId, verdicts: Vec<Verdict>) {
+    pub(in crate::driver) fn checked_parts(&mut self, run: RunId, verdicts: Vec<CheckResult>) {
         let Some(live) = self.runs.0.get_mut(&run) else { return };
         let (look, mut parts) = (live.look, std::mem::take(&mut live.parts));
-        let mut whole = Verdict::Same;
+        let mut whole = CheckResult::Same;
         for (part, verdict) in parts.iter_mut().zip(verdicts) {
             self.times.note(part.id, Moment::Checked);
             let verdict = if look && self.looks_back {
                 if self.changed.contains(&part.id) {
                     self.look_back(part.id, verdict)
                 } else {
-                    Verdict::Same
+                    CheckResult::Same
                 }
             } else if look {
                 verdict
@@ -98,19 +99,19 @@ impl Driver {
                 self.admit(part.id, verdict)
             };
             match verdict {
-                Verdict::Same => {
+                CheckResult::Same => {
                     self.lately.insert(part.id, MemberStates::Fine);
                     if !look {
                         self.troubles.remove(&part.id);
                     }
                 }
-                Verdict::Differs(change) => {
+                CheckResult::Differs(change) => {
                     self.lately.insert(part.id, MemberStates::Differs);
                     part.differences.clone_from(&change.differences);
                     (part.destructive, part.creates) = (change.destructive, change.creates);
                     part.change = Some(change);
                     let differences = part.differences.clone();
-                    whole = Verdict::Differs(Change {
+                    whole = CheckResult::Differs(Change {
                         differences,
                         destructive: false,
                         creates: false,
@@ -119,10 +120,10 @@ impl Driver {
                         premise: Box::new(()),
                     });
                 }
-                Verdict::Unknown(trouble) => {
+                CheckResult::Unknown(trouble) => {
                     self.lately.insert(part.id, MemberStates::Failed);
-                    if matches!(whole, Verdict::Same) {
-                        whole = Verdict::Unknown(trouble.clone());
+                    if matches!(whole, CheckResult::Same) {
+                        whole = CheckResult::Unknown(trouble.clone());
                     }
                     self.troubles.insert(part.id, trouble);
                 }
@@ -222,7 +223,7 @@ impl Driver {
     }
 
     /// How a resource stands: as its vertex does, but for a member of a group to whom that does not apply.
-    pub(in crate::driver) fn standing(&self, id: VertexId) -> Option<Standing> {
+    pub(in crate::driver) fn standing(&self, id: VertexId) -> Option<VertexStatus> {
         let groups = self.table.groups();
         let leader = groups.leader(id);
         let standing = self.engine.standing(leader)?;
@@ -231,15 +232,15 @@ impl Driver {
         }
         Some(match (&standing, self.lately.get(&id)) {
             (
-                Standing::Failed
-                | Standing::Delayed(_)
-                | Standing::Held(Holding::WouldChange | Holding::Window(_)),
+                VertexStatus::Failed
+                | VertexStatus::Delayed(_)
+                | VertexStatus::Held(HeldReason::WouldChange | HeldReason::Window(_)),
                 Some(MemberStates::Fine),
-            ) => Standing::Settled,
+            ) => VertexStatus::Settled,
             (
-                Standing::Held(Holding::WouldChange | Holding::Window(_)),
+                VertexStatus::Held(HeldReason::WouldChange | HeldReason::Window(_)),
                 Some(MemberStates::Failed),
-            ) => Standing::Failed,
+            ) => VertexStatus::Failed,
             _ => standing,
         })
     }
@@ -296,31 +297,31 @@ impl Driver {
 }
 
 /// Where a standing is counted.
-fn counted<'a>(counts: &'a mut steadfast_engine::Counts, standing: &Standing) -> &'a mut u32 {
+fn counted<'a>(counts: &'a mut steadfast_engine::Counts, standing: &VertexStatus) -> &'a mut u32 {
     match standing {
-        Standing::Settled => &mut counts.settled,
-        Standing::Running(..) => &mut counts.running,
-        Standing::Delayed(_) => &mut counts.delayed,
-        Standing::Failed => &mut counts.failed,
-        Standing::Held(_) => &mut counts.held,
-        Standing::Stuck(..) => &mut counts.stuck,
-        Standing::Contended { .. } => &mut counts.contended,
-        Standing::WaitingForWatch
-        | Standing::WaitingFor(_)
-        | Standing::Asking(_)
-        | Standing::WaitingForLimit(_)
-        | Standing::WaitingForSemaphore
-        | Standing::WaitingForSlot
-        | Standing::WaitingForBrake(_)
-        | Standing::Parked
-        | Standing::Suspended => &mut counts.waiting,
+        VertexStatus::Settled => &mut counts.settled,
+        VertexStatus::Running(..) => &mut counts.running,
+        VertexStatus::Delayed(_) => &mut counts.delayed,
+        VertexStatus::Failed => &mut counts.failed,
+        VertexStatus::Held(_) => &mut counts.held,
+        VertexStatus::Stuck(..) => &mut counts.stuck,
+        VertexStatus::Contended { .. } => &mut counts.contended,
+        VertexStatus::WaitingForWatch
+        | VertexStatus::WaitingFor(_)
+        | VertexStatus::Asking(_)
+        | VertexStatus::WaitingForLimit(_)
+        | VertexStatus::WaitingForSemaphore
+        | VertexStatus::WaitingForSlot
+        | VertexStatus::WaitingForBrake(_)
+        | VertexStatus::Parked
+        | VertexStatus::Suspended => &mut counts.waiting,
     }
 }
 
 /// Several outcomes as one: a failure of one is a failure, with whatever any of them has touched.
 #[derive(Debug, Default)]
 struct CombinedOutcome {
-    trouble: Option<Trouble>,
+    trouble: Option<Failure>,
     touched: bool,
     interrupted: bool,
 }

@@ -8,7 +8,7 @@ use crate::driver::{Driver, Notification};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_engine::{Event, Mode, Recall, Standing, Swap, VertexId};
+use steadfast_engine::{Event, Mode, RestoredState, Swap, VertexId, VertexStatus};
 use tokio::time::Instant;
 
 /// How long one must have been well to join again, the first time; twice as long each time.
@@ -159,7 +159,7 @@ impl Driver {
 
     fn look_who_is_well(&mut self, now: Instant) {
         for id in self.apart.all() {
-            let is_well = self.standing(id) == Some(Standing::Settled);
+            let is_well = self.standing(id) == Some(VertexStatus::Settled);
             let Some(one) = self.apart.each.get_mut(&id) else { continue };
             one.well_since = is_well.then(|| one.well_since.unwrap_or(now));
             if one.may_join(now) {
@@ -174,10 +174,10 @@ impl Driver {
     }
 
     /// What was right stays so: a repair of it is one, and no change that the graph asks for.
-    fn recall_regrouped(&self) -> BTreeMap<VertexId, Recall> {
+    fn recall_regrouped(&self) -> BTreeMap<VertexId, RestoredState> {
         let right = |(id, members, definition): (VertexId, Vec<VertexId>, u64)| {
             let done = members.iter().all(|id| self.is_fine(*id)).then_some(definition);
-            (id, Recall { done, ..Recall::default() })
+            (id, RestoredState { done, ..RestoredState::default() })
         };
         self.table.regrouped().into_iter().map(right).collect()
     }

@@ -4,7 +4,7 @@
 //! waits no begin is accepted: the log stays in order.
 
 use crate::driver::commands::state_commands::{CommandResult, Rejection};
-use crate::store::{Deed, Entry, Journal};
+use crate::store::{AuditEntry, Entry, Journal};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(in crate::driver) struct JournalClient {
     /// Nothing is tried once more.
     ends: bool,
     /// What was ordered and is durable now, until it is told.
-    done: Vec<Deed>,
+    done: Vec<AuditEntry>,
 }
 
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub(in crate::driver) struct PendingReply {
     pub(in crate::driver) to: Option<Box<dyn FnOnce(CommandResult) + Send>>,
     pub(in crate::driver) says: Vec<String>,
     /// What is done by it.
-    pub(in crate::driver) deeds: Vec<Deed>,
+    pub(in crate::driver) deeds: Vec<AuditEntry>,
 }
 
 impl std::fmt::Debug for PendingReply {
@@ -65,7 +65,7 @@ impl std::fmt::Debug for PendingReply {
 
 impl PendingReply {
     /// Answers what is done when the last of it is durable.
-    fn keep(awaited: AwaitedEntry) -> Vec<Deed> {
+    fn keep(awaited: AwaitedEntry) -> Vec<AuditEntry> {
         let Some(last) = Arc::into_inner(awaited) else { return Vec::new() };
         let Self { to, says, deeds } = last.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(to) = to {
@@ -287,7 +287,7 @@ impl JournalClient {
     }
 
     /// What was ordered and is durable, and was not told yet.
-    pub(in crate::driver) fn take_done(&mut self) -> Vec<Deed> {
+    pub(in crate::driver) fn take_done(&mut self) -> Vec<AuditEntry> {
         std::mem::take(&mut self.done)
     }
 
@@ -318,7 +318,8 @@ mod tests {
     use super::{JournalClient, PendingReply};
     use crate::driver::commands::state_commands::Rejection;
     use crate::store::{
-        Call, Entry, Fault, Faulty, Journal, MemoryStore, Order, PauseRecord, Store as _, Writer,
+        Call, Entry, Fault, Faulty, Journal, MemoryStore, PauseRecord, StateCommand, Store as _,
+        Writer,
     };
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::{Arc, Mutex};
@@ -387,7 +388,7 @@ mod tests {
         let mut kept = MemoryStore::default();
         let (mut keeper, mut writer, answers, full) = keeper(&kept, Fault::Refused);
         let begin = |name: &str, stamp| {
-            let owned = crate::store::Owned { pinned: true, ..Default::default() };
+            let owned = crate::store::Ownership { pinned: true, ..Default::default() };
             let own = Entry::Own { identity: name.into(), owned: Some(Arc::new(owned)) };
             let (identity, owes) = (name.into(), Vec::new());
             let verb = crate::store::Verb::Create;
@@ -420,12 +421,12 @@ mod tests {
             keeper(&MemoryStore::default(), Fault::Refused);
         let protect = |name: &str| Entry::Own {
             identity: name.into(),
-            owned: Some(Arc::new(crate::store::Owned { pinned: true, ..Default::default() })),
+            owned: Some(Arc::new(crate::store::Ownership { pinned: true, ..Default::default() })),
         };
         let both = || vec![protect("a"), protect("b")];
         let promise = || {
             let (to, answer) = oneshot::channel();
-            let deeds = vec![Order::Protect.deed(&"a".into(), "is protected")];
+            let deeds = vec![StateCommand::Protect.deed(&"a".into(), "is protected")];
             let to = Box::new(|said| drop(to.send(said)));
             (PendingReply { to: Some(to), says: vec!["done".to_owned()], deeds }, answer)
         };

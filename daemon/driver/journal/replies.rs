@@ -2,9 +2,9 @@
 
 use super::client::JournalClient;
 use crate::driver::{Driver, DriverEvent, Notification, UNKEPT};
-use crate::store::Deed;
+use crate::store::AuditEntry;
 use std::time::Duration;
-use steadfast_engine::{Event, Mode, Standing, VertexId};
+use steadfast_engine::{Event, Mode, VertexId, VertexStatus};
 use tokio::time::Instant;
 
 impl Driver {
@@ -32,7 +32,7 @@ impl Driver {
     }
 
     /// Who ordered it may have gone: that it is done is an event all the same.
-    pub(in crate::driver) fn tell_done(&mut self, done: &[Deed]) {
+    pub(in crate::driver) fn tell_done(&mut self, done: &[AuditEntry]) {
         for deed in done {
             self.audience.hear(&Notification::Done(deed));
         }
@@ -90,7 +90,7 @@ impl Driver {
         let failed: Vec<VertexId> = self
             .table
             .ids()
-            .filter(|id| self.engine.standing(*id) == Some(Standing::Failed))
+            .filter(|id| self.engine.standing(*id) == Some(VertexStatus::Failed))
             .collect();
         for id in failed {
             self.turn(Event::Look(id));

@@ -1,7 +1,7 @@
 //! The resources of ours that may have undone a contended one, as far as their kinds know what they change.
 
 use crate::driver::Driver;
-use steadfast_engine::{Class, Party, VertexId};
+use steadfast_engine::{Class, Culprit, VertexId};
 use steadfast_resources::Claim;
 
 impl Driver {
@@ -23,7 +23,7 @@ impl Driver {
     /// The class of a change that begins now: a run of ours that cannot have touched the object did not undo it.
     pub(in crate::driver) fn class_by_culprit(&self, id: VertexId, class: Class) -> Class {
         match self.engine.contended_by(id) {
-            Some(Party::Ours(other))
+            Some(Culprit::Ours(other))
                 if class == Class::NotIdempotent && !self.may_have_undone(other, id) =>
             {
                 Class::Contended

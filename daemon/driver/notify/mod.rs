@@ -6,9 +6,9 @@ pub(super) mod notification;
 use super::{ConflictCause, Driver, Notification, Progress, RunRef};
 use std::time::Duration;
 use steadfast_engine::{
-    Class, Counts, Holding, Notice, Outcome, Party, RunId, Standing, Tick, VertexId,
+    Class, Counts, Culprit, HeldReason, Notice, Outcome, RunId, Tick, VertexId, VertexStatus,
 };
-use steadfast_resources::Trouble;
+use steadfast_resources::Failure;
 
 /// How many of those that wait are named.
 const NAMED: usize = 5;
@@ -111,13 +111,13 @@ impl Driver {
         match *notice {
             Notice::Contended { vertex, party, repairs } => {
                 let by = match party {
-                    Party::Foreign => ConflictCause::Another,
-                    Party::Itself => ConflictCause::Itself,
-                    Party::Ours(other) if self.may_have_undone(other, vertex) => {
+                    Culprit::Foreign => ConflictCause::Another,
+                    Culprit::Itself => ConflictCause::Itself,
+                    Culprit::Ours(other) if self.may_have_undone(other, vertex) => {
                         ConflictCause::Ours(self.table.name(other))
                     }
-                    Party::Ours(_) => ConflictCause::Another,
-                    Party::Unknown => ConflictCause::Unknown,
+                    Culprit::Ours(_) => ConflictCause::Another,
+                    Culprit::Unknown => ConflictCause::Unknown,
                 };
                 let identity = self.table.name(self.changed_last(vertex));
                 self.audience.hear(&Notification::Contended { identity, by, repairs });
@@ -125,7 +125,7 @@ impl Driver {
             }
             Notice::StillContended { vertex, repairs, since } => {
                 let next = match self.engine.standing(vertex) {
-                    Some(Standing::Contended { next: Some(at), .. }) => Some(self.until(at)),
+                    Some(VertexStatus::Contended { next: Some(at), .. }) => Some(self.until(at)),
                     _ => None,
                 };
                 let lasts = Duration::from_nanos(self.now().0.saturating_sub(since.0));
@@ -171,7 +171,7 @@ impl Driver {
 
     fn tell_asking(&mut self, id: VertexId) {
         let above = match self.engine.standing(id) {
-            Some(Standing::Asking(above)) => above,
+            Some(VertexStatus::Asking(above)) => above,
             // The answer was there at once, or came before the end was durable.
             _ => Vec::new(),
         };
@@ -265,7 +265,7 @@ impl Driver {
 
     fn tell_trouble(&mut self, id: VertexId, run: RunRef) {
         self.times.note_failing(id, run);
-        let unknown = Trouble::new("it failed without saying why");
+        let unknown = Failure::new("it failed without saying why");
         for id in self.concerned(id) {
             let trouble = self.troubles.get(&id).unwrap_or(&unknown);
             let identity = self.table.name(id);
@@ -278,7 +278,7 @@ impl Driver {
         // Where much fails at once, each failure is not worth a walk over all.
         let few = self.engine.counts().failed <= 20;
         for other in self.table.ids().filter(|_| few) {
-            if let Some(Standing::WaitingFor(ids)) = self.standing(other)
+            if let Some(VertexStatus::WaitingFor(ids)) = self.standing(other)
                 && ids.contains(&id)
             {
                 waiting.1 += 1;
@@ -303,7 +303,8 @@ impl Driver {
         let running = live.take(NAMED).map(|live| self.table.name(live.vertex)).collect();
         let mut waiting = Vec::new();
         for id in self.table.ids().take(SCANNED) {
-            if let Some(Standing::WaitingFor(whom) | Standing::Asking(whom)) = self.standing(id)
+            if let Some(VertexStatus::WaitingFor(whom) | VertexStatus::Asking(whom)) =
+                self.standing(id)
                 && let Some(first) = whom.first()
             {
                 waiting.push((self.table.name(id), self.table.name(*first)));
@@ -316,22 +317,22 @@ impl Driver {
         self.audience.hear(&Notification::Progress(Progress { counts, running, waiting }));
     }
 
-    fn tell_held(&mut self, id: VertexId, holding: Holding) {
-        if holding == Holding::Operator {
+    fn tell_held(&mut self, id: VertexId, holding: HeldReason) {
+        if holding == HeldReason::Operator {
             self.times.note_undecided(id);
         }
         let (run, live) = self.runs.of(id).unzip();
         let until = match holding {
-            Holding::UnknownUntil(above) => Some(self.table.name(above)),
-            Holding::Window(window) => {
+            HeldReason::UnknownUntil(above) => Some(self.table.name(above)),
+            HeldReason::Window(window) => {
                 let windows = self.table.windows();
                 windows.get(window.0 as usize).map(|(text, _)| text.as_str())
             }
-            Holding::WouldChange | Holding::WouldRefresh | Holding::Operator => None,
+            HeldReason::WouldChange | HeldReason::WouldRefresh | HeldReason::Operator => None,
         };
         let parts = live.map_or(&[][..], |live| live.parts.as_slice());
         for part in parts {
-            if matches!(holding, Holding::WouldChange | Holding::Window(_))
+            if matches!(holding, HeldReason::WouldChange | HeldReason::Window(_))
                 && part.differences.is_empty()
             {
                 continue;

@@ -1,10 +1,10 @@
 //! What the driver says of its work: to the log of a daemon, to the progress of `apply`, to the list of `plan`.
 
 use crate::driver::graph::diff::GraphDiff;
-use crate::store::Deed;
+use crate::store::AuditEntry;
 use std::time::Duration;
-use steadfast_engine::{Class, Counts, Holding};
-use steadfast_resources::{Difference, Trouble};
+use steadfast_engine::{Class, Counts, HeldReason};
+use steadfast_resources::{Difference, Failure};
 
 /// Whoever listens to a driver.
 pub trait Observer: Send {
@@ -100,7 +100,7 @@ pub enum Notification<'a> {
         /// Whose.
         identity: &'a str,
         /// Why.
-        trouble: &'a Trouble,
+        trouble: &'a Failure,
         /// Which run it was.
         run: RunRef,
     },
@@ -125,7 +125,7 @@ pub enum Notification<'a> {
         /// Whose.
         identity: &'a str,
         /// The last trouble.
-        trouble: Option<&'a Trouble>,
+        trouble: Option<&'a Failure>,
         /// The wait.
         after: Duration,
         /// The run before.
@@ -138,7 +138,7 @@ pub enum Notification<'a> {
         /// Whose.
         identity: &'a str,
         /// The last trouble.
-        trouble: Option<&'a Trouble>,
+        trouble: Option<&'a Failure>,
         /// Those that wait for it: some names, and how many in all.
         waiting: (Vec<&'a str>, usize),
         /// Its last run.
@@ -168,7 +168,7 @@ pub enum Notification<'a> {
         says: &'a str,
     },
     /// An operator has had this done; what is kept of it is durable.
-    Done(&'a Deed),
+    Done(&'a AuditEntry),
     /// It is in no group for now: the others of its own need not wait for it.
     Apart {
         /// Which.
@@ -185,7 +185,7 @@ pub enum Notification<'a> {
         /// Whose.
         identity: &'a str,
         /// Why.
-        holding: Holding,
+        holding: HeldReason,
         /// For *unknown until*: that one. For a window: when it is open.
         until: Option<&'a str>,
         /// What would be changed.
@@ -197,7 +197,7 @@ pub enum Notification<'a> {
         /// In a plan: what was found is also what steps before it make; the seal is that of the host as it is now.
         follows: bool,
         /// What kept the check from telling.
-        trouble: Option<&'a Trouble>,
+        trouble: Option<&'a Failure>,
         /// The run that may do no more.
         run: Option<RunRef>,
     },

@@ -2,11 +2,11 @@
 
 use crate::driver::Driver;
 use steadfast_engine::{Intent, VertexId};
-use steadfast_resources::{Trouble, Verdict};
+use steadfast_resources::{CheckResult, Failure};
 
 impl Driver {
     /// What counts as found, where a guard was set over what may be done.
-    pub(in crate::driver) fn admit(&self, id: VertexId, verdict: Verdict) -> Verdict {
+    pub(in crate::driver) fn admit(&self, id: VertexId, verdict: CheckResult) -> CheckResult {
         match (&self.settings.guard, self.table.get(id)) {
             (Some(guard), Some(entry)) => {
                 guard.admit(&entry.identity, entry.resource.nature().repeat, verdict)
@@ -16,7 +16,7 @@ impl Driver {
     }
 
     /// Why a plan has none of these begun.
-    pub(in crate::driver) fn held_by_plan(&self, intent: &Intent) -> Option<Trouble> {
+    pub(in crate::driver) fn held_by_plan(&self, intent: &Intent) -> Option<Failure> {
         let guard = self.settings.guard.as_ref()?;
         let mut members = self.table.groups().members(&intent.vertex).iter();
         members.find_map(|id| guard.holds(self.table.name(*id)))

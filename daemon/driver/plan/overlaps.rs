@@ -11,8 +11,8 @@ use crate::driver::runs::guarded;
 use crate::driver::{Driver, DriverEvent};
 use std::collections::HashMap;
 use std::path::PathBuf;
-use steadfast_engine::{Event, Holding, Mode, Standing, Start, VertexId};
-use steadfast_resources::{Claim, Seat};
+use steadfast_engine::{Event, HeldReason, Mode, Start, VertexId, VertexStatus};
+use steadfast_resources::{Claim, ExecutorKind};
 use tokio_util::sync::CancellationToken;
 
 /// How far that has come.
@@ -69,7 +69,7 @@ impl Driver {
                 Vec::new()
             }))
         };
-        self.hands.run(Seat::Thread, false, Box::pin(work));
+        self.hands.run(ExecutorKind::Thread, false, Box::pin(work));
         true
     }
 
@@ -106,7 +106,7 @@ impl Driver {
     fn has_seen(&self, id: VertexId, other: VertexId) -> bool {
         let Some(layer) = &self.foresight.layer else { return false };
         let would_change =
-            matches!(self.standing(other), Some(Standing::Held(Holding::WouldChange)));
+            matches!(self.standing(other), Some(VertexStatus::Held(HeldReason::WouldChange)));
         would_change
             && layer.has_checked(id)
             && layer.is_done(other)
@@ -122,7 +122,7 @@ impl Driver {
     fn subject(&self, id: VertexId) -> Option<PlannedPath> {
         let (entry, standing) = (self.table.get(id)?, self.standing(id)?);
         // Whose path hangs must not be looked at.
-        if matches!(standing, Standing::Stuck(..)) {
+        if matches!(standing, VertexStatus::Stuck(..)) {
             return None;
         }
         let path = |claim| match claim {
@@ -140,22 +140,25 @@ impl Driver {
             reads,
             holds: resource.minds().map(ToOwned::to_owned),
             becomes: resource.becomes(),
-            is_settled: standing == Standing::Settled,
+            is_settled: standing == VertexStatus::Settled,
             removes: entry.removes,
         })
     }
 
     /// What an apply would do to the thing of a resource.
-    fn act(&self, id: VertexId, standing: &Standing, is_planned: bool) -> PlannedEffect {
+    fn act(&self, id: VertexId, standing: &VertexStatus, is_planned: bool) -> PlannedEffect {
         match standing {
             _ if !is_planned => PlannedEffect::Nothing,
-            Standing::Settled | Standing::Held(Holding::WouldRefresh | Holding::Window(_)) => {
+            VertexStatus::Settled
+            | VertexStatus::Held(HeldReason::WouldRefresh | HeldReason::Window(_)) => {
                 PlannedEffect::Nothing
             }
-            Standing::Held(Holding::WouldChange) => match self.foresight.differing.get(&id) {
-                Some(false) => PlannedEffect::Alters,
-                Some(true) | None => PlannedEffect::Replaces,
-            },
+            VertexStatus::Held(HeldReason::WouldChange) => {
+                match self.foresight.differing.get(&id) {
+                    Some(false) => PlannedEffect::Alters,
+                    Some(true) | None => PlannedEffect::Replaces,
+                }
+            }
             // Nobody knows.
             _ => PlannedEffect::Unsure,
         }
@@ -170,9 +173,9 @@ impl Driver {
             let is_told = matches!(
                 self.standing(id),
                 Some(
-                    Standing::Settled
-                        | Standing::Failed
-                        | Standing::Held(Holding::WouldChange | Holding::WouldRefresh)
+                    VertexStatus::Settled
+                        | VertexStatus::Failed
+                        | VertexStatus::Held(HeldReason::WouldChange | HeldReason::WouldRefresh)
                 )
             );
             // What comes after it finds it done.

@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use steadfast_engine::VertexId;
 use steadfast_resources::host::{Limits, Overlay};
-use steadfast_resources::{Ask, Change, Host, Made, Outcome, Permit, Resource, Trouble, Verdict};
+use steadfast_resources::{
+    BuiltResource, Change, CheckRequest, CheckResult, Failure, Host, Outcome, Permit, Resource,
+};
 
 /// The layer of one plan, and the steps that were checked in it.
 #[derive(Clone, Debug)]
@@ -75,7 +77,7 @@ impl Layer {
     }
 
     /// Notes what became of a change in the layer.
-    fn note(&self, id: VertexId, (change, follows): (Change, bool), trouble: Option<Trouble>) {
+    fn note(&self, id: VertexId, (change, follows): (Change, bool), trouble: Option<Failure>) {
         let found = Found::Differs { change, is_done: trouble.is_none(), follows };
         self.found().insert(id, found);
         let Some(why) = trouble else { return };
@@ -90,11 +92,11 @@ impl Layer {
     }
 
     /// The first result of a step. A second check would find the step's own change.
-    fn known(&self, id: VertexId) -> Option<Verdict> {
+    fn known(&self, id: VertexId) -> Option<CheckResult> {
         Some(match self.found().get(&id)? {
             Found::Failed => return None,
-            Found::Same => Verdict::Same,
-            Found::Differs { change, .. } => Verdict::Differs(shown(change)),
+            Found::Same => CheckResult::Same,
+            Found::Differs { change, .. } => CheckResult::Differs(shown(change)),
         })
     }
 }
@@ -111,15 +113,15 @@ impl PlannedStep {
     async fn run(
         self,
         host: &Host,
-        (resource, made, ask): (Arc<dyn Resource>, &OnceLock<Made>, Ask),
-        check: impl Future<Output = Verdict> + Send,
-    ) -> Verdict {
+        (resource, made, ask): (Arc<dyn Resource>, &OnceLock<BuiltResource>, CheckRequest),
+        check: impl Future<Output = CheckResult> + Send,
+    ) -> CheckResult {
         let (layer, id) = (self.layer, self.id);
         if let Some(known) = layer.known(id) {
             return known;
         }
         match layer.overlay.check(Box::pin(check)).await {
-            Verdict::Differs(change) => {
+            CheckResult::Differs(change) => {
                 let resource = made.get().map_or(resource, |made| Arc::clone(&made.resource));
                 let mut told = shown(&change);
                 told.seal = seal_on_host(change.seal, (host, &resource), ask).await;
@@ -128,15 +130,15 @@ impl PlannedStep {
                 let applied = guarded(resource.apply(host, &self.permit, change));
                 let applied = layer.overlay.apply(Box::pin(applied)).await;
                 layer.note(id, kept, trouble(applied));
-                Verdict::Differs(told)
+                CheckResult::Differs(told)
             }
-            Verdict::Same => {
+            CheckResult::Same => {
                 layer.found().insert(id, Found::Same);
-                Verdict::Same
+                CheckResult::Same
             }
-            Verdict::Unknown(trouble) => {
+            CheckResult::Unknown(trouble) => {
                 layer.found().insert(id, Found::Failed);
-                Verdict::Unknown(trouble)
+                CheckResult::Unknown(trouble)
             }
         }
     }
@@ -144,13 +146,17 @@ impl PlannedStep {
 
 /// The seal of what the host has now, for a change whose seal tells what was found: inodes and times of what a plan makes itself are
 /// not those that an apply will find.
-async fn seal_on_host(seal: u64, (host, resource): (&Host, &Arc<dyn Resource>), ask: Ask) -> u64 {
+async fn seal_on_host(
+    seal: u64,
+    (host, resource): (&Host, &Arc<dyn Resource>),
+    ask: CheckRequest,
+) -> u64 {
     if seal == 0 {
         return 0;
     }
     match guarded(resource.check(host, ask)).await {
-        Ok(Verdict::Differs(now)) => now.seal,
-        Ok(Verdict::Same | Verdict::Unknown(_)) | Err(_) => 0,
+        Ok(CheckResult::Differs(now)) => now.seal,
+        Ok(CheckResult::Same | CheckResult::Unknown(_)) | Err(_) => 0,
     }
 }
 
@@ -158,23 +164,23 @@ async fn seal_on_host(seal: u64, (host, resource): (&Host, &Arc<dyn Resource>), 
 pub(in crate::driver) async fn check_step(
     step: Option<PlannedStep>,
     host: &Host,
-    (resource, meal, made): (Arc<dyn Resource>, Option<ReceiverInputs>, &OnceLock<Made>),
-    ask: Ask,
-) -> Verdict {
+    (resource, meal, made): (Arc<dyn Resource>, Option<ReceiverInputs>, &OnceLock<BuiltResource>),
+    ask: CheckRequest,
+) -> CheckResult {
     let (one, again) = (Arc::clone(&resource), ask.clone());
     let checked = guarded(Box::pin(check(host, one, (meal, made), ask)));
-    let checked = checked.map(|checked| checked.unwrap_or_else(Verdict::Unknown));
+    let checked = checked.map(|checked| checked.unwrap_or_else(CheckResult::Unknown));
     match step {
         None => checked.await,
         Some(step) => step.run(host, (resource, made, again), checked).await,
     }
 }
 
-fn trouble(outcome: Result<Outcome, Trouble>) -> Option<Trouble> {
+fn trouble(outcome: Result<Outcome, Failure>) -> Option<Failure> {
     match outcome {
         Ok(Outcome::Unchanged | Outcome::Changed(_)) => None,
         Ok(Outcome::Failed { trouble, .. }) | Err(trouble) => Some(trouble),
-        Ok(Outcome::Interrupted) => Some(Trouble::new("it was cancelled")),
+        Ok(Outcome::Interrupted) => Some(Failure::new("it was cancelled")),
     }
 }
 

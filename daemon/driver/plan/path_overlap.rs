@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::path::PathBuf;
 use steadfast_engine::VertexId;
-use steadfast_resources::Becomes;
-use steadfast_resources::host::files::{Coming, End, Ground, Lead, Leads, Name};
+use steadfast_resources::PathAfter;
+use steadfast_resources::host::files::{Coming, End, Ground, Name, Resolution, Resolver};
 
 /// So often links that are to come may lead what is to come elsewhere.
 const ROUNDS_AT_MOST: usize = 40;
@@ -33,7 +33,7 @@ pub(super) struct PlannedPath {
     pub(super) reads: Vec<PathBuf>,
     /// The directory of which it holds all that nobody else claims.
     pub(super) holds: Option<PathBuf>,
-    pub(super) becomes: Becomes,
+    pub(super) becomes: PathAfter,
     /// It is as declared.
     pub(super) is_settled: bool,
     /// It removes what has left the graph, unless the graph holds that under another path.
@@ -49,9 +49,9 @@ impl PlannedPath {
     fn coming(&self) -> Option<Coming> {
         match &self.becomes {
             _ if !self.replaces() => None,
-            Becomes::Directory => Some(Coming::Directory),
-            Becomes::Link(target) => Some(Coming::Link(target.clone())),
-            Becomes::Nothing | Becomes::File | Becomes::Other => None,
+            PathAfter::Directory => Some(Coming::Directory),
+            PathAfter::Link(target) => Some(Coming::Link(target.clone())),
+            PathAfter::Nothing | PathAfter::File | PathAfter::Other => None,
         }
     }
 }
@@ -59,8 +59,8 @@ impl PlannedPath {
 /// Where the paths of a subject lead.
 struct ResolvedPaths<'s> {
     subject: &'s PlannedPath,
-    own: Vec<Lead>,
-    reads: Vec<Lead>,
+    own: Vec<Resolution>,
+    reads: Vec<Resolution>,
 }
 
 /// Of each whose check may find something else once others are changed, these others; by number.
@@ -77,7 +77,7 @@ pub(super) fn find_overlaps(subjects: &[PlannedPath]) -> Vec<(VertexId, Vec<Vert
 
 /// Walks all paths, as they lead now and as they may when what is to come has come.
 fn walk(subjects: &[PlannedPath]) -> Vec<ResolvedPaths<'_>> {
-    let mut leads = Leads::default();
+    let mut leads = Resolver::default();
     let coming = subjects.iter().filter_map(|one| Some((one.own.first()?, one.coming()?)));
     let mut coming: Vec<(&PathBuf, Coming)> = coming.collect();
     // What is made in another that is made comes after it; only links may lead back.
@@ -93,7 +93,7 @@ fn walk(subjects: &[PlannedPath]) -> Vec<ResolvedPaths<'_>> {
             break;
         }
     }
-    let mut each = |paths: &[PathBuf], follow| -> Vec<Lead> {
+    let mut each = |paths: &[PathBuf], follow| -> Vec<Resolution> {
         paths.iter().map(|path| leads.of(path, follow)).collect()
     };
     let walked = subjects.iter().map(|subject| ResolvedPaths {
@@ -214,7 +214,7 @@ impl<'w> ChangedPaths<'w> {
     fn is_mere_room(
         &self,
         one: &ResolvedPaths<'_>,
-        (lead, name): (&Lead, &Name),
+        (lead, name): (&Resolution, &Name),
         other: usize,
     ) -> bool {
         let becomes = self.get(other).map(|other| &other.subject.becomes);
@@ -222,7 +222,7 @@ impl<'w> ChangedPaths<'w> {
         one.subject.is_settled
             && lead.gap.is_some()
             && is_beyond
-            && becomes == Some(&Becomes::Directory)
+            && becomes == Some(&PathAfter::Directory)
     }
 }
 
@@ -240,7 +240,7 @@ fn inside(walked: &[ResolvedPaths<'_>], met: &mut [BTreeSet<VertexId>]) {
             let (Some(one), Some(met)) = (walked.get(*at), met.get_mut(*at)) else { continue };
             // What is removed first was in it: a plan knows that (`Plan::objection`).
             let is_removed = other.subject.act == PlannedEffect::Replaces
-                && other.subject.becomes == Becomes::Nothing
+                && other.subject.becomes == PathAfter::Nothing
                 && one.subject.holds.is_none()
                 && one.reads.is_empty();
             if one.subject.id != other.subject.id && !is_removed && !one.leaves(other) {
@@ -295,7 +295,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use tempfile::TempDir;
 
-    fn subject(id: u32, path: PathBuf, act: PlannedEffect, becomes: Becomes) -> PlannedPath {
+    fn subject(id: u32, path: PathBuf, act: PlannedEffect, becomes: PathAfter) -> PlannedPath {
         PlannedPath {
             id: VertexId(id),
             act,
@@ -329,12 +329,12 @@ mod tests {
     fn a_link_that_is_turned_may_lead_to_what_another_declares() {
         let host = host();
         let path = |name: &str| host.path().join(name);
-        let turned = Becomes::Link("two".into());
+        let turned = PathAfter::Link("two".into());
         let subjects = [
             subject(0, path("l"), PlannedEffect::Replaces, turned),
-            subject(1, path("l/f"), PlannedEffect::Unsure, Becomes::Other),
-            subject(2, path("two/f"), PlannedEffect::Nothing, Becomes::Other),
-            subject(3, path("one/g"), PlannedEffect::Nothing, Becomes::Other),
+            subject(1, path("l/f"), PlannedEffect::Unsure, PathAfter::Other),
+            subject(2, path("two/f"), PlannedEffect::Nothing, PathAfter::Other),
+            subject(3, path("one/g"), PlannedEffect::Nothing, PathAfter::Other),
         ];
         assert_eq!(met(&subjects), [(1, vec![0]), (2, vec![1])]);
     }
@@ -346,11 +346,11 @@ mod tests {
         let path = |name: &str| host.path().join(name);
         symlink("new", path("k")).unwrap();
         let subjects = [
-            subject(0, path("new"), PlannedEffect::Replaces, Becomes::Directory),
-            subject(1, path("new/deep"), PlannedEffect::Unsure, Becomes::Directory),
-            subject(2, path("new/deep/f"), PlannedEffect::Unsure, Becomes::Other),
-            subject(3, path("k/deep/f"), PlannedEffect::Nothing, Becomes::Nothing),
-            subject(4, path("new/deep/g"), PlannedEffect::Nothing, Becomes::Nothing),
+            subject(0, path("new"), PlannedEffect::Replaces, PathAfter::Directory),
+            subject(1, path("new/deep"), PlannedEffect::Unsure, PathAfter::Directory),
+            subject(2, path("new/deep/f"), PlannedEffect::Unsure, PathAfter::Other),
+            subject(3, path("k/deep/f"), PlannedEffect::Nothing, PathAfter::Nothing),
+            subject(4, path("new/deep/g"), PlannedEffect::Nothing, PathAfter::Nothing),
         ];
         assert_eq!(met(&subjects), [(1, vec![0]), (2, vec![0, 1]), (3, vec![2])]);
     }
@@ -362,10 +362,10 @@ mod tests {
         let path = |name: &str| host.path().join(name);
         std::fs::hard_link(path("one/f"), path("two/g")).unwrap();
         let subjects = [
-            subject(0, path("one"), PlannedEffect::Alters, Becomes::Directory),
-            subject(1, path("one/f"), PlannedEffect::Alters, Becomes::Other),
-            subject(2, path("two/g"), PlannedEffect::Nothing, Becomes::Other),
-            subject(3, path("two/f"), PlannedEffect::Nothing, Becomes::Other),
+            subject(0, path("one"), PlannedEffect::Alters, PathAfter::Directory),
+            subject(1, path("one/f"), PlannedEffect::Alters, PathAfter::Other),
+            subject(2, path("two/g"), PlannedEffect::Nothing, PathAfter::Other),
+            subject(3, path("two/f"), PlannedEffect::Nothing, PathAfter::Other),
         ];
         assert_eq!(met(&subjects), [(2, vec![1])]);
     }
@@ -378,9 +378,9 @@ mod tests {
         let holds =
             |subject: PlannedPath| PlannedPath { holds: subject.own.first().cloned(), ..subject };
         let subjects = [
-            holds(subject(0, path("one"), PlannedEffect::Alters, Becomes::Directory)),
-            subject(1, path("one/f"), PlannedEffect::Replaces, Becomes::Other),
-            subject(2, path("l/g"), PlannedEffect::Replaces, Becomes::Other),
+            holds(subject(0, path("one"), PlannedEffect::Alters, PathAfter::Directory)),
+            subject(1, path("one/f"), PlannedEffect::Replaces, PathAfter::Other),
+            subject(2, path("l/g"), PlannedEffect::Replaces, PathAfter::Other),
         ];
         assert_eq!(met(&subjects), [(0, vec![2]), (2, vec![0])]);
     }
@@ -390,10 +390,10 @@ mod tests {
     fn what_is_spared_for_a_link_is_unknown_until_that_is_turned() {
         let host = host();
         let path = |name: &str| host.path().join(name);
-        let left = subject(2, path("one/f"), PlannedEffect::Nothing, Becomes::Nothing);
+        let left = subject(2, path("one/f"), PlannedEffect::Nothing, PathAfter::Nothing);
         let subjects = [
-            subject(0, path("l"), PlannedEffect::Replaces, Becomes::Link("two".into())),
-            subject(1, path("l/f"), PlannedEffect::Nothing, Becomes::Other),
+            subject(0, path("l"), PlannedEffect::Replaces, PathAfter::Link("two".into())),
+            subject(1, path("l/f"), PlannedEffect::Nothing, PathAfter::Other),
             PlannedPath { removes: true, ..left },
         ];
         assert_eq!(met(&subjects), [(1, vec![0]), (2, vec![0])]);

@@ -3,7 +3,7 @@
 use super::phase;
 use crate::driver::Driver;
 use crate::driver::status::Phase;
-use steadfast_engine::{Standing, VertexId};
+use steadfast_engine::{VertexId, VertexStatus};
 
 /// Among so many that need a resource those are found that wait for it.
 const LOOKED_AT: usize = 1000;
@@ -43,7 +43,7 @@ impl Driver {
 }
 
 /// An operator must see to the first ones; the others may pass by themselves.
-fn rank(standing: &Standing) -> u8 {
+fn rank(standing: &VertexStatus) -> u8 {
     match phase(standing) {
         Phase::Stuck => 0,
         Phase::Failed => 1,

@@ -11,8 +11,8 @@ use futures_util::{FutureExt as _, StreamExt as _, stream};
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use steadfast_engine::{Standing, VertexId};
-use steadfast_resources::{Ask, Host, Resource, Seat, Trouble, Verdict};
+use steadfast_engine::{VertexId, VertexStatus};
+use steadfast_resources::{CheckRequest, CheckResult, ExecutorKind, Failure, Host, Resource};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -46,8 +46,8 @@ impl Resting {
 struct CheckNow {
     name: String,
     resource: Arc<dyn Resource>,
-    meal: Result<Option<ReceiverInputs>, Trouble>,
-    seat: Seat,
+    meal: Result<Option<ReceiverInputs>, Failure>,
+    seat: ExecutorKind,
     /// The step in the layer of a plan, if there is one.
     step: Option<PlannedStep>,
 }
@@ -100,7 +100,7 @@ impl Driver {
         let paused = self.table.ids().filter(|id| self.is_parked(*id));
         resting.paused = paused.filter(|id| self.must_be_processed(*id)).collect();
         // One that only may have been changed holds nothing back.
-        let holds = |id: &&VertexId| self.standing(**id) != Some(Standing::Settled);
+        let holds = |id: &&VertexId| self.standing(**id) != Some(VertexStatus::Settled);
         let holding = resting.paused.iter().filter(holds);
         let mut next: Vec<VertexId> = holding.map(|id| self.table.groups().leader(*id)).collect();
         resting.blocked.extend(&next);
@@ -119,11 +119,11 @@ impl Driver {
 
     fn must_be_processed(&self, id: VertexId) -> bool {
         match self.standing(id) {
-            None | Some(Standing::Running(..) | Standing::Stuck(..)) => false,
-            Some(Standing::Settled) => {
+            None | Some(VertexStatus::Running(..) | VertexStatus::Stuck(..)) => false,
+            Some(VertexStatus::Settled) => {
                 self.engine.is_to_be_looked_at(self.table.groups().leader(id))
             }
-            Some(Standing::Contended { next, .. }) => next.is_some(),
+            Some(VertexStatus::Contended { next, .. }) => next.is_some(),
             Some(_) => true,
         }
     }
@@ -162,35 +162,35 @@ async fn look(job: CheckNow, host: Host) -> Inspection {
     let _when_late = cancel.clone().drop_guard();
     let meal = match meal {
         Ok(meal) => meal,
-        Err(trouble) => return told(name, Verdict::Unknown(trouble)),
+        Err(trouble) => return told(name, CheckResult::Unknown(trouble)),
     };
     let work = async move {
         let made = OnceLock::new();
-        let ask = Ask { cancel, ..Ask::default() };
+        let ask = CheckRequest { cancel, ..CheckRequest::default() };
         guarded(Box::pin(check_step(step, &host, (resource, meal, &made), ask))).await
     };
     let done = match seat {
-        Seat::Command => tokio::time::timeout(PATIENCE, work).await.ok(),
-        Seat::Thread => {
+        ExecutorKind::Command => tokio::time::timeout(PATIENCE, work).await.ok(),
+        ExecutorKind::Thread => {
             let handle = tokio::runtime::Handle::current();
             let thread = tokio::task::spawn_blocking(move || handle.block_on(work));
             let ended = tokio::time::timeout(PATIENCE, thread).await.ok();
-            ended.map(|ended| ended.unwrap_or_else(|why| Err(Trouble::new(why.to_string()))))
+            ended.map(|ended| ended.unwrap_or_else(|why| Err(Failure::new(why.to_string()))))
         }
     };
-    let late = || Err(Trouble::new(format!("no answer within {} s", PATIENCE.as_secs())));
-    told(name, done.unwrap_or_else(late).unwrap_or_else(Verdict::Unknown))
+    let late = || Err(Failure::new(format!("no answer within {} s", PATIENCE.as_secs())));
+    told(name, done.unwrap_or_else(late).unwrap_or_else(CheckResult::Unknown))
 }
 
-fn told(resource: String, verdict: Verdict) -> Inspection {
+fn told(resource: String, verdict: CheckResult) -> Inspection {
     let mut found = Inspection { resource, ..Inspection::default() };
     match verdict {
-        Verdict::Same => {}
-        Verdict::Differs(change) => {
+        CheckResult::Same => {}
+        CheckResult::Differs(change) => {
             found.destructive = change.destructive;
             found.differences = change.differences.iter().map(Differing::from).collect();
         }
-        Verdict::Unknown(trouble) => found.trouble = Some(trouble.to_string()),
+        CheckResult::Unknown(trouble) => found.trouble = Some(trouble.to_string()),
     }
     found
 }

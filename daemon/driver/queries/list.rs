@@ -5,7 +5,7 @@ use super::statistics::Moment;
 use crate::driver::Driver;
 use crate::driver::status::{List, Order, Phase, Wanted};
 use std::cmp::Reverse;
-use steadfast_engine::{Standing, VertexId};
+use steadfast_engine::{VertexId, VertexStatus};
 
 /// By what a row stands where it does: smaller is earlier; equal ones follow their names.
 type Rank = (Phase, Reverse<u64>);
@@ -15,7 +15,7 @@ impl Driver {
         let fits = |id: &VertexId| {
             wanted.filter.is_empty() || self.table.name(*id).contains(&wanted.filter)
         };
-        let mut rows: Vec<(Rank, &str, VertexId, Standing)> = self
+        let mut rows: Vec<(Rank, &str, VertexId, VertexStatus)> = self
             .table
             .ids()
             .filter(fits)
@@ -31,7 +31,7 @@ impl Driver {
         List { rows, total }
     }
 
-    fn rank(&self, id: VertexId, standing: &Standing, order: Order) -> Rank {
+    fn rank(&self, id: VertexId, standing: &VertexStatus, order: Order) -> Rank {
         match order {
             Order::Name => (Phase::Stuck, Reverse(0)),
             Order::State => (phase(standing), Reverse(0)),

@@ -7,18 +7,18 @@ pub(super) mod statistics;
 
 use super::LoadOutcome;
 use super::commands::state_commands::CommandResult;
-use super::status::Verdict;
+use super::status::HostStatus;
 use super::status::{
     Ages, Changes, Counts, Inspections, List, Ownership, PauseStatus, Phase, ResourceDetails,
     ResourceStatus, Status, Wanted,
 };
 use super::{Caveat, Driver, Undone};
 use crate::history::Undo;
-use crate::store::{Order, Origin};
+use crate::store::{Origin, StateCommand};
 use statistics::Moment;
 use std::time::Duration;
-use steadfast_engine::{Class, Event, Holding, Mode, Party, Standing, VertexId};
-use steadfast_resources::Source;
+use steadfast_engine::{Class, Culprit, Event, HeldReason, Mode, VertexId, VertexStatus};
+use steadfast_resources::WatchSource;
 use tokio::sync::oneshot;
 
 /// A question, with where its answer goes. One that nobody waits for any more is answered all the same.
@@ -52,7 +52,7 @@ pub enum Query {
     /// What became of the graph that was handed over last: taken, or why not.
     Taken(Vec<oneshot::Sender<Result<LoadOutcome, String>>>),
     /// What the operator orders about what is kept of these: answered when it is durable.
-    Order(Order, Vec<String>, oneshot::Sender<CommandResult>),
+    Order(StateCommand, Vec<String>, oneshot::Sender<CommandResult>),
     /// Look again now at these (all where none is named): the names that are none, if any, and then nothing is done.
     Look(Vec<String>, oneshot::Sender<Vec<String>>),
     /// Run these again, also what runs once or has failed: as above.
@@ -146,22 +146,22 @@ impl Driver {
     }
 
     fn status(&self, most: usize) -> Status {
-        let mut troubled: Vec<(Phase, VertexId, Standing)> = self
+        let mut troubled: Vec<(Phase, VertexId, VertexStatus)> = self
             .table
             .ids()
             .filter_map(|id| self.standing(id).map(|standing| (id, standing)))
-            .filter(|(_, standing)| *standing != Standing::Settled)
+            .filter(|(_, standing)| *standing != VertexStatus::Settled)
             .map(|(id, standing)| (phase(&standing), id, standing))
             .collect();
         troubled.sort_by_key(|(phase, id, _)| (*phase, *id));
         let worst = troubled.first().map(|(phase, ..)| *phase);
-        let parked = troubled.iter().filter(|(_, _, standing)| *standing == Standing::Parked);
+        let parked = troubled.iter().filter(|(_, _, standing)| *standing == VertexStatus::Parked);
         let parked = u32::try_from(parked.count()).unwrap_or(u32::MAX);
         let more = troubled.len().saturating_sub(most);
         troubled.truncate(most);
         let (verdict, counts) = (self.verdict(worst), self.counts());
-        let suspected = if verdict == Verdict::Paused { self.suspected() } else { 0 };
-        let converged = self.times.converged.filter(|_| verdict == Verdict::Converged);
+        let suspected = if verdict == HostStatus::Paused { self.suspected() } else { 0 };
+        let converged = self.times.converged.filter(|_| verdict == HostStatus::Converged);
         Status {
             verdict,
             observing: self.observing.as_ref().map(ToString::to_string),
@@ -213,27 +213,27 @@ impl Driver {
     /// Resources that count as settled and have a check due: somebody may have changed them.
     fn suspected(&self) -> u32 {
         let is_suspected = |id: &VertexId| {
-            self.standing(*id) == Some(Standing::Settled)
+            self.standing(*id) == Some(VertexStatus::Settled)
                 && self.engine.is_to_be_looked_at(self.table.groups().leader(*id))
         };
         u32::try_from(self.table.ids().filter(is_suspected).count()).unwrap_or(u32::MAX)
     }
 
-    fn verdict(&self, worst: Option<Phase>) -> Verdict {
+    fn verdict(&self, worst: Option<Phase>) -> HostStatus {
         if self.observing.is_some() && self.engine.mode() == Mode::Running {
-            return Verdict::Observing;
+            return HostStatus::Observing;
         }
         match (worst, self.engine.mode()) {
-            (Some(Phase::Stuck), _) => Verdict::Stuck,
-            (Some(Phase::Failed), _) => Verdict::Failed,
-            (Some(Phase::Delayed), _) => Verdict::Failing,
-            (Some(Phase::Contended), _) => Verdict::Contended,
-            (_, Mode::Stopping | Mode::Stopped) => Verdict::Stopping,
-            _ if self.is_starting() => Verdict::Starting,
-            (_, Mode::Draining | Mode::Pausing | Mode::Paused) => Verdict::Paused,
-            (Some(Phase::Held), Mode::Running) => Verdict::Held,
-            (_, Mode::Running) if self.engine.is_converged() => Verdict::Converged,
-            (_, Mode::Running) => Verdict::Converging,
+            (Some(Phase::Stuck), _) => HostStatus::Stuck,
+            (Some(Phase::Failed), _) => HostStatus::Failed,
+            (Some(Phase::Delayed), _) => HostStatus::Failing,
+            (Some(Phase::Contended), _) => HostStatus::Contended,
+            (_, Mode::Stopping | Mode::Stopped) => HostStatus::Stopping,
+            _ if self.is_starting() => HostStatus::Starting,
+            (_, Mode::Draining | Mode::Pausing | Mode::Paused) => HostStatus::Paused,
+            (Some(Phase::Held), Mode::Running) => HostStatus::Held,
+            (_, Mode::Running) if self.engine.is_converged() => HostStatus::Converged,
+            (_, Mode::Running) => HostStatus::Converging,
         }
     }
 
@@ -259,20 +259,20 @@ impl Driver {
         })
     }
 
-    pub(super) fn resource_status(&self, id: VertexId, standing: &Standing) -> ResourceStatus {
+    pub(super) fn resource_status(&self, id: VertexId, standing: &VertexStatus) -> ResourceStatus {
         let (mut says, waits_for) = self.in_words(id, standing);
         if self.apart.has(id) {
             says.push_str("; apart from its group until it was well for a while");
         }
         let tried_at = match standing {
-            Standing::WaitingForLimit(at)
-            | Standing::WaitingForBrake(at)
-            | Standing::Delayed(at) => Some(*at),
-            Standing::Contended { next, .. } => *next,
+            VertexStatus::WaitingForLimit(at)
+            | VertexStatus::WaitingForBrake(at)
+            | VertexStatus::Delayed(at) => Some(*at),
+            VertexStatus::Contended { next, .. } => *next,
             _ => None,
         };
         let since = match standing {
-            Standing::Running(_, since) | Standing::Stuck(_, since) => Some(*since),
+            VertexStatus::Running(_, since) | VertexStatus::Stuck(_, since) => Some(*since),
             _ => None,
         };
         let now = self.now().0;
@@ -288,7 +288,7 @@ impl Driver {
             next_try_in: tried_at.map(|at| seconds(at.0.saturating_sub(now))),
             running_for: since.map(|at| seconds(now.saturating_sub(at.0))),
             undecided_for: match standing {
-                Standing::Held(Holding::Operator) => self.times.undecided(id),
+                VertexStatus::Held(HeldReason::Operator) => self.times.undecided(id),
                 _ => None,
             },
             trouble,
@@ -305,12 +305,12 @@ impl Driver {
     }
 
     /// What a standing means, and whom it waits for.
-    fn in_words(&self, id: VertexId, standing: &Standing) -> (String, Vec<String>) {
+    fn in_words(&self, id: VertexId, standing: &VertexStatus) -> (String, Vec<String>) {
         let says = match standing {
-            Standing::Contended { party, repairs, since, .. } => {
+            VertexStatus::Contended { party, repairs, since, .. } => {
                 let who = match party {
-                    Some(Party::Itself) => "its own run",
-                    Some(Party::Ours(other)) if self.may_have_undone(*other, id) => {
+                    Some(Culprit::Itself) => "its own run",
+                    Some(Culprit::Ours(other)) if self.may_have_undone(*other, id) => {
                         self.table.name(*other)
                     }
                     Some(_) | None => "something else",
@@ -319,37 +319,43 @@ impl Driver {
                 let says = format!("{who} keeps changing it: {repairs} repairs in {time} s");
                 return (says, Vec::new());
             }
-            Standing::Settled => "as declared",
-            Standing::WaitingForWatch => "waits for its watch",
-            Standing::WaitingFor(_) => "waits for others",
-            Standing::WaitingForLimit(_) => "waits for its limit",
-            Standing::WaitingForBrake(_) => "waits for the brake on repairs",
-            Standing::WaitingForSemaphore => return self.semaphores_in_words(id),
-            Standing::WaitingForSlot => "waits for a free slot",
-            Standing::Parked => "paused, to be checked",
-            Standing::Suspended => "waits until the daemon goes on",
-            Standing::Running(..) => "is being processed",
-            Standing::Asking(_) => "its run failed; its parents are looked at before that counts",
-            Standing::Delayed(_) => "failed, and is tried again",
-            Standing::Failed => "failed, and has no retries left",
-            Standing::Held(Holding::WouldChange) => "would be changed (noop)",
-            Standing::Held(Holding::Window(_)) => "would be changed, and its window is closed",
-            Standing::Held(Holding::WouldRefresh) => "would be refreshed (noop)",
-            Standing::Held(Holding::UnknownUntil(_)) => "cannot be told before another is changed",
-            Standing::Held(Holding::Operator) => "was cut off, and waits for the operator",
-            Standing::Stuck(..) => "its run does not return",
+            VertexStatus::Settled => "as declared",
+            VertexStatus::WaitingForWatch => "waits for its watch",
+            VertexStatus::WaitingFor(_) => "waits for others",
+            VertexStatus::WaitingForLimit(_) => "waits for its limit",
+            VertexStatus::WaitingForBrake(_) => "waits for the brake on repairs",
+            VertexStatus::WaitingForSemaphore => return self.semaphores_in_words(id),
+            VertexStatus::WaitingForSlot => "waits for a free slot",
+            VertexStatus::Parked => "paused, to be checked",
+            VertexStatus::Suspended => "waits until the daemon goes on",
+            VertexStatus::Running(..) => "is being processed",
+            VertexStatus::Asking(_) => {
+                "its run failed; its parents are looked at before that counts"
+            }
+            VertexStatus::Delayed(_) => "failed, and is tried again",
+            VertexStatus::Failed => "failed, and has no retries left",
+            VertexStatus::Held(HeldReason::WouldChange) => "would be changed (noop)",
+            VertexStatus::Held(HeldReason::Window(_)) => {
+                "would be changed, and its window is closed"
+            }
+            VertexStatus::Held(HeldReason::WouldRefresh) => "would be refreshed (noop)",
+            VertexStatus::Held(HeldReason::UnknownUntil(_)) => {
+                "cannot be told before another is changed"
+            }
+            VertexStatus::Held(HeldReason::Operator) => "was cut off, and waits for the operator",
+            VertexStatus::Stuck(..) => "its run does not return",
         };
         let waits_for = match standing {
-            Standing::WaitingFor(ids) | Standing::Asking(ids) => self.names(ids),
-            Standing::Held(Holding::UnknownUntil(id)) => self.names(&[*id]),
+            VertexStatus::WaitingFor(ids) | VertexStatus::Asking(ids) => self.names(ids),
+            VertexStatus::Held(HeldReason::UnknownUntil(id)) => self.names(&[*id]),
             _ => Vec::new(),
         };
         (says.to_owned(), waits_for)
     }
 
     fn details(&self, id: VertexId) -> ResourceDetails {
-        let mut standing = self.standing(id).unwrap_or(Standing::Settled);
-        if let Standing::WaitingFor(ids) = &mut standing {
+        let mut standing = self.standing(id).unwrap_or(VertexStatus::Settled);
+        if let VertexStatus::WaitingFor(ids) = &mut standing {
             self.worst_first(ids);
         }
         let (needs, needed_by) = self.engine.neighbours(self.table.groups().leader(id));
@@ -375,10 +381,12 @@ impl Driver {
         let mut words: Vec<&str> = Vec::new();
         for source in entry.resource.watch() {
             let word = match source {
-                Source::Path { .. } | Source::Supply(_) | Source::Tree(_) => "inotify",
-                Source::Every(_) => "time",
-                Source::Lines(_) => "a watch command",
-                Source::Unit { .. } => "systemd",
+                WatchSource::Path { .. } | WatchSource::Supply(_) | WatchSource::Tree(_) => {
+                    "inotify"
+                }
+                WatchSource::Every(_) => "time",
+                WatchSource::Lines(_) => "a watch command",
+                WatchSource::Unit { .. } => "systemd",
             };
             if !words.contains(&word) {
                 words.push(word);
@@ -394,23 +402,23 @@ impl Driver {
     }
 }
 
-pub(super) fn phase(standing: &Standing) -> Phase {
+pub(super) fn phase(standing: &VertexStatus) -> Phase {
     match standing {
-        Standing::Stuck(..) => Phase::Stuck,
-        Standing::Failed => Phase::Failed,
-        Standing::Delayed(_) => Phase::Delayed,
-        Standing::Held(_) | Standing::Parked => Phase::Held,
-        Standing::Contended { .. } => Phase::Contended,
-        Standing::WaitingForWatch
-        | Standing::WaitingFor(_)
-        | Standing::Asking(_)
-        | Standing::WaitingForLimit(_)
-        | Standing::WaitingForBrake(_)
-        | Standing::WaitingForSemaphore
-        | Standing::WaitingForSlot
-        | Standing::Suspended => Phase::Waiting,
-        Standing::Running(..) => Phase::Running,
-        Standing::Settled => Phase::Settled,
+        VertexStatus::Stuck(..) => Phase::Stuck,
+        VertexStatus::Failed => Phase::Failed,
+        VertexStatus::Delayed(_) => Phase::Delayed,
+        VertexStatus::Held(_) | VertexStatus::Parked => Phase::Held,
+        VertexStatus::Contended { .. } => Phase::Contended,
+        VertexStatus::WaitingForWatch
+        | VertexStatus::WaitingFor(_)
+        | VertexStatus::Asking(_)
+        | VertexStatus::WaitingForLimit(_)
+        | VertexStatus::WaitingForBrake(_)
+        | VertexStatus::WaitingForSemaphore
+        | VertexStatus::WaitingForSlot
+        | VertexStatus::Suspended => Phase::Waiting,
+        VertexStatus::Running(..) => Phase::Running,
+        VertexStatus::Settled => Phase::Settled,
     }
 }
 

@@ -1,16 +1,16 @@
 //! Who may leave with a graph, and which removals of long ago are over.
 
 use super::plan::definition_of_removal;
-use crate::config::Loaded;
+use crate::config::LoadedGraph;
 use crate::driver::Driver;
 use crate::driver::graph::assign_ids::IdAssignment;
-use crate::store::{Ended, Entry, Recalled};
+use crate::store::{Ended, Entry, StoredState};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 impl Driver {
     /// A removal that a crash cut off is over where a graph declares again what it was to remove: a later start must not take it up.
-    pub(in crate::driver) fn forget_removals(&mut self, recalled: &Recalled) {
+    pub(in crate::driver) fn forget_removals(&mut self, recalled: &StoredState) {
         for (identity, kept) in &recalled.resources {
             let Some((begun, owned)) = kept.interrupted.zip(kept.owned.as_ref()) else { continue };
             let id = self.table.number(identity);
@@ -36,7 +36,7 @@ impl Driver {
     /// Of what is kept, all that this graph may leave out: what runs and is not in it, and what does not run.
     pub(in crate::driver) fn may_leave(
         &self,
-        loaded: &Loaded,
+        loaded: &LoadedGraph,
         found: &[IdAssignment],
     ) -> BTreeSet<Arc<str>> {
         let mut names = self.ownership.apart.clone();

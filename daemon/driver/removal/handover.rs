@@ -2,7 +2,7 @@
 
 use crate::config::Vertex;
 use crate::driver::Driver;
-use crate::store::{Origin, Owned};
+use crate::store::{Origin, Ownership};
 use std::collections::HashSet;
 use std::sync::Arc;
 use steadfast_engine::VertexId;
@@ -42,7 +42,7 @@ impl Driver {
     }
 
     /// The record of one who claims a path that was released.
-    fn inherited(&self, id: VertexId, released: &HashSet<u64>) -> Option<(Arc<str>, Owned)> {
+    fn inherited(&self, id: VertexId, released: &HashSet<u64>) -> Option<(Arc<str>, Ownership)> {
         let entry = self.table.get(id).filter(|entry| !entry.removes && !entry.meta.noop)?;
         if !entry.identity.starts_with(KIND) || !self.table.runs(&entry.identity) {
             return None;
@@ -51,7 +51,8 @@ impl Driver {
             Vertex::thing(entry.resource.as_ref()).filter(|thing| released.contains(thing))?;
         let before = self.ownership.kept.get(&entry.identity);
         let pinned = before.is_some_and(|before| before.pinned);
-        let made = Owned { origin: Some(Origin::Created), thing, pinned, ..Owned::default() };
+        let made =
+            Ownership { origin: Some(Origin::Created), thing, pinned, ..Ownership::default() };
         let owned = entry.owned(Some(&made), &self.context(), Origin::Adopted);
         Some((Arc::clone(&entry.identity), owned))
     }

@@ -1,6 +1,6 @@
 //! The notifications of a removal: the resources that a removed resource notified are refreshed when it is gone.
 
-use crate::config::Loaded;
+use crate::config::LoadedGraph;
 use std::collections::{HashMap, HashSet};
 
 /// Takes out of `orders` each pair that would close a cycle with the notifications. In a pair of either, the second comes after the
@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 /// A notified resource, and all that comes after it, is run after the removal that notifies it: it cannot come before that removal
 /// as well.
 pub(in crate::driver) fn make_room(
-    loaded: &Loaded,
+    loaded: &LoadedGraph,
     orders: &mut Vec<(usize, usize)>,
     (notified, first): (&[(usize, usize)], usize),
 ) {

@@ -4,12 +4,12 @@ use super::plan::{
     KeptOwned, LoadPolicy, RemovalPlan, definition_of_removal, is_deletable, take_leave,
 };
 use super::undeclared::Renamed;
-use crate::config::{Loaded, Vertex};
+use crate::config::{LoadedGraph, Vertex};
 use crate::driver::graph::assign_ids::IdAssignment;
 use crate::driver::graph::registry::SwapResult;
 use crate::driver::{Driver, Notification};
 use crate::history::{Alias, Names};
-use crate::store::{Entry, Order, Origin, Owned, Recalled};
+use crate::store::{Entry, Origin, Ownership, StateCommand, StoredState};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use steadfast_engine::{Intent, Outcome, RunId, VertexId};
@@ -19,7 +19,7 @@ use steadfast_engine::{Intent, Outcome, RunId, VertexId};
 pub(in crate::driver) struct OwnershipRecords {
     pub(in crate::driver) kept: KeptOwned,
     /// What was kept before of things that a run in progress makes.
-    marked: HashMap<VertexId, Option<Arc<Owned>>>,
+    marked: HashMap<VertexId, Option<Arc<Ownership>>>,
     /// Of whom all is kept that there is to keep, under this graph.
     sure: HashSet<VertexId>,
     /// All that is kept of nobody who runs, and maybe more; a later graph may leave it out.
@@ -45,7 +45,7 @@ pub(in crate::driver) struct OwnershipRecords {
 
 /// What a graph means for what it leaves out, until it is taken.
 #[derive(Debug)]
-pub(in crate::driver) struct RemovalContextRecord {
+pub(in crate::driver) struct PendingOwnership {
     farewell: RemovalPlan,
     aliases: Vec<Alias>,
     looks_only: bool,
@@ -54,8 +54,8 @@ pub(in crate::driver) struct RemovalContextRecord {
 
 impl OwnershipRecords {
     /// With what the store told back.
-    pub(in crate::driver) fn new(recalled: &Recalled) -> Self {
-        let owned = |(identity, kept): (&String, &crate::store::Remembered)| {
+    pub(in crate::driver) fn new(recalled: &StoredState) -> Self {
+        let owned = |(identity, kept): (&String, &crate::store::ResourceRecord)| {
             Some((identity.as_str().into(), Arc::clone(kept.owned.as_ref()?)))
         };
         let kept: KeptOwned = recalled.resources.iter().filter_map(owned).collect();
@@ -63,7 +63,7 @@ impl OwnershipRecords {
     }
 
     /// What is kept of this one.
-    pub(in crate::driver) fn of(&self, identity: &str) -> Option<&Owned> {
+    pub(in crate::driver) fn of(&self, identity: &str) -> Option<&Ownership> {
         self.kept.get(identity).map(AsRef::as_ref)
     }
 
@@ -105,8 +105,8 @@ impl OwnershipRecords {
     }
 
     /// A graph was taken: what it means for what it leaves out, and who has other names in it.
-    pub(in crate::driver) fn take(&mut self, leave: RemovalContextRecord, renamed: Vec<Renamed>) {
-        let RemovalContextRecord { farewell, aliases, looks_only, forgets } = leave;
+    pub(in crate::driver) fn take(&mut self, leave: PendingOwnership, renamed: Vec<Renamed>) {
+        let PendingOwnership { farewell, aliases, looks_only, forgets } = leave;
         self.names.aliases = aliases;
         (self.farewell, self.renamed) = (farewell, renamed);
         (self.looks_only, self.forgets) = (looks_only, forgets);
@@ -121,7 +121,7 @@ impl OwnershipRecords {
     /// What the operator orders holds from now on. What is forgotten is noted again as soon as it is found as declared.
     pub(in crate::driver) fn order(
         &mut self,
-        order: Order,
+        order: StateCommand,
         identity: &Arc<str>,
         running: Option<VertexId>,
     ) {
@@ -130,13 +130,13 @@ impl OwnershipRecords {
         if running.is_none() {
             self.apart.insert(Arc::clone(identity));
         }
-        if let (Order::Forget, Some(id)) = (order, running) {
+        if let (StateCommand::Forget, Some(id)) = (order, running) {
             self.sure.remove(&id);
             self.marked.remove(&id);
         }
     }
 
-    fn put(&mut self, identity: &Arc<str>, owned: Option<Arc<Owned>>) {
+    fn put(&mut self, identity: &Arc<str>, owned: Option<Arc<Ownership>>) {
         match owned.filter(|owned| owned.says_something()) {
             Some(owned) => drop(self.kept.insert(Arc::clone(identity), owned)),
             None => drop(self.kept.remove(identity)),
@@ -148,13 +148,13 @@ impl Vertex {
     /// What is to be kept of it, where this was kept; a thing of which nothing is known is of this origin.
     pub(in crate::driver) fn owned(
         &self,
-        before: Option<&Owned>,
-        context: &Context<'_>,
+        before: Option<&Ownership>,
+        context: &OwnershipContext<'_>,
         origin: Origin,
-    ) -> Owned {
-        let usual = Owned::default();
+    ) -> Ownership {
+        let usual = Ownership::default();
         let before = before.unwrap_or(&usual);
-        let Context { graph, .. } = context;
+        let OwnershipContext { graph, .. } = context;
         let thing = Self::thing(self.resource.as_ref());
         let origin = match before.origin {
             Some(known) if Some(before.thing) == thing => Some(known),
@@ -164,7 +164,7 @@ impl Vertex {
         let window = context.table.window_of(self);
         let removal = || Self::removal(self.resource.as_ref(), window, &self.notifies);
         let removal = delete.then(removal).flatten();
-        Owned {
+        Ownership {
             origin: origin.filter(|_| thing.is_some()),
             graph: Arc::clone(graph),
             delete,
@@ -177,7 +177,7 @@ impl Vertex {
     }
 
     /// Whether the graph says the same of it as what is kept.
-    fn agrees(&self, owned: &Owned, context: &Context<'_>) -> bool {
+    fn agrees(&self, owned: &Ownership, context: &OwnershipContext<'_>) -> bool {
         owned.delete == (self.delete && !self.meta.noop)
             && owned.protect == self.protect
             && owned.graph == context.graph
@@ -192,15 +192,15 @@ impl Vertex {
 }
 
 /// What stands around a resource whose thing is noted.
-pub(in crate::driver) struct Context<'a> {
+pub(in crate::driver) struct OwnershipContext<'a> {
     graph: Arc<str>,
     table: &'a crate::driver::graph::registry::GraphRegistry,
     kept: &'a KeptOwned,
 }
 
-impl Context<'_> {
+impl OwnershipContext<'_> {
     /// Those that it comes after: as the graph says, and of those that have left it as long as they are not removed.
-    fn after(&self, entry: &Vertex, before: &Owned) -> Vec<Arc<str>> {
+    fn after(&self, entry: &Vertex, before: &Ownership) -> Vec<Arc<str>> {
         let is_live = |name: &str| {
             let id = self.table.number(name).filter(|_| self.table.runs(name));
             id.and_then(|id| self.table.get(id)).is_some_and(|entry| !entry.removes)
@@ -216,7 +216,7 @@ impl Context<'_> {
 
 /// The ways out for resources that are protected and not in a new graph: each protection ends in its own way.
 fn protection_hint(protected: &[Arc<str>], kept: &KeptOwned) -> String {
-    let of = |is: fn(&Owned) -> bool| {
+    let of = |is: fn(&Ownership) -> bool| {
         let names = protected.iter().filter(|name| kept.get(*name).is_some_and(|owned| is(owned)));
         names.map(AsRef::as_ref).collect::<Vec<&str>>()
     };
@@ -236,17 +236,17 @@ impl Driver {
     /// What a new graph means for what it leaves out. It is refused, with the reason, where something protected would leave.
     pub(in crate::driver) fn take_leave(
         &self,
-        loaded: &mut Loaded,
+        loaded: &mut LoadedGraph,
         found: &[IdAssignment],
         operator: bool,
-    ) -> Result<RemovalContextRecord, String> {
+    ) -> Result<PendingOwnership, String> {
         let terms = LoadPolicy {
             explicit: operator,
             whole: self.settings.removes,
             one_shot: self.settings.one_shot,
         };
         let (table, recalled) = (&self.table, self.recalled.as_ref());
-        let condemned = |name: &str, owned: &Owned| {
+        let condemned = |name: &str, owned: &Ownership| {
             let removed =
                 table.number(name).and_then(|id| table.waiting(id).or_else(|| table.get(id)));
             let begun = recalled.and_then(|it| it.resources.get(name)?.interrupted);
@@ -271,7 +271,7 @@ impl Driver {
             let left: HashSet<Arc<str>> = farewell.forget.drain(..).collect();
             farewell.says.retain(|(identity, _)| !left.contains(identity));
         }
-        Ok(RemovalContextRecord { farewell, aliases: self.aliases(loaded), looks_only, forgets })
+        Ok(PendingOwnership { farewell, aliases: self.aliases(loaded), looks_only, forgets })
     }
 
     /// The graph that waited runs from now on: what it says is kept, and what it leaves out is forgotten.
@@ -332,7 +332,7 @@ impl Driver {
     }
 
     /// Of whom something else is kept than what the graph says, of the same thing; and what is to be kept.
-    fn disagreeing(&self, of: impl IntoIterator<Item = VertexId>) -> Vec<(VertexId, Owned)> {
+    fn disagreeing(&self, of: impl IntoIterator<Item = VertexId>) -> Vec<(VertexId, Ownership)> {
         let context = self.context();
         let each = of.into_iter().filter(|id| !self.table.is_buried(*id));
         let changed = each.filter_map(|id| {
@@ -361,12 +361,16 @@ impl Driver {
         }
     }
 
-    pub(in crate::driver) fn context(&self) -> Context<'_> {
+    pub(in crate::driver) fn context(&self) -> OwnershipContext<'_> {
         let (table, kept) = (&self.table, &self.ownership.kept);
-        Context { graph: Arc::clone(&self.ownership.graph), table, kept }
+        OwnershipContext { graph: Arc::clone(&self.ownership.graph), table, kept }
     }
 
-    pub(in crate::driver) fn keep_owned(&mut self, identity: &Arc<str>, owned: Option<Arc<Owned>>) {
+    pub(in crate::driver) fn keep_owned(
+        &mut self,
+        identity: &Arc<str>,
+        owned: Option<Arc<Ownership>>,
+    ) {
         self.ownership.put(identity, owned.clone());
         if let Some(keeper) = &mut self.keeper {
             keeper.other(Entry::Own { identity: Arc::clone(identity), owned });

@@ -4,15 +4,15 @@
 //! and the record of the run are those of every other vertex.
 
 use super::notifications::make_room;
-use crate::config::{Loaded, Vertex};
-use crate::store::{Origin, Owned, Recalled, Remembered};
+use crate::config::{LoadedGraph, Vertex};
+use crate::store::{Origin, Ownership, ResourceRecord, StoredState};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use steadfast_resources::{Claim, Held, departing};
+use steadfast_resources::{Claim, DeclaredPaths, guard_removal};
 
 /// What is kept of whose things are, by identity.
-pub(in crate::driver) type KeptOwned = HashMap<Arc<str>, Arc<Owned>>;
+pub(in crate::driver) type KeptOwned = HashMap<Arc<str>, Arc<Ownership>>;
 
 /// Under which terms a graph is loaded.
 #[derive(Clone, Copy, Debug)]
@@ -38,8 +38,8 @@ pub(in crate::driver) struct RemovalPlan {
 
 /// What an apply of this graph would remove because it has left the graph, by name; nothing where it would be refused.
 #[must_use]
-pub fn removals(mut loaded: Loaded, recalled: &Recalled) -> Vec<Arc<str>> {
-    let owned = |(identity, kept): (&String, &Remembered)| {
+pub fn removals(mut loaded: LoadedGraph, recalled: &StoredState) -> Vec<Arc<str>> {
+    let owned = |(identity, kept): (&String, &ResourceRecord)| {
         Some((identity.as_str().into(), Arc::clone(kept.owned.as_ref()?)))
     };
     let kept: KeptOwned = recalled.resources.iter().filter_map(owned).collect();
@@ -62,15 +62,15 @@ enum Disposition {
 /// Takes leave of what is not in this graph: adds to it what removes the rest, or names all that must not leave. Of all that is
 /// kept, at most these are not in it.
 pub(in crate::driver) fn take_leave(
-    loaded: &mut Loaded,
+    loaded: &mut LoadedGraph,
     (kept, may_leave): (&KeptOwned, BTreeSet<Arc<str>>),
-    condemned: &dyn Fn(&str, &Owned) -> bool,
+    condemned: &dyn Fn(&str, &Ownership) -> bool,
     terms: LoadPolicy,
 ) -> Result<RemovalPlan, Vec<Arc<str>>> {
     let leaving = leaving(loaded, kept, may_leave, terms);
     let mut farewell = RemovalPlan::default();
     if !terms.whole {
-        let stays = |owned: &Owned| is_deletable(owned) || owned.is_protected();
+        let stays = |owned: &Ownership| is_deletable(owned) || owned.is_protected();
         let stay = leaving.into_iter().filter(|(_, owned)| stays(owned));
         farewell.keep = stay.map(|(identity, _)| identity).collect();
         return Ok(farewell);
@@ -106,11 +106,11 @@ pub(in crate::driver) fn take_leave(
 
 /// All that is kept and not in the graph, under no former name either; in order.
 fn leaving(
-    loaded: &Loaded,
+    loaded: &LoadedGraph,
     kept: &KeptOwned,
     may_leave: BTreeSet<Arc<str>>,
     terms: LoadPolicy,
-) -> Vec<(Arc<str>, Arc<Owned>)> {
+) -> Vec<(Arc<str>, Arc<Ownership>)> {
     if may_leave.is_empty() {
         return Vec::new();
     }
@@ -119,7 +119,7 @@ fn leaving(
     let aliased = aliased.filter(|v| !kept.contains_key(&v.identity));
     let moved: HashSet<&str> =
         aliased.flat_map(|v| &v.aliases).map(|(alias, _)| alias.as_ref()).collect();
-    let is_ours = |owned: &Owned| !terms.one_shot || *owned.graph == *loaded.name;
+    let is_ours = |owned: &Ownership| !terms.one_shot || *owned.graph == *loaded.name;
     let leaving = may_leave.into_iter().filter_map(|identity| {
         let name = identity.as_ref();
         let owned = kept.get(name).filter(|owned| is_ours(owned))?;
@@ -130,16 +130,16 @@ fn leaving(
 }
 
 /// What the definition is called of the vertex that removes what is kept so.
-pub(in crate::driver) fn definition_of_removal(identity: &str, owned: &Owned) -> Option<u64> {
+pub(in crate::driver) fn definition_of_removal(identity: &str, owned: &Ownership) -> Option<u64> {
     owned.removal.as_deref().map(|text| Vertex::removal_definition(identity, text))
 }
 
 /// What we have made, and remove when it leaves.
-pub(in crate::driver) fn is_deletable(owned: &Owned) -> bool {
+pub(in crate::driver) fn is_deletable(owned: &Ownership) -> bool {
     owned.delete && owned.origin == Some(Origin::Created) && owned.removal.is_some()
 }
 
-fn fate(loaded: &Loaded, owned: &Owned, explicit: bool) -> Disposition {
+fn fate(loaded: &LoadedGraph, owned: &Ownership, explicit: bool) -> Disposition {
     if !owned.delete || owned.origin.is_none() {
         return Disposition::Forgotten(None);
     }
@@ -160,8 +160,8 @@ fn fate(loaded: &Loaded, owned: &Owned, explicit: bool) -> Disposition {
 
 /// Makes the vertex that removes it, unless somebody else has it now.
 fn bury(
-    loaded: &mut Loaded,
-    (identity, owned): (&Arc<str>, &Owned),
+    loaded: &mut LoadedGraph,
+    (identity, owned): (&Arc<str>, &Ownership),
     claims: Option<&Claims>,
     tombs: &mut BTreeMap<Arc<str>, usize>,
 ) -> Disposition {
@@ -179,7 +179,7 @@ fn bury(
         return fate;
     }
     if let (Some(claims), Some(tomb)) = (claims, loaded.vertices.get_mut(number)) {
-        tomb.resource = departing(Arc::clone(&tomb.resource), &claims.held);
+        tomb.resource = guard_removal(Arc::clone(&tomb.resource), &claims.held);
     }
     tombs.insert(Arc::clone(identity), number);
     Disposition::Removed
@@ -192,11 +192,11 @@ struct Claims {
     /// Directories that are held with all that is in them.
     trees: Vec<(PathBuf, usize)>,
     /// The same for who can look whether two paths lead to one thing: that is not done here, where nothing may block.
-    held: Arc<Held>,
+    held: Arc<DeclaredPaths>,
 }
 
 impl Claims {
-    fn of(loaded: &Loaded) -> Self {
+    fn of(loaded: &LoadedGraph) -> Self {
         let (mut exact, mut paths, mut trees) = (HashMap::new(), BTreeMap::new(), Vec::new());
         let creating = loaded.vertices.iter().enumerate().filter(|(_, it)| it.resource.creates());
         for (number, vertex) in creating {
@@ -210,11 +210,11 @@ impl Claims {
         }
         let each = loaded.vertices.iter();
         let held = each.map(|vertex| (Arc::clone(&vertex.identity), Arc::clone(&vertex.resource)));
-        Self { exact, paths, trees, held: Arc::new(Held::by(held.collect())) }
+        Self { exact, paths, trees, held: Arc::new(DeclaredPaths::by(held.collect())) }
     }
 
     /// What follows where the graph itself has what would be removed, or something in it.
-    fn hold(&self, loaded: &Loaded, tomb: &Vertex) -> Option<Disposition> {
+    fn hold(&self, loaded: &LoadedGraph, tomb: &Vertex) -> Option<Disposition> {
         let name = |number: usize| {
             loaded
                 .vertices
@@ -248,7 +248,7 @@ impl Claims {
 }
 
 /// Everything that came after something comes before its removal: what is removed, and what stays.
-fn order(loaded: &mut Loaded, kept: &KeptOwned, tombs: &BTreeMap<Arc<str>, usize>) {
+fn order(loaded: &mut LoadedGraph, kept: &KeptOwned, tombs: &BTreeMap<Arc<str>, usize>) {
     if tombs.is_empty() {
         return;
     }

@@ -1,13 +1,13 @@
 //! Who is called otherwise in a new graph: it goes on as it was, and what is kept of it moves.
 
 use super::undeclared::Renamed;
-use crate::config::Loaded;
+use crate::config::LoadedGraph;
 use crate::driver::{Driver, Notification};
 use crate::history::Alias;
-use crate::store::{Entry, Recalled};
+use crate::store::{Entry, StoredState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steadfast_engine::{Recall, VertexId};
+use steadfast_engine::{RestoredState, VertexId};
 
 impl Driver {
     fn is_held(&self, name: &str) -> bool {
@@ -21,7 +21,7 @@ impl Driver {
     }
 
     /// Who is called otherwise now. A run of long ago under the new name does not keep what is there from moving to it.
-    pub(in crate::driver) fn renamed(&self, loaded: &Loaded) -> Vec<Renamed> {
+    pub(in crate::driver) fn renamed(&self, loaded: &LoadedGraph) -> Vec<Renamed> {
         let is_held = |name: &str| self.is_held(name);
         let has_run = |name: &str| self.has_run(name);
         let new = loaded.vertices.iter().filter(|v| !v.aliases.is_empty() && !is_held(&v.identity));
@@ -37,7 +37,7 @@ impl Driver {
     }
 
     /// All former names that stand in a graph.
-    pub(in crate::driver) fn aliases(&self, loaded: &Loaded) -> Vec<Alias> {
+    pub(in crate::driver) fn aliases(&self, loaded: &LoadedGraph) -> Vec<Alias> {
         let named = loaded.vertices.iter().filter(|vertex| !vertex.aliases.is_empty());
         let aliases = named.flat_map(|vertex| {
             vertex.aliases.iter().map(|(old, _)| Alias {
@@ -62,7 +62,7 @@ impl Driver {
     }
 
     /// Before the first graph: what is kept moves at once, for nothing runs yet.
-    pub(in crate::driver) fn rename_recalled(&mut self, recalled: &mut Recalled) {
+    pub(in crate::driver) fn rename_recalled(&mut self, recalled: &mut StoredState) {
         for Renamed { from, to, definition } in &self.ownership.renamed {
             recalled.rename(from, to, Some(*definition));
         }
@@ -71,13 +71,16 @@ impl Driver {
 
     /// What was sent under an old name is there under the new one, while the graph waits too. Answers what the engine is to know
     /// of who runs already.
-    pub(in crate::driver) fn recall_renamed(&mut self) -> BTreeMap<VertexId, Recall> {
+    pub(in crate::driver) fn recall_renamed(&mut self) -> BTreeMap<VertexId, RestoredState> {
         let mut recall = BTreeMap::new();
         for Renamed { from, to, definition } in &self.ownership.renamed {
             self.values.copy(from, to, *definition);
             let runs = self.table.called(from);
             if let Some((id, _)) = runs.filter(|(_, entry)| entry.definition == definition.0) {
-                recall.insert(id, Recall { done: Some(definition.1), ..Recall::default() });
+                recall.insert(
+                    id,
+                    RestoredState { done: Some(definition.1), ..RestoredState::default() },
+                );
             }
         }
         recall

@@ -2,10 +2,10 @@
 //! written or an older one must lose nothing. All is as it was when they come back (B-16).
 
 use crate::driver::Driver;
-use crate::store::{Entry, Recalled, Remembered};
+use crate::store::{Entry, ResourceRecord, StoredState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use steadfast_engine::{Recall, VertexId};
+use steadfast_engine::{RestoredState, VertexId};
 
 /// A resource that was called otherwise before, and what its definition was called then and is called now.
 #[derive(Clone, Debug)]
@@ -17,17 +17,17 @@ pub(in crate::driver) struct Renamed {
 
 /// What is remembered of each; what it has sent and received, and whose it is, is known elsewhere.
 #[derive(Debug, Default)]
-pub(in crate::driver) struct UndeclaredRecords(BTreeMap<String, Remembered>);
+pub(in crate::driver) struct UndeclaredRecords(BTreeMap<String, ResourceRecord>);
 
 impl UndeclaredRecords {
     /// It has left.
-    pub(in crate::driver) fn note(&mut self, identity: &str, kept: &Remembered) {
-        let kept = Remembered { sent: None, taken: None, owned: None, ..kept.clone() };
+    pub(in crate::driver) fn note(&mut self, identity: &str, kept: &ResourceRecord) {
+        let kept = ResourceRecord { sent: None, taken: None, owned: None, ..kept.clone() };
         self.0.insert(identity.to_owned(), kept);
     }
 
     /// What is remembered of this one.
-    pub(in crate::driver) fn get_mut(&mut self, identity: &str) -> Option<&mut Remembered> {
+    pub(in crate::driver) fn get_mut(&mut self, identity: &str) -> Option<&mut ResourceRecord> {
         self.0.get_mut(identity)
     }
 
@@ -46,28 +46,32 @@ impl UndeclaredRecords {
 
 impl Driver {
     /// What is remembered of a vertex that leaves, by what the engine knew of it.
-    pub(in crate::driver) fn remembered(&self, id: VertexId, recall: &Recall) -> Remembered {
+    pub(in crate::driver) fn remembered(
+        &self,
+        id: VertexId,
+        recall: &RestoredState,
+    ) -> ResourceRecord {
         let cause = |by: Option<VertexId>| by.map_or("", |by| self.table.name(by)).to_owned();
         let definition = self.table.get(id).map(|entry| entry.definition);
-        Remembered {
+        ResourceRecord {
             // Of a group the engine knows another definition; that it has run is true of each.
             done: definition.filter(|_| recall.done.is_some()),
             owed: recall.owed.map(|(stamp, by)| (stamp.0, cause(by))),
             interrupted: definition.filter(|_| recall.interrupted),
             parked: self.parking.record(id, self.machinery.wall()),
-            ..Remembered::default()
+            ..ResourceRecord::default()
         }
     }
 
     /// What is remembered of those that are in the graph that waits and not in the one that runs, by the names that they have there.
-    fn returning(&self) -> Recalled {
+    fn returning(&self) -> StoredState {
         let comes = |identity: &str| {
             let id = self.table.number(identity)?;
             let is_new = self.table.waiting(id).is_some() && self.table.get(id).is_none();
             is_new.then_some(id)
         };
         let own = self.departed.0.iter();
-        let mut resources: BTreeMap<String, Remembered> = own
+        let mut resources: BTreeMap<String, ResourceRecord> = own
             .filter(|(identity, _)| comes(identity).is_some())
             .map(|(identity, kept)| (identity.clone(), kept.clone()))
             .collect();
@@ -75,17 +79,17 @@ impl Driver {
             let Some(kept) = self.departed.0.get(from.as_ref()) else { continue };
             if comes(to).is_some() {
                 let called = |old: u64| if old == definition.0 { definition.1 } else { old };
-                let kept = Remembered { done: kept.done.map(called), ..kept.clone() };
+                let kept = ResourceRecord { done: kept.done.map(called), ..kept.clone() };
                 resources.entry(to.to_string()).or_insert(kept);
             }
         }
-        Recalled { resources, ..Recalled::default() }
+        StoredState { resources, ..StoredState::default() }
     }
 
     /// Those that come back with the graph that waits go on as they were.
     pub(in crate::driver) fn recall_departed(
         &mut self,
-        recall: &mut BTreeMap<VertexId, Recall>,
+        recall: &mut BTreeMap<VertexId, RestoredState>,
         silent: &BTreeSet<VertexId>,
     ) {
         let back = self.returning();

@@ -16,8 +16,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use steadfast_engine::{Class, Event, RunId, Start, VertexId, Why};
 use steadfast_resources::{
-    Answer, Ask, Change, Copied, Copies, Difference, Host, Made, Outcome, Resource, Seal, Source,
-    Trouble, Verdict,
+    Answer, BuiltResource, Change, CheckRequest, CheckResult, CopyDigest, CopyDigestSlot,
+    Difference, Failure, Host, KeyedHash, Outcome, Resource, WatchSource,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -31,7 +31,7 @@ pub(super) struct ActiveRun {
     /// Its name: the vertex may have left when the end of this run is told.
     pub(super) identity: Arc<str>,
     /// What went wrong in it.
-    pub(super) trouble: Option<Trouble>,
+    pub(super) trouble: Option<Failure>,
     pub(super) look: bool,
     /// Why it was started, in a word.
     pub(super) cause: &'static str,
@@ -41,11 +41,11 @@ pub(super) struct ActiveRun {
     pub(super) cancel: CancellationToken,
     /// What is run; where it receives values, what was made of them.
     pub(super) resource: Arc<dyn Resource>,
-    pub(super) made: Arc<OnceLock<Made>>,
+    pub(super) made: Arc<OnceLock<BuiltResource>>,
     /// What it is made of, where it receives values.
-    pub(super) origins: Option<Seal>,
+    pub(super) origins: Option<KeyedHash>,
     /// Where its check tells what it has found to be copied.
-    pub(super) copies: Option<Arc<Copies>>,
+    pub(super) copies: Option<Arc<CopyDigestSlot>>,
     pub(super) change: Option<Change>,
     /// Where several resources run as one: each of them.
     pub(super) parts: Vec<MemberRun>,
@@ -79,18 +79,19 @@ impl Drop for ActiveRuns {
 }
 
 impl Driver {
-    fn ask(&self, start: Start, entry: &Vertex, cancel: &CancellationToken) -> Ask {
+    fn ask(&self, start: Start, entry: &Vertex, cancel: &CancellationToken) -> CheckRequest {
         // Of what is only looked at nothing is kept.
         let keeps = !start.look && !entry.meta.noop && self.keeper.is_some();
-        let copies = keeps.then(|| Arc::new(Copies::since(self.values.copied(&entry.identity))));
-        Ask { refresh: start.refresh, run: !start.look, cancel: cancel.clone(), copies }
+        let copies =
+            keeps.then(|| Arc::new(CopyDigestSlot::since(self.values.copied(&entry.identity))));
+        CheckRequest { refresh: start.refresh, run: !start.look, cancel: cancel.clone(), copies }
     }
 
     /// Checks a vertex.
     pub(super) fn start(&mut self, start: Start) {
         let Some(entry) = self.table.get(start.vertex) else {
-            let trouble = Trouble::new("the resource is not there any more");
-            self.inbox.put(DriverEvent::Checked(start.run, Verdict::Unknown(trouble)));
+            let trouble = Failure::new("the resource is not there any more");
+            self.inbox.put(DriverEvent::Checked(start.run, CheckResult::Unknown(trouble)));
             return;
         };
         let cancel = CancellationToken::new();
@@ -101,7 +102,7 @@ impl Driver {
         let meal = match meal {
             Ok(meal) => meal,
             Err(trouble) => {
-                self.inbox.put(DriverEvent::Checked(start.run, Verdict::Unknown(trouble)));
+                self.inbox.put(DriverEvent::Checked(start.run, CheckResult::Unknown(trouble)));
                 None
             }
         };
@@ -188,7 +189,7 @@ impl Driver {
         let cause = self.cause(id);
         let Some((entry, live)) = self.table.get(id).zip(self.runs.0.get_mut(&run)) else { return };
         let Some(change) = live.change.take() else {
-            let trouble = Trouble::new("the check of this run left nothing to apply");
+            let trouble = Failure::new("the check of this run left nothing to apply");
             self.inbox.put(DriverEvent::Ended(run, Outcome::Failed { trouble, touched: false }));
             return;
         };
@@ -210,30 +211,30 @@ impl Driver {
         self.hands.run(seat, true, Box::pin(work.instrument(span)));
     }
 
-    pub(super) fn checked(&mut self, run: RunId, verdict: Verdict) {
+    pub(super) fn checked(&mut self, run: RunId, verdict: CheckResult) {
         let Some(live) = self.runs.0.get_mut(&run) else { return };
         let (id, look) = (live.vertex, live.look);
         self.times.note(id, Moment::Checked);
         let verdict = if look && self.looks_back { self.look_back(id, verdict) } else { verdict };
         let verdict = match (look, verdict) {
-            (false, Verdict::Same) => self.same(run),
+            (false, CheckResult::Same) => self.same(run),
             (_, other) => other,
         };
         let verdict = if look { verdict } else { self.admit(id, verdict) };
-        if matches!(verdict, Verdict::Differs(_)) {
+        if matches!(verdict, CheckResult::Differs(_)) {
             self.turn_remade(run);
         }
         self.found(run, verdict);
     }
 
     /// Tells the engine what a check has found.
-    pub(super) fn found(&mut self, run: RunId, verdict: Verdict) {
+    pub(super) fn found(&mut self, run: RunId, verdict: CheckResult) {
         let foresees = self.foresees();
         let Some(live) = self.runs.0.get_mut(&run) else { return };
         let (id, look, refreshed) = (live.vertex, live.look, live.refresh);
         self.watches.note_verdict(id, &verdict);
         let verdict = match verdict {
-            Verdict::Same => {
+            CheckResult::Same => {
                 if refreshed {
                     self.restart_intervals(id);
                 }
@@ -244,9 +245,9 @@ impl Driver {
                     }
                     self.found_same(id);
                 }
-                steadfast_engine::Verdict::Same
+                steadfast_engine::RunVerdict::Same
             }
-            Verdict::Differs(change) => {
+            CheckResult::Differs(change) => {
                 live.differences.clone_from(&change.differences);
                 (live.destructive, live.creates) = (change.destructive, change.creates);
                 if foresees {
@@ -257,14 +258,14 @@ impl Driver {
                     // What kept it from being looked at is over.
                     self.troubles.remove(&id);
                 }
-                steadfast_engine::Verdict::Differs
+                steadfast_engine::RunVerdict::Differs
             }
-            Verdict::Unknown(trouble) => {
+            CheckResult::Unknown(trouble) => {
                 if live.parts.is_empty() {
                     self.troubles.insert(id, trouble);
                 }
                 self.note_failure(id);
-                steadfast_engine::Verdict::Unknown
+                steadfast_engine::RunVerdict::Unknown
             }
         };
         self.note_deadline(run);
@@ -343,7 +344,7 @@ impl Driver {
     fn restart_intervals(&self, id: VertexId) {
         let Some((hub, entry)) = self.hub.as_ref().zip(self.table.get(id)) else { return };
         let sources = entry.resource.watch();
-        if sources.iter().any(|source| matches!(source, Source::Every(_))) {
+        if sources.iter().any(|source| matches!(source, WatchSource::Every(_))) {
             hub.arm(id, sources);
         }
     }
@@ -371,17 +372,17 @@ impl Driver {
     }
 
     /// What a look back finds is told at the end and not repaired.
-    pub(super) fn look_back(&mut self, id: VertexId, verdict: Verdict) -> Verdict {
+    pub(super) fn look_back(&mut self, id: VertexId, verdict: CheckResult) -> CheckResult {
         if let Some(found) = differences(verdict) {
             self.moved.push((self.table.name(id).to_owned(), found));
         }
-        Verdict::Same
+        CheckResult::Same
     }
 
     /// The intent of a run could not be kept: nothing was changed, and its vertex shows why (B-1).
     pub(super) fn note_refusal(&mut self, run: RunId) {
         let Some(live) = self.runs.0.remove(&run) else { return };
-        let trouble = Trouble::new("nothing is changed: what is about to be done cannot be kept")
+        let trouble = Failure::new("nothing is changed: what is about to be done cannot be kept")
             .hint("see `unkept` in the log; is the disk of the state directory full?");
         for id in self.table.groups().members(&live.vertex) {
             self.troubles.entry(*id).or_insert_with(|| trouble.clone());
@@ -398,7 +399,7 @@ impl Driver {
         }
         let limit = self.table.get(live.vertex).and_then(Vertex::timeout);
         let limit = limit.map_or_else(String::new, |t| format!(" of {} ms", t.as_millis()));
-        let trouble = Trouble::new(format!("it took longer than its timeout{limit}"))
+        let trouble = Failure::new(format!("it took longer than its timeout{limit}"))
             .hint("`meta: { timeout: MS }` is the deadline of one run");
         live.trouble = Some(trouble.clone());
         let id = live.vertex;
@@ -412,20 +413,20 @@ impl Driver {
 pub(super) async fn check(
     host: &Host,
     resource: Arc<dyn Resource>,
-    (meal, made): (Option<ReceiverInputs>, &OnceLock<Made>),
-    ask: Ask,
-) -> Verdict {
+    (meal, made): (Option<ReceiverInputs>, &OnceLock<BuiltResource>),
+    ask: CheckRequest,
+) -> CheckResult {
     let Some(meal) = meal else { return resource.check(host, ask).await };
     let new = match meal.make(host, &ask.cancel).await {
         Ok(new) => new,
-        Err(trouble) => return Verdict::Unknown(trouble),
+        Err(trouble) => return CheckResult::Unknown(trouble),
     };
     let (resource, blind) = (Arc::clone(&new.resource), new.blind);
     drop(made.set(new));
     match resource.check(host, ask).await {
         // With a stand-in for what is not kept nothing can be done.
-        Verdict::Differs(_) if blind => Verdict::Unknown(
-            Trouble::new("what it receives is not kept in clear, and it is to run again")
+        CheckResult::Differs(_) if blind => CheckResult::Unknown(
+            Failure::new("what it receives is not kept in clear, and it is to run again")
                 .hint("notify the sender to make a new one, or keep it there with `saved: true`"),
         ),
         verdict => verdict,
@@ -455,7 +456,7 @@ impl ActiveRun {
     }
 
     /// What its check has found to be copied, where that matters.
-    pub(super) fn copied(&self) -> Option<Copied> {
+    pub(super) fn copied(&self) -> Option<CopyDigest> {
         self.copies.as_ref()?.now()
     }
 
@@ -465,11 +466,11 @@ impl ActiveRun {
     }
 }
 
-fn differences(verdict: Verdict) -> Option<Vec<Difference>> {
+fn differences(verdict: CheckResult) -> Option<Vec<Difference>> {
     match verdict {
-        Verdict::Same => None,
-        Verdict::Differs(change) => Some(change.differences),
-        Verdict::Unknown(trouble) => Some(vec![Difference {
+        CheckResult::Same => None,
+        CheckResult::Differs(change) => Some(change.differences),
+        CheckResult::Unknown(trouble) => Some(vec![Difference {
             aspect: "unknown",
             from: trouble.what,
             to: String::new(),
@@ -479,14 +480,14 @@ fn differences(verdict: Verdict) -> Option<Vec<Difference>> {
 }
 
 /// A panic in a kind is a failed run with the resource's name, and nothing more.
-pub(super) async fn guarded<T>(answer: Answer<'_, T>) -> Result<T, Trouble> {
+pub(super) async fn guarded<T>(answer: Answer<'_, T>) -> Result<T, Failure> {
     std::panic::AssertUnwindSafe(answer).catch_unwind().await.map_err(|panic| {
         let said = panic
             .downcast_ref::<&str>()
             .map(ToString::to_string)
             .or_else(|| panic.downcast_ref::<String>().cloned())
             .unwrap_or_default();
-        Trouble::new(format!("this kind panicked: {said}"))
+        Failure::new(format!("this kind panicked: {said}"))
             .hint("this is a bug of steadfast: please report it")
     })
 }

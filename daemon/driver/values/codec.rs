@@ -1,10 +1,10 @@
 //! Values as they are kept: secrets as keyed hashes, and those that are declared as `saved` encrypted besides (B-26).
 
 use super::format::{Body, One, Written};
-use crate::store::Hidden;
+use crate::store::OpaqueText;
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, HashMap};
-use steadfast_resources::{Datum, Host, Seal, SealKey, Secret, Sent, Trouble};
+use steadfast_resources::{Failure, Host, KeyedHash, Secret, Sent, SentValue, StateKey};
 
 /// What a resource has sent, as one.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,9 +18,9 @@ pub(in crate::driver) struct SentRecord {
 /// One value.
 #[derive(Clone, Debug)]
 pub(in crate::driver) struct ValueRecord {
-    pub(in crate::driver) seal: Seal,
+    pub(in crate::driver) seal: KeyedHash,
     /// None where only the hash was kept, or what was kept cannot be decrypted.
-    pub(in crate::driver) datum: Option<Datum>,
+    pub(in crate::driver) datum: Option<SentValue>,
 }
 
 /// They are the same value if their hashes are.
@@ -34,7 +34,7 @@ impl PartialEq for ValueRecord {
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::driver) struct ReceivedRecord {
     /// The values.
-    pub(in crate::driver) origins: Seal,
+    pub(in crate::driver) origins: KeyedHash,
     /// What they made, by slot.
     pub(in crate::driver) fields: HashMap<String, Field>,
     /// What it copied; none where it copied nothing, or a program of before has not kept it.
@@ -49,21 +49,21 @@ pub(in crate::driver) struct CopySource {
     /// A hash of its state.
     pub(in crate::driver) state: u64,
     /// A hash of its content, which may be a secret.
-    pub(in crate::driver) content: Seal,
+    pub(in crate::driver) content: KeyedHash,
 }
 
 /// What a slot came to.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::driver) struct Field {
-    pub(in crate::driver) whole: Seal,
+    pub(in crate::driver) whole: KeyedHash,
     /// What made it; programs of before have not kept that.
-    pub(in crate::driver) pieces: Option<Seal>,
+    pub(in crate::driver) pieces: Option<KeyedHash>,
 }
 
 /// What of this cannot be read, if anything.
 #[must_use]
-pub fn unreadable(sent: Option<&Hidden>, taken: Option<&str>) -> Option<&'static str> {
-    let sent = sent.is_none_or(|Hidden(text)| Written::parse(text).is_some());
+pub fn unreadable(sent: Option<&OpaqueText>, taken: Option<&str>) -> Option<&'static str> {
+    let sent = sent.is_none_or(|OpaqueText(text)| Written::parse(text).is_some());
     let taken = taken.is_none_or(|text| ReceivedRecord::parse(text).is_some());
     match (sent, taken) {
         (true, true) => None,
@@ -81,19 +81,19 @@ pub fn sorts(taken: &str) -> (bool, bool) {
 
 /// The same without secrets that are declared as `saved`: of those, as of others, only the keyed hash.
 #[must_use]
-pub fn without_secrets(sent: &Hidden) -> Option<Hidden> {
+pub fn without_secrets(sent: &OpaqueText) -> Option<OpaqueText> {
     let mut written = Written::parse(&sent.0)?;
     for value in written.values.values_mut() {
         if matches!(value.body, Body::Encrypted(_) | Body::Clear(_)) {
             value.body = Body::Hashed;
         }
     }
-    Some(Hidden(written.to_text().into()))
+    Some(OpaqueText(written.to_text().into()))
 }
 
 /// The same with the secrets that are kept, as they are kept, where their hashes are those of the ones that were left out.
 #[must_use]
-pub fn with_secrets(sent: &Hidden, kept: &Hidden) -> Option<Hidden> {
+pub fn with_secrets(sent: &OpaqueText, kept: &OpaqueText) -> Option<OpaqueText> {
     let (mut written, kept) = (Written::parse(&sent.0)?, Written::parse(&kept.0)?);
     for (name, value) in &mut written.values {
         let same = kept.values.get(name).filter(|kept| kept.seal == value.seal);
@@ -101,7 +101,7 @@ pub fn with_secrets(sent: &Hidden, kept: &Hidden) -> Option<Hidden> {
             value.body = same.body.clone();
         }
     }
-    Some(Hidden(written.to_text().into()))
+    Some(OpaqueText(written.to_text().into()))
 }
 
 /// What was kept, and whether that was in the form of before: with secrets in clear.
@@ -111,8 +111,8 @@ pub(in crate::driver) struct Decoded {
 }
 
 impl SentRecord {
-    pub(in crate::driver) fn new(definition: u64, sent: Sent, key: &SealKey) -> Self {
-        let value = |datum: Datum| ValueRecord { seal: datum.seal(key), datum: Some(datum) };
+    pub(in crate::driver) fn new(definition: u64, sent: Sent, key: &StateKey) -> Self {
+        let value = |datum: SentValue| ValueRecord { seal: datum.seal(key), datum: Some(datum) };
         let values = sent.into_iter().map(|(name, datum)| (name.to_owned(), value(datum)));
         Self { definition, values: values.collect() }
     }
@@ -120,7 +120,7 @@ impl SentRecord {
     /// Whether anything in it stands there only under the name of who sent it.
     pub(in crate::driver) fn is_bound(&self) -> bool {
         let is_saved =
-            |one: &ValueRecord| matches!(one.datum, Some(Datum::Secret { saved: true, .. }));
+            |one: &ValueRecord| matches!(one.datum, Some(SentValue::Secret { saved: true, .. }));
         self.values.values().any(is_saved)
     }
 
@@ -128,33 +128,33 @@ impl SentRecord {
     pub(in crate::driver) fn to_text(
         &self,
         sender: &str,
-        key: &SealKey,
+        key: &StateKey,
         host: &Host,
-    ) -> Result<String, Trouble> {
+    ) -> Result<String, Failure> {
         let write = |(name, value): (&String, &ValueRecord)| {
             let body = match &value.datum {
-                Some(Datum::Shown(value)) => Body::Shown(value.clone()),
-                Some(Datum::Secret { secret, saved: true }) => {
+                Some(SentValue::Shown(value)) => Body::Shown(value.clone()),
+                Some(SentValue::Secret { secret, saved: true }) => {
                     Body::Encrypted(key.encrypt(secret, &[sender, name], host)?)
                 }
-                Some(Datum::TooLong) => Body::TooLong,
-                Some(Datum::Secret { saved: false, .. }) | None => Body::Hashed,
+                Some(SentValue::TooLong) => Body::TooLong,
+                Some(SentValue::Secret { saved: false, .. }) | None => Body::Hashed,
             };
             Ok((name.clone(), One { seal: value.seal.clone(), body }))
         };
-        let values = self.values.iter().map(write).collect::<Result<_, Trouble>>()?;
+        let values = self.values.iter().map(write).collect::<Result<_, Failure>>()?;
         Ok(Written { definition: self.definition, values }.to_text())
     }
 
     /// What is kept of this sender. What another key has encrypted, or what was changed, is not known.
-    pub(in crate::driver) fn parse(text: &str, sender: &str, key: &SealKey) -> Option<Decoded> {
+    pub(in crate::driver) fn parse(text: &str, sender: &str, key: &StateKey) -> Option<Decoded> {
         let Written { definition, values } = Written::parse(text)?;
         let in_clear = values.values().any(|value| matches!(value.body, Body::Clear(_)));
-        let saved = |secret: Secret| Datum::Secret { secret, saved: true };
+        let saved = |secret: Secret| SentValue::Secret { secret, saved: true };
         let read = |(name, One { seal, body }): (String, One)| {
             let mut seal = seal;
             let datum = match body {
-                Body::Shown(value) => Some(Datum::Shown(value)),
+                Body::Shown(value) => Some(SentValue::Shown(value)),
                 Body::Clear(secret) => {
                     // Its hash may be one by a key of before: what is encrypted has one by that of now.
                     let datum = saved(secret);
@@ -166,7 +166,7 @@ impl SentRecord {
                     .map(saved)
                     // It may be one of before, put there again.
                     .filter(|datum| datum.seal(key) == seal),
-                Body::TooLong => Some(Datum::TooLong),
+                Body::TooLong => Some(SentValue::TooLong),
                 Body::Hashed => None,
             };
             (name, ValueRecord { seal, datum })
@@ -178,14 +178,14 @@ impl SentRecord {
 
 impl ReceivedRecord {
     /// By somebody who was cut off and is taken as done.
-    pub(in crate::driver) fn unseen(origins: Seal, before: Option<&Self>) -> Self {
+    pub(in crate::driver) fn unseen(origins: KeyedHash, before: Option<&Self>) -> Self {
         let fields = before.map(|before| before.fields.clone()).unwrap_or_default();
         let copied = before.and_then(|before| before.copied.clone());
         Self { origins, fields, copied, unseen: true }
     }
 
     pub(in crate::driver) fn to_text(&self) -> String {
-        let by_name = |seal: fn(&Field) -> Option<&Seal>| -> BTreeMap<&String, String> {
+        let by_name = |seal: fn(&Field) -> Option<&KeyedHash>| -> BTreeMap<&String, String> {
             let seals = self.fields.iter().filter_map(|(name, it)| Some((name, seal(it)?)));
             seals.map(|(name, seal)| (name, seal.to_hex())).collect()
         };
@@ -203,7 +203,7 @@ impl ReceivedRecord {
 
     pub(in crate::driver) fn parse(text: &str) -> Option<Self> {
         let json: Json = serde_json::from_str(text).ok()?;
-        let seal = |json: &Json| Seal::from_hex(json.as_str()?);
+        let seal = |json: &Json| KeyedHash::from_hex(json.as_str()?);
         let fields = json["fields"].as_object()?.iter();
         let fields = fields.map(|(name, hash)| {
             let pieces = match json["pieces"].get(name) {
@@ -229,42 +229,42 @@ mod tests {
     use super::{
         CopySource, Field, ReceivedRecord, SentRecord, unreadable, with_secrets, without_secrets,
     };
-    use crate::store::Hidden;
-    use steadfast_resources::{Datum, Host, SealKey, Value};
+    use crate::store::OpaqueText;
+    use steadfast_resources::{Host, SentValue, StateKey, Value};
 
     const SENDER: &str = "password[p]";
 
-    fn secret(text: &str, saved: bool) -> Datum {
-        Datum::Secret { secret: text.into(), saved }
+    fn secret(text: &str, saved: bool) -> SentValue {
+        SentValue::Secret { secret: text.into(), saved }
     }
 
-    fn hidden(text: &str) -> Hidden {
-        Hidden(text.into())
+    fn hidden(text: &str) -> OpaqueText {
+        OpaqueText(text.into())
     }
 
     /// A password that is saved, as it is kept.
-    fn saved(text: &str, key: &SealKey) -> String {
+    fn saved(text: &str, key: &StateKey) -> String {
         let snapshot = SentRecord::new(1, vec![("p", secret(text, true))], key);
         snapshot.to_text(SENDER, key, &Host::default()).unwrap()
     }
 
-    fn known(text: &str, sender: &str, key: &SealKey) -> Option<Datum> {
+    fn known(text: &str, sender: &str, key: &StateKey) -> Option<SentValue> {
         SentRecord::parse(text, sender, key).unwrap().snapshot.values["p"].datum.clone()
     }
 
     /// S-6, B-26: of a secret that is not saved, only its keyed hash is kept; one that is saved is encrypted.
     #[test]
     fn what_is_kept_is_told_back() {
-        let key = SealKey::new([3; 32]);
+        let key = StateKey::new([3; 32]);
         let sent = vec![
-            ("a", Datum::Shown(Value::Text("x".into()))),
-            ("b", Datum::Shown(Value::Bool(true))),
-            ("c", Datum::Shown(Value::Int(-7))),
-            ("d", Datum::Shown(Value::Float(f64::INFINITY))),
-            ("e", Datum::Shown(Value::Texts(vec!["x".into(), "y".into()]))),
+            ("a", SentValue::Shown(Value::Text("x".into()))),
+            ("b", SentValue::Shown(Value::Bool(true))),
+            ("c", SentValue::Shown(Value::Int(-7))),
+            ("d", SentValue::Shown(Value::Float(f64::INFINITY))),
+            ("e", SentValue::Shown(Value::Texts(vec!["x".into(), "y".into()]))),
             ("f", secret("kept", true)),
             ("g", secret("canary", false)),
-            ("h", Datum::TooLong),
+            ("h", SentValue::TooLong),
         ];
         let snapshot = SentRecord::new(u64::MAX, sent.clone(), &key);
         let text = snapshot.to_text(SENDER, &key, &Host::default()).unwrap();
@@ -292,7 +292,7 @@ mod tests {
     /// B-26: what was kept in clear before is known, and said to be in clear.
     #[test]
     fn what_was_kept_in_clear_is_read() {
-        let key = SealKey::new([3; 32]);
+        let key = StateKey::new([3; 32]);
         let hash = secret("old", true).seal(&key).to_hex();
         let text =
             format!(r#"{{"definition":1,"values":{{"p":{{"hash":"{hash}","secret":"old"}}}}}}"#);
@@ -309,7 +309,7 @@ mod tests {
     /// B-26: with another key, under another name, beside the hash of another one, or changed, it is unknown.
     #[test]
     fn what_cannot_be_decrypted_is_not_known() {
-        let (key, other) = (SealKey::new([3; 32]), SealKey::new([4; 32]));
+        let (key, other) = (StateKey::new([3; 32]), StateKey::new([4; 32]));
         let text = saved("kept", &key);
         assert_eq!(known(&text, SENDER, &key), Some(secret("kept", true)));
         assert_eq!(known(&text, SENDER, &other), None);
@@ -334,7 +334,7 @@ mod tests {
     /// B-24, B-26: a document has only hashes; with what is kept here it is what it was.
     #[test]
     fn what_was_left_out_is_joined_again() {
-        let key = SealKey::new([3; 32]);
+        let key = StateKey::new([3; 32]);
         let text = hidden(&saved("kept", &key));
         let bare = without_secrets(&text).unwrap();
         assert_eq!(known(&bare.0, SENDER, &key), None);
@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn what_was_not_written_by_us_is_nothing() {
-        let key = SealKey::new([3; 32]);
+        let key = StateKey::new([3; 32]);
         let hash = key.seal(b"x").to_hex();
         let odd =
             format!(r#"{{"definition":1,"values":{{"a":{{"hash":"{hash}","encrypted":"00"}}}}}}"#);

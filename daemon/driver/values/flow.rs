@@ -4,11 +4,11 @@
 use super::OutgoingValues;
 use crate::config::Vertex;
 use crate::driver::Driver;
-use crate::store::{Entry, Hidden};
+use crate::store::{Entry, OpaqueText};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use steadfast_engine::{Event, RunId, VertexId};
-use steadfast_resources::{Kept, Origin, Outcome, Repeat, Trouble, Verdict};
+use steadfast_resources::{CheckResult, Failure, Kept, Origin, Outcome, RunPolicy};
 
 impl Driver {
     /// Those of the graph that waits from whom something is to be received that they have not sent.
@@ -30,7 +30,7 @@ impl Driver {
     pub(in crate::driver) fn ask_to_send(&mut self, silent: BTreeSet<VertexId>) {
         for id in silent {
             let Some(entry) = self.table.get(id) else { continue };
-            let is_state = entry.resource.nature().repeat == Repeat::State;
+            let is_state = entry.resource.nature().repeat == RunPolicy::State;
             self.turn(if is_state { Event::Suspect(id) } else { Event::Redo(id) });
         }
     }
@@ -68,9 +68,9 @@ impl Driver {
     }
 
     /// What somebody has sent, as it is written now.
-    pub(in crate::driver) fn sent_as_written(&self, identity: &Arc<str>) -> Option<Hidden> {
+    pub(in crate::driver) fn sent_as_written(&self, identity: &Arc<str>) -> Option<OpaqueText> {
         match self.values.text(identity) {
-            Ok(text) => text.map(|text| Hidden(text.into())),
+            Ok(text) => text.map(|text| OpaqueText(text.into())),
             Err(trouble) => {
                 tracing::warn!(%identity, %trouble, "what it has sent is not kept anew");
                 None
@@ -96,17 +96,17 @@ impl Driver {
     }
 
     /// The same of what a check found as declared.
-    pub(in crate::driver) fn same(&mut self, run: RunId) -> Verdict {
+    pub(in crate::driver) fn same(&mut self, run: RunId) -> CheckResult {
         match self.pack(run) {
             Ok(parcel) => {
                 self.exchange(run, parcel);
-                Verdict::Same
+                CheckResult::Same
             }
-            Err(trouble) => Verdict::Unknown(trouble),
+            Err(trouble) => CheckResult::Unknown(trouble),
         }
     }
 
-    fn pack(&self, run: RunId) -> Result<Option<OutgoingValues>, Trouble> {
+    fn pack(&self, run: RunId) -> Result<Option<OutgoingValues>, Failure> {
         let Some(live) = self.runs.0.get(&run) else { return Ok(None) };
         let Some(entry) = self.table.get(live.vertex) else { return Ok(None) };
         // A stand-in is nobody's value.
@@ -142,7 +142,7 @@ impl Driver {
         let Some(parcel) = parcel else { return };
         let (values, receivers) = self.values.note_sent(&identity, parcel, &self.table);
         if let Some(keeper) = &mut self.keeper {
-            keeper.other(Entry::Sent { identity, values: Hidden(values.into()) });
+            keeper.other(Entry::Sent { identity, values: OpaqueText(values.into()) });
         }
         for id in receivers {
             self.turn(Event::Received(id));

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
-use steadfast_resources::{Encrypted, Seal, Secret, Value};
+use steadfast_resources::{Encrypted, KeyedHash, Secret, Value};
 
 /// All that it has sent, as it stands there.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(in crate::driver) struct Written {
 /// One value.
 #[derive(Debug)]
 pub(in crate::driver) struct One {
-    pub(in crate::driver) seal: Seal,
+    pub(in crate::driver) seal: KeyedHash,
     pub(in crate::driver) body: Body,
 }
 
@@ -51,7 +51,7 @@ impl Written {
     pub(in crate::driver) fn parse(text: &str) -> Option<Self> {
         let json: Json = serde_json::from_str(text).ok()?;
         let value = |(name, json): (&String, &Json)| {
-            let seal = Seal::from_hex(json["hash"].as_str()?)?;
+            let seal = KeyedHash::from_hex(json["hash"].as_str()?)?;
             Some((name.clone(), One { seal, body: body(json)? }))
         };
         let values = json["values"].as_object()?.iter().map(value).collect::<Option<_>>()?;

@@ -10,22 +10,23 @@ pub(super) mod secret_rotation;
 pub(super) mod source_changes;
 
 use super::graph::registry::GraphRegistry;
-use crate::store::Recalled;
+use crate::store::StoredState;
 use codec::{CopySource, Decoded, Field, ReceivedRecord, SentRecord};
 use std::collections::HashMap;
 use std::sync::Arc;
 use steadfast_engine::VertexId;
 use steadfast_resources::host::Supply;
-use steadfast_resources::{Copied, Datum, Host};
 use steadfast_resources::{
-    Given, Kept, Made, Origin, Received, Recipe, Seal, SealKey, Secret, Sent, Trouble,
+    BuiltResource, DeferredResource, Failure, Kept, KeyedHash, Origin, Received, ResolvedInput,
+    Secret, Sent, StateKey,
 };
+use steadfast_resources::{CopyDigest, Host, SentValue};
 use tokio_util::sync::CancellationToken;
 
 /// All values of this daemon.
 #[derive(Debug)]
 pub(super) struct ValueStore {
-    key: SealKey,
+    key: StateKey,
     /// Its randomness encrypts.
     host: Host,
     sent: HashMap<Arc<str>, SentRecord>,
@@ -46,30 +47,30 @@ pub(super) struct OutgoingValues {
 /// What one run of a receiver is made of.
 #[derive(Debug)]
 pub(super) struct ReceiverInputs {
-    recipe: Arc<Recipe>,
+    recipe: Arc<DeferredResource>,
     courses: Vec<InputSource>,
-    key: SealKey,
+    key: StateKey,
     /// What its last good run was made of.
     before: HashMap<String, Field>,
     /// Whether what was sent is what it was then, and no secret is among it: of a program that did not keep what made a slot, this is all
     /// that is known.
     is_as_before: bool,
     /// What the values are, by their hashes.
-    pub(super) origins: Seal,
+    pub(super) origins: KeyedHash,
 }
 
 #[derive(Debug)]
 enum InputSource {
-    Given(Given),
+    Given(ResolvedInput),
     /// It is asked for when the run is made.
     Secret(Supply),
 }
 
 impl ValueStore {
     /// With what the store told back.
-    pub(super) fn new(recalled: &Recalled, host: &Host) -> Self {
+    pub(super) fn new(recalled: &StoredState, host: &Host) -> Self {
         let key = recalled.key.as_ref().map_or_else(|| one_time_key(host), |key| key.0);
-        let (key, host) = (SealKey::new(key), host.clone());
+        let (key, host) = (StateKey::new(key), host.clone());
         let (mut sent, mut taken, mut in_clear) = (HashMap::new(), HashMap::new(), Vec::new());
         // Without the key no hash says anything.
         for (identity, kept) in recalled.resources.iter().filter(|_| recalled.key.is_some()) {
@@ -91,7 +92,7 @@ impl ValueStore {
     }
 
     /// As what it is kept that somebody has sent; none where nothing was.
-    pub(super) fn text(&self, identity: &str) -> Result<Option<String>, Trouble> {
+    pub(super) fn text(&self, identity: &str) -> Result<Option<String>, Failure> {
         let snapshot = self.sent.get(identity);
         snapshot.map(|it| it.to_text(identity, &self.key, &self.host)).transpose()
     }
@@ -153,8 +154,8 @@ impl ValueStore {
     pub(super) fn meal(
         &self,
         identity: &str,
-        recipe: &Arc<Recipe>,
-    ) -> Result<ReceiverInputs, Trouble> {
+        recipe: &Arc<DeferredResource>,
+    ) -> Result<ReceiverInputs, Failure> {
         let mut courses = Vec::new();
         for origin in &recipe.origins {
             courses.push(match origin {
@@ -163,11 +164,13 @@ impl ValueStore {
                     let snapshot = self.sent.get(by);
                     let value = snapshot.and_then(|snapshot| snapshot.values.get(key.as_ref()));
                     let Some(value) = value else { return Err(missing(by, key)) };
-                    if value.datum == Some(Datum::TooLong) {
+                    if value.datum == Some(SentValue::TooLong) {
                         return Err(too_long(by, key));
                     }
-                    let sealed = || Given::Sealed(value.seal.clone());
-                    InputSource::Given(value.datum.clone().map_or_else(sealed, Given::Value))
+                    let sealed = || ResolvedInput::Sealed(value.seal.clone());
+                    InputSource::Given(
+                        value.datum.clone().map_or_else(sealed, ResolvedInput::Value),
+                    )
                 }
             });
         }
@@ -181,7 +184,7 @@ impl ValueStore {
     }
 
     /// A hash of all values that a recipe takes.
-    pub(super) fn fingerprint(&self, recipe: &Recipe) -> Seal {
+    pub(super) fn fingerprint(&self, recipe: &DeferredResource) -> KeyedHash {
         let mut text = String::new();
         for origin in &recipe.origins {
             if let Origin::Sent { by, key } = origin {
@@ -195,7 +198,7 @@ impl ValueStore {
     }
 
     /// whether what a receiver's last good run was made of is something else than what it would be made of now.
-    pub(super) fn is_outdated(&self, identity: &str, recipe: &Recipe) -> bool {
+    pub(super) fn is_outdated(&self, identity: &str, recipe: &DeferredResource) -> bool {
         let is_there = |origin: &Origin| match origin {
             Origin::Sent { by, key } => self.has(by, key),
             Origin::Secret(_) => true,
@@ -206,7 +209,7 @@ impl ValueStore {
     }
 
     /// Whether this is made of something else than its last good run was.
-    pub(super) fn is_remade(&self, identity: &str, made: &Made) -> bool {
+    pub(super) fn is_remade(&self, identity: &str, made: &BuiltResource) -> bool {
         let Some(taken) = self.taken.get(identity).filter(|taken| !taken.unseen) else {
             return false;
         };
@@ -217,7 +220,11 @@ impl ValueStore {
 
     /// Notes that who was cut off is taken as done, with what there is: of that nothing was seen yet but what others have sent. Answers what is to be
     /// kept.
-    pub(super) fn take_as_done(&mut self, identity: &Arc<str>, recipe: &Recipe) -> String {
+    pub(super) fn take_as_done(
+        &mut self,
+        identity: &Arc<str>,
+        recipe: &DeferredResource,
+    ) -> String {
         let taken = ReceivedRecord::unseen(self.fingerprint(recipe), self.taken.get(identity));
         let text = taken.to_text();
         self.taken.insert(Arc::clone(identity), taken);
@@ -230,7 +237,7 @@ impl ValueStore {
     }
 
     /// Whether what this copies is something else than what its last good run has copied.
-    pub(super) fn is_copied_anew(&self, identity: &str, copied: Copied) -> bool {
+    pub(super) fn is_copied_anew(&self, identity: &str, copied: CopyDigest) -> bool {
         let before = self.taken.get(identity).and_then(|taken| taken.copied.as_ref());
         before.is_some_and(|before| before.content != self.original(copied).content)
     }
@@ -240,7 +247,7 @@ impl ValueStore {
         Some(self.taken.get(identity)?.copied.as_ref()?.state)
     }
 
-    fn original(&self, Copied { state, content }: Copied) -> CopySource {
+    fn original(&self, CopyDigest { state, content }: CopyDigest) -> CopySource {
         CopySource { state, content: self.key.seal(&content.to_le_bytes()) }
     }
 
@@ -249,8 +256,8 @@ impl ValueStore {
     pub(super) fn note_taken(
         &mut self,
         identity: &Arc<str>,
-        received: Option<(Seal, &Made)>,
-        copied: Option<Copied>,
+        received: Option<(KeyedHash, &BuiltResource)>,
+        copied: Option<CopyDigest>,
     ) -> Option<String> {
         let field =
             |Received { whole, pieces, .. }: Received| Field { whole, pieces: Some(pieces) };
@@ -284,7 +291,7 @@ impl ValueStore {
         identity: &str,
         definition: u64,
         sent: Sent,
-    ) -> Result<Option<OutgoingValues>, Trouble> {
+    ) -> Result<Option<OutgoingValues>, Failure> {
         let snapshot = SentRecord::new(definition, sent, &self.key);
         if self.sent.get(identity) == Some(&snapshot) {
             return Ok(None);
@@ -321,7 +328,7 @@ impl ValueStore {
 }
 
 /// The senders that a recipe names.
-pub(super) fn senders(recipe: &Recipe) -> impl Iterator<Item = &Arc<str>> {
+pub(super) fn senders(recipe: &DeferredResource) -> impl Iterator<Item = &Arc<str>> {
     recipe.origins.iter().filter_map(|origin| match origin {
         Origin::Sent { by, .. } => Some(by),
         Origin::Secret(_) => None,
@@ -329,21 +336,21 @@ pub(super) fn senders(recipe: &Recipe) -> impl Iterator<Item = &Arc<str>> {
 }
 
 /// The secrets that it takes by reference.
-pub(super) fn secrets(recipe: &Recipe) -> impl Iterator<Item = &Supply> {
+pub(super) fn secrets(recipe: &DeferredResource) -> impl Iterator<Item = &Supply> {
     recipe.origins.iter().filter_map(|origin| match origin {
         Origin::Secret(supply) => Some(supply),
         Origin::Sent { .. } => None,
     })
 }
 
-fn missing(by: &str, key: &str) -> Trouble {
-    Trouble::new(format!("{by} has not sent its {key} yet")).hint(
+fn missing(by: &str, key: &str) -> Failure {
+    Failure::new(format!("{by} has not sent its {key} yet")).hint(
         "it sends when a run of it has ended well; a guard that finds nothing to do sends nothing",
     )
 }
 
-fn too_long(by: &str, key: &str) -> Trouble {
-    Trouble::new(format!("{by}: its {key} was longer than 1 MiB and is not kept"))
+fn too_long(by: &str, key: &str) -> Failure {
+    Failure::new(format!("{by}: its {key} was longer than 1 MiB and is not kept"))
         .hint("have it print less, or write to a file that others read; it has run, and does not run again for this")
 }
 
@@ -363,14 +370,14 @@ impl ReceiverInputs {
         self,
         host: &Host,
         cancel: &CancellationToken,
-    ) -> Result<Made, Trouble> {
+    ) -> Result<BuiltResource, Failure> {
         let mut given = Vec::new();
         for course in self.courses {
             given.push(match course {
                 InputSource::Given(given) => given,
                 InputSource::Secret(supply) => {
                     let secret: Secret = host.secret(&supply, cancel).await?;
-                    Given::Value(Datum::Secret { secret, saved: false })
+                    ResolvedInput::Value(SentValue::Secret { secret, saved: false })
                 }
             });
         }
@@ -394,11 +401,11 @@ mod tests {
     /// simulation.)
     #[test]
     fn what_was_sent_once_is_kept_up_to_date() {
-        let mut values = ValueStore::new(&Recalled::default(), &Host::default());
+        let mut values = ValueStore::new(&StoredState::default(), &Host::default());
         let table = GraphRegistry::default();
         let sender: Arc<str> = "value[v]".into();
         assert!(!values.is_wanted(&sender, false), "nobody has ever received it");
-        let sent = vec![("text", Datum::Shown(Value::Text("old".to_owned())))];
+        let sent = vec![("text", SentValue::Shown(Value::Text("old".to_owned())))];
         let parcel = values.pack(&sender, 1, sent).unwrap().unwrap();
         values.note_sent(&sender, parcel, &table);
         values.index(&table);

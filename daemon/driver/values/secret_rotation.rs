@@ -12,9 +12,9 @@ use crate::store::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_engine::{Event, Holding, Mode, Standing, VertexId};
+use steadfast_engine::{Event, HeldReason, Mode, VertexId, VertexStatus};
 use steadfast_resources::host::Supply;
-use steadfast_resources::{Made, Received, Seat, Trouble};
+use steadfast_resources::{BuiltResource, ExecutorKind, Failure, Received};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -143,10 +143,10 @@ impl Driver {
         let work = async move {
             let cancel = CancellationToken::new();
             let made = tokio::time::timeout(PATIENCE, meal.make(&host, &cancel)).await;
-            let late = |_elapsed| Err(Trouble::new("its secrets cannot be read: that takes long"));
+            let late = |_elapsed| Err(Failure::new("its secrets cannot be read: that takes long"));
             DriverEvent::Rotated(id, identity, made.unwrap_or_else(late))
         };
-        self.hands.run(Seat::Command, false, Box::pin(work));
+        self.hands.run(ExecutorKind::Command, false, Box::pin(work));
     }
 
     /// The secrets of a deed are these.
@@ -154,7 +154,7 @@ impl Driver {
         &mut self,
         id: VertexId,
         identity: &Arc<str>,
-        made: Result<Made, Trouble>,
+        made: Result<BuiltResource, Failure>,
     ) {
         let is_same = self.table.get(id).is_some_and(|entry| entry.identity == *identity);
         // What has begun to run meanwhile takes them itself.
@@ -174,7 +174,7 @@ impl Driver {
         if self.values.is_taken_as_done(identity) {
             self.take_as_given(id, identity, &made);
         }
-        let waits = self.standing(id) == Some(Standing::Held(Holding::Operator));
+        let waits = self.standing(id) == Some(VertexStatus::Held(HeldReason::Operator));
         let is_told = self.rotated.told.get(&id) == Some(&made.received);
         if waits || is_told || !self.values.is_remade(identity, &made) {
             tracing::debug!(event = "unrotated", %identity, "its secrets are no news to it");
@@ -185,7 +185,7 @@ impl Driver {
     }
 
     /// What was cut off and is taken as done was given what there is.
-    fn take_as_given(&mut self, id: VertexId, identity: &Arc<str>, made: &Made) {
+    fn take_as_given(&mut self, id: VertexId, identity: &Arc<str>, made: &BuiltResource) {
         let recipe = self.table.get(id).and_then(|entry| entry.recipe.as_ref());
         let Some(origins) = recipe.map(|recipe| self.values.fingerprint(recipe)) else { return };
         let hashes = self.values.note_taken(identity, Some((origins, made)), None);

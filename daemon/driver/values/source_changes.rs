@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use steadfast_engine::{Event, RunId, VertexId};
-use steadfast_resources::{Claim, Source};
+use steadfast_resources::{Claim, WatchSource};
 use tokio::time::Instant;
 
 /// The time for which an apply is remembered.
@@ -68,7 +68,7 @@ impl Driver {
         let Some(copy) = self.table.get(id) else { return false };
         let claims = copy.resource.claims();
         let sources = copy.resource.watch().into_iter().filter_map(|source| match source {
-            Source::Path { path, .. } | Source::Tree(path) => Some(path),
+            WatchSource::Path { path, .. } | WatchSource::Tree(path) => Some(path),
             _ => None,
         });
         let sources: Vec<PathBuf> =

@@ -1,6 +1,6 @@
 //! Watch commands, started through the host's door.
 
-use crate::watch::{LineSource, LineStream, Promise};
+use crate::watch::{LineSource, LineStream, SourceFuture};
 use steadfast_resources::Host;
 use steadfast_resources::host::{Command, End, Lines};
 use tokio_util::sync::CancellationToken;
@@ -13,7 +13,7 @@ impl LineSource for HostLines {
     fn open<'s>(
         &'s self,
         command: &'s Command,
-    ) -> Promise<'s, Result<Box<dyn LineStream>, String>> {
+    ) -> SourceFuture<'s, Result<Box<dyn LineStream>, String>> {
         Box::pin(async {
             // Dropping the stream ends the command; there is nothing else that would cancel it.
             let cancel = CancellationToken::new();
@@ -26,11 +26,11 @@ impl LineSource for HostLines {
 struct Stream(Lines);
 
 impl LineStream for Stream {
-    fn next(&mut self) -> Promise<'_, bool> {
+    fn next(&mut self) -> SourceFuture<'_, bool> {
         Box::pin(async { self.0.next().await.is_some() })
     }
 
-    fn ended(self: Box<Self>) -> Promise<'static, String> {
+    fn ended(self: Box<Self>) -> SourceFuture<'static, String> {
         Box::pin(async move {
             match self.0.ended().await {
                 Ok(finished) => match finished.end {

@@ -4,7 +4,7 @@ use super::sweep::{Sweep, UNWATCHED};
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 use steadfast_engine::VertexId;
-use steadfast_resources::Verdict;
+use steadfast_resources::CheckResult;
 use tokio::time::Instant;
 
 /// How long the hub may do nothing before those who wait for it go on without.
@@ -100,8 +100,8 @@ impl WatchStates {
     }
 
     /// Notes after each check whether it has found trouble that may pass without an event.
-    pub(in crate::driver) fn note_verdict(&mut self, id: VertexId, verdict: &Verdict) {
-        if matches!(verdict, Verdict::Unknown(trouble) if trouble.passes) {
+    pub(in crate::driver) fn note_verdict(&mut self, id: VertexId, verdict: &CheckResult) {
+        if matches!(verdict, CheckResult::Unknown(trouble) if trouble.passes) {
             self.passing.insert(id);
         } else {
             self.passing.remove(&id);
@@ -145,7 +145,7 @@ impl WatchStates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use steadfast_resources::Trouble;
+    use steadfast_resources::Failure;
 
     #[test]
     fn a_hub_that_works_is_waited_for_and_one_that_hangs_is_not() {
@@ -189,14 +189,14 @@ mod tests {
     #[test]
     fn trouble_that_may_pass_is_looked_at() {
         let (mut watches, id) = (WatchStates::new(), VertexId(1));
-        let trouble = Trouble::new("flapping");
-        watches.note_verdict(id, &Verdict::Unknown(trouble.clone()));
+        let trouble = Failure::new("flapping");
+        watches.note_verdict(id, &CheckResult::Unknown(trouble.clone()));
         assert!(watches.polled().is_empty() && watches.next_look().is_none());
-        watches.note_verdict(id, &Verdict::Unknown(trouble.clone().passing()));
+        watches.note_verdict(id, &CheckResult::Unknown(trouble.clone().passing()));
         assert!(watches.polled() == [id] && watches.next_look().is_some());
-        watches.note_verdict(id, &Verdict::Same);
+        watches.note_verdict(id, &CheckResult::Same);
         assert!(watches.polled().is_empty());
-        watches.note_verdict(id, &Verdict::Unknown(trouble.passing()));
+        watches.note_verdict(id, &CheckResult::Unknown(trouble.passing()));
         watches.forget(id);
         assert!(watches.polled().is_empty() && watches.next_look().is_none());
     }

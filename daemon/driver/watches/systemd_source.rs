@@ -1,6 +1,6 @@
 //! systemd, heard through the host's door.
 
-use crate::watch::{Promise, UnitSource, UnitStream};
+use crate::watch::{SourceFuture, UnitSource, UnitStream};
 use steadfast_resources::Host;
 use steadfast_resources::host::systemd::{Bus, Sink, Subscription};
 
@@ -9,7 +9,11 @@ use steadfast_resources::host::systemd::{Bus, Sink, Subscription};
 pub(in crate::driver) struct HostUnits(pub(in crate::driver) Host);
 
 impl UnitSource for HostUnits {
-    fn subscribe(&self, bus: Bus, sink: Sink) -> Promise<'_, Result<Box<dyn UnitStream>, String>> {
+    fn subscribe(
+        &self,
+        bus: Bus,
+        sink: Sink,
+    ) -> SourceFuture<'_, Result<Box<dyn UnitStream>, String>> {
         Box::pin(async move {
             let subscription = self.0.systemd().subscribe(bus, sink).await;
             let subscription = subscription.map_err(|trouble| trouble.what)?;
@@ -17,13 +21,21 @@ impl UnitSource for HostUnits {
         })
     }
 
-    fn find<'s>(&'s self, bus: Bus, unit: &'s str) -> Promise<'s, Result<Option<String>, String>> {
+    fn find<'s>(
+        &'s self,
+        bus: Bus,
+        unit: &'s str,
+    ) -> SourceFuture<'s, Result<Option<String>, String>> {
         Box::pin(
             async move { self.0.systemd().find(bus, unit).await.map_err(|trouble| trouble.what) },
         )
     }
 
-    fn names<'s>(&'s self, bus: Bus, path: &'s str) -> Promise<'s, Result<Vec<String>, String>> {
+    fn names<'s>(
+        &'s self,
+        bus: Bus,
+        path: &'s str,
+    ) -> SourceFuture<'s, Result<Vec<String>, String>> {
         Box::pin(
             async move { self.0.systemd().names(bus, path).await.map_err(|trouble| trouble.what) },
         )
@@ -33,7 +45,7 @@ impl UnitSource for HostUnits {
 struct Stream(Subscription);
 
 impl UnitStream for Stream {
-    fn lost(&mut self) -> Promise<'_, ()> {
+    fn lost(&mut self) -> SourceFuture<'_, ()> {
         Box::pin(self.0.lost())
     }
 }

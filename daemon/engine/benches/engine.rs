@@ -9,8 +9,8 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{
-    Action, Candidate, Declared, Edge, Engine, Event, Graph, Meta, Nature, Pause, Slots, Swap,
-    Tick, Verdict, VertexId, contract,
+    Action, Candidate, Edge, Engine, Event, Graph, Meta, Nature, Pause, RunVerdict, Slots, Swap,
+    Tick, VertexId, VertexSpec, contract,
 };
 
 /// An engine whose checks find nothing to do.
@@ -42,7 +42,7 @@ impl Host {
             Action::Watch(id) => self.events.push_back(Event::Watching(*id)),
             Action::Start(start) => {
                 self.checks += 1;
-                self.events.push_back(Event::Checked(start.run, Verdict::Same));
+                self.events.push_back(Event::Checked(start.run, RunVerdict::Same));
             }
             Action::SavePause(_) => self.events.push_back(Event::PauseSaved),
             Action::Unwatch(_)
@@ -74,7 +74,7 @@ fn graph_but(
     other: Option<(u32, u64)>,
 ) -> Arc<Graph> {
     let meta = Arc::new(Meta::default());
-    let declared = |number| Declared {
+    let declared = |number| VertexSpec {
         id: VertexId(number),
         definition: other.filter(|(id, _)| *id == number).map_or(1, |(_, definition)| definition),
         meta: Arc::clone(&meta),

@@ -6,7 +6,8 @@ use crate::races::{check, repair, settled, sound, started};
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
 use steadfast_engine::{
-    Check, Class, Conflict, Event, Meta, Notice, Outcome, Party, SlotClass, Standing, Verdict,
+    Check, Class, Conflict, Culprit, Event, Meta, Notice, Outcome, RunVerdict, SlotClass,
+    VertexStatus,
 };
 
 /// E-20: a command without guard that writes its own watch file is not idempotent; it is the one that says so.
@@ -25,14 +26,14 @@ fn e20_a_command_that_writes_its_own_watch_file() {
         sound(&world);
         if world.in_progress(v(0)).is_some() {
             runs += 1;
-            world.steps(&[Step::Checked(v(0), Verdict::Differs), Step::Commit]);
+            world.steps(&[Step::Checked(v(0), RunVerdict::Differs), Step::Commit]);
             world.step(&Step::Changed(v(0)));
             world.steps(&[Step::Ended(v(0), Outcome::Changed), Step::Commit]);
         }
         world.steps(&[Step::Wait(ms(10))]);
     }
     assert!((8..=14).contains(&runs), "{runs} runs in a minute");
-    assert_eq!(party(&world, 0), Some(Party::Itself));
+    assert_eq!(party(&world, 0), Some(Culprit::Itself));
     assert_eq!(classes(&world, 0).last(), Some(&Class::NotIdempotent));
     sound(&world);
 }
@@ -46,7 +47,7 @@ fn e20_a_command_that_others_cause_is_no_fight() {
         undo(&mut world, 0);
         repair(&mut world, 0);
     }
-    assert_eq!(standing(&world, 0), Standing::Settled);
+    assert_eq!(standing(&world, 0), VertexStatus::Settled);
     assert_eq!(started(&world).len(), 200);
     sound(&world);
 }
@@ -64,7 +65,7 @@ fn f10_two_of_ours_on_one_thing_name_each_other() {
         for (mine, other) in [(0, 1), (1, 0)] {
             if world.in_progress(v(mine)).is_some() {
                 repairs += 1;
-                world.steps(&[Step::Checked(v(mine), Verdict::Differs), Step::Commit]);
+                world.steps(&[Step::Checked(v(mine), RunVerdict::Differs), Step::Commit]);
                 world.step(&Step::Changed(v(other)));
                 world.steps(&[Step::Ended(v(mine), Outcome::Changed)]);
                 while world.step(&Step::Commit) {}
@@ -73,8 +74,8 @@ fn f10_two_of_ours_on_one_thing_name_each_other() {
         world.steps(&[Step::Wait(ms(20))]);
     }
     assert!((12..=40).contains(&repairs), "{repairs} repairs of both in two minutes");
-    assert_eq!(party(&world, 0), Some(Party::Ours(v(1))));
-    assert_eq!(party(&world, 1), Some(Party::Ours(v(0))));
+    assert_eq!(party(&world, 0), Some(Culprit::Ours(v(1))));
+    assert_eq!(party(&world, 1), Some(Culprit::Ours(v(0))));
     assert_eq!(classes(&world, 0).last(), Some(&Class::NotIdempotent));
     undo(&mut world, 2);
     assert_eq!(world.starts.last().map(|start| start.vertex), Some(v(2)), "a third one goes on");
@@ -85,7 +86,7 @@ fn f10_two_of_ours_on_one_thing_name_each_other() {
 #[test]
 fn f10_another_daemon_is_another_party() {
     let world = fought(Shape::of(1), 0);
-    assert_eq!(party(&world, 0), Some(Party::Foreign));
+    assert_eq!(party(&world, 0), Some(Culprit::Foreign));
 }
 
 /// What the check of this run compares is made of something else than before.
@@ -105,7 +106,7 @@ fn e20_what_is_made_of_something_else_was_undone_by_nobody() {
         repair(&mut world, 0);
         world.steps(&[Step::Wait(MINUTE), Step::Look(v(0))]);
         remade(&mut world, 0);
-        check(&mut world, 0, Verdict::Differs);
+        check(&mut world, 0, RunVerdict::Differs);
         remade(&mut world, 0);
         repair(&mut world, 0);
     }
@@ -113,7 +114,7 @@ fn e20_what_is_made_of_something_else_was_undone_by_nobody() {
     remade(&mut world, 0);
     repair(&mut world, 0);
     assert_eq!(classes(&world, 0), [Class::Intentional; Meta::REVERSALS * 4 + 1]);
-    assert_eq!(standing(&world, 0), Standing::Settled);
+    assert_eq!(standing(&world, 0), VertexStatus::Settled);
     undo(&mut world, 0);
     repair(&mut world, 0);
     assert_eq!(classes(&world, 0).last(), Some(&Class::Corrective), "drift is still drift");
@@ -153,7 +154,7 @@ fn e20_what_is_made_of_something_else_for_ever_is_bounded() {
         world.steps(&[Step::Wait(ms(10))]);
     }
     assert!(runs >= 5, "{runs} runs in a minute");
-    assert_eq!(party(&world, 0), Some(Party::Foreign));
+    assert_eq!(party(&world, 0), Some(Culprit::Foreign));
     assert_eq!(classes(&world, 0), vec![Class::Intentional; runs]);
     sound(&world);
 }
@@ -177,7 +178,7 @@ fn e20_a_source_that_others_change_is_no_fight() {
         follow(&mut world, true);
     }
     assert_eq!(classes(&world, 0), [Class::Intentional; Meta::REVERSALS * 4]);
-    assert_eq!(standing(&world, 0), Standing::Settled);
+    assert_eq!(standing(&world, 0), VertexStatus::Settled);
     for _ in 0..Meta::REVERSALS {
         assert!(!is_contended(&world, 0));
         follow(&mut world, true);
@@ -208,8 +209,8 @@ fn e20_a_deed_of_each_start_is_not_idempotent() {
         world.steps(&[Step::Watching(v(0)), Step::Watching(v(1))]);
         repair(&mut world, 0);
         repair(&mut world, 1);
-        assert_eq!(standing(&world, 0), Standing::Settled);
-        assert_eq!(standing(&world, 1), Standing::Settled);
+        assert_eq!(standing(&world, 0), VertexStatus::Settled);
+        assert_eq!(standing(&world, 1), VertexStatus::Settled);
         world.steps(&[Step::Crash { kept: 0 }]);
     }
     world.steps(&[Step::Watching(v(0)), Step::Watching(v(1))]);
@@ -239,7 +240,7 @@ fn deed(shape: Shape, number: u32) -> Shape {
 
 /// Begins the apply of that one, and leaves it in progress.
 fn begin(world: &mut World, number: u32) {
-    world.steps(&[Step::Checked(v(number), Verdict::Differs), Step::Commit]);
+    world.steps(&[Step::Checked(v(number), RunVerdict::Differs), Step::Commit]);
 }
 
 fn end(world: &mut World, number: u32) {
@@ -265,7 +266,7 @@ fn beside_a_long_run(shape: Shape) -> World {
 #[test]
 fn e20_one_long_run_sets_off_nothing_again_and_again() {
     let world = beside_a_long_run(deed(Shape::of(2), 0));
-    assert_eq!(standing(&world, 0), Standing::Settled);
+    assert_eq!(standing(&world, 0), VertexStatus::Settled);
     sound(&world);
     let mut world = settled(&[deed(Shape::of(2), 1)]);
     world.steps(&[Step::Changed(v(1))]);
@@ -274,7 +275,7 @@ fn e20_one_long_run_sets_off_nothing_again_and_again() {
         undo(&mut world, 0);
         repair(&mut world, 0);
     }
-    assert_eq!(party(&world, 0), Some(Party::Foreign));
+    assert_eq!(party(&world, 0), Some(Culprit::Foreign));
     sound(&world);
 }
 
@@ -282,7 +283,7 @@ fn e20_one_long_run_sets_off_nothing_again_and_again() {
 /// a command cannot.
 #[test]
 fn e20_what_is_confined_to_its_claims_is_not_named() {
-    for (confined, named) in [(false, Some(Party::Ours(v(1)))), (true, None)] {
+    for (confined, named) in [(false, Some(Culprit::Ours(v(1)))), (true, None)] {
         let beside = |nature: &mut steadfast_engine::Nature| {
             (nature.slot, nature.confined) = (SlotClass::Command, confined);
         };
@@ -314,8 +315,8 @@ fn e20_a_tick_is_no_fight() {
         end(&mut world, 1);
         repair(&mut world, 1);
     }
-    assert_eq!(standing(&world, 0), Standing::Settled);
-    assert_eq!(standing(&world, 1), Standing::Settled);
+    assert_eq!(standing(&world, 0), VertexStatus::Settled);
+    assert_eq!(standing(&world, 1), VertexStatus::Settled);
     sound(&world);
 }
 
@@ -330,8 +331,8 @@ fn e20_a_chain_of_commands_is_no_fight() {
         repair(&mut world, 0);
         end(&mut world, 1);
     }
-    assert_eq!(standing(&world, 0), Standing::Settled);
-    assert_eq!(standing(&world, 1), Standing::Settled);
+    assert_eq!(standing(&world, 0), VertexStatus::Settled);
+    assert_eq!(standing(&world, 1), VertexStatus::Settled);
     sound(&world);
 }
 
@@ -374,7 +375,7 @@ fn e20_deeds_that_set_each_other_off_are_bounded() {
     for (shape, sets_off, by) in ways {
         let (world, runs) = go_round(shape, &sets_off);
         assert!((8..=16).contains(&runs), "{runs} runs, {sets_off:?}");
-        assert_eq!(party(&world, 0), Some(Party::Ours(v(by))), "{sets_off:?}");
+        assert_eq!(party(&world, 0), Some(Culprit::Ours(v(by))), "{sets_off:?}");
         sound(&world);
     }
 }
@@ -398,7 +399,7 @@ fn e20_a_deed_is_let_go_when_others_are_heard() {
         repair(&mut world, 0);
         repair(&mut world, 1);
     }
-    assert_eq!(standing(&world, 0), Standing::Settled, "{}", world.log.join("\n"));
+    assert_eq!(standing(&world, 0), VertexStatus::Settled, "{}", world.log.join("\n"));
     sound(&world);
 }
 
@@ -410,7 +411,7 @@ fn handler(shape: Shape, number: u32) -> Shape {
 }
 
 /// By whom the fights of a vertex were told to be, one after the other.
-fn named(world: &World) -> Vec<Party> {
+fn named(world: &World) -> Vec<Culprit> {
     let named = |notice: &Notice| match notice {
         Notice::Contended { party, .. } => Some(*party),
         _ => None,
@@ -435,8 +436,8 @@ fn e20_who_was_blamed_wrongly_is_so_no_more() {
             repair(&mut world, 1);
         }
     }
-    assert_eq!(party(&world, 0), Some(Party::Foreign));
-    assert_eq!(named(&world), [Party::Ours(v(1)), Party::Foreign], "{}", world.log.join("\n"));
+    assert_eq!(party(&world, 0), Some(Culprit::Foreign));
+    assert_eq!(named(&world), [Culprit::Ours(v(1)), Culprit::Foreign], "{}", world.log.join("\n"));
     assert_eq!(classes(&world, 0).last(), Some(&Class::Contended));
 }
 
@@ -467,8 +468,8 @@ fn e20_the_party_is_who_undoes_it_now() {
     for _ in 0..Meta::REVERSALS {
         undone_by(&mut world, true);
     }
-    assert_eq!(party(&world, 0), Some(Party::Ours(v(1))));
-    assert_eq!(named(&world).last(), Some(&Party::Ours(v(1))));
+    assert_eq!(party(&world, 0), Some(Culprit::Ours(v(1))));
+    assert_eq!(named(&world).last(), Some(&Culprit::Ours(v(1))));
     undone_by(&mut world, true);
     assert_eq!(classes(&world, 0).last(), Some(&Class::NotIdempotent));
     let before = named(&world);

@@ -6,7 +6,9 @@ use crate::races::{check, repair, settled, sound, started, until_quiet};
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
 use std::time::Duration;
-use steadfast_engine::{Class, Holding, Notice, Outcome, Standing, Verdict, VertexId, WindowId};
+use steadfast_engine::{
+    Class, HeldReason, Notice, Outcome, RunVerdict, VertexId, VertexStatus, WindowId,
+};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -17,7 +19,7 @@ fn settled_under_brake(count: u32, limit: u32) -> World {
     world.steps(&[Step::Swap { graph: 0, operator: false }]);
     for number in 0..count {
         world.steps(&[Step::Watching(v(number))]);
-        check(&mut world, number, Verdict::Same);
+        check(&mut world, number, RunVerdict::Same);
     }
     world
 }
@@ -50,10 +52,10 @@ fn e20_the_brake_stops_repairs_and_lets_go_by_itself() {
     for number in 0..count {
         world.step(&Step::Changed(v(number)));
     }
-    until_quiet(&mut world, |world, id| world.steps(&[Step::Checked(id, Verdict::Differs)]));
+    until_quiet(&mut world, |world, id| world.steps(&[Step::Checked(id, RunVerdict::Differs)]));
     let begun = |world: &World| (0..count).map(|n| classes(world, n).len()).sum::<usize>();
     let before = begun(&world);
-    assert!((0..count).any(|n| matches!(standing(&world, n), Standing::WaitingForBrake(_))));
+    assert!((0..count).any(|n| matches!(standing(&world, n), VertexStatus::WaitingForBrake(_))));
     world.steps(&[Step::Wait(Duration::from_secs(50))]);
     assert_eq!(begun(&world), before, "nothing is changed");
     world.steps(&[Step::Redo(v(3))]);
@@ -88,11 +90,11 @@ fn e20_windows_hold_changes_and_let_them_in() {
         Step::Swap { graph: 0, operator: false },
         Step::Watching(v(0)),
         Step::Watching(v(1)),
-        Step::Checked(v(0), Verdict::Differs),
+        Step::Checked(v(0), RunVerdict::Differs),
     ]);
-    let shut = Standing::Held(Holding::Window(WindowId(0)));
+    let shut = VertexStatus::Held(HeldReason::Window(WindowId(0)));
     assert_eq!(standing(&world, 0), shut);
-    assert_eq!(standing(&world, 1), Standing::WaitingFor(vec![v(0)]));
+    assert_eq!(standing(&world, 1), VertexStatus::WaitingFor(vec![v(0)]));
     world.steps(&[Step::Wait(MINUTE), Step::Window { window: 0, open: true }]);
     repair(&mut world, 0);
     repair(&mut world, 1);
@@ -100,14 +102,14 @@ fn e20_windows_hold_changes_and_let_them_in() {
     assert!(world.engine.is_converged());
     world.steps(&[Step::Window { window: 0, open: false }]);
     undo(&mut world, 0);
-    check(&mut world, 0, Verdict::Differs);
+    check(&mut world, 0, RunVerdict::Differs);
     assert_eq!(standing(&world, 0), shut, "drift is held as well");
     undo(&mut world, 1);
     repair(&mut world, 1);
-    assert_eq!(standing(&world, 1), Standing::Settled, "v0 was right once: it blocks nobody");
+    assert_eq!(standing(&world, 1), VertexStatus::Settled, "v0 was right once: it blocks nobody");
     undo(&mut world, 0);
-    check(&mut world, 0, Verdict::Same);
-    assert_eq!(standing(&world, 0), Standing::Settled, "somebody has put it right");
+    check(&mut world, 0, RunVerdict::Same);
+    assert_eq!(standing(&world, 0), VertexStatus::Settled, "somebody has put it right");
     sound(&world);
 }
 
@@ -143,11 +145,11 @@ fn e20_realize_waits_no_longer_than_a_swap_does() {
     let mut world =
         World::new(&[with.clone(), without.clone()], steadfast_engine::Slots::default(), false);
     world.steps(&[Step::Swap { graph: 0, operator: false }, Step::Watching(v(1))]);
-    check(&mut world, 1, Verdict::Unknown);
+    check(&mut world, 1, RunVerdict::Unknown);
     world.steps(&[Step::Swap { graph: 1, operator: false }, Step::Wait(Duration::from_secs(29))]);
     assert!(!world.told.contains(&gone));
     if world.in_progress(v(1)).is_some() {
-        check(&mut world, 1, Verdict::Unknown);
+        check(&mut world, 1, RunVerdict::Unknown);
     }
     world.steps(&[Step::Wait(Duration::from_secs(1))]);
     if world.in_progress(v(1)).is_some() {
@@ -159,7 +161,7 @@ fn e20_realize_waits_no_longer_than_a_swap_does() {
     let hopeless = with.meta(1, |meta| meta.retry = Some(0));
     let mut world = World::new(&[hopeless, without], steadfast_engine::Slots::default(), false);
     world.steps(&[Step::Swap { graph: 0, operator: false }, Step::Watching(v(1))]);
-    check(&mut world, 1, Verdict::Unknown);
+    check(&mut world, 1, RunVerdict::Unknown);
     world.steps(&[Step::Swap { graph: 1, operator: false }]);
     assert!(world.told.contains(&gone), "it has failed for good");
     sound(&world);
@@ -178,8 +180,8 @@ fn e20_what_has_left_is_fought_over_no_more() {
         Step::Watching(VertexId(1)),
     ]);
     assert_eq!(started(&world), [1]);
-    check(&mut world, 1, Verdict::Same);
-    assert_eq!(standing(&world, 1), Standing::Settled);
+    check(&mut world, 1, RunVerdict::Same);
+    assert_eq!(standing(&world, 1), VertexStatus::Settled);
     assert_eq!(world.engine.next_wakeup(), None, "no timer of it is left");
     sound(&world);
 }
@@ -191,13 +193,13 @@ fn e15_a_parked_vertex_waits_with_all_below_it() {
     world.steps(&[Step::Park { vertex: v(0), parked: true }]);
     undo(&mut world, 1);
     repair(&mut world, 1);
-    assert_eq!(standing(&world, 0), Standing::Settled, "clean, it is in nobody's way");
+    assert_eq!(standing(&world, 0), VertexStatus::Settled, "clean, it is in nobody's way");
     assert!(world.engine.is_converged());
     undo(&mut world, 0);
     undo(&mut world, 1);
     undo(&mut world, 2);
-    assert_eq!(standing(&world, 0), Standing::Parked);
-    assert_eq!(standing(&world, 1), Standing::WaitingFor(vec![v(0)]));
+    assert_eq!(standing(&world, 0), VertexStatus::Parked);
+    assert_eq!(standing(&world, 1), VertexStatus::WaitingFor(vec![v(0)]));
     repair(&mut world, 2);
     world.steps(&[Step::Look(v(0)), Step::Redo(v(0)), Step::Wait(MINUTE)]);
     assert_eq!(world.runs.len(), 0, "nothing of it is started, whoever asks");
@@ -216,9 +218,9 @@ fn e15_what_runs_ends_and_a_restart_changes_nothing() {
     world.steps(&[Step::Park { vertex: v(0), parked: true }]);
     repair(&mut world, 0);
     undo(&mut world, 0);
-    assert_eq!(standing(&world, 0), Standing::Parked);
+    assert_eq!(standing(&world, 0), VertexStatus::Parked);
     world.steps(&[Step::Crash { kept: 0 }, Step::Watching(v(0)), Step::Wait(MINUTE)]);
-    assert_eq!((world.runs.len(), standing(&world, 0)), (0, Standing::Parked));
+    assert_eq!((world.runs.len(), standing(&world, 0)), (0, VertexStatus::Parked));
     world.steps(&[Step::Park { vertex: v(0), parked: false }]);
     repair(&mut world, 0);
     assert!(world.engine.is_converged());

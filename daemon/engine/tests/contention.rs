@@ -6,7 +6,8 @@ use crate::shape::{Shape, ms, v};
 use crate::step::Step;
 use std::time::Duration;
 use steadfast_engine::{
-    Action, Check, Class, Conflict, Meta, Notice, Outcome, Party, SlotClass, Standing, Verdict,
+    Action, Check, Class, Conflict, Culprit, Meta, Notice, Outcome, RunVerdict, SlotClass,
+    VertexStatus,
 };
 
 pub(crate) const MINUTE: Duration = Duration::from_mins(1);
@@ -28,17 +29,17 @@ pub(crate) fn fought(shape: Shape, number: u32) -> World {
     world
 }
 
-pub(crate) fn standing(world: &World, number: u32) -> Standing {
+pub(crate) fn standing(world: &World, number: u32) -> VertexStatus {
     world.engine.standing(v(number)).expect("a vertex of the graph")
 }
 
 pub(crate) fn is_contended(world: &World, number: u32) -> bool {
-    matches!(standing(world, number), Standing::Contended { .. })
+    matches!(standing(world, number), VertexStatus::Contended { .. })
 }
 
-pub(crate) fn party(world: &World, number: u32) -> Option<Party> {
+pub(crate) fn party(world: &World, number: u32) -> Option<Culprit> {
     match standing(world, number) {
-        Standing::Contended { party, .. } => party,
+        VertexStatus::Contended { party, .. } => party,
         other => panic!("v{number} is not fought over: {other:?}"),
     }
 }
@@ -138,7 +139,7 @@ fn e20_a_refresh_is_of_the_class_of_its_cause() {
     let looked_at_again = |world: &mut World| {
         repair(world, 0);
         world.steps(&[Step::Changed(v(0))]);
-        check(world, 0, Verdict::Same);
+        check(world, 0, RunVerdict::Same);
         repair(world, 1);
     };
     looked_at_again(&mut world);
@@ -155,7 +156,7 @@ fn e20_a_refresh_is_of_the_class_of_its_cause() {
 fn e20_neighbours_and_children_go_on() {
     let mut world = fought(Shape::of(3).edge(0, 1), 0);
     undo(&mut world, 0);
-    assert!(matches!(standing(&world, 0), Standing::Contended { next: Some(_), .. }));
+    assert!(matches!(standing(&world, 0), VertexStatus::Contended { next: Some(_), .. }));
     let before = world.now;
     world.steps(&[Step::Changed(v(1)), Step::Changed(v(2))]);
     assert_eq!(started(&world), [1, 2], "{}", world.log.join("\n"));
@@ -195,7 +196,7 @@ fn e20_a_counter_that_never_resets() {
         repair(&mut world, 0);
     }
     world.steps(&[Step::Wait(MINUTE * 2)]);
-    assert_eq!(standing(&world, 0), Standing::Settled, "{}", world.log.join("\n"));
+    assert_eq!(standing(&world, 0), VertexStatus::Settled, "{}", world.log.join("\n"));
     assert_eq!(told(&world, |n| matches!(n, Notice::Calm(_))), 1);
     assert!(world.engine.is_converged());
     world.starts.clear();
@@ -234,10 +235,10 @@ fn e20_a_counter_that_resets_too_early() {
 fn e20_one_failure_that_blocks_all_that_follows() {
     let mut world = settled(&[Shape::of(2).meta(0, |meta| meta.retry = Some(1))]);
     undo(&mut world, 0);
-    check(&mut world, 0, Verdict::Unknown);
+    check(&mut world, 0, RunVerdict::Unknown);
     world.steps(&[Step::Wait(ms(100))]);
-    check(&mut world, 0, Verdict::Unknown);
-    assert_eq!(standing(&world, 0), Standing::Failed);
+    check(&mut world, 0, RunVerdict::Unknown);
+    assert_eq!(standing(&world, 0), VertexStatus::Failed);
     world.starts.clear();
     undo(&mut world, 1);
     undo(&mut world, 0);
@@ -248,7 +249,7 @@ fn e20_one_failure_that_blocks_all_that_follows() {
     );
     repair(&mut world, 1);
     world.steps(&[
-        Step::Checked(v(0), Verdict::Differs),
+        Step::Checked(v(0), RunVerdict::Differs),
         Step::Commit,
         Step::Ended(v(0), Outcome::Failed { touched: true }),
         Step::Commit,
@@ -257,7 +258,7 @@ fn e20_one_failure_that_blocks_all_that_follows() {
     repair(&mut world, 0);
     undo(&mut world, 0);
     repair(&mut world, 0);
-    assert_eq!(standing(&world, 0), Standing::Settled);
+    assert_eq!(standing(&world, 0), VertexStatus::Settled);
     sound(&world);
 }
 
@@ -270,7 +271,7 @@ fn e20_configured_delays_ignored() {
     });
     let mut world = fought(shape, 0);
     world.steps(&[Step::Wait(ms(1000)), Step::Changed(v(0))]);
-    check(&mut world, 0, Verdict::Unknown);
+    check(&mut world, 0, RunVerdict::Unknown);
     world.starts.clear();
     for _ in 0..49 {
         world.steps(&[Step::Wait(ms(100))]);
@@ -290,19 +291,19 @@ fn e20_own_changes_counted_as_drift() {
     for _ in 0..20 {
         undo(&mut world, 0);
         world.steps(&[
-            Step::Checked(v(0), Verdict::Differs),
+            Step::Checked(v(0), RunVerdict::Differs),
             Step::Commit,
             Step::Changed(v(0)),
             Step::Ended(v(0), Outcome::Changed),
             Step::Commit,
         ]);
-        check(&mut world, 0, Verdict::Same);
+        check(&mut world, 0, RunVerdict::Same);
         // The driver makes looks of the echo.
         world.steps(&[Step::Look(v(0))]);
-        check(&mut world, 0, Verdict::Same);
+        check(&mut world, 0, RunVerdict::Same);
         world.steps(&[Step::Wait(ms(20_000))]);
     }
-    assert_eq!(standing(&world, 0), Standing::Settled);
+    assert_eq!(standing(&world, 0), VertexStatus::Settled);
     assert_eq!(classes(&world, 0), [Class::Corrective; 20]);
     sound(&world);
 }
@@ -316,7 +317,7 @@ fn e20_values_that_come_are_no_fight() {
         world.steps(&[Step::Wait(ms(200)), Step::Received(v(0))]);
         repair(&mut world, 0);
     }
-    assert_eq!(standing(&world, 0), Standing::Settled);
+    assert_eq!(standing(&world, 0), VertexStatus::Settled);
     let all = classes(&world, 0);
     assert_eq!(all, vec![Class::Intentional; all.len()]);
     assert_eq!(all.len(), Meta::REVERSALS * 4);
@@ -342,7 +343,7 @@ fn e20_the_last_of_two_quick_changes_lost() {
     repair(&mut world, 0);
     world.steps(&[Step::Wait(ms(2000))]);
     assert_eq!(started(&world), [0, 0], "what came during the repair makes another run");
-    check(&mut world, 0, Verdict::Same);
+    check(&mut world, 0, RunVerdict::Same);
     sound(&world);
 }
 
@@ -386,7 +387,7 @@ fn e20_on_conflict_says_who_gives_way() {
     world.steps(&[Step::Wait(Meta::LONGEST_BACKOFF + MINUTE)]);
     assert_eq!(started(&world), [0], "nobody has touched it for a minute");
     repair(&mut world, 0);
-    assert_eq!(standing(&world, 0), Standing::Settled);
+    assert_eq!(standing(&world, 0), VertexStatus::Settled);
     sound(&world);
 }
 
@@ -404,7 +405,7 @@ fn e20_looks_do_not_hold_off_who_gives_way() {
     }
     assert_eq!(started(&world), [0]);
     repair(&mut world, 0);
-    assert_eq!(standing(&world, 0), Standing::Settled);
+    assert_eq!(standing(&world, 0), VertexStatus::Settled);
     sound(&world);
 }
 
@@ -433,7 +434,7 @@ fn e20_what_is_undone_while_it_is_done() {
         let mut world = World::new(&[shape], slots, false);
         world.steps(&[Step::Swap { graph: 0, operator: false }, Step::Watching(v(0))]);
         if done {
-            check(&mut world, 0, Verdict::Same);
+            check(&mut world, 0, RunVerdict::Same);
         }
         let end = world.now.after(MINUTE);
         let mut applies = 0;
@@ -442,7 +443,7 @@ fn e20_what_is_undone_while_it_is_done() {
             world.steps(&[Step::Wait(ms(1))]);
             world.step(&Step::Changed(v(0)));
             if world.in_progress(v(0)).is_some() {
-                world.steps(&[Step::Checked(v(0), Verdict::Differs), Step::Commit]);
+                world.steps(&[Step::Checked(v(0), RunVerdict::Differs), Step::Commit]);
                 world.step(&Step::Changed(v(0)));
                 world.steps(&[Step::Ended(v(0), Outcome::Failed { touched: false })]);
                 while world.step(&Step::Commit) {}
@@ -456,13 +457,13 @@ fn e20_what_is_undone_while_it_is_done() {
 }
 
 /// The party that is told last, where each repair is undone at once and nobody is heard afterwards.
-fn undone_at_once(shape: Shape) -> Option<Party> {
+fn undone_at_once(shape: Shape) -> Option<Culprit> {
     let mut world = settled(&[shape]);
     for _ in 0..8 {
         // The echo of its own apply: a look that finds it wrong again.
         world.steps(&[Step::Look(v(0))]);
         if world.in_progress(v(0)).is_some() {
-            check(&mut world, 0, Verdict::Differs);
+            check(&mut world, 0, RunVerdict::Differs);
         }
         world.steps(&[Step::Wait(Duration::from_secs(5))]);
         repair_in_progress(&mut world, 0);
@@ -478,13 +479,13 @@ fn undone_at_once(shape: Shape) -> Option<Party> {
 #[test]
 fn e20_what_moves_at_once_and_nobody_is_heard() {
     let command = Shape::of(1).nature(0, |nature| nature.slot = SlotClass::Command);
-    assert_eq!(undone_at_once(command), Some(Party::Itself));
-    assert_eq!(undone_at_once(Shape::of(1)), Some(Party::Foreign));
+    assert_eq!(undone_at_once(command), Some(Culprit::Itself));
+    assert_eq!(undone_at_once(Shape::of(1)), Some(Culprit::Foreign));
 }
 
 fn repair_in_progress(world: &mut World, number: u32) {
     if world.in_progress(v(number)).is_some_and(|(_, run)| run.start.look) {
-        check(world, number, Verdict::Differs);
+        check(world, number, RunVerdict::Differs);
     }
     if world.in_progress(v(number)).is_some() {
         repair(world, number);

@@ -3,12 +3,12 @@
 use crate::shape::{Shape, v};
 use std::collections::BTreeMap;
 use steadfast_engine::{
-    Action, Check, Engine, Event, Holding, Notice, RunId, Slots, Standing, Start, Swap, Tick,
-    Verdict, VertexId,
+    Action, Check, Engine, Event, HeldReason, Notice, RunId, RunVerdict, Slots, Start, Swap, Tick,
+    VertexId, VertexStatus,
 };
 
 /// A plan in which these have been found so: 0 changes, 1 is as declared or not, 2 is refreshed by 1, 3 comes after 1.
-fn planned(found: Verdict) -> Engine {
+fn planned(found: RunVerdict) -> Engine {
     let shape = Shape::of(4)
         .notify(1, 2)
         .edge(1, 3)
@@ -17,7 +17,7 @@ fn planned(found: Verdict) -> Engine {
     let mut engine = Engine::new(Slots::default(), true);
     let swap = Swap { graph: shape.build(), recall: BTreeMap::new(), operator: true };
     let begun = engine.handle(Tick(1), Event::Swap(swap));
-    let verdicts = [Verdict::Differs, found, Verdict::Differs, Verdict::Same];
+    let verdicts = [RunVerdict::Differs, found, RunVerdict::Differs, RunVerdict::Same];
     let mut starts = starts(&begun);
     while let Some(start) = starts.pop() {
         let verdict = verdicts[start.vertex.0 as usize];
@@ -41,22 +41,22 @@ fn run_of(actions: &[Action], number: u32) -> RunId {
     start.expect("it is asked").run
 }
 
-const UNKNOWN: Standing = Standing::Held(Holding::UnknownUntil(VertexId(0)));
+const UNKNOWN: VertexStatus = VertexStatus::Held(HeldReason::UnknownUntil(VertexId(0)));
 
 /// E-11: what was found is known no more, and whether it refreshes another is not known either.
 #[test]
 fn e11_what_is_in_doubt_is_unknown_with_whom_it_would_refresh() {
-    for found in [Verdict::Same, Verdict::Differs] {
+    for found in [RunVerdict::Same, RunVerdict::Differs] {
         let mut engine = planned(found);
         let told = engine.handle(Tick(3), Event::Doubt { vertex: v(1), until: v(0) });
-        let notice = Notice::Held(v(1), Holding::UnknownUntil(v(0)));
+        let notice = Notice::Held(v(1), HeldReason::UnknownUntil(v(0)));
         assert!(told.contains(&Action::Tell(notice)), "{told:?}");
         assert_eq!(engine.standing(v(1)), Some(UNKNOWN));
         let run = run_of(&told, 2);
-        drop(engine.handle(Tick(4), Event::Checked(run, Verdict::Differs)));
-        let perhaps = Standing::Held(Holding::UnknownUntil(v(1)));
+        drop(engine.handle(Tick(4), Event::Checked(run, RunVerdict::Differs)));
+        let perhaps = VertexStatus::Held(HeldReason::UnknownUntil(v(1)));
         assert_eq!(engine.standing(v(2)), Some(perhaps), "{found:?}");
-        assert_eq!(engine.standing(v(3)), Some(Standing::Settled));
+        assert_eq!(engine.standing(v(3)), Some(VertexStatus::Settled));
         assert!(engine.is_at_rest());
     }
 }
@@ -64,14 +64,14 @@ fn e11_what_is_in_doubt_is_unknown_with_whom_it_would_refresh() {
 /// E-11: what could not be checked is unknown too, and those after it are looked at.
 #[test]
 fn e11_what_could_not_be_checked_is_unknown_where_it_is_in_doubt() {
-    let mut engine = planned(Verdict::Unknown);
-    assert_eq!(engine.standing(v(1)), Some(Standing::Failed));
+    let mut engine = planned(RunVerdict::Unknown);
+    assert_eq!(engine.standing(v(1)), Some(VertexStatus::Failed));
     let told = engine.handle(Tick(3), Event::Doubt { vertex: v(1), until: v(0) });
     assert_eq!(engine.standing(v(1)), Some(UNKNOWN));
     assert_eq!(engine.counts().failed, 0);
     let run = run_of(&told, 3);
-    drop(engine.handle(Tick(4), Event::Checked(run, Verdict::Same)));
-    assert_eq!(engine.standing(v(3)), Some(Standing::Settled));
+    drop(engine.handle(Tick(4), Event::Checked(run, RunVerdict::Same)));
+    assert_eq!(engine.standing(v(3)), Some(VertexStatus::Settled));
 }
 
 /// E-11: who could not be checked below what is in doubt, refreshed by it or not, is asked again: it can be told no more that it failed.
@@ -87,16 +87,16 @@ fn is_asked_again(shape: &Shape) {
     let mut engine = Engine::new(Slots::default(), true);
     let swap = Swap { graph: shape.build(), recall: BTreeMap::new(), operator: true };
     let mut starts = starts(&engine.handle(Tick(1), Event::Swap(swap)));
-    let verdicts = [Verdict::Differs, Verdict::Same, Verdict::Unknown];
+    let verdicts = [RunVerdict::Differs, RunVerdict::Same, RunVerdict::Unknown];
     while let Some(start) = starts.pop() {
         let verdict = verdicts[start.vertex.0 as usize];
         starts.extend(self::starts(&engine.handle(Tick(2), Event::Checked(start.run, verdict))));
     }
-    assert_eq!(engine.standing(v(2)), Some(Standing::Failed));
+    assert_eq!(engine.standing(v(2)), Some(VertexStatus::Failed));
     let told = engine.handle(Tick(3), Event::Doubt { vertex: v(1), until: v(0) });
     let run = run_of(&told, 2);
-    drop(engine.handle(Tick(4), Event::Checked(run, Verdict::Unknown)));
-    let unknown = Standing::Held(Holding::UnknownUntil(v(1)));
+    drop(engine.handle(Tick(4), Event::Checked(run, RunVerdict::Unknown)));
+    let unknown = VertexStatus::Held(HeldReason::UnknownUntil(v(1)));
     assert_eq!(engine.standing(v(2)), Some(unknown));
     assert!(engine.is_at_rest());
 }
@@ -104,14 +104,14 @@ fn is_asked_again(shape: &Shape) {
 /// What is unknown already stays so until the same; where nothing is planned nothing is in doubt.
 #[test]
 fn a_doubt_is_said_once_and_in_plans_alone() {
-    let mut engine = planned(Verdict::Same);
+    let mut engine = planned(RunVerdict::Same);
     drop(engine.handle(Tick(3), Event::Doubt { vertex: v(1), until: v(0) }));
     assert_eq!(engine.handle(Tick(4), Event::Doubt { vertex: v(1), until: v(3) }), []);
     let mut engine = Engine::new(Slots::default(), true);
     let graph = Shape::of(1).build();
     let swap = Swap { graph, recall: BTreeMap::new(), operator: true };
     let begun = engine.handle(Tick(1), Event::Swap(swap));
-    drop(engine.handle(Tick(2), Event::Checked(run_of(&begun, 0), Verdict::Same)));
+    drop(engine.handle(Tick(2), Event::Checked(run_of(&begun, 0), RunVerdict::Same)));
     assert_eq!(engine.handle(Tick(3), Event::Doubt { vertex: v(0), until: v(0) }), []);
 }
 
@@ -135,7 +135,8 @@ fn e11_a_failure_that_is_expected_is_known() {
     let mut engine = Engine::new(Slots::default(), true);
     let swap = Swap { graph: shape.build(), recall: BTreeMap::new(), operator: true };
     let mut starts = starts(&engine.handle(Tick(1), Event::Swap(swap)));
-    let verdicts = [Verdict::Differs, Verdict::Differs, Verdict::Unknown, Verdict::Same];
+    let verdicts =
+        [RunVerdict::Differs, RunVerdict::Differs, RunVerdict::Unknown, RunVerdict::Same];
     while let Some(start) = starts.pop() {
         if start.vertex == v(2) {
             let unseen = |seen: &[u32]| engine.unseen_above(v(2), |id| seen.contains(&id.0));
@@ -146,14 +147,14 @@ fn e11_a_failure_that_is_expected_is_known() {
         let verdict = verdicts[start.vertex.0 as usize];
         starts.extend(self::starts(&engine.handle(Tick(2), Event::Checked(start.run, verdict))));
     }
-    assert_eq!(engine.standing(v(2)), Some(Standing::Failed));
+    assert_eq!(engine.standing(v(2)), Some(VertexStatus::Failed));
     assert!(engine.is_before(v(0), v(2)) && engine.is_before(v(0), v(1)));
     for (one, other) in [(2, 0), (3, 2), (0, 3), (1, 1)] {
         assert!(!engine.is_before(v(one), v(other)), "{one} {other}");
     }
     let told = engine.handle(Tick(3), Event::Doubt { vertex: v(1), until: v(3) });
     let run = run_of(&told, 2);
-    drop(engine.handle(Tick(4), Event::Checked(run, Verdict::Unknown)));
-    let unknown = Standing::Held(Holding::UnknownUntil(v(1)));
+    drop(engine.handle(Tick(4), Event::Checked(run, RunVerdict::Unknown)));
+    let unknown = VertexStatus::Held(HeldReason::UnknownUntil(v(1)));
     assert_eq!(engine.standing(v(2)), Some(unknown));
 }

@@ -6,7 +6,7 @@ use crate::races::{settled, sound, started, until_quiet};
 use crate::shape::{Shape, v};
 use crate::step::Step;
 use crate::store::Entry;
-use steadfast_engine::{Notice, Outcome, Slots, Verdict};
+use steadfast_engine::{Notice, Outcome, RunVerdict, Slots};
 
 const PAUSE: Step = Step::Pause { drain: false, length: HOURS };
 
@@ -21,10 +21,10 @@ fn b04_nothing_is_told_before_its_end_is_durable() {
     let mut world = settled(&[Shape::of(2).notify(0, 1)]);
     let ran =
         |world: &World| world.told.iter().filter(|told| matches!(told, Notice::Ran(..))).count();
-    world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), Verdict::Differs), Step::Commit]);
+    world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), RunVerdict::Differs), Step::Commit]);
     world.steps(&[Step::Ended(v(0), Outcome::Changed)]);
     assert_eq!(started(&world), [0, 1], "poked");
-    world.steps(&[Step::Checked(v(1), Verdict::Differs)]);
+    world.steps(&[Step::Checked(v(1), RunVerdict::Differs)]);
     let log: Vec<_> = world.store.written.iter().collect();
     assert!(
         matches!(log[..], [Entry::End(end), Entry::Begin(begin)] if end.vertex == v(0) && begin.vertex == v(1)),
@@ -55,7 +55,7 @@ fn b08_what_was_cut_off_is_looked_at_first() {
         world.slots = Slots { threads: 1, ..Slots::default() };
         world.oracle.books.slots = world.slots;
         // Its begin and the pause are durable, its end is not: all are ready at one moment after the start.
-        world.steps(&[Step::Changed(v(4)), Step::Checked(v(4), Verdict::Differs), Step::Commit]);
+        world.steps(&[Step::Changed(v(4)), Step::Checked(v(4), RunVerdict::Differs), Step::Commit]);
         world.steps(&[PAUSE, Step::Ended(v(4), Outcome::Changed)]);
         let kept = world.store.written.iter().position(|entry| matches!(entry, Entry::End(_)));
         world.starts.clear();
@@ -69,7 +69,7 @@ fn b08_what_was_cut_off_is_looked_at_first() {
         assert_eq!(started(&world), [0; 0], "paused");
         world.steps(&[Step::Resume]);
         until_quiet(&mut world, |world, id| {
-            world.steps(&[Step::Checked(id, Verdict::Same)]);
+            world.steps(&[Step::Checked(id, RunVerdict::Same)]);
             while world.step(&Step::Commit) {}
         });
         let order = started(&world);

@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{
-    Action, Engine, Event, Graph, Notice, Outcome, Pause, RunId, Slots, Standing, Start, Swap,
-    Tick, VertexId, WindowId,
+    Action, Engine, Event, Graph, Notice, Outcome, Pause, RunId, Slots, Start, Swap, Tick,
+    VertexId, VertexStatus, WindowId,
 };
 
 /// Where a run is.
@@ -82,11 +82,11 @@ impl World {
         matches!(
             self.engine.standing(id),
             Some(
-                Standing::Delayed(_)
-                    | Standing::WaitingForLimit(_)
-                    | Standing::WaitingForBrake(_)
+                VertexStatus::Delayed(_)
+                    | VertexStatus::WaitingForLimit(_)
+                    | VertexStatus::WaitingForBrake(_)
                     // A fight is over after a time without one.
-                    | Standing::Contended { .. }
+                    | VertexStatus::Contended { .. }
             )
         )
     }

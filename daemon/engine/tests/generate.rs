@@ -6,8 +6,8 @@ use crate::shape::{Shape, ms, v};
 use crate::step::Step;
 use std::time::Duration;
 use steadfast_engine::{
-    Check, Conflict, Interrupted, Mode, Outcome, Pace, Poll, SlotClass, Slots, Verdict, VertexId,
-    WindowId,
+    Check, Conflict, Interrupted, Mode, Outcome, Pace, Poll, RunVerdict, SlotClass, Slots,
+    VertexId, WindowId,
 };
 
 /// Random numbers that were drawn before; zeros where they are used up.
@@ -270,7 +270,9 @@ fn checked(world: &World) -> Vec<VertexId> {
 fn undo(tape: &mut Tape<'_>, world: &World, victim: VertexId) -> Step {
     match world.in_progress(victim) {
         Some((_, run)) if run.station == Station::Check && tape.chance(20) => Step::Remade(victim),
-        Some((_, run)) if run.station == Station::Check => Step::Checked(victim, Verdict::Differs),
+        Some((_, run)) if run.station == Station::Check => {
+            Step::Checked(victim, RunVerdict::Differs)
+        }
         Some((_, run)) if run.station == Station::Apply => Step::Ended(victim, Outcome::Changed),
         Some(_) => Step::Commit,
         None if tape.chance(30) => Step::Wake,
@@ -315,9 +317,9 @@ fn answer(tape: &mut Tape<'_>, world: &World, run: Run) -> Option<Step> {
         Station::Check => Some(Step::Checked(
             id,
             match tape.below(10) {
-                0 => Verdict::Unknown,
-                1..5 if state => Verdict::Same,
-                _ => Verdict::Differs,
+                0 => RunVerdict::Unknown,
+                1..5 if state => RunVerdict::Same,
+                _ => RunVerdict::Differs,
             },
         )),
         Station::Begin => None,
@@ -371,8 +373,8 @@ fn restful(world: &World) -> Option<Step> {
         let odd = run.start.run.0 % 2 == 1;
         let differs = !is_polled(world, id) && (check_of(world, id) != Check::State || odd);
         match run.station {
-            Station::Check if differs => return Some(Step::Checked(id, Verdict::Differs)),
-            Station::Check => return Some(Step::Checked(id, Verdict::Same)),
+            Station::Check if differs => return Some(Step::Checked(id, RunVerdict::Differs)),
+            Station::Check => return Some(Step::Checked(id, RunVerdict::Same)),
             Station::Begin => {}
             Station::Apply => return Some(Step::Ended(id, Outcome::Changed)),
         }

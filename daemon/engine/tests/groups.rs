@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steadfast_engine::{
-    Candidate, Contracted, Declared, Edge, Graph, Meta, Nature, SemaphoreId, VertexId, contract,
+    Candidate, Contracted, Edge, Graph, Meta, Nature, SemaphoreId, VertexId, VertexSpec, contract,
 };
 
 /// `a:p` is a vertex with the key p, `a` one without; `a:p!` is in noop, `a:p~` has a retry, `a:p/1/2` has semaphores. `a>b` is an
@@ -192,10 +192,10 @@ proptest! {
         let contracted = contract(&candidates, &edges);
         let leaders = leaders(&contracted);
         let leader = |id: VertexId| leaders.get(&id).copied().unwrap_or(id);
-        let declared: Vec<Declared> = candidates
+        let declared: Vec<VertexSpec> = candidates
             .iter()
             .filter(|vertex| leader(vertex.id) == vertex.id)
-            .map(|vertex| Declared {
+            .map(|vertex| VertexSpec {
                 id: vertex.id,
                 definition: 0,
                 meta: Arc::new(Meta::default()),

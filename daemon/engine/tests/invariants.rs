@@ -2,7 +2,7 @@
 
 use crate::oracle::Face;
 use crate::oracle_log::{Asked, Books, Need, Phase};
-use steadfast_engine::{Action, Check, Event, Mode, Notice, Poll, Standing, VertexId};
+use steadfast_engine::{Action, Check, Event, Mode, Notice, Poll, VertexId, VertexStatus};
 
 mod convergence;
 mod end;
@@ -224,44 +224,44 @@ impl Books {
         }
     }
 
-    fn stands(&self, id: VertexId, standing: &Standing) -> bool {
+    fn stands(&self, id: VertexId, standing: &VertexStatus) -> bool {
         let vertex = &self.vertices[&id];
         let polled = vertex.declared.meta.poll != Poll::Never;
         let must = matches!(vertex.need, Need::Must { .. });
         let resting = !vertex.is_running();
         let unsure = vertex.phase == Phase::Unsure;
         match standing {
-            Standing::Parked => {
+            VertexStatus::Parked => {
                 self.parked.contains(&id) && resting && (vertex.need != Need::No || polled)
             }
-            Standing::Settled => {
+            VertexStatus::Settled => {
                 let debt = !vertex.declared.meta.noop && self.debts.contains_key(&id);
                 resting && !must && !debt && matches!(vertex.phase, Phase::Rest | Phase::Unsure)
             }
-            Standing::Stuck(run, _) => {
+            VertexStatus::Stuck(run, _) => {
                 vertex.running.as_ref().is_some_and(|r| r.run == *run && r.stuck)
             }
-            Standing::Running(run, _) => {
+            VertexStatus::Running(run, _) => {
                 vertex.running.as_ref().is_some_and(|r| r.run == *run && !r.look)
             }
-            Standing::Delayed(until) => {
+            VertexStatus::Delayed(until) => {
                 resting && (vertex.phase == Phase::Delayed(*until) || unsure)
             }
-            Standing::Asking(above) => {
+            VertexStatus::Asking(above) => {
                 let ancestor = |a: &VertexId| vertex.ancestors.contains(a);
                 resting
                     && matches!(vertex.phase, Phase::Asking { .. })
                     && above.iter().all(ancestor)
             }
-            Standing::Failed => resting && (vertex.phase == Phase::Failed || unsure),
-            Standing::Held(_) => {
+            VertexStatus::Failed => resting && (vertex.phase == Phase::Failed || unsure),
+            VertexStatus::Held(_) => {
                 resting
                     && matches!(
                         vertex.phase,
                         Phase::Held | Phase::Shut | Phase::Operator | Phase::Unsure
                     )
             }
-            Standing::WaitingFor(above) => {
+            VertexStatus::WaitingFor(above) => {
                 let known = self.clearances();
                 let open = |a: &VertexId| {
                     vertex.ancestors.contains(a)
@@ -272,16 +272,16 @@ impl Books {
                     && above.iter().all(open)
                     && !above.is_empty()
             }
-            Standing::Contended { next: None, .. } => {
+            VertexStatus::Contended { next: None, .. } => {
                 resting && !must && matches!(vertex.phase, Phase::Rest | Phase::Unsure)
             }
-            Standing::WaitingForWatch
-            | Standing::Contended { next: Some(_), .. }
-            | Standing::WaitingForBrake(_)
-            | Standing::WaitingForLimit(_)
-            | Standing::WaitingForSemaphore
-            | Standing::WaitingForSlot
-            | Standing::Suspended => resting && (vertex.need != Need::No || polled),
+            VertexStatus::WaitingForWatch
+            | VertexStatus::Contended { next: Some(_), .. }
+            | VertexStatus::WaitingForBrake(_)
+            | VertexStatus::WaitingForLimit(_)
+            | VertexStatus::WaitingForSemaphore
+            | VertexStatus::WaitingForSlot
+            | VertexStatus::Suspended => resting && (vertex.need != Need::No || polled),
         }
     }
 
@@ -328,23 +328,23 @@ impl Books {
     }
 }
 
-fn count_of<'a>(tally: &'a mut steadfast_engine::Counts, standing: &Standing) -> &'a mut u32 {
+fn count_of<'a>(tally: &'a mut steadfast_engine::Counts, standing: &VertexStatus) -> &'a mut u32 {
     match standing {
-        Standing::Settled => &mut tally.settled,
-        Standing::Running(..) => &mut tally.running,
-        Standing::Delayed(_) => &mut tally.delayed,
-        Standing::Failed => &mut tally.failed,
-        Standing::Held(_) => &mut tally.held,
-        Standing::Stuck(..) => &mut tally.stuck,
-        Standing::Contended { .. } => &mut tally.contended,
-        Standing::WaitingForWatch
-        | Standing::WaitingFor(_)
-        | Standing::Asking(_)
-        | Standing::WaitingForLimit(_)
-        | Standing::WaitingForBrake(_)
-        | Standing::WaitingForSemaphore
-        | Standing::WaitingForSlot
-        | Standing::Parked
-        | Standing::Suspended => &mut tally.waiting,
+        VertexStatus::Settled => &mut tally.settled,
+        VertexStatus::Running(..) => &mut tally.running,
+        VertexStatus::Delayed(_) => &mut tally.delayed,
+        VertexStatus::Failed => &mut tally.failed,
+        VertexStatus::Held(_) => &mut tally.held,
+        VertexStatus::Stuck(..) => &mut tally.stuck,
+        VertexStatus::Contended { .. } => &mut tally.contended,
+        VertexStatus::WaitingForWatch
+        | VertexStatus::WaitingFor(_)
+        | VertexStatus::Asking(_)
+        | VertexStatus::WaitingForLimit(_)
+        | VertexStatus::WaitingForBrake(_)
+        | VertexStatus::WaitingForSemaphore
+        | VertexStatus::WaitingForSlot
+        | VertexStatus::Parked
+        | VertexStatus::Suspended => &mut tally.waiting,
     }
 }

@@ -3,8 +3,8 @@
 use crate::invariants;
 use crate::oracle_log::{Asked, Books, Need, Phase};
 use steadfast_engine::{
-    Action, Counts, Engine, Event, Holding, Mode, Notice, Poll, RunId, Slots, Standing, Tick,
-    VertexId,
+    Action, Counts, Engine, Event, HeldReason, Mode, Notice, Poll, RunId, Slots, Tick, VertexId,
+    VertexStatus,
 };
 
 mod asking;
@@ -22,7 +22,7 @@ mod poking;
 pub(crate) trait Face {
     fn next_wakeup(&self) -> Option<Tick>;
     fn mode(&self) -> Mode;
-    fn standing(&self, vertex: VertexId) -> Option<Standing>;
+    fn standing(&self, vertex: VertexId) -> Option<VertexStatus>;
     fn counts(&self) -> Counts;
     fn is_converged(&self) -> bool;
     fn is_at_rest(&self) -> bool;
@@ -37,7 +37,7 @@ impl Face for Engine {
         Self::mode(self)
     }
 
-    fn standing(&self, vertex: VertexId) -> Option<Standing> {
+    fn standing(&self, vertex: VertexId) -> Option<VertexStatus> {
         Self::standing(self, vertex)
     }
 
@@ -224,7 +224,7 @@ impl Books {
             match vertex.phase {
                 Phase::JustFailed { run, since, was_failed, maybe_good } => {
                     let standing = face.standing(id);
-                    if matches!(standing, Some(Standing::Asking(_))) {
+                    if matches!(standing, Some(VertexStatus::Asking(_))) {
                         self.asks(id, (run, since), was_failed);
                         continue;
                     }
@@ -259,17 +259,17 @@ impl Books {
     }
 
     /// E-13: when a tick falls, the engine says; how many there may be is counted when they start.
-    fn ticked(&mut self, id: VertexId, standing: Option<&Standing>) {
+    fn ticked(&mut self, id: VertexId, standing: Option<&VertexStatus>) {
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let polled = matches!(vertex.declared.meta.poll, Poll::Every(_)) && !self.one_shot;
         let rests = matches!(
             standing,
             Some(
-                Standing::Settled
-                    | Standing::Contended { next: None, .. }
-                    | Standing::Held(_)
-                    | Standing::Failed
-                    | Standing::Stuck(..)
+                VertexStatus::Settled
+                    | VertexStatus::Contended { next: None, .. }
+                    | VertexStatus::Held(_)
+                    | VertexStatus::Failed
+                    | VertexStatus::Stuck(..)
             )
         );
         let waits = !rests;
@@ -286,17 +286,17 @@ impl Books {
     fn after_failure(
         &mut self,
         id: VertexId,
-        standing: Option<Standing>,
+        standing: Option<VertexStatus>,
         maybe_good: bool,
         tell: (Option<RunId>, bool),
     ) {
         let lenient = maybe_good || self.asked == Asked::Stopping || self.is_suspended(id);
         match standing {
-            Some(Standing::Delayed(at)) => {
+            Some(VertexStatus::Delayed(at)) => {
                 self.retrying(id, at);
                 self.expected.push((tell.0, Notice::Retrying(id, at), !lenient));
             }
-            Some(Standing::Failed) => {
+            Some(VertexStatus::Failed) => {
                 self.failed_for_good(id);
                 self.expected.push((tell.0, Notice::Failed(id), !lenient && !tell.1));
             }
@@ -318,19 +318,19 @@ impl Books {
     }
 
     /// Where the rules leave it open, the engine decides.
-    fn reconcile(&mut self, id: VertexId, standing: Option<&Standing>) {
+    fn reconcile(&mut self, id: VertexId, standing: Option<&VertexStatus>) {
         let clock = self.since;
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         vertex.phase = match standing {
-            Some(Standing::Delayed(at)) => {
+            Some(VertexStatus::Delayed(at)) => {
                 vertex.must(clock, None);
                 Phase::Delayed(*at)
             }
-            Some(Standing::Failed) => Phase::Failed,
-            Some(Standing::Held(Holding::Operator)) => Phase::Operator,
-            Some(Standing::Held(Holding::Window(_))) => Phase::Shut,
-            Some(Standing::Held(_)) => Phase::Held,
-            Some(Standing::Settled | Standing::Contended { next: None, .. }) => {
+            Some(VertexStatus::Failed) => Phase::Failed,
+            Some(VertexStatus::Held(HeldReason::Operator)) => Phase::Operator,
+            Some(VertexStatus::Held(HeldReason::Window(_))) => Phase::Shut,
+            Some(VertexStatus::Held(_)) => Phase::Held,
+            Some(VertexStatus::Settled | VertexStatus::Contended { next: None, .. }) => {
                 if matches!(vertex.need, Need::Maybe(_)) {
                     vertex.need = Need::No;
                 }

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{
-    Class, Declared, Graph, Intent, Notice, Outcome, RunId, SemaphoreId, SlotClass, Slots, Stamp,
-    Swap, Tick, VertexId, WindowId,
+    Class, Graph, Intent, Notice, Outcome, RunId, SemaphoreId, SlotClass, Slots, Stamp, Swap, Tick,
+    VertexId, VertexSpec, WindowId,
 };
 
 /// A number of the books' own counter: later is larger.
@@ -117,7 +117,7 @@ pub(crate) struct Running {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Vertex {
-    pub(crate) declared: Declared,
+    pub(crate) declared: VertexSpec,
     pub(crate) ancestors: Vec<VertexId>,
     pub(crate) need: Need,
     pub(crate) cause: Option<Cause>,

@@ -10,7 +10,7 @@ use crate::races::settled;
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
 use steadfast_engine::{
-    Action, Event, Notice, Outcome, Pace, Record, RunId, Stamp, Start, Verdict, VertexId,
+    Action, Event, Notice, Outcome, Pace, Record, RunId, RunVerdict, Stamp, Start, VertexId,
 };
 
 /// A parent, a child that it refreshes, two under one semaphore, one that fails, one that is limited.
@@ -27,30 +27,30 @@ fn trace() -> World {
     world.steps(&[
         Step::Changed(v(0)),
         Step::Changed(v(1)),
-        Step::Checked(v(0), Verdict::Differs),
+        Step::Checked(v(0), RunVerdict::Differs),
         Step::Commit,
         Step::Ended(v(0), Outcome::Changed),
         Step::Commit,
-        Step::Checked(v(1), Verdict::Same),
+        Step::Checked(v(1), RunVerdict::Same),
         Step::Commit,
         Step::Changed(v(2)),
         Step::Changed(v(3)),
-        Step::Checked(v(2), Verdict::Same),
-        Step::Checked(v(3), Verdict::Same),
+        Step::Checked(v(2), RunVerdict::Same),
+        Step::Checked(v(3), RunVerdict::Same),
         Step::Changed(v(4)),
-        Step::Checked(v(4), Verdict::Unknown),
+        Step::Checked(v(4), RunVerdict::Unknown),
         Step::Wake,
-        Step::Checked(v(4), Verdict::Same),
+        Step::Checked(v(4), RunVerdict::Same),
         Step::Changed(v(5)),
-        Step::Checked(v(5), Verdict::Same),
+        Step::Checked(v(5), RunVerdict::Same),
         Step::Changed(v(0)),
         Step::Swap { graph: 1, operator: false },
-        Step::Checked(v(0), Verdict::Same),
+        Step::Checked(v(0), RunVerdict::Same),
         Step::Watching(v(0)),
         Step::Pause { drain: false, length: ms(60_000) },
         Step::Changed(v(2)),
         Step::Commit,
-        Step::Checked(v(0), Verdict::Same),
+        Step::Checked(v(0), RunVerdict::Same),
         Step::Resume,
         Step::Commit,
         Step::Stop { grace: ms(1000) },
@@ -152,7 +152,7 @@ fn what_is_not_heeded_is_found_out() {
     let mut failed = settled(std::slice::from_ref(&shape));
     failed.steps(&[
         Step::Changed(v(0)),
-        Step::Checked(v(0), Verdict::Unknown),
+        Step::Checked(v(0), RunVerdict::Unknown),
         Step::Changed(v(3)),
     ]);
     let mut queued = settled(&[shape]);

@@ -5,14 +5,14 @@ use crate::generate::HOURS;
 use crate::races::{check, repair, settled, sound, started};
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
-use steadfast_engine::{Check, Notice, Outcome, Pace, Slots, Standing, Verdict};
+use steadfast_engine::{Check, Notice, Outcome, Pace, RunVerdict, Slots, VertexStatus};
 
 const FAILS: Outcome = Outcome::Failed { touched: false };
 
 /// The child hears of its change first, runs, and its apply fails.
 fn fail_apply(world: &mut World, number: u32) {
     world.steps(&[
-        Step::Checked(v(number), Verdict::Differs),
+        Step::Checked(v(number), RunVerdict::Differs),
         Step::Commit,
         Step::Ended(v(number), FAILS),
         Step::Commit,
@@ -21,7 +21,7 @@ fn fail_apply(world: &mut World, number: u32) {
 
 fn asks(world: &World, number: u32, above: &[u32]) -> bool {
     let above = above.iter().map(|number| v(*number)).collect();
-    world.engine.standing(v(number)) == Some(Standing::Asking(above))
+    world.engine.standing(v(number)) == Some(VertexStatus::Asking(above))
 }
 
 fn counted(world: &World, number: u32) -> usize {
@@ -39,8 +39,8 @@ fn e03_a_parent_that_moved_unheard_excuses_the_failure() {
     fail_apply(&mut world, 1);
     assert!(asks(&world, 1, &[0]), "{:?}", world.engine.standing(v(1)));
     assert!(world.starts.last().is_some_and(|start| start.look), "check only");
-    check(&mut world, 0, Verdict::Differs);
-    assert_eq!(world.engine.standing(v(1)), Some(Standing::WaitingFor(vec![v(0)])));
+    check(&mut world, 0, RunVerdict::Differs);
+    assert_eq!(world.engine.standing(v(1)), Some(VertexStatus::WaitingFor(vec![v(0)])));
     repair(&mut world, 0);
     repair(&mut world, 1);
     assert_eq!(started(&world), [1, 0, 0, 1]);
@@ -52,11 +52,11 @@ fn e03_a_parent_that_moved_unheard_excuses_the_failure() {
 #[test]
 fn e03_a_check_that_fails_asks_as_well() {
     let mut world = settled(&[Shape::of(2).edge(0, 1)]);
-    world.steps(&[Step::Changed(v(1)), Step::Checked(v(1), Verdict::Unknown)]);
+    world.steps(&[Step::Changed(v(1)), Step::Checked(v(1), RunVerdict::Unknown)]);
     assert!(asks(&world, 1, &[0]));
-    check(&mut world, 0, Verdict::Differs);
+    check(&mut world, 0, RunVerdict::Differs);
     repair(&mut world, 0);
-    check(&mut world, 1, Verdict::Same);
+    check(&mut world, 1, RunVerdict::Same);
     assert_eq!(counted(&world, 1), 0, "{:?}", world.told);
     sound(&world);
 }
@@ -69,11 +69,11 @@ fn e03_a_failure_counts_when_no_ancestor_differs() {
     world.steps(&[Step::Changed(v(2))]);
     fail_apply(&mut world, 2);
     assert_eq!(counted(&world, 2), 0, "the budget is untouched while it asks");
-    check(&mut world, 0, Verdict::Same);
+    check(&mut world, 0, RunVerdict::Same);
     assert!(asks(&world, 2, &[1]));
-    check(&mut world, 1, Verdict::Same);
+    check(&mut world, 1, RunVerdict::Same);
     assert_eq!(started(&world), [2, 0, 1], "the farthest is looked at first");
-    assert!(matches!(world.engine.standing(v(2)), Some(Standing::Delayed(_))));
+    assert!(matches!(world.engine.standing(v(2)), Some(VertexStatus::Delayed(_))));
     assert_eq!(counted(&world, 2), 1);
     sound(&world);
 }
@@ -85,7 +85,7 @@ fn e03_all_settled_ancestors_are_asked_at_once() {
     world.steps(&[Step::Changed(v(3))]);
     fail_apply(&mut world, 3);
     for number in [0, 1, 2] {
-        check(&mut world, number, Verdict::Differs);
+        check(&mut world, number, RunVerdict::Differs);
     }
     for number in [0, 1, 2, 3] {
         repair(&mut world, number);
@@ -100,9 +100,9 @@ fn e03_all_settled_ancestors_are_asked_at_once() {
 fn e03_ancestors_are_asked_through_a_deed() {
     let shape = Shape::of(3).edge(0, 1).edge(1, 2).nature(1, |nature| nature.check = Check::Once);
     let mut world = settled(&[shape]);
-    world.steps(&[Step::Changed(v(2)), Step::Checked(v(2), Verdict::Unknown)]);
+    world.steps(&[Step::Changed(v(2)), Step::Checked(v(2), RunVerdict::Unknown)]);
     assert!(asks(&world, 2, &[0]));
-    check(&mut world, 0, Verdict::Same);
+    check(&mut world, 0, RunVerdict::Same);
     assert_eq!(counted(&world, 2), 1);
     sound(&world);
 }
@@ -112,9 +112,9 @@ fn e03_ancestors_are_asked_through_a_deed() {
 fn e03_a_look_that_started_later_is_not_repeated() {
     let mut world = settled(&[Shape::of(3).edge(0, 1).edge(0, 2)]);
     world.steps(&[Step::Changed(v(1)), Step::Changed(v(2))]);
-    world.steps(&[Step::Checked(v(1), Verdict::Unknown)]);
-    check(&mut world, 0, Verdict::Same);
-    world.steps(&[Step::Checked(v(2), Verdict::Unknown)]);
+    world.steps(&[Step::Checked(v(1), RunVerdict::Unknown)]);
+    check(&mut world, 0, RunVerdict::Same);
+    world.steps(&[Step::Checked(v(2), RunVerdict::Unknown)]);
     assert_eq!(started(&world), [1, 2, 0]);
     assert_eq!((counted(&world, 1), counted(&world, 2)), (1, 1));
     sound(&world);
@@ -126,8 +126,8 @@ fn e03_a_parent_that_moved_during_the_run_excuses_it() {
     let mut world = settled(&[Shape::of(2).edge(0, 1)]);
     world.steps(&[Step::Changed(v(1)), Step::Changed(v(0))]);
     repair(&mut world, 0);
-    world.steps(&[Step::Checked(v(1), Verdict::Unknown)]);
-    check(&mut world, 1, Verdict::Same);
+    world.steps(&[Step::Checked(v(1), RunVerdict::Unknown)]);
+    check(&mut world, 1, RunVerdict::Same);
     assert_eq!(started(&world), [1, 0, 1]);
     assert_eq!(counted(&world, 1), 0, "{:?}", world.told);
     sound(&world);
@@ -138,9 +138,9 @@ fn e03_a_parent_that_moved_during_the_run_excuses_it() {
 fn e03_a_parent_that_runs_is_waited_for() {
     let mut world = settled(&[Shape::of(2).edge(0, 1)]);
     world.steps(&[Step::Changed(v(1)), Step::Changed(v(0))]);
-    world.steps(&[Step::Checked(v(1), Verdict::Unknown)]);
+    world.steps(&[Step::Checked(v(1), RunVerdict::Unknown)]);
     assert!(asks(&world, 1, &[0]));
-    check(&mut world, 0, Verdict::Same);
+    check(&mut world, 0, RunVerdict::Same);
     assert_eq!((started(&world), counted(&world, 1)), (vec![1, 0], 1));
     sound(&world);
 }
@@ -152,9 +152,9 @@ fn e03_excuses_have_a_bound() {
     world.steps(&[Step::Changed(v(1))]);
     for round in 0..4 {
         assert_eq!(counted(&world, 1), 0, "round {round}");
-        world.steps(&[Step::Checked(v(1), Verdict::Unknown)]);
+        world.steps(&[Step::Checked(v(1), RunVerdict::Unknown)]);
         if round < 3 {
-            check(&mut world, 0, Verdict::Differs);
+            check(&mut world, 0, RunVerdict::Differs);
             repair(&mut world, 0);
         }
     }
@@ -167,8 +167,8 @@ fn e03_one_pass_asks_nobody() {
     let mut world = World::new(&[Shape::of(2).edge(0, 1)], Slots::default(), true);
     world.steps(&[
         Step::Swap { graph: 0, operator: false },
-        Step::Checked(v(0), Verdict::Same),
-        Step::Checked(v(1), Verdict::Unknown),
+        Step::Checked(v(0), RunVerdict::Same),
+        Step::Checked(v(1), RunVerdict::Unknown),
     ]);
     assert_eq!((started(&world), counted(&world, 1)), (vec![0, 1], 1));
     sound(&world);
@@ -179,14 +179,14 @@ fn e03_one_pass_asks_nobody() {
 fn e03_a_pause_holds_up_the_answer() {
     let mut world = settled(&[Shape::of(3).edge(0, 1).edge(0, 2)]);
     world.steps(&[Step::Changed(v(1)), Step::Look(v(0))]);
-    world.steps(&[Step::Checked(v(1), Verdict::Unknown)]);
+    world.steps(&[Step::Checked(v(1), RunVerdict::Unknown)]);
     world.steps(&[Step::Pause { drain: false, length: HOURS }]);
-    check(&mut world, 0, Verdict::Differs);
+    check(&mut world, 0, RunVerdict::Differs);
     world.steps(&[Step::Commit]);
     assert_eq!(counted(&world, 1), 0);
     world.steps(&[Step::Resume, Step::Commit]);
     repair(&mut world, 0);
-    check(&mut world, 1, Verdict::Same);
+    check(&mut world, 1, RunVerdict::Same);
     assert_eq!(counted(&world, 1), 0, "{:?}", world.told);
     sound(&world);
 }
@@ -197,10 +197,10 @@ fn e03_a_swap_that_removes_the_parent_ends_the_wait() {
     let shape = Shape::of(2).edge(0, 1);
     let mut world =
         settled(&[shape.clone().meta(1, |meta| meta.retry = Some(0)), shape.without(0)]);
-    world.steps(&[Step::Changed(v(1)), Step::Checked(v(1), Verdict::Unknown)]);
+    world.steps(&[Step::Changed(v(1)), Step::Checked(v(1), RunVerdict::Unknown)]);
     world.steps(&[Step::Swap { graph: 1, operator: false }]);
     assert!(asks(&world, 1, &[0]), "the look is in progress");
-    check(&mut world, 0, Verdict::Same);
+    check(&mut world, 0, RunVerdict::Same);
     assert_eq!(counted(&world, 1), 1, "{}", world.log.join("\n"));
     sound(&world);
 }
@@ -211,13 +211,13 @@ fn e03_a_swap_leaves_nobody_awaited_who_is_gone() {
     let slow = Pace { period_ns: 1_000_000_000, burst: 1 };
     let shape = Shape::of(3).edge(0, 2).edge(1, 2).meta(0, |meta| meta.pace = Some(slow));
     let mut world = settled(&[shape.clone(), shape.without(0)]);
-    world.steps(&[Step::Changed(v(2)), Step::Checked(v(2), Verdict::Unknown)]);
-    check(&mut world, 0, Verdict::Differs);
-    check(&mut world, 1, Verdict::Same);
+    world.steps(&[Step::Changed(v(2)), Step::Checked(v(2), RunVerdict::Unknown)]);
+    check(&mut world, 0, RunVerdict::Differs);
+    check(&mut world, 1, RunVerdict::Same);
     assert!(asks(&world, 2, &[0]), "{:?}", world.engine.standing(v(2)));
     world.steps(&[Step::Changed(v(1)), Step::Swap { graph: 1, operator: false }]);
     assert!(asks(&world, 2, &[1]), "{:?}", world.engine.standing(v(2)));
-    check(&mut world, 1, Verdict::Same);
+    check(&mut world, 1, RunVerdict::Same);
     assert_eq!(counted(&world, 2), 1);
     sound(&world);
 }
@@ -227,7 +227,7 @@ fn e03_a_swap_leaves_nobody_awaited_who_is_gone() {
 fn e03_a_paused_parent_is_not_awaited() {
     let mut world = settled(&[Shape::of(2).edge(0, 1)]);
     world.steps(&[Step::Park { vertex: v(0), parked: true }]);
-    world.steps(&[Step::Changed(v(1)), Step::Checked(v(1), Verdict::Unknown)]);
+    world.steps(&[Step::Changed(v(1)), Step::Checked(v(1), RunVerdict::Unknown)]);
     assert_eq!((started(&world), counted(&world, 1)), (vec![1], 1));
     sound(&world);
 }
@@ -236,11 +236,15 @@ fn e03_a_paused_parent_is_not_awaited() {
 #[test]
 fn e03_an_event_during_the_wait_is_not_lost() {
     let mut world = settled(&[Shape::of(2).edge(0, 1)]);
-    world.steps(&[Step::Changed(v(1)), Step::Checked(v(1), Verdict::Unknown), Step::Changed(v(1))]);
-    check(&mut world, 0, Verdict::Same);
+    world.steps(&[
+        Step::Changed(v(1)),
+        Step::Checked(v(1), RunVerdict::Unknown),
+        Step::Changed(v(1)),
+    ]);
+    check(&mut world, 0, RunVerdict::Same);
     world.steps(&[Step::Wait(ms(200))]);
     assert_eq!(started(&world), [1, 0, 1]);
-    check(&mut world, 1, Verdict::Same);
+    check(&mut world, 1, RunVerdict::Same);
     assert!(world.engine.is_converged());
     sound(&world);
 }

@@ -5,8 +5,8 @@ use crate::generate::HOURS;
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
 use steadfast_engine::{
-    Action, Check, Event, Graph, GraphError, Mode, Notice, Outcome, SemaphoreId, Slots, Standing,
-    Verdict, VertexId,
+    Action, Check, Event, Graph, GraphError, Mode, Notice, Outcome, RunVerdict, SemaphoreId, Slots,
+    VertexId, VertexStatus,
 };
 
 const LOAD: Step = Step::Swap { graph: 0, operator: false };
@@ -19,7 +19,7 @@ pub(crate) fn settled(shapes: &[Shape]) -> World {
     for vertex in shapes[0].vertices.clone() {
         world.step(&Step::Watching(vertex.id));
     }
-    until_quiet(&mut world, |world, id| world.steps(&[Step::Checked(id, Verdict::Same)]));
+    until_quiet(&mut world, |world, id| world.steps(&[Step::Checked(id, RunVerdict::Same)]));
     world.starts.clear();
     world.told.clear();
     world
@@ -37,7 +37,7 @@ pub(crate) fn until_quiet(world: &mut World, answer: impl Fn(&mut World, VertexI
 /// The check finds a difference, and its repair works.
 pub(crate) fn repair(world: &mut World, number: u32) {
     world.steps(&[
-        Step::Checked(v(number), Verdict::Differs),
+        Step::Checked(v(number), RunVerdict::Differs),
         Step::Commit,
         Step::Ended(v(number), Outcome::Changed),
         Step::Commit,
@@ -45,7 +45,7 @@ pub(crate) fn repair(world: &mut World, number: u32) {
 }
 
 /// Ends one check as the verdict says, without an apply.
-pub(crate) fn check(world: &mut World, number: u32, verdict: Verdict) {
+pub(crate) fn check(world: &mut World, number: u32, verdict: RunVerdict) {
     world.steps(&[Step::Checked(v(number), verdict)]);
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn started(world: &World) -> Vec<u32> {
     world.starts.iter().map(|start| start.vertex.0).collect()
 }
 
-fn standing(world: &World, number: u32) -> Standing {
+fn standing(world: &World, number: u32) -> VertexStatus {
     world.engine.standing(v(number)).expect("a vertex of the graph")
 }
 
@@ -72,7 +72,7 @@ fn r01_an_event_that_meets_a_pause_is_a_mark() {
     let mut world = settled(&[Shape::of(2).edge(0, 1)]);
     world.steps(&[Step::Changed(v(0)), PAUSE, Step::Changed(v(1)), Step::Commit]);
     assert!(!has_told(&world, &Notice::Paused), "v0 still runs");
-    check(&mut world, 0, Verdict::Same);
+    check(&mut world, 0, RunVerdict::Same);
     assert!(has_told(&world, &Notice::Paused));
     assert_eq!(started(&world), [0], "{}", world.log.join("\n"));
     world.steps(&[Step::Resume]);
@@ -93,9 +93,9 @@ fn r02_resume_reaches_every_vertex() {
     ]);
     assert_eq!(started(&world), [0; 0]);
     world.steps(&[Step::Resume]);
-    check(&mut world, 0, Verdict::Same);
-    check(&mut world, 1, Verdict::Same);
-    check(&mut world, 2, Verdict::Same);
+    check(&mut world, 0, RunVerdict::Same);
+    check(&mut world, 1, RunVerdict::Same);
+    check(&mut world, 2, RunVerdict::Same);
     assert_eq!(started(&world), [0, 1, 2]);
     assert!(world.engine.is_converged());
     sound(&world);
@@ -108,10 +108,10 @@ fn r03_who_waits_for_a_parent_holds_no_semaphore() {
     let mut world = settled(&[shape]);
     world.steps(&[Step::Changed(v(0)), Step::Changed(v(1)), Step::Changed(v(2))]);
     assert_eq!(started(&world), [0]);
-    check(&mut world, 0, Verdict::Same);
+    check(&mut world, 0, RunVerdict::Same);
     assert_eq!(started(&world), [0, 2], "v2 asked first, v1 held nothing while it waited for v0");
-    check(&mut world, 2, Verdict::Same);
-    check(&mut world, 1, Verdict::Same);
+    check(&mut world, 2, RunVerdict::Same);
+    check(&mut world, 1, RunVerdict::Same);
     sound(&world);
 }
 
@@ -120,8 +120,8 @@ fn r03_who_waits_for_a_parent_holds_no_semaphore() {
 fn r04_failed_for_good_answers_pause_and_stop() {
     let mut world = settled(&[Shape::of(1)]);
     world.steps(&[Step::Changed(v(0))]);
-    check(&mut world, 0, Verdict::Unknown);
-    assert_eq!(standing(&world, 0), Standing::Failed);
+    check(&mut world, 0, RunVerdict::Unknown);
+    assert_eq!(standing(&world, 0), VertexStatus::Failed);
     world.steps(&[PAUSE, Step::Commit]);
     assert!(has_told(&world, &Notice::Paused));
     world.steps(&[Step::Resume, Step::Commit, Step::Stop { grace: ms(30_000) }]);
@@ -147,11 +147,11 @@ fn r05_waits_hold_up_no_pause() {
         world.steps(&[Step::Changed(v(number))]);
     }
     assert_eq!(started(&world), [0, 2], "v1 waits for its limiter, v3 for the semaphore");
-    check(&mut world, 0, Verdict::Unknown);
+    check(&mut world, 0, RunVerdict::Unknown);
     let before = world.now;
     world.steps(&[PAUSE, Step::Commit]);
     assert_eq!(world.engine.mode(), Mode::Pausing);
-    check(&mut world, 2, Verdict::Same);
+    check(&mut world, 2, RunVerdict::Same);
     assert!(has_told(&world, &Notice::Paused), "only v2 ran");
     assert_eq!(world.now, before, "and no time had to pass");
     assert_eq!(started(&world), [0, 2]);
@@ -168,15 +168,15 @@ fn r06_not_my_turn_is_no_success() {
     let shape = Shape::of(2).edge(0, 1).meta(0, |meta| meta.retry = Some(1));
     let mut world = settled(&[shape]);
     world.steps(&[Step::Changed(v(0))]);
-    check(&mut world, 0, Verdict::Unknown);
+    check(&mut world, 0, RunVerdict::Unknown);
     world.steps(&[Step::Wake]);
-    check(&mut world, 0, Verdict::Unknown);
-    assert_eq!(standing(&world, 0), Standing::Failed, "one run and one retry");
+    check(&mut world, 0, RunVerdict::Unknown);
+    assert_eq!(standing(&world, 0), VertexStatus::Failed, "one run and one retry");
     world.steps(&[Step::Changed(v(1))]);
     assert_eq!(started(&world), [0, 0, 0], "the back-poke gives one attempt");
-    check(&mut world, 0, Verdict::Unknown);
-    assert_eq!(standing(&world, 0), Standing::Failed, "and no new budget");
-    assert_eq!(standing(&world, 1), Standing::WaitingFor(vec![v(0)]));
+    check(&mut world, 0, RunVerdict::Unknown);
+    assert_eq!(standing(&world, 0), VertexStatus::Failed, "and no new budget");
+    assert_eq!(standing(&world, 1), VertexStatus::WaitingFor(vec![v(0)]));
     world.steps(&[Step::Wait(ms(60_000))]);
     assert_eq!(started(&world), [0, 0, 0], "nothing is tried for ever");
     sound(&world);
@@ -190,14 +190,14 @@ fn r07_a_swap_refills_no_budget() {
     let other = other.meta(0, |meta| meta.retry = Some(1));
     let mut world = settled(&[shape, other]);
     world.steps(&[Step::Changed(v(0))]);
-    check(&mut world, 0, Verdict::Unknown);
+    check(&mut world, 0, RunVerdict::Unknown);
     for graph in [1, 0, 1, 0] {
         world.steps(&[Step::Swap { graph, operator: false }]);
     }
     assert_eq!(started(&world), [0], "no swap shortens the delay");
     world.steps(&[Step::Wake]);
-    check(&mut world, 0, Verdict::Unknown);
-    assert_eq!(standing(&world, 0), Standing::Failed);
+    check(&mut world, 0, RunVerdict::Unknown);
+    assert_eq!(standing(&world, 0), VertexStatus::Failed);
     for graph in [1, 0, 1, 0] {
         world.steps(&[Step::Swap { graph, operator: false }]);
     }
@@ -205,8 +205,8 @@ fn r07_a_swap_refills_no_budget() {
     assert_eq!(started(&world), [0, 0], "no swap is a new budget");
     world.steps(&[Step::Swap { graph: 0, operator: true }]);
     assert_eq!(started(&world), [0, 0, 0], "the operator's reload is");
-    check(&mut world, 0, Verdict::Unknown);
-    assert!(matches!(standing(&world, 0), Standing::Delayed(_)), "with retries");
+    check(&mut world, 0, RunVerdict::Unknown);
+    assert!(matches!(standing(&world, 0), VertexStatus::Delayed(_)), "with retries");
     sound(&world);
 }
 
@@ -215,10 +215,10 @@ fn r07_a_swap_refills_no_budget() {
 fn r08_an_event_during_a_run_is_not_swallowed() {
     let mut world = settled(&[Shape::of(1)]);
     world.steps(&[Step::Changed(v(0)), Step::Changed(v(0)), Step::Changed(v(0))]);
-    check(&mut world, 0, Verdict::Same);
+    check(&mut world, 0, RunVerdict::Same);
     assert_eq!(started(&world), [0, 0]);
     assert!(!world.engine.is_converged());
-    check(&mut world, 0, Verdict::Same);
+    check(&mut world, 0, RunVerdict::Same);
     assert_eq!(started(&world), [0, 0]);
     assert!(world.engine.is_converged());
     sound(&world);
@@ -230,7 +230,7 @@ fn r09_the_watch_is_established_first() {
     let mut world = World::new(&[Shape::of(2)], Slots::default(), false);
     world.steps(&[LOAD, Step::Redo(v(0)), Step::Look(v(0)), Step::Wait(ms(60_000))]);
     assert_eq!(started(&world), [0; 0]);
-    assert_eq!(standing(&world, 0), Standing::WaitingForWatch);
+    assert_eq!(standing(&world, 0), VertexStatus::WaitingForWatch);
     world.steps(&[Step::Watching(v(0)), Step::Unwatched(v(1))]);
     assert_eq!(started(&world), [0, 1]);
     sound(&world);
@@ -242,7 +242,7 @@ fn r10_a_rearmed_watch_is_looked_at_after_the_run() {
     let mut world = settled(&[Shape::of(1)]);
     world.steps(&[
         Step::Changed(v(0)),
-        Step::Checked(v(0), Verdict::Differs),
+        Step::Checked(v(0), RunVerdict::Differs),
         Step::Commit,
         Step::Suspect(v(0)),
         Step::Ended(v(0), Outcome::Changed),
@@ -271,16 +271,16 @@ fn r11_a_swap_in_a_pause_starts_nothing() {
 fn r12_a_received_value_is_run_with() {
     let mut world = settled(&[Shape::of(1).meta(0, |meta| meta.retry = Some(1))]);
     world.steps(&[Step::Received(v(0)), Step::Received(v(0))]);
-    check(&mut world, 0, Verdict::Unknown);
+    check(&mut world, 0, RunVerdict::Unknown);
     world.steps(&[Step::Wake]);
-    check(&mut world, 0, Verdict::Unknown);
+    check(&mut world, 0, RunVerdict::Unknown);
     world.steps(&[Step::Wait(ms(600_000))]);
-    assert!(matches!(standing(&world, 0), Standing::Failed), "no retries are left");
+    assert!(matches!(standing(&world, 0), VertexStatus::Failed), "no retries are left");
     assert_eq!(started(&world), [0, 0], "what came during the first run is in the second");
     world.steps(&[Step::Received(v(0))]);
     assert_eq!(started(&world), [0, 0, 0]);
-    check(&mut world, 0, Verdict::Unknown);
-    assert!(matches!(standing(&world, 0), Standing::Delayed(_)), "a new budget");
+    check(&mut world, 0, RunVerdict::Unknown);
+    assert!(matches!(standing(&world, 0), VertexStatus::Delayed(_)), "a new budget");
     sound(&world);
 }
 
@@ -292,16 +292,16 @@ fn r12_a_failed_run_pays_nothing() {
     world.steps(&[Step::Changed(v(0))]);
     repair(&mut world, 0);
     assert!(world.starts[1].refresh);
-    check(&mut world, 1, Verdict::Unknown);
-    check(&mut world, 0, Verdict::Same);
+    check(&mut world, 1, RunVerdict::Unknown);
+    check(&mut world, 0, RunVerdict::Same);
     world.steps(&[Step::Wake]);
     assert!(world.starts[3].refresh, "still owed after a check that failed");
     world.steps(&[
-        Step::Checked(v(1), Verdict::Differs),
+        Step::Checked(v(1), RunVerdict::Differs),
         Step::Commit,
         Step::Ended(v(1), Outcome::Failed { touched: true }),
         Step::Commit,
-        Step::Checked(v(0), Verdict::Same),
+        Step::Checked(v(0), RunVerdict::Same),
         Step::Wake,
     ]);
     assert!(world.starts[5].refresh, "still owed after an apply that failed");
@@ -318,11 +318,11 @@ fn r13_convergence_is_exact() {
     world.steps(&[LOAD]);
     assert!(!world.engine.is_converged());
     world.steps(&[Step::Watching(v(0)), Step::Watching(v(1))]);
-    check(&mut world, 0, Verdict::Unknown);
+    check(&mut world, 0, RunVerdict::Unknown);
     world.steps(&[Step::Wait(ms(600_000))]);
     assert!(!has_told(&world, &Notice::Converged), "v0 has failed");
-    world.steps(&[Step::Redo(v(0)), Step::Checked(v(0), Verdict::Differs), Step::Commit]);
-    world.steps(&[Step::Ended(v(0), Outcome::Changed), Step::Checked(v(1), Verdict::Same)]);
+    world.steps(&[Step::Redo(v(0)), Step::Checked(v(0), RunVerdict::Differs), Step::Commit]);
+    world.steps(&[Step::Ended(v(0), Outcome::Changed), Step::Checked(v(1), RunVerdict::Same)]);
     assert!(!has_told(&world, &Notice::Converged), "the end of v0 is not durable");
     world.steps(&[Step::Commit]);
     assert_eq!(world.told.last(), Some(&Notice::Converged));
@@ -333,7 +333,11 @@ fn r13_convergence_is_exact() {
 #[test]
 fn r14_a_failed_run_has_a_name_and_others_go_on() {
     let mut world = settled(&[Shape::of(2)]);
-    world.steps(&[Step::Changed(v(0)), Step::Changed(v(1)), Step::Checked(v(0), Verdict::Differs)]);
+    world.steps(&[
+        Step::Changed(v(0)),
+        Step::Changed(v(1)),
+        Step::Checked(v(0), RunVerdict::Differs),
+    ]);
     world.steps(&[
         Step::Commit,
         Step::Ended(v(0), Outcome::Failed { touched: true }),
@@ -341,7 +345,7 @@ fn r14_a_failed_run_has_a_name_and_others_go_on() {
     ]);
     assert!(has_told(&world, &Notice::Failed(v(0))));
     repair(&mut world, 1);
-    assert_eq!(standing(&world, 1), Standing::Settled);
+    assert_eq!(standing(&world, 1), VertexStatus::Settled);
     sound(&world);
 }
 
@@ -383,7 +387,7 @@ fn r16_a_cancelled_command_counts_until_it_returns() {
     let mut world = World::new(&[shape], slots, false);
     world.steps(&[LOAD, Step::Watching(v(0)), Step::Watching(v(1)), Step::Wait(ms(60_000))]);
     assert_eq!(started(&world), [0], "commands are not written off");
-    assert!(matches!(standing(&world, 0), Standing::Stuck(..)));
+    assert!(matches!(standing(&world, 0), VertexStatus::Stuck(..)));
     world.steps(&[Step::Ended(v(0), Outcome::Interrupted)]);
     assert_eq!(started(&world), [0, 1]);
     sound(&world);
@@ -402,7 +406,7 @@ fn r17_no_half_graph() {
     world.steps(&[Step::Changed(v(1)), Step::Changed(v(2))]);
     assert_eq!(started(&world), [0, 1], "v1 goes on under the old graph, v2 will be removed");
     assert!(world.engine.standing(v(2)).is_some());
-    check(&mut world, 0, Verdict::Same);
+    check(&mut world, 0, RunVerdict::Same);
     assert_eq!(world.engine.standing(v(2)), None);
     let loaded = Notice::Loaded { added: 0, changed: 1, removed: 1, kept: 1 };
     assert!(has_told(&world, &loaded));
@@ -414,13 +418,13 @@ fn r17_no_half_graph() {
 fn r18_what_dies_in_a_pause_does_not_disturb_the_resume() {
     let mut world = settled(&[Shape::of(3).edge(0, 1), Shape::of(3).edge(0, 1).without(2)]);
     world.steps(&[Step::Changed(v(0)), Step::Changed(v(2)), PAUSE, Step::Commit]);
-    check(&mut world, 0, Verdict::Unknown);
-    check(&mut world, 2, Verdict::Same);
+    check(&mut world, 0, RunVerdict::Unknown);
+    check(&mut world, 2, RunVerdict::Same);
     assert!(has_told(&world, &Notice::Paused));
     world.steps(&[Step::Changed(v(2)), Step::Swap { graph: 1, operator: false }, Step::Resume]);
     world.steps(&[Step::Redo(v(0))]);
-    check(&mut world, 0, Verdict::Same);
-    assert_eq!(standing(&world, 0), Standing::Settled);
+    check(&mut world, 0, RunVerdict::Same);
+    assert_eq!(standing(&world, 0), VertexStatus::Settled);
     assert_eq!(world.engine.standing(v(2)), None);
     sound(&world);
 }
@@ -440,7 +444,7 @@ fn w11_one_semaphore_twice_is_refused() {
 fn r07_a_swap_is_no_attempt_either() {
     let mut world = World::new(&[Shape::of(2).edge(0, 1)], Slots::default(), false);
     world.steps(&[LOAD, Step::Watching(v(0)), Step::Watching(v(1))]);
-    check(&mut world, 0, Verdict::Unknown);
+    check(&mut world, 0, RunVerdict::Unknown);
     for _ in 0..5 {
         world.steps(&[LOAD]);
     }
@@ -456,7 +460,7 @@ fn a_number_given_anew_is_owed_nothing() {
     let mut other = with.clone().define(1, 9);
     other.edges.clear();
     let mut world = settled(&[with, without, other]);
-    world.steps(&[Step::Redo(v(0)), Step::Checked(v(0), Verdict::Differs), Step::Commit]);
+    world.steps(&[Step::Redo(v(0)), Step::Checked(v(0), RunVerdict::Differs), Step::Commit]);
     let swap = |graph| Step::Swap { graph, operator: false };
     world.steps(&[swap(1), swap(2), Step::Ended(v(0), Outcome::Changed), Step::Commit]);
     let log = world.log.join("\n");

@@ -9,8 +9,8 @@ use crate::step::Step;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{
-    Action, Check, Engine, Event, Notice, Outcome, Pace, Pause, RunId, Slots, Standing, Start,
-    Swap, Tick, Verdict, VertexId,
+    Action, Check, Engine, Event, Notice, Outcome, Pace, Pause, RunId, RunVerdict, Slots, Start,
+    Swap, Tick, VertexId, VertexStatus,
 };
 
 /// An engine over a large graph whose checks all find nothing to do, and that counts them.
@@ -57,7 +57,7 @@ impl Plain {
             Action::Watch(id) => Some(Event::Watching(*id)),
             Action::Start(start) => {
                 self.checks.push(start.vertex);
-                Some(Event::Checked(start.run, Verdict::Same))
+                Some(Event::Checked(start.run, RunVerdict::Same))
             }
             Action::SavePause(_) => Some(Event::PauseSaved),
             Action::Begin(_) | Action::Apply(..) | Action::End(_) | Action::Cancel(..) => {
@@ -78,7 +78,7 @@ pub(crate) fn tree(count: u32, fan: u32) -> Shape {
 #[test]
 fn w01_a_change_of_one_root_reaches_the_child() {
     let mut world = settled(&[Shape::of(3).notify(0, 2).edge(1, 2)]);
-    world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), Verdict::Differs), Step::Commit]);
+    world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), RunVerdict::Differs), Step::Commit]);
     world.steps(&[Step::Ended(v(0), Outcome::Changed)]);
     assert_eq!(started(&world), [0, 2], "and B is left alone");
     assert!(world.starts[1].refresh);
@@ -170,7 +170,7 @@ fn w08_two_changes_are_two_refreshes() {
     let mut world = settled(&[shape]);
     world.steps(&[Step::Changed(v(1))]);
     repair(&mut world, 1);
-    world.steps(&[Step::Checked(v(3), Verdict::Differs), Step::Commit, Step::Changed(v(2))]);
+    world.steps(&[Step::Checked(v(3), RunVerdict::Differs), Step::Commit, Step::Changed(v(2))]);
     repair(&mut world, 2);
     world.steps(&[Step::Ended(v(3), Outcome::Changed)]);
     assert_eq!(started(&world), [1, 3, 2, 3]);
@@ -191,11 +191,11 @@ fn w09_events_take_no_tokens() {
     for _ in 0..50 {
         world.steps(&[Step::Changed(v(0))]);
     }
-    check(&mut world, 0, Verdict::Same);
+    check(&mut world, 0, RunVerdict::Same);
     assert_eq!(started(&world), [0]);
     assert!(matches!(
         world.engine.standing(v(0)),
-        Some(Standing::WaitingForLimit(at)) if at.0 - world.now.0 == 1_000_000_000
+        Some(VertexStatus::WaitingForLimit(at)) if at.0 - world.now.0 == 1_000_000_000
     ));
     world.steps(&[Step::Changed(v(1))]);
     assert_eq!(started(&world), [0, 1], "a parent that is merely limited blocks nobody");
@@ -217,11 +217,11 @@ fn w10_a_pause_waits_for_one_run_only() {
         world.steps(&[Step::Watching(v(root))]);
     }
     for root in 0..3 {
-        check(&mut world, root, Verdict::Same);
+        check(&mut world, root, RunVerdict::Same);
     }
     world.steps(&[Step::Pause { drain: false, length: ms(60_000) }, Step::Commit]);
     assert!(world.told.contains(&Notice::Pausing(vec![v(3)])));
-    check(&mut world, 3, Verdict::Same);
+    check(&mut world, 3, RunVerdict::Same);
     assert!(world.told.contains(&Notice::Paused));
     assert_eq!(started(&world), [0, 1, 2, 3], "first come, first served");
 }
@@ -231,16 +231,16 @@ fn w10_a_pause_waits_for_one_run_only() {
 fn w12_a_child_of_a_failed_parent_is_shown() {
     let mut world = settled(&[Shape::of(2).edge(0, 1)]);
     world.steps(&[Step::Changed(v(0))]);
-    check(&mut world, 0, Verdict::Unknown);
+    check(&mut world, 0, RunVerdict::Unknown);
     world.steps(&[Step::Changed(v(1))]);
-    check(&mut world, 0, Verdict::Unknown);
-    assert_eq!(world.engine.standing(v(1)), Some(Standing::WaitingFor(vec![v(0)])));
+    check(&mut world, 0, RunVerdict::Unknown);
+    assert_eq!(world.engine.standing(v(1)), Some(VertexStatus::WaitingFor(vec![v(0)])));
     assert!(!world.engine.is_converged());
     assert_eq!(world.engine.counts().failed, 1);
     assert_eq!(world.engine.counts().waiting, 1);
     world.steps(&[Step::Redo(v(0))]);
-    check(&mut world, 0, Verdict::Same);
-    check(&mut world, 1, Verdict::Same);
+    check(&mut world, 0, RunVerdict::Same);
+    check(&mut world, 1, RunVerdict::Same);
     assert!(world.engine.is_converged());
     sound(&world);
 }
@@ -264,7 +264,7 @@ fn w14_a_clock_that_steps_back_does_no_harm() {
     let actions = engine.handle(Tick(4_000_000_000), Event::Watching(v(0)));
     let start = Start { run: RunId(1), vertex: v(0), look: false, refresh: false, noop: false };
     assert_eq!(actions, [Action::Start(start)]);
-    let failed = engine.handle(Tick(1), Event::Checked(RunId(1), Verdict::Unknown));
+    let failed = engine.handle(Tick(1), Event::Checked(RunId(1), RunVerdict::Unknown));
     let due = Tick(5_100_000_000);
     assert!(failed.contains(&Action::Tell(Notice::Retrying(v(0), due))), "{failed:?}");
     assert_eq!(engine.next_wakeup(), Some(due));

@@ -5,7 +5,7 @@ use crate::races::{settled, sound, started};
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
 use steadfast_engine::{
-    Action, Event, Holding, Notice, Outcome, Poll, SlotClass, Slots, Standing, Verdict,
+    Action, Event, HeldReason, Notice, Outcome, Poll, RunVerdict, SlotClass, Slots, VertexStatus,
 };
 
 #[test]
@@ -16,10 +16,10 @@ fn e01_a_chain_starts_in_order() {
         Step::Swap { graph: 0, operator: false },
         Step::Watching(v(1)),
         Step::Watching(v(0)),
-        Step::Checked(v(0), Verdict::Differs),
+        Step::Checked(v(0), RunVerdict::Differs),
         Step::Commit,
         Step::Ended(v(0), Outcome::Changed),
-        Step::Checked(v(1), Verdict::Same),
+        Step::Checked(v(1), RunVerdict::Same),
         Step::Commit,
     ]);
     assert!(
@@ -34,8 +34,8 @@ fn e01_a_chain_starts_in_order() {
 #[test]
 fn e03_a_back_poke_reaches_who_failed_far_above() {
     let mut world = settled(&[Shape::of(3).edge(0, 1).edge(1, 2)]);
-    world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), Verdict::Unknown)]);
-    assert_eq!(world.engine.standing(v(0)), Some(Standing::Failed));
+    world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), RunVerdict::Unknown)]);
+    assert_eq!(world.engine.standing(v(0)), Some(VertexStatus::Failed));
     world.steps(&[Step::Changed(v(2))]);
     assert_eq!(started(&world), [0, 0], "v1 has nothing to do, and yet v0 gets its attempt");
     sound(&world);
@@ -46,9 +46,9 @@ fn e03_a_back_poke_reaches_who_failed_far_above() {
 fn e04_an_event_during_the_last_failing_run_is_checked() {
     let mut world = settled(&[Shape::of(1)]);
     world.steps(&[Step::Changed(v(0)), Step::Changed(v(0))]);
-    world.steps(&[Step::Checked(v(0), Verdict::Unknown), Step::Wait(ms(1000))]);
+    world.steps(&[Step::Checked(v(0), RunVerdict::Unknown), Step::Wait(ms(1000))]);
     assert_eq!(started(&world), [0, 0]);
-    world.steps(&[Step::Checked(v(0), Verdict::Unknown), Step::Wait(ms(60_000))]);
+    world.steps(&[Step::Checked(v(0), RunVerdict::Unknown), Step::Wait(ms(60_000))]);
     assert_eq!(started(&world), [0, 0], "and it was no new budget");
     sound(&world);
 }
@@ -58,9 +58,9 @@ fn e04_an_event_during_the_last_failing_run_is_checked() {
 fn e05_a_start_clears_what_it_was_started_for() {
     let mut world = World::new(&[Shape::of(1)], Slots::default(), false);
     world.steps(&[Step::Swap { graph: 0, operator: false }, Step::Watching(v(0))]);
-    world.steps(&[Step::Checked(v(0), Verdict::Same)]);
+    world.steps(&[Step::Checked(v(0), RunVerdict::Same)]);
     assert_eq!(started(&world), [0], "the load is one run");
-    world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), Verdict::Same)]);
+    world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), RunVerdict::Same)]);
     assert_eq!(started(&world), [0, 0], "one event is one more");
     assert!(world.engine.is_converged());
     sound(&world);
@@ -73,9 +73,9 @@ fn e08_a_crowd_of_parents_opens_when_the_last_that_blocks_is_right() {
     let mut world = settled(&[shape]);
     world.steps(&[Step::Changed(v(0)), Step::Changed(v(17)), Step::Changed(v(1))]);
     // v1 was right after v17 became dirty, and is dirty again: that blocks v17 no more.
-    world.steps(&[Step::Changed(v(1)), Step::Checked(v(1), Verdict::Same)]);
+    world.steps(&[Step::Changed(v(1)), Step::Checked(v(1), RunVerdict::Same)]);
     assert_eq!(started(&world), [0, 1, 1]);
-    world.steps(&[Step::Checked(v(0), Verdict::Same)]);
+    world.steps(&[Step::Checked(v(0), RunVerdict::Same)]);
     assert_eq!(started(&world), [0, 1, 1, 17]);
     sound(&world);
 }
@@ -86,12 +86,12 @@ fn e10_an_event_during_its_own_run_refills_nothing() {
     let mut world = settled(&[Shape::of(1).meta(0, |meta| meta.retry = Some(2))]);
     world.steps(&[Step::Changed(v(0))]);
     for _ in 0..2 {
-        world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), Verdict::Unknown)]);
-        assert!(matches!(world.engine.standing(v(0)), Some(Standing::Delayed(_))));
+        world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), RunVerdict::Unknown)]);
+        assert!(matches!(world.engine.standing(v(0)), Some(VertexStatus::Delayed(_))));
         world.steps(&[Step::Wake]);
     }
-    world.steps(&[Step::Checked(v(0), Verdict::Unknown)]);
-    assert_eq!(world.engine.standing(v(0)), Some(Standing::Failed));
+    world.steps(&[Step::Checked(v(0), RunVerdict::Unknown)]);
+    assert_eq!(world.engine.standing(v(0)), Some(VertexStatus::Failed));
     assert_eq!(started(&world), [0, 0, 0], "one run and two retries");
     sound(&world);
 }
@@ -100,10 +100,10 @@ fn e10_an_event_during_its_own_run_refills_nothing() {
 #[test]
 fn e11_what_cannot_be_told_in_noop_waits_for_whom_it_hangs_on() {
     let mut world = settled(&[Shape::of(2).edge(0, 1).all(|meta| meta.noop = true)]);
-    world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), Verdict::Differs)]);
-    world.steps(&[Step::Changed(v(1)), Step::Checked(v(1), Verdict::Unknown)]);
-    let until = Holding::UnknownUntil(v(0));
-    assert_eq!(world.engine.standing(v(1)), Some(Standing::Held(until)));
+    world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), RunVerdict::Differs)]);
+    world.steps(&[Step::Changed(v(1)), Step::Checked(v(1), RunVerdict::Unknown)]);
+    let until = HeldReason::UnknownUntil(v(0));
+    assert_eq!(world.engine.standing(v(1)), Some(VertexStatus::Held(until)));
     assert!(world.told.contains(&Notice::Held(v(1), until)));
     assert!(!world.told.contains(&Notice::Failed(v(1))));
     sound(&world);
@@ -117,9 +117,9 @@ fn e14_a_higher_ticket_does_not_pass_a_lower_one() {
     let mut world = settled(&[shape]);
     world.steps(&[Step::Changed(v(0)), Step::Changed(v(1)), Step::Changed(v(2))]);
     assert_eq!(started(&world), [0], "semaphore 0 is free, and v1 stands before v2");
-    world.steps(&[Step::Checked(v(0), Verdict::Same)]);
+    world.steps(&[Step::Checked(v(0), RunVerdict::Same)]);
     assert_eq!(started(&world), [0, 1]);
-    world.steps(&[Step::Checked(v(1), Verdict::Same)]);
+    world.steps(&[Step::Checked(v(1), RunVerdict::Same)]);
     assert_eq!(started(&world), [0, 1, 2]);
     sound(&world);
 }
@@ -135,9 +135,9 @@ fn e14_a_new_start_obeys_the_new_count() {
     world.steps(&[Step::Swap { graph: 0, operator: false }]);
     world.steps(&[Step::Watching(v(0)), Step::Watching(v(1)), Step::Watching(v(2))]);
     assert_eq!(started(&world), [0, 1], "v2 waits for a slot only");
-    world.steps(&[Step::Swap { graph: 1, operator: false }, Step::Checked(v(1), Verdict::Same)]);
+    world.steps(&[Step::Swap { graph: 1, operator: false }, Step::Checked(v(1), RunVerdict::Same)]);
     assert_eq!(started(&world), [0, 1], "and for the semaphore now, with v0 in it");
-    world.steps(&[Step::Checked(v(0), Verdict::Same)]);
+    world.steps(&[Step::Checked(v(0), RunVerdict::Same)]);
     assert_eq!(started(&world), [0, 1, 2]);
     sound(&world);
 }
@@ -150,7 +150,7 @@ fn e14_a_run_in_progress_holds_its_new_semaphores() {
     world.steps(&[Step::Changed(v(0)), Step::Swap { graph: 1, operator: false }]);
     world.steps(&[Step::Changed(v(1))]);
     assert_eq!(started(&world), [0]);
-    world.steps(&[Step::Checked(v(0), Verdict::Same)]);
+    world.steps(&[Step::Checked(v(0), RunVerdict::Same)]);
     assert_eq!(started(&world), [0, 1]);
     sound(&world);
 }
@@ -189,7 +189,7 @@ fn e17_what_a_newer_graph_leaves_alone_goes_on() {
 fn what_is_told_of_one_vertex_is_told_in_order() {
     let mut world = settled(&[Shape::of(1)]);
     for _ in 0..2 {
-        world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), Verdict::Differs), Step::Commit]);
+        world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), RunVerdict::Differs), Step::Commit]);
         world.steps(&[Step::Ended(v(0), Outcome::Changed)]);
         // Its end stays written; the begin of the next run is durable without it.
         let end = world.store.written.pop_back().expect("the end of the run");
@@ -225,7 +225,7 @@ fn e06_a_stuck_run_gives_back_the_slot_that_it_took() {
     let mut world = World::new(&[shape, other], slots, false);
     world.steps(&[Step::Swap { graph: 0, operator: false }]);
     world.steps(&[Step::Watching(v(0)), Step::Watching(v(1)), Step::Wait(ms(2000))]);
-    assert!(matches!(world.engine.standing(v(0)), Some(Standing::Stuck(..))));
+    assert!(matches!(world.engine.standing(v(0)), Some(VertexStatus::Stuck(..))));
     world.steps(&[Step::Swap { graph: 1, operator: false }]);
     assert_eq!(started(&world), [0], "v1 waits for the one thread");
     world.steps(&[Step::Ended(v(0), Outcome::Interrupted)]);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_engine::{Declared, Edge, Graph, Meta, Nature, SemaphoreId, VertexId};
+use steadfast_engine::{Edge, Graph, Meta, Nature, SemaphoreId, VertexId, VertexSpec};
 
 /// The vertex of that number.
 pub(crate) fn v(number: u32) -> VertexId {
@@ -17,7 +17,7 @@ pub(crate) fn ms(count: u64) -> Duration {
 /// A graph before it is checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Shape {
-    pub(crate) vertices: Vec<Declared>,
+    pub(crate) vertices: Vec<VertexSpec>,
     pub(crate) edges: Vec<Edge>,
     pub(crate) semaphores: Vec<u32>,
 }
@@ -27,7 +27,7 @@ impl Shape {
     pub(crate) fn of(count: u32) -> Self {
         let meta = Arc::new(Meta::default());
         let vertices = (0..count)
-            .map(|number| Declared {
+            .map(|number| VertexSpec {
                 id: v(number),
                 definition: 1,
                 meta: Arc::clone(&meta),
@@ -100,7 +100,7 @@ impl Shape {
         Arc::new(graph.expect("the tests write valid graphs"))
     }
 
-    fn find(&mut self, number: u32) -> &mut Declared {
+    fn find(&mut self, number: u32) -> &mut VertexSpec {
         self.vertices.iter_mut().find(|vertex| vertex.id == v(number)).expect("a declared vertex")
     }
 }

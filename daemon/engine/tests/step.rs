@@ -1,7 +1,7 @@
 //! One thing that may happen to the engine and its surroundings.
 
 use std::time::Duration;
-use steadfast_engine::{Outcome, Verdict, VertexId};
+use steadfast_engine::{Outcome, RunVerdict, VertexId};
 
 /// One step of a schedule. A step that makes no sense where it stands is passed over, so that lines can be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,7 +27,7 @@ pub(crate) enum Step {
     /// The operator asks for a run.
     Redo(VertexId),
     /// The check in progress of a vertex ends.
-    Checked(VertexId, Verdict),
+    Checked(VertexId, RunVerdict),
     /// The oldest written entry becomes durable and is answered.
     Commit,
     /// The oldest written entry is the begin of a run and cannot be kept.

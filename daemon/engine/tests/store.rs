@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use steadfast_engine::{
-    Check, Graph, Intent, Outcome, Recall, Record, RunId, Stamp, Tick, VertexId,
+    Check, Graph, Intent, Outcome, Record, RestoredState, RunId, Stamp, Tick, VertexId,
 };
 
 /// One written entry.
@@ -86,7 +86,7 @@ impl Durable {
         &self,
         graph: &Graph,
         running: Option<&Graph>,
-    ) -> BTreeMap<VertexId, Recall> {
+    ) -> BTreeMap<VertexId, RestoredState> {
         let has = |graph: &Graph, id: VertexId| graph.order().contains(&id);
         let mut owing = self.clone();
         for kept in self.vertices.values() {
@@ -109,7 +109,7 @@ impl Durable {
                         it.nature.check == Check::State || it.definition == definition
                     })
                 });
-                (*id, Recall { owed, interrupted, done: kept.done })
+                (*id, RestoredState { owed, interrupted, done: kept.done })
             })
             .collect()
     }

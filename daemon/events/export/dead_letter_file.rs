@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 /// What one recorder has put aside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Aside {
+pub struct DeadLetterFile {
     /// So many events.
     pub count: u64,
     /// Why the last of them were.
     pub why: String,
 }
 
-impl Aside {
+impl DeadLetterFile {
     /// In words.
     #[must_use]
     pub fn says(&self) -> String {
@@ -46,14 +46,14 @@ impl Failing {
 
 /// What each of them has put aside, by its name.
 #[derive(Debug, Default)]
-pub struct PutAside {
-    aside: Mutex<BTreeMap<Arc<str>, Aside>>,
+pub struct DeadLetter {
+    aside: Mutex<BTreeMap<Arc<str>, DeadLetterFile>>,
     /// The recorders whose last delivery failed: since when, and why.
     failing: Mutex<BTreeMap<Arc<str>, (Instant, String)>>,
 }
 
-impl PutAside {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Aside>> {
+impl DeadLetter {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, DeadLetterFile>> {
         self.aside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -94,13 +94,13 @@ impl PutAside {
 
     /// What this recorder has put aside, if anything.
     #[must_use]
-    pub fn of(&self, recorder: &str) -> Option<Aside> {
+    pub fn of(&self, recorder: &str) -> Option<DeadLetterFile> {
         self.lock().get(recorder).cloned()
     }
 
     /// What all have put aside, by name.
     #[must_use]
-    pub fn all(&self) -> BTreeMap<Arc<str>, Aside> {
+    pub fn all(&self) -> BTreeMap<Arc<str>, DeadLetterFile> {
         self.lock().clone()
     }
 }

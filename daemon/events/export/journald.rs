@@ -89,13 +89,13 @@ fn entry(event: &Event) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::Happening;
+    use crate::events::NewEvent;
 
     /// S-13: what was said is a value and never a field, whatever is in it; what is too long is cut, at a character.
     #[test]
     fn what_is_said_makes_no_field() {
         let says = format!("one\nPRIORITY=0\n{}", "ü".repeat(LONGEST));
-        let event = Event::new(Some(7), 5, Happening::new("failed", says, Level::Error));
+        let event = Event::new(Some(7), 5, NewEvent::new("failed", says, Level::Error));
         let bytes = entry(&event);
         assert!(bytes.len() < LONGEST + 500);
         let length = usize::try_from(u64::from_le_bytes(bytes[8..16].try_into().unwrap())).unwrap();

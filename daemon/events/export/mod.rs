@@ -14,7 +14,7 @@ pub use journald::ToJournald;
 pub use webhook::ToWebhook;
 
 use super::log::{Mark, Place, Reader, Unreadable};
-use super::{Event, Happening, Level, Standing, Stream, what};
+use super::{Event, Level, NewEvent, Standing, Stream, what};
 use batcher::{Batcher, FULL, Step};
 use dead_letter::Refusals;
 use futures_util::StreamExt as _;
@@ -274,8 +274,8 @@ impl Recorder {
         let says =
             format!("{name}: events {first} to {last} were refused and are put aside: {why}");
         tracing::warn!(event = what::PUT_ASIDE, "{says}");
-        let told = Happening::new(what::PUT_ASIDE, says, Level::Warn);
-        self.stream.teller().tell(Happening { count: Some(count), ..told });
+        let told = NewEvent::new(what::PUT_ASIDE, says, Level::Warn);
+        self.stream.teller().tell(NewEvent { count: Some(count), ..told });
         self.stream.aside().add(name, count, why);
         self.done(first, upto).await;
         Some(upto)

@@ -7,7 +7,7 @@ pub(super) mod writer;
 
 pub use reader::{Place, Reader, Unreadable, Wanted};
 
-use super::event::{Happening, Level, unix_ms, what};
+use super::event::{Level, NewEvent, unix_ms, what};
 use crate::store::database::{self, Fault, move_aside};
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 use std::path::{Path, PathBuf};
@@ -119,7 +119,7 @@ impl Log {
         self.last = self.last.max(at);
         let says =
             format!("what was recorded before cannot be read, and is kept at {aside}: {why}");
-        self.append(&[(at, Happening::new(what::GAP, says, Level::Error))], &[])?;
+        self.append(&[(at, NewEvent::new(what::GAP, says, Level::Error))], &[])?;
         Ok(())
     }
 
@@ -130,12 +130,12 @@ impl Log {
             select.query_map((), |row| row.get(0))?.collect::<Result<_, _>>()?
         };
         let others = open.into_iter().map(i64::cast_unsigned).filter(|run| Some(*run) != self.run);
-        let ends: Vec<(u64, Happening)> = others
+        let ends: Vec<(u64, NewEvent)> = others
             .map(|run| {
                 let says = format!("the run that began as number {run} ended without a word");
-                let told = Happening::new(what::RUN_END, says, Level::Warn);
+                let told = NewEvent::new(what::RUN_END, says, Level::Warn);
                 let (class, run) = (Some("interrupted"), Some(run));
-                (unix_ms(), Happening { class, run, ..told })
+                (unix_ms(), NewEvent { class, run, ..told })
             })
             .collect();
         if !ends.is_empty() {
@@ -159,7 +159,7 @@ impl Log {
     /// Writes events and marks, all or none; durable when it returns. The first event gets the number after the last.
     pub fn append<'e>(
         &mut self,
-        events: impl IntoIterator<Item = &'e (u64, Happening)>,
+        events: impl IntoIterator<Item = &'e (u64, NewEvent)>,
         marks: &[Mark],
     ) -> Result<u64, Unwritable> {
         let transaction =

@@ -1,6 +1,6 @@
 //! Reading the event log, beside whoever writes it.
 
-use super::super::event::{Event, Happening, Level, what};
+use super::super::event::{Event, Level, NewEvent, what};
 use super::{DATABASE, rows};
 use crate::store::database::{Fault, unused};
 use crate::store::regular_file;
@@ -173,6 +173,6 @@ impl Reader {
 /// Stands for events that are not kept any more.
 fn gap(number: u64, at: u64, gone: u64) -> Event {
     let says = format!("{gone} events are not kept any more");
-    let told = Happening { count: Some(gone), ..Happening::new(what::GAP, says, Level::Warn) };
+    let told = NewEvent { count: Some(gone), ..NewEvent::new(what::GAP, says, Level::Warn) };
     Event::new(Some(number), at, told)
 }

@@ -1,6 +1,6 @@
 //! The tables of the event log, and an event as a row.
 
-use super::super::event::{Event, Happening, Level, what};
+use super::super::event::{Event, Level, NewEvent, what};
 use crate::store::database::{self, Fault, Layout};
 use rusqlite::{Connection, Row, Statement, params};
 
@@ -69,9 +69,9 @@ pub(super) fn insert(
     into: &mut Statement<'_>,
     number: u64,
     at: u64,
-    happening: &Happening,
+    happening: &NewEvent,
 ) -> Result<(), Fault> {
-    let Happening { what, resource, class, count, run, says, level } = happening;
+    let NewEvent { what, resource, class, count, run, says, level } = happening;
     let resource = resource.as_deref().filter(|name| name.len() <= LONGEST);
     into.execute(params![
         number.cast_signed(),
@@ -88,14 +88,14 @@ pub(super) fn insert(
 }
 
 /// The same event, or, where that cannot be kept, an error in its place (C-17).
-pub(in super::super) fn keepable(happening: Happening) -> Happening {
+pub(in super::super) fn keepable(happening: NewEvent) -> NewEvent {
     let length = happening.says.len() + happening.resource.as_ref().map_or(0, String::len);
     if length <= LONGEST && !happening.says.contains('\0') {
         return happening;
     }
     let says = format!("an event `{}` of {length} bytes could not be recorded", happening.what);
     let resource = happening.resource.filter(|name| name.len() <= 4096);
-    Happening { resource, ..Happening::new(what::INTERNAL_ERROR, says, Level::Error) }
+    NewEvent { resource, ..NewEvent::new(what::INTERNAL_ERROR, says, Level::Error) }
 }
 
 /// The columns that [`read`] takes.
@@ -110,14 +110,14 @@ pub(super) fn read(row: &Row<'_>) -> Result<Event, Fault> {
         Ok(event) => Ok(event),
         Err(error) => {
             let says = format!("this event cannot be read: {error}");
-            let told = Happening::new(what::INTERNAL_ERROR, says, Level::Error);
+            let told = NewEvent::new(what::INTERNAL_ERROR, says, Level::Error);
             Ok(Event::new(Some(number), row.get(1).map_or(0, i64::cast_unsigned), told))
         }
     }
 }
 
 fn whole(row: &Row<'_>, number: u64) -> rusqlite::Result<Event> {
-    let empty = Happening::new("", row.get::<_, String>(8)?, to_level(row.get(7)?));
+    let empty = NewEvent::new("", row.get::<_, String>(8)?, to_level(row.get(7)?));
     let mut event = Event::new(Some(number), row.get::<_, i64>(1)?.cast_unsigned(), empty);
     event.what = row.get(2)?;
     event.resource = row.get(3)?;

@@ -5,9 +5,9 @@
 
 use super::rows::keepable;
 use super::{Log, Mark, Retention};
-use crate::events::bus::{Order, Queue, Shared, Stream, WAITING, dropped};
-use crate::events::event::{Event, Happening, Level, unix_ms, what};
-use crate::events::repeat_filter::Alike;
+use crate::events::bus::{MarkRequest, Queue, Shared, Stream, WAITING, dropped};
+use crate::events::event::{Event, Level, NewEvent, unix_ms, what};
+use crate::events::repeat_filter::RepeatFilter;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_hours(1);
 
 /// Who records the events of a stream. What it has not written yet outlives a thread that breaks.
 #[derive(Debug)]
-pub struct Scribe {
+pub struct LogWriter {
     shared: Arc<Shared>,
     directory: PathBuf,
     retention: Retention,
@@ -36,8 +36,8 @@ pub struct Scribe {
 
 #[derive(Debug, Default)]
 struct Work {
-    alike: Alike,
-    waiting: VecDeque<Draft>,
+    alike: RepeatFilter,
+    waiting: VecDeque<PendingEvent>,
     /// So many could not be kept until the log could be written again.
     lost: u64,
     log: Option<Log>,
@@ -49,8 +49,8 @@ struct Work {
 
 /// An event that waits.
 #[derive(Debug)]
-struct Draft {
-    event: (u64, Happening),
+struct PendingEvent {
+    event: (u64, NewEvent),
     is_recorded: bool,
     is_told: bool,
 }
@@ -62,7 +62,7 @@ struct Trouble {
     wait: Duration,
 }
 
-impl Scribe {
+impl LogWriter {
     /// For the log of this state directory.
     #[must_use]
     pub fn new(stream: &Stream, directory: PathBuf, retention: Retention) -> Self {
@@ -96,7 +96,7 @@ impl Scribe {
     /// It is to record this as the last event; then marks alone are written.
     pub fn finish(&self, how: &'static str, says: String) {
         let class = Some(how);
-        let end = Happening { class, ..Happening::new(what::RUN_END, says, Level::Info) };
+        let end = NewEvent { class, ..NewEvent::new(what::RUN_END, says, Level::Info) };
         self.shared.lock().end = Some(end);
         self.shared.wake();
     }
@@ -114,8 +114,8 @@ impl Scribe {
     }
 
     /// Writes what waits; whether more is to be done at once.
-    fn write(&self, work: &mut Work, mut orders: Vec<Order>) -> bool {
-        let refuse = |orders: Vec<Order>, why: &str| {
+    fn write(&self, work: &mut Work, mut orders: Vec<MarkRequest>) -> bool {
+        let refuse = |orders: Vec<MarkRequest>, why: &str| {
             for order in orders {
                 // Who asked may have gone.
                 drop(order.done.send(Err(why.to_owned())));
@@ -157,7 +157,11 @@ impl Scribe {
             Ok(log) => {
                 if work.lost > 0 {
                     let event = (unix_ms(), dropped(std::mem::take(&mut work.lost)));
-                    work.waiting.push_front(Draft { event, is_recorded: true, is_told: true });
+                    work.waiting.push_front(PendingEvent {
+                        event,
+                        is_recorded: true,
+                        is_told: true,
+                    });
                 }
                 work.log = Some(log);
             }
@@ -183,7 +187,9 @@ impl Scribe {
         } else {
             work.trouble = before;
         }
-        for Draft { event: (at, happening), is_recorded, is_told } in work.waiting.drain(..count) {
+        for PendingEvent { event: (at, happening), is_recorded, is_told } in
+            work.waiting.drain(..count)
+        {
             let number = is_recorded.then_some(next);
             next += u64::from(is_recorded);
             if !is_told {
@@ -224,9 +230,9 @@ impl Scribe {
     }
 
     /// The last event, and the end of all who follow.
-    fn end(&self, work: &mut Work, end: Happening) {
-        let event = (unix_ms(), Happening { run: work.run, ..end });
-        work.waiting.push_back(Draft { event, is_recorded: true, is_told: false });
+    fn end(&self, work: &mut Work, end: NewEvent) {
+        let event = (unix_ms(), NewEvent { run: work.run, ..end });
+        work.waiting.push_back(PendingEvent { event, is_recorded: true, is_told: false });
         // The last chance, whatever was a moment ago.
         if let Some(trouble) = &mut work.trouble {
             trouble.again = Instant::now();
@@ -251,11 +257,15 @@ impl Work {
             // What only helps to look for a fault is for those who follow (C-18).
             let is_recorded =
                 happening.level > Level::Debug && self.alike.is_recorded(now, &happening);
-            self.waiting.push_back(Draft { event: (at, happening), is_recorded, is_told: false });
+            self.waiting.push_back(PendingEvent {
+                event: (at, happening),
+                is_recorded,
+                is_told: false,
+            });
         }
         for counted in self.alike.counted(now, is_end) {
             let event = (now, counted);
-            self.waiting.push_back(Draft { event, is_recorded: true, is_told: false });
+            self.waiting.push_back(PendingEvent { event, is_recorded: true, is_told: false });
         }
     }
 

@@ -1,8 +1,8 @@
 //! The checksums of rows: how damage is noticed. Rows of older schemas keep theirs, for what they do not have is left out.
 
 use super::ownership;
-use crate::store::replay::{Record, Whole};
-use crate::store::{Hidden, Verb};
+use crate::store::replay::{GlobalRecord, Record};
+use crate::store::{OpaqueText, Verb};
 
 /// What was cut off: where nothing was, there is no such thing, and it is not read.
 pub(super) fn cut(record: &Record) -> Option<Verb> {
@@ -24,7 +24,7 @@ pub(super) fn sum_of(identity: &str, record: &Record) -> u64 {
     }
     // Rows of the first schema have neither, and the same sum.
     if record.sent.is_some() || record.taken.is_some() {
-        sum.text(record.sent.as_ref().map(|Hidden(values)| values.as_ref()));
+        sum.text(record.sent.as_ref().map(|OpaqueText(values)| values.as_ref()));
         sum.text(record.taken.as_deref());
     }
     if let Some(pause) = &record.parked {
@@ -72,7 +72,7 @@ pub(super) fn sum_of_number(number: u64) -> u64 {
 }
 
 /// Of the row of the whole.
-pub(super) fn sum_of_whole(whole: &Whole, (rows, digest): (u64, u64)) -> u64 {
+pub(super) fn sum_of_whole(whole: &GlobalRecord, (rows, digest): (u64, u64)) -> u64 {
     let mut sum = Sum::default();
     sum.number(Some(whole.stamp));
     sum.text(whole.pause.as_ref().map(|pause| pause.reason.as_str()));

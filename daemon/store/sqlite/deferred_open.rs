@@ -2,7 +2,7 @@
 
 use super::manifest::Manifest;
 use super::read_snapshot::Generation;
-use super::repair::Mended;
+use super::repair::RepairReport;
 use super::{
     LAYOUT, SCHEMA, SqliteStore, fence, gone, replace, rows, secure_erase, tell_strangers,
 };
@@ -10,10 +10,10 @@ use crate::store::StoreError;
 use crate::store::database;
 use crate::store::database::{Fault, with_suffix};
 use crate::store::integrity;
-use crate::store::integrity::Readers;
-use crate::store::replay::Kept;
+use crate::store::integrity::RecordReaders;
+use crate::store::replay::Records;
 use crate::store::state_dir;
-use crate::store::state_dir::Hold;
+use crate::store::state_dir::StateLock;
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl Seen {
 
 /// What was read, and would be left as it is by one who opens it.
 struct Sound {
-    kept: Kept,
+    kept: Records,
     manifest: Manifest,
     seen: Seen,
 }
@@ -43,21 +43,21 @@ struct Sound {
 impl SqliteStore {
     /// Opens the store of a state directory whose holder may find nothing to write: while all in it is as it must be it is only read. The
     /// first commit takes it over, and is refused where anything else stands there by then.
-    pub fn open_later(hold: Arc<Hold>, readers: Readers) -> Result<Self, StoreError> {
+    pub fn open_later(hold: Arc<StateLock>, readers: RecordReaders) -> Result<Self, StoreError> {
         let path = hold.directory().join(state_dir::DATABASE);
         // Who opens it puts right what must be, or says why it cannot be opened.
         let Some(Sound { kept, manifest, seen }) = sound(&path, &readers) else {
             return Self::open_held(hold, readers);
         };
         tell_strangers(&kept, &readers);
-        let (verified, mended) = (Some(kept), Mended::default());
+        let (verified, mended) = (Some(kept), RepairReport::default());
         let seen = Some(seen);
         Ok(Self { connection: None, seen, verified, manifest, path, readers, mended, hold })
     }
 }
 
 /// What is kept, where opening it would change nothing but who has it.
-fn sound(path: &Path, readers: &Readers) -> Option<Sound> {
+fn sound(path: &Path, readers: &RecordReaders) -> Option<Sound> {
     let is_ours_alone = std::fs::metadata(path).is_ok_and(|found| state_dir::is_private(&found));
     let is_left = with_suffix(path, "-journal").exists() || replace::is_whole(path);
     // What a run that was killed has left is put right first.
@@ -90,7 +90,7 @@ fn sound(path: &Path, readers: &Readers) -> Option<Sound> {
 }
 
 /// Opens for writing what was only read. What is gone is not made anew.
-pub(super) fn take_over(path: &Path, hold: &Hold, seen: Seen) -> Result<Connection, Fault> {
+pub(super) fn take_over(path: &Path, hold: &StateLock, seen: Seen) -> Result<Connection, Fault> {
     if let Some(gone) = gone(path)? {
         return Err(gone);
     }

@@ -7,7 +7,7 @@ use super::super::database::Fault;
 use super::checksums::sum_of_number;
 use super::deferred_open::Seen;
 use super::manifest::Manifest;
-use crate::store::state_dir::Hold;
+use crate::store::state_dir::StateLock;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 /// The table of the one row.
@@ -35,7 +35,7 @@ pub(super) fn standing(connection: &Connection) -> Result<u64, Fault> {
 /// when it was read.
 pub(super) fn take(
     connection: &mut Connection,
-    hold: &Hold,
+    hold: &StateLock,
     seen: Option<Seen>,
 ) -> Result<(), Fault> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -58,7 +58,7 @@ pub(super) fn take(
 }
 
 /// Whether this holder may write: asked within each transaction that does. Answers the epoch that stands there.
-pub(super) fn guard(transaction: &Transaction<'_>, hold: &Hold) -> Result<u64, Fault> {
+pub(super) fn guard(transaction: &Transaction<'_>, hold: &StateLock) -> Result<u64, Fault> {
     match standing(transaction)? {
         epoch if hold.admits(epoch) => Ok(epoch),
         epoch => Err(Fault::Refused(hold.fence(epoch).to_string())),

@@ -19,16 +19,16 @@ mod schema;
 mod secure_erase;
 
 pub use read_only::{Overview, Verified};
-pub use repair::{Imported, Mended};
+pub use repair::{Imported, RepairReport};
 
 use super::database::{self, Fault};
 use super::integrity;
-use super::integrity::Readers;
+use super::integrity::RecordReaders;
 use super::regular_file;
-use super::replay::{Kept, fold, settle};
+use super::replay::{Records, fold, settle};
 use super::state_dir;
-use super::state_dir::Hold;
-use super::{Entry, Key, Recalled, Store, StoreError};
+use super::state_dir::StateLock;
+use super::{Entry, Key, Store, StoreError, StoredState};
 use deferred_open::Seen;
 use manifest::Manifest;
 use read_snapshot::Generation;
@@ -50,30 +50,30 @@ pub struct SqliteStore {
     seen: Option<Seen>,
     /// What was read when the database was verified, until it is told or anything is written: reading it all twice would
     /// cost a start as much again.
-    verified: Option<Kept>,
+    verified: Option<Records>,
     manifest: Manifest,
     path: PathBuf,
-    readers: Readers,
-    mended: Mended,
+    readers: RecordReaders,
+    mended: RepairReport,
     /// Held as long as this value lives.
-    hold: Arc<Hold>,
+    hold: Arc<StateLock>,
 }
 
 impl SqliteStore {
     /// Opens the store of a state directory, which is made where it is missing. A damaged database is refused and left as it is.
     pub fn open(state_directory: &Path) -> Result<Self, StoreError> {
-        Self::open_held(Arc::new(Hold::take(state_directory)?), Readers::default())
+        Self::open_held(Arc::new(StateLock::take(state_directory)?), RecordReaders::default())
     }
 
     /// The same of one that is held already. What breaks a rule is put right, and the one who reads is told.
-    pub fn open_held(hold: Arc<Hold>, readers: Readers) -> Result<Self, StoreError> {
+    pub fn open_held(hold: Arc<StateLock>, readers: RecordReaders) -> Result<Self, StoreError> {
         Self::open_on(hold, readers, state_dir::machine())
     }
 
     /// The same on a machine of this name.
     pub fn open_on(
-        hold: Arc<Hold>,
-        readers: Readers,
+        hold: Arc<StateLock>,
+        readers: RecordReaders,
         machine: Option<String>,
     ) -> Result<Self, StoreError> {
         let path = hold.directory().join(state_dir::DATABASE);
@@ -115,7 +115,7 @@ impl SqliteStore {
     }
 
     /// What was put right when it was opened.
-    pub fn mended(&self) -> &Mended {
+    pub fn mended(&self) -> &RepairReport {
         &self.mended
     }
 
@@ -137,7 +137,7 @@ impl SqliteStore {
 }
 
 impl Store for SqliteStore {
-    fn recall(&mut self) -> Result<Recalled, StoreError> {
+    fn recall(&mut self) -> Result<StoredState, StoreError> {
         let mut kept = match self.verified.take() {
             Some(verified) => verified,
             None => self.with(|connection| rows::read_all(connection))?,
@@ -219,7 +219,7 @@ impl Store for SqliteStore {
 }
 
 /// Says what is kept of kinds that are not known here.
-fn tell_strangers(kept: &Kept, readers: &Readers) {
+fn tell_strangers(kept: &Records, readers: &RecordReaders) {
     for why in kept.records.keys().filter_map(|name| Some((name, (readers.kind)(name)?))) {
         let line = format!("{}: {}; what is kept of it is left alone", why.0, why.1);
         (readers.told)(integrity::LEFT_ALONE, &line);
@@ -228,7 +228,11 @@ fn tell_strangers(kept: &Kept, readers: &Readers) {
 
 /// Judges what a batch touches, and notes in the manifest what is not as it must be, and what is so again. Answers what is to be told;
 /// nothing where the manifest stays as it is.
-fn look_at(rows: &Batch<'_>, readers: &Readers, manifest: &mut Manifest) -> Option<Vec<String>> {
+fn look_at(
+    rows: &Batch<'_>,
+    readers: &RecordReaders,
+    manifest: &mut Manifest,
+) -> Option<Vec<String>> {
     let (touched, newest) = rows.touched();
     let (mut told, mut changed) = (Vec::new(), false);
     for (identity, record) in touched {
@@ -254,8 +258,8 @@ fn look_at(rows: &Batch<'_>, readers: &Readers, manifest: &mut Manifest) -> Opti
 
 fn write_settled(
     connection: &mut Connection,
-    hold: &Hold,
-    (before, in_flight): (&Kept, &[String]),
+    hold: &StateLock,
+    (before, in_flight): (&Records, &[String]),
 ) -> Result<(), Fault> {
     debug_assert!(in_flight.iter().all(|identity| before.records.contains_key(identity)));
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -271,7 +275,7 @@ fn write_settled(
 /// A database that was opened and read.
 struct Opened {
     connection: Connection,
-    kept: Kept,
+    kept: Records,
     manifest: Manifest,
 }
 

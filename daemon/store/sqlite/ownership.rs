@@ -2,7 +2,7 @@
 
 use super::rows::split;
 use crate::store::database::Fault;
-use crate::store::{Origin, Owned};
+use crate::store::{Origin, Ownership};
 use rusqlite::Row;
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ const PROTECT: i64 = 8;
 const PINNED: i64 = 16;
 
 /// All that is yes or no, as one number.
-pub(super) fn marks(owned: &Owned) -> i64 {
+pub(super) fn marks(owned: &Ownership) -> i64 {
     let origin = match owned.origin {
         None => 0,
         Some(Origin::Created) => CREATED,
@@ -24,7 +24,7 @@ pub(super) fn marks(owned: &Owned) -> i64 {
 }
 
 /// The columns from this one on.
-pub(super) fn read(row: &Row<'_>, first: usize) -> Result<Option<Arc<Owned>>, Fault> {
+pub(super) fn read(row: &Row<'_>, first: usize) -> Result<Option<Arc<Ownership>>, Fault> {
     let damaged = || Fault::Damaged("half of whose it is".to_owned());
     let text = |index: usize| row.get::<_, Option<String>>(first + index);
     let Some(marks) = row.get::<_, Option<i64>>(first)? else { return Ok(None) };
@@ -34,7 +34,7 @@ pub(super) fn read(row: &Row<'_>, first: usize) -> Result<Option<Arc<Owned>>, Fa
         Some(list) => split(&list).ok_or_else(damaged)?,
     };
     let has = |mark: i64| marks & mark != 0;
-    Ok(Some(Arc::new(Owned {
+    Ok(Some(Arc::new(Ownership {
         origin: match (has(CREATED), has(ADOPTED)) {
             (true, _) => Some(Origin::Created),
             (false, true) => Some(Origin::Adopted),

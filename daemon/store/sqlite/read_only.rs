@@ -6,9 +6,9 @@ use super::{Imported, LAYOUT, SqliteStore, fence, gone, keyless, no_tables, refu
 use crate::store::database;
 use crate::store::database::Fault;
 use crate::store::integrity;
-use crate::store::integrity::Readers;
-use crate::store::replay::{Kept, settle};
-use crate::store::{Key, Recalled, StoreError, state_dir};
+use crate::store::integrity::RecordReaders;
+use crate::store::replay::{Records, settle};
+use crate::store::{Key, StoreError, StoredState, state_dir};
 use rusqlite::Connection;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -17,9 +17,9 @@ use std::time::SystemTime;
 impl SqliteStore {
     /// All that is kept, for one who only looks: takes no lock and changes nothing, beside a daemon too. Nothing is kept where
     /// there is no state yet. The key is not asked for: without it the rows can be shown all the same.
-    pub fn peek(state_directory: &Path) -> Result<Recalled, StoreError> {
+    pub fn peek(state_directory: &Path) -> Result<StoredState, StoreError> {
         let found = generation(state_directory)?;
-        found.map_or_else(|| Ok(Recalled::default()), |found| settled(found.kept))
+        found.map_or_else(|| Ok(StoredState::default()), |found| settled(found.kept))
     }
 
     /// All that [`Self::peek`] tells, with which runs are in progress now, and which program wrote the state last and when.
@@ -46,16 +46,19 @@ impl SqliteStore {
     }
 
     /// What a load would tell back, or its refusal, with nothing changed: what breaks a rule is put right in what is told only.
-    pub fn foresee(state_directory: &Path, readers: &Readers) -> Result<Recalled, StoreError> {
+    pub fn foresee(
+        state_directory: &Path,
+        readers: &RecordReaders,
+    ) -> Result<StoredState, StoreError> {
         let path = state_directory.join(state_dir::DATABASE);
         let Some(Generation { mut kept, manifest }) = generation(state_directory)? else {
-            return Ok(Recalled::default());
+            return Ok(StoredState::default());
         };
         let wrong = integrity::of_kept(&kept, readers);
         repair::repair_all(&mut kept, wrong, readers).map_err(|fault| refusal(&path, fault))?;
         repair::adopt(&mut kept, &manifest, state_dir::machine().as_deref());
         let key = key_of(state_directory, || Ok(!kept.records.is_empty()))?;
-        Ok(Recalled { key, ..readers.only_known(settled(kept)?) })
+        Ok(StoredState { key, ..readers.only_known(settled(kept)?) })
     }
 
     /// Whether what is kept is not for this process to read.
@@ -133,7 +136,7 @@ impl SqliteStore {
 #[derive(Debug, Default)]
 pub struct Overview {
     /// All that is stored.
-    pub recalled: Recalled,
+    pub recalled: StoredState,
     /// The identities with a run that a living process has begun.
     pub in_progress: BTreeSet<String>,
     /// The version of the program that wrote the state last.
@@ -150,7 +153,7 @@ pub struct Verified {
     /// What a write has left that is not as it must be, as far as no load has put it right (B-20).
     pub unsound: Vec<String>,
     /// What could be read; nothing where rows are damaged.
-    pub recalled: Recalled,
+    pub recalled: StoredState,
 }
 
 /// Whether anything is kept of a resource.
@@ -176,7 +179,7 @@ fn generation(state_directory: &Path) -> Result<Option<Generation>, StoreError> 
     look(&path, Generation::of).map_err(|fault| refusal(&path, fault))
 }
 
-fn settled(mut kept: Kept) -> Result<Recalled, StoreError> {
+fn settled(mut kept: Records) -> Result<StoredState, StoreError> {
     for identity in kept.in_flight() {
         settle(&identity, &mut kept)?;
     }

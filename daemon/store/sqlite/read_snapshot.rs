@@ -2,7 +2,7 @@
 //! for sound what another one refuses.
 
 use super::manifest::Manifest;
-use super::{Kept, fence, migrations, rows};
+use super::{Records, fence, migrations, rows};
 use crate::store::database;
 use crate::store::database::Fault;
 use rusqlite::Connection;
@@ -11,7 +11,7 @@ use std::thread;
 
 /// What stood there at one moment.
 pub(super) struct Generation {
-    pub(super) kept: Kept,
+    pub(super) kept: Records,
     pub(super) manifest: Manifest,
 }
 

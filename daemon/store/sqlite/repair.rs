@@ -2,26 +2,28 @@
 
 use super::fence;
 use super::manifest::Manifest;
-use super::{Kept, Opened, SCHEMA, SqliteStore, connect, gone, migrations, refusal, replace, rows};
+use super::{
+    Opened, Records, SCHEMA, SqliteStore, connect, gone, migrations, refusal, replace, rows,
+};
 use crate::store::database;
 use crate::store::database::Fault;
 use crate::store::integrity;
-use crate::store::integrity::{Readers, Violation};
+use crate::store::integrity::{RecordReaders, Violation};
 use crate::store::state_dir;
-use crate::store::state_dir::Hold;
-use crate::store::{Origin, Recalled, StoreError};
+use crate::store::state_dir::StateLock;
+use crate::store::{Origin, StoreError, StoredState};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What was put right, and where what stood there before is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mended {
+pub struct RepairReport {
     lines: Vec<String>,
     copy: Option<PathBuf>,
 }
 
-impl Mended {
+impl RepairReport {
     /// What was done, a line for each thing; nothing where all was as it must be.
     #[must_use]
     pub fn lines(&self) -> &[String] {
@@ -39,11 +41,11 @@ impl Mended {
 pub(super) fn at_load(
     opened: &mut Opened,
     path: &Path,
-    (hold, readers): (&Hold, &Readers),
+    (hold, readers): (&StateLock, &RecordReaders),
     machine: Option<String>,
-) -> Result<Mended, Fault> {
+) -> Result<RepairReport, Fault> {
     let Opened { connection, kept, manifest } = opened;
-    let mut mended = Mended::default();
+    let mut mended = RepairReport::default();
     let wrong = integrity::of_kept(kept, readers);
     let is_sound = wrong.is_empty();
     if !is_sound {
@@ -73,9 +75,9 @@ pub(super) fn at_load(
 
 /// Puts right what is wrong, and says what it did.
 pub(super) fn repair_all(
-    kept: &mut Kept,
+    kept: &mut Records,
     mut wrong: Vec<Violation>,
-    readers: &Readers,
+    readers: &RecordReaders,
 ) -> Result<Vec<String>, Fault> {
     let mut lines = Vec::new();
     // What is right after one round may break a rule that was not asked before.
@@ -90,7 +92,11 @@ pub(super) fn repair_all(
 }
 
 /// A state that was made on another machine, such as the one of which this is a copy: what was made there is not ours to delete here.
-pub(super) fn adopt(kept: &mut Kept, manifest: &Manifest, machine: Option<&str>) -> Option<String> {
+pub(super) fn adopt(
+    kept: &mut Records,
+    manifest: &Manifest,
+    machine: Option<&str>,
+) -> Option<String> {
     let (before, now) = manifest.machine.as_deref().zip(machine)?;
     if before == now {
         return None;
@@ -102,7 +108,7 @@ pub(super) fn adopt(kept: &mut Kept, manifest: &Manifest, machine: Option<&str>)
 }
 
 /// Nothing of it was made here. Answers how many were said to be.
-fn adopt_all(kept: &mut Kept) -> usize {
+fn adopt_all(kept: &mut Records) -> usize {
     let mut count = 0;
     for owned in kept.records.values_mut().filter_map(|record| record.owned.as_mut()) {
         if owned.origin == Some(Origin::Created) {
@@ -116,16 +122,19 @@ fn adopt_all(kept: &mut Kept) -> usize {
 impl SqliteStore {
     /// Repairs a state as far as it can be (B-24). What can be read is kept, what stood there before stays beside. What was made by
     /// a newer program, or cannot be written, is refused.
-    pub fn repair(hold: Arc<Hold>, readers: Readers) -> Result<Mended, StoreError> {
+    pub fn repair(
+        hold: Arc<StateLock>,
+        readers: RecordReaders,
+    ) -> Result<RepairReport, StoreError> {
         Self::repair_on(hold, readers, state_dir::machine())
     }
 
     /// The same on a machine of this name.
     pub fn repair_on(
-        hold: Arc<Hold>,
-        readers: Readers,
+        hold: Arc<StateLock>,
+        readers: RecordReaders,
         machine: Option<String>,
-    ) -> Result<Mended, StoreError> {
+    ) -> Result<RepairReport, StoreError> {
         let folder = hold.directory().to_owned();
         let path = folder.join(state_dir::DATABASE);
         match Self::open_on(Arc::clone(&hold), readers.clone(), machine.clone()) {
@@ -139,14 +148,14 @@ impl SqliteStore {
             let store = Self::open_on(hold, readers, machine)?;
             let mut lines = vec!["a repair that was cut off is finished".to_owned()];
             lines.extend(store.mended.lines.iter().cloned());
-            return with_key(&folder, Mended { lines, copy: copy.exists().then_some(copy) });
+            return with_key(&folder, RepairReport { lines, copy: copy.exists().then_some(copy) });
         }
         let Salvaged { mut kept, lost, manifest, epoch } = match read_damaged(&path) {
             Ok(found) => found,
             Err(fault @ (Fault::Refused(_) | Fault::Newer { .. })) => return Err(refuse(fault)),
             Err(Fault::Damaged(why)) => {
                 let lost = vec![format!("nothing of it: {why}")];
-                Salvaged { kept: Kept::default(), lost, manifest: None, epoch: 0 }
+                Salvaged { kept: Records::default(), lost, manifest: None, epoch: 0 }
             }
         };
         let mut lines: Vec<String> =
@@ -171,29 +180,33 @@ impl SqliteStore {
         let store = Self::open_on(hold, readers, machine)?;
         lines.extend(store.mended.lines.iter().cloned());
         // The directory is held as long as the store lives.
-        let mended = with_key(&folder, Mended { lines, copy: copy.exists().then_some(copy) });
+        let mended = with_key(&folder, RepairReport { lines, copy: copy.exists().then_some(copy) });
         drop(store);
         mended
     }
 
     /// Keeps this, as it was made on a machine, instead of what is kept, which stays beside (B-24). Answers where. Secrets are not in what is
     /// exported: those whose hashes are the same stay.
-    pub fn import(hold: &Hold, new: Imported, readers: &Readers) -> Result<Mended, StoreError> {
+    pub fn import(
+        hold: &StateLock,
+        new: Imported,
+        readers: &RecordReaders,
+    ) -> Result<RepairReport, StoreError> {
         Self::import_on(hold, new, readers, state_dir::machine())
     }
 
     /// The same on a machine of this name.
     pub fn import_on(
-        hold: &Hold,
+        hold: &StateLock,
         Imported { recalled, machine }: Imported,
-        readers: &Readers,
+        readers: &RecordReaders,
         here: Option<String>,
-    ) -> Result<Mended, StoreError> {
+    ) -> Result<RepairReport, StoreError> {
         let path = hold.directory().join(state_dir::DATABASE);
         hold.placement().forget_database();
         hold.check_place()?;
         let refuse = |fault| refusal(&path, fault);
-        let mut kept = Kept::from(recalled);
+        let mut kept = Records::from(recalled);
         let mut lines = vec![format!("{} resources were taken in", kept.records.len())];
         if machine.is_none() || machine != here {
             let count = adopt_all(&mut kept);
@@ -220,12 +233,12 @@ impl SqliteStore {
             }
             Err(refused) => return Err(refuse(refused)),
         };
-        with_key(hold.directory(), Mended { lines, copy: copy.exists().then_some(copy) })
+        with_key(hold.directory(), RepairReport { lines, copy: copy.exists().then_some(copy) })
     }
 }
 
 /// Makes another key where the one of what is kept is lost, and says so, and what is lost with it.
-fn with_key(directory: &Path, mut mended: Mended) -> Result<Mended, StoreError> {
+fn with_key(directory: &Path, mut mended: RepairReport) -> Result<RepairReport, StoreError> {
     if let Err(why) = state_dir::found_key(directory)? {
         if super::read_only::holds_rows(directory)? {
             mended.lines.push(format!(
@@ -248,13 +261,13 @@ fn with_key(directory: &Path, mut mended: Mended) -> Result<Mended, StoreError> 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
     /// All that is to be kept.
-    pub recalled: Recalled,
+    pub recalled: StoredState,
     /// The machine.
     pub machine: Option<String>,
 }
 
 /// What is exported is without its secrets: those that are kept here stay.
-fn keep_secrets(new: &mut Kept, before: &Kept, readers: &Readers) {
+fn keep_secrets(new: &mut Records, before: &Records, readers: &RecordReaders) {
     for (identity, record) in &mut new.records {
         let before = before.records.get(identity).and_then(|before| before.sent.as_ref());
         let joined = record.sent.as_ref().zip(before);
@@ -267,8 +280,8 @@ fn keep_secrets(new: &mut Kept, before: &Kept, readers: &Readers) {
 /// Keeps this and nothing else.
 pub(super) fn write_all(
     connection: &mut Connection,
-    hold: &Hold,
-    (kept, says): (&Kept, &Manifest),
+    hold: &StateLock,
+    (kept, says): (&Records, &Manifest),
 ) -> Result<(), Fault> {
     fence::take(connection, hold, None)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -280,7 +293,7 @@ pub(super) fn write_all(
 
 /// What is left of a damaged database.
 struct Salvaged {
-    kept: Kept,
+    kept: Records,
     lost: Vec<String>,
     /// None where it cannot be read.
     manifest: Option<Manifest>,

@@ -3,10 +3,10 @@
 
 use super::manifest::Manifest;
 use super::repair::write_all;
-use super::{Kept, Opened, begin_anew};
+use super::{Opened, Records, begin_anew};
 use crate::store::database;
 use crate::store::database::{Fault, with_suffix};
-use crate::store::state_dir::Hold;
+use crate::store::state_dir::StateLock;
 use std::path::{Path, PathBuf};
 
 /// One that is being made.
@@ -18,8 +18,8 @@ const WHOLE: &str = ".repaired";
 /// Puts one with this in the place of what is there. Answers where that is now.
 pub(super) fn replace(
     path: &Path,
-    hold: &Hold,
-    what: (&Kept, &Manifest),
+    hold: &StateLock,
+    what: (&Records, &Manifest),
 ) -> Result<PathBuf, Fault> {
     let (making, whole) = (with_suffix(path, MAKING), with_suffix(path, WHOLE));
     for left in [&making, &whole] {

@@ -6,9 +6,9 @@ use super::checksums::{cut, sum_of, sum_of_whole};
 use super::manifest::{self, Manifest};
 use super::migrations::Columns;
 use super::{SCHEMA, fence, migrations, ownership};
-use crate::store::replay::{Flight, Kept, Record, Rows, Whole};
+use crate::store::replay::{GlobalRecord, InFlight, Record, Records, Rows};
 
-use crate::store::{Hidden, PauseRecord, Verb};
+use crate::store::{OpaqueText, PauseRecord, Verb};
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ const MOST_AT_ONCE: u64 = 1 << 20;
 pub(super) fn create(connection: &mut Connection, schema: i64) -> Result<(), Fault> {
     let transaction = connection.transaction()?;
     database::make(&transaction, &[TABLES, manifest::TABLE, fence::TABLE].concat())?;
-    write_whole(&transaction, &Whole::default(), Tally::default())?;
+    write_whole(&transaction, &GlobalRecord::default(), Tally::default())?;
     Manifest::default().write(&transaction)?;
     fence::write(&transaction, 0)?;
     transaction.pragma_update(None, "user_version", schema)?;
@@ -64,7 +64,7 @@ pub(super) fn create(connection: &mut Connection, schema: i64) -> Result<(), Fau
 }
 
 /// Reads and verifies everything.
-pub(super) fn read_all(connection: &Connection) -> Result<Kept, Fault> {
+pub(super) fn read_all(connection: &Connection) -> Result<Records, Fault> {
     let reading = Reading::of(connection)?;
     let (whole, expected) = reading.whole()?;
     let most = usize::try_from(expected.rows.min(MOST_AT_ONCE)).unwrap_or_default();
@@ -84,13 +84,13 @@ pub(super) fn read_all(connection: &Connection) -> Result<Kept, Fault> {
         )));
     }
     // In order: so the tree is made at once.
-    Ok(Kept { whole, records: records.into_iter().collect() })
+    Ok(Records { whole, records: records.into_iter().collect() })
 }
 
 /// What can still be read of a damaged database, with what cannot: rows that are whole are taken, from both ends of the table.
-pub(super) fn salvage(connection: &Connection) -> (Kept, Vec<String>) {
+pub(super) fn salvage(connection: &Connection) -> (Records, Vec<String>) {
     let mut lost = Vec::new();
-    let mut kept = Kept::default();
+    let mut kept = Records::default();
     match Reading::of(connection).and_then(|reading| reading.whole()) {
         Ok((whole, _)) => kept.whole = whole,
         Err(fault) => lost.push(format!("the whole, with a pause if there was one: {fault}")),
@@ -113,7 +113,7 @@ pub(super) fn salvage(connection: &Connection) -> (Kept, Vec<String>) {
 fn salvage_rows(
     connection: &Connection,
     order: &str,
-    kept: &mut Kept,
+    kept: &mut Records,
     lost: &mut Vec<String>,
 ) -> Result<(), Fault> {
     let reading = Reading::of(connection)?;
@@ -130,7 +130,7 @@ fn salvage_rows(
 }
 
 /// Keeps this and nothing else.
-pub(super) fn replace(transaction: &Transaction<'_>, kept: &Kept) -> Result<(), Fault> {
+pub(super) fn replace(transaction: &Transaction<'_>, kept: &Records) -> Result<(), Fault> {
     transaction.execute("DELETE FROM resource", ())?;
     let mut batch = Batch {
         transaction,
@@ -172,7 +172,7 @@ impl Tally {
 pub(super) struct Batch<'t> {
     transaction: &'t Transaction<'t>,
     touched: HashMap<String, Touched>,
-    whole: Whole,
+    whole: GlobalRecord,
     tally: Tally,
     /// Of who writes.
     epoch: u64,
@@ -244,7 +244,7 @@ impl<'t> Batch<'t> {
                 flight.map(|flight| flight.definition.cast_signed()),
                 flight.map(|flight| join(&flight.owes)),
                 sum.cast_signed(),
-                record.sent.as_ref().map(|Hidden(values)| values.as_ref()),
+                record.sent.as_ref().map(|OpaqueText(values)| values.as_ref()),
                 record.taken.as_deref(),
                 record.parked.as_ref().map(|pause| &pause.reason),
                 record.parked.as_ref().map(|pause| pause.until_unix.cast_signed()),
@@ -284,7 +284,7 @@ impl Rows for Batch<'_> {
         }
     }
 
-    fn whole(&mut self) -> &mut Whole {
+    fn whole(&mut self) -> &mut GlobalRecord {
         &mut self.whole
     }
 
@@ -304,8 +304,8 @@ struct Reading<'c> {
 struct Few {
     interrupted: Option<u64>,
     cut: Option<Verb>,
-    flight: Option<Box<Flight>>,
-    sent: Option<Hidden>,
+    flight: Option<Box<InFlight>>,
+    sent: Option<OpaqueText>,
     taken: Option<Arc<str>>,
     parked: Option<Box<PauseRecord>>,
 }
@@ -368,7 +368,7 @@ impl<'c> Reading<'c> {
                 let verb = verb(text(row, 8)?)?;
                 // Without a verb the epoch is in no checksum.
                 let epoch = number(row, 9)?.filter(|_| verb.is_some()).unwrap_or_default();
-                Some(Box::new(Flight { definition, stamp, verb, epoch, owes }))
+                Some(Box::new(InFlight { definition, stamp, verb, epoch, owes }))
             }
             (None, None, None) => None,
             _ => return Err(damaged("half of a begin")),
@@ -384,14 +384,14 @@ impl<'c> Reading<'c> {
             interrupted,
             cut: verb(text(row, 10)?)?.filter(|_| interrupted.is_some()),
             flight,
-            sent: text(row, 4)?.map(|text| Hidden(text.into())),
+            sent: text(row, 4)?.map(|text| OpaqueText(text.into())),
             taken: text(row, 5)?.map(Into::into),
             parked,
         })
     }
 
     /// The row of the whole.
-    fn whole(&self) -> Result<(Whole, Tally), Fault> {
+    fn whole(&self) -> Result<(GlobalRecord, Tally), Fault> {
         let sql = format!("SELECT {} FROM whole", self.columns.whole);
         let read = |row: &Row<'_>| {
             let number = |index| row.get::<_, i64>(index).map(i64::cast_unsigned);
@@ -399,7 +399,7 @@ impl<'c> Reading<'c> {
             let lasts = row.get::<_, Option<i64>>(6)?.map(i64::cast_unsigned);
             let pause = row.get::<_, Option<String>>(1)?.zip(until);
             let pause = pause.map(|(reason, until_unix)| PauseRecord { reason, until_unix, lasts });
-            let whole = Whole { pause, stamp: number(0)? };
+            let whole = GlobalRecord { pause, stamp: number(0)? };
             Ok((whole, Tally { rows: number(3)?, digest: number(4)? }, number(5)?))
         };
         let (whole, tally, sum) = self.connection.prepare_cached(&sql)?.query_row((), read)?;
@@ -424,7 +424,7 @@ pub(super) fn sum(connection: &Connection) -> Result<u64, Fault> {
     Ok(sum_of_whole(&whole, tally.both()))
 }
 
-fn write_whole(connection: &Connection, whole: &Whole, tally: Tally) -> Result<(), Fault> {
+fn write_whole(connection: &Connection, whole: &GlobalRecord, tally: Tally) -> Result<(), Fault> {
     let sql = "INSERT OR REPLACE INTO whole (id, stamp, reason, until, rows, digest, sum, lasts)
                VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     connection.prepare_cached(sql)?.execute(params![

@@ -4,9 +4,9 @@
 //! now; and the kernel names it by a number that is never given twice. A thread reads. While it reads nothing but noise (names
 //! that nobody waits for) it reads less often: the kernel then merges what repeats.
 
-use super::{Backend, DirectoryId, Failure, Happening, Sink};
+use super::{Backend, BackendEvent, DirectoryId, Failure, Sink};
 use crate::watch::batch::{Batch, Read};
-use crate::watch::filesystem::Foothold;
+use crate::watch::filesystem::EntryHandle;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
@@ -125,7 +125,7 @@ impl Instance {
 }
 
 impl Backend for InotifyBackend {
-    fn watch(&self, directory: DirectoryId, path: &Path, at: &Foothold) -> Result<(), Failure> {
+    fn watch(&self, directory: DirectoryId, path: &Path, at: &EntryHandle) -> Result<(), Failure> {
         let at = at.descriptor().map_err(|error| Failure::Other(error.to_string()))?;
         let instance = self.instance(writers(at))?;
         instance.numbers.lock().coming += 1;
@@ -142,7 +142,7 @@ impl Backend for InotifyBackend {
             error => Failure::Other(error.to_string()),
         })?;
         let mut told: Vec<_> = early.iter().map(|event| event.happening(directory)).collect();
-        told.extend(lost.map(Happening::Lost));
+        told.extend(lost.map(BackendEvent::Lost));
         if !told.is_empty() {
             (self.sink)(&told);
         }
@@ -328,9 +328,11 @@ impl Listener {
         }
         if overflow {
             match self.writers {
-                Writers::Trusted => known.push(Happening::Overflow),
+                Writers::Trusted => known.push(BackendEvent::Overflow),
                 // What others do in their directories is no reason to look at the rest.
-                Writers::Others => known.extend(numbers.by_id.keys().copied().map(Happening::Lost)),
+                Writers::Others => {
+                    known.extend(numbers.by_id.keys().copied().map(BackendEvent::Lost))
+                }
             }
         }
         drop(numbers);
@@ -348,7 +350,7 @@ impl Drop for Ends<'_> {
     fn drop(&mut self) {
         if let Some(why) = &self.why {
             let why = format!("inotify cannot be read any more: {why}");
-            (self.sink)(&[Happening::Broken(&why)]);
+            (self.sink)(&[BackendEvent::Broken(&why)]);
         }
     }
 }

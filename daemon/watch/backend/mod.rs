@@ -3,7 +3,7 @@
 pub(super) mod inotify;
 pub(super) mod notify;
 
-use super::filesystem::Foothold;
+use super::filesystem::EntryHandle;
 use std::path::Path;
 use thiserror::Error;
 
@@ -13,7 +13,7 @@ pub struct DirectoryId(pub u32);
 
 /// One thing that the kernel reports.
 #[derive(Clone, Copy, Debug)]
-pub enum Happening<'n> {
+pub enum BackendEvent<'n> {
     /// Something happened to an entry of a directory; an empty name is the directory itself.
     Entry {
         /// Which directory.
@@ -32,7 +32,7 @@ pub enum Happening<'n> {
 }
 
 /// Who is told. Called by the thread of a backend; answers whether anybody waits for any of it.
-pub type Sink = Box<dyn Fn(&[Happening<'_>]) -> bool + Send + Sync>;
+pub type Sink = Box<dyn Fn(&[BackendEvent<'_>]) -> bool + Send + Sync>;
 
 /// Why a directory cannot be watched.
 #[derive(Debug, Error)]
@@ -54,7 +54,7 @@ pub trait Backend: Send + Sync {
     /// Watches a directory; in place when it returns. Called again for a watch that may have been lost without notice, it renews
     /// it without a gap. `at` is open on the directory; where a backend goes by `path`, that may be another one by now, so the
     /// caller looks.
-    fn watch(&self, directory: DirectoryId, path: &Path, at: &Foothold) -> Result<(), Failure>;
+    fn watch(&self, directory: DirectoryId, path: &Path, at: &EntryHandle) -> Result<(), Failure>;
 
     /// Ends a watch; no error where there is none any more.
     fn unwatch(&self, directory: DirectoryId);

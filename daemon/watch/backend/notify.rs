@@ -2,12 +2,12 @@
 //! (docs/decisions/0009-inotify-itself.md).
 //!
 //! What must be known of notify 8: a watch goes by path, and it drops a watch (and every one below that path) by itself when the
-//! parent reports that the directory was removed or moved away; so that is what [`Happening::Lost`] says here. It asks the
+//! parent reports that the directory was removed or moved away; so that is what [`BackendEvent::Lost`] says here. It asks the
 //! kernel for reads too, which end in the handler below. Adding and removing a watch waits for its thread, so
 //! the handler never does either.
 
-use super::{Backend, DirectoryId, Failure, Happening, Sink};
-use crate::watch::filesystem::Foothold;
+use super::{Backend, BackendEvent, DirectoryId, Failure, Sink};
+use crate::watch::filesystem::EntryHandle;
 use notify::event::{AccessKind, AccessMode, ModifyKind, RenameMode};
 use notify::{Config, ErrorKind, Event, EventHandler, EventKind, RecommendedWatcher};
 use notify::{RecursiveMode, Watcher as _};
@@ -62,7 +62,7 @@ impl NotifyBackend {
 }
 
 impl Backend for NotifyBackend {
-    fn watch(&self, directory: DirectoryId, path: &Path, _at: &Foothold) -> Result<(), Failure> {
+    fn watch(&self, directory: DirectoryId, path: &Path, _at: &EntryHandle) -> Result<(), Failure> {
         let mut watcher = self.lock();
         let key: Arc<[u8]> = path.as_os_str().as_bytes().into();
         // Known before the kernel is asked: what it reports from then on is not dropped.
@@ -72,7 +72,7 @@ impl Backend for NotifyBackend {
             drop(self.made(&mut watcher)?.unwatch(as_path(old)));
         }
         if let Some(other) = replaced {
-            (self.known.sink)(&[Happening::Lost(other)]);
+            (self.known.sink)(&[BackendEvent::Lost(other)]);
         }
         let made = self.made(&mut watcher).and_then(|watcher| {
             watcher.watch(path, RecursiveMode::NonRecursive).map_err(|error| failure(&error))
@@ -172,11 +172,11 @@ struct Handler(Arc<Known>);
 impl EventHandler for Handler {
     fn handle_event(&mut self, event: notify::Result<Event>) {
         let Ok(event) = event else {
-            (self.0.sink)(&[Happening::Overflow]);
+            (self.0.sink)(&[BackendEvent::Overflow]);
             return;
         };
         if event.need_rescan() {
-            (self.0.sink)(&[Happening::Overflow]);
+            (self.0.sink)(&[BackendEvent::Overflow]);
             return;
         }
         let (structural, away) = match event.kind {
@@ -207,12 +207,12 @@ impl Handler {
             && let Some(directory) = paths.by_path.get(parent.as_os_str().as_bytes())
         {
             let name = name.as_bytes();
-            told.push(Happening::Entry { directory: *directory, name, structural });
+            told.push(BackendEvent::Entry { directory: *directory, name, structural });
         }
         if away {
-            told.extend(paths.drop_below(bytes).into_iter().map(Happening::Lost));
+            told.extend(paths.drop_below(bytes).into_iter().map(BackendEvent::Lost));
         } else if let Some(directory) = paths.by_path.get(bytes) {
-            told.push(Happening::Entry { directory: *directory, name: b"", structural: false });
+            told.push(BackendEvent::Entry { directory: *directory, name: b"", structural: false });
         }
         drop(paths);
         if !told.is_empty() {

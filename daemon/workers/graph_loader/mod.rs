@@ -6,15 +6,15 @@ mod stored;
 mod watch;
 
 use super::last_good_graph;
-use super::last_good_graph::Generation;
+use super::last_good_graph::GraphVersion;
 use super::request_queue::Requests;
 use super::settings::{HostSettings, SettingsChange};
 use super::{Shared, sd_notify};
-use crate::config::{self, Loaded, Options, Text};
+use crate::config::{self, LoadedGraph, Options, Text};
 use crate::driver::{DriverEvent, LoadOutcome, Query};
-use crate::events::Teller;
+use crate::events::Publisher;
 use crate::signals::Stops;
-use crate::supervisor::{Failure, Life, Manifold, Outputs};
+use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,7 +39,7 @@ const EMPTYING: u8 = 4;
 
 /// Who asks for a reload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asker {
+pub(super) enum ReloadCause {
     /// A file has changed.
     Nobody,
     /// An operator: budgets of retries are refilled, and what has left the graph may be removed.
@@ -84,10 +84,10 @@ pub struct FirstRefused(pub String);
 
 /// Where it is asked that the graph be read again. Clones are the same one.
 #[derive(Clone, Debug)]
-pub(super) struct Reloader(Arc<Asked>);
+pub(super) struct GraphLoader(Arc<ReloadRequest>);
 
 #[derive(Debug)]
-struct Asked {
+struct ReloadRequest {
     graph: Mutex<GraphSource>,
     settings: SettingsFile,
     requests: Requests,
@@ -102,19 +102,19 @@ struct Asked {
     /// How often anybody has.
     events: AtomicU64,
     wake: Notify,
-    teller: Teller,
+    teller: Publisher,
     /// Why the graph that was accepted last runs instead of the one that is there, where that is so.
     instead: Mutex<Option<String>>,
     /// How many graphs that were read were handed over, and the last of them that was kept.
     handed: AtomicU64,
     kept: Mutex<u64>,
     /// Which of them was taken last.
-    taken: Mutex<Latest>,
+    taken: Mutex<LatestGraph>,
 }
 
 /// The graph that was taken last: a driver that starts anew gets it again, whatever lies there now.
 #[derive(Debug, Default)]
-enum Latest {
+enum LatestGraph {
     /// None was taken yet.
     #[default]
     Nothing,
@@ -127,7 +127,7 @@ enum Latest {
 /// Reads the graph.
 pub(super) fn graph(shared: &Arc<Shared>, stops: Stops) -> Manifold {
     let own = Arc::clone(shared);
-    shared.worker("graph", move |_, life: Life| {
+    shared.worker("graph", move |_, life: WorkerContext| {
         let (own, stops) = (Arc::clone(&own), stops.clone());
         let reloader = own.graph.clone();
         async move {
@@ -143,15 +143,15 @@ pub(super) fn graph(shared: &Arc<Shared>, stops: Stops) -> Manifold {
     })
 }
 
-impl Reloader {
+impl GraphLoader {
     /// For this graph and whoever drives.
     #[must_use]
     pub(super) fn new(
         (graph, settings): (GraphSource, SettingsFile),
         requests: Requests,
-        teller: Teller,
+        teller: Publisher,
     ) -> Self {
-        Self(Arc::new(Asked {
+        Self(Arc::new(ReloadRequest {
             graph: Mutex::new(graph),
             settings,
             requests,
@@ -187,21 +187,21 @@ impl Reloader {
     }
 
     /// Asks for a reload, or joins one that has not begun to read yet. An operator's one refills the budgets of retries.
-    pub(super) fn reload(&self, asker: Asker) {
+    pub(super) fn reload(&self, asker: ReloadCause) {
         self.ask(asker, None);
     }
 
     /// The same, with where it is answered what became of it: of a reading that begins after this.
     pub(super) fn ask(
         &self,
-        asker: Asker,
+        asker: ReloadCause,
         answer: Option<oneshot::Sender<Result<LoadOutcome, String>>>,
     ) {
         self.0.answers().extend(answer);
         let who = match asker {
-            Asker::Nobody => AUTOMATIC,
-            Asker::Operator => OPERATOR,
-            Asker::Emptying => OPERATOR | EMPTYING,
+            ReloadCause::Nobody => AUTOMATIC,
+            ReloadCause::Operator => OPERATOR,
+            ReloadCause::Emptying => OPERATOR | EMPTYING,
         };
         self.0.events.fetch_add(1, Ordering::SeqCst);
         if self.0.who.fetch_or(who, Ordering::SeqCst) == 0 {
@@ -217,7 +217,12 @@ impl Reloader {
         drop(rests.await);
     }
 
-    async fn work(&self, shared: &Arc<Shared>, life: &Life, stops: &Stops) -> Result<(), Failure> {
+    async fn work(
+        &self,
+        shared: &Arc<Shared>,
+        life: &WorkerContext,
+        stops: &Stops,
+    ) -> Result<(), Failure> {
         let this = &self.0;
         let mut drivers = this.requests.drivers();
         drivers.mark_changed();
@@ -226,10 +231,10 @@ impl Reloader {
         let mut watch = None;
         self.follow(&this.graph(), &mut watch, &broken).await;
         if !this.had_one.load(Ordering::SeqCst) {
-            Asked::read_first(this, stops).await?;
+            ReloadRequest::read_first(this, stops).await?;
         } else if watch.is_some() {
             // What has changed while nobody watched.
-            self.reload(Asker::Nobody);
+            self.reload(ReloadCause::Nobody);
         }
         life.ready(Outputs::none());
         loop {
@@ -243,7 +248,7 @@ impl Reloader {
             }
             if this.requests.lacks_graph() {
                 // It has come after one that broke.
-                life.during(Asked::hand_again(shared, this)).await;
+                life.during(ReloadRequest::hand_again(shared, this)).await;
             }
             if this.who.load(Ordering::SeqCst) == 0 {
                 continue;
@@ -256,7 +261,7 @@ impl Reloader {
             if let Ok(graph) = &settings.as_ref().map(|new| this.graph_of(new.as_ref())) {
                 life.during(self.follow(graph, &mut watch, &broken)).await;
             }
-            life.during(Asked::reload(shared, this, (settings, who))).await;
+            life.during(ReloadRequest::reload(shared, this, (settings, who))).await;
             if !answers.is_empty() {
                 this.requests.put(DriverEvent::Ask(Query::Taken(answers)));
             }
@@ -265,7 +270,7 @@ impl Reloader {
     }
 }
 
-impl Asked {
+impl ReloadRequest {
     fn answers(&self) -> MutexGuard<'_, Vec<oneshot::Sender<Result<LoadOutcome, String>>>> {
         lock(&self.answers)
     }
@@ -318,11 +323,11 @@ impl Asked {
     }
 
     /// The graph that was taken last, as it was read then.
-    async fn latest(&self) -> Option<Box<Loaded>> {
+    async fn latest(&self) -> Option<Box<LoadedGraph>> {
         let here = match &*self.taken() {
-            Latest::Nothing => return None,
-            Latest::Here(_, texts) => Some(Arc::clone(texts)),
-            Latest::Kept => None,
+            LatestGraph::Nothing => return None,
+            LatestGraph::Here(_, texts) => Some(Arc::clone(texts)),
+            LatestGraph::Kept => None,
         };
         let graph = self.graph();
         let read = tokio::task::spawn_blocking(move || {
@@ -338,7 +343,7 @@ impl Asked {
             loaded.ok()
         });
         // Its texts are known already.
-        Some(Box::new(Loaded { texts: Vec::new(), ..read.await.ok()?? }))
+        Some(Box::new(LoadedGraph { texts: Vec::new(), ..read.await.ok()?? }))
     }
 
     /// Hands over what is there now. A driver that has none yet gets the one that was accepted last where that is refused.
@@ -367,9 +372,9 @@ impl Asked {
     }
 
     /// Gives it to the driver; when that has taken it, it is kept, unless it is only looked at.
-    fn put(this: &Arc<Self>, mut graph: Box<Loaded>, operator: bool) {
+    fn put(this: &Arc<Self>, mut graph: Box<LoadedGraph>, operator: bool) {
         let texts: Arc<[Text]> = std::mem::take(&mut graph.texts).into();
-        let generation = Generation::of(&graph);
+        let generation = GraphVersion::of(&graph);
         this.requests.put(DriverEvent::Graph { graph: Ok(graph), operator });
         if texts.is_empty() {
             return;
@@ -406,11 +411,15 @@ impl Asked {
         lock(&self.kept)
     }
 
-    fn taken(&self) -> MutexGuard<'_, Latest> {
+    fn taken(&self) -> MutexGuard<'_, LatestGraph> {
         lock(&self.taken)
     }
 
-    async fn read(&self, mut graph: GraphSource, allow_empty: bool) -> Result<Box<Loaded>, String> {
+    async fn read(
+        &self,
+        mut graph: GraphSource,
+        allow_empty: bool,
+    ) -> Result<Box<LoadedGraph>, String> {
         graph.options.refuse_empty = !allow_empty;
         let read = tokio::task::spawn_blocking(move || config::load(&graph.paths, &graph.options));
         match read.await {

@@ -1,6 +1,6 @@
 //! The settings of the host beside the graph: a reload reads both, and applies both or none.
 
-use super::{Asked, GraphSource, OPERATOR, lock};
+use super::{GraphSource, OPERATOR, ReloadRequest, lock};
 use crate::config::Text;
 use crate::driver::DriverEvent;
 use crate::workers::settings::{HostSettings, ReadSettings, SettingsChange, apply_settings};
@@ -29,7 +29,7 @@ impl std::fmt::Debug for SettingsFile {
     }
 }
 
-impl Asked {
+impl ReloadRequest {
     /// The graph that these settings name; that of today where they are not read.
     pub(super) fn graph_of(&self, settings: Option<&HostSettings>) -> GraphSource {
         settings.map_or_else(|| self.graph(), |new| new.graph.clone())

@@ -1,17 +1,17 @@
 //! The stored last-good graph: written when a graph is taken, run where the graph that is there is rejected.
 
-use super::{Asked, Latest, lock};
-use crate::config::{self, Loaded, Options, Text};
+use super::{LatestGraph, ReloadRequest, lock};
+use crate::config::{self, LoadedGraph, Options, Text};
 use crate::driver::{DriverEvent, DriverHealth, PingReply};
-use crate::events::{Happening, Level};
+use crate::events::{Level, NewEvent};
 use crate::workers::last_good_graph;
-use crate::workers::last_good_graph::Generation;
+use crate::workers::last_good_graph::GraphVersion;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 
-impl Asked {
+impl ReloadRequest {
     /// A graph was refused by the driver. One that has none yet runs the one that was taken last: a host is not left alone because
     /// something protected would leave it.
     pub(super) async fn hold(&self, why: &str) {
@@ -33,8 +33,8 @@ impl Asked {
     /// This one was taken.
     pub(super) fn take(&self, number: u64, texts: Arc<[Text]>) {
         let mut latest = self.taken();
-        if !matches!(&*latest, Latest::Here(other, _) if *other > number) {
-            *latest = Latest::Here(number, texts);
+        if !matches!(&*latest, LatestGraph::Here(other, _) if *other > number) {
+            *latest = LatestGraph::Here(number, texts);
         }
     }
 
@@ -51,7 +51,7 @@ impl Asked {
     }
 
     /// Keeps what was taken, unless what came after it is kept already.
-    pub(super) fn keep(&self, directory: &Path, number: u64, given: (&Generation, &[Text])) {
+    pub(super) fn keep(&self, directory: &Path, number: u64, given: (&GraphVersion, &[Text])) {
         let mut last = self.kept();
         if *last >= number {
             return;
@@ -61,8 +61,8 @@ impl Asked {
             Ok(false) => {}
             Ok(true) => {
                 let mut latest = self.taken();
-                if matches!(&*latest, Latest::Here(here, _) if *here == number) {
-                    *latest = Latest::Kept;
+                if matches!(&*latest, LatestGraph::Here(here, _) if *here == number) {
+                    *latest = LatestGraph::Kept;
                 }
             }
             Err(error) => tracing::warn!(event = "warning", "the graph is not kept: {error}"),
@@ -70,7 +70,7 @@ impl Asked {
     }
 
     /// The graph that was accepted last, where it is to be run instead of one that is refused.
-    pub(super) async fn accepted(&self, why: &str) -> Option<Box<Loaded>> {
+    pub(super) async fn accepted(&self, why: &str) -> Option<Box<LoadedGraph>> {
         let graph = self.graph();
         let directory = graph.kept_in.clone()?;
         let read = tokio::task::spawn_blocking(move || {
@@ -84,7 +84,7 @@ impl Asked {
         });
         // Its texts are kept already.
         let (at, loaded) = read.await.ok()??;
-        let loaded = Loaded { texts: Vec::new(), ..loaded };
+        let loaded = LoadedGraph { texts: Vec::new(), ..loaded };
         let time = i64::try_from(at).ok().and_then(|at| jiff::Timestamp::from_second(at).ok());
         let time = time.map(|time| time.to_string()).unwrap_or_default();
         let says = format!(
@@ -93,9 +93,9 @@ impl Asked {
             why.trim_end()
         );
         tracing::error!(event = "kept_graph", "{says}");
-        self.teller.tell(Happening::new("kept_graph", says.as_str(), Level::Error));
+        self.teller.tell(NewEvent::new("kept_graph", says.as_str(), Level::Error));
         *lock(&self.instead) = Some(says);
-        *self.taken() = Latest::Kept;
+        *self.taken() = LatestGraph::Kept;
         self.is_empty.store(loaded.vertices.is_empty(), Ordering::SeqCst);
         Some(Box::new(loaded))
     }

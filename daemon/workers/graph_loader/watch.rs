@@ -1,13 +1,13 @@
 //! The watch of the graph files and of the settings file: a change of them asks for a reload.
 
-use super::{Asker, GraphSource, LONGEST_WAIT, Reloader};
-use crate::watch::{Hub, Signal};
+use super::{GraphLoader, GraphSource, LONGEST_WAIT, ReloadCause};
+use crate::watch::{Signal, WatchHub};
 use futures_util::FutureExt as _;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_engine::VertexId;
-use steadfast_resources::{Source, printable};
+use steadfast_resources::{WatchSource, printable};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
@@ -20,23 +20,23 @@ const MOST_TURNS: usize = 5;
 
 /// A watch that asks for a reload when one of its paths changes, or an entry of a folder among them.
 pub(super) struct GraphWatch {
-    hub: Hub,
-    armed: Option<Vec<Source>>,
+    hub: WatchHub,
+    armed: Option<Vec<WatchSource>>,
     answered: Arc<Notify>,
     mounts: Option<AsyncFd<File>>,
 }
 
 impl GraphWatch {
     /// A watch of nothing yet. `broken` is notified when it can bring no events any more.
-    pub(super) fn open(reloader: Reloader, broken: Arc<Notify>) -> Self {
+    pub(super) fn open(reloader: GraphLoader, broken: Arc<Notify>) -> Self {
         let answered = Arc::new(Notify::new());
         let answers = Arc::clone(&answered);
-        let hub = Hub::through_notify(tokio::runtime::Handle::current(), move |signals| {
+        let hub = WatchHub::through_notify(tokio::runtime::Handle::current(), move |signals| {
             let moves = |s: &Signal| {
                 matches!(s, Signal::Changed(_) | Signal::Supplied(_) | Signal::Suspect(_))
             };
             if signals.iter().any(moves) {
-                reloader.reload(Asker::Nobody);
+                reloader.reload(ReloadCause::Nobody);
             }
             for signal in &signals {
                 match signal {
@@ -101,16 +101,16 @@ impl GraphWatch {
 }
 
 /// The sources for these paths, without the standard input.
-fn sources(paths: &[PathBuf]) -> Vec<Source> {
+fn sources(paths: &[PathBuf]) -> Vec<WatchSource> {
     let named = paths.iter().filter(|path| path.as_os_str() != "-");
     let sources = named.filter_map(|path| {
         let path = std::path::absolute(path).ok()?;
-        Some(Source::Path { below: path.is_dir(), path })
+        Some(WatchSource::Path { below: path.is_dir(), path })
     });
     sources.collect()
 }
 
-impl Reloader {
+impl GraphLoader {
     /// Watches the files of this graph and of the settings, where the settings ask for that.
     pub(super) async fn follow(
         &self,

@@ -1,6 +1,6 @@
 //! Users and groups by name or number, remembered while the account files stand still.
 
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use nix::unistd::{Gid, Group, Uid, User};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -52,7 +52,7 @@ pub struct Accounts {
 
 impl Accounts {
     /// The number of the account that is written so: a number, or a name that the host knows now.
-    pub fn number(&self, kind: AccountKind, text: &str) -> Result<u32, Trouble> {
+    pub fn number(&self, kind: AccountKind, text: &str) -> Result<u32, Failure> {
         if let Ok(number) = text.parse::<u32>() {
             return Ok(number);
         }
@@ -95,7 +95,7 @@ fn stamp(kind: AccountKind) -> Stamp {
     Some((meta.ino(), meta.mtime(), meta.size(), meta.mtime_nsec()))
 }
 
-fn look_up(kind: AccountKind, text: &str) -> Result<u32, Trouble> {
+fn look_up(kind: AccountKind, text: &str) -> Result<u32, Failure> {
     let found = match kind {
         AccountKind::User => User::from_name(text).map(|user| user.map(|user| user.uid.as_raw())),
         AccountKind::Group => {
@@ -105,10 +105,10 @@ fn look_up(kind: AccountKind, text: &str) -> Result<u32, Trouble> {
     let word = kind.word();
     match found {
         Ok(Some(number)) => Ok(number),
-        Ok(None) => Err(Trouble::new(format!("there is no {word} \"{text}\" on this host"))
+        Ok(None) => Err(Failure::new(format!("there is no {word} \"{text}\" on this host"))
             .hint(format!("make the {word} first, or give its number"))),
         Err(errno) => {
-            Err(Trouble::new(format!("the {word} \"{text}\" could not be looked up: {errno}")))
+            Err(Failure::new(format!("the {word} \"{text}\" could not be looked up: {errno}")))
         }
     }
 }

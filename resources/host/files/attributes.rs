@@ -1,7 +1,7 @@
 //! Owner, group and mode of what is there, changed on a descriptor.
 
 use super::Files;
-use super::entry::{SET_ID, Seen, Spot};
+use super::entry::{Entry, EntryStat, SET_ID};
 use super::fault::Fault;
 use super::read::seen;
 use super::xattr;
@@ -27,8 +27,8 @@ impl Files {
     pub fn set_attributes(
         &self,
         permit: &Permit,
-        spot: &Spot<'_>,
-        found: &Seen,
+        spot: &Entry<'_>,
+        found: &EntryStat,
         wanted: Attributes,
     ) -> Result<(), Fault> {
         self.guard_links(spot, found)?;
@@ -46,8 +46,8 @@ impl Files {
     fn change(
         &self,
         permit: &Permit,
-        spot: &Spot<'_>,
-        found: &Seen,
+        spot: &Entry<'_>,
+        found: &EntryStat,
         (handle, wanted): (&OwnedFd, Attributes),
     ) -> Result<(), Fault> {
         let mut touched = false;
@@ -93,7 +93,7 @@ impl Files {
 }
 
 /// A handle of what was seen, which nobody can turn into another file.
-pub(super) fn handle_of(spot: &Spot<'_>, found: &Seen) -> Result<OwnedFd, Fault> {
+pub(super) fn handle_of(spot: &Entry<'_>, found: &EntryStat) -> Result<OwnedFd, Fault> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match openat(&spot.directory, spot.name, flags, Mode::empty()) {
         Ok(handle) if seen(&handle)? == *found => Ok(handle),
@@ -108,7 +108,7 @@ pub(super) fn path_of(handle: &OwnedFd) -> String {
 }
 
 /// Set-id bits that nobody declared do not change hands, also those that the kernel leaves.
-fn drop_set_id(spot: &Spot<'_>, handle: &OwnedFd, permit: &Permit) -> Result<(), Fault> {
+fn drop_set_id(spot: &Entry<'_>, handle: &OwnedFd, permit: &Permit) -> Result<(), Fault> {
     let now = seen(handle).map_err(|fault| fault.after(true))?;
     if now.kind == FileType::Directory || now.mode & SET_ID == 0 {
         return Ok(());
@@ -117,7 +117,12 @@ fn drop_set_id(spot: &Spot<'_>, handle: &OwnedFd, permit: &Permit) -> Result<(),
     change_mode(spot, handle, &now, now.mode & !SET_ID).map_err(|fault| fault.after(true))
 }
 
-fn change_mode(spot: &Spot<'_>, handle: &OwnedFd, found: &Seen, mode: u32) -> Result<(), Fault> {
+fn change_mode(
+    spot: &Entry<'_>,
+    handle: &OwnedFd,
+    found: &EntryStat,
+    mode: u32,
+) -> Result<(), Fault> {
     let fault = Fault::os("change the mode of");
     if found.kind == FileType::Symlink {
         return Err(fault(Errno::OPNOTSUPP));
@@ -130,7 +135,7 @@ fn change_mode(spot: &Spot<'_>, handle: &OwnedFd, found: &Seen, mode: u32) -> Re
 }
 
 /// Where /proc is not mounted: a second descriptor, of the same inode.
-fn without_proc(spot: &Spot<'_>, handle: &OwnedFd, mode: Mode) -> Result<(), Errno> {
+fn without_proc(spot: &Entry<'_>, handle: &OwnedFd, mode: Mode) -> Result<(), Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = openat(&spot.directory, spot.name, flags, Mode::empty())?;
     let (ours, theirs) = (fstat(handle)?, fstat(&file)?);

@@ -2,13 +2,13 @@
 
 use super::Files;
 use super::content::{Content, Origin};
-use super::entry::{Seen, Spot};
+use super::entry::{Entry, EntryStat};
 use super::fault::{Fault, Why, said};
 use super::write::Draft;
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use crate::host::kernel::{Entries, statat, unlinkat, wall};
 use crate::permit::Permit;
-use crate::prior_state::Keeper;
+use crate::prior_state::PriorStateRecorder;
 use rustix::fs::{AtFlags, FileType};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -38,11 +38,11 @@ impl Files {
     pub fn keep(
         &self,
         permit: &Permit,
-        spot: &Spot<'_>,
-        found: &Seen,
+        spot: &Entry<'_>,
+        found: &EntryStat,
         directory: &Path,
     ) -> Result<(), Fault> {
-        let largest = permit.keeper().map_or(LARGEST, Keeper::largest);
+        let largest = permit.keeper().map_or(LARGEST, PriorStateRecorder::largest);
         if found.size > largest {
             return Err(too_large(spot.path, found.size, largest));
         }
@@ -89,7 +89,7 @@ impl Files {
         let Some(newest) = newest else { return Ok(false) };
         let path = directory.join(newest);
         let Some(copy) = self.spot(&path)? else { return Ok(false) };
-        let is_alike = |seen: &Seen| {
+        let is_alike = |seen: &EntryStat| {
             seen.kind == FileType::RegularFile
                 && seen.size == content.size()
                 && seen.uid == self.uid
@@ -100,7 +100,7 @@ impl Files {
         }
     }
 
-    fn guard_keeping(&self, copy: &Spot<'_>, directory: &Path) -> Result<(), Fault> {
+    fn guard_keeping(&self, copy: &Entry<'_>, directory: &Path) -> Result<(), Fault> {
         let above = copy.directory_seen()?;
         if above.uid == self.uid && above.mode & 0o022 == 0 {
             return Ok(());
@@ -135,7 +135,7 @@ fn in_backup(fault: Fault, directory: &Path) -> Fault {
                 Why::Refused(trouble) => {
                     let what =
                         format!("nothing is replaced: no copy can be kept\n{}", trouble.what);
-                    Fault { why: Why::Refused(Trouble { what, ..trouble }), touched: false }
+                    Fault { why: Why::Refused(Failure { what, ..trouble }), touched: false }
                 }
                 why => Fault { why, touched: false },
             }
@@ -144,7 +144,7 @@ fn in_backup(fault: Fault, directory: &Path) -> Fault {
     }
 }
 
-fn drop_oldest(permit: &Permit, copy: &Spot<'_>, stem: &OsString) -> Result<(), Fault> {
+fn drop_oldest(permit: &Permit, copy: &Entry<'_>, stem: &OsString) -> Result<(), Fault> {
     let copies = copies(copy, stem)?;
     let surplus = copies.len().saturating_sub(KEPT);
     for name in copies.iter().take(surplus) {
@@ -159,7 +159,7 @@ fn drop_oldest(permit: &Permit, copy: &Spot<'_>, stem: &OsString) -> Result<(), 
 }
 
 /// The copies that are there, the oldest first: their names are in the order of time.
-fn copies(inside: &Spot<'_>, stem: &OsString) -> Result<Vec<OsString>, Fault> {
+fn copies(inside: &Entry<'_>, stem: &OsString) -> Result<Vec<OsString>, Fault> {
     let mut prefix = stem.as_bytes().to_vec();
     prefix.push(b'~');
     let listed = super::read::open_listed(&inside.directory, Path::new("."))?;

@@ -1,7 +1,7 @@
 //! What a file is to hold: texts and other files, one after the other, read a piece at a time and never loaded whole.
 
 use super::Files;
-use super::entry::{Seen, Spot};
+use super::entry::{Entry, EntryStat};
 use super::fault::{Fault, said};
 use super::read::{READ, read_some, seen};
 use super::safe_path::open_followed;
@@ -48,7 +48,7 @@ pub struct Origin {
     path: PathBuf,
     directory: Arc<OwnedFd>,
     name: OsString,
-    seen: Seen,
+    seen: EntryStat,
 }
 
 impl Files {
@@ -86,13 +86,13 @@ impl Files {
     }
 
     /// Refuses what was seen in a directory of a source, by the same rule.
-    pub fn guard_trust(path: &Path, seen: &Seen, reader: Reader) -> Result<(), Fault> {
+    pub fn guard_trust(path: &Path, seen: &EntryStat, reader: Reader) -> Result<(), Fault> {
         let doubt = reader.doubts_seen(path, seen).filter(|_| reader.is_strict());
         doubt.map_or(Ok(()), |doubt| Err(doubtful(path, &doubt)))
     }
 
     /// What was seen at a spot, to copy from.
-    pub fn origin_at(&self, spot: &Spot<'_>, found: &Seen) -> Result<Origin, Fault> {
+    pub fn origin_at(&self, spot: &Entry<'_>, found: &EntryStat) -> Result<Origin, Fault> {
         self.guard_source(Origin::at(spot, found))
     }
 }
@@ -105,10 +105,10 @@ fn doubtful(path: &Path, doubt: &str) -> Fault {
     )
 }
 
-fn followed(path: &Path, uid: u32) -> Result<(OwnedFd, OsString, Option<Seen>), Fault> {
+fn followed(path: &Path, uid: u32) -> Result<(OwnedFd, OsString, Option<EntryStat>), Fault> {
     let (directory, name) = open_followed(path, uid)?;
     let seen = match statat(&directory, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) => Some(Seen::of(&stat)),
+        Ok(stat) => Some(EntryStat::of(&stat)),
         Err(rustix::io::Errno::NOENT) => None,
         Err(errno) => return Err(Fault::os("look at")(errno)),
     };
@@ -118,7 +118,7 @@ fn followed(path: &Path, uid: u32) -> Result<(OwnedFd, OsString, Option<Seen>), 
 impl Origin {
     /// What was seen at a spot, for a copy that only we may read.
     #[must_use]
-    pub(super) fn at(spot: &Spot<'_>, found: &Seen) -> Self {
+    pub(super) fn at(spot: &Entry<'_>, found: &EntryStat) -> Self {
         Self {
             path: spot.path.to_owned(),
             directory: Arc::clone(&spot.directory),
@@ -129,7 +129,7 @@ impl Origin {
 
     /// The state in which it was found.
     #[must_use]
-    pub fn seen(&self) -> &Seen {
+    pub fn seen(&self) -> &EntryStat {
         &self.seen
     }
 

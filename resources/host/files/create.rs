@@ -2,7 +2,7 @@
 
 use super::Files;
 use super::attributes::{Attributes, path_of};
-use super::entry::{Seen, Spot};
+use super::entry::{Entry, EntryStat};
 use super::fault::Fault;
 use super::read::{is_empty, open_listed, seen};
 use super::staged_file::{forget, take_place};
@@ -26,9 +26,9 @@ impl Files {
     pub fn put_link(
         &self,
         permit: &Permit,
-        spot: &Spot<'_>,
+        spot: &Entry<'_>,
         target: &OsStr,
-        (wanted, instead_of): (Attributes, Option<&Seen>),
+        (wanted, instead_of): (Attributes, Option<&EntryStat>),
     ) -> Result<(), Fault> {
         permit.check()?;
         let directory = self.sweep_once(permit, spot)?;
@@ -47,7 +47,7 @@ impl Files {
     pub fn make_directory(
         &self,
         permit: &Permit,
-        spot: &Spot<'_>,
+        spot: &Entry<'_>,
         wanted: Attributes,
     ) -> Result<(), Fault> {
         permit.check()?;
@@ -76,7 +76,7 @@ impl Files {
 
 fn dress_directory(
     permit: &Permit,
-    spot: &Spot<'_>,
+    spot: &Entry<'_>,
     (hidden, maker): (&OsStr, u32),
     (wanted, inherits): (Attributes, bool),
 ) -> Result<(), Fault> {
@@ -103,7 +103,7 @@ fn dress_directory(
 
 fn own_link(
     permit: &Permit,
-    spot: &Spot<'_>,
+    spot: &Entry<'_>,
     hidden: &OsStr,
     target: &OsStr,
     wanted: Attributes,

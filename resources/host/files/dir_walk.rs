@@ -2,7 +2,7 @@
 
 use super::Files;
 use super::content::Origin;
-use super::entry::{Seen, Spot};
+use super::entry::{Entry, EntryStat};
 use super::fault::{Fault, said};
 use super::protected_paths::{purgeable_inodes, sacred_inodes};
 use super::read::{open_listed, seen};
@@ -21,7 +21,7 @@ pub(super) const DEEPEST: usize = 200;
 
 /// A directory of a tree.
 #[derive(Debug)]
-pub struct Branch {
+pub struct DirWalk {
     handle: Arc<OwnedFd>,
     path: PathBuf,
     depth: usize,
@@ -33,15 +33,15 @@ pub struct Branch {
 #[derive(Debug)]
 pub enum Entered {
     /// Into it.
-    Branch(Branch),
+    Branch(DirWalk),
     /// Nowhere: something is mounted there.
     Mounted,
 }
 
-impl Spot<'_> {
+impl Entry<'_> {
     /// The directory that was seen here, as the top of a tree. With `holds_all` something is done to whatever is in it, and
     /// directories without which there is no host are refused.
-    pub fn branch(&self, found: &Seen, holds_all: bool) -> Result<Branch, Fault> {
+    pub fn branch(&self, found: &EntryStat, holds_all: bool) -> Result<DirWalk, Fault> {
         let sacred = Arc::new(if holds_all { sacred_inodes() } else { HashSet::new() });
         let handle = open_listed(&self.directory, self.name.as_ref())?;
         if seen(&handle)?.identity != found.identity {
@@ -50,13 +50,13 @@ impl Spot<'_> {
         if sacred.contains(&found.identity) && !purgeable_inodes().contains(&found.identity) {
             return Err(refuse_sacred(self.path));
         }
-        Ok(Branch { handle: Arc::new(handle), path: self.path.to_owned(), depth: 0, sacred })
+        Ok(DirWalk { handle: Arc::new(handle), path: self.path.to_owned(), depth: 0, sacred })
     }
 }
 
 impl Origin {
     /// The directory that is copied from, as the top of a tree that is read.
-    pub fn branch(&self) -> Result<Branch, Fault> {
+    pub fn branch(&self) -> Result<DirWalk, Fault> {
         let (directory, name) = self.place();
         let path = self.path();
         let handle = open_listed(directory, name.as_ref()).map_err(|fault| fault.named(path))?;
@@ -64,13 +64,13 @@ impl Origin {
             return Err(Fault::moved());
         }
         let (handle, sacred) = (Arc::new(handle), Arc::default());
-        Ok(Branch { handle, path: path.to_owned(), depth: 0, sacred })
+        Ok(DirWalk { handle, path: path.to_owned(), depth: 0, sacred })
     }
 }
 
 impl Files {
     /// Makes durable what was done to the entries of a directory.
-    pub fn sync_branch(&self, branch: &Branch) -> Result<(), Fault> {
+    pub fn sync_branch(&self, branch: &DirWalk) -> Result<(), Fault> {
         let identity = seen(&branch.handle)?.identity;
         self.syncs
             .sync(identity, &branch.handle)
@@ -78,7 +78,7 @@ impl Files {
     }
 }
 
-impl Branch {
+impl DirWalk {
     /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -102,13 +102,13 @@ impl Branch {
 
     /// The last part of this path as a name in it; whoever changes anything there syncs the branch in the end.
     #[must_use]
-    pub fn spot<'p>(&self, path: &'p Path) -> Spot<'p> {
+    pub fn spot<'p>(&self, path: &'p Path) -> Entry<'p> {
         let name = path.file_name().unwrap_or_else(|| OsStr::new("."));
-        Spot { directory: Arc::clone(&self.handle), path, name, synced_later: true }
+        Entry { directory: Arc::clone(&self.handle), path, name, synced_later: true }
     }
 
     /// Goes into the directory that was seen at a spot of it.
-    pub fn enter(&self, spot: &Spot<'_>, found: &Seen) -> Result<Entered, Fault> {
+    pub fn enter(&self, spot: &Entry<'_>, found: &EntryStat) -> Result<Entered, Fault> {
         if self.depth >= DEEPEST {
             return Err(Fault::refused(said("walk", &self.path, "it is deeper than 200 levels")));
         }

@@ -13,12 +13,12 @@ const DEEPEST: usize = 256;
 
 /// What was found of directories, each looked at once.
 #[derive(Debug, Default)]
-pub struct Ways {
+pub struct DirectoryIds {
     seen: HashMap<PathBuf, Option<Directory>>,
     ways: HashMap<PathBuf, Vec<Directory>>,
 }
 
-impl Ways {
+impl DirectoryIds {
     /// The directory that this path leads to; none where there is none, or it cannot be told.
     pub fn to(&mut self, path: &Path) -> Option<Directory> {
         if let Some(known) = self.seen.get(path) {

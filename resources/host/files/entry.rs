@@ -15,7 +15,7 @@ pub const SET_ID: u32 = 0o6000;
 
 /// A name in a directory.
 #[derive(Debug)]
-pub struct Spot<'a> {
+pub struct Entry<'a> {
     pub(super) directory: Arc<OwnedFd>,
     pub(super) path: &'a Path,
     pub(super) name: &'a OsStr,
@@ -25,7 +25,7 @@ pub struct Spot<'a> {
 
 /// What was found at a spot: two that are equal are the same file in the same state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct EntryStat {
     /// Device and inode.
     pub identity: (u64, u64),
     /// What it is.
@@ -44,7 +44,7 @@ pub struct Seen {
     pub changed: (i64, i64),
 }
 
-impl<'a> Spot<'a> {
+impl<'a> Entry<'a> {
     pub(super) fn open(path: &'a Path, own_uid: u32) -> Result<Option<Self>, Fault> {
         // The root is a name in itself.
         let name = path.file_name().unwrap_or_else(|| OsStr::new("."));
@@ -70,27 +70,27 @@ impl<'a> Spot<'a> {
     }
 
     /// What is there now; the last part is never followed.
-    pub fn look(&self) -> Result<Option<Seen>, Fault> {
+    pub fn look(&self) -> Result<Option<EntryStat>, Fault> {
         match statat(&self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => Ok(Some(Seen::of(&stat))),
+            Ok(stat) => Ok(Some(EntryStat::of(&stat))),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(Fault::os("look at")(errno)),
         }
     }
 
     /// Nothing but what was seen is there.
-    pub(super) fn still(&self, seen: Option<&Seen>) -> Result<(), Fault> {
+    pub(super) fn still(&self, seen: Option<&EntryStat>) -> Result<(), Fault> {
         if self.look()?.as_ref() == seen { Ok(()) } else { Err(Fault::moved()) }
     }
 
-    pub(super) fn directory_seen(&self) -> Result<Seen, Fault> {
+    pub(super) fn directory_seen(&self) -> Result<EntryStat, Fault> {
         fstat(&self.directory)
-            .map(|stat| Seen::of(&stat))
+            .map(|stat| EntryStat::of(&stat))
             .map_err(Fault::os("look at the directory of"))
     }
 }
 
-impl Seen {
+impl EntryStat {
     /// Tells whether this is the same thing, with the same owner, group and mode; its content may be another by now.
     pub(super) fn is_as_judged(&self, judged: &Self) -> bool {
         let who = |seen: &Self| (seen.identity, seen.kind, seen.mode, seen.uid, seen.gid);

@@ -1,7 +1,7 @@
 //! Why something on the file system could not be done, and whether anything was changed before.
 
 use super::accounts::{AccountKind, account_name};
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use crate::permit::Revoked;
 use rustix::io::Errno;
 use std::os::unix::ffi::OsStrExt as _;
@@ -31,7 +31,7 @@ pub enum Why {
     /// What was found by the check is no longer there: look again.
     Moved,
     /// It would not be safe.
-    Refused(Trouble),
+    Refused(Failure),
 }
 
 impl Fault {
@@ -41,7 +41,7 @@ impl Fault {
     }
 
     /// It would not be safe, and nothing was changed before.
-    pub(crate) fn refused(trouble: Trouble) -> Self {
+    pub(crate) fn refused(trouble: Failure) -> Self {
         Self { why: Why::Refused(trouble), touched: false }
     }
 
@@ -84,10 +84,10 @@ impl Fault {
 
     /// In words: what was denied, where, and as which user.
     #[must_use]
-    pub fn into_trouble(self, path: &Path, user: &str) -> Trouble {
+    pub fn into_trouble(self, path: &Path, user: &str) -> Failure {
         match self.why {
             Why::Refused(trouble) => trouble,
-            Why::Revoked => Trouble::new(Revoked.to_string()),
+            Why::Revoked => Failure::new(Revoked.to_string()),
             Why::Moved => {
                 said("change", path, "it kept changing meanwhile").hint("who else writes it?")
             }
@@ -102,7 +102,7 @@ impl From<Revoked> for Fault {
     }
 }
 
-fn os_trouble(doing: &str, path: &Path, errno: Errno, user: &str) -> Trouble {
+fn os_trouble(doing: &str, path: &Path, errno: Errno, user: &str) -> Failure {
     let text = std::io::Error::from(errno).to_string();
     let text = text.split(" (os error").next().unwrap_or_default().to_lowercase();
     match errno {
@@ -120,17 +120,17 @@ fn os_trouble(doing: &str, path: &Path, errno: Errno, user: &str) -> Trouble {
 }
 
 /// "cannot write /etc/motd: why", with a first line of at most 100 characters.
-pub(crate) fn said(doing: &str, path: &Path, why: &str) -> Trouble {
+pub(crate) fn said(doing: &str, path: &Path, why: &str) -> Failure {
     let name = printable(path);
     let line = format!("cannot {doing} {name}: {why}");
     if line.chars().count() <= 100 {
-        return Trouble::new(line);
+        return Failure::new(line);
     }
     let mut first: String = format!("cannot {doing}: {why}");
     if first.chars().count() > 100 {
         first = first.chars().take(99).chain(['…']).collect();
     }
-    Trouble::new(format!("{first}\n{name}"))
+    Failure::new(format!("{first}\n{name}"))
 }
 
 /// A path for people: control characters, direction marks and bytes that are not UTF-8 are escaped (S-13).

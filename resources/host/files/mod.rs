@@ -1,6 +1,6 @@
 //! Files on the host: looked at through descriptors, written whole, changed only with a permit.
 //!
-//! A [`Spot`] is a name in a directory that was resolved once and safely; everything is done to that name through the
+//! A [`Entry`] is a name in a directory that was resolved once and safely; everything is done to that name through the
 //! descriptor of the directory, never twice on a path.
 
 mod accounts;
@@ -32,12 +32,12 @@ mod xattr;
 pub use accounts::{AccountKind, Accounts, account_name};
 pub use attributes::Attributes;
 pub use content::{Content, Origin};
-pub use dir_walk::{Branch, Entered};
-pub use directory_identity::{Directory, Ways};
-pub use entry::{SET_ID, Seen, Spot};
+pub use dir_walk::{DirWalk, Entered};
+pub use directory_identity::{Directory, DirectoryIds};
+pub use entry::{Entry, EntryStat, SET_ID};
 pub(crate) use fault::said;
 pub use fault::{Fault, Why, printable};
-pub use path_forecast::{Coming, End, Ground, Lead, Leads, Name, Thing};
+pub use path_forecast::{Coming, End, Ground, Name, Resolution, Resolver, Thing};
 pub use prior_state::{Noted, denies_others};
 pub use protected_paths::{is_purgeable, is_sacred};
 pub use read::Comparison;
@@ -45,7 +45,7 @@ pub use remove::Reach;
 pub use temp_names::is_temporary;
 pub use write::{Acceptance, Draft, Put};
 
-use crate::failure::Trouble;
+use crate::failure::Failure;
 pub(crate) use crate::host::kernel::Mounts;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -101,18 +101,18 @@ impl Files {
 
     /// Whether it belongs to whom we work as.
     #[must_use]
-    pub fn owns(&self, seen: &Seen) -> bool {
+    pub fn owns(&self, seen: &EntryStat) -> bool {
         seen.uid == self.uid
     }
 
     /// Resolves the directory of an absolute path; `None` where it does not exist.
-    pub fn spot<'a>(&self, path: &'a Path) -> Result<Option<Spot<'a>>, Fault> {
-        Spot::open(path, self.uid)
+    pub fn spot<'a>(&self, path: &'a Path) -> Result<Option<Entry<'a>>, Fault> {
+        Entry::open(path, self.uid)
     }
 
     /// A fault in words.
     #[must_use]
-    pub fn trouble(&self, fault: Fault, path: &Path) -> Trouble {
+    pub fn trouble(&self, fault: Fault, path: &Path) -> Failure {
         let name = account_name(AccountKind::User, self.uid);
         let user =
             if name.parse::<u32>().is_ok() { name } else { format!("{name} ({})", self.uid) };
@@ -121,7 +121,7 @@ impl Files {
 
     /// The directory of this path does not exist.
     #[must_use]
-    pub fn no_directory(path: &Path) -> Trouble {
+    pub fn no_directory(path: &Path) -> Failure {
         safe_path::no_parent(path)
     }
 }

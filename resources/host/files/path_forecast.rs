@@ -38,7 +38,7 @@ pub enum Coming {
 
 /// Where a path leads.
 #[derive(Debug, Default)]
-pub struct Lead {
+pub struct Resolution {
     /// All names that are looked up on its way, those that links bring too.
     pub names: Vec<Name>,
     /// What may be at its end: one, unless something is expected on its way.
@@ -71,7 +71,7 @@ pub struct Thing {
 
 /// What was looked up, each name once, and what is expected.
 #[derive(Debug, Default)]
-pub struct Leads {
+pub struct Resolver {
     seen: HashMap<Name, Found>,
     expected: HashMap<Name, Vec<Coming>>,
     /// The numbers of the directories that are expected.
@@ -103,7 +103,7 @@ struct Branch {
     is_present: bool,
 }
 
-impl Leads {
+impl Resolver {
     /// From now on this may come to that name; whether that is new.
     pub fn expect(&mut self, name: &Name, coming: Coming) -> bool {
         let number = self.numbers.len();
@@ -119,8 +119,8 @@ impl Leads {
     }
 
     /// Where an absolute path leads; its last name is followed where that is wanted.
-    pub fn of(&mut self, path: &Path, follow: bool) -> Lead {
-        let mut lead = Lead::default();
+    pub fn of(&mut self, path: &Path, follow: bool) -> Resolution {
+        let mut lead = Resolution::default();
         let Some(root) = root() else { return lead };
         let left = path.components().filter_map(part).collect();
         let mut branches = vec![Branch { passed: vec![root], left, links: 0, is_present: true }];
@@ -139,7 +139,7 @@ impl Leads {
         &mut self,
         mut branch: Branch,
         follow: bool,
-        lead: &mut Lead,
+        lead: &mut Resolution,
         others: &mut Vec<Branch>,
     ) {
         while let Some(part) = branch.left.pop_front() {

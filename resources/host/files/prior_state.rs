@@ -2,17 +2,19 @@
 
 use super::attributes::{handle_of, path_of};
 use super::content::{Content, Origin};
-use super::entry::{Seen, Spot};
+use super::entry::{Entry, EntryStat};
 use super::fault::{Fault, Why};
 use super::xattr;
 use crate::permit::Permit;
-use crate::prior_state::{Former, FormerContent, FormerShape, FormerThing, Keeper, Losing, Unkept};
+use crate::prior_state::{
+    Loss, NotRecorded, PriorContent, PriorEntry, PriorShape, PriorState, PriorStateRecorder,
+};
 use rustix::fs::FileType;
 
 /// What was kept for a change that comes next.
 #[derive(Clone, Copy, Debug, Default)]
 #[must_use]
-pub struct Noted<'a>(Option<(&'a dyn Keeper, u64)>);
+pub struct Noted<'a>(Option<(&'a dyn PriorStateRecorder, u64)>);
 
 impl Noted<'_> {
     /// How the change went: of one that was not made nothing stays.
@@ -24,19 +26,19 @@ impl Noted<'_> {
     }
 }
 
-impl Spot<'_> {
+impl Entry<'_> {
     /// Keeps what was found here, where anybody keeps for this run. Nothing may be changed there if that fails.
     pub fn note<'p>(
         &self,
         permit: &'p Permit,
-        found: Option<&Seen>,
-        losing: Losing<'_>,
+        found: Option<&EntryStat>,
+        losing: Loss<'_>,
     ) -> Result<Noted<'p>, Fault> {
         let Some(keeper) = permit.keeper() else { return Ok(Noted(None)) };
         permit.check()?;
         let former = match found {
-            Some(found) => Former::Thing(thing(self, found, losing, keeper.largest())?),
-            None => Former::Nothing,
+            Some(found) => PriorState::Thing(thing(self, found, losing, keeper.largest())?),
+            None => PriorState::Nothing,
         };
         match keeper.keep(self.path, former, losing) {
             Ok(number) => Ok(Noted(Some((keeper, number)))),
@@ -46,11 +48,11 @@ impl Spot<'_> {
 }
 
 fn thing(
-    spot: &Spot<'_>,
-    found: &Seen,
-    losing: Losing<'_>,
+    spot: &Entry<'_>,
+    found: &EntryStat,
+    losing: Loss<'_>,
     largest: u64,
-) -> Result<FormerThing, Fault> {
+) -> Result<PriorEntry, Fault> {
     let has_extended =
         losing.content && matches!(found.kind, FileType::RegularFile | FileType::Directory);
     let extended = if has_extended {
@@ -60,40 +62,40 @@ fn thing(
     };
     let shape = match found.kind {
         FileType::RegularFile => {
-            FormerShape::File(found.size, content(spot, found, losing, largest)?)
+            PriorShape::File(found.size, content(spot, found, losing, largest)?)
         }
-        FileType::Directory => FormerShape::Directory,
-        FileType::Symlink => FormerShape::Link(spot.target()?),
+        FileType::Directory => PriorShape::Directory,
+        FileType::Symlink => PriorShape::Link(spot.target()?),
         FileType::Fifo
         | FileType::Socket
         | FileType::CharacterDevice
         | FileType::BlockDevice
-        | FileType::Unknown => FormerShape::Other,
+        | FileType::Unknown => PriorShape::Other,
     };
-    Ok(FormerThing { shape, mode: found.mode, uid: found.uid, gid: found.gid, extended })
+    Ok(PriorEntry { shape, mode: found.mode, uid: found.uid, gid: found.gid, extended })
 }
 
 fn content(
-    spot: &Spot<'_>,
-    found: &Seen,
-    losing: Losing<'_>,
+    spot: &Entry<'_>,
+    found: &EntryStat,
+    losing: Loss<'_>,
     largest: u64,
-) -> Result<FormerContent, Fault> {
+) -> Result<PriorContent, Fault> {
     if !losing.content {
-        return Ok(FormerContent::Unkept(Unkept::Same));
+        return Ok(PriorContent::Unkept(NotRecorded::Same));
     }
     if losing.secret {
-        return Ok(FormerContent::Unkept(Unkept::Secret));
+        return Ok(PriorContent::Unkept(NotRecorded::Secret));
     }
     let mut content = Content::default();
     content.push(Origin::at(spot, found));
     let at_most = usize::try_from(largest).unwrap_or(usize::MAX);
     match content.bytes(at_most) {
-        Ok(Some(bytes)) => Ok(FormerContent::Bytes(bytes)),
-        Ok(None) => Ok(FormerContent::Unkept(Unkept::Large)),
+        Ok(Some(bytes)) => Ok(PriorContent::Bytes(bytes)),
+        Ok(None) => Ok(PriorContent::Unkept(NotRecorded::Large)),
         Err(fault) if matches!(fault.why, Why::Moved | Why::Revoked) => Err(fault),
         // What nobody can read, nobody can keep; it must not stand in the way of what is declared.
-        Err(_) => Ok(FormerContent::Unkept(Unkept::Unreadable)),
+        Err(_) => Ok(PriorContent::Unkept(NotRecorded::Unreadable)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Directories without which there is no host: never removed, whoever asks (S-15).
 
 use super::Files;
-use super::entry::{Seen, Spot};
+use super::entry::{Entry, EntryStat};
 use super::fault::{Fault, said};
 use crate::host::kernel::{is_mount_root, statat};
 use rustix::fs::{AtFlags, CWD, FileType};
@@ -126,13 +126,13 @@ impl Files {
     /// # Errors
     /// It is such a thing, or something is mounted there.
     #[expect(clippy::unused_self, reason = "a question about the files of this host")]
-    pub fn guard_removal(&self, spot: &Spot<'_>, seen: &Seen) -> Result<(), Fault> {
+    pub fn guard_removal(&self, spot: &Entry<'_>, seen: &EntryStat) -> Result<(), Fault> {
         guard(spot, seen)
     }
 }
 
 /// Refuses what may not go: by name, by identity (a bind mount, a link above), and where something is mounted.
-pub(super) fn guard(spot: &Spot<'_>, seen: &Seen) -> Result<(), Fault> {
+pub(super) fn guard(spot: &Entry<'_>, seen: &EntryStat) -> Result<(), Fault> {
     if is_sacred(spot.path) {
         return Err(refuse(spot.path, "a host cannot do without it"));
     }
@@ -148,7 +148,7 @@ pub(super) fn guard(spot: &Spot<'_>, seen: &Seen) -> Result<(), Fault> {
     Ok(())
 }
 
-impl Spot<'_> {
+impl Entry<'_> {
     /// Whether something is mounted here. An old kernel cannot tell; it refuses itself to remove a mount point.
     #[must_use]
     pub fn is_mounted(&self) -> bool {
@@ -160,13 +160,13 @@ impl Spot<'_> {
 pub(super) fn sacred_inodes() -> HashSet<(u64, u64)> {
     let paths = SACRED.iter().flat_map(|sacred| Path::new(sacred).ancestors());
     let stats = paths.filter_map(|path| statat(CWD, path, AtFlags::empty()).ok());
-    stats.map(|stat| Seen::of(&stat).identity).collect()
+    stats.map(|stat| EntryStat::of(&stat).identity).collect()
 }
 
 /// The inodes of those whose content may be held as a whole, as they are now.
 pub(super) fn purgeable_inodes() -> HashSet<(u64, u64)> {
     let stats = PURGEABLE.iter().filter_map(|path| statat(CWD, *path, AtFlags::empty()).ok());
-    stats.map(|stat| Seen::of(&stat).identity).collect()
+    stats.map(|stat| EntryStat::of(&stat).identity).collect()
 }
 
 fn refuse(path: &Path, why: &str) -> Fault {

@@ -1,7 +1,7 @@
 //! Reading: no more than is needed to tell.
 
 use super::content::Content;
-use super::entry::{Seen, Spot};
+use super::entry::{Entry, EntryStat};
 use super::fault::Fault;
 use super::takeover_mark::has_open_mark;
 use crate::host::kernel::{Entries, fstat, openat, read, readlinkat};
@@ -34,14 +34,14 @@ pub enum Comparison {
     EqualInMarkedFile,
 }
 
-impl Spot<'_> {
+impl Entry<'_> {
     /// Tells whether the regular file that was seen here holds just this. The caller has compared the size.
     ///
     /// # Errors
     /// Another file is here by now, or the system refuses.
     pub fn holds(
         &self,
-        found: &Seen,
+        found: &EntryStat,
         content: &Content<'_>,
         cancel: &CancellationToken,
     ) -> Result<bool, Fault> {
@@ -54,7 +54,7 @@ impl Spot<'_> {
     /// Another file is here by now, or the system refuses.
     pub fn compare(
         &self,
-        found: &Seen,
+        found: &EntryStat,
         content: &Content<'_>,
         cancel: &CancellationToken,
     ) -> Result<Comparison, Fault> {
@@ -73,7 +73,7 @@ impl Spot<'_> {
 
     /// Opens the file that was seen here, to read. The name may lead to another file by now, one that may not be shown: that one
     /// is not read.
-    fn open_judged(&self, found: &Seen) -> Result<OwnedFd, Fault> {
+    fn open_judged(&self, found: &EntryStat) -> Result<OwnedFd, Fault> {
         let file =
             openat(&self.directory, self.name, READ, Mode::empty()).map_err(Fault::os("read"))?;
         if seen(&file)?.is_as_judged(found) { Ok(file) } else { Err(Fault::moved()) }
@@ -83,7 +83,7 @@ impl Spot<'_> {
     ///
     /// # Errors
     /// Another file is here by now, or the system refuses.
-    pub fn content(&self, found: &Seen, at_most: usize) -> Result<Option<Vec<u8>>, Fault> {
+    pub fn content(&self, found: &EntryStat, at_most: usize) -> Result<Option<Vec<u8>>, Fault> {
         let file = self.open_judged(found)?;
         let mut content = Vec::new();
         let mut buffer = Vec::with_capacity(CHUNK);
@@ -171,8 +171,8 @@ pub(super) fn is_empty(directory: &OwnedFd) -> Result<bool, Fault> {
 }
 
 /// What a descriptor is of.
-pub(super) fn seen(file: &OwnedFd) -> Result<Seen, Fault> {
-    fstat(file).map(|stat| Seen::of(&stat)).map_err(Fault::os("look at"))
+pub(super) fn seen(file: &OwnedFd) -> Result<EntryStat, Fault> {
+    fstat(file).map(|stat| EntryStat::of(&stat)).map_err(Fault::os("look at"))
 }
 
 /// Reads as much as the buffer has room for, in the place of what it held.

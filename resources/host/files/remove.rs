@@ -2,14 +2,14 @@
 
 use super::Files;
 use super::dir_walk::DEEPEST;
-use super::entry::{Seen, Spot};
+use super::entry::{Entry, EntryStat};
 use super::fault::{Fault, said};
 use super::prior_state::{Noted, denies_others};
 use super::protected_paths::{guard, sacred_inodes};
 use super::read::seen;
 use crate::host::kernel::{Entries, openat2, statat, unlinkat};
 use crate::permit::Permit;
-use crate::prior_state::Losing;
+use crate::prior_state::Loss;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::collections::HashSet;
@@ -36,8 +36,8 @@ impl Files {
     pub fn remove(
         &self,
         permit: &Permit,
-        spot: &Spot<'_>,
-        found: &Seen,
+        spot: &Entry<'_>,
+        found: &EntryStat,
         reach: Reach,
     ) -> Result<(), Fault> {
         guard(spot, found)?;
@@ -71,7 +71,7 @@ impl Files {
 /// A tree that is being emptied.
 struct Tree<'a> {
     permit: &'a Permit,
-    spot: &'a Spot<'a>,
+    spot: &'a Entry<'a>,
     secret: bool,
     sacred: HashSet<(u64, u64)>,
     touched: bool,
@@ -87,7 +87,7 @@ struct Level {
 
 impl Tree<'_> {
     /// Empties the directory of that name, which must still be the one that was seen.
-    fn empty(&mut self, parent: &OwnedFd, name: &OsStr, found: &Seen) -> Result<(), Fault> {
+    fn empty(&mut self, parent: &OwnedFd, name: &OsStr, found: &EntryStat) -> Result<(), Fault> {
         let top = self.enter(parent, name)?;
         if seen(&top.handle)?.identity != found.identity {
             return Err(Fault::moved());
@@ -163,11 +163,11 @@ impl Tree<'_> {
             return Ok(None);
         }
         let name = path.file_name().unwrap_or_default();
-        let spot = Spot { directory: Arc::clone(parent), path, name, synced_later: true };
+        let spot = Entry { directory: Arc::clone(parent), path, name, synced_later: true };
         let Some(found) = spot.look()? else { return Ok(None) };
         let is_file = found.kind == FileType::RegularFile;
         let secret = is_file && (self.secret || denies_others(found.mode));
-        let losing = Losing { content: true, secret, purged: false, what: "removed" };
+        let losing = Loss { content: true, secret, purged: false, what: "removed" };
         spot.note(self.permit, Some(&found), losing).map(Some)
     }
 

@@ -2,13 +2,13 @@
 
 use super::attributes::Attributes;
 use super::content::Content;
-use super::entry::{Seen, Spot};
+use super::entry::{Entry, EntryStat};
 use super::fault::{Fault, Why, said};
 use super::prior_state::denies_others;
 use super::write::Draft;
 use super::{Files, remove::Reach};
 use crate::permit::Permit;
-use crate::prior_state::{Former, FormerContent, FormerShape, FormerThing, Losing};
+use crate::prior_state::{Loss, PriorContent, PriorEntry, PriorShape, PriorState};
 use rustix::fs::FileType;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -23,12 +23,17 @@ type Done = Vec<&'static str>;
 
 impl Files {
     /// Puts back what was at a path. What is there now is kept before, as for any change.
-    pub fn restore(&self, permit: &Permit, path: &Path, former: &Former) -> Result<Done, Fault> {
+    pub fn restore(
+        &self,
+        permit: &Permit,
+        path: &Path,
+        former: &PriorState,
+    ) -> Result<Done, Fault> {
         let mut tried = 1;
         loop {
             let result = match self.spot(path)? {
                 Some(spot) => self.restore_at(permit, &spot, former),
-                None if *former == Former::Nothing => Ok(Vec::new()),
+                None if *former == PriorState::Nothing => Ok(Vec::new()),
                 None => Err(Fault::refused(Self::no_directory(path))),
             };
             match result {
@@ -42,16 +47,26 @@ impl Files {
         }
     }
 
-    fn restore_at(&self, permit: &Permit, spot: &Spot<'_>, former: &Former) -> Result<Done, Fault> {
+    fn restore_at(
+        &self,
+        permit: &Permit,
+        spot: &Entry<'_>,
+        former: &PriorState,
+    ) -> Result<Done, Fault> {
         let found = spot.look()?;
         match (former, found) {
-            (Former::Nothing, None) => Ok(Vec::new()),
-            (Former::Nothing, Some(found)) => self.take_away(permit, spot, &found),
-            (Former::Thing(thing), found) => self.bring_back(permit, spot, thing, found),
+            (PriorState::Nothing, None) => Ok(Vec::new()),
+            (PriorState::Nothing, Some(found)) => self.take_away(permit, spot, &found),
+            (PriorState::Thing(thing), found) => self.bring_back(permit, spot, thing, found),
         }
     }
 
-    fn take_away(&self, permit: &Permit, spot: &Spot<'_>, found: &Seen) -> Result<Done, Fault> {
+    fn take_away(
+        &self,
+        permit: &Permit,
+        spot: &Entry<'_>,
+        found: &EntryStat,
+    ) -> Result<Done, Fault> {
         if found.kind == FileType::Directory && !spot.is_empty()? {
             return Err(refused(spot, "take away", "the directory is not empty"));
         }
@@ -63,19 +78,19 @@ impl Files {
     fn bring_back(
         &self,
         permit: &Permit,
-        spot: &Spot<'_>,
-        thing: &FormerThing,
-        found: Option<Seen>,
+        spot: &Entry<'_>,
+        thing: &PriorEntry,
+        found: Option<EntryStat>,
     ) -> Result<Done, Fault> {
         let there = found.as_ref();
         let is = |kind| there.is_some_and(|seen| seen.kind == kind);
         let mut done = Vec::new();
         match &thing.shape {
-            FormerShape::File(_, FormerContent::Unkept(_)) if is(FileType::RegularFile) => {}
-            FormerShape::File(_, FormerContent::Unkept(_)) => {
+            PriorShape::File(_, PriorContent::Unkept(_)) if is(FileType::RegularFile) => {}
+            PriorShape::File(_, PriorContent::Unkept(_)) => {
                 return Err(refused(spot, "put back", "its content was not kept"));
             }
-            FormerShape::File(_, FormerContent::Bytes(bytes)) => {
+            PriorShape::File(_, PriorContent::Bytes(bytes)) => {
                 let content = Content::of(bytes);
                 let is_taken =
                     there.is_some_and(|seen| self.leaves_stranger(seen, Some(thing.uid)));
@@ -86,8 +101,8 @@ impl Files {
                     return Ok(vec!["content"]);
                 }
             }
-            FormerShape::Directory if is(FileType::Directory) => {}
-            FormerShape::Directory => {
+            PriorShape::Directory if is(FileType::Directory) => {}
+            PriorShape::Directory => {
                 if let Some(found) = there {
                     self.take_away(permit, spot, found)?;
                 }
@@ -95,7 +110,7 @@ impl Files {
                 noted.after(self.make_directory(permit, spot, all_of(thing)))?;
                 return Ok(vec!["directory"]);
             }
-            FormerShape::Link(target) => {
+            PriorShape::Link(target) => {
                 if !is(FileType::Symlink) || spot.target()? != *target {
                     self.make_way(permit, spot, there)?;
                     let still = there.filter(|seen| seen.kind != FileType::Directory);
@@ -106,7 +121,7 @@ impl Files {
                     return Ok(vec!["link"]);
                 }
             }
-            FormerShape::Other => {
+            PriorShape::Other => {
                 return Err(refused(spot, "put back", "sockets, fifos and devices are not kept"));
             }
         }
@@ -120,8 +135,8 @@ impl Files {
     fn make_way(
         &self,
         permit: &Permit,
-        spot: &Spot<'_>,
-        there: Option<&Seen>,
+        spot: &Entry<'_>,
+        there: Option<&EntryStat>,
     ) -> Result<(), Fault> {
         match there {
             Some(found) if found.kind == FileType::Directory => {
@@ -134,9 +149,9 @@ impl Files {
     fn put_file(
         &self,
         permit: &Permit,
-        spot: &Spot<'_>,
-        thing: &FormerThing,
-        (content, instead_of): (&Content<'_>, Option<&Seen>),
+        spot: &Entry<'_>,
+        thing: &PriorEntry,
+        (content, instead_of): (&Content<'_>, Option<&EntryStat>),
     ) -> Result<(), Fault> {
         let secret = denies_others(thing.mode) || is_secret(instead_of);
         let draft = Draft {
@@ -151,7 +166,7 @@ impl Files {
         };
         let what = word(instead_of, "content");
         let noted =
-            spot.note(permit, instead_of, Losing { content: true, secret, purged: false, what })?;
+            spot.note(permit, instead_of, Loss { content: true, secret, purged: false, what })?;
         noted.after(self.put(permit, spot, &draft)).map(drop)
     }
 
@@ -159,9 +174,9 @@ impl Files {
     fn give_back(
         &self,
         permit: &Permit,
-        spot: &Spot<'_>,
-        thing: &FormerThing,
-        found: &Seen,
+        spot: &Entry<'_>,
+        thing: &PriorEntry,
+        found: &EntryStat,
     ) -> Result<Done, Fault> {
         let owner = Some(thing.uid).filter(|uid| *uid != found.uid);
         let group = Some(thing.gid).filter(|gid| *gid != found.gid);
@@ -182,37 +197,41 @@ impl Files {
         ];
         let done: Done = words.iter().filter(|(is, _)| *is).map(|(_, word)| *word).collect();
         let (secret, what) = (is_secret(Some(found)), done.join(", "));
-        let losing = Losing { content: false, secret, purged: false, what: &what };
+        let losing = Loss { content: false, secret, purged: false, what: &what };
         let noted = spot.note(permit, Some(found), losing)?;
         noted.after(self.set_attributes(permit, spot, found, wanted))?;
         Ok(done)
     }
 }
 
-fn holds(spot: &Spot<'_>, there: Option<&Seen>, content: &Content<'_>) -> Result<bool, Fault> {
+fn holds(
+    spot: &Entry<'_>,
+    there: Option<&EntryStat>,
+    content: &Content<'_>,
+) -> Result<bool, Fault> {
     match there.filter(|seen| seen.size == content.size()) {
         Some(seen) => spot.holds(seen, content, &CancellationToken::new()),
         None => Ok(false),
     }
 }
 
-fn all_of(thing: &FormerThing) -> Attributes {
+fn all_of(thing: &PriorEntry) -> Attributes {
     Attributes { owner: Some(thing.uid), group: Some(thing.gid), mode: Some(thing.mode) }
 }
 
 /// The whole of what is there goes.
-fn losing<'a>(found: Option<&Seen>, what: &'a str) -> Losing<'a> {
-    Losing { content: true, secret: is_secret(found), purged: false, what }
+fn losing<'a>(found: Option<&EntryStat>, what: &'a str) -> Loss<'a> {
+    Loss { content: true, secret: is_secret(found), purged: false, what }
 }
 
-fn is_secret(found: Option<&Seen>) -> bool {
+fn is_secret(found: Option<&EntryStat>) -> bool {
     found.is_some_and(|seen| seen.kind == FileType::RegularFile && denies_others(seen.mode))
 }
 
-fn word<'a>(found: Option<&Seen>, replaced: &'a str) -> &'a str {
+fn word<'a>(found: Option<&EntryStat>, replaced: &'a str) -> &'a str {
     if found.is_some() { replaced } else { "created" }
 }
 
-fn refused(spot: &Spot<'_>, doing: &str, why: &str) -> Fault {
+fn refused(spot: &Entry<'_>, doing: &str, why: &str) -> Fault {
     Fault::refused(said(doing, spot.path(), why))
 }

@@ -1,7 +1,7 @@
 //! Safe resolution of the directory that holds a file: no link that somebody else could turn is ever followed (S-1).
 
 use super::fault::{Fault, printable, said};
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use crate::host::kernel::{fstat, getxattr, openat, openat2, readlinkat};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
@@ -26,7 +26,7 @@ pub(super) fn open_directory(path: &Path, own_uid: u32) -> Result<OwnedFd, Fault
         Ok(directory) => Ok(directory),
         // A link on the way; or a kernel or a sandbox that does not know the call.
         Err(Errno::LOOP | Errno::NOSYS | Errno::PERM | Errno::AGAIN | Errno::NOTDIR) => {
-            Walk::start(path, own_uid)?.finish()
+            SafeWalk::start(path, own_uid)?.finish()
         }
         Err(errno) => Err(Fault::os("open the directory of")(errno)),
     }
@@ -35,7 +35,7 @@ pub(super) fn open_directory(path: &Path, own_uid: u32) -> Result<OwnedFd, Fault
 /// What is at a path to read from, its last part followed by the same rules: the directory that holds it, and its name there
 /// (`.` for a directory itself).
 pub(super) fn open_followed(path: &Path, own_uid: u32) -> Result<(OwnedFd, OsString), Fault> {
-    let mut walk = Walk::start(path, own_uid)?;
+    let mut walk = SafeWalk::start(path, own_uid)?;
     let (name, owner) = match walk.run()? {
         Some((name, stat)) => (name, stat.st_uid),
         None => (".".into(), walk.here().stat.st_uid),
@@ -49,7 +49,7 @@ struct Passed {
     stat: Stat,
 }
 
-struct Walk<'a> {
+struct SafeWalk<'a> {
     asked: &'a Path,
     own_uid: u32,
     /// From the root down to where the walk is: `..` in a link goes back here, never through the file system.
@@ -62,7 +62,7 @@ struct Walk<'a> {
     turned: Option<OsString>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> SafeWalk<'a> {
     fn start(asked: &'a Path, own_uid: u32) -> Result<Self, Fault> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = openat(CWD, "/", flags, Mode::empty()).map_err(Fault::os("open / for"))?;
@@ -161,7 +161,7 @@ impl<'a> Walk<'a> {
         let link = printable(Path::new(link));
         let path = printable(self.asked);
         Fault::refused(
-            Trouble::new(format!(
+            Failure::new(format!(
                 "the link \"{}\" is not followed: {why}\non the way to {path}",
                 { link.chars().take(24).collect::<String>() }
             ))
@@ -202,7 +202,7 @@ pub(super) fn has_acl(directory: &OwnedFd) -> bool {
 }
 
 /// The parent directory is not there.
-pub(super) fn no_parent(path: &Path) -> Trouble {
+pub(super) fn no_parent(path: &Path) -> Failure {
     said("reach", path, "its directory does not exist")
         .hint("declare the directory too: it then comes first")
 }

@@ -2,7 +2,7 @@
 
 use super::Files;
 use super::attributes::path_of;
-use super::entry::{Seen, Spot};
+use super::entry::{Entry, EntryStat};
 use super::fault::Fault;
 use super::temp_names::TemporaryName;
 use crate::host::kernel::{linkat, mkdirat, openat, renameat, renameat_with, symlinkat, unlinkat};
@@ -34,7 +34,7 @@ impl Files {
     pub(super) fn birth(
         &self,
         permit: &Permit,
-        spot: &Spot<'_>,
+        spot: &Entry<'_>,
         (owner, group): (Option<u32>, Option<u32>),
     ) -> Result<Candidate, Fault> {
         permit.check()?;
@@ -55,7 +55,7 @@ impl Files {
     pub(super) fn birth_in_room(
         &self,
         permit: &Permit,
-        spot: &Spot<'_>,
+        spot: &Entry<'_>,
     ) -> Result<Candidate, Fault> {
         permit.check()?;
         let (room, ()) =
@@ -84,8 +84,8 @@ impl Files {
     pub(super) fn place(
         &self,
         permit: &Permit,
-        spot: &Spot<'_>,
-        instead_of: Option<&Seen>,
+        spot: &Entry<'_>,
+        instead_of: Option<&EntryStat>,
         mut candidate: Candidate,
     ) -> Result<(), Fault> {
         let made = super::read::seen(&candidate.file)?;
@@ -116,7 +116,7 @@ impl Files {
 
 impl Candidate {
     /// Where another program finds it: through our own descriptor of its room, so that nobody can lead it elsewhere.
-    pub(super) fn path(&self, spot: &Spot<'_>) -> Option<PathBuf> {
+    pub(super) fn path(&self, spot: &Entry<'_>) -> Option<PathBuf> {
         let room = self.room.as_ref()?;
         let process = std::process::id();
         let through = PathBuf::from(format!("/proc/{process}/fd/{}", room.handle.as_raw_fd()));
@@ -130,7 +130,7 @@ impl Candidate {
     }
 
     /// Takes it away again; the fault says so if that fails.
-    pub(super) fn abandon(self, spot: &Spot<'_>, fault: Fault) -> Fault {
+    pub(super) fn abandon(self, spot: &Entry<'_>, fault: Fault) -> Fault {
         match (self.room, self.hidden) {
             (Some(room), _) => room.abandoned(spot, fault),
             (None, Some(name)) => forget(spot, &name, fault),
@@ -141,7 +141,7 @@ impl Candidate {
 
 impl Room {
     /// Takes away the room and what is still in it.
-    fn vacate(self, spot: &Spot<'_>, left: Option<&OsStr>) -> Result<(), Fault> {
+    fn vacate(self, spot: &Entry<'_>, left: Option<&OsStr>) -> Result<(), Fault> {
         if let Some(name) = left {
             let _gone = unlinkat(&self.handle, name, AtFlags::empty());
         }
@@ -152,7 +152,7 @@ impl Room {
         }
     }
 
-    fn abandoned(self, spot: &Spot<'_>, fault: Fault) -> Fault {
+    fn abandoned(self, spot: &Entry<'_>, fault: Fault) -> Fault {
         match self.vacate(spot, Some(spot.name)) {
             Ok(()) => fault,
             Err(_) => fault.after(true),
@@ -171,7 +171,7 @@ fn create(directory: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
 }
 
 /// Takes away a hidden name that did not become the real one.
-pub(super) fn forget(spot: &Spot<'_>, name: &OsStr, fault: Fault) -> Fault {
+pub(super) fn forget(spot: &Entry<'_>, name: &OsStr, fault: Fault) -> Fault {
     match unlinkat(&spot.directory, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => fault,
         Err(_) => fault.after(true),
@@ -181,9 +181,9 @@ pub(super) fn forget(spot: &Spot<'_>, name: &OsStr, fault: Fault) -> Fault {
 /// Renames over what was seen, and over nothing else.
 pub(super) fn take_place(
     permit: &Permit,
-    spot: &Spot<'_>,
+    spot: &Entry<'_>,
     hidden: &OsStr,
-    instead_of: Option<&Seen>,
+    instead_of: Option<&EntryStat>,
 ) -> Result<(), Fault> {
     take_place_from(permit, (&spot.directory, hidden), spot, instead_of)
 }
@@ -191,8 +191,8 @@ pub(super) fn take_place(
 fn take_place_from(
     permit: &Permit,
     (from, hidden): (&OwnedFd, &OsStr),
-    spot: &Spot<'_>,
-    instead_of: Option<&Seen>,
+    spot: &Entry<'_>,
+    instead_of: Option<&EntryStat>,
 ) -> Result<(), Fault> {
     permit.check()?;
     let to = &spot.directory;
@@ -213,7 +213,7 @@ fn take_place_from(
 }
 
 /// A first name for a file without one.
-fn name_it(file: &OwnedFd, spot: &Spot<'_>, name: &OsStr) -> Result<(), Errno> {
+fn name_it(file: &OwnedFd, spot: &Entry<'_>, name: &OsStr) -> Result<(), Errno> {
     match linkat(file, "", &spot.directory, name, AtFlags::EMPTY_PATH) {
         // Older kernels want a capability for that, and offer /proc to all.
         Err(Errno::NOENT | Errno::PERM) => {

@@ -7,7 +7,7 @@
 use super::Files;
 use super::attributes::{Attributes, handle_of, path_of};
 use super::content::Origin;
-use super::entry::{SET_ID, Seen, Spot};
+use super::entry::{Entry, EntryStat, SET_ID};
 use super::fault::{Fault, said};
 use super::read::seen;
 use super::safe_path::has_acl;
@@ -44,13 +44,13 @@ impl Files {
 
     /// Tells a stranger's object.
     #[must_use]
-    pub fn is_strangers(&self, seen: &Seen) -> bool {
+    pub fn is_strangers(&self, seen: &EntryStat) -> bool {
         !self.believes(seen.uid, None)
     }
 
     /// Tells an object that gets another owner than the stranger it belongs to.
     #[must_use]
-    pub fn leaves_stranger(&self, seen: &Seen, owner: Option<u32>) -> bool {
+    pub fn leaves_stranger(&self, seen: &EntryStat, owner: Option<u32>) -> bool {
         self.is_strangers(seen) && owner.is_some_and(|uid| uid != seen.uid)
     }
 
@@ -62,8 +62,8 @@ impl Files {
     /// hands undeclared, and from a stranger comes no right of everybody, or of an undeclared group, to write.
     pub fn base_mode(
         &self,
-        spot: &Spot<'_>,
-        found: &Seen,
+        spot: &Entry<'_>,
+        found: &EntryStat,
         (owner, group): (Option<u32>, Option<u32>),
     ) -> Result<u32, Fault> {
         let is_directory = found.kind == FileType::Directory;
@@ -80,7 +80,7 @@ impl Files {
 
     /// Tells a file that somebody could have open for writing who may not write it with this owner, group and mode.
     #[must_use]
-    pub fn may_be_open(&self, spot: &Spot<'_>, seen: &Seen, after: Attributes) -> bool {
+    pub fn may_be_open(&self, spot: &Entry<'_>, seen: &EntryStat, after: Attributes) -> bool {
         let loses = |bit| seen.mode & bit != 0 && after.mode.is_some_and(|mode| mode & bit == 0);
         let changes_group = after.group.is_some_and(|gid| gid != seen.gid);
         let group_loses = seen.mode & 0o020 != 0 && (changes_group || loses(0o020));
@@ -93,15 +93,15 @@ impl Files {
     /// Tells an object that nobody but root, we or its declared owner can have put there: its attributes can stay.
     pub fn is_trusted(
         &self,
-        spot: &Spot<'_>,
-        found: &Seen,
+        spot: &Entry<'_>,
+        found: &EntryStat,
         owner: Option<u32>,
     ) -> Result<bool, Fault> {
         Ok(self.believes(found.uid, owner) && self.is_private(&spot.directory, owner)?)
     }
 
     /// Tells a spot at which nobody but root and we can put anything.
-    pub fn is_private_place(&self, spot: &Spot<'_>) -> Result<bool, Fault> {
+    pub fn is_private_place(&self, spot: &Entry<'_>) -> Result<bool, Fault> {
         self.is_private(&spot.directory, None)
     }
 
@@ -114,7 +114,7 @@ impl Files {
     pub(super) fn is_closed_directory(
         &self,
         handle: &OwnedFd,
-        seen: &Seen,
+        seen: &EntryStat,
         owner: Option<u32>,
     ) -> bool {
         // The group of a user who is believed is most often that user's alone.
@@ -124,14 +124,18 @@ impl Files {
     }
 
     /// A new thing gets the access list, and the group, that its directory hands down, unless that is a stranger's.
-    pub(super) fn inherits_from(&self, spot: &Spot<'_>, owner: Option<u32>) -> Result<bool, Fault> {
+    pub(super) fn inherits_from(
+        &self,
+        spot: &Entry<'_>,
+        owner: Option<u32>,
+    ) -> Result<bool, Fault> {
         Ok(self.believes(spot.directory_seen()?.uid, owner))
     }
 
     /// The group of a new thing where none is declared and the directory may not choose it.
     pub(super) fn group_of_new(
         &self,
-        spot: &Spot<'_>,
+        spot: &Entry<'_>,
         owner: Option<u32>,
     ) -> Result<Option<u32>, Fault> {
         let above = spot.directory_seen()?;
@@ -141,9 +145,9 @@ impl Files {
 
     pub(super) fn keeping(
         &self,
-        spot: &Spot<'_>,
+        spot: &Entry<'_>,
         draft: &Draft<'_>,
-        old: Option<&Seen>,
+        old: Option<&EntryStat>,
     ) -> Result<Keeping, Fault> {
         if draft.extended.is_some() {
             return Ok(Keeping::Nothing);
@@ -160,9 +164,9 @@ impl Files {
     /// Refuses to write into a file that somebody may have open who may not read, or write, the new content.
     pub(super) fn guard_in_place(
         &self,
-        spot: &Spot<'_>,
+        spot: &Entry<'_>,
         draft: &Draft<'_>,
-        old: &Seen,
+        old: &EntryStat,
     ) -> Result<(), Fault> {
         let why = if self.leaves_stranger(old, draft.owner) {
             "it is somebody else's, and no new file can take its place"
@@ -186,7 +190,7 @@ impl Files {
 
     /// Refuses an object with several names where somebody else could have given it one of them: it may be root's
     /// (S-2).
-    pub fn guard_links(&self, spot: &Spot<'_>, seen: &Seen) -> Result<(), Fault> {
+    pub fn guard_links(&self, spot: &Entry<'_>, seen: &EntryStat) -> Result<(), Fault> {
         if !self.has_doubtful_name((&spot.directory, spot.name), seen)? {
             return Ok(());
         }
@@ -217,7 +221,7 @@ impl Files {
     fn has_doubtful_name(
         &self,
         (directory, name): (&OwnedFd, &OsStr),
-        seen: &Seen,
+        seen: &EntryStat,
     ) -> Result<bool, Fault> {
         if !self.is_root() || seen.links <= 1 || seen.kind == FileType::Directory {
             return Ok(false);
@@ -228,8 +232,8 @@ impl Files {
     /// Refuses to open an object of root's to others where somebody else could have moved it to this name.
     pub fn guard_private(
         &self,
-        spot: &Spot<'_>,
-        found: &Seen,
+        spot: &Entry<'_>,
+        found: &EntryStat,
         wanted: Attributes,
     ) -> Result<(), Fault> {
         let opens = self.is_closed(found) && self.opens(found, wanted);
@@ -244,14 +248,19 @@ impl Files {
     }
 
     /// Refuses to copy what only root may read to another user, where that user could have moved it to this name.
-    pub fn guard_copied(&self, spot: &Spot<'_>, found: &Seen, reader: Reader) -> Result<(), Fault> {
+    pub fn guard_copied(
+        &self,
+        spot: &Entry<'_>,
+        found: &EntryStat,
+        reader: Reader,
+    ) -> Result<(), Fault> {
         self.guard_loan(&spot.directory, (spot.path(), found), reader)
     }
 
     pub(super) fn guard_loan(
         &self,
         directory: &OwnedFd,
-        (path, found): (&Path, &Seen),
+        (path, found): (&Path, &EntryStat),
         reader: Reader,
     ) -> Result<(), Fault> {
         let is_closed = || self.is_closed(found) || self.is_behind_closed_directory(path);
@@ -268,7 +277,7 @@ impl Files {
 
     /// Refuses to purge a directory that others may not enter where somebody other than its owner could have moved it to
     /// this name.
-    pub fn guard_purge(&self, spot: &Spot<'_>, found: &Seen) -> Result<(), Fault> {
+    pub fn guard_purge(&self, spot: &Entry<'_>, found: &EntryStat) -> Result<(), Fault> {
         let is_closed = found.mode & SEARCHED_BY_OTHERS != SEARCHED_BY_OTHERS;
         if !self.is_root() || !is_closed || !self.is_movable_by_others(spot, found)? {
             return Ok(());
@@ -281,7 +290,7 @@ impl Files {
     }
 
     /// Tells an object that somebody other than root, us and its owner can have moved to its name.
-    fn is_movable_by_others(&self, spot: &Spot<'_>, found: &Seen) -> Result<bool, Fault> {
+    fn is_movable_by_others(&self, spot: &Entry<'_>, found: &EntryStat) -> Result<bool, Fault> {
         let owner = Some(found.uid);
         let above = spot.directory_seen()?;
         let is_held = above.mode & 0o1000 != 0 && self.believes(above.uid, owner);
@@ -295,7 +304,7 @@ impl Files {
     }
 
     /// Tells an object of root's that is closed to others.
-    fn is_closed(&self, found: &Seen) -> bool {
+    fn is_closed(&self, found: &EntryStat) -> bool {
         let (is_open, bits) = match found.kind {
             FileType::Symlink => (true, 0),
             FileType::Directory => (false, SEARCHED_BY_OTHERS),
@@ -310,13 +319,13 @@ impl Files {
         self.is_root()
             && path.ancestors().skip(1).any(|above| {
                 let found = statat(CWD, above, AtFlags::SYMLINK_NOFOLLOW);
-                let found = found.map(|stat| Seen::of(&stat));
+                let found = found.map(|stat| EntryStat::of(&stat));
                 found.is_ok_and(|found| found.kind == FileType::Directory && self.is_closed(&found))
             })
     }
 
     /// Tells a change by which others get a right that they did not have.
-    fn opens(&self, found: &Seen, wanted: Attributes) -> bool {
+    fn opens(&self, found: &EntryStat, wanted: Attributes) -> bool {
         let mode = wanted.mode.unwrap_or(found.mode);
         let group = wanted.group.unwrap_or(found.gid);
         let had = if group == found.gid { found.mode } else { 0 };
@@ -326,7 +335,12 @@ impl Files {
         by_owner || by_group || by_others
     }
 
-    fn is_misplaced(&self, directory: &OwnedFd, path: &Path, found: &Seen) -> Result<bool, Fault> {
+    fn is_misplaced(
+        &self,
+        directory: &OwnedFd,
+        path: &Path,
+        found: &EntryStat,
+    ) -> Result<bool, Fault> {
         let has_names = found.links > 1 && found.kind != FileType::Directory;
         let is_reached_by_others =
             || path.parent().is_some_and(|above| Reader::here().doubts_on_the_way(above).is_some());
@@ -340,8 +354,8 @@ impl Files {
     /// Refuses to give set-id bits back to a file whose content a stranger could have changed since.
     pub(super) fn guard_set_id(
         &self,
-        spot: &Spot<'_>,
-        found: &Seen,
+        spot: &Entry<'_>,
+        found: &EntryStat,
         wanted: Attributes,
     ) -> Result<(), Fault> {
         let lends = wanted.mode.is_some_and(|mode| mode & SET_ID != 0);
@@ -361,7 +375,7 @@ impl Files {
 }
 
 /// The rights of the group of an object. With an access list, the group's bits of the mode are the mask of the list.
-fn group_mode(spot: &Spot<'_>, found: &Seen) -> Result<u32, Fault> {
+fn group_mode(spot: &Entry<'_>, found: &EntryStat) -> Result<u32, Fault> {
     let handle = handle_of(spot, found)?;
     let listed = xattr::group_of_list(&path_of(&handle));
     Ok(found.mode & 0o070 & listed.map_or(0o070, |bits| bits << 3))

@@ -7,7 +7,7 @@
 
 use super::Files;
 use super::attributes::Attributes;
-use super::entry::{Seen, Spot};
+use super::entry::{Entry, EntryStat};
 use super::read::{READ, seen};
 use crate::host::kernel::{born_at, fgetxattr, fsetxattr, getxattr, openat};
 use rustix::fs::{CWD, FileType, Mode, OFlags, XattrFlags};
@@ -31,7 +31,7 @@ pub(super) fn has_open_mark(file: &OwnedFd) -> bool {
 
 impl Files {
     /// Marks a directory that others can change, before it is taken over. Answers whether it is one.
-    pub(super) fn begin_takeover(&self, handle: &OwnedFd, found: &Seen) -> bool {
+    pub(super) fn begin_takeover(&self, handle: &OwnedFd, found: &EntryStat) -> bool {
         let is_open = found.kind == FileType::Directory
             && self.is_root()
             && !self.is_closed_directory(handle, found, None);
@@ -43,7 +43,7 @@ impl Files {
 
     /// Marks a regular file that somebody else can have open for writing when its attributes change: its inode goes as soon as
     /// a content is declared.
-    pub(super) fn mark_open_file(&self, spot: &Spot<'_>, found: &Seen, after: Attributes) {
+    pub(super) fn mark_open_file(&self, spot: &Entry<'_>, found: &EntryStat, after: Attributes) {
         let is_file = found.kind == FileType::RegularFile && self.is_root();
         if is_file
             && self.may_be_open(spot, found, after)
@@ -59,7 +59,7 @@ impl Files {
 
     /// Tells a regular file that was marked as one that somebody else can have open.
     #[must_use]
-    pub fn is_marked_open(&self, spot: &Spot<'_>) -> bool {
+    pub fn is_marked_open(&self, spot: &Entry<'_>) -> bool {
         let directory = format!("/proc/self/fd/{}", spot.directory.as_raw_fd());
         self.is_root()
             && getxattr(Path::new(&directory).join(spot.name), MARK, &mut [0; 64]).is_ok()

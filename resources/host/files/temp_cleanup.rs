@@ -1,7 +1,7 @@
 //! What an earlier process of ours left behind when it was cut off is removed (S-5), and nothing else.
 
 use super::Files;
-use super::entry::{Seen, Spot};
+use super::entry::{Entry, EntryStat};
 use super::fault::Fault;
 use super::read::{open_listed, seen};
 use super::temp_names::Maker;
@@ -16,7 +16,11 @@ use std::sync::PoisonError;
 
 impl Files {
     /// Sweeps the directory of a spot when it is written for the first time. Returns the identity of the directory.
-    pub(super) fn sweep_once(&self, permit: &Permit, spot: &Spot<'_>) -> Result<(u64, u64), Fault> {
+    pub(super) fn sweep_once(
+        &self,
+        permit: &Permit,
+        spot: &Entry<'_>,
+    ) -> Result<(u64, u64), Fault> {
         let identity = spot.directory_seen()?.identity;
         let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
         if swept.insert(identity) {
@@ -55,7 +59,7 @@ impl Files {
     fn sweep_one(&self, directory: &OwnedFd, name: &OsStr) -> bool {
         let Ok(stat) = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else { return false };
         let Ok(above) = seen(directory) else { return false };
-        let seen = Seen::of(&stat);
+        let seen = EntryStat::of(&stat);
         let is_ours_alone = above.uid == self.uid && above.mode & 0o022 == 0;
         if seen.uid != self.uid && seen.uid != above.uid && !is_ours_alone {
             return false;

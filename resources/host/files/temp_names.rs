@@ -1,7 +1,7 @@
 //! Names that exist only until the rename: run-parts, cron, sudo and logrotate skip them, and each tells its maker.
 
 use super::Files;
-use super::entry::Spot;
+use super::entry::Entry;
 use super::fault::Fault;
 use crate::host::kernel::{self, Process};
 use rustix::io::Errno;
@@ -91,7 +91,7 @@ impl Files {
     /// Tells whether a temporary file of steadfast is at a spot while its maker works: one that is in use by this process, or one
     /// that belongs to our user and that another living process made. Anybody may give a file of theirs such a name.
     #[must_use]
-    pub fn is_in_use(&self, spot: &Spot<'_>) -> bool {
+    pub fn is_in_use(&self, spot: &Entry<'_>) -> bool {
         let Some(maker) = Maker::of(spot.name) else { return false };
         if maker == self.names.maker {
             return locked(&self.names.used).contains(spot.name);

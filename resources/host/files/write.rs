@@ -3,7 +3,7 @@
 use super::Files;
 use super::attributes::{handle_of, path_of};
 use super::content::Content;
-use super::entry::{Seen, Spot};
+use super::entry::{Entry, EntryStat};
 use super::fault::{Fault, Why};
 use super::read::seen;
 use super::staged_file::Candidate;
@@ -29,7 +29,7 @@ pub struct Draft<'a> {
     /// Its permission bits.
     pub mode: u32,
     /// What was found in its place; no directory.
-    pub instead_of: Option<&'a Seen>,
+    pub instead_of: Option<&'a EntryStat>,
     /// Who must accept it before it takes its place.
     pub acceptance: Option<&'a dyn Acceptance>,
     /// Its extended attributes; those of what was found in its place, as far as no stranger gave it them, where none are given.
@@ -55,7 +55,7 @@ pub enum Put {
 
 impl Files {
     /// Writes a file.
-    pub fn put(&self, permit: &Permit, spot: &Spot<'_>, draft: &Draft<'_>) -> Result<Put, Fault> {
+    pub fn put(&self, permit: &Permit, spot: &Entry<'_>, draft: &Draft<'_>) -> Result<Put, Fault> {
         let old = draft.instead_of.filter(|seen| seen.kind == FileType::RegularFile);
         if let Some(old) = old {
             self.guard_links(spot, old)?;
@@ -119,9 +119,9 @@ impl Files {
     fn put_in_place(
         &self,
         permit: &Permit,
-        spot: &Spot<'_>,
+        spot: &Entry<'_>,
         draft: &Draft<'_>,
-        (old, why): (&Seen, &'static str),
+        (old, why): (&EntryStat, &'static str),
     ) -> Result<Put, Fault> {
         self.guard_in_place(spot, draft, old)?;
         permit.check()?;
@@ -159,7 +159,7 @@ impl Files {
     /// Makes what was done in the directory durable, together with what others do there at the same time.
     pub(super) fn sync_directory(
         &self,
-        spot: &Spot<'_>,
+        spot: &Entry<'_>,
         identity: (u64, u64),
     ) -> Result<(), Fault> {
         if spot.synced_later {
@@ -173,9 +173,9 @@ impl Files {
 
 fn complete(
     permit: &Permit,
-    spot: &Spot<'_>,
+    spot: &Entry<'_>,
     draft: &Draft<'_>,
-    kept: (Option<&Seen>, Keeping),
+    kept: (Option<&EntryStat>, Keeping),
     candidate: &Candidate,
 ) -> Result<(), Fault> {
     fill(permit, spot, draft, kept, &candidate.file)?;
@@ -192,9 +192,9 @@ const GIVING: &str = "give to its owner";
 /// Content and attributes, in an order in which it is never wider than in the end.
 fn fill(
     permit: &Permit,
-    spot: &Spot<'_>,
+    spot: &Entry<'_>,
     draft: &Draft<'_>,
-    (old, keeping): (Option<&Seen>, Keeping),
+    (old, keeping): (Option<&EntryStat>, Keeping),
     file: &OwnedFd,
 ) -> Result<(), Fault> {
     if keeping != Keeping::Inherited {

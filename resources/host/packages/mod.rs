@@ -16,8 +16,8 @@ pub use status::{Package, Packages, State};
 pub use transaction_lock::{Access, Ran, Turn};
 
 use super::process::spawner;
-use super::{Command, Finished, Glance, Host, wall};
-use crate::failure::Trouble;
+use super::{Command, Finished, Host, PathInfo, wall};
+use crate::failure::Failure;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,10 +47,10 @@ type Seen = (u64, u64, u64, i64, i64);
 
 impl Host {
     /// What dpkg knows. Read once for each state of its file, whoever asks.
-    pub async fn packages(&self) -> Result<Arc<Packages>, Trouble> {
+    pub async fn packages(&self) -> Result<Arc<Packages>, Failure> {
         let shared = Arc::clone(&self.packages);
         let read = spawner::handle()?.spawn_blocking(move || shared.read()).await;
-        read.map_err(|why| Trouble::new(format!("the status of packages: {why}")))?
+        read.map_err(|why| Failure::new(format!("the status of packages: {why}")))?
     }
 
     /// How old the lists of the repositories are; none where there are none.
@@ -58,7 +58,7 @@ impl Host {
         let read = *self.packages.updated.lock().unwrap_or_else(PoisonError::into_inner);
         let mut ages: Vec<Duration> = read.map(|at| at.elapsed()).into_iter().collect();
         for path in [LISTS, "/var/lib/apt/lists/partial"] {
-            let age = |found: Glance| {
+            let age = |found: PathInfo| {
                 let at = Duration::from_secs(found.modified.0.try_into().unwrap_or_default());
                 wall().saturating_sub(at)
             };
@@ -82,7 +82,7 @@ impl Host {
         options: &[&str],
         operands: &[String],
         cancel: &CancellationToken,
-    ) -> Result<Simulation, Trouble> {
+    ) -> Result<Simulation, Failure> {
         let mut argv = apt(&["-s", "install"]);
         argv.extend(options.iter().map(ToString::to_string));
         argv.push("--".to_owned());
@@ -102,9 +102,9 @@ impl Host {
 }
 
 impl Shared {
-    fn read(&self) -> Result<Arc<Packages>, Trouble> {
+    fn read(&self) -> Result<Arc<Packages>, Failure> {
         let refuse = |why: std::io::Error| {
-            Trouble::new(format!("expected the status of packages in {STATUS}: {why}"))
+            Failure::new(format!("expected the status of packages in {STATUS}: {why}"))
                 .hint("pkg needs a host with dpkg and apt")
         };
         // Looked at before it is read: what changes in between is read again.
@@ -157,7 +157,7 @@ fn command(argv: Vec<String>, stdin: Option<String>) -> Command {
 
 /// What a command said that failed.
 #[must_use]
-pub fn complaint(finished: &Finished) -> Trouble {
+pub fn complaint(finished: &Finished) -> Failure {
     let text = finished.stderr.text();
     let errors: Vec<&str> = text
         .lines()
@@ -165,9 +165,9 @@ pub fn complaint(finished: &Finished) -> Trouble {
         .collect();
     if errors.is_empty() {
         let said = finished.stderr.last_lines(2).join("; ");
-        return Trouble::new(format!("the package manager failed ({:?}): {said}", finished.end));
+        return Failure::new(format!("the package manager failed ({:?}): {said}", finished.end));
     }
-    Trouble::new(crate::escape::short(&errors.join("; "), 400))
+    Failure::new(crate::escape::short(&errors.join("; "), 400))
 }
 
 #[cfg(test)]

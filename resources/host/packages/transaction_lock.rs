@@ -5,7 +5,7 @@
 
 use super::lock::{holder, holder_now};
 use super::{Shared, command, scope};
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use crate::host::process::child::{Job, Leftover, supervise};
 use crate::host::process::detached_stdio::Kept;
 use crate::host::process::ended;
@@ -80,7 +80,7 @@ impl Host {
         turn: &mut Turn,
         (argv, stdin): (Vec<String>, Option<String>),
         permit: &Permit,
-    ) -> Result<Ran, Trouble> {
+    ) -> Result<Ran, Failure> {
         if permit.check().is_err() {
             return Ok(Ran::Without(Access::Cancelled));
         }
@@ -144,9 +144,9 @@ impl Turn {
 }
 
 /// Nobody owns it: it goes on although its run, or the daemon, may end.
-async fn run_to_its_end(command: Command) -> Result<Finished, Trouble> {
+async fn run_to_its_end(command: Command) -> Result<Finished, Failure> {
     let kept = Kept::new(command.stdin.as_ref())
-        .map_err(|why| Trouble::new(format!("no memory for the output of a command: {why}")))?;
+        .map_err(|why| Failure::new(format!("no memory for the output of a command: {why}")))?;
     let job = Job {
         command: Command { stdin: None, ..command },
         stop: CancellationToken::new(),

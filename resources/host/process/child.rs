@@ -4,7 +4,7 @@ use super::detached_stdio::Kept;
 use super::line_stream::{Line, Splitter};
 use super::process_group::{Group, is_alive};
 use super::spawner::spawn;
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use crate::host::{Captured, Command, End, Finished};
 use crate::secret::Secret;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, waitid};
@@ -50,13 +50,13 @@ pub(in crate::host) struct Job {
 }
 
 /// Starts it and looks after it until it is reaped.
-pub(in crate::host) async fn supervise(mut job: Job) -> Result<Finished, Trouble> {
+pub(in crate::host) async fn supervise(mut job: Job) -> Result<Finished, Failure> {
     let (command, group, stop) = (job.command.clone(), Arc::clone(&job.group), job.stop.clone());
     let kept = job.kept.clone();
     let spawn = move || spawn(&command, &group, &stop, kept.as_deref());
     let spawned = tokio::task::spawn_blocking(spawn).await;
     let spawned =
-        spawned.map_err(|why| Trouble::new(format!("the start of a command: {why}")))??;
+        spawned.map_err(|why| Failure::new(format!("the start of a command: {why}")))??;
     let Some(mut child) = spawned else { return Ok(Finished::never()) };
     if let Some(started) = job.started.take() {
         // Who does not listen any more has abandoned the group.
@@ -69,16 +69,16 @@ pub(in crate::host) async fn supervise(mut job: Job) -> Result<Finished, Trouble
         Err(why) => {
             job.group.signal(Signal::KILL);
             exited(leader).await;
-            Err(Trouble::new(format!("the pipes of a command cannot be read: {why}")))
+            Err(Failure::new(format!("the pipes of a command cannot be read: {why}")))
         }
     };
     job.group.reaped();
-    let status = child.wait().map_err(|why| Trouble::new(format!("a command got lost: {why}")))?;
+    let status = child.wait().map_err(|why| Failure::new(format!("a command got lost: {why}")))?;
     let (cut_off, held) = followed?;
     if let Some(kept) = &job.kept {
         let read = kept.read();
         (output.stdout, output.stderr) =
-            read.map_err(|why| Trouble::new(format!("the output of a command is lost: {why}")))?;
+            read.map_err(|why| Failure::new(format!("the output of a command is lost: {why}")))?;
     }
     let end = cut_off.unwrap_or_else(|| natural(status));
     Ok(Finished { end, stdout: output.stdout, stderr: output.stderr, held })

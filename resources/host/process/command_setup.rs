@@ -5,7 +5,7 @@
 
 use super::run_as::{Account, Switch, account};
 use crate::escape::short;
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use crate::host::path_trust::Reader;
 use crate::host::{Command, MAX_TASKS};
 use rustix::process::{Resource, getrlimit};
@@ -39,9 +39,9 @@ pub(in crate::host) struct Prepared {
 pub(in crate::host) fn prepare(
     command: &Command,
     umask_in_shell: bool,
-) -> Result<Prepared, Trouble> {
+) -> Result<Prepared, Failure> {
     let [name, arguments @ ..] = command.argv.as_slice() else {
-        return Err(Trouble::new("a command is expected, found an empty argument vector"));
+        return Err(Failure::new("a command is expected, found an empty argument vector"));
     };
     let account = account(command)?;
     let path = variable(command, "PATH");
@@ -92,7 +92,7 @@ pub(in crate::host) fn prepare(
 }
 
 /// A program of util-linux that stands before the declared one.
-fn helper(name: &str) -> Result<PathBuf, Trouble> {
+fn helper(name: &str) -> Result<PathBuf, Failure> {
     let hint = format!("`user`, `group` and `no_new_privs` need {name}, of util-linux");
     find(name, None, Path::new("/")).map_err(|trouble| trouble.hint(hint))
 }
@@ -121,27 +121,27 @@ fn variable<'a>(command: &'a Command, wanted: &str) -> Option<&'a str> {
     found.map(|(_, value)| value.reveal())
 }
 
-fn directory(cwd: &Path) -> Result<(), Trouble> {
+fn directory(cwd: &Path) -> Result<(), Failure> {
     match cwd.metadata() {
         Ok(metadata) if metadata.is_dir() => Ok(()),
-        Ok(_) => Err(Trouble::new(format!("cwd {} is not a directory", shown(cwd)))),
-        Err(why) => Err(Trouble::new(format!("cwd {} cannot be used: {why}", shown(cwd)))
+        Ok(_) => Err(Failure::new(format!("cwd {} is not a directory", shown(cwd)))),
+        Err(why) => Err(Failure::new(format!("cwd {} cannot be used: {why}", shown(cwd)))
             .hint("make the directory first: a `file` resource before this one")),
     }
 }
 
 /// A name without a slash is looked for in PATH; one with a slash is taken from the working directory. A declared PATH is never
 /// shown: it may be a secret.
-fn find(name: &str, declared: Option<&str>, cwd: &Path) -> Result<PathBuf, Trouble> {
+fn find(name: &str, declared: Option<&str>, cwd: &Path) -> Result<PathBuf, Failure> {
     if name.is_empty() {
-        return Err(Trouble::new("a program is expected, found an empty name"));
+        return Err(Failure::new("a program is expected, found an empty name"));
     }
     if name.contains('/') {
         let program = cwd.join(name);
         return match program.metadata() {
             Ok(metadata) if is_program(&metadata) => Ok(program),
-            Ok(_) => Err(Trouble::new(format!("{} is not executable", shown(&program)))),
-            Err(why) => Err(Trouble::new(format!("program {}: {why}", shown(&program)))),
+            Ok(_) => Err(Failure::new(format!("{} is not executable", shown(&program)))),
+            Err(why) => Err(Failure::new(format!("program {}: {why}", shown(&program)))),
         };
     }
     let found = declared
@@ -152,7 +152,7 @@ fn find(name: &str, declared: Option<&str>, cwd: &Path) -> Result<PathBuf, Troub
         .map(|directory| directory.join(name))
         .find(|program| program.metadata().is_ok_and(|metadata| is_program(&metadata)));
     found.ok_or_else(|| {
-        let mut trouble = Trouble::new(match declared {
+        let mut trouble = Failure::new(match declared {
             Some(_) => format!("program {name:?} not found in the PATH of its `env`"),
             None => format!("program {name:?} not found in PATH\nPATH is {PATH}"),
         });
@@ -164,12 +164,12 @@ fn find(name: &str, declared: Option<&str>, cwd: &Path) -> Result<PathBuf, Troub
 }
 
 /// S-11: what root believes, nobody else may be able to change; what runs as another user, that user may.
-fn believe(program: &Path, reader: Reader) -> Result<(), Trouble> {
+fn believe(program: &Path, reader: Reader) -> Result<(), Failure> {
     let Some(doubt) = reader.doubts_on_the_way(program).filter(|_| reader.is_strict()) else {
         return Ok(());
     };
     let said = format!("program {}: somebody else could change it\n{doubt}", shown(program));
-    Err(Trouble::new(said).hint("let root own it and all folders above it"))
+    Err(Failure::new(said).hint("let root own it and all folders above it"))
 }
 
 fn is_program(metadata: &std::fs::Metadata) -> bool {

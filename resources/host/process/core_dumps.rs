@@ -1,6 +1,6 @@
 //! No core dump of this process, which holds secrets (S-6); what it starts may dump as it could before.
 
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 use std::sync::OnceLock;
 
@@ -13,12 +13,12 @@ static FOUND: OnceLock<Rlimit> = OnceLock::new();
 
 /// From now on a crash of this process leaves no core. Not by `PR_SET_DUMPABLE`: whoever checks a candidate for us reads it through our
 /// descriptors in /proc, which that would take from all but root.
-pub fn leave_no_core() -> Result<(), Trouble> {
+pub fn leave_no_core() -> Result<(), Failure> {
     let found = *FOUND.get_or_init(|| getrlimit(Resource::Core));
     let maximum = found.maximum.map(|most| most.max(NONE));
     let wanted = Rlimit { current: Some(NONE), maximum };
     setrlimit(Resource::Core, wanted).map_err(|why| {
-        Trouble::new(format!("cores of this program cannot be switched off: {why}"))
+        Failure::new(format!("cores of this program cannot be switched off: {why}"))
             .hint("start it with LimitCORE=1 or more, not 0: a handler of cores is fed at 0")
     })
 }

@@ -1,6 +1,6 @@
 //! Descriptors that the daemon itself was started with, and that no child shall see.
 
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use std::fs;
 
 const CLOSE_ON_EXEC: u32 = 0o2_000_000;
@@ -10,16 +10,16 @@ const CLOSE_ON_EXEC: u32 = 0o2_000_000;
 ///
 /// To be called first in `main`, before any thread: descriptors that were passed on purpose (socket activation) must be marked
 /// close-on-exec before.
-pub fn close_inherited() -> Result<(), Trouble> {
+pub fn close_inherited() -> Result<(), Failure> {
     let entries = fs::read_dir("/proc/self/fd")
-        .map_err(|why| Trouble::new(format!("/proc/self/fd cannot be read: {why}")))?;
+        .map_err(|why| Failure::new(format!("/proc/self/fd cannot be read: {why}")))?;
     let numbers: Vec<i32> = entries
         .filter_map(Result::ok)
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .collect();
     for number in numbers.into_iter().filter(|number| *number > 2 && is_inheritable(*number)) {
         nix::unistd::close(number)
-            .map_err(|why| Trouble::new(format!("descriptor {number} cannot be closed: {why}")))?;
+            .map_err(|why| Failure::new(format!("descriptor {number} cannot be closed: {why}")))?;
     }
     Ok(())
 }

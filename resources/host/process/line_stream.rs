@@ -4,7 +4,7 @@ use super::child::{Job, Leftover, supervise};
 use super::process_group::Group;
 use super::spawner;
 use super::{Owner, ended};
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use crate::host::{Command, Finished, Host};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
@@ -25,7 +25,7 @@ pub struct Line {
 pub struct Lines {
     received: mpsc::Receiver<Line>,
     stop: CancellationToken,
-    joined: JoinHandle<Result<Finished, Trouble>>,
+    joined: JoinHandle<Result<Finished, Failure>>,
     /// Kills the group when this goes away.
     _owner: Owner,
 }
@@ -42,13 +42,13 @@ impl Lines {
     }
 
     /// How it ended; waits for that. Its output is not kept, its complaints are.
-    pub async fn ended(mut self) -> Result<Finished, Trouble> {
+    pub async fn ended(mut self) -> Result<Finished, Failure> {
         self.received.close();
-        (&mut self.joined).await.unwrap_or_else(|why| Err(Trouble::new(why.to_string())))
+        (&mut self.joined).await.unwrap_or_else(|why| Err(Failure::new(why.to_string())))
     }
 
     /// Ends it: TERM to its group, then KILL after two seconds; returns when it is reaped.
-    pub async fn stop(self) -> Result<Finished, Trouble> {
+    pub async fn stop(self) -> Result<Finished, Failure> {
         self.stop.cancel();
         self.ended().await
     }
@@ -61,7 +61,7 @@ impl Host {
         &self,
         command: &Command,
         cancel: &CancellationToken,
-    ) -> Result<Lines, Trouble> {
+    ) -> Result<Lines, Failure> {
         let group = Arc::new(Group::recorded(self.command_records.clone()));
         let owner = Owner(Arc::clone(&group));
         let stop = cancel.child_token();
@@ -81,7 +81,7 @@ impl Host {
             return Ok(Lines { received, stop, joined, _owner: owner });
         }
         ended(joined).await?;
-        Err(Trouble::new("the watch was cancelled before its command was started"))
+        Err(Failure::new("the watch was cancelled before its command was started"))
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) mod run_as;
 pub(super) mod spawner;
 
 use super::{Captured, Command, Host};
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use crate::permit::Permit;
 use child::{Job, Leftover, supervise};
 use command_records::CommandRecords;
@@ -76,15 +76,15 @@ impl Host {
         &self,
         command: &Command,
         cancel: &CancellationToken,
-    ) -> Result<Finished, Trouble> {
+    ) -> Result<Finished, Failure> {
         let (_owner, running) = begin(command, cancel.child_token(), Leftover::Kill, None)?;
         running.await
     }
 
-    /// A query on behalf of a run that changes something, for a kind that blocks ([`crate::Seat::Thread`]): it is cancelled when
+    /// A query on behalf of a run that changes something, for a kind that blocks ([`crate::ExecutorKind::Thread`]): it is cancelled when
     /// the permit is revoked. The calling thread waits; the child is looked after elsewhere.
     #[expect(clippy::unused_self, reason = "commands go through the one door to the machine")]
-    pub fn query_here(&self, command: &Command, permit: &Permit) -> Result<Finished, Trouble> {
+    pub fn query_here(&self, command: &Command, permit: &Permit) -> Result<Finished, Failure> {
         if permit.check().is_err() {
             return Ok(Finished::never());
         }
@@ -104,7 +104,7 @@ impl Host {
 
     /// Runs a command that changes the host. It is not started under a revoked permit, and ended as in [`Self::query`] when its
     /// permit is revoked. What it leaves behind when it ends by itself (a daemon it started) is left alone.
-    pub async fn run(&self, command: &Command, permit: &Permit) -> Result<Finished, Trouble> {
+    pub async fn run(&self, command: &Command, permit: &Permit) -> Result<Finished, Failure> {
         if permit.check().is_err() {
             return Ok(Finished::never());
         }
@@ -152,18 +152,18 @@ fn wait_here<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// A command that runs, and how it ends.
-type Running = Pin<Box<dyn Future<Output = Result<Finished, Trouble>> + Send>>;
+type Running = Pin<Box<dyn Future<Output = Result<Finished, Failure>> + Send>>;
 
 fn begin(
     command: &Command,
     stop: CancellationToken,
     leftover: Leftover,
     records: Option<Arc<CommandRecords>>,
-) -> Result<(Owner, Running), Trouble> {
+) -> Result<(Owner, Running), Failure> {
     let group = Arc::new(Group::recorded(records));
     let owner = Owner(Arc::clone(&group));
     if !super::kernel::runs_commands() {
-        return Err(Trouble::new("a plan runs no commands"));
+        return Err(Failure::new("a plan runs no commands"));
     }
     #[cfg(feature = "simulated-host")]
     if let Some(running) = super::simulated::run_here(command, &stop) {
@@ -182,9 +182,9 @@ fn begin(
 }
 
 pub(super) async fn ended(
-    joined: JoinHandle<Result<Finished, Trouble>>,
-) -> Result<Finished, Trouble> {
+    joined: JoinHandle<Result<Finished, Failure>>,
+) -> Result<Finished, Failure> {
     joined.await.unwrap_or_else(|why| {
-        Err(Trouble::new(format!("the task that looks after the command ended: {why}")))
+        Err(Failure::new(format!("the task that looks after the command ended: {why}")))
     })
 }

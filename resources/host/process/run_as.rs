@@ -1,6 +1,6 @@
 //! As whom a command runs: looked up on the host each time, since the graph may have just made the account.
 
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use crate::host::Command;
 use nix::unistd::{Group, User};
 use rustix::process::{getegid, geteuid};
@@ -44,7 +44,7 @@ impl Switch {
 }
 
 /// As whom this command runs.
-pub(in crate::host) fn account(command: &Command) -> Result<Account, Trouble> {
+pub(in crate::host) fn account(command: &Command) -> Result<Account, Failure> {
     let own = geteuid().as_raw();
     let (uid, user) = match &command.user {
         Some(wanted) => user(wanted)?,
@@ -74,12 +74,12 @@ fn switch(
     uid: u32,
     gid: Option<u32>,
     user: Option<&User>,
-) -> Result<Option<Switch>, Trouble> {
+) -> Result<Option<Switch>, Failure> {
     if command.user.is_none() && command.group.is_none() {
         return Ok(None);
     }
     let Some(gid) = gid else {
-        return Err(Trouble::new(format!(
+        return Err(Failure::new(format!(
             "user {uid} is not in /etc/passwd: its group is unknown"
         ))
         .hint("declare `group` beside a user that is only a number"));
@@ -92,37 +92,37 @@ fn switch(
     if uid == own && gid == getegid().as_raw() {
         return Ok(None);
     }
-    Err(Trouble::new(format!("uid {uid}, gid {gid} is asked for, but this runs as uid {own}"))
+    Err(Failure::new(format!("uid {uid}, gid {gid} is asked for, but this runs as uid {own}"))
         .hint("run steadfast as root, or leave out `user` and `group`"))
 }
 
-fn user(wanted: &str) -> Result<(u32, Option<User>), Trouble> {
+fn user(wanted: &str) -> Result<(u32, Option<User>), Failure> {
     let named = User::from_name(wanted).map_err(|why| unreadable("user", wanted, why))?;
     if let Some(user) = named {
         return Ok((user.uid.as_raw(), Some(user)));
     }
     let Ok(number) = wanted.parse() else {
-        return Err(Trouble::new(format!("user {wanted:?} does not exist"))
+        return Err(Failure::new(format!("user {wanted:?} does not exist"))
             .hint("declare it, and put this resource after it"));
     };
     Ok((number, by_number(number)?))
 }
 
-fn by_number(number: u32) -> Result<Option<User>, Trouble> {
+fn by_number(number: u32) -> Result<Option<User>, Failure> {
     User::from_uid(number.into()).map_err(|why| unreadable("user", &number.to_string(), why))
 }
 
-fn group(wanted: &str) -> Result<u32, Trouble> {
+fn group(wanted: &str) -> Result<u32, Failure> {
     let named = Group::from_name(wanted).map_err(|why| unreadable("group", wanted, why))?;
     if let Some(group) = named {
         return Ok(group.gid.as_raw());
     }
     wanted.parse().map_err(|_not_a_number| {
-        Trouble::new(format!("group {wanted:?} does not exist"))
+        Failure::new(format!("group {wanted:?} does not exist"))
             .hint("declare it, and put this resource after it")
     })
 }
 
-fn unreadable(what: &str, wanted: &str, why: nix::Error) -> Trouble {
-    Trouble::new(format!("{what} {wanted:?} cannot be looked up: {}", why.desc()))
+fn unreadable(what: &str, wanted: &str, why: nix::Error) -> Failure {
+    Failure::new(format!("{what} {wanted:?} cannot be looked up: {}", why.desc()))
 }

@@ -11,7 +11,7 @@ use super::command_setup::{Prepared, prepare, umask};
 use super::detached_stdio::Kept;
 use super::process_group::Group;
 use crate::escape::printable;
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use crate::host::Command;
 use keyutils_raw::keyctl_join_session_keyring;
 use nix::errno::Errno;
@@ -26,7 +26,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio_util::sync::CancellationToken;
 
-static HANDLE: OnceLock<Result<Handle, Trouble>> = OnceLock::new();
+static HANDLE: OnceLock<Result<Handle, Failure>> = OnceLock::new();
 
 thread_local! {
     /// Whether this thread has a umask and a working directory of its own.
@@ -34,12 +34,12 @@ thread_local! {
 }
 
 /// The runtime that looks after children; it does not matter on which one the caller runs, if any.
-pub(in crate::host) fn handle() -> Result<&'static Handle, Trouble> {
+pub(in crate::host) fn handle() -> Result<&'static Handle, Failure> {
     HANDLE.get_or_init(start).as_ref().map_err(Clone::clone)
 }
 
-fn start() -> Result<Handle, Trouble> {
-    let trouble = |why| Trouble::new(format!("no thread for commands: {why}"));
+fn start() -> Result<Handle, Failure> {
+    let trouble = |why| Failure::new(format!("no thread for commands: {why}"));
     let runtime = Builder::new_current_thread()
         .enable_io()
         .enable_time()
@@ -62,12 +62,12 @@ pub(in crate::host) fn spawn(
     group: &Group,
     stop: &CancellationToken,
     kept: Option<&Kept>,
-) -> Result<Option<Child>, Trouble> {
+) -> Result<Option<Child>, Failure> {
     let alone = ALONE.with(|alone| *alone);
     let Prepared { mut process, switches } = prepare(command, !alone)?;
     if let Some(kept) = kept {
         kept.attach(&mut process)
-            .map_err(|why| Trouble::new(format!("the output of a command: {why}")))?;
+            .map_err(|why| Failure::new(format!("the output of a command: {why}")))?;
     }
     if stop.is_cancelled() || !group.is_wanted() {
         return Ok(None);
@@ -81,7 +81,7 @@ pub(in crate::host) fn spawn(
     let started = if switches { with_own_keyring(alone, start)? } else { start() };
     let child = started.map_err(|why| {
         let name = command.argv.first().map_or("", String::as_str);
-        Trouble::new(format!("{} cannot be started: {why}", printable(name)))
+        Failure::new(format!("{} cannot be started: {why}", printable(name)))
     })?;
     super::core_dumps::give_back(Pid::from_child(&child));
     group.started(Pid::from_child(&child));
@@ -89,10 +89,10 @@ pub(in crate::host) fn spawn(
 }
 
 /// Calls this on a new thread that has a session keyring of its own, and a umask of its own where that is asked for.
-fn with_own_keyring<T: Send>(alone: bool, start: impl FnOnce() -> T + Send) -> Result<T, Trouble> {
+fn with_own_keyring<T: Send>(alone: bool, start: impl FnOnce() -> T + Send) -> Result<T, Failure> {
     let on_its_thread = || {
         if alone && !ALONE.with(|alone| *alone) {
-            return Err(Trouble::new("the thread that starts a command cannot have its own umask"));
+            return Err(Failure::new("the thread that starts a command cannot have its own umask"));
         }
         leave_keyring()?;
         Ok(start())
@@ -101,19 +101,19 @@ fn with_own_keyring<T: Send>(alone: bool, start: impl FnOnce() -> T + Send) -> R
         let thread = std::thread::Builder::new().name("spawn-user".to_owned());
         let thread = thread
             .spawn_scoped(scope, on_its_thread)
-            .map_err(|why| Trouble::new(format!("no thread to start a command: {why}")))?;
-        let panicked = |_| Err(Trouble::new("the thread that starts a command panicked"));
+            .map_err(|why| Failure::new(format!("no thread to start a command: {why}")))?;
+        let panicked = |_| Err(Failure::new("the thread that starts a command panicked"));
         thread.join().unwrap_or_else(panicked)
     })
 }
 
 /// Gives this thread a new session keyring. Where the kernel has no keyrings, or a filter of system calls refuses them to us, a
 /// child cannot use any either.
-fn leave_keyring() -> Result<(), Trouble> {
+fn leave_keyring() -> Result<(), Failure> {
     match keyctl_join_session_keyring(None) {
         Ok(_) => Ok(()),
         Err(why) if matches!(Errno::from_raw(why.0), Errno::ENOSYS | Errno::EPERM) => Ok(()),
-        Err(why) => Err(Trouble::new(format!("no session keyring for another user: {why}"))),
+        Err(why) => Err(Failure::new(format!("no session keyring for another user: {why}"))),
     }
 }
 

@@ -4,7 +4,7 @@ use super::fault::Fault;
 use super::jobs::Board;
 use super::own_change_filter::{Hushes, Seen};
 use super::signals;
-use super::signals::{Happening, News, Sink};
+use super::signals::{Happening, Signal, Sink};
 use futures_util::StreamExt as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(super) const CALL: Duration = Duration::from_secs(25);
 
 /// A connection.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct BusConnection {
     connection: Connection,
     shared: Arc<Shared>,
     /// Ends the task that listens.
@@ -64,7 +64,7 @@ pub struct Subscription {
     shared: Arc<Shared>,
     number: u64,
     /// Keeps the connection.
-    _link: Arc<Link>,
+    _link: Arc<BusConnection>,
 }
 
 impl Drop for Subscription {
@@ -80,7 +80,7 @@ impl Subscription {
     }
 }
 
-impl Link {
+impl BusConnection {
     /// Connects and subscribes. To be called on the runtime on which the connection is to live.
     pub(super) async fn open(address: Option<String>) -> Result<Arc<Self>, Fault> {
         let builder =
@@ -218,26 +218,26 @@ impl Shared {
         let Some(news) = signals::read(message) else { return true };
         let at = Seen::at(message);
         self.hushes(|hushes, tell| match &news {
-            News::Left => {}
-            News::Job { unit, .. } => hushes.job_ended(unit),
-            News::Unit { path, activity } => {
+            Signal::Left => {}
+            Signal::Job { unit, .. } => hushes.job_ended(unit),
+            Signal::Unit { path, activity } => {
                 let known = hushes.is_known(path, None, at);
                 tell(Happening::Unit { path, activity: *activity, known });
             }
-            News::New { name, path } => {
+            Signal::New { name, path } => {
                 let known = hushes.is_known(path, Some(name), at);
                 tell(Happening::New { name, path, known });
             }
-            News::Removed { name, path } => {
+            Signal::Removed { name, path } => {
                 tell(Happening::Removed { name, path });
             }
-            News::Reloading(begins) => tell(Happening::Reloading(*begins)),
-            News::Files => tell(Happening::Files),
+            Signal::Reloading(begins) => tell(Happening::Reloading(*begins)),
+            Signal::Files => tell(Happening::Files),
         });
-        if let News::Job { path, result, .. } = &news {
+        if let Signal::Job { path, result, .. } = &news {
             self.board(|board| board.ended(path, result));
         }
-        news != News::Left
+        news != Signal::Left
     }
 
     fn lose(&self, why: &str) {

@@ -1,9 +1,9 @@
 //! One connection for all who need one: made at first use, and again when it was lost.
 
 use super::Bus;
-use super::connection::Link;
+use super::connection::BusConnection;
 use super::fault::Fault;
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use crate::host::process::spawner;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,8 +25,8 @@ pub(super) struct Door {
 enum State {
     #[default]
     Closed,
-    Open(Arc<Link>),
-    Failed(Instant, Trouble),
+    Open(Arc<BusConnection>),
+    Failed(Instant, Failure),
 }
 
 impl Door {
@@ -35,7 +35,7 @@ impl Door {
     }
 
     /// The connection; it is made where there is none, and blocks nobody's thread.
-    pub(super) async fn link(&self, bus: Bus) -> Result<Arc<Link>, Trouble> {
+    pub(super) async fn link(&self, bus: Bus) -> Result<Arc<BusConnection>, Failure> {
         let mut state = self.state.lock().await;
         match &*state {
             State::Open(link) if !link.is_lost() => return Ok(Arc::clone(link)),
@@ -55,12 +55,12 @@ impl Door {
         }
     }
 
-    async fn connect(&self) -> Result<Arc<Link>, Fault> {
+    async fn connect(&self) -> Result<Arc<BusConnection>, Fault> {
         let lost = |why: &dyn ToString| Fault::Lost(why.to_string());
         let handle = spawner::handle().map_err(|trouble| lost(&trouble))?;
         let address = self.address.clone();
         let connecting = handle.spawn(async {
-            let connecting = tokio::time::timeout(PATIENCE, Link::open(address));
+            let connecting = tokio::time::timeout(PATIENCE, BusConnection::open(address));
             connecting.await.unwrap_or(Err(Fault::Silent(PATIENCE)))
         });
         connecting.await.map_err(|why| lost(&why))?

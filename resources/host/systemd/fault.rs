@@ -2,7 +2,7 @@
 
 use super::{Bus, Seen};
 use crate::escape::short;
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use std::time::Duration;
 use zbus::DBusError as _;
 
@@ -52,10 +52,10 @@ impl Fault {
     }
 
     /// In words; `what` was to be done.
-    pub(super) fn trouble(&self, what: &str) -> Trouble {
+    pub(super) fn trouble(&self, what: &str) -> Failure {
         match self {
             Self::Refused { words, .. } => {
-                let trouble = Trouble::new(format!("{what}: {}", short(words, 100)));
+                let trouble = Failure::new(format!("{what}: {}", short(words, 100)));
                 match self.name() {
                     "TransactionIsDestructive" => {
                         trouble.hint("a job that must not be undone is in the queue: a shutdown?")
@@ -67,17 +67,17 @@ impl Fault {
                 }
             }
             Self::Lost(why) => {
-                Trouble::new(format!("{what}: the D-Bus connection is gone: {}", short(why, 60)))
+                Failure::new(format!("{what}: the D-Bus connection is gone: {}", short(why, 60)))
             }
             Self::Silent(limit) => {
-                Trouble::new(format!("{what}: systemd did not answer within {limit:?}"))
+                Failure::new(format!("{what}: systemd did not answer within {limit:?}"))
                     .hint("it may be busy or hung: `systemctl status` should answer at once")
             }
         }
     }
 
     /// In words, where no connection could be made.
-    pub(super) fn unreachable(&self, bus: Bus) -> Trouble {
+    pub(super) fn unreachable(&self, bus: Bus) -> Failure {
         let (name, hint) = match bus {
             Bus::System => ("system", "is this machine run by systemd, and dbus.socket active?"),
             Bus::Session => (
@@ -91,6 +91,6 @@ impl Fault {
             Self::Silent(limit) => format!("no answer within {limit:?}"),
         };
         let why = short(&why, 60);
-        Trouble::new(format!("systemd on the {name} bus cannot be reached: {why}")).hint(hint)
+        Failure::new(format!("systemd on the {name} bus cannot be reached: {why}")).hint(hint)
     }
 }

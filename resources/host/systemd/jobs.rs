@@ -1,8 +1,8 @@
 //! Jobs: what systemd is asked to do with a unit, and how that ends.
 
-use super::connection::{Link, MANAGER, MANAGER_PATH, Shared};
+use super::connection::{BusConnection, MANAGER, MANAGER_PATH, Shared};
 use super::{Bus, Systemd, fault::Fault};
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use crate::permit::Permit;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -117,7 +117,7 @@ impl Systemd {
         verb: Verb,
         name: &str,
         permit: &Permit,
-    ) -> Result<End, Trouble> {
+    ) -> Result<End, Failure> {
         if permit.check().is_err() {
             return Ok(End::Revoked { asked: false });
         }
@@ -146,7 +146,7 @@ impl Systemd {
 
     /// Waits until a unit has no job any more, such as a stop that somebody else has asked for: to come between would undo what
     /// he waits for. Changes nothing.
-    pub async fn settled(&self, bus: Bus, name: &str) -> Result<(), Trouble> {
+    pub async fn settled(&self, bus: Bus, name: &str) -> Result<(), Failure> {
         let link = self.link(bus).await?;
         loop {
             // First the ends are kept, then it is asked: one that ends in between is found.
@@ -161,7 +161,7 @@ impl Systemd {
     }
 }
 
-async fn ended(link: &Arc<Link>, end: oneshot::Receiver<String>) -> Result<String, Fault> {
+async fn ended(link: &Arc<BusConnection>, end: oneshot::Receiver<String>) -> Result<String, Fault> {
     tokio::select! {
         biased;
         end = end => end.map_err(|_closed| link.shared().lost()),

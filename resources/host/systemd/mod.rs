@@ -15,13 +15,13 @@ mod unit_files;
 
 pub use connection::Subscription;
 pub use jobs::{End, Verb};
-pub use own_change_filter::{Hush, Seen};
+pub use own_change_filter::{OwnChange, Seen};
 pub use signals::{Activity, Happening, Sink};
 pub use unit::Unit;
 pub use unit_files::{Applied, Install};
 
-use crate::failure::Trouble;
-use connection::Link;
+use crate::failure::Failure;
+use connection::BusConnection;
 use connector::Door;
 use std::sync::Arc;
 use unit_files::Reloads;
@@ -59,11 +59,11 @@ impl Systemd {
 
     /// Calls `sink` for all that systemd tells on a bus, until the subscription is dropped or the connection is lost, which is
     /// told last.
-    pub async fn subscribe(&self, bus: Bus, sink: Sink) -> Result<Subscription, Trouble> {
+    pub async fn subscribe(&self, bus: Bus, sink: Sink) -> Result<Subscription, Failure> {
         Ok(self.link(bus).await?.subscribe(sink))
     }
 
-    async fn link(&self, bus: Bus) -> Result<Arc<Link>, Trouble> {
+    async fn link(&self, bus: Bus) -> Result<Arc<BusConnection>, Failure> {
         match bus {
             Bus::System => self.system.link(bus).await,
             Bus::Session => self.session.link(bus).await,

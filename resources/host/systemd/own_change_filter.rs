@@ -6,7 +6,7 @@
 use super::Systemd;
 use super::connection::Shared;
 use super::{Bus, Happening};
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use std::collections::HashMap;
 use std::sync::Arc;
 use zbus::Message;
@@ -104,20 +104,20 @@ impl<S: Copy + Ord> Hushes<S> {
 
 /// A run is at work on a unit until this is dropped.
 #[derive(Debug)]
-pub struct Hush {
+pub struct OwnChange {
     shared: Arc<Shared>,
     number: u64,
     upto: Option<Seen>,
 }
 
-impl Hush {
+impl OwnChange {
     /// The run has looked, and ends with what it saw.
     pub fn knows(&mut self, seen: Option<Seen>) {
         self.upto = self.upto.max(seen);
     }
 }
 
-impl Hush {
+impl OwnChange {
     /// Whether somebody else has had a job done with the unit meanwhile, as far as was told at this moment; one was ours.
     pub async fn is_disturbed(&self, seen: Option<Seen>) -> bool {
         let Some(seen) = seen else { return true };
@@ -126,7 +126,7 @@ impl Hush {
     }
 }
 
-impl Drop for Hush {
+impl Drop for OwnChange {
     fn drop(&mut self) {
         self.shared.hushes(|hushes, tell| {
             if let Some(path) = hushes.end(self.number, self.upto) {
@@ -138,12 +138,12 @@ impl Drop for Hush {
 
 impl Systemd {
     /// Begins work on a unit.
-    pub async fn hush(&self, bus: Bus, name: &str) -> Result<Hush, Trouble> {
+    pub async fn hush(&self, bus: Bus, name: &str) -> Result<OwnChange, Failure> {
         let link = self.link(bus).await?;
         let path = self.find(bus, name).await?;
         let shared = Arc::clone(link.shared());
         let number = shared.hushes(|hushes, _| hushes.begin(name, path));
-        Ok(Hush { shared, number, upto: None })
+        Ok(OwnChange { shared, number, upto: None })
     }
 }
 

@@ -80,7 +80,7 @@ pub type Sink = Box<dyn Fn(Happening<'_>) + Send + Sync>;
 
 /// The same, with what the connection itself must know.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum Signal {
     Unit { path: String, activity: Option<Activity> },
     New { name: String, path: String },
     Removed { name: String, path: String },
@@ -91,7 +91,7 @@ pub(super) enum News {
 }
 
 /// Reads a signal; none where it is not for us.
-pub(super) fn read(message: &Message) -> Option<News> {
+pub(super) fn read(message: &Message) -> Option<Signal> {
     if message.message_type() != Type::Signal {
         return None;
     }
@@ -107,28 +107,28 @@ pub(super) fn read(message: &Message) -> Option<News> {
                 Some(Variant::Str(word)) => Some(Activity::read(word.as_str())),
                 _ => None,
             };
-            (interface == UNIT).then_some(News::Unit { path, activity })
+            (interface == UNIT).then_some(Signal::Unit { path, activity })
         }
         (super::connection::MANAGER, "UnitNew" | "UnitRemoved") => {
             let (name, path): (&str, ObjectPath<'_>) = body.deserialize().ok()?;
             let (name, path) = (name.to_owned(), path.to_string());
             Some(if member == "UnitNew" {
-                News::New { name, path }
+                Signal::New { name, path }
             } else {
-                News::Removed { name, path }
+                Signal::Removed { name, path }
             })
         }
         (super::connection::MANAGER, "JobRemoved") => {
             let (_, path, unit, result): (u32, ObjectPath<'_>, &str, &str) =
                 body.deserialize().ok()?;
             let (path, unit) = (path.to_string(), unit.to_owned());
-            Some(News::Job { path, unit, result: result.to_owned() })
+            Some(Signal::Job { path, unit, result: result.to_owned() })
         }
-        (super::connection::MANAGER, "Reloading") => body.deserialize().ok().map(News::Reloading),
-        (super::connection::MANAGER, "UnitFilesChanged") => Some(News::Files),
+        (super::connection::MANAGER, "Reloading") => body.deserialize().ok().map(Signal::Reloading),
+        (super::connection::MANAGER, "UnitFilesChanged") => Some(Signal::Files),
         ("org.freedesktop.DBus", "NameOwnerChanged") => {
             let (name, _, _): (&str, &str, &str) = body.deserialize().ok()?;
-            (name == super::connection::NAME).then_some(News::Left)
+            (name == super::connection::NAME).then_some(Signal::Left)
         }
         _ => None,
     }

@@ -1,9 +1,9 @@
 //! What a unit is: asked without loading it, which would be an event by itself.
 
-use super::connection::{Link, MANAGER, MANAGER_PATH};
+use super::connection::{BusConnection, MANAGER, MANAGER_PATH};
 use super::signals::{Activity, UNIT};
 use super::{Bus, Seen, Systemd, fault::Fault};
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use futures_util::future::{try_join, try_join5};
 use std::path::Path;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub struct Unit {
 
 impl Systemd {
     /// A unit, by any of its names; none where it is not in memory, which means that it does not run.
-    pub async fn unit(&self, bus: Bus, name: &str) -> Result<Option<Unit>, Trouble> {
+    pub async fn unit(&self, bus: Bus, name: &str) -> Result<Option<Unit>, Failure> {
         Ok(self.look(bus, name).await?.0)
     }
 
@@ -37,7 +37,7 @@ impl Systemd {
         &self,
         bus: Bus,
         name: &str,
-    ) -> Result<(Option<Unit>, Option<Seen>), Trouble> {
+    ) -> Result<(Option<Unit>, Option<Seen>), Failure> {
         let link = self.link(bus).await?;
         let read = async {
             let (path, seen) = find(&link, name).await?;
@@ -69,14 +69,14 @@ impl Systemd {
     }
 
     /// The object of a unit that is in memory, by any of its names.
-    pub async fn find(&self, bus: Bus, name: &str) -> Result<Option<String>, Trouble> {
+    pub async fn find(&self, bus: Bus, name: &str) -> Result<Option<String>, Failure> {
         let link = self.link(bus).await?;
         let found = find(&link, name).await;
         found.map(|(path, _)| path).map_err(|fault| fault.trouble(&format!("asking for {name}")))
     }
 
     /// All names of a unit that is in memory.
-    pub async fn names(&self, bus: Bus, path: &str) -> Result<Vec<String>, Trouble> {
+    pub async fn names(&self, bus: Bus, path: &str) -> Result<Vec<String>, Failure> {
         let link = self.link(bus).await?;
         match property_of(&link, path, UNIT, "Names").await.and_then(|names| Ok(names.try_into()?))
         {
@@ -86,7 +86,7 @@ impl Systemd {
     }
 
     /// How a unit's file stands: `enabled`, `disabled`, `static`, `masked`, `alias`, …; none where there is no such file.
-    pub async fn file_state(&self, bus: Bus, name: &str) -> Result<Option<String>, Trouble> {
+    pub async fn file_state(&self, bus: Bus, name: &str) -> Result<Option<String>, Failure> {
         let link = self.link(bus).await?;
         let answer = link.call(MANAGER_PATH, MANAGER, "GetUnitFileState", &name).await;
         match answer.and_then(|answer| Ok(answer.body().deserialize()?)) {
@@ -98,13 +98,13 @@ impl Systemd {
 
     /// Whether the first file of that name is an empty one: systemd takes that for a mask, and would remove it to unmask the unit.
     /// It may be one that somebody is about to write.
-    pub async fn is_empty_file(&self, bus: Bus, name: &str) -> Result<bool, Trouble> {
+    pub async fn is_empty_file(&self, bus: Bus, name: &str) -> Result<bool, Failure> {
         let found = self.in_folders(bus, name, |path| path.symlink_metadata().ok()).await?;
         Ok(found.is_some_and(|file| file.is_file() && file.len() == 0))
     }
 
     /// The name of the file behind a name: that of the unit itself where the name is a link to it.
-    pub async fn file_name(&self, bus: Bus, name: &str) -> Result<String, Trouble> {
+    pub async fn file_name(&self, bus: Bus, name: &str) -> Result<String, Failure> {
         let file = self.in_folders(bus, name, |path| path.canonicalize().ok()).await?;
         let found = file.and_then(|file| file.file_name()?.to_str().map(str::to_owned));
         Ok(found.unwrap_or_else(|| name.to_owned()))
@@ -116,7 +116,7 @@ impl Systemd {
         bus: Bus,
         name: &str,
         look: fn(&Path) -> Option<T>,
-    ) -> Result<Option<T>, Trouble> {
+    ) -> Result<Option<T>, Failure> {
         let link = self.link(bus).await?;
         let folders = property_of(&link, MANAGER_PATH, MANAGER, "UnitPath").await;
         let folders: Vec<String> = folders
@@ -127,11 +127,11 @@ impl Systemd {
         let found = handle.spawn_blocking(move || {
             folders.iter().find_map(|folder| look(&Path::new(folder).join(&wanted)))
         });
-        found.await.map_err(|why| Trouble::new(why.to_string()))
+        found.await.map_err(|why| Failure::new(why.to_string()))
     }
 
     /// Why a unit does not run although it was started: a word of systemd's, and whether its conditions were met.
-    pub async fn result(&self, bus: Bus, name: &str) -> Result<(String, bool), Trouble> {
+    pub async fn result(&self, bus: Bus, name: &str) -> Result<(String, bool), Failure> {
         let link = self.link(bus).await?;
         let ask = async {
             let Some(path) = find(&link, name).await?.0 else {
@@ -155,7 +155,7 @@ impl Systemd {
     }
 
     /// What tells one start of a unit from the next; none where it is not in memory.
-    pub async fn invocation(&self, bus: Bus, name: &str) -> Result<Option<Vec<u8>>, Trouble> {
+    pub async fn invocation(&self, bus: Bus, name: &str) -> Result<Option<Vec<u8>>, Failure> {
         let link = self.link(bus).await?;
         let ask = async {
             let Some(path) = find(&link, name).await?.0 else { return Ok(None) };
@@ -165,7 +165,7 @@ impl Systemd {
     }
 
     /// The number of times that systemd has restarted a service by itself since somebody started it; none where it is not in memory.
-    pub async fn restarts(&self, bus: Bus, name: &str) -> Result<Option<u32>, Trouble> {
+    pub async fn restarts(&self, bus: Bus, name: &str) -> Result<Option<u32>, Failure> {
         const SERVICE: &str = "org.freedesktop.systemd1.Service";
         let link = self.link(bus).await?;
         let ask = async {
@@ -182,7 +182,7 @@ impl Systemd {
     }
 
     /// The version of systemd itself: `252.39-1~deb12u1`.
-    pub async fn version(&self, bus: Bus) -> Result<String, Trouble> {
+    pub async fn version(&self, bus: Bus) -> Result<String, Failure> {
         let link = self.link(bus).await?;
         let found = property_of(&link, MANAGER_PATH, MANAGER, "Version").await;
         found
@@ -191,7 +191,7 @@ impl Systemd {
     }
 
     /// How often a service that is in memory must say that it is alive; none where it need not.
-    pub async fn watchdog(&self, bus: Bus, path: &str) -> Result<Option<Duration>, Trouble> {
+    pub async fn watchdog(&self, bus: Bus, path: &str) -> Result<Option<Duration>, Failure> {
         const SERVICE: &str = "org.freedesktop.systemd1.Service";
         let link = self.link(bus).await?;
         let found = property_of(&link, path, SERVICE, "WatchdogUSec").await;
@@ -201,7 +201,7 @@ impl Systemd {
     }
 
     /// Whether a unit can reload; false where it must be restarted to read its configuration.
-    pub async fn can_reload(&self, bus: Bus, path: &str) -> Result<bool, Trouble> {
+    pub async fn can_reload(&self, bus: Bus, path: &str) -> Result<bool, Failure> {
         let link = self.link(bus).await?;
         match property_of(&link, path, UNIT, "CanReload").await.and_then(|can| Ok(can.try_into()?))
         {
@@ -219,7 +219,7 @@ fn type_of(name: &str) -> String {
     first.into_iter().chain(letters).collect()
 }
 
-async fn find(link: &Link, name: &str) -> Result<(Option<String>, Option<Seen>), Fault> {
+async fn find(link: &BusConnection, name: &str) -> Result<(Option<String>, Option<Seen>), Fault> {
     match link.call(MANAGER_PATH, MANAGER, "GetUnit", &name).await {
         Ok(answer) => {
             let path: OwnedObjectPath = answer.body().deserialize()?;
@@ -231,14 +231,14 @@ async fn find(link: &Link, name: &str) -> Result<(Option<String>, Option<Seen>),
 }
 
 /// The path of a unit's job; `(0, "/")` means that there is none.
-async fn job(link: &Link, path: &str) -> Result<Option<String>, Fault> {
+async fn job(link: &BusConnection, path: &str) -> Result<Option<String>, Fault> {
     let job: Variant<'_> = property_of(link, path, UNIT, "Job").await?.into();
     let (number, path) = <(u32, OwnedObjectPath)>::try_from(job)?;
     Ok((number != 0).then(|| path.to_string()))
 }
 
 async fn property_of(
-    link: &Link,
+    link: &BusConnection,
     path: &str,
     interface: &str,
     property: &str,

@@ -2,7 +2,7 @@
 
 use super::connection::{MANAGER, MANAGER_PATH};
 use super::{Bus, Systemd};
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use crate::permit::{Permit, Revoked};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -55,7 +55,7 @@ impl Systemd {
         install: Install,
         name: &str,
         permit: &Permit,
-    ) -> Result<Applied, Trouble> {
+    ) -> Result<Applied, Failure> {
         let link = self.link(bus).await?;
         let names = [name];
         // Some last only until the next boot and lie elsewhere; both are removed.
@@ -93,7 +93,7 @@ impl Systemd {
     }
 
     /// Lets systemd read all unit files anew. Requests that come together are one reload.
-    pub async fn reload(&self, bus: Bus, permit: &Permit) -> Result<Applied, Trouble> {
+    pub async fn reload(&self, bus: Bus, permit: &Permit) -> Result<Applied, Failure> {
         let reloads = self.reloads(bus);
         let ticket = reloads.asked.fetch_add(1, Ordering::SeqCst) + 1;
         let link = self.link(bus).await?;

@@ -7,8 +7,8 @@ use crate::host::Command;
 use crate::kind::{Fields, Invalid, LONGEST_SPAN, Place};
 use crate::resource::{OnInterrupt, Resource};
 use crate::secret::Secret;
-use crate::values::Words;
-use crate::watch_source::Source;
+use crate::values::MaybeSecret;
+use crate::watch_source::WatchSource;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -113,9 +113,9 @@ impl Reader {
         };
         self.vector("cmd", &argv);
         let stdin = match self.fields.words("stdin") {
-            Some(Words::Shown(text)) => Some(text.into()),
-            Some(Words::Secret(secret)) => Some(secret),
-            Some(Words::Sealed(_)) | None => None,
+            Some(MaybeSecret::Shown(text)) => Some(text.into()),
+            Some(MaybeSecret::Secret(secret)) => Some(secret),
+            Some(MaybeSecret::Sealed(_)) | None => None,
         };
         Command { argv, stdin, ..common.clone() }
     }
@@ -148,16 +148,16 @@ impl Reader {
         guards
     }
 
-    fn watch(&mut self, common: &Command, guards: &Guards) -> Vec<Source> {
-        let mut sources: Vec<Source> = Vec::new();
+    fn watch(&mut self, common: &Command, guards: &Guards) -> Vec<WatchSource> {
+        let mut sources: Vec<WatchSource> = Vec::new();
         if let Some(command) = self.side(["watchcmd", "watchshell", "watchcwd"], common) {
-            sources.push(Source::Lines(Command { timeout: None, ..command }));
+            sources.push(WatchSource::Lines(Command { timeout: None, ..command }));
         }
         let files = self.paths("watchfiles");
         let paths = files.iter().chain(&guards.mtimes).chain(&guards.creates);
         for path in paths {
             let below = path.as_os_str().as_encoded_bytes().ends_with(b"/");
-            let source = Source::Path { path: path.clone(), below };
+            let source = WatchSource::Path { path: path.clone(), below };
             if !sources.contains(&source) {
                 sources.push(source);
             }

@@ -2,8 +2,8 @@
 
 use super::argv;
 use crate::escape::short;
-use crate::failure::Trouble;
-use crate::host::{Command, End, Finished, Glance, Host};
+use crate::failure::Failure;
+use crate::host::{Command, End, Finished, Host, PathInfo};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
@@ -37,7 +37,7 @@ impl Guards {
         &self,
         host: &Host,
         cancel: &CancellationToken,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, Failure> {
         let paths = cancel.run_until_cancelled(self.ask_paths(host)).await;
         match paths.unwrap_or_else(|| Err(cut_off()))? {
             Some(Reason::Allowed) => {}
@@ -60,16 +60,16 @@ impl Guards {
     }
 
     /// Whether there is still something to do, as far as paths can tell; commands are not asked again.
-    pub(super) async fn still_hold(&self, host: &Host) -> Result<bool, Trouble> {
+    pub(super) async fn still_hold(&self, host: &Host) -> Result<bool, Failure> {
         Ok(self.ask_paths(host).await?.is_some())
     }
 
-    async fn ask_paths(&self, host: &Host) -> Result<Option<Reason>, Trouble> {
+    async fn ask_paths(&self, host: &Host) -> Result<Option<Reason>, Failure> {
         let Some(creates) = &self.creates else { return Ok(Some(Reason::Allowed)) };
         let there = glance(host, "creates", creates).await?;
         for path in &self.mtimes {
             let Some(file) = glance(host, "mtimes", path).await? else {
-                return Err(Trouble::new(format!(
+                return Err(Failure::new(format!(
                     "{} of mtimes does not exist",
                     short(&path.to_string_lossy(), 60)
                 ))
@@ -91,35 +91,35 @@ impl Guards {
     }
 }
 
-fn is_newer(file: &Glance, than: &Glance) -> bool {
+fn is_newer(file: &PathInfo, than: &PathInfo) -> bool {
     file.modified > than.modified
 }
 
-async fn glance(host: &Host, field: &str, path: &Path) -> Result<Option<Glance>, Trouble> {
+async fn glance(host: &Host, field: &str, path: &Path) -> Result<Option<PathInfo>, Failure> {
     match host.look(path).await {
         Ok(glance) => Ok(Some(glance)),
         Err(why) if matches!(why.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Ok(None)
         }
         Err(why) => {
-            Err(Trouble::new(format!("{field}: {}: {why}", short(&path.to_string_lossy(), 60))))
+            Err(Failure::new(format!("{field}: {}: {why}", short(&path.to_string_lossy(), 60))))
         }
     }
 }
 
-fn says_yes(field: &str, command: &Command, finished: &Finished) -> Result<bool, Trouble> {
+fn says_yes(field: &str, command: &Command, finished: &Finished) -> Result<bool, Failure> {
     let argv = argv::shown(&command.argv, 60);
     match finished.end {
         End::Exited(code) => Ok(code == 0),
         End::Killed(signal) => {
-            Err(Trouble::new(format!("{field} was killed by signal {signal}: {argv}")))
+            Err(Failure::new(format!("{field} was killed by signal {signal}: {argv}")))
         }
-        End::TimedOut => Err(Trouble::new(format!("{field} took too long: {argv}"))
+        End::TimedOut => Err(Failure::new(format!("{field} took too long: {argv}"))
             .hint("raise `timeout`, or find out what it waits for")),
         End::Cancelled { .. } => Err(cut_off()),
     }
 }
 
-fn cut_off() -> Trouble {
-    Trouble::new("the run was cancelled while its guards were asked")
+fn cut_off() -> Failure {
+    Failure::new("the run was cancelled while its guards were asked")
 }

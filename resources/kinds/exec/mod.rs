@@ -10,20 +10,22 @@ mod guards;
 mod needs;
 mod run;
 
-use crate::change::{Change, Difference, Outcome, Verdict};
+use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::dependency::Need;
 use crate::host::{Command, Host};
-use crate::kind::{FieldSpec, FieldType, Invalid, Spec};
+use crate::kind::{FieldSpec, FieldType, Invalid, KindSpec};
 use crate::permit::Permit;
-use crate::resource::{Answer, Ask, Nature, OnInterrupt, Repeat, Resource, Seat};
+use crate::resource::{
+    Answer, CheckRequest, ExecutorKind, OnInterrupt, Resource, RunPolicy, Traits,
+};
 use crate::values::{Receives, SendSpec, Sent};
-use crate::watch_source::Source;
+use crate::watch_source::WatchSource;
 use guards::Guards;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// The kind.
-pub static SPEC: Spec = Spec {
+pub static SPEC: KindSpec = KindSpec {
     kind: "exec",
     doc: "Runs a command, where its guards say that there is something to do.",
     fields: FIELDS,
@@ -154,7 +156,7 @@ struct Exec {
     guards: Guards,
     done: Option<Command>,
     changed_when: Option<Command>,
-    watch: Vec<Source>,
+    watch: Vec<WatchSource>,
     returns: Vec<i32>,
     refresh_only: bool,
     always: bool,
@@ -167,24 +169,24 @@ struct Exec {
 }
 
 impl Exec {
-    fn repeat(&self) -> Repeat {
+    fn repeat(&self) -> RunPolicy {
         match (self.guards.is_empty(), self.always) {
-            _ if self.refresh_only => Repeat::Events,
-            (false, _) => Repeat::State,
-            (true, true) => Repeat::EachStart,
-            (true, false) => Repeat::Once,
+            _ if self.refresh_only => RunPolicy::Events,
+            (false, _) => RunPolicy::State,
+            (true, true) => RunPolicy::EachStart,
+            (true, false) => RunPolicy::Once,
         }
     }
 
-    async fn look(&self, host: &Host, ask: Ask) -> Verdict {
+    async fn look(&self, host: &Host, ask: CheckRequest) -> CheckResult {
         let is_asked = ask.refresh || (ask.run && !self.refresh_only);
         let by_guards = !self.guards.is_empty() && !self.refresh_only;
         if !is_asked && !by_guards {
-            return Verdict::Same;
+            return CheckResult::Same;
         }
         match self.guards.allow(host, &ask.cancel).await {
-            Ok(false) => Verdict::Same,
-            Ok(true) => Verdict::Differs(Change {
+            Ok(false) => CheckResult::Same,
+            Ok(true) => CheckResult::Differs(Change {
                 differences: vec![Difference {
                     aspect: "command",
                     from: String::new(),
@@ -197,7 +199,7 @@ impl Exec {
                 replaces: false,
                 premise: Box::new(()),
             }),
-            Err(trouble) => Verdict::Unknown(trouble),
+            Err(trouble) => CheckResult::Unknown(trouble),
         }
     }
 }
@@ -223,16 +225,16 @@ impl Resource for Exec {
         self.read_by_guards()
     }
 
-    fn watch(&self) -> Vec<Source> {
+    fn watch(&self) -> Vec<WatchSource> {
         self.watch.clone()
     }
 
-    fn nature(&self) -> Nature {
-        Nature {
-            seat: Seat::Command,
+    fn nature(&self) -> Traits {
+        Traits {
+            seat: ExecutorKind::Command,
             repeat: self.repeat(),
             on_interrupt: self.on_interrupt,
-            ..Nature::default()
+            ..Traits::default()
         }
     }
 
@@ -240,7 +242,7 @@ impl Resource for Exec {
         std::mem::take(&mut *self.printed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn check<'a>(&'a self, host: &'a Host, ask: Ask) -> Answer<'a, Verdict> {
+    fn check<'a>(&'a self, host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult> {
         Box::pin(self.look(host, ask))
     }
 

@@ -3,7 +3,7 @@
 use super::{Exec, argv};
 use crate::dependency::Need;
 use crate::host::Command;
-use crate::watch_source::Source;
+use crate::watch_source::WatchSource;
 use std::path::{Path, PathBuf};
 
 impl Exec {
@@ -21,14 +21,16 @@ impl Exec {
         }
         for source in &self.watch {
             match source {
-                Source::Path { path, .. } if self.guards.creates.as_ref() == Some(path) => {}
-                Source::Path { path, below: true } => needs.push(Need::tree(path, "it is watched")),
-                Source::Path { path, .. } => needs.push(Need::path(path, "it is watched")),
-                Source::Supply(_)
-                | Source::Tree(_)
-                | Source::Every(_)
-                | Source::Lines(_)
-                | Source::Unit { .. } => {}
+                WatchSource::Path { path, .. } if self.guards.creates.as_ref() == Some(path) => {}
+                WatchSource::Path { path, below: true } => {
+                    needs.push(Need::tree(path, "it is watched"))
+                }
+                WatchSource::Path { path, .. } => needs.push(Need::path(path, "it is watched")),
+                WatchSource::Supply(_)
+                | WatchSource::Tree(_)
+                | WatchSource::Every(_)
+                | WatchSource::Lines(_)
+                | WatchSource::Unit { .. } => {}
             }
         }
         needs.extend(self.command.user.iter().filter_map(|user| Need::user(user, "it runs as")));
@@ -55,12 +57,12 @@ impl Exec {
     /// Every command of it.
     pub(super) fn commands(&self) -> impl Iterator<Item = &Command> {
         let watch = self.watch.iter().filter_map(|source| match source {
-            Source::Lines(command) => Some(command),
-            Source::Path { .. }
-            | Source::Supply(_)
-            | Source::Tree(_)
-            | Source::Every(_)
-            | Source::Unit { .. } => None,
+            WatchSource::Lines(command) => Some(command),
+            WatchSource::Path { .. }
+            | WatchSource::Supply(_)
+            | WatchSource::Tree(_)
+            | WatchSource::Every(_)
+            | WatchSource::Unit { .. } => None,
         });
         let guards = self.guards.only_if.iter().chain(&self.guards.unless);
         let more = guards.chain(&self.done).chain(&self.changed_when);

@@ -2,11 +2,11 @@
 
 use super::{Exec, argv};
 use crate::change::Outcome;
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use crate::host::{Command, End, Finished, Host};
 use crate::kind::Value;
 use crate::permit::Permit;
-use crate::values::{Datum, Sent};
+use crate::values::{Sent, SentValue};
 use std::fmt::Write as _;
 use std::sync::PoisonError;
 
@@ -45,22 +45,22 @@ fn printed(exec: &Exec, finished: &Finished) -> Sent {
     let End::Exited(code) = finished.end else { return Sent::new() };
     let datum = |text: String| {
         if exec.secret {
-            Datum::Secret { secret: text.into(), saved: false }
+            SentValue::Secret { secret: text.into(), saved: false }
         } else {
-            Datum::Shown(Value::Text(text))
+            SentValue::Shown(Value::Text(text))
         }
     };
     let without_end = |text: &str| text.strip_suffix('\n').unwrap_or(text).to_owned();
     let (out, err) = (&finished.stdout, &finished.stderr);
-    let mut sent = vec![("exit", Datum::Shown(Value::Int(code.into())))];
+    let mut sent = vec![("exit", SentValue::Shown(Value::Int(code.into())))];
     for (key, stream) in [("stdout", out), ("stderr", err)] {
         let is_whole = !stream.truncated();
         let text = || datum(without_end(&stream.text()));
-        sent.push((key, if is_whole { text() } else { Datum::TooLong }));
+        sent.push((key, if is_whole { text() } else { SentValue::TooLong }));
     }
     let is_whole = !out.truncated() && !err.truncated();
     let all = || datum(without_end(&format!("{}{}", out.text(), err.text())));
-    sent.push(("output", if is_whole { all() } else { Datum::TooLong }));
+    sent.push(("output", if is_whole { all() } else { SentValue::TooLong }));
     sent
 }
 
@@ -97,13 +97,13 @@ impl Exec {
         let trouble = match finished.end {
             End::Exited(code) if returns.is_empty() || returns.contains(&code) => return None,
             End::Exited(code) => {
-                Trouble::new(format!("{field}exit {code}, not {}: {argv}", codes(returns)))
+                Failure::new(format!("{field}exit {code}, not {}: {argv}", codes(returns)))
                     .hint(advice(code))
             }
             End::Killed(signal) => {
-                Trouble::new(format!("{field}killed by signal {signal}: {argv}"))
+                Failure::new(format!("{field}killed by signal {signal}: {argv}"))
             }
-            End::TimedOut => Trouble::new(format!("{field}took longer than its timeout: {argv}"))
+            End::TimedOut => Failure::new(format!("{field}took longer than its timeout: {argv}"))
                 .hint("raise `timeout`, or find out what it waits for"),
             End::Cancelled { .. } => return Some(Outcome::Interrupted),
         };
@@ -113,7 +113,7 @@ impl Exec {
 }
 
 /// S-6: a command that was given a secret may print it.
-fn silenced(mut trouble: Trouble) -> Trouble {
+fn silenced(mut trouble: Failure) -> Failure {
     trouble.what.push_str("\nwhat it said is not shown: it was given a secret");
     trouble
 }
@@ -132,7 +132,7 @@ fn advice(code: i32) -> &'static str {
 }
 
 /// The last it said follows on lines of its own, escaped.
-fn with_output(mut trouble: Trouble, finished: &Finished) -> Trouble {
+fn with_output(mut trouble: Failure, finished: &Finished) -> Failure {
     let (name, lines) = match finished.stderr.last_lines(5) {
         lines if lines.is_empty() => ("stdout", finished.stdout.last_lines(5)),
         lines => ("stderr", lines),

@@ -8,10 +8,12 @@ use super::validate::Validation;
 use super::{File, Shape};
 use crate::change::{Change, Outcome};
 use crate::host::Host;
-use crate::host::files::{Attributes, Content, Draft, Fault, Files, Put, Reach, Seen, Spot, Why};
+use crate::host::files::{
+    Attributes, Content, Draft, Entry, EntryStat, Fault, Files, Put, Reach, Why,
+};
 use crate::permit::Permit;
-use crate::prior_state::Losing;
-use crate::resource::Ask;
+use crate::prior_state::Loss;
+use crate::resource::CheckRequest;
 use rustix::fs::FileType;
 use tokio_util::sync::CancellationToken;
 
@@ -32,7 +34,7 @@ impl File {
         for _ in 0..2 {
             let current = match premise.take() {
                 Some(premise) => premise,
-                None => match self.inspect(host.files(), &Ask::default()) {
+                None => match self.inspect(host.files(), &CheckRequest::default()) {
                     Ok(None) => return Outcome::Unchanged,
                     Ok(Some(found)) => found.premise,
                     Err(trouble) => return Outcome::Failed { trouble, touched: false },
@@ -86,7 +88,7 @@ impl Hands<'_> {
         Ok(done)
     }
 
-    fn below(&self, spot: &Spot<'_>, below: &Below) -> Result<Vec<String>, Fault> {
+    fn below(&self, spot: &Entry<'_>, below: &Below) -> Result<Vec<String>, Fault> {
         let found = spot.look()?.filter(|seen| seen.kind == FileType::Directory);
         let Some(found) = found else { return Err(Fault::moved()) };
         let cancel = CancellationToken::new();
@@ -97,7 +99,7 @@ impl Hands<'_> {
     /// Does what a look has planned, if what it saw is still there.
     pub(super) fn carry_out(
         &self,
-        spot: &Spot<'_>,
+        spot: &Entry<'_>,
         plan: &Plan,
         want: Want<'_>,
     ) -> Result<Vec<String>, Fault> {
@@ -108,14 +110,14 @@ impl Hands<'_> {
         let content = !matches!(plan.work, Work::Attributes(_));
         let what = what(plan);
         let purged = matches!(want, Want::Absent) && !matches!(self.file.shape, Shape::Absent);
-        let losing = Losing { content, secret, purged, what: &what };
+        let losing = Loss { content, secret, purged, what: &what };
         let noted = spot.note(self.permit, plan.found.as_ref(), losing)?;
         noted.after(self.do_it(spot, plan, (want, secret)))
     }
 
     fn do_it(
         &self,
-        spot: &Spot<'_>,
+        spot: &Entry<'_>,
         plan: &Plan,
         (want, secret): (Want<'_>, bool),
     ) -> Result<Vec<String>, Fault> {
@@ -137,11 +139,11 @@ impl Hands<'_> {
     }
 
     /// Tells whether the history keeps nothing of what is at a spot, or of what comes there.
-    fn is_unkept(&self, spot: &Spot<'_>, plan: &Plan, want: Want<'_>) -> bool {
+    fn is_unkept(&self, spot: &Entry<'_>, plan: &Plan, want: Want<'_>) -> bool {
         let (file, files) = (self.file, self.files());
         let cancel = CancellationToken::new();
         let look = Look { file, files, spot, want, cancel: &cancel };
-        let is_file = |seen: &Seen| seen.kind == FileType::RegularFile;
+        let is_file = |seen: &EntryStat| seen.kind == FileType::RegularFile;
         let now = plan.found.filter(is_file).map(|seen| seen.mode);
         let then = match &plan.work {
             Work::Write { mode, .. } => Some(*mode),
@@ -152,7 +154,7 @@ impl Hands<'_> {
     }
 
     /// Keeps a copy of a file that is about to be replaced or removed, where that is declared.
-    fn keep(&self, spot: &Spot<'_>, seen: &Seen) -> Result<(), Fault> {
+    fn keep(&self, spot: &Entry<'_>, seen: &EntryStat) -> Result<(), Fault> {
         match &self.file.rare().backup {
             Some(directory) if seen.kind == FileType::RegularFile && seen.size > 0 => {
                 self.files().keep(self.permit, spot, seen, directory)
@@ -163,9 +165,9 @@ impl Hands<'_> {
 
     fn work(
         &self,
-        spot: &Spot<'_>,
+        spot: &Entry<'_>,
         plan: &Plan,
-        found: Option<Seen>,
+        found: Option<EntryStat>,
         want: Want<'_>,
     ) -> Result<Vec<String>, Fault> {
         let (files, permit) = (self.files(), self.permit);
@@ -201,9 +203,9 @@ impl Hands<'_> {
 
     fn write(
         &self,
-        spot: &Spot<'_>,
+        spot: &Entry<'_>,
         (attributes, mode): (Attributes, u32),
-        found: Option<&Seen>,
+        found: Option<&EntryStat>,
         content: Option<&Content<'_>>,
     ) -> Result<Put, Fault> {
         let nothing = Content::default();

@@ -7,12 +7,12 @@ use super::loss_digest;
 use super::plan::{Found, Plan, Premise};
 use super::tree::Tree;
 use super::{File, Shape};
-use crate::change::{Change, Verdict};
-use crate::failure::Trouble;
-use crate::host::files::{AccountKind, Content, Fault, Files, Seen, Why, said};
+use crate::change::{Change, CheckResult};
+use crate::failure::Failure;
+use crate::host::files::{AccountKind, Content, EntryStat, Fault, Files, Why, said};
 use crate::host::path_trust::Reader;
-use crate::resource::Ask;
-use crate::secret::Sealed;
+use crate::resource::CheckRequest;
+use crate::secret::KeyedHashOf;
 use rustix::fs::FileType;
 use std::ffi::OsStr;
 use tokio_util::sync::CancellationToken;
@@ -24,14 +24,14 @@ const SEALED_AT_MOST: usize = 16 << 20;
 const LOOKS: usize = 3;
 
 impl File {
-    pub(super) fn verdict(&self, files: &Files, ask: &Ask) -> Verdict {
+    pub(super) fn verdict(&self, files: &Files, ask: &CheckRequest) -> CheckResult {
         let known = match &self.shape {
             Shape::Regular(Body::Sealed(sealed)) => self.is_sealed_there(sealed, files),
             _ => Ok(()),
         };
         match known.and_then(|()| self.inspect(files, ask)) {
-            Ok(None) => Verdict::Same,
-            Ok(Some(found)) => Verdict::Differs(Change {
+            Ok(None) => CheckResult::Same,
+            Ok(Some(found)) => CheckResult::Differs(Change {
                 seal: found.seal(),
                 differences: found.differences,
                 destructive: found.destructive,
@@ -39,12 +39,12 @@ impl File {
                 replaces: found.premise.top.as_ref().is_some_and(Plan::replaces),
                 premise: Box::new(found.premise),
             }),
-            Err(trouble) => Verdict::Unknown(trouble),
+            Err(trouble) => CheckResult::Unknown(trouble),
         }
     }
 
     /// Of its content only a hash is kept: whether it is there can be told, and it cannot be made.
-    fn is_sealed_there(&self, sealed: &Sealed, files: &Files) -> Result<(), Trouble> {
+    fn is_sealed_there(&self, sealed: &KeyedHashOf, files: &Files) -> Result<(), Failure> {
         let content = || -> Result<Option<Vec<u8>>, Fault> {
             let Some(origin) = files.origin(&self.path)? else { return Ok(None) };
             if origin.seen().kind != FileType::RegularFile {
@@ -63,7 +63,11 @@ impl File {
     }
 
     /// Looks until it stands still; what could not be looked at is told in words.
-    pub(super) fn inspect(&self, files: &Files, ask: &Ask) -> Result<Option<Found>, Trouble> {
+    pub(super) fn inspect(
+        &self,
+        files: &Files,
+        ask: &CheckRequest,
+    ) -> Result<Option<Found>, Failure> {
         let mut looks = 1;
         loop {
             match self.look(files, &ask.cancel) {
@@ -175,6 +179,6 @@ impl File {
 }
 
 /// The state of all that is copied from.
-pub(super) fn origins(content: Option<&Content<'_>>) -> Vec<Seen> {
+pub(super) fn origins(content: Option<&Content<'_>>) -> Vec<EntryStat> {
     content.into_iter().flat_map(Content::origins).map(|origin| *origin.seen()).collect()
 }

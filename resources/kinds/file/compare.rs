@@ -6,7 +6,7 @@ use super::plan::{Finding, Plan, Work};
 use super::{File, OldContent, Shape};
 use crate::change::Difference;
 use crate::host::files::{
-    AccountKind, Attributes, Comparison, Content, Fault, Files, SET_ID, Seen, Spot, Why,
+    AccountKind, Attributes, Comparison, Content, Entry, EntryStat, Fault, Files, SET_ID, Why,
     account_name, denies_others, is_temporary, printable, said,
 };
 use rustix::fs::FileType;
@@ -37,7 +37,7 @@ pub(super) enum Want<'a> {
 pub(super) struct Look<'a> {
     pub(super) file: &'a File,
     pub(super) files: &'a Files,
-    pub(super) spot: &'a Spot<'a>,
+    pub(super) spot: &'a Entry<'a>,
     pub(super) want: Want<'a>,
     pub(super) cancel: &'a CancellationToken,
 }
@@ -59,7 +59,7 @@ impl Look<'_> {
         Ok(finding)
     }
 
-    fn something_there(&self, seen: Seen) -> Result<Option<Finding>, Fault> {
+    fn something_there(&self, seen: EntryStat) -> Result<Option<Finding>, Fault> {
         match (self.want, seen.kind) {
             (Want::Absent, kind) => {
                 self.files.guard_removal(self.spot, &seen)?;
@@ -97,7 +97,7 @@ impl Look<'_> {
     }
 
     /// Whether a thing of another type may go: what holds nothing may, anything else wants `force`.
-    fn may_go(&self, seen: &Seen) -> Result<(), Fault> {
+    fn may_go(&self, seen: &EntryStat) -> Result<(), Fault> {
         if self.file.rare().claims.are_below(self.spot.path()) {
             return Err(Fault::refused(
                 said("replace", self.spot.path(), "another resource declares something below it")
@@ -120,7 +120,7 @@ impl Look<'_> {
 
     /// What of a thing that goes can never be brought back: of a content that is sensitive nothing is kept (S-6), but for a copy that was
     /// asked for.
-    fn unkept(&self, seen: &Seen) -> Option<Difference> {
+    fn unkept(&self, seen: &EntryStat) -> Option<Difference> {
         let holds = seen.kind == FileType::RegularFile && seen.size > 0;
         let is_kept = self.file.rare().backup.is_some();
         let is_unkept = self.is_unkept(seen.mode, Some(seen.mode));
@@ -135,7 +135,7 @@ impl Look<'_> {
     }
 
     /// A new thing, in the place of another or of nothing.
-    fn create(&self, found: Option<Seen>, clear: bool) -> Result<Option<Finding>, Fault> {
+    fn create(&self, found: Option<EntryStat>, clear: bool) -> Result<Option<Finding>, Fault> {
         let declared = self.declared()?;
         let (mode, is) = match self.want {
             Want::Absent | Want::IfThere { .. } | Want::Whatever => return Ok(None),
@@ -195,7 +195,7 @@ impl Look<'_> {
 
     fn file_there(
         &self,
-        seen: &Seen,
+        seen: &EntryStat,
         content: Option<&Content<'_>>,
     ) -> Result<Option<Finding>, Fault> {
         // Created once, it is another's.
@@ -227,7 +227,7 @@ impl Look<'_> {
 
     fn content_difference(
         &self,
-        seen: &Seen,
+        seen: &EntryStat,
         content: &Content<'_>,
         mode: u32,
     ) -> Result<Difference, Fault> {
@@ -248,7 +248,7 @@ impl Look<'_> {
     }
 
     /// A new file in the place of one that was found.
-    fn write_anew(&self, seen: &Seen, end: &End, differences: Vec<Difference>) -> Finding {
+    fn write_anew(&self, seen: &EntryStat, end: &End, differences: Vec<Difference>) -> Finding {
         let attributes = Attributes {
             owner: end.declared.owner.or(Some(seen.uid)),
             group: end.declared.group.or_else(|| end.keeps_group.then_some(seen.gid)),
@@ -262,7 +262,7 @@ impl Look<'_> {
     /// Compares the content. A file that is written anew in any case need not be readable.
     fn compare(
         &self,
-        seen: &Seen,
+        seen: &EntryStat,
         content: &Content<'_>,
         is_open: bool,
     ) -> Result<Comparison, Fault> {
@@ -297,7 +297,7 @@ impl Look<'_> {
         Ok(compared)
     }
 
-    fn link_there(&self, seen: &Seen, target: &OsStr) -> Result<Option<Finding>, Fault> {
+    fn link_there(&self, seen: &EntryStat, target: &OsStr) -> Result<Option<Finding>, Fault> {
         let old = self.spot.target()?;
         if old == target.as_bytes() {
             return self.attributes_of(seen);
@@ -315,7 +315,7 @@ impl Look<'_> {
         Ok(Some(Finding { plan, differences, destructive: false }))
     }
 
-    fn attributes_of(&self, seen: &Seen) -> Result<Option<Finding>, Fault> {
+    fn attributes_of(&self, seen: &EntryStat) -> Result<Option<Finding>, Fault> {
         let end = self.end(seen, None)?;
         let (drift, differences) = self.drift(seen, &end);
         if differences.is_empty() {
@@ -336,7 +336,7 @@ impl Look<'_> {
     }
 
     /// Owner, group and mode in the end, by the declaration and by the object that was found.
-    fn end(&self, seen: &Seen, content: Option<&Content<'_>>) -> Result<End, Fault> {
+    fn end(&self, seen: &EntryStat, content: Option<&Content<'_>>) -> Result<End, Fault> {
         let mut declared = self.declared()?;
         let is_narrow = self.is_narrow(content);
         let is_strangers = self.files.is_strangers(seen);
@@ -388,7 +388,7 @@ impl Look<'_> {
     }
 
     /// Which attributes differ, and how that is shown.
-    fn drift(&self, seen: &Seen, end: &End) -> (Attributes, Vec<Difference>) {
+    fn drift(&self, seen: &EntryStat, end: &End) -> (Attributes, Vec<Difference>) {
         let mut differences = Vec::new();
         let mut show = |aspect, from: String, to: String| {
             differences.push(Difference { aspect, from, to, diff: None });
@@ -450,7 +450,7 @@ struct End {
 
 /// It stays, and gets these attributes; nothing where none differ.
 fn attributes_work(
-    seen: &Seen,
+    seen: &EntryStat,
     drift: Attributes,
     differences: Vec<Difference>,
 ) -> Option<Finding> {

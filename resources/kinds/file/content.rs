@@ -3,7 +3,7 @@
 use super::File;
 use crate::host::files::{Content, Fault, Files, Origin, said};
 use crate::host::path_trust::Reader;
-use crate::secret::{Sealed, Secret};
+use crate::secret::{KeyedHashOf, Secret};
 use rustix::fs::FileType;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub(super) enum Body {
     /// This text, of which nothing is shown.
     Secret(Secret),
     /// A text of which only a hash is kept: whether it is there can be told, and no more.
-    Sealed(Sealed),
+    Sealed(KeyedHashOf),
     /// That of another file.
     Source(PathBuf),
     /// Those of other files, joined.

@@ -3,8 +3,8 @@
 use super::equality_cache::{hash_state, is_settled};
 use super::tree::Tree;
 use super::{File, Shape};
-use crate::copy_digest::{Copied, Copies};
-use crate::host::files::{Content, Fault, Files, Seen};
+use crate::copy_digest::{CopyDigest, CopyDigestSlot};
+use crate::host::files::{Content, EntryStat, Fault, Files};
 use rustix::fs::FileType;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::path::Path;
@@ -29,7 +29,7 @@ impl Sum {
     }
 
     /// What is copied to there is in this state. A directory moves with what is in it, which is told apart.
-    pub(super) fn add_state(&mut self, below: &Path, seen: &Seen) {
+    pub(super) fn add_state(&mut self, below: &Path, seen: &EntryStat) {
         if seen.kind == FileType::Directory {
             return self.add(below, "directory");
         }
@@ -63,7 +63,7 @@ impl File {
     pub(super) fn tell_copied(
         &self,
         files: &Files,
-        (copies, state): (&Copies, Sum),
+        (copies, state): (&CopyDigestSlot, Sum),
         (differs, cancel): (bool, &CancellationToken),
     ) {
         let matters = copies.before().is_none_or(|before| differs && before != state.hash);
@@ -79,7 +79,7 @@ impl File {
         let content = read.unwrap_or(state.hash);
         // It could still change without another time: that is not taken for the same state later.
         let state = if is_settled(state.newest) { state.hash } else { !state.hash };
-        copies.tell(Copied { state, content });
+        copies.tell(CopyDigest { state, content });
     }
 
     /// A hash of the content, if its state is still this one.

@@ -8,7 +8,7 @@ use super::{File, OldContent, Shape};
 use crate::host::files::{is_sacred, printable};
 use crate::kind::{Fields, Invalid, Place};
 use crate::resource::Resource;
-use crate::values::Words;
+use crate::values::MaybeSecret;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(super) fn build(
     let owner = account("owner", &mut fields, &mut wrong);
     let group = account("group", &mut fields, &mut wrong);
     let mode = mode(&mut fields, &mut wrong);
-    let is_secret = matches!(content, Some(Words::Secret(_) | Words::Sealed(_)));
+    let is_secret = matches!(content, Some(MaybeSecret::Secret(_) | MaybeSecret::Sealed(_)));
     let declared_sensitive = fields.bool("sensitive");
     let sensitive = declared_sensitive.unwrap_or(false) || is_secret;
     let is_open = declared_sensitive == Some(false) && !is_secret;
@@ -99,7 +99,7 @@ enum State {
 struct Given {
     state: State,
     is_directory: bool,
-    content: Option<Words>,
+    content: Option<MaybeSecret>,
     symlink: Option<String>,
     source: Option<Origins>,
     fragments: Option<Vec<PathBuf>>,
@@ -167,9 +167,9 @@ impl Given {
             }
             (State::Exists, None) => {
                 Shape::Regular(match (self.content, self.source, self.fragments) {
-                    (Some(Words::Shown(text)), _, _) => Body::Text(text),
-                    (Some(Words::Secret(text)), _, _) => Body::Secret(text),
-                    (Some(Words::Sealed(sealed)), _, _) => Body::Sealed(sealed),
+                    (Some(MaybeSecret::Shown(text)), _, _) => Body::Text(text),
+                    (Some(MaybeSecret::Secret(text)), _, _) => Body::Secret(text),
+                    (Some(MaybeSecret::Sealed(sealed)), _, _) => Body::Sealed(sealed),
                     (None, Some(source), _) => Body::Source(source.path),
                     (None, None, Some(paths)) => Body::Fragments(paths),
                     (None, None, None) => Body::Any,

@@ -3,7 +3,7 @@
 use super::claims::{Claims, Pattern};
 use super::mode::Mode;
 use super::validate::CANDIDATE;
-use super::{OldContent, Rare};
+use super::{OldContent, RareFields};
 use crate::host::files::{is_purgeable, printable};
 use crate::kind::{Fields, Invalid, Place};
 use std::path::{Component, Path, PathBuf};
@@ -103,7 +103,7 @@ pub(super) fn rare(
     fields: &mut Fields,
     known: &Known<'_>,
     wrong: &mut Vec<Invalid>,
-) -> Option<Arc<Rare>> {
+) -> Option<Arc<RareFields>> {
     let recurse = fields.bool("recurse").unwrap_or(false);
     let purge = fields.bool("purge").unwrap_or(false);
     let excludes = excludes(fields, recurse || purge, wrong);
@@ -127,7 +127,7 @@ pub(super) fn rare(
         return None;
     }
     let claims = Claims::NONE;
-    Some(Arc::new(Rare {
+    Some(Arc::new(RareFields {
         recurse,
         purge,
         excludes,

@@ -4,7 +4,7 @@
 //! time, and is not trusted (git's racy rule). What a program writes through a mapping may be seen late, when the kernel writes it
 //! back: then the time of change moves.
 
-use crate::host::files::{Content, Seen};
+use crate::host::files::{Content, EntryStat};
 use crate::host::wall;
 use std::collections::HashMap;
 use std::fmt;
@@ -44,7 +44,12 @@ pub(super) struct Pair {
 
 impl Known {
     /// What is at a path and what it is copied from; none where a part of the content is no file.
-    pub(super) fn pair(&self, path: &Path, there: &Seen, content: &Content<'_>) -> Option<Pair> {
+    pub(super) fn pair(
+        &self,
+        path: &Path,
+        there: &EntryStat,
+        content: &Content<'_>,
+    ) -> Option<Pair> {
         if !content.is_all_files() {
             return None;
         }
@@ -87,7 +92,7 @@ pub(super) fn is_settled(changed: (i64, i64)) -> bool {
 }
 
 /// Another state has another hash.
-pub(super) fn hash_state(seen: &Seen, hasher: &mut impl std::hash::Hasher) {
+pub(super) fn hash_state(seen: &EntryStat, hasher: &mut impl std::hash::Hasher) {
     // Its attributes do not matter, but any change of them moves the time of change too.
     (seen.identity, seen.size, seen.changed).hash(hasher);
 }

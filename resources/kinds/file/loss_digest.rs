@@ -1,6 +1,6 @@
 //! A digest of what would be gone: another number stands for something else that would be lost.
 
-use crate::host::files::{Branch, Entered, Fault, Seen, Spot, Why};
+use crate::host::files::{DirWalk, Entered, Entry, EntryStat, Fault, Why};
 use rustix::fs::FileType;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use tokio_util::sync::CancellationToken;
@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 /// Of a directory all that is below it, as far as it can be entered; the times of directories are not in it, for they change
 /// when something below was removed before. Of anything else the state it is in.
 pub(super) fn digest(
-    spot: &Spot<'_>,
-    seen: &Seen,
+    spot: &Entry<'_>,
+    seen: &EntryStat,
     cancel: &CancellationToken,
 ) -> Result<u64, Fault> {
     let mut hash = DefaultHasher::new();
@@ -28,7 +28,11 @@ pub(super) fn digest(
     Ok(hash.finish())
 }
 
-fn entries(branch: &Branch, open: &mut Vec<Branch>, hash: &mut DefaultHasher) -> Result<(), Fault> {
+fn entries(
+    branch: &DirWalk,
+    open: &mut Vec<DirWalk>,
+    hash: &mut DefaultHasher,
+) -> Result<(), Fault> {
     for name in branch.names()? {
         let path = branch.path().join(name);
         path.hash(hash);

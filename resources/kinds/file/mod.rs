@@ -19,16 +19,16 @@ mod tree_faults;
 mod tree_report;
 mod validate;
 
-use crate::change::{Change, Outcome, Verdict};
-use crate::dependency::{Need, Token};
+use crate::change::{Change, CheckResult, Outcome};
+use crate::dependency::{HostObject, Need};
 use crate::host::Host;
 use crate::host::files::denies_others;
-use crate::kind::{FieldSpec, FieldType, Invalid, Spec, Value};
+use crate::kind::{FieldSpec, FieldType, Invalid, KindSpec, Value};
 use crate::permit::Permit;
 use crate::removal::Removal;
-use crate::resource::{Answer, Ask, Becomes, Resource};
+use crate::resource::{Answer, CheckRequest, PathAfter, Resource};
 use crate::values::Receives;
-use crate::watch_source::{Claim, Source};
+use crate::watch_source::{Claim, WatchSource};
 use claims::{Claims, Pattern};
 use content::{Body, SECRET};
 pub use diff::unified;
@@ -39,7 +39,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The kind.
-pub static SPEC: Spec = Spec {
+pub static SPEC: KindSpec = KindSpec {
     kind: "file",
     doc: "A file, a directory (a path that ends in /) or a link, with content, owner, group and mode; or none.",
     fields: FIELDS,
@@ -154,7 +154,7 @@ struct File {
     force: bool,
     sensitive: bool,
     /// What few files declare; none where this one declares nothing of it.
-    rare: Option<Arc<Rare>>,
+    rare: Option<Arc<RareFields>>,
 }
 
 /// Tells whether the history keeps a content that was replaced or removed.
@@ -168,7 +168,7 @@ enum OldContent {
 
 /// What few files declare.
 #[derive(Clone)]
-struct Rare {
+struct RareFields {
     recurse: bool,
     purge: bool,
     excludes: Vec<Pattern>,
@@ -182,7 +182,7 @@ struct Rare {
     known: Option<Arc<Known>>,
 }
 
-impl Rare {
+impl RareFields {
     const NOTHING: Self = Self {
         recurse: false,
         purge: false,
@@ -197,7 +197,7 @@ impl Rare {
     };
 }
 
-static NOTHING_RARE: Rare = Rare::NOTHING;
+static NOTHING_RARE: RareFields = RareFields::NOTHING;
 
 /// What must be at the path.
 #[derive(Clone)]
@@ -215,17 +215,17 @@ enum Shape {
 }
 
 impl File {
-    fn rare(&self) -> &Rare {
+    fn rare(&self) -> &RareFields {
         self.rare.as_deref().unwrap_or(&NOTHING_RARE)
     }
 
     /// What moves the directory, or what is in it, as far as that is held.
-    fn own_source(&self) -> Source {
+    fn own_source(&self) -> WatchSource {
         let path = self.path.clone();
         if self.rare().recurse {
-            return Source::Tree(path);
+            return WatchSource::Tree(path);
         }
-        Source::Path { path, below: self.rare().purge }
+        WatchSource::Path { path, below: self.rare().purge }
     }
 }
 
@@ -281,13 +281,13 @@ impl Resource for File {
         !matches!(self.shape, Shape::Absent | Shape::IfThere { .. })
     }
 
-    fn becomes(&self) -> Becomes {
+    fn becomes(&self) -> PathAfter {
         match &self.shape {
-            Shape::Absent => Becomes::Nothing,
-            Shape::Directory(_) => Becomes::Directory,
-            Shape::Link(target) => Becomes::Link(target.into()),
-            Shape::Regular(_) => Becomes::File,
-            Shape::IfThere { .. } => Becomes::Other,
+            Shape::Absent => PathAfter::Nothing,
+            Shape::Directory(_) => PathAfter::Directory,
+            Shape::Link(target) => PathAfter::Link(target.into()),
+            Shape::Regular(_) => PathAfter::File,
+            Shape::IfThere { .. } => PathAfter::Other,
         }
     }
 
@@ -296,11 +296,11 @@ impl Resource for File {
     }
 
     fn with_claims(&self, claimed: Vec<PathBuf>) -> Option<Arc<dyn Resource>> {
-        let rare = Rare { claims: Claims::new(claimed), ..self.rare().clone() };
+        let rare = RareFields { claims: Claims::new(claimed), ..self.rare().clone() };
         Some(Arc::new(Self { rare: Some(Arc::new(rare)), ..self.clone() }))
     }
 
-    fn offers(&self) -> Vec<Token> {
+    fn offers(&self) -> Vec<HostObject> {
         self.tokens()
     }
 
@@ -312,16 +312,16 @@ impl Resource for File {
         self.trusted()
     }
 
-    fn watch(&self) -> Vec<Source> {
+    fn watch(&self) -> Vec<WatchSource> {
         let mut sources = vec![self.own_source()];
-        let alone = |path: &PathBuf| Source::Path { path: path.clone(), below: false };
+        let alone = |path: &PathBuf| WatchSource::Path { path: path.clone(), below: false };
         match &self.shape {
             Shape::Regular(Body::Source(path)) => sources.push(alone(path)),
             Shape::Regular(Body::Fragments(paths)) => {
-                let each = |path: &PathBuf| Source::Path { path: path.clone(), below: true };
+                let each = |path: &PathBuf| WatchSource::Path { path: path.clone(), below: true };
                 sources.extend(paths.iter().map(each));
             }
-            Shape::Directory(Some(path)) => sources.push(Source::Tree(path.clone())),
+            Shape::Directory(Some(path)) => sources.push(WatchSource::Tree(path.clone())),
             Shape::Regular(_)
             | Shape::Directory(None)
             | Shape::Link(_)
@@ -331,7 +331,7 @@ impl Resource for File {
         sources
     }
 
-    fn check<'a>(&'a self, host: &'a Host, ask: Ask) -> Answer<'a, Verdict> {
+    fn check<'a>(&'a self, host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult> {
         Box::pin(async move { self.verdict(host.files(), &ask) })
     }
 

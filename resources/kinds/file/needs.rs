@@ -2,15 +2,15 @@
 
 use super::content::Body;
 use super::{File, Shape};
-use crate::dependency::{Need, Token};
+use crate::dependency::{HostObject, Need};
 use std::path::PathBuf;
 
 impl File {
-    pub(super) fn tokens(&self) -> Vec<Token> {
+    pub(super) fn tokens(&self) -> Vec<HostObject> {
         let is_there =
             matches!(self.shape, Shape::Regular(_) | Shape::Directory(_) | Shape::Link(_));
-        let path = is_there.then(|| Token::Path(self.path.clone()));
-        path.into_iter().chain(Token::unit_of(&self.path)).collect()
+        let path = is_there.then(|| HostObject::Path(self.path.clone()));
+        path.into_iter().chain(HostObject::unit_of(&self.path)).collect()
     }
 
     /// What it is copied from.

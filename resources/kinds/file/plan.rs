@@ -1,7 +1,7 @@
 //! What a check decides and an apply does.
 
 use crate::change::Difference;
-use crate::host::files::{Attributes, Seen};
+use crate::host::files::{Attributes, EntryStat};
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Bound;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     /// What was there.
-    pub(super) found: Option<Seen>,
+    pub(super) found: Option<EntryStat>,
     /// It must go first.
     pub(super) clear: bool,
     /// What follows then.
@@ -97,7 +97,7 @@ pub(super) struct Premise {
     /// What differs below it.
     pub(super) below: Below,
     /// The state of all that is copied from.
-    pub(super) origins: Vec<Seen>,
+    pub(super) origins: Vec<EntryStat>,
 }
 
 /// What a check found, and how it is shown.

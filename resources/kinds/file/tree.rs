@@ -8,14 +8,14 @@ use super::compare::{Look, Want, word};
 use super::copy_digest::Sum;
 use super::plan::Below;
 use super::tree_faults::TreeFaults;
-use super::tree_report::{Deed, Report};
+use super::tree_report::{Report, TreeChange};
 use super::{File, Shape, content};
 use crate::host::files::{
-    Branch, Content, Entered, Fault, Files, Reach, Seen, Spot, Why, is_temporary, said,
+    Content, DirWalk, Entered, Entry, EntryStat, Fault, Files, Reach, Why, is_temporary, said,
 };
 use crate::host::path_trust::Reader;
 use crate::permit::Revoked;
-use crate::prior_state::Losing;
+use crate::prior_state::Loss;
 use rustix::fs::FileType;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -74,7 +74,11 @@ impl<'a> Tree<'a> {
 
     /// Holds all below the directory that was seen at a spot, or that is to be there. Things that cannot be held stop nothing: a check
     /// reports them, and an apply fails with all of them when the rest is done.
-    pub(super) fn hold(mut self, spot: &Spot<'_>, found: Option<&Seen>) -> Result<Report, Fault> {
+    pub(super) fn hold(
+        mut self,
+        spot: &Entry<'_>,
+        found: Option<&EntryStat>,
+    ) -> Result<Report, Fault> {
         let walked = self.all(spot, found);
         walked.map_err(|fault| fault.after(self.touched))?;
         if self.hands.is_none() {
@@ -87,7 +91,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    fn all(&mut self, spot: &Spot<'_>, found: Option<&Seen>) -> Result<(), Fault> {
+    fn all(&mut self, spot: &Entry<'_>, found: Option<&EntryStat>) -> Result<(), Fault> {
         let all = self.looks_at_others();
         if let Some(found) = found.filter(|_| self.file.rare().purge && !self.file.force) {
             self.files.guard_purge(spot, found)?;
@@ -97,7 +101,7 @@ impl<'a> Tree<'a> {
         self.directory(source.as_ref(), top.as_ref(), Path::new(""))
     }
 
-    fn source(&self) -> Result<Option<Branch>, Fault> {
+    fn source(&self) -> Result<Option<DirWalk>, Fault> {
         let Shape::Directory(Some(path)) = &self.file.shape else { return Ok(None) };
         content::tree_source(self.files, path, self.reader)?.branch().map(Some)
     }
@@ -105,8 +109,8 @@ impl<'a> Tree<'a> {
     /// One directory: first what it is to hold, then what else it holds.
     fn directory(
         &mut self,
-        source: Option<&Branch>,
-        target: Option<&Branch>,
+        source: Option<&DirWalk>,
+        target: Option<&DirWalk>,
         below: &Path,
     ) -> Result<(), Fault> {
         let outside = std::mem::take(&mut self.done_here);
@@ -120,8 +124,8 @@ impl<'a> Tree<'a> {
 
     fn entries(
         &mut self,
-        source: Option<&Branch>,
-        target: Option<&Branch>,
+        source: Option<&DirWalk>,
+        target: Option<&DirWalk>,
         below: &Path,
     ) -> Result<(), Fault> {
         if let Some(source) = source {
@@ -164,8 +168,8 @@ impl<'a> Tree<'a> {
     /// Holds a thing that the source has.
     fn copy(
         &mut self,
-        source: &Branch,
-        target: Option<&Branch>,
+        source: &DirWalk,
+        target: Option<&DirWalk>,
         below: &Path,
     ) -> Result<(), Fault> {
         let path = source.path().join(below.file_name().unwrap_or_default());
@@ -216,7 +220,7 @@ impl<'a> Tree<'a> {
     }
 
     /// The directory of that name, if there is one (a check looks before it is made).
-    fn inside(&self, target: &Branch, below: &Path) -> Result<Option<Branch>, Fault> {
+    fn inside(&self, target: &DirWalk, below: &Path) -> Result<Option<DirWalk>, Fault> {
         let path = self.file.path.join(below);
         let spot = target.spot(&path);
         match spot.look()? {
@@ -231,7 +235,7 @@ impl<'a> Tree<'a> {
     /// Holds one thing itself.
     fn entry(
         &mut self,
-        target: Option<&Branch>,
+        target: Option<&DirWalk>,
         below: &Path,
         want: Want<'_>,
     ) -> Result<(), Fault> {
@@ -239,7 +243,7 @@ impl<'a> Tree<'a> {
             return Err(Revoked.into());
         }
         let Some(target) = target else {
-            self.report.note(Deed::Added, below, Vec::new());
+            self.report.note(TreeChange::Added, below, Vec::new());
             return Ok(());
         };
         let mut looks = 1;
@@ -255,7 +259,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    fn try_entry(&mut self, target: &Branch, below: &Path, want: Want<'_>) -> Result<(), Fault> {
+    fn try_entry(&mut self, target: &DirWalk, below: &Path, want: Want<'_>) -> Result<(), Fault> {
         let path = self.file.path.join(below);
         let spot = target.spot(&path);
         let (file, files, cancel) = (self.file, self.files, self.cancel);
@@ -267,9 +271,9 @@ impl<'a> Tree<'a> {
             self.did();
         }
         let deed = match (want, finding.plan.found) {
-            (Want::Absent, _) => Deed::Removed,
-            (_, None) => Deed::Added,
-            (_, Some(_)) => Deed::Changed,
+            (Want::Absent, _) => TreeChange::Removed,
+            (_, None) => TreeChange::Added,
+            (_, Some(_)) => TreeChange::Changed,
         };
         self.report.destructive |= finding.destructive;
         self.report.note(deed, below, finding.differences);
@@ -284,8 +288,8 @@ impl<'a> Tree<'a> {
     /// What a directory holds and the source does not have.
     fn others(
         &mut self,
-        source: Option<&Branch>,
-        target: &Branch,
+        source: Option<&DirWalk>,
+        target: &DirWalk,
         below: &Path,
     ) -> Result<(), Fault> {
         for name in target.names()? {
@@ -298,8 +302,8 @@ impl<'a> Tree<'a> {
 
     fn not_copied(
         &mut self,
-        source: Option<&Branch>,
-        target: &Branch,
+        source: Option<&DirWalk>,
+        target: &DirWalk,
         below: &Path,
     ) -> Result<(), Fault> {
         let path = self.file.path.join(below);
@@ -323,7 +327,7 @@ impl<'a> Tree<'a> {
     }
 
     /// A thing that stays and is not copied: it gets the attributes, and so does what is below it.
-    fn other(&mut self, target: &Branch, below: &Path) -> Result<(), Fault> {
+    fn other(&mut self, target: &DirWalk, below: &Path) -> Result<(), Fault> {
         let copies = matches!(self.file.shape, Shape::Directory(Some(_)));
         if !copies {
             // A directory that cannot be changed does not keep what is below it from being held.
@@ -342,7 +346,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Removes a thing that nobody declared; whether it is gone, or would be.
-    fn purge(&mut self, target: &Branch, below: &Path) -> Result<bool, Fault> {
+    fn purge(&mut self, target: &DirWalk, below: &Path) -> Result<bool, Fault> {
         let path = self.file.path.join(below);
         let spot = target.spot(&path);
         let Some(seen) = spot.look()? else { return Ok(true) };
@@ -360,7 +364,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Removes a thing in a directory that is purged; false where it stays, for whatever reason.
-    fn purge_one(&mut self, target: &Branch, below: &Path) -> Result<bool, Fault> {
+    fn purge_one(&mut self, target: &DirWalk, below: &Path) -> Result<bool, Fault> {
         match self.purge(target, below) {
             Ok(gone) => Ok(gone),
             Err(fault) => self.go_on(below, Err(fault)).map(|()| false),
@@ -369,9 +373,9 @@ impl<'a> Tree<'a> {
 
     fn purge_directory(
         &mut self,
-        target: &Branch,
-        spot: &Spot<'_>,
-        seen: &Seen,
+        target: &DirWalk,
+        spot: &Entry<'_>,
+        seen: &EntryStat,
         below: &Path,
     ) -> Result<bool, Fault> {
         let Entered::Branch(inside) = target.enter(spot, seen)? else { return Ok(false) };
@@ -395,7 +399,7 @@ impl<'a> Tree<'a> {
             let Some(now) = spot.look()?.filter(|now| now.identity == seen.identity) else {
                 return Err(Fault::moved());
             };
-            let losing = Losing { content: true, secret: false, purged: true, what: "removed" };
+            let losing = Loss { content: true, secret: false, purged: true, what: "removed" };
             let noted = spot.note(hands.permit, Some(&now), losing);
             let removed = noted.and_then(|noted| {
                 noted.after(self.files.remove(hands.permit, spot, &now, Reach::One))
@@ -408,13 +412,13 @@ impl<'a> Tree<'a> {
             self.did();
         }
         self.report.destructive = true;
-        self.report.note(Deed::Removed, below, Vec::new());
+        self.report.note(TreeChange::Removed, below, Vec::new());
         Ok(true)
     }
 }
 
 /// Whether the source has a thing of that name.
-fn has(source: Option<&Branch>, name: &OsStr) -> Result<bool, Fault> {
+fn has(source: Option<&DirWalk>, name: &OsStr) -> Result<bool, Fault> {
     let Some(source) = source.filter(|_| !is_temporary(name)) else { return Ok(false) };
     let path = source.path().join(name);
     Ok(source.spot(&path).look()?.is_some())

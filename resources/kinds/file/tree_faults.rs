@@ -1,6 +1,6 @@
 //! The faults of a walk: each is noted with its path, the walk goes on, and all of them are told in the end.
 
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use crate::host::files::{Fault, Files, Why, printable, said};
 use std::path::{Path, PathBuf};
 
@@ -63,7 +63,7 @@ impl TreeFaults {
             trouble.what.push_str(&format!("\n{line}"));
         }
         let hint = format!("the rest of {} is held", printable(top));
-        Some(Fault::refused(Trouble { hint: Some(hint), ..trouble }).after(touched))
+        Some(Fault::refused(Failure { hint: Some(hint), ..trouble }).after(touched))
     }
 }
 

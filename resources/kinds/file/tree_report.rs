@@ -31,13 +31,13 @@ pub(super) struct Report {
 
 /// What is, or would be, done to a thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(super) enum TreeChange {
     Added,
     Changed,
     Removed,
 }
 
-impl Deed {
+impl TreeChange {
     const ALL: [Self; 3] = [Self::Added, Self::Changed, Self::Removed];
 
     fn word(self) -> &'static str {
@@ -56,7 +56,7 @@ impl Report {
     }
 
     /// Notes a deed on a thing by its path below the directory.
-    pub(super) fn note(&mut self, deed: Deed, below: &Path, differences: Vec<Difference>) {
+    pub(super) fn note(&mut self, deed: TreeChange, below: &Path, differences: Vec<Difference>) {
         self.counts[deed as usize] += 1;
         self.below.note(below);
         if self.held.len() + self.removed.len() >= NAMED {
@@ -66,15 +66,15 @@ impl Report {
         let plain =
             |from: String, to: String| Difference { aspect: deed.word(), from, to, diff: None };
         match deed {
-            Deed::Removed => {
+            TreeChange::Removed => {
                 // It may go for good.
                 let words = differences.iter().find(|one| one.aspect == "content");
                 let name =
                     words.map_or_else(|| name.clone(), |words| format!("{name}: {}", words.from));
                 self.removed.push(plain(name, String::new()));
             }
-            Deed::Added => self.held.push(plain(String::new(), name)),
-            Deed::Changed => {
+            TreeChange::Added => self.held.push(plain(String::new(), name)),
+            TreeChange::Changed => {
                 for mut difference in differences {
                     difference.from = match difference.from.as_str() {
                         "" => name.clone(),
@@ -98,7 +98,7 @@ impl Report {
     }
 
     fn counted(&self) -> String {
-        let counts = Deed::ALL.iter().zip(self.counts).filter(|(_, count)| *count > 0);
+        let counts = TreeChange::ALL.iter().zip(self.counts).filter(|(_, count)| *count > 0);
         let words: Vec<String> =
             counts.map(|(deed, count)| format!("{count} {}", deed.word())).collect();
         words.join(", ")

@@ -4,7 +4,7 @@ use super::Declared;
 use super::check::is_stale;
 use super::resolve::{operand, options, settle};
 use crate::change::{Change, Difference, Outcome};
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use crate::host::Host;
 use crate::host::packages::{Access, Packages, Ran, State, Turn, apt, complaint, removing_only};
 use crate::permit::Permit;
@@ -23,24 +23,24 @@ pub(super) struct Work<'a> {
     /// What all of them have in common: whom they waited for, what had to be recovered.
     pub(super) notes: Vec<String>,
     /// Why one of them could not be done.
-    pub(super) troubles: BTreeMap<usize, Trouble>,
+    pub(super) troubles: BTreeMap<usize, Failure>,
 }
 
 /// Why a transaction ended early.
 pub(super) enum Halt {
     Cancelled,
-    Trouble(Trouble),
+    Trouble(Failure),
 }
 
-impl From<Trouble> for Halt {
-    fn from(trouble: Trouble) -> Self {
+impl From<Failure> for Halt {
+    fn from(trouble: Failure) -> Self {
         Self::Trouble(trouble)
     }
 }
 
 /// How a command of a transaction ended: its complaint where it failed.
 enum Called {
-    Ended(Option<Trouble>),
+    Ended(Option<Failure>),
     /// Somebody else was quicker: what it was for is to be judged anew.
     Refused,
 }
@@ -90,7 +90,7 @@ impl Work<'_> {
         let Access::Locked(holder) = access else { return Halt::Cancelled };
         let seconds = self.turn.patience().as_secs();
         let what = format!("packages are locked by {holder}; waited {seconds} s for it");
-        Halt::Trouble(Trouble::new(what).hint("`lock_wait: SECONDS` waits longer"))
+        Halt::Trouble(Failure::new(what).hint("`lock_wait: SECONDS` waits longer"))
     }
 
     /// Tries a command of this transaction once.
@@ -113,7 +113,7 @@ impl Work<'_> {
         &mut self,
         argv: Vec<String>,
         stdin: Option<String>,
-    ) -> Result<Option<Trouble>, Halt> {
+    ) -> Result<Option<Failure>, Halt> {
         loop {
             match self.attempt(argv.clone(), stdin.clone()).await? {
                 Called::Ended(trouble) => return Ok(trouble),
@@ -233,7 +233,7 @@ impl Work<'_> {
     async fn blame(
         &mut self,
         members: &[usize],
-        trouble: Trouble,
+        trouble: Failure,
     ) -> Result<Vec<Vec<usize>>, Halt> {
         let now = self.host.packages().await?;
         let left = self.wanting(members, &now);

@@ -1,8 +1,8 @@
 //! Looks at packages: what dpkg knows of each, and what apt would do about it.
 
-use super::resolve::{Settled, operand, settle};
+use super::resolve::{ResolvedPackages, operand, settle};
 use super::{Declared, Want};
-use crate::change::{Change, Difference, Verdict};
+use crate::change::{Change, CheckResult, Difference};
 use crate::host::Host;
 use crate::host::packages::{Package, Packages, State};
 use std::sync::Arc;
@@ -15,22 +15,22 @@ pub(super) async fn check(
     all: &[Arc<Declared>],
     host: &Host,
     cancel: &CancellationToken,
-) -> Vec<Verdict> {
+) -> Vec<CheckResult> {
     let packages = match host.packages().await {
         Ok(packages) => packages,
-        Err(trouble) => return all.iter().map(|_| Verdict::Unknown(trouble.clone())).collect(),
+        Err(trouble) => return all.iter().map(|_| CheckResult::Unknown(trouble.clone())).collect(),
     };
     let wanted: Vec<usize> =
         (0..all.len()).filter(|at| operand(&all[*at], &packages).is_some()).collect();
     let age = host.lists_age().await;
     let settled = settle(all, wanted, (host, &packages), cancel).await;
-    let mut each: Vec<Verdict> = all
+    let mut each: Vec<CheckResult> = all
         .iter()
         .enumerate()
         .map(|(at, declared)| verdict(declared, &packages, (at, &settled), is_stale(declared, age)))
         .collect();
-    let reads = |(declared, verdict): (&Arc<Declared>, &Verdict)| {
-        matches!(verdict, Verdict::Differs(_)) && is_stale(declared, age)
+    let reads = |(declared, verdict): (&Arc<Declared>, &CheckResult)| {
+        matches!(verdict, CheckResult::Differs(_)) && is_stale(declared, age)
     };
     if all.iter().zip(&each).any(reads) {
         all.iter().zip(&mut each).for_each(|(declared, verdict)| leave_open(declared, verdict));
@@ -39,8 +39,9 @@ pub(super) async fn check(
 }
 
 /// Lists that are read first may have other versions: nobody is to take the one that they have now for a promise.
-fn leave_open(declared: &Declared, verdict: &mut Verdict) {
-    let (Verdict::Differs(change), false) = (verdict, matches!(declared.want, Want::Version(_)))
+fn leave_open(declared: &Declared, verdict: &mut CheckResult) {
+    let (CheckResult::Differs(change), false) =
+        (verdict, matches!(declared.want, Want::Version(_)))
     else {
         return;
     };
@@ -58,12 +59,12 @@ pub(super) fn is_stale(declared: &Declared, age: Option<std::time::Duration>) ->
 fn verdict(
     declared: &Declared,
     packages: &Packages,
-    (at, settled): (usize, &Settled),
+    (at, settled): (usize, &ResolvedPackages),
     is_stale: bool,
-) -> Verdict {
+) -> CheckResult {
     let refused = settled.refused.get(&at);
     if let Some(trouble) = refused.filter(|_| !is_stale) {
-        return Verdict::Unknown(trouble.clone());
+        return CheckResult::Unknown(trouble.clone());
     }
     let package = packages.get(&declared.name);
     let mut differences = differences(declared, packages, (at, settled));
@@ -71,12 +72,12 @@ fn verdict(
         differences.push(difference("lists", "old", "read anew"));
     }
     if differences.is_empty() {
-        return Verdict::Same;
+        return CheckResult::Same;
     }
     let goes = !declared.is_to_be_there() && package.is_some_and(|it| it.state != State::Absent);
     let creates = declared.is_to_be_there()
         && package.is_none_or(|it| matches!(it.state, State::Absent | State::Configuration));
-    Verdict::Differs(Change {
+    CheckResult::Differs(Change {
         differences,
         destructive: goes,
         creates,
@@ -90,7 +91,7 @@ fn verdict(
 pub(super) fn differences(
     declared: &Declared,
     packages: &Packages,
-    (at, settled): (usize, &Settled),
+    (at, settled): (usize, &ResolvedPackages),
 ) -> Vec<Difference> {
     let package = packages.get(&declared.name);
     let mut found = Vec::new();

@@ -10,21 +10,21 @@ mod name;
 mod outcome;
 mod resolve;
 
-use crate::change::{Change, Outcome, Verdict};
-use crate::failure::Trouble;
+use crate::change::{Change, CheckResult, Outcome};
+use crate::failure::Failure;
 use crate::host::Host;
 use crate::host::packages::{LISTS, STATUS};
-use crate::kind::{FieldSpec, FieldType, Spec, Value};
+use crate::kind::{FieldSpec, FieldType, KindSpec, Value};
 use crate::permit::Permit;
 use crate::removal::Removal;
-use crate::resource::{Answer, Ask, Nature, Resource, Seat};
+use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
 use crate::transaction::{Grouping, Member, Transaction};
-use crate::watch_source::{Claim, Source};
+use crate::watch_source::{Claim, WatchSource};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The kind.
-pub static SPEC: Spec = Spec {
+pub static SPEC: KindSpec = KindSpec {
     kind: "pkg",
     doc: "A package of apt and dpkg. The name is that of the package, with :ARCHITECTURE where it is not the host's own.",
     fields: &[
@@ -162,22 +162,22 @@ impl Resource for Pkg {
         self.declared.is_to_be_there().then(absent)
     }
 
-    fn watch(&self) -> Vec<Source> {
-        let mut sources = vec![Source::Path { path: STATUS.into(), below: false }];
+    fn watch(&self) -> Vec<WatchSource> {
+        let mut sources = vec![WatchSource::Path { path: STATUS.into(), below: false }];
         if self.declared.want == Want::Newest {
-            sources.push(Source::Path { path: LISTS.into(), below: true });
+            sources.push(WatchSource::Path { path: LISTS.into(), below: true });
         }
         sources
     }
 
-    fn nature(&self) -> Nature {
-        Nature { seat: Seat::Command, cancellable: false, ..Nature::default() }
+    fn nature(&self) -> Traits {
+        Traits { seat: ExecutorKind::Command, cancellable: false, ..Traits::default() }
     }
 
-    fn check<'a>(&'a self, host: &'a Host, ask: Ask) -> Answer<'a, Verdict> {
+    fn check<'a>(&'a self, host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult> {
         Box::pin(async move {
             let verdicts = check::check(&self.alone.0, host, &ask.cancel).await;
-            let nothing = || Verdict::Unknown(Trouble::new("the check has no answer"));
+            let nothing = || CheckResult::Unknown(Failure::new("the check has no answer"));
             verdicts.into_iter().next().unwrap_or_else(nothing)
         })
     }
@@ -196,7 +196,7 @@ impl Resource for Pkg {
 }
 
 impl Transaction for Together {
-    fn check<'a>(&'a self, host: &'a Host, ask: Ask) -> Answer<'a, Vec<Verdict>> {
+    fn check<'a>(&'a self, host: &'a Host, ask: CheckRequest) -> Answer<'a, Vec<CheckResult>> {
         Box::pin(async move { check::check(&self.0, host, &ask.cancel).await })
     }
 

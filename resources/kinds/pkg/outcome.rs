@@ -2,9 +2,9 @@
 
 use super::apply::{Halt, Work};
 use super::check::{VERSION, differences};
-use super::resolve::Settled;
+use super::resolve::ResolvedPackages;
 use crate::change::{Difference, Outcome};
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use crate::host::packages::Packages;
 
 impl Work<'_> {
@@ -15,7 +15,7 @@ impl Work<'_> {
         halted: Option<Halt>,
     ) -> Vec<Outcome> {
         let packages = self.host.packages().await;
-        let done = Settled::default();
+        let done = ResolvedPackages::default();
         let mut outcomes = Vec::with_capacity(changes.len());
         for (at, change) in changes.into_iter().enumerate() {
             let Some(change) = change else {
@@ -38,14 +38,14 @@ impl Work<'_> {
                 }
                 (None, None) => {
                     let what = format!("apt has ended well, and yet {}", told(&left).join(", "));
-                    self.failed(Trouble::new(what))
+                    self.failed(Failure::new(what))
                 }
             });
         }
         outcomes
     }
 
-    fn failed(&self, trouble: Trouble) -> Outcome {
+    fn failed(&self, trouble: Failure) -> Outcome {
         Outcome::Failed { trouble, touched: self.touched }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Conffiles, Declared, Want};
 use crate::escape::short;
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use crate::host::Host;
 use crate::host::packages::{Package, Packages, Simulation, State};
 use std::collections::BTreeMap;
@@ -11,14 +11,14 @@ use tokio_util::sync::CancellationToken;
 
 /// What apt can do of what is wanted.
 #[derive(Debug, Default)]
-pub(super) struct Settled {
+pub(super) struct ResolvedPackages {
     /// Packages that are one call, by position, with what it would do. One, unless apt can do them only apart.
     pub(super) batches: Vec<(Vec<usize>, Simulation)>,
     /// Those that it cannot do.
-    pub(super) refused: BTreeMap<usize, Trouble>,
+    pub(super) refused: BTreeMap<usize, Failure>,
 }
 
-impl Settled {
+impl ResolvedPackages {
     /// What would be done with one of them.
     pub(super) fn of(&self, at: usize) -> Option<&Simulation> {
         self.batches.iter().find(|(members, _)| members.contains(&at)).map(|(_, found)| found)
@@ -76,8 +76,8 @@ pub(super) async fn settle(
     wanted: Vec<usize>,
     (host, packages): (&Host, &Packages),
     cancel: &CancellationToken,
-) -> Settled {
-    let mut settled = Settled::default();
+) -> ResolvedPackages {
+    let mut settled = ResolvedPackages::default();
     let mut left = vec![wanted];
     while let Some(members) = left.pop().filter(|_| !cancel.is_cancelled()) {
         if members.is_empty() {
@@ -110,7 +110,7 @@ async fn simulate(
     members: &[usize],
     (host, packages): (&Host, &Packages),
     cancel: &CancellationToken,
-) -> Result<Simulation, Trouble> {
+) -> Result<Simulation, Failure> {
     let members: Vec<&Declared> = members.iter().map(|at| &*all[*at]).collect();
     let operands: Vec<String> =
         members.iter().filter_map(|declared| operand(declared, packages)).collect();
@@ -126,18 +126,18 @@ async fn simulate(
     }
     let what = format!("it would remove what nothing asks to remove: {}", others.join(", "));
     let hint = "declare those `state: absent` if they may go";
-    Err(Trouble::new(short(&what, 300)).hint(hint))
+    Err(Failure::new(short(&what, 300)).hint(hint))
 }
 
 /// Whether a call would do what is wanted, and nothing else in its name: apt takes some words for patterns or other packages.
-fn accept(declared: &Declared, packages: &Packages, found: &Simulation) -> Result<(), Trouble> {
+fn accept(declared: &Declared, packages: &Packages, found: &Simulation) -> Result<(), Failure> {
     let name = packages.short(&declared.name);
     let package = packages.get(&declared.name);
     let version = found.version(name);
     if package.is_some_and(|it| it.held) && declared.hold.is_none() {
         let changes = version.is_some() || found.removes.iter().any(|removed| removed == name);
         if changes {
-            return Err(Trouble::new("somebody holds it: its version must not change")
+            return Err(Failure::new("somebody holds it: its version must not change")
                 .hint("say `hold: true` or `hold: false` to decide that here"));
         }
     }
@@ -150,6 +150,6 @@ fn accept(declared: &Declared, packages: &Packages, found: &Simulation) -> Resul
     if is_done {
         return Ok(());
     }
-    Err(Trouble::new(format!("apt has no package that is named {name}"))
+    Err(Failure::new(format!("apt has no package that is named {name}"))
         .hint("a name that several packages provide is none: choose one of them"))
 }

@@ -4,9 +4,9 @@ use super::check::{Plan, Told, fixed, look, runs};
 use super::{Startup, State, Svc};
 use crate::change::{Change, Outcome};
 use crate::escape::short;
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use crate::host::Host;
-use crate::host::systemd::{Applied, End, Hush, Install, Verb};
+use crate::host::systemd::{Applied, End, Install, OwnChange, Verb};
 use crate::permit::Permit;
 
 /// systemd's word for a unit that was started too often.
@@ -15,11 +15,11 @@ const START_LIMIT: &str = "start-limit-hit";
 /// Why a run ends before its last step.
 enum Stop {
     Revoked,
-    Failed(Trouble),
+    Failed(Failure),
 }
 
-impl From<Trouble> for Stop {
-    fn from(trouble: Trouble) -> Self {
+impl From<Failure> for Stop {
+    fn from(trouble: Failure) -> Self {
         Self::Failed(trouble)
     }
 }
@@ -36,7 +36,7 @@ struct Run<'r> {
 
 pub(super) async fn apply(svc: &Svc, host: &Host, permit: &Permit, change: Change) -> Outcome {
     let Ok(seen) = change.premise.downcast::<Plan>() else {
-        let trouble = Trouble::new("the check of this run left nothing to apply");
+        let trouble = Failure::new("the check of this run left nothing to apply");
         return Outcome::Failed { trouble, touched: false };
     };
     let mut run = Run { svc, host, permit, done: Vec::new(), touched: false };
@@ -154,7 +154,7 @@ impl Run<'_> {
         }
     }
 
-    async fn set_state(&mut self, hush: &mut Hush) -> Result<(), Stop> {
+    async fn set_state(&mut self, hush: &mut OwnChange) -> Result<(), Stop> {
         let (verb, word) = match self.svc.state {
             Some(State::Running) => (Verb::Start, "started"),
             Some(State::Stopped) => (Verb::Stop, "stopped"),
@@ -166,7 +166,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    async fn refresh(&mut self, told: Told, hush: &mut Hush) -> Result<(), Stop> {
+    async fn refresh(&mut self, told: Told, hush: &mut OwnChange) -> Result<(), Stop> {
         let (verb, word) = match told {
             Told::Reload => (Verb::Reload, "reloaded"),
             Told::Restart => (Verb::Restart, "restarted"),
@@ -180,7 +180,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    async fn job(&mut self, verb: Verb, hush: &mut Hush) -> Result<(), Stop> {
+    async fn job(&mut self, verb: Verb, hush: &mut OwnChange) -> Result<(), Stop> {
         let (svc, systemd) = (self.svc, self.host.systemd());
         let before = systemd.invocation(svc.bus, &svc.unit).await?;
         self.touched = true;
@@ -207,7 +207,7 @@ impl Run<'_> {
     }
 
     /// A job to start a unit may end well, and the unit not run.
-    async fn verify_state(&self, verb: Verb, hush: &mut Hush) -> Result<(), Stop> {
+    async fn verify_state(&self, verb: Verb, hush: &mut OwnChange) -> Result<(), Stop> {
         let (svc, systemd) = (self.svc, self.host.systemd());
         let (unit, seen) = systemd.look(svc.bus, &svc.unit).await?;
         let is_running = unit.is_some_and(|unit| runs(unit.activity));
@@ -226,10 +226,10 @@ impl Run<'_> {
         let unit = short(&svc.unit, 50);
         Err(Stop::Failed(match why.as_str() {
             _ if !conditions => {
-                Trouble::new(format!("{unit} was not started: its conditions are not met"))
+                Failure::new(format!("{unit} was not started: its conditions are not met"))
                     .hint(format!("`systemctl status {unit}` says which"))
             }
-            "success" | "" => Trouble::new(format!("{unit} was started, and has ended well"))
+            "success" | "" => Failure::new(format!("{unit} was started, and has ended well"))
                 .hint("it must stay: a oneshot service needs RemainAfterExit=yes, or use `exec`"),
             why => not_done(svc, Verb::Start, "failed", why),
         }))
@@ -244,7 +244,7 @@ fn permitted(applied: Applied) -> Result<(), Stop> {
 }
 
 /// A job that did not end well, in words.
-fn not_done(svc: &Svc, verb: Verb, end: &str, why: &str) -> Trouble {
+fn not_done(svc: &Svc, verb: Verb, end: &str, why: &str) -> Failure {
     let unit = short(&svc.unit, 50);
     let verb = match verb {
         Verb::Start => "start",
@@ -256,22 +256,22 @@ fn not_done(svc: &Svc, verb: Verb, end: &str, why: &str) -> Trouble {
     let journal = format!("`journalctl {user}-u {unit}` says why");
     match (end, why) {
         (_, START_LIMIT) => {
-            Trouble::new(format!("{unit} was started too often: systemd refuses for now"))
+            Failure::new(format!("{unit} was started too often: systemd refuses for now"))
                 .hint(format!("{journal} it ends; then `systemctl {user}reset-failed {unit}`"))
         }
         ("failed", why) if !why.is_empty() && why != "success" => {
-            Trouble::new(format!("{unit} did not {verb}: {why}")).hint(journal)
+            Failure::new(format!("{unit} did not {verb}: {why}")).hint(journal)
         }
         ("dependency", _) => {
-            Trouble::new(format!("{unit} did not {verb}: a unit that it needs did not"))
+            Failure::new(format!("{unit} did not {verb}: a unit that it needs did not"))
                 .hint(format!("`systemctl {user}status {unit}`, and `systemctl {user}--failed`"))
         }
         ("canceled", _) => {
-            Trouble::new(format!("{unit} did not {verb}: somebody else has cancelled the job"))
+            Failure::new(format!("{unit} did not {verb}: somebody else has cancelled the job"))
                 .hint("two are at work on it, or the machine is being shut down")
         }
         (end, _) => {
-            Trouble::new(format!("{unit} did not {verb}: its job ended with `{end}`")).hint(journal)
+            Failure::new(format!("{unit} did not {verb}: its job ended with `{end}`")).hint(journal)
         }
     }
 }

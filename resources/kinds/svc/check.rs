@@ -1,12 +1,12 @@
 //! What differs, and what would have to be done.
 
 use super::{Refresh, Startup, State, Svc};
-use crate::change::{Change, Difference, Verdict};
+use crate::change::{Change, CheckResult, Difference};
 use crate::escape::short;
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use crate::host::Host;
 use crate::host::systemd::{Activity, Unit};
-use crate::resource::Ask;
+use crate::resource::CheckRequest;
 use tokio::time::Instant;
 
 /// How a file stands that nothing starts at boot for its own sake.
@@ -49,16 +49,16 @@ struct Facts {
     file: Option<String>,
 }
 
-pub(super) async fn check(svc: &Svc, host: &Host, ask: Ask) -> Verdict {
+pub(super) async fn check(svc: &Svc, host: &Host, ask: CheckRequest) -> CheckResult {
     let looked = ask.cancel.run_until_cancelled(look(svc, host, ask.refresh)).await;
     match looked {
-        None => Verdict::Unknown(Trouble::new("the run was cancelled while systemd was asked")),
-        Some(Err(trouble)) => Verdict::Unknown(trouble),
+        None => CheckResult::Unknown(Failure::new("the run was cancelled while systemd was asked")),
+        Some(Err(trouble)) => CheckResult::Unknown(trouble),
         Some(Ok(plan)) if plan.is_empty() => match flapping(svc, host, &ask).await {
-            Ok(()) => Verdict::Same,
-            Err(trouble) => Verdict::Unknown(trouble),
+            Ok(()) => CheckResult::Same,
+            Err(trouble) => CheckResult::Unknown(trouble),
         },
-        Some(Ok(plan)) => Verdict::Differs(Change {
+        Some(Ok(plan)) => CheckResult::Differs(Change {
             differences: differences(svc, &plan),
             destructive: false,
             seal: 0,
@@ -70,7 +70,7 @@ pub(super) async fn check(svc: &Svc, host: &Host, ask: Ask) -> Verdict {
 }
 
 /// A service that is to run must not be restarted by systemd again and again.
-async fn flapping(svc: &Svc, host: &Host, ask: &Ask) -> Result<(), Trouble> {
+async fn flapping(svc: &Svc, host: &Host, ask: &CheckRequest) -> Result<(), Failure> {
     if svc.state != Some(State::Running) || !svc.unit.ends_with(".service") {
         return Ok(());
     }
@@ -105,7 +105,7 @@ fn differences(svc: &Svc, plan: &Plan) -> Vec<Difference> {
 }
 
 /// Looks, and says what would have to be done.
-pub(super) async fn look(svc: &Svc, host: &Host, refresh: bool) -> Result<Plan, Trouble> {
+pub(super) async fn look(svc: &Svc, host: &Host, refresh: bool) -> Result<Plan, Failure> {
     let refresh = refresh && svc.state != Some(State::Stopped) && svc.refresh != Refresh::Nothing;
     if !svc.is_watched() && !refresh {
         return Ok(Plan::default());
@@ -131,7 +131,7 @@ pub(super) async fn look(svc: &Svc, host: &Host, refresh: bool) -> Result<Plan, 
     Ok(plan)
 }
 
-async fn facts(svc: &Svc, host: &Host) -> Result<Facts, Trouble> {
+async fn facts(svc: &Svc, host: &Host) -> Result<Facts, Failure> {
     let systemd = host.systemd();
     let unit = systemd.unit(svc.bus, &svc.unit).await?;
     let is_loaded = unit.as_ref().is_some_and(|unit| unit.load == "loaded");
@@ -156,7 +156,7 @@ async fn facts(svc: &Svc, host: &Host) -> Result<Facts, Trouble> {
         // To unmask it is to remove that file.
         let hint = "an empty file masks a unit: write it, or remove it";
         let what = format!("the file of {} is empty", short(&svc.unit, 60));
-        return Err(Trouble::new(what).hint(hint));
+        return Err(Failure::new(what).hint(hint));
     }
     Ok(Facts { unit, file })
 }
@@ -206,12 +206,12 @@ fn word(activity: Activity) -> &'static str {
     }
 }
 
-fn missing(svc: &Svc) -> Trouble {
+fn missing(svc: &Svc) -> Failure {
     let hint = "see the name; or put this resource after the package or file that brings it";
-    Trouble::new(format!("{} does not exist", short(&svc.unit, 60))).hint(hint)
+    Failure::new(format!("{} does not exist", short(&svc.unit, 60))).hint(hint)
 }
 
-fn state(svc: &Svc, facts: &Facts, unmasks: bool) -> Result<Option<&'static str>, Trouble> {
+fn state(svc: &Svc, facts: &Facts, unmasks: bool) -> Result<Option<&'static str>, Failure> {
     let Some(state) = svc.state else { return Ok(None) };
     let activity = facts.activity();
     match state {
@@ -221,7 +221,7 @@ fn state(svc: &Svc, facts: &Facts, unmasks: bool) -> Result<Option<&'static str>
         State::Stopped => Ok(Some(word(activity))),
         State::Running if facts.is_missing() => Err(missing(svc)),
         State::Running if facts.is_masked() && !unmasks => {
-            Err(Trouble::new(format!("{} is masked: it cannot be started", short(&svc.unit, 60)))
+            Err(Failure::new(format!("{} is masked: it cannot be started", short(&svc.unit, 60)))
                 .hint("declare `startup: enabled` (or disabled), which unmasks it"))
         }
         State::Running => Ok(Some(word(activity))),
@@ -229,7 +229,7 @@ fn state(svc: &Svc, facts: &Facts, unmasks: bool) -> Result<Option<&'static str>
 }
 
 /// How the file stands, where that is not as declared.
-fn startup(svc: &Svc, facts: &Facts) -> Result<Option<String>, Trouble> {
+fn startup(svc: &Svc, facts: &Facts) -> Result<Option<String>, Failure> {
     let Some(startup) = svc.startup else { return Ok(None) };
     let Some(file) = facts.file.as_deref() else {
         return match startup {
@@ -258,12 +258,12 @@ fn startup(svc: &Svc, facts: &Facts) -> Result<Option<String>, Trouble> {
 }
 
 /// A unit whose file cannot stand as declared.
-pub(super) fn fixed(svc: &Svc, file: &str) -> Trouble {
+pub(super) fn fixed(svc: &Svc, file: &str) -> Failure {
     let hint = match file {
         "static" | "indirect" => "it has no [Install] section of its own: leave out `startup`",
         "bad" => "`systemd-analyze verify` says what is wrong with it",
         _ => "leave out `startup`, or declare what it is made from",
     };
     let unit = short(&svc.unit, 50);
-    Trouble::new(format!("{unit} is {file}: it cannot be enabled or disabled")).hint(hint)
+    Failure::new(format!("{unit} is {file}: it cannot be enabled or disabled")).hint(hint)
 }

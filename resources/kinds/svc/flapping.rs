@@ -1,7 +1,7 @@
 //! Restarts of a service by systemd itself: many of them within a short time are a failure, although it runs in between.
 
 use crate::escape::short;
-use crate::failure::Trouble;
+use crate::failure::Failure;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub(super) struct Restarts(Mutex<VecDeque<(Instant, u32)>>);
 
 impl Restarts {
     /// Notes the counter, and fails where it has grown too much. A counter that has become smaller was begun anew by a start.
-    pub(super) fn judge(&self, unit: &str, count: u32, now: Instant) -> Result<(), Trouble> {
+    pub(super) fn judge(&self, unit: &str, count: u32, now: Instant) -> Result<(), Failure> {
         let mut looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if looks.back().is_some_and(|(_, last)| *last > count) {
             looks.clear();
@@ -49,7 +49,7 @@ impl Restarts {
             "see `journalctl -u {unit}` for the reason; it recovers by itself after {} s with fewer than {MANY} restarts",
             WINDOW.as_secs()
         );
-        Err(Trouble::new(what).hint(hint).passing())
+        Err(Failure::new(what).hint(hint).passing())
     }
 }
 

@@ -10,20 +10,20 @@ mod declare;
 mod flapping;
 mod name;
 
-use crate::change::{Change, Outcome, Verdict};
-use crate::dependency::{Need, Token};
+use crate::change::{Change, CheckResult, Outcome};
+use crate::dependency::{HostObject, Need};
 use crate::host::Host;
 use crate::host::systemd::Bus;
-use crate::kind::{FieldSpec, FieldType, Invalid, Spec, Value};
+use crate::kind::{FieldSpec, FieldType, Invalid, KindSpec, Value};
 use crate::permit::Permit;
 use crate::removal::Removal;
-use crate::resource::{Answer, Ask, Nature, Repeat, Resource, Seat};
-use crate::watch_source::{Claim, Source};
+use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, RunPolicy, Traits};
+use crate::watch_source::{Claim, WatchSource};
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// The kind.
-pub static SPEC: Spec = Spec {
+pub static SPEC: KindSpec = KindSpec {
     kind: "svc",
     doc: "A unit of systemd: whether it runs, and whether it is started at boot. The name is that of the unit.",
     fields: &[
@@ -139,33 +139,34 @@ impl Resource for Svc {
 
     fn needs(&self) -> Vec<Need> {
         let session = self.bus == Bus::Session;
-        let unit = |name| Need::exact(Token::Unit { session, name }, "it defines the unit");
+        let unit = |name| Need::exact(HostObject::Unit { session, name }, "it defines the unit");
         let template = name::template(&self.unit);
         std::iter::once(self.unit.clone()).chain(template).map(unit).collect()
     }
 
-    fn watch(&self) -> Vec<Source> {
+    fn watch(&self) -> Vec<WatchSource> {
         if !self.is_watched() {
             return Vec::new();
         }
-        let mut sources = vec![Source::Unit { bus: self.bus, unit: self.unit.as_str().into() }];
+        let mut sources =
+            vec![WatchSource::Unit { bus: self.bus, unit: self.unit.as_str().into() }];
         if self.bus == Bus::System {
-            let below = |folder| Source::Path { path: PathBuf::from(folder), below: true };
+            let below = |folder| WatchSource::Path { path: PathBuf::from(folder), below: true };
             sources.extend(FOLDERS.map(below));
         }
         sources
     }
 
-    fn nature(&self) -> Nature {
-        Nature {
-            seat: Seat::Command,
-            repeat: Repeat::State,
+    fn nature(&self) -> Traits {
+        Traits {
+            seat: ExecutorKind::Command,
+            repeat: RunPolicy::State,
             timeout: Some(PATIENCE),
-            ..Nature::default()
+            ..Traits::default()
         }
     }
 
-    fn check<'a>(&'a self, host: &'a Host, ask: Ask) -> Answer<'a, Verdict> {
+    fn check<'a>(&'a self, host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult> {
         Box::pin(check::check(self, host, ask))
     }
 

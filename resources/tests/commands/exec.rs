@@ -7,7 +7,10 @@ use crate::support::{
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use steadfast_resources::{Ask, Host, OnInterrupt, Outcome, Repeat, Seat, Source, Value, Verdict};
+use steadfast_resources::{
+    CheckRequest, CheckResult, ExecutorKind, Host, OnInterrupt, Outcome, RunPolicy, Value,
+    WatchSource,
+};
 use tokio_util::sync::CancellationToken;
 
 fn runs(file: &Path) -> usize {
@@ -23,20 +26,20 @@ fn without_a_guard_it_runs_when_it_is_asked_to() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ran");
     let exec = recorder(&file, []);
-    assert_eq!(exec.nature().repeat, Repeat::Once);
-    assert_eq!(exec.nature().seat, Seat::Command);
+    assert_eq!(exec.nature().repeat, RunPolicy::Once);
+    assert_eq!(exec.nature().seat, ExecutorKind::Command);
     assert!(!differs(&exec, LOOK), "a look never runs a deed");
     assert!(differs(&exec, EVENT) && differs(&exec, REFRESH));
     assert_eq!(runs(&file), 0, "a check runs nothing");
     assert_eq!(run(&exec), changed("ran: exit 0"));
     assert_eq!(runs(&file), 1);
-    assert_eq!(recorder(&file, [yes("always")]).nature().repeat, Repeat::EachStart);
+    assert_eq!(recorder(&file, [yes("always")]).nature().repeat, RunPolicy::EachStart);
 }
 
 #[test]
 fn refresh_only_runs_when_it_is_notified() {
     let exec = exec([text("cmd", "true"), yes("refresh_only")]);
-    assert_eq!(exec.nature().repeat, Repeat::Events);
+    assert_eq!(exec.nature().repeat, RunPolicy::Events);
     assert!(!differs(&exec, EVENT) && !differs(&exec, LOOK) && differs(&exec, REFRESH));
     let folder = tempfile::tempdir().unwrap();
     let guarded = recorder(folder.path(), [yes("refresh_only"), text("creates", "/nowhere")]);
@@ -48,8 +51,8 @@ fn creates_guards_and_is_watched() {
     let folder = tempfile::tempdir().unwrap();
     let (file, made) = (folder.path().join("ran"), folder.path().join("made"));
     let exec = recorder(&file, [text("creates", made.to_str().unwrap())]);
-    assert_eq!(exec.nature().repeat, Repeat::State);
-    assert_eq!(exec.watch(), [Source::Path { path: made.clone(), below: false }]);
+    assert_eq!(exec.nature().repeat, RunPolicy::State);
+    assert_eq!(exec.watch(), [WatchSource::Path { path: made.clone(), below: false }]);
     assert!(differs(&exec, LOOK), "a look sees that it is missing");
     let premise = change(check(&exec, EVENT));
     fs::write(&made, "").unwrap();
@@ -72,7 +75,7 @@ fn mtimes_force_a_run_when_one_is_newer_than_creates() {
         ],
     );
     match check(&exec, EVENT) {
-        Verdict::Unknown(trouble) => assert!(trouble.what.contains("mtimes"), "{trouble:?}"),
+        CheckResult::Unknown(trouble) => assert!(trouble.what.contains("mtimes"), "{trouble:?}"),
         other => panic!("a missing file is no answer: {other:?}"),
     }
     let stamp = |path: &Path, seconds: u64| {
@@ -93,7 +96,7 @@ fn mtimes_force_a_run_when_one_is_newer_than_creates() {
 fn ifcmd_and_nifcmd_guard() {
     let ask = |given: Vec<_>| {
         let exec = exec(given.into_iter().chain([text("cmd", "true")]));
-        assert_eq!(exec.nature().repeat, Repeat::State);
+        assert_eq!(exec.nature().repeat, RunPolicy::State);
         assert_eq!(differs(&exec, EVENT), differs(&exec, REFRESH));
         differs(&exec, LOOK)
     };
@@ -129,7 +132,7 @@ fn ifequals_compares_what_ifcmd_prints() {
 fn a_guard_that_gives_no_answer_is_unknown() {
     let unknown =
         |given: Vec<_>| match check(&exec(given.into_iter().chain([text("cmd", "true")])), EVENT) {
-            Verdict::Unknown(trouble) => trouble.what,
+            CheckResult::Unknown(trouble) => trouble.what,
             other => panic!("{other:?}"),
         };
     assert!(unknown(vec![text("ifcmd", "steadfast-no-such")]).contains("steadfast-no-such"));
@@ -143,7 +146,7 @@ fn a_guard_that_gives_no_answer_is_unknown() {
 fn a_check_that_is_cancelled_ends_its_guard() {
     let exec = exec([text("cmd", "true"), text("ifcmd", "sleep 5432.1")]);
     let cancel = CancellationToken::new();
-    let ask = Ask { run: true, cancel: cancel.clone(), ..Ask::default() };
+    let ask = CheckRequest { run: true, cancel: cancel.clone(), ..CheckRequest::default() };
     let start = Instant::now();
     let verdict = wait(async {
         let host = Host::default();
@@ -154,7 +157,7 @@ fn a_check_that_is_cancelled_ends_its_guard() {
         };
         futures_util::future::join(check, stop).await.0
     });
-    assert!(matches!(verdict, Verdict::Unknown(_)), "{verdict:?}");
+    assert!(matches!(verdict, CheckResult::Unknown(_)), "{verdict:?}");
     assert!(start.elapsed() < Duration::from_secs(2));
 }
 
@@ -337,12 +340,12 @@ fn what_it_watches() {
         texts("watchfiles", &["/etc/passwd", "/etc/cron.d/"]),
         ("timeout", Value::Float(3.0)),
     ]);
-    assert_eq!(exec.nature().repeat, Repeat::Once);
-    let [Source::Lines(command), rest @ ..] = &exec.watch()[..] else { panic!("lines first") };
+    assert_eq!(exec.nature().repeat, RunPolicy::Once);
+    let [WatchSource::Lines(command), rest @ ..] = &exec.watch()[..] else { panic!("lines first") };
     assert_eq!(command.argv, ["/bin/sh", "-c", "echo $1; sleep 1"]);
     assert_eq!(command.cwd.as_deref(), Some(Path::new("/tmp")));
     assert_eq!((command.user.as_deref(), command.timeout), (Some("nobody"), None));
-    let path = |path: &str, below| Source::Path { path: path.into(), below };
+    let path = |path: &str, below| WatchSource::Path { path: path.into(), below };
     assert_eq!(rest, [path("/etc/passwd", false), path("/etc/cron.d/", true)]);
 }
 

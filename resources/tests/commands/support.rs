@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, OnceLock};
 use steadfast_resources::{
-    Ask, Change, Fields, Host, Invalid, MintKey, Outcome, Permit, Place, Resource, Value, Verdict,
-    registry,
+    Change, CheckRequest, CheckResult, Fields, Host, Invalid, MintKey, Outcome, Permit, Place,
+    Resource, Value, registry,
 };
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -60,23 +60,28 @@ pub(crate) const EVENT: (bool, bool) = (true, false);
 pub(crate) const REFRESH: (bool, bool) = (false, true);
 pub(crate) const LOOK: (bool, bool) = (false, false);
 
-pub(crate) fn check(resource: &Arc<dyn Resource>, (run, refresh): (bool, bool)) -> Verdict {
+pub(crate) fn check(resource: &Arc<dyn Resource>, (run, refresh): (bool, bool)) -> CheckResult {
     let cancel = CancellationToken::new();
-    wait(resource.check(&Host::default(), Ask { refresh, run, cancel, ..Ask::default() }))
+    wait(
+        resource.check(
+            &Host::default(),
+            CheckRequest { refresh, run, cancel, ..CheckRequest::default() },
+        ),
+    )
 }
 
-pub(crate) fn change(verdict: Verdict) -> Change {
+pub(crate) fn change(verdict: CheckResult) -> Change {
     match verdict {
-        Verdict::Differs(change) => change,
+        CheckResult::Differs(change) => change,
         other => panic!("a difference is expected, found {other:?}"),
     }
 }
 
 pub(crate) fn differs(resource: &Arc<dyn Resource>, ask: (bool, bool)) -> bool {
     match check(resource, ask) {
-        Verdict::Same => false,
-        Verdict::Differs(_) => true,
-        Verdict::Unknown(trouble) => panic!("{trouble:?}"),
+        CheckResult::Same => false,
+        CheckResult::Differs(_) => true,
+        CheckResult::Unknown(trouble) => panic!("{trouble:?}"),
     }
 }
 

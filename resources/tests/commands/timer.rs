@@ -2,13 +2,13 @@
 
 use crate::support::{EVENT, LOOK, REFRESH, apply, build, change, check, differs};
 use std::time::Duration;
-use steadfast_resources::{OnInterrupt, Outcome, Repeat, Source, Value};
+use steadfast_resources::{OnInterrupt, Outcome, RunPolicy, Value, WatchSource};
 
 #[test]
 fn a_tick_is_a_change_and_a_restart_is_none() {
     let timer = build("timer", [("interval", Value::Float(0.5))]).unwrap();
-    assert_eq!(timer.watch(), [Source::Every(Duration::from_millis(500))]);
-    assert_eq!(timer.nature().repeat, Repeat::Events, "it does not tick at load");
+    assert_eq!(timer.watch(), [WatchSource::Every(Duration::from_millis(500))]);
+    assert_eq!(timer.nature().repeat, RunPolicy::Events, "it does not tick at load");
     assert_eq!(timer.nature().on_interrupt, OnInterrupt::Skip);
     assert!(!differs(&timer, LOOK));
     let tick = change(check(&timer, EVENT));

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, chown, symlink};
 use std::path::Path;
 use std::time::Duration;
-use steadfast_resources::{Host, Outcome, Place, Source, Verdict};
+use steadfast_resources::{CheckResult, Host, Outcome, Place, WatchSource};
 use tokio_util::sync::CancellationToken;
 
 fn text(path: &Path) -> &str {
@@ -52,7 +52,10 @@ fn a_new_file_has_the_mode_of_its_source_and_no_wider_one_than_0755() {
         made(&host, &file(&path, &[("source", text(&source))]));
         assert_eq!(mode(&path), to, "{from:o}");
         chmod(&path, 0o666);
-        assert!(matches!(check(&host, &file(&path, &[("source", text(&source))])), Verdict::Same));
+        assert!(matches!(
+            check(&host, &file(&path, &[("source", text(&source))])),
+            CheckResult::Same
+        ));
         fs::remove_file(&source).unwrap();
     }
 }
@@ -191,7 +194,7 @@ fn what_was_found_equal_is_read_again_only_when_it_changes() {
         assert!(check());
         read_so_far() - before
     };
-    let same = || matches!(check(&host, &held), Verdict::Same);
+    let same = || matches!(check(&host, &held), CheckResult::Same);
     assert!(read_by(&same) > 10_000_000, "so young a state is not trusted");
     std::thread::sleep(Duration::from_millis(60));
     assert!(same());
@@ -254,7 +257,7 @@ fn fragments_are_joined_in_order_and_those_of_a_directory_by_name() {
 fn paths_are_relative_to_the_graph_and_watched() {
     let place = Place { base: "/srv/graph".into() };
     let of = |name: &str, given: &[(&str, &str)]| build_at("file", name, given, &place).unwrap();
-    let path = |path: &str, below| Source::Path { path: path.into(), below };
+    let path = |path: &str, below| WatchSource::Path { path: path.into(), below };
     assert_eq!(
         of("/a", &[("source", "files/../a")]).watch(),
         [path("/a", false), path("/srv/graph/a", false)]
@@ -266,7 +269,7 @@ fn paths_are_relative_to_the_graph_and_watched() {
     assert_eq!(of("/a/", &[("purge", "true")]).watch(), [path("/a", true)]);
     assert_eq!(
         of("/a/", &[("source", "tree/"), ("recurse", "true")]).watch(),
-        [Source::Tree("/a".into()), Source::Tree("/srv/graph/tree".into())]
+        [WatchSource::Tree("/a".into()), WatchSource::Tree("/srv/graph/tree".into())]
     );
 }
 
@@ -277,7 +280,7 @@ fn with_replace_false_a_content_is_written_once() {
     let held = file(&path, &[("content", "first"), ("replace", "false"), ("mode", "0640")]);
     made(&host, &held);
     fs::write(&path, "theirs").unwrap();
-    assert!(matches!(check(&host, &held), Verdict::Same));
+    assert!(matches!(check(&host, &held), CheckResult::Same));
     chmod(&path, 0o600);
     assert_eq!(made(&host, &held), ["mode 0640"]);
     assert_eq!(fs::read_to_string(&path).unwrap(), "theirs");

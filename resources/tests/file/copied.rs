@@ -7,12 +7,12 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use steadfast_resources::{Ask, Copied, Copies, Host, Resource};
+use steadfast_resources::{CheckRequest, CopyDigest, CopyDigestSlot, Host, Resource};
 
 /// What a check tells where the last good run has copied what was in this state.
-fn told(host: &Host, held: &Arc<dyn Resource>, before: Option<u64>) -> Option<Copied> {
-    let copies = Arc::new(Copies::since(before));
-    let ask = Ask { copies: Some(Arc::clone(&copies)), ..Ask::default() };
+fn told(host: &Host, held: &Arc<dyn Resource>, before: Option<u64>) -> Option<CopyDigest> {
+    let copies = Arc::new(CopyDigestSlot::since(before));
+    let ask = CheckRequest { copies: Some(Arc::clone(&copies)), ..CheckRequest::default() };
     let verdict = held.check(host, ask).now_or_never();
     drop(verdict.expect("a check on a thread never waits"));
     copies.now()

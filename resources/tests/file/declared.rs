@@ -1,7 +1,7 @@
 //! The declaration of a file: what is accepted, and all that is refused, at once.
 
 use crate::support::build;
-use steadfast_resources::{Claim, Source, registry};
+use steadfast_resources::{Claim, WatchSource, registry};
 
 fn wrong(name: &str, given: &[(&str, &str)]) -> Vec<(Option<&'static str>, String)> {
     let problems = build("file", name, given).expect_err("must be refused");
@@ -142,7 +142,7 @@ fn sacred_paths_are_refused_at_load() {
 #[test]
 fn it_watches_and_claims_its_path() {
     let file = build("file", "x", &[("path", "/srv//a/")]).unwrap();
-    assert_eq!(file.watch(), [Source::Path { path: "/srv/a".into(), below: false }]);
+    assert_eq!(file.watch(), [WatchSource::Path { path: "/srv/a".into(), below: false }]);
     assert_eq!(file.claims(), [Claim::Path("/srv/a".into())]);
 }
 

@@ -4,7 +4,7 @@ use crate::support::*;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, chown, symlink};
 use std::os::unix::net::UnixListener;
-use steadfast_resources::{Host, Outcome, Verdict};
+use steadfast_resources::{CheckResult, Host, Outcome};
 use tokio_util::sync::CancellationToken;
 
 /// In a process of its own: the umask is the process's.
@@ -35,7 +35,7 @@ fn exists_without_content_makes_an_empty_file_and_keeps_what_is_there() {
     made(&host, &file(&path, &[]));
     assert_eq!(fs::read(&path).unwrap(), b"");
     fs::write(&path, "mine").unwrap();
-    assert!(matches!(check(&host, &file(&path, &[])), Verdict::Same));
+    assert!(matches!(check(&host, &file(&path, &[])), CheckResult::Same));
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn undefined_holds_attributes_only_if_it_is_there() {
     let (host, dir) = (Host::default(), scratch());
     let path = dir.path().join("a");
     let held = file(&path, &[("state", "undefined"), ("mode", "0600")]);
-    assert!(matches!(check(&host, &held), Verdict::Same));
+    assert!(matches!(check(&host, &held), CheckResult::Same));
     fs::write(&path, "mine").unwrap();
     chmod(&path, 0o644);
     assert_eq!(made(&host, &held), ["mode 0600"]);
@@ -61,7 +61,7 @@ fn undefined_holds_attributes_only_if_it_is_there() {
     let below = dir.path().join("not/there");
     assert!(matches!(
         check(&host, &file(below, &[("state", "undefined"), ("mode", "0600")])),
-        Verdict::Same
+        CheckResult::Same
     ));
 }
 
@@ -229,9 +229,9 @@ fn absent() {
     let (host, dir) = (Host::default(), scratch());
     let path = dir.path().join("a");
     let gone = file(&path, &[("state", "absent")]);
-    assert!(matches!(check(&host, &gone), Verdict::Same));
+    assert!(matches!(check(&host, &gone), CheckResult::Same));
     let nowhere = file(dir.path().join("no/such/place"), &[("state", "absent")]);
-    assert!(matches!(check(&host, &nowhere), Verdict::Same));
+    assert!(matches!(check(&host, &nowhere), CheckResult::Same));
     fs::write(&path, "x").unwrap();
     assert!(change(&host, &gone).destructive);
     assert_eq!(made(&host, &gone), ["removed"]);

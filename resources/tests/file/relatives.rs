@@ -9,7 +9,9 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
-use steadfast_resources::{Former, FormerContent, FormerShape, FormerThing, Host, Outcome, Unkept};
+use steadfast_resources::{
+    Host, NotRecorded, Outcome, PriorContent, PriorEntry, PriorShape, PriorState,
+};
 use tokio_util::sync::CancellationToken;
 
 /// An attribute that a stranger prepares.
@@ -239,8 +241,8 @@ impl Cell {
                 let given = [("mode", "0640"), ("content", "roots"), ("backup", kept)];
                 hold(&host, &file(&self.path, &[&root[..], &given].concat()))
             }
-            Way::Restore => self.undo(&host, FormerContent::Bytes(THEIRS.into())),
-            Way::Undo => self.undo(&host, FormerContent::Unkept(Unkept::Same)),
+            Way::Restore => self.undo(&host, PriorContent::Bytes(THEIRS.into())),
+            Way::Undo => self.undo(&host, PriorContent::Unkept(NotRecorded::Same)),
         }
     }
 
@@ -252,10 +254,10 @@ impl Cell {
         self.dir.path().join("kept")
     }
 
-    fn undo(&self, host: &Host, content: FormerContent) -> Outcome {
-        let shape = FormerShape::File(THEIRS.len() as u64, content);
+    fn undo(&self, host: &Host, content: PriorContent) -> Outcome {
+        let shape = PriorShape::File(THEIRS.len() as u64, content);
         let (mode, extended) = (0o640, Vec::new());
-        let former = Former::Thing(FormerThing { shape, mode, uid: 0, gid: 0, extended });
+        let former = PriorState::Thing(PriorEntry { shape, mode, uid: 0, gid: 0, extended });
         let permit = permit(&CancellationToken::new());
         match host.files().restore(&permit, &self.path, &former) {
             Ok(done) => Outcome::Changed(done.iter().map(|word| (*word).to_owned()).collect()),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
-use steadfast_resources::{Host, Outcome, Verdict};
+use steadfast_resources::{CheckResult, Host, Outcome};
 use tokio_util::sync::CancellationToken;
 
 const NOBODY: u32 = 65534;
@@ -330,7 +330,7 @@ fn leftovers_of_the_dead_are_swept_and_only_they() {
     let began = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap().to_owned();
     let living = format!(".steadfast-1-{began}-5.dpkg-tmp");
     fs::write(at(&living), "its maker lives").unwrap();
-    assert!(matches!(check(&host, &file(at("a"), &[("content", "x")])), Verdict::Differs(_)));
+    assert!(matches!(check(&host, &file(at("a"), &[("content", "x")])), CheckResult::Differs(_)));
     assert!(ours(1).exists(), "a check changes nothing");
     made(&host, &file(at("a"), &[("content", "x")]));
     for number in [1, 2, 3, 4] {

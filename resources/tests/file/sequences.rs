@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, chown, symlink};
 use std::path::Path;
-use steadfast_resources::{Host, Outcome, Verdict};
+use steadfast_resources::{CheckResult, Host, Outcome};
 
 /// What somebody else leaves at the path.
 #[derive(Clone, Copy, Debug)]
@@ -144,9 +144,9 @@ fn one_step(
     let held = file(format!("{}{slash}", path.display()), &declared.1);
     let before = portrait(dir);
     let outcome = match check(host, &held) {
-        Verdict::Same => Outcome::Unchanged,
-        Verdict::Unknown(trouble) => Outcome::Failed { trouble, touched: false },
-        Verdict::Differs(change) => {
+        CheckResult::Same => Outcome::Unchanged,
+        CheckResult::Unknown(trouble) => Outcome::Failed { trouble, touched: false },
+        CheckResult::Differs(change) => {
             prop_assert!(!change.differences.is_empty());
             prop_assert_eq!(&portrait(dir), &before, "a check changes nothing");
             let outcome = apply(host, &held, change);
@@ -162,7 +162,7 @@ fn one_step(
         prop_assert!(!done.is_empty());
         prop_assert_ne!(portrait(dir), before);
         let again = check(host, &held);
-        prop_assert!(matches!(again, Verdict::Same), "{:?} after {:?}", again, done);
+        prop_assert!(matches!(again, CheckResult::Same), "{:?} after {:?}", again, done);
     } else {
         prop_assert_eq!(portrait(dir), before);
     }

@@ -5,8 +5,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use steadfast_resources::{
-    Ask, Change, FieldType, Fields, Host, Invalid, MintKey, Outcome, Permit, Place, Resource,
-    Value, Verdict, registry,
+    Change, CheckRequest, CheckResult, FieldType, Fields, Host, Invalid, MintKey, Outcome, Permit,
+    Place, Resource, Value, registry,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -53,15 +53,15 @@ pub(crate) fn file(path: impl AsRef<Path>, given: &[(&str, &str)]) -> Arc<dyn Re
 }
 
 /// One check.
-pub(crate) fn check(host: &Host, resource: &Arc<dyn Resource>) -> Verdict {
-    let ask = Ask::default();
+pub(crate) fn check(host: &Host, resource: &Arc<dyn Resource>) -> CheckResult {
+    let ask = CheckRequest::default();
     resource.check(host, ask).now_or_never().expect("a check on a thread never waits")
 }
 
 /// One check that must find a difference.
 pub(crate) fn change(host: &Host, resource: &Arc<dyn Resource>) -> Change {
     match check(host, resource) {
-        Verdict::Differs(change) => change,
+        CheckResult::Differs(change) => change,
         other => panic!("expected a difference, found {other:?}"),
     }
 }
@@ -85,9 +85,9 @@ pub(crate) fn apply_with(
 /// Check, apply where it differs; what is not known is told as a failure.
 pub(crate) fn hold(host: &Host, resource: &Arc<dyn Resource>) -> Outcome {
     match check(host, resource) {
-        Verdict::Same => Outcome::Unchanged,
-        Verdict::Differs(change) => apply(host, resource, change),
-        Verdict::Unknown(trouble) => Outcome::Failed { trouble, touched: false },
+        CheckResult::Same => Outcome::Unchanged,
+        CheckResult::Differs(change) => apply(host, resource, change),
+        CheckResult::Unknown(trouble) => Outcome::Failed { trouble, touched: false },
     }
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn hold(host: &Host, resource: &Arc<dyn Resource>) -> Outcome {
 pub(crate) fn made(host: &Host, resource: &Arc<dyn Resource>) -> Vec<String> {
     match hold(host, resource) {
         Outcome::Changed(done) => {
-            assert!(matches!(check(host, resource), Verdict::Same), "right after the apply");
+            assert!(matches!(check(host, resource), CheckResult::Same), "right after the apply");
             done
         }
         other => panic!("expected a change, found {other:?}"),

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, chown};
 use std::path::{Path, PathBuf};
 use steadfast_resources::{
-    Former, FormerContent, FormerShape, FormerThing, Host, Outcome, Unkept, Verdict,
+    CheckResult, Host, NotRecorded, Outcome, PriorContent, PriorEntry, PriorShape, PriorState,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -222,7 +222,7 @@ fn a_private_file_of_roots_that_a_user_renamed_is_not_given_away() {
         let words = refused(&host, &file(&path, &given));
         assert!(words.contains("only root may read it"), "{words}");
         assert!(
-            matches!(check(&host, &file(&path, &given)), Verdict::Unknown(_)),
+            matches!(check(&host, &file(&path, &given)), CheckResult::Unknown(_)),
             "a plan says so"
         );
     }
@@ -338,13 +338,13 @@ fn a_second_name_of_any_object_but_a_directory_is_refused() {
     }
 }
 
-pub(crate) fn prior(uid: u32, mode: u32, content: Option<&str>) -> Former {
+pub(crate) fn prior(uid: u32, mode: u32, content: Option<&str>) -> PriorState {
     let content = match content {
-        Some(text) => FormerContent::Bytes(text.into()),
-        None => FormerContent::Unkept(Unkept::Same),
+        Some(text) => PriorContent::Bytes(text.into()),
+        None => PriorContent::Unkept(NotRecorded::Same),
     };
-    let shape = FormerShape::File(1, content);
-    Former::Thing(FormerThing { shape, mode, uid, gid: uid, extended: Vec::new() })
+    let shape = PriorShape::File(1, content);
+    PriorState::Thing(PriorEntry { shape, mode, uid, gid: uid, extended: Vec::new() })
 }
 
 /// An undo finds what a stranger may have put there since.
@@ -352,8 +352,9 @@ pub(crate) fn prior(uid: u32, mode: u32, content: Option<&str>) -> Former {
 fn an_undo_lends_nothing_to_what_it_finds() {
     let (host, (dir, shared)) = (Host::default(), shared());
     let path = shared.join("a");
-    let undo =
-        |former: &Former| host.files().restore(&permit(&CancellationToken::new()), &path, former);
+    let undo = |former: &PriorState| {
+        host.files().restore(&permit(&CancellationToken::new()), &path, former)
+    };
     strangers::write(&path, "theirs", 0o755);
     strangers::set(&path, ACCESS, &strangers::list());
     let fault = undo(&prior(0, 0o4755, None)).unwrap_err();

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::chown;
 use std::path::Path;
 use std::sync::Arc;
-use steadfast_resources::{Host, Resource, Verdict};
+use steadfast_resources::{CheckResult, Host, Resource};
 
 const NOBODY: u32 = 65534;
 
@@ -86,6 +86,6 @@ fn a_temporary_file_of_a_living_process_of_ours_stays() {
     let name = format!(".steadfast-{}-00ff.dpkg-tmp", process(1));
     fs::write(top.join(&name), "half").unwrap();
     chmod(top.join(&name), 0o600);
-    assert!(matches!(check(&host, &purged(&top)), Verdict::Same));
+    assert!(matches!(check(&host, &purged(&top)), CheckResult::Same));
     assert_eq!(names(&top), [name]);
 }

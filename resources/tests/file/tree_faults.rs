@@ -6,7 +6,7 @@ use std::os::unix::fs::chown;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use steadfast_resources::{Host, Outcome, Resource, Verdict};
+use steadfast_resources::{CheckResult, Host, Outcome, Resource};
 
 const NOBODY: u32 = 65534;
 
@@ -56,7 +56,7 @@ fn attributes_are_held_beside_a_file_that_is_refused() {
     );
     assert_eq!((mode(top.join("a")), mode(top.join("c"))), (0o666, 0o644));
     // Nothing is left to do but what cannot be done.
-    let Verdict::Unknown(trouble) = check(&host, &held) else { panic!("expected a failure") };
+    let CheckResult::Unknown(trouble) = check(&host, &held) else { panic!("expected a failure") };
     assert!(trouble.what.contains("2 things below it failed"), "{trouble}");
     fs::remove_file(top.join("b")).unwrap();
     made(&host, &held);
@@ -102,7 +102,7 @@ fn the_rest_of_a_source_is_copied() {
     for path in sockets {
         fs::remove_file(path).unwrap();
     }
-    assert!(matches!(check(&host, &held), Verdict::Same));
+    assert!(matches!(check(&host, &held), CheckResult::Same));
 }
 
 /// A removal asks the protected paths before it walks the tree.

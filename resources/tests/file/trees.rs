@@ -7,7 +7,7 @@ use std::os::unix::fs::{chown, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use steadfast_resources::{Host, Outcome, Resource, Verdict};
+use steadfast_resources::{CheckResult, Host, Outcome, Resource};
 
 /// Makes files with their parents: `path` is a file with its path as content, `path/` a directory.
 fn plant(top: &Path, paths: &[&str]) {
@@ -249,7 +249,7 @@ fn purge_without_recurse_is_about_files_and_links_right_in_the_directory() {
         ["deep", "deep/er", "deep/er/x", "deep/stray"]
     );
     let socket = UnixListener::bind(garden.target().join("socket")).unwrap();
-    assert!(matches!(check(&garden.host, &garden.held(&[("purge", "true")])), Verdict::Same));
+    assert!(matches!(check(&garden.host, &garden.held(&[("purge", "true")])), CheckResult::Same));
     made(&garden.host, &garden.held(&[("purge", "true"), ("force", "true")]));
     drop(socket);
     assert_eq!(names(garden.target()), ["deep"]);
@@ -377,7 +377,7 @@ fn what_is_shown_of_a_large_tree_is_bounded_and_counted() {
     assert!(change.destructive);
     let Outcome::Changed(done) = apply(&garden.host, &held, change) else { panic!("changed") };
     assert_eq!((done[0].as_str(), done.len()), ("below: 1507 added, 1 removed", 11));
-    assert!(matches!(check(&garden.host, &held), Verdict::Same));
+    assert!(matches!(check(&garden.host, &held), CheckResult::Same));
 }
 
 /// Deep trees are refused by name, whatever recursion does; nothing overflows.
@@ -402,7 +402,7 @@ fn what_cannot_be_copied_is_named() {
     let words = failed(&garden.host, &garden.copied(&[]));
     assert!(words.contains("source/socket: a socket cannot be copied"), "{words}");
     let excluding = garden.copied(&[("excludes", "socket")]);
-    assert!(matches!(check(&garden.host, &excluding), Verdict::Same));
+    assert!(matches!(check(&garden.host, &excluding), CheckResult::Same));
 }
 
 /// A source that a user may write leads nowhere: its links are copied, not followed.

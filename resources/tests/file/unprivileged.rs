@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use steadfast_resources::{Host, Outcome, Verdict};
+use steadfast_resources::{CheckResult, Host, Outcome};
 
 const NOBODY: u32 = 65534;
 
@@ -54,7 +54,7 @@ fn what_is_ones_own_is_held() {
     chmod(&path, 0o000);
     let undeclared = file(&path, &[("content", "x\n")]);
     let verdict = check(&host, &undeclared);
-    assert!(matches!(verdict, Verdict::Unknown(_)), "what cannot be read is not known");
+    assert!(matches!(verdict, CheckResult::Unknown(_)), "what cannot be read is not known");
     assert!(!made(&host, &held).is_empty(), "one's own is written anew with a mode to read it by");
     assert_eq!((mode(&path), fs::read_to_string(&path).unwrap()), (0o640, "x\n".to_owned()));
     made(&host, &file(&path, &[("mode", "0644")]));

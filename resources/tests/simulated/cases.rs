@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use steadfast_resources::host::simulated::{Call, Machine, What};
-use steadfast_resources::{Host, Outcome, Resource, Verdict};
+use steadfast_resources::{CheckResult, Host, Outcome, Resource};
 
 /// One thing that the kind does: what is there, what is declared, what must not be seen half.
 pub(super) struct Case {
@@ -197,7 +197,7 @@ impl Case {
             Outcome::Changed(_) => {
                 let _entered = machine.enter();
                 let check = machine.foreign(|_| support::check(&Host::default(), &self.resource()));
-                assert!(matches!(check, Verdict::Same), "{words}: but {check:?}");
+                assert!(matches!(check, CheckResult::Same), "{words}: but {check:?}");
             }
             Outcome::Failed { trouble, touched } => {
                 let first = trouble.what.lines().next().unwrap_or_default();
@@ -224,7 +224,7 @@ impl Case {
         assert!(matches!(done, Outcome::Changed(_) | Outcome::Unchanged), "{}: {done:?}", words());
         let _entered = machine.enter();
         let again = support::check(&Host::default(), &self.resource());
-        assert!(matches!(again, Verdict::Same), "{}: {again:?}", words());
+        assert!(matches!(again, CheckResult::Same), "{}: {again:?}", words());
         if matches!(done, Outcome::Changed(_)) {
             let names = machine.names("/w").unwrap_or_default();
             let hidden: Vec<_> = names

@@ -4,7 +4,7 @@ use super::cases::{CASES, visible};
 use crate::support;
 use rustix::io::Errno;
 use steadfast_resources::host::simulated::{Fault, Power};
-use steadfast_resources::{Host, Outcome, Verdict};
+use steadfast_resources::{CheckResult, Host, Outcome};
 
 /// Random numbers, the same in each run (splitmix64).
 struct Random(u64);
@@ -90,7 +90,7 @@ fn a_loss_of_power_at_every_call_leaves_nothing_torn() {
                     let _entered = machine.enter();
                     let check = support::check(&Host::default(), &case.resource());
                     assert!(
-                        matches!(check, Verdict::Same),
+                        matches!(check, CheckResult::Same),
                         "{}: it was said to be done, and is not: {check:?}",
                         case.name
                     );

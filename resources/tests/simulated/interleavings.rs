@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_resources::host::simulated::{Machine, Node, What};
-use steadfast_resources::{Host, Outcome, Resource, Verdict};
+use steadfast_resources::{CheckResult, Host, Outcome, Resource};
 
 const NOBODY: u32 = 65534;
 
@@ -345,7 +345,7 @@ impl Work {
         );
         let _entered = machine.enter();
         let again = support::check(&Host::default(), &self.resource());
-        assert!(matches!(again, Verdict::Same), "{words}: all is calm, and {again:?}");
+        assert!(matches!(again, CheckResult::Same), "{words}: all is calm, and {again:?}");
     }
 }
 

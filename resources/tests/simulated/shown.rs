@@ -4,7 +4,7 @@ use crate::support;
 use std::cell::RefCell;
 use std::rc::Rc;
 use steadfast_resources::host::simulated::Machine;
-use steadfast_resources::{Host, Verdict};
+use steadfast_resources::{CheckResult, Host};
 
 const NOBODY: u32 = 65534;
 
@@ -23,7 +23,7 @@ fn machine() -> Machine {
     machine
 }
 
-fn check(machine: &Machine) -> Verdict {
+fn check(machine: &Machine) -> CheckResult {
     let _entered = machine.enter();
     let given = [("content", "declared"), ("owner", "65534"), ("mode", "0644")];
     support::check(&Host::default(), &support::file("/home/p/f", &given))
@@ -36,7 +36,7 @@ fn a_file_that_takes_the_name_is_not_shown() {
     let seen = Rc::clone(&calls);
     counted.set_faults([]);
     counted.set_hook(Some(Box::new(move |_, call| seen.borrow_mut().push(call.number))));
-    assert!(matches!(check(&counted), Verdict::Differs(_)));
+    assert!(matches!(check(&counted), CheckResult::Differs(_)));
     let calls = calls.borrow().clone();
     assert!(calls.len() > 3, "{calls:?}");
     for number in calls {

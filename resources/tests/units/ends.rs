@@ -4,7 +4,7 @@ use crate::fake::{Fake, Fate, Unit, changed, permit, svc, trouble, wait};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steadfast_resources::host::systemd::{Applied, Bus, Install};
-use steadfast_resources::{Ask, Outcome, Resource, Verdict};
+use steadfast_resources::{CheckRequest, CheckResult, Outcome, Resource};
 use tokio_util::sync::CancellationToken;
 
 fn with(fate: Fate) -> (Fake, Arc<dyn Resource>) {
@@ -75,7 +75,7 @@ fn a_check_that_is_not_answered_ends_when_it_is_cancelled() {
     assert_eq!(fake.plan(&unit, false).len(), 1);
     fake.mute(true);
     let cancel = CancellationToken::new();
-    let ask = Ask { run: true, cancel: cancel.clone(), ..Ask::default() };
+    let ask = CheckRequest { run: true, cancel: cancel.clone(), ..CheckRequest::default() };
     let verdict = wait(async {
         let cancel_later = async {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -83,7 +83,7 @@ fn a_check_that_is_not_answered_ends_when_it_is_cancelled() {
         };
         tokio::join!(unit.check(&fake.host, ask), cancel_later).0
     });
-    assert!(matches!(verdict, Verdict::Unknown(_)), "{verdict:?}");
+    assert!(matches!(verdict, CheckResult::Unknown(_)), "{verdict:?}");
 }
 
 /// Nothing is asked for under a permit that was revoked.

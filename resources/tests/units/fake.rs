@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 use steadfast_resources::{
-    Ask, Change, Fields, Host, Invalid, MintKey, Outcome, Permit, Place, Resource, Value, Verdict,
-    registry,
+    Change, CheckRequest, CheckResult, Fields, Host, Invalid, MintKey, Outcome, Permit, Place,
+    Resource, Value, registry,
 };
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -389,28 +389,28 @@ pub(crate) fn permit(cancel: &CancellationToken) -> Permit {
 }
 
 impl Fake {
-    pub(crate) fn check(&self, resource: &Arc<dyn Resource>, refresh: bool) -> Verdict {
-        let ask = Ask { refresh, run: true, ..Ask::default() };
+    pub(crate) fn check(&self, resource: &Arc<dyn Resource>, refresh: bool) -> CheckResult {
+        let ask = CheckRequest { refresh, run: true, ..CheckRequest::default() };
         wait(resource.check(&self.host, ask))
     }
 
     /// What a check finds, in words: aspect, from, to.
     pub(crate) fn plan(&self, resource: &Arc<dyn Resource>, refresh: bool) -> Vec<String> {
         match self.check(resource, refresh) {
-            Verdict::Same => Vec::new(),
-            Verdict::Differs(change) => {
+            CheckResult::Same => Vec::new(),
+            CheckResult::Differs(change) => {
                 let shown = |d: &steadfast_resources::Difference| {
                     format!("{}: {} -> {}", d.aspect, d.from, d.to)
                 };
                 change.differences.iter().map(shown).collect()
             }
-            Verdict::Unknown(trouble) => vec![format!("unknown: {trouble}")],
+            CheckResult::Unknown(trouble) => vec![format!("unknown: {trouble}")],
         }
     }
 
     pub(crate) fn differs(&self, resource: &Arc<dyn Resource>, refresh: bool) -> Change {
         match self.check(resource, refresh) {
-            Verdict::Differs(change) => change,
+            CheckResult::Differs(change) => change,
             other => panic!("a difference is expected, found {other:?}"),
         }
     }

@@ -1,7 +1,7 @@
 //! What may be declared, and what is said of the rest.
 
 use crate::fake::{build, svc};
-use steadfast_resources::{Claim, Source};
+use steadfast_resources::{Claim, WatchSource};
 
 fn wrong(name: &str, given: &[(&'static str, &str)]) -> Vec<String> {
     let problems = build(name, given).unwrap_err();
@@ -46,6 +46,6 @@ fn what_is_not_declared_is_not_watched() {
     assert_eq!(svc("a", &[("refresh", "restart")]).watch(), []);
     for field in [("state", "running"), ("startup", "disabled"), ("daemon_reload", "true")] {
         let sources = svc("a", &[field]).watch();
-        assert!(matches!(&sources[0], Source::Unit { unit, .. } if **unit == *"a.service"));
+        assert!(matches!(&sources[0], WatchSource::Unit { unit, .. } if **unit == *"a.service"));
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use steadfast::history::Reader;
-use steadfast_resources::{Former, FormerContent, FormerShape, FormerThing};
+use steadfast_resources::{PriorContent, PriorEntry, PriorShape, PriorState};
 
 /// What must not be found: canaries, and passwords as soon as they are known.
 pub(super) struct Silence<'a> {
@@ -81,10 +81,10 @@ impl<'a> Silence<'a> {
         let entries = reader.entries(None, 1 << 40).expect("entries").into_iter();
         for entry in entries.map(|one| one.entry().expect("readable")) {
             let former = reader.former(&entry).expect("what was there");
-            if let Former::Thing(FormerThing { shape, .. }) = former {
+            if let PriorState::Thing(PriorEntry { shape, .. }) = former {
                 let bytes = match shape {
-                    FormerShape::File(_, FormerContent::Bytes(bytes)) => bytes,
-                    FormerShape::Link(target) => target,
+                    PriorShape::File(_, PriorContent::Bytes(bytes)) => bytes,
+                    PriorShape::Link(target) => target,
                     _ => Vec::new(),
                 };
                 demand(&format!("history: {}", entry.resource), &bytes, self.words.iter());

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use steadfast_resources::registry::specs;
-use steadfast_resources::{FieldSpec, FieldType, Receives, Spec};
+use steadfast_resources::{FieldSpec, FieldType, KindSpec, Receives};
 
 /// What every canary begins with.
 pub(super) const CANARY: &str = "canary-5f1d9";
@@ -70,7 +70,7 @@ impl Graph {
 }
 
 /// All fields of all kinds.
-pub(super) fn fields() -> impl Iterator<Item = (&'static Spec, &'static FieldSpec)> {
+pub(super) fn fields() -> impl Iterator<Item = (&'static KindSpec, &'static FieldSpec)> {
     let in_use = |field: &&FieldSpec| !field.later && field.ignored.is_none();
     specs().iter().flat_map(move |spec| spec.fields.iter().filter(in_use).map(move |f| (*spec, f)))
 }
@@ -232,8 +232,8 @@ pub(super) fn sender(kind: &str, key: &str, name: &str) -> String {
 
 /// Every text that a kind sends that takes secrets.
 pub(super) fn senders() -> Vec<(&'static str, &'static str)> {
-    let takes = |spec: &Spec| spec.fields.iter().any(|f| f.receives >= Receives::Secrets);
-    let of = |spec: &&'static Spec| {
+    let takes = |spec: &KindSpec| spec.fields.iter().any(|f| f.receives >= Receives::Secrets);
+    let of = |spec: &&'static KindSpec| {
         let texts = spec.sends.iter().filter(|send| send.gives == FieldType::Text);
         texts.map(|send| (spec.kind, send.key)).collect::<Vec<_>>()
     };

@@ -9,7 +9,7 @@ use crate::host::Host;
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use steadfast::store::{Recalled, SqliteStore, Store as _};
+use steadfast::store::{SqliteStore, Store as _, StoredState};
 
 const GRAPH: &str = r#"
 graph: power
@@ -131,7 +131,7 @@ fn torn(mut now: Vec<u8>, synced: &[u8]) -> Vec<u8> {
 
 /// Nothing is lost that somebody could have seen: what ran was begun, what was changed owes.
 #[track_caller]
-fn is_right(host: &Host, kept: &Recalled, at: &str) {
+fn is_right(host: &Host, kept: &StoredState, at: &str) {
     let of = |name: &str| kept.resources.get(name);
     let known =
         |name: &str| of(name).is_some_and(|it| it.done.is_some() || it.interrupted.is_some());

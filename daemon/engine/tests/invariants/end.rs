@@ -4,7 +4,7 @@ use super::{E2_POKE, E4_EVENT, E9_REFRESH, E20_WINDOW};
 use crate::environment::World;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use steadfast_engine::{Holding, Standing, Tick, VertexId};
+use steadfast_engine::{HeldReason, Tick, VertexId, VertexStatus};
 
 /// No swap waits longer for what it changes.
 const SWAP: Duration = Duration::from_secs(30);
@@ -23,23 +23,27 @@ pub(crate) fn at_the_end(world: &mut World, tick: Option<Tick>) {
     for id in graph.order() {
         let standing = world.engine.standing(*id);
         let excuse = match &standing {
-            Some(Standing::Settled) => false,
+            Some(VertexStatus::Settled) => false,
             // Who is parked waits for somebody's word, too.
-            Some(Standing::Failed | Standing::Parked | Standing::Held(Holding::Operator)) => true,
-            Some(Standing::Held(Holding::Window(window))) => {
+            Some(
+                VertexStatus::Failed
+                | VertexStatus::Parked
+                | VertexStatus::Held(HeldReason::Operator),
+            ) => true,
+            Some(VertexStatus::Held(HeldReason::Window(window))) => {
                 if world.open.contains(window) {
                     found.push(format!("{E20_WINDOW}\n    {id} is held and its window is open"));
                 }
                 true
             }
-            Some(Standing::Held(_)) => {
+            Some(VertexStatus::Held(_)) => {
                 let vertex = graph.vertices().find(|vertex| vertex.id == *id);
                 if vertex.is_some_and(|vertex| !vertex.meta.noop) {
                     found.push(format!("{E2_POKE}\n    {id} is held and not in noop"));
                 }
                 true
             }
-            Some(Standing::WaitingFor(above) | Standing::Asking(above)) => {
+            Some(VertexStatus::WaitingFor(above) | VertexStatus::Asking(above)) => {
                 if !above.iter().any(|a| excused.get(a) == Some(&true)) {
                     found.push(format!("{E2_POKE}\n    {id} waits for {above:?} for ever"));
                 }
@@ -68,18 +72,18 @@ pub(crate) fn at_the_end(world: &mut World, tick: Option<Tick>) {
 }
 
 /// Whether it goes on by itself, and not before that tick.
-fn is_due_later(world: &World, standing: Option<&Standing>, tick: Option<Tick>) -> bool {
+fn is_due_later(world: &World, standing: Option<&VertexStatus>, tick: Option<Tick>) -> bool {
     let Some(tick) = tick else { return false };
     match standing {
         Some(
-            Standing::Delayed(at)
-            | Standing::WaitingForLimit(at)
-            | Standing::WaitingForBrake(at)
-            | Standing::Contended { next: Some(at), .. },
+            VertexStatus::Delayed(at)
+            | VertexStatus::WaitingForLimit(at)
+            | VertexStatus::WaitingForBrake(at)
+            | VertexStatus::Contended { next: Some(at), .. },
         ) => *at >= tick,
         // Right at the moment.
-        Some(Standing::Contended { next: None, .. }) => true,
-        Some(Standing::Suspended) => {
+        Some(VertexStatus::Contended { next: None, .. }) => true,
+        Some(VertexStatus::Suspended) => {
             let pending = world.oracle.books.pending.as_ref();
             pending.is_some_and(|(_, since)| since.after(SWAP) >= tick)
         }

@@ -3,13 +3,13 @@
 use super::{E3_BACK_POKE, E7_GRANT};
 use crate::oracle::Face;
 use crate::oracle_log::{Asked, Books};
-use steadfast_engine::{Standing, VertexId};
+use steadfast_engine::{VertexId, VertexStatus};
 
 impl Books {
     /// Who was back-poked in this turn has not failed for good any more.
     pub(super) fn back_pokes_came(&mut self, face: &impl Face) {
         for id in std::mem::take(&mut self.back_poked) {
-            if face.standing(id) == Some(Standing::Failed) {
+            if face.standing(id) == Some(VertexStatus::Failed) {
                 self.broken(E3_BACK_POKE, &format!("{id} is back-poked and gets no attempt"));
             }
         }
@@ -25,9 +25,9 @@ impl Books {
             let waits = matches!(
                 standing,
                 Some(
-                    Standing::WaitingForSlot
-                        | Standing::WaitingForSemaphore
-                        | Standing::WaitingForLimit(_)
+                    VertexStatus::WaitingForSlot
+                        | VertexStatus::WaitingForSemaphore
+                        | VertexStatus::WaitingForLimit(_)
                 )
             );
             let suspended = self.is_suspended(id) && !self.may_be_needed(id);

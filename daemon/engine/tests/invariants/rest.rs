@@ -4,7 +4,7 @@ use super::{E6_ONCE, E10_RECOVERED, E13_POLL, E15_PAUSE, E16_STOP, E17_SWAP};
 use crate::oracle::Face;
 use crate::oracle_log::{Asked, Books, Need, Phase, Running, Vertex};
 use std::time::Duration;
-use steadfast_engine::{Poll, Standing, VertexId};
+use steadfast_engine::{Poll, VertexId, VertexStatus};
 
 impl Books {
     pub(crate) fn is_anything_running(&self) -> bool {
@@ -23,7 +23,7 @@ impl Books {
             let standing = face.standing(*id);
             let right = matches!(
                 standing,
-                Some(Standing::Settled | Standing::Contended { next: None, .. })
+                Some(VertexStatus::Settled | VertexStatus::Contended { next: None, .. })
             );
             let told = !vertex.ill || self.last_undurable(*id).is_some();
             // A look, or a run that a swap has cut off, leaves open what it was.

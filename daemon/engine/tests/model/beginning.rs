@@ -6,7 +6,7 @@ use super::features::Configuration;
 use crate::environment::{Station, World};
 use crate::shape::ms;
 use crate::step::Step;
-use steadfast_engine::{Check, Declared, Outcome, Poll, Verdict, VertexId};
+use steadfast_engine::{Check, Outcome, Poll, RunVerdict, VertexId, VertexSpec};
 
 /// More steps than it takes until all is as declared.
 const MOST: usize = 10_000;
@@ -21,13 +21,13 @@ pub(super) fn brake(configuration: &Configuration) -> Option<u32> {
 }
 
 /// What is to be realized has never been right, and what is polled hears nothing.
-fn is_repaired(vertex: &Declared) -> bool {
+fn is_repaired(vertex: &VertexSpec) -> bool {
     !vertex.meta.realize && vertex.meta.poll == Poll::Never && !vertex.meta.noop
 }
 
 /// Somebody moves it so many times, and it is repaired each time: a state well after the last write, a deed at once, since only
 /// what follows its own write is none of others.
-pub(super) fn drift(world: &mut World, vertex: &Declared, times: u8) {
+pub(super) fn drift(world: &mut World, vertex: &VertexSpec, times: u8) {
     if times == 0 || !is_repaired(vertex) {
         return;
     }
@@ -59,12 +59,12 @@ pub(super) fn settle(world: &mut World, moved: Option<VertexId>) {
                 Step::Ended(run.start.vertex, Outcome::Changed)
             }
             Some(run) if moved == Some(run.start.vertex) => {
-                Step::Checked(run.start.vertex, Verdict::Differs)
+                Step::Checked(run.start.vertex, RunVerdict::Differs)
             }
             Some(run) if can_be_same(world, run.start.vertex) => {
-                Step::Checked(run.start.vertex, Verdict::Same)
+                Step::Checked(run.start.vertex, RunVerdict::Same)
             }
-            Some(run) => Step::Checked(run.start.vertex, Verdict::Differs),
+            Some(run) => Step::Checked(run.start.vertex, RunVerdict::Differs),
             None => return,
         };
         world.step(&step);

@@ -1,6 +1,6 @@
 //! How often each kind of thing may happen in one history.
 
-use steadfast_engine::{Outcome, Verdict};
+use steadfast_engine::{Outcome, RunVerdict};
 
 use crate::step::Step;
 
@@ -109,7 +109,7 @@ impl Budget {
                 self.looks -= 1;
                 self.total_events = self.total_events.saturating_sub(1);
             }
-            Step::Checked(_, Verdict::Unknown) | Step::Ended(_, Outcome::Failed { .. }) => {
+            Step::Checked(_, RunVerdict::Unknown) | Step::Ended(_, Outcome::Failed { .. }) => {
                 self.failures = self.failures.saturating_sub(1);
             }
             Step::Pause { .. } => (self.pauses, self.turns) = (self.pauses - 1, self.turns - 1),

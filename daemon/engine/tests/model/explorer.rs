@@ -16,7 +16,7 @@ use crate::step::Step;
 use stateright::{Checker as _, HasDiscoveries, Model, Property};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
-use steadfast_engine::{Check, Mode, Outcome, Slots, Verdict, VertexId};
+use steadfast_engine::{Check, Mode, Outcome, RunVerdict, Slots, VertexId};
 
 /// One state, with the number by which it is recognised.
 #[derive(Clone, Debug)]
@@ -297,11 +297,11 @@ fn answers(state: &State, run: &Run, actions: &mut Vec<Step>) {
     match run.station {
         Station::Check => {
             if can_be_same(&state.world, id) {
-                actions.push(Step::Checked(id, Verdict::Same));
+                actions.push(Step::Checked(id, RunVerdict::Same));
             }
-            actions.push(Step::Checked(id, Verdict::Differs));
+            actions.push(Step::Checked(id, RunVerdict::Differs));
             if fails {
-                actions.push(Step::Checked(id, Verdict::Unknown));
+                actions.push(Step::Checked(id, RunVerdict::Unknown));
             }
         }
         Station::Begin => {}

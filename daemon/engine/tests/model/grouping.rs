@@ -40,7 +40,7 @@ pub(super) fn regroupings(shape: &Shape, budget: Budget) -> Vec<Configuration> {
 
 /// All that can be one transaction, in the order of the graph and in the reverse.
 fn contracted(shape: &Shape) -> Contracted {
-    let candidate = |vertex: &steadfast_engine::Declared| Candidate {
+    let candidate = |vertex: &steadfast_engine::VertexSpec| Candidate {
         id: vertex.id,
         // A deed is never part of a transaction.
         key: (vertex.nature.check == Check::State).then_some(u32::from(vertex.nature.cancellable)),

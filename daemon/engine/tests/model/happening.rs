@@ -12,7 +12,7 @@ use crate::environment::{Watch, World};
 use crate::step::Step;
 use crate::store::Entry;
 use std::time::Duration;
-use steadfast_engine::{Mode, Standing, VertexId};
+use steadfast_engine::{Mode, VertexId, VertexStatus};
 
 /// How long a pause lasts that is to end by itself.
 pub(super) const SHORT: Duration = Duration::from_secs(1);
@@ -93,17 +93,17 @@ pub(super) fn offer(state: &State, actions: &mut Vec<Step>) {
 pub(super) fn see(before: &World, step: &Step, after: &World, seen: &mut Sights) {
     let was = |id: VertexId| before.engine.standing(id);
     let starts = |id: VertexId| {
-        let runs = matches!(after.engine.standing(id), Some(Standing::Running(..)));
-        runs && !matches!(was(id), Some(Standing::Running(..)))
+        let runs = matches!(after.engine.standing(id), Some(VertexStatus::Running(..)));
+        runs && !matches!(was(id), Some(VertexStatus::Running(..)))
     };
-    let in_run = |id: VertexId| matches!(was(id), Some(Standing::Running(..)));
+    let in_run = |id: VertexId| matches!(was(id), Some(VertexStatus::Running(..)));
     let all = match *step {
         Step::Suspect(id) => {
-            let blocked = matches!(after.engine.standing(id), Some(Standing::WaitingFor(_)));
+            let blocked = matches!(after.engine.standing(id), Some(VertexStatus::WaitingFor(_)));
             vec![
                 (starts(id), SUSPECTED),
                 (in_run(id), SUSPECTED_IN_RUN),
-                (blocked && was(id) == Some(Standing::Settled), SUSPECTED_BLOCKED),
+                (blocked && was(id) == Some(VertexStatus::Settled), SUSPECTED_BLOCKED),
             ]
         }
         Step::Unwatched(id) => {
@@ -115,13 +115,13 @@ pub(super) fn see(before: &World, step: &Step, after: &World, seen: &mut Sights)
             vec![(lost && starts(id), REGAINED)]
         }
         Step::Redo(id) => vec![
-            (starts(id) && was(id) == Some(Standing::Settled), REDONE),
-            (starts(id) && was(id) == Some(Standing::Failed), REDONE_FAILED),
+            (starts(id) && was(id) == Some(VertexStatus::Settled), REDONE),
+            (starts(id) && was(id) == Some(VertexStatus::Failed), REDONE_FAILED),
             (in_run(id), REDONE_IN_RUN),
         ],
         Step::Park { vertex, parked: true } => vec![(in_run(vertex), PARKED_IN_RUN)],
         Step::Park { vertex, parked: false } => {
-            let rested = was(vertex) == Some(Standing::Parked);
+            let rested = was(vertex) == Some(VertexStatus::Parked);
             vec![(rested && starts(vertex), UNPARKED)]
         }
         Step::Crash { .. } => vec![(!after.oracle.books.parked.is_empty(), PARKED_OVER_CRASH)],
@@ -131,9 +131,9 @@ pub(super) fn see(before: &World, step: &Step, after: &World, seen: &mut Sights)
     };
     seen.extend(all.into_iter().filter_map(|(was, what)| was.then_some(what)));
     let parked = |above: &Vec<VertexId>| {
-        above.iter().any(|id| after.engine.standing(*id) == Some(Standing::Parked))
+        above.iter().any(|id| after.engine.standing(*id) == Some(VertexStatus::Parked))
     };
-    let waits = |id: &VertexId| matches!(after.engine.standing(*id), Some(Standing::WaitingFor(above)) if parked(&above));
+    let waits = |id: &VertexId| matches!(after.engine.standing(*id), Some(VertexStatus::WaitingFor(above)) if parked(&above));
     if after.oracle.books.order.iter().any(waits) {
         seen.insert(BELOW_PARKED);
     }
@@ -147,8 +147,8 @@ fn refused(before: &World, after: &World) -> Shown {
     let cancelled = run.is_some_and(|run| run.run == intent.run && run.cancelled.is_some());
     let standing = after.engine.standing(intent.vertex);
     vec![
-        (standing == Some(Standing::Failed), REFUSED),
-        (matches!(standing, Some(Standing::Delayed(_))), REFUSED_AGAIN),
+        (standing == Some(VertexStatus::Failed), REFUSED),
+        (matches!(standing, Some(VertexStatus::Delayed(_))), REFUSED_AGAIN),
         (cancelled, REFUSED_CANCELLED),
     ]
 }

@@ -4,7 +4,7 @@
 use super::budget::Budget;
 use super::features::{Configuration, FEATURES, Feature, HOLDING, configurations, graphs};
 use super::{EVENT, SETTLED, explore, explore_in_ci, sights};
-use steadfast_engine::{Declared, Meta};
+use steadfast_engine::{Meta, VertexSpec};
 
 /// Each on each graph of that many vertices, alone.
 fn alone(features: &[Feature], count: u32, budget: Budget) -> Vec<Configuration> {
@@ -214,7 +214,7 @@ fn explore_fights_with_every_feature() {
 fn explore_answers_to_fights_with_every_feature() {
     let budget = Budget { failures: 0, ..CALM };
     for feature in &FIGHTS[1..] {
-        let answers = |it: &Declared| !matches!(feature, Feature::Fight(answer) if it.meta.on_conflict != *answer);
+        let answers = |it: &VertexSpec| !matches!(feature, Feature::Fight(answer) if it.meta.on_conflict != *answer);
         let mut all = paired(std::slice::from_ref(feature), 2, budget);
         all.retain(|it| it.shapes.iter().any(|shape| shape.vertices.iter().all(answers)));
         let name = format!("2 vertices, {feature:?} with each, over all");
@@ -238,8 +238,8 @@ fn explore_windows_and_realize_with_every_feature() {
 #[ignore = "part of the larger exploration: docs/model.md"]
 fn explore_realize_of_three_with_every_feature() {
     let mut realize = paired(&[Feature::Realize], 3, Budget { failures: 0, ..QUIET });
-    let is_of_one = |vertices: &[Declared]| {
-        let others = |it: &&Declared| Meta { realize: false, ..Meta::clone(&it.meta) };
+    let is_of_one = |vertices: &[VertexSpec]| {
+        let others = |it: &&VertexSpec| Meta { realize: false, ..Meta::clone(&it.meta) };
         let mut all = vertices.iter().map(|it| (others(&it), it.nature));
         let first = all.next();
         let marked = vertices.iter().filter(|it| it.meta.realize).count();

@@ -7,7 +7,7 @@ use super::sights::Sights;
 use super::{LOAD, explore_in_ci};
 use crate::environment::World;
 use crate::step::Step;
-use steadfast_engine::{Holding, Standing, VertexId};
+use steadfast_engine::{HeldReason, VertexId, VertexStatus};
 
 const SETTLED: &str = "what was found right is in doubt";
 const CHANGING: &str = "what would be changed is in doubt";
@@ -36,29 +36,32 @@ pub(super) fn see(before: &World, step: &Step, after: &World, seen: &mut Sights)
         return see_perhaps(before, step, after, seen);
     };
     let was = before.engine.standing(vertex);
-    let unknown = matches!(was, Some(Standing::Held(Holding::UnknownUntil(_))));
+    let unknown = matches!(was, Some(VertexStatus::Held(HeldReason::UnknownUntil(_))));
     let starts =
         |id: &VertexId| before.in_progress(*id).is_none() && after.in_progress(*id).is_some();
     let (_, below) = after.engine.neighbours(vertex);
     let waited =
-        |id: &VertexId| matches!(before.engine.standing(*id), Some(Standing::WaitingFor(_)));
+        |id: &VertexId| matches!(before.engine.standing(*id), Some(VertexStatus::WaitingFor(_)));
     let all = [
-        (was == Some(Standing::Settled), SETTLED),
-        (was == Some(Standing::Held(Holding::WouldChange)), CHANGING),
-        (was == Some(Standing::Failed), FAILED),
-        (matches!(was, Some(Standing::Running(..) | Standing::WaitingFor(_))), IN_RUN),
+        (was == Some(VertexStatus::Settled), SETTLED),
+        (was == Some(VertexStatus::Held(HeldReason::WouldChange)), CHANGING),
+        (was == Some(VertexStatus::Failed), FAILED),
+        (matches!(was, Some(VertexStatus::Running(..) | VertexStatus::WaitingFor(_))), IN_RUN),
         (unknown, TWICE),
         (below.iter().any(|id| starts(id) && !waited(id)), ASKED),
-        (was == Some(Standing::Failed) && below.iter().any(|id| starts(id) && waited(id)), FREED),
+        (
+            was == Some(VertexStatus::Failed) && below.iter().any(|id| starts(id) && waited(id)),
+            FREED,
+        ),
     ];
     seen.extend(all.into_iter().filter_map(|(was, what)| was.then_some(what)));
 }
 
 fn see_perhaps(before: &World, step: &Step, after: &World, seen: &mut Sights) {
-    let Step::Checked(id, steadfast_engine::Verdict::Differs) = *step else { return };
+    let Step::Checked(id, steadfast_engine::RunVerdict::Differs) = *step else { return };
     let refreshed = before.in_progress(id).is_some_and(|(_, run)| run.start.refresh);
     let unknown =
-        matches!(after.engine.standing(id), Some(Standing::Held(Holding::UnknownUntil(_))));
+        matches!(after.engine.standing(id), Some(VertexStatus::Held(HeldReason::UnknownUntil(_))));
     if refreshed && unknown {
         seen.insert(PERHAPS);
     }

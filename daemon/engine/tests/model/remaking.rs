@@ -8,7 +8,7 @@ use super::sights::{self, Sights};
 use super::{EVENT, SETTLED, explore_in_ci};
 use crate::environment::{Station, World};
 use crate::step::Step;
-use steadfast_engine::{Class, Outcome, Verdict, VertexId};
+use steadfast_engine::{Class, Outcome, RunVerdict, VertexId};
 
 pub(super) const REMADE: &str =
     "what is made of something else is changed, and that is intentional";
@@ -53,7 +53,7 @@ pub(super) fn see(before: &World, step: &Step, after: &World, spent: bool, seen:
         Step::Remade(id) => {
             vec![(before.in_progress(id).is_some_and(|(_, run)| run.start.look), LOOKED)]
         }
-        Step::Checked(id, Verdict::Differs) => found(before, id, after),
+        Step::Checked(id, RunVerdict::Differs) => found(before, id, after),
         Step::Ended(id, outcome) if is_remade(before, id) => {
             let is_contended = |world: &World| world.engine.is_contended(id);
             let is_braked = |world: &World| world.engine.braked_until().is_some();
@@ -83,7 +83,8 @@ fn found(before: &World, id: VertexId, after: &World) -> Vec<(bool, &'static str
         ];
     }
     let is_braked = before.engine.braked_until().is_some_and(|until| until > before.now);
-    let is_held = matches!(after.engine.standing(id), Some(steadfast_engine::Standing::Held(_)));
+    let is_held =
+        matches!(after.engine.standing(id), Some(steadfast_engine::VertexStatus::Held(_)));
     vec![
         (was_right && is(Class::Intentional), REMADE),
         (before.engine.is_contended(id) && begins.is_some(), FOUGHT),

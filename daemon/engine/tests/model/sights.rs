@@ -5,7 +5,7 @@ use crate::environment::{Watch, World};
 use crate::oracle_log::Need;
 use crate::step::Step;
 use std::collections::BTreeSet;
-use steadfast_engine::{Holding, Mode, Standing, VertexId};
+use steadfast_engine::{HeldReason, Mode, VertexId, VertexStatus};
 
 /// What has been seen, each as its sentence.
 pub(super) type Sights = BTreeSet<&'static str>;
@@ -124,14 +124,14 @@ pub(super) fn between(before: &World, after: &World, seen: &mut Sights) {
     for (id, vertex) in &old.vertices {
         let was = before.engine.standing(*id);
         let is = after.engine.standing(*id);
-        let runs = matches!(is, Some(Standing::Running(..)));
-        let fought = matches!(was, Some(Standing::Contended { next: None, .. }));
-        let waited = matches!(was, Some(Standing::Contended { next: Some(_), .. }));
-        let shut = matches!(was, Some(Standing::Held(Holding::Window(_))));
+        let runs = matches!(is, Some(VertexStatus::Running(..)));
+        let fought = matches!(was, Some(VertexStatus::Contended { next: None, .. }));
+        let waited = matches!(was, Some(VertexStatus::Contended { next: Some(_), .. }));
+        let shut = matches!(was, Some(VertexStatus::Held(HeldReason::Window(_))));
         let closed = !before.open.is_empty() && after.open.is_empty();
-        see(fought && is == Some(Standing::Settled) && !swapped, CALM);
+        see(fought && is == Some(VertexStatus::Settled) && !swapped, CALM);
         see(waited && runs, REPAIRED);
-        see(matches!(was, Some(Standing::WaitingForBrake(_))) && runs, RELEASED);
+        see(matches!(was, Some(VertexStatus::WaitingForBrake(_))) && runs, RELEASED);
         see(shut && runs && before.open != after.open, LET_IN);
         let applies = vertex.running.as_ref().is_some_and(|run| run.applying);
         see(closed && applies && vertex.declared.meta.window.is_some(), CUT);
@@ -167,7 +167,7 @@ pub(super) fn note(state: &State, swapped: bool, seen: &mut Sights) {
     see(world.watches.values().any(|watch| *watch == Watch::Absent), ABSENT);
     see(!world.deaf.is_empty(), DEAF);
     let put_off = |id: &VertexId| {
-        matches!(world.engine.standing(*id), Some(Standing::Contended { next: Some(_), .. }))
+        matches!(world.engine.standing(*id), Some(VertexStatus::Contended { next: Some(_), .. }))
     };
     for (id, vertex) in &books.vertices {
         see(vertex.is_running() && vertex.ancestors.iter().any(put_off), PASSED);
@@ -183,27 +183,27 @@ pub(super) fn note(state: &State, swapped: bool, seen: &mut Sights) {
     }
 }
 
-fn of_standing(standing: &Standing) -> Option<&'static str> {
+fn of_standing(standing: &VertexStatus) -> Option<&'static str> {
     match standing {
-        Standing::Settled | Standing::Running(..) => None,
-        Standing::WaitingForWatch => Some(NO_WATCH),
-        Standing::WaitingFor(_) => Some(WAITS_FOR_PARENT),
-        Standing::WaitingForLimit(_) => Some(LIMITED),
-        Standing::WaitingForSemaphore => Some(NO_SEMAPHORE),
-        Standing::WaitingForSlot => Some(NO_SLOT),
-        Standing::Delayed(_) => Some(DELAYED),
-        Standing::Failed => Some(FAILED),
-        Standing::Held(Holding::WouldChange) => Some(WOULD_CHANGE),
-        Standing::Held(Holding::WouldRefresh) => Some(WOULD_REFRESH),
-        Standing::Held(Holding::UnknownUntil(_)) => Some(UNKNOWN),
-        Standing::Held(Holding::Window(_)) => Some(SHUT),
-        Standing::WaitingForBrake(_) => Some(BRAKED),
-        Standing::Contended { next: Some(_), .. } => Some(CONTENDED),
-        Standing::Contended { next: None, .. } => Some(FOUGHT),
-        Standing::Held(Holding::Operator) => None,
-        Standing::Parked => Some(super::happening::PARKED),
-        Standing::Stuck(..) => Some(STUCK),
-        Standing::Suspended => Some(SUSPENDED),
-        Standing::Asking(_) => Some(ASKING),
+        VertexStatus::Settled | VertexStatus::Running(..) => None,
+        VertexStatus::WaitingForWatch => Some(NO_WATCH),
+        VertexStatus::WaitingFor(_) => Some(WAITS_FOR_PARENT),
+        VertexStatus::WaitingForLimit(_) => Some(LIMITED),
+        VertexStatus::WaitingForSemaphore => Some(NO_SEMAPHORE),
+        VertexStatus::WaitingForSlot => Some(NO_SLOT),
+        VertexStatus::Delayed(_) => Some(DELAYED),
+        VertexStatus::Failed => Some(FAILED),
+        VertexStatus::Held(HeldReason::WouldChange) => Some(WOULD_CHANGE),
+        VertexStatus::Held(HeldReason::WouldRefresh) => Some(WOULD_REFRESH),
+        VertexStatus::Held(HeldReason::UnknownUntil(_)) => Some(UNKNOWN),
+        VertexStatus::Held(HeldReason::Window(_)) => Some(SHUT),
+        VertexStatus::WaitingForBrake(_) => Some(BRAKED),
+        VertexStatus::Contended { next: Some(_), .. } => Some(CONTENDED),
+        VertexStatus::Contended { next: None, .. } => Some(FOUGHT),
+        VertexStatus::Held(HeldReason::Operator) => None,
+        VertexStatus::Parked => Some(super::happening::PARKED),
+        VertexStatus::Stuck(..) => Some(STUCK),
+        VertexStatus::Suspended => Some(SUSPENDED),
+        VertexStatus::Asking(_) => Some(ASKING),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::invariants::E3_ASKING;
 use crate::oracle_log::{Asked, Books, Need, Phase, Running, Vertex, When};
-use steadfast_engine::{Check, Notice, Poll, RunId, Standing, Start, Verdict, VertexId};
+use steadfast_engine::{Check, Notice, Poll, RunId, RunVerdict, Start, VertexId, VertexStatus};
 
 /// So many failures in a row are excused; the next counts at once.
 const EXCUSES: u8 = 3;
@@ -104,10 +104,10 @@ impl Books {
         &mut self,
         id: VertexId,
         (run, since): (RunId, When),
-        standing: Option<&Standing>,
+        standing: Option<&VertexStatus>,
         lenient: bool,
     ) -> bool {
-        let counts = matches!(standing, Some(Standing::Delayed(_) | Standing::Failed));
+        let counts = matches!(standing, Some(VertexStatus::Delayed(_) | VertexStatus::Failed));
         if counts
             && !lenient
             && let Some(why) = self.must_not_count(id, since)
@@ -129,10 +129,10 @@ impl Books {
     }
 
     /// A vertex whose failure did not count before this turn.
-    pub(super) fn still_asks(&mut self, id: VertexId, standing: Option<Standing>) {
+    pub(super) fn still_asks(&mut self, id: VertexId, standing: Option<VertexStatus>) {
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let Phase::Asking { run, since, was_failed } = vertex.phase else { return };
-        if matches!(standing, Some(Standing::Asking(_))) {
+        if matches!(standing, Some(VertexStatus::Asking(_))) {
             return;
         }
         let lenient = self.asked != Asked::Running;
@@ -206,10 +206,10 @@ impl Books {
     }
 
     /// A check has ended: it says that the vertex is as declared, or that it differs.
-    pub(super) fn was_checked(&mut self, id: VertexId, running: &Running, verdict: Verdict) {
+    pub(super) fn was_checked(&mut self, id: VertexId, running: &Running, verdict: RunVerdict) {
         let rests = self.vertices.get(&id).is_some_and(|vertex| vertex.phase == Phase::Rest);
         let in_time = running.cancelled.is_none();
-        if verdict == Verdict::Same && in_time {
+        if verdict == RunVerdict::Same && in_time {
             self.was_seen(id, running.start);
         } else {
             let counts = if running.look { rests } else { !running.noop };

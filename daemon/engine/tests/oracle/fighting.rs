@@ -5,8 +5,8 @@ use crate::oracle::Face;
 use crate::oracle_log::{Books, Need, Phase, Running, Vertex};
 use std::time::Duration;
 use steadfast_engine::{
-    Check, Class, Conflict, Event, Intent, Meta, Notice, Outcome, Party, Poll, Standing, Tick,
-    VertexId, WindowId,
+    Check, Class, Conflict, Culprit, Event, Intent, Meta, Notice, Outcome, Poll, Tick, VertexId,
+    VertexStatus, WindowId,
 };
 
 impl Vertex {
@@ -88,21 +88,21 @@ impl Books {
         for (id, vertex) in &mut self.vertices {
             let standing = face.standing(*id);
             vertex.fight.excused = false;
-            if vertex.is_quiet(now) && !matches!(standing, Some(Standing::Contended { .. })) {
+            if vertex.is_quiet(now) && !matches!(standing, Some(VertexStatus::Contended { .. })) {
                 // It is over, or will be when the run in progress finds nothing.
                 vertex.forget_fight();
             }
             vertex.fight.runs = match standing {
-                Some(Standing::Running(run, _)) => Some(run),
+                Some(VertexStatus::Running(run, _)) => Some(run),
                 _ => None,
             };
-            if standing == Some(Standing::Settled) {
+            if standing == Some(VertexStatus::Settled) {
                 vertex.fight.from = vertex.fight.changes.len();
             }
-            vertex.fight.shown = matches!(standing, Some(Standing::Contended { .. }));
+            vertex.fight.shown = matches!(standing, Some(VertexStatus::Contended { .. }));
             let next = match standing {
-                Some(Standing::Contended { next, .. }) => next,
-                Some(Standing::WaitingForBrake(at)) => Some(at),
+                Some(VertexStatus::Contended { next, .. }) => next,
+                Some(VertexStatus::WaitingForBrake(at)) => Some(at),
                 _ => None,
             };
             vertex.put_off = (vertex.put_off.1, next.filter(|at| *at > now));
@@ -252,14 +252,14 @@ impl Books {
         }
     }
 
-    pub(super) fn hears_of_fight(&mut self, id: VertexId, party: Party, repairs: u32) {
+    pub(super) fn hears_of_fight(&mut self, id: VertexId, party: Culprit, repairs: u32) {
         // Who has undone it so often has begun to for each time.
         let known = |other: &VertexId| {
             let begun = self.begun.get(other).is_some_and(|begun| *begun >= Meta::REVERSALS - 1);
             self.vertices.contains_key(other) && begun
         };
         let ours =
-            if let Party::Ours(other) = &party { known(other) && *other != id } else { true };
+            if let Culprit::Ours(other) = &party { known(other) && *other != id } else { true };
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         vertex.fight.told = true;
         if !ours || !vertex.is_possibly_fought() || (repairs as usize) > vertex.fight.changes.len()
@@ -343,7 +343,7 @@ impl Books {
         let mut wrong = Vec::new();
         for (id, vertex) in &self.vertices {
             match face.standing(*id) {
-                Some(Standing::Contended { next, .. }) => {
+                Some(VertexStatus::Contended { next, .. }) => {
                     // Nobody causes a tick.
                     let ticks = vertex.declared.nature.check == Check::Events;
                     if ticks || !vertex.is_possibly_fought() {
@@ -356,7 +356,7 @@ impl Books {
                         wrong.push(format!("{id} is put off until {next:?}, after {latest:?}"));
                     }
                 }
-                Some(Standing::Settled) if vertex.is_surely_fought() => {
+                Some(VertexStatus::Settled) if vertex.is_surely_fought() => {
                     wrong.push(format!("{id} is fought over and shown as settled"));
                 }
                 _ => {}

@@ -1,7 +1,7 @@
 //! Events, as the books understand them.
 
 use crate::oracle_log::{Asked, Books, Cause, Ending, Need, Phase, Running, Vertex, Watched};
-use steadfast_engine::{Check, Event, Notice, Outcome, Pause, Poll, RunId, Verdict, VertexId};
+use steadfast_engine::{Check, Event, Notice, Outcome, Pause, Poll, RunId, RunVerdict, VertexId};
 
 impl Books {
     pub(crate) fn happen(&mut self, event: &Event) {
@@ -173,7 +173,7 @@ impl Books {
         }
     }
 
-    fn checked(&mut self, run: RunId, verdict: Verdict) {
+    fn checked(&mut self, run: RunId, verdict: RunVerdict) {
         let Some(id) = self.vertex_of(run) else { return };
         let stopping = self.asked == Asked::Stopping;
         let clock = self.clock;
@@ -189,7 +189,7 @@ impl Books {
             } else if running.cancelled.is_some() {
                 vertex.may(clock);
                 self.back_poke(id);
-            } else if verdict != Verdict::Same {
+            } else if verdict != RunVerdict::Same {
                 vertex.braked = true;
                 self.mark(id, Some(Cause::Drift), None);
             }
@@ -212,7 +212,7 @@ impl Books {
         }
         let shut = vertex.declared.meta.window.is_some_and(|window| !self.open.contains(&window));
         match verdict {
-            Verdict::Same => {
+            RunVerdict::Same => {
                 let sure = running.noop || !vertex.owed_unsure;
                 let pays = sure.then_some(running.saw.is_some() && !running.noop);
                 let before = vertex.good.0;
@@ -226,10 +226,10 @@ impl Books {
                 self.went(id, &running, Outcome::Unchanged, !held);
                 self.ends(id, running, Outcome::Unchanged, pays);
             }
-            Verdict::Differs if running.noop => vertex.would_change(&running),
-            Verdict::Differs if shut => vertex.is_shut_out(&running),
-            Verdict::Differs => self.begins_or_brakes(id, running),
-            Verdict::Unknown => {
+            RunVerdict::Differs if running.noop => vertex.would_change(&running),
+            RunVerdict::Differs if shut => vertex.is_shut_out(&running),
+            RunVerdict::Differs => self.begins_or_brakes(id, running),
+            RunVerdict::Unknown => {
                 let (due, surely) = (self.last_undurable(id), !running.noop);
                 self.expected.push((due, Notice::CheckFailed(id, run), surely));
                 let Some(vertex) = self.vertices.get_mut(&id) else { return };
@@ -248,12 +248,12 @@ impl Books {
     }
 
     /// The check ended just before its cancel arrived: the rules leave open what that is.
-    fn cancelled_check(&mut self, id: VertexId, running: Running, verdict: Verdict) {
+    fn cancelled_check(&mut self, id: VertexId, running: Running, verdict: RunVerdict) {
         let clock = self.clock;
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         vertex.may(clock);
         vertex.fails_perhaps(&running);
-        if verdict == Verdict::Same {
+        if verdict == RunVerdict::Same {
             vertex.good.1 = running.start;
             vertex.owed_unsure |= running.saw.is_some();
         }

@@ -6,7 +6,7 @@ use crate::invariants::{
 };
 use crate::oracle_log::{Asked, Books, Need, Phase, Vertex};
 use std::time::Duration;
-use steadfast_engine::{Event, Holding, Meta, Notice, Outcome, Poll, RunId, Tick, VertexId};
+use steadfast_engine::{Event, HeldReason, Meta, Notice, Outcome, Poll, RunId, Tick, VertexId};
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -180,7 +180,7 @@ impl Books {
         }
     }
 
-    fn held(&mut self, event: &Event, id: VertexId, holding: Holding) {
+    fn held(&mut self, event: &Event, id: VertexId, holding: HeldReason) {
         let above = |a: VertexId, phase: Phase| {
             self.vertices.get(&id).is_some_and(|v| v.ancestors.contains(&a))
                 && self
@@ -190,26 +190,26 @@ impl Books {
         };
         let noop = self.vertices.get(&id).is_some_and(|v| v.declared.meta.noop);
         let (right, phase) = match holding {
-            Holding::WouldChange | Holding::WouldRefresh => (noop, Phase::Held),
-            Holding::UnknownUntil(until) if *event == (Event::Doubt { vertex: id, until }) => {
+            HeldReason::WouldChange | HeldReason::WouldRefresh => (noop, Phase::Held),
+            HeldReason::UnknownUntil(until) if *event == (Event::Doubt { vertex: id, until }) => {
                 (noop, Phase::Held)
             }
-            Holding::UnknownUntil(a) if noop => (above(a, Phase::Held), Phase::Held),
-            Holding::UnknownUntil(a) => (above(a, Phase::Held), Phase::Unsure),
-            Holding::Operator => (true, Phase::Operator),
-            Holding::Window(_) => (self.is_shut(id), Phase::Shut),
+            HeldReason::UnknownUntil(a) if noop => (above(a, Phase::Held), Phase::Held),
+            HeldReason::UnknownUntil(a) => (above(a, Phase::Held), Phase::Unsure),
+            HeldReason::Operator => (true, Phase::Operator),
+            HeldReason::Window(_) => (self.is_shut(id), Phase::Shut),
         };
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
-        let operator = holding == Holding::Operator && vertex.phase != Phase::Operator;
+        let operator = holding == HeldReason::Operator && vertex.phase != Phase::Operator;
         if !operator {
             vertex.phase = phase;
         }
         vertex.unknown_until = match holding {
-            Holding::UnknownUntil(other) => Some(other),
-            Holding::WouldChange
-            | Holding::WouldRefresh
-            | Holding::Operator
-            | Holding::Window(_) => None,
+            HeldReason::UnknownUntil(other) => Some(other),
+            HeldReason::WouldChange
+            | HeldReason::WouldRefresh
+            | HeldReason::Operator
+            | HeldReason::Window(_) => None,
         };
         // A window says nothing of whether it would be right.
         vertex.ill &= phase == Phase::Shut;
@@ -219,7 +219,7 @@ impl Books {
         if phase != Phase::Shut {
             self.would_refresh_below(id);
         }
-        if holding == Holding::WouldChange {
+        if holding == HeldReason::WouldChange {
             self.must_ask_below(id);
         }
     }

@@ -4,7 +4,7 @@ use crate::invariants::{E4_VALUE, E20_BRAKE, E20_NEIGHBOURS, E20_WINDOW};
 use crate::oracle::Face;
 use crate::oracle_log::{Books, Cause, Phase, Running, Vertex};
 use std::time::Duration;
-use steadfast_engine::{Holding, Notice, RunId, Standing, Tick, VertexId};
+use steadfast_engine::{HeldReason, Notice, RunId, Tick, VertexId, VertexStatus};
 
 /// Over which time repairs are counted, and how long the brake holds.
 const MINUTE: Duration = Duration::from_mins(1);
@@ -57,7 +57,7 @@ impl Books {
             self.broken(E20_BRAKE, &detail);
         }
         for id in self.order.clone() {
-            let braked = matches!(face.standing(id), Some(Standing::WaitingForBrake(_)));
+            let braked = matches!(face.standing(id), Some(VertexStatus::WaitingForBrake(_)));
             if braked && self.braked.is_none() {
                 self.broken(E20_BRAKE, &format!("{id} waits for a brake that is not on"));
             }
@@ -71,11 +71,14 @@ impl Books {
     pub(crate) fn neighbours_go_on(&mut self, face: &impl Face) {
         let mut wrong = Vec::new();
         for id in &self.order {
-            let Some(Standing::WaitingFor(above)) = face.standing(*id) else { continue };
+            let Some(VertexStatus::WaitingFor(above)) = face.standing(*id) else { continue };
             for other in above {
                 let put_off = matches!(
                     face.standing(other),
-                    Some(Standing::Contended { next: Some(_), .. } | Standing::WaitingForBrake(_))
+                    Some(
+                        VertexStatus::Contended { next: Some(_), .. }
+                            | VertexStatus::WaitingForBrake(_)
+                    )
                 );
                 let right = self.vertices.get(&other).is_some_and(|vertex| {
                     vertex.good.0 > 0 && vertex.failures == 0 && vertex.backoff_sure
@@ -93,7 +96,9 @@ impl Books {
     /// Nothing is held by a window that is open, or is not its own.
     pub(crate) fn windows_are_heeded(&mut self, face: &impl Face) {
         for id in self.order.clone() {
-            let Some(Standing::Held(Holding::Window(window))) = face.standing(id) else { continue };
+            let Some(VertexStatus::Held(HeldReason::Window(window))) = face.standing(id) else {
+                continue;
+            };
             let own = self.vertices.get(&id).and_then(|vertex| vertex.declared.meta.window);
             let meta = self.vertices.get(&id).map(|vertex| &vertex.declared.meta);
             let only_checked = meta.is_some_and(|meta| meta.noop && !meta.planned);
@@ -134,7 +139,7 @@ impl Books {
             let open = self.vertices.get(&id).is_some_and(|vertex| vertex.received.is_some());
             let rests = matches!(
                 face.standing(id),
-                Some(Standing::Settled | Standing::Contended { next: None, .. })
+                Some(VertexStatus::Settled | VertexStatus::Contended { next: None, .. })
             );
             if open && rests {
                 self.broken(E4_VALUE, &format!("{id} is settled, and its value was not taken"));

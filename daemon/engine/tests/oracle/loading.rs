@@ -3,7 +3,9 @@
 use crate::oracle_log::{Books, Cause, Need, Phase, Vertex, Watched};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steadfast_engine::{Check, Declared, Graph, Interrupted, Poll, Recall, Stamp, VertexId};
+use steadfast_engine::{
+    Check, Graph, Interrupted, Poll, RestoredState, Stamp, VertexId, VertexSpec,
+};
 
 /// Certainly not dirty before this turn, and not ticked in it.
 fn is_clean(vertex: &Vertex, passed: bool) -> bool {
@@ -126,7 +128,7 @@ impl Books {
         }
     }
 
-    fn added(&self, declared: &Declared, recall: Option<&Recall>) -> Vertex {
+    fn added(&self, declared: &VertexSpec, recall: Option<&RestoredState>) -> Vertex {
         let mut vertex = Vertex::new(declared, self.now);
         let recall = recall.cloned().unwrap_or_default();
         vertex.owed = recall.owed.map(|_| self.clock);
@@ -181,7 +183,7 @@ impl Books {
         vertex
     }
 
-    fn kept(&self, mut vertex: Vertex, declared: &Declared, operator: bool) -> Vertex {
+    fn kept(&self, mut vertex: Vertex, declared: &VertexSpec, operator: bool) -> Vertex {
         let before = std::mem::replace(&mut vertex.declared, declared.clone());
         let (old, new) = (before.meta, &declared.meta);
         vertex.bucket_unsure |= old.pace != new.pace;
@@ -247,7 +249,7 @@ impl Books {
     }
 
     /// What is owed, and what was failed, outlives a new definition; that it was right does not.
-    fn redefined(&self, before: &Vertex, declared: &Declared) -> Vertex {
+    fn redefined(&self, before: &Vertex, declared: &VertexSpec) -> Vertex {
         let mut vertex = Vertex::new(declared, self.now);
         // A deed may be done, or be for events only.
         vertex.asked_surely = declared.nature.check == Check::State;

@@ -3,7 +3,9 @@
 use crate::invariants::{E11_DOUBT, E11_NOOP};
 use crate::oracle::Face;
 use crate::oracle_log::{Books, Need, Phase};
-use steadfast_engine::{Action, Event, Holding, Notice, Outcome, Standing, Verdict, VertexId};
+use steadfast_engine::{
+    Action, Event, HeldReason, Notice, Outcome, RunVerdict, VertexId, VertexStatus,
+};
 
 impl Books {
     /// What was found of it is worth nothing: what is not asked again anyhow is held in this turn.
@@ -26,12 +28,12 @@ impl Books {
     /// E-11: a check that fails below what would change is unknown, until that is right or gone; and who must be asked again, is.
     pub(crate) fn findings_are_known(&mut self, face: &impl Face) {
         let would_change = |id: &VertexId| {
-            let held = Holding::WouldChange;
-            matches!(face.standing(*id), Some(Standing::Held(how))
-                if how == held || matches!(how, Holding::UnknownUntil(_)))
+            let held = HeldReason::WouldChange;
+            matches!(face.standing(*id), Some(VertexStatus::Held(how))
+                if how == held || matches!(how, HeldReason::UnknownUntil(_)))
         };
         let failed = |id: &VertexId| {
-            matches!(face.standing(*id), Some(Standing::Failed | Standing::Delayed(_)))
+            matches!(face.standing(*id), Some(VertexStatus::Failed | VertexStatus::Delayed(_)))
         };
         let above = |id: &VertexId| self.vertices.get(id).map(|v| v.ancestors.clone());
         let mut wrong = Vec::new();
@@ -40,15 +42,17 @@ impl Books {
         {
             wrong.push(format!("{id} is called failed below what would change"));
         }
-        for id in self.asked_again.iter().filter(|id| face.standing(**id) == Some(Standing::Failed))
+        for id in
+            self.asked_again.iter().filter(|id| face.standing(**id) == Some(VertexStatus::Failed))
         {
             wrong.push(format!("{id} had failed, must be asked again, and is not"));
         }
         for id in self.order.iter().filter(|_| !self.one_shot) {
-            let Some(Standing::Held(Holding::UnknownUntil(other))) = face.standing(*id) else {
+            let Some(VertexStatus::Held(HeldReason::UnknownUntil(other))) = face.standing(*id)
+            else {
                 continue;
             };
-            let settled = Some(Standing::Settled);
+            let settled = Some(VertexStatus::Settled);
             if face.standing(other) == settled || !self.vertices.contains_key(&other) {
                 wrong.push(format!("{id} is unknown until {other}, which is right or gone"));
             }
@@ -62,11 +66,11 @@ impl Books {
     pub(crate) fn allow_what_is_known(&mut self, event: &Event) {
         let right = matches!(
             event,
-            Event::Checked(_, Verdict::Same)
+            Event::Checked(_, RunVerdict::Same)
                 | Event::Ended(_, Outcome::Unchanged | Outcome::Changed)
         );
         let other = self.turn_of.filter(|_| right);
-        let own = self.turn_of.filter(|_| matches!(event, Event::Checked(_, Verdict::Differs)));
+        let own = self.turn_of.filter(|_| matches!(event, Event::Checked(_, RunVerdict::Differs)));
         self.allow_unknown(|id, until| other == Some(until) || own == Some(id));
     }
 
@@ -100,15 +104,19 @@ impl Books {
             return;
         };
         let is_looked_at = vertex.running.as_ref().is_some_and(|run| run.look);
-        let unknown = Notice::Held(id, Holding::UnknownUntil(until));
+        let unknown = Notice::Held(id, HeldReason::UnknownUntil(until));
         let is_told = actions.contains(&Action::Tell(unknown));
         let standing = face.standing(id);
         let right = match &standing {
             // Now, or before, and then perhaps until another.
-            Some(Standing::Held(Holding::UnknownUntil(other))) => !is_told || *other == until,
+            Some(VertexStatus::Held(HeldReason::UnknownUntil(other))) => {
+                !is_told || *other == until
+            }
             // It does nothing that could be another.
-            Some(Standing::Held(Holding::Window(_) | Holding::Operator)) => !is_told,
-            Some(Standing::Settled | Standing::Failed | Standing::Held(_)) => is_looked_at,
+            Some(VertexStatus::Held(HeldReason::Window(_) | HeldReason::Operator)) => !is_told,
+            Some(VertexStatus::Settled | VertexStatus::Failed | VertexStatus::Held(_)) => {
+                is_looked_at
+            }
             Some(_) => !is_told,
             None => false,
         };
@@ -116,7 +124,7 @@ impl Books {
             let detail = format!("{id} is in doubt until {until} and stands as {standing:?}");
             self.broken(E11_DOUBT, &detail);
         }
-        let failed = |id: &VertexId| face.standing(*id) == Some(Standing::Failed);
+        let failed = |id: &VertexId| face.standing(*id) == Some(VertexStatus::Failed);
         if let Some(below) =
             self.failed_below(id).into_iter().find(|below| is_told && failed(below))
         {

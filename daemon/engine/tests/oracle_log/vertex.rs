@@ -1,10 +1,10 @@
 //! A vertex in the books: new, marked, refilled.
 
 use super::{Cause, Fight, Need, Phase, Vertex, Watched, When};
-use steadfast_engine::{Declared, Stamp, Tick};
+use steadfast_engine::{Stamp, Tick, VertexSpec};
 
 impl Vertex {
-    pub(crate) fn new(declared: &Declared, now: Tick) -> Self {
+    pub(crate) fn new(declared: &VertexSpec, now: Tick) -> Self {
         let retries = declared.meta.retry.unwrap_or(u32::MAX);
         Self {
             declared: declared.clone(),

@@ -7,7 +7,7 @@ use crate::races::{repair, settled, sound, started};
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
 use steadfast_engine::{
-    Action, Check, Holding, Interrupted, Outcome, SlotClass, Standing, Verdict,
+    Action, Check, HeldReason, Interrupted, Outcome, RunVerdict, SlotClass, VertexStatus,
 };
 
 const SWAP: Step = Step::Swap { graph: 1, operator: false };
@@ -38,7 +38,7 @@ fn e08_an_end_says_the_definition_that_was_applied() {
         });
         let new = old.clone().define(0, 2);
         let mut world = settled(&[old, new]);
-        world.steps(&[Step::Redo(v(0)), Step::Checked(v(0), Verdict::Differs), Step::Commit]);
+        world.steps(&[Step::Redo(v(0)), Step::Checked(v(0), RunVerdict::Differs), Step::Commit]);
         world.steps(&[Step::Wait(ms(2000)), SWAP]);
         world.steps(&[Step::Pause { drain: false, length: HOURS }, Step::Commit]);
         world.steps(&[Step::Ended(v(0), Outcome::Interrupted), Step::Commit]);
@@ -61,7 +61,7 @@ fn e08_a_deed_for_events_is_not_done_for_a_stuck_run() {
     world.steps(&[Step::Ended(v(0), Outcome::Interrupted)]);
     sound(&world);
     assert_eq!(started(&world), [0; 0], "{}", world.log.join("\n"));
-    assert_eq!(standing(&world, 0), Standing::Settled);
+    assert_eq!(standing(&world, 0), VertexStatus::Settled);
     sound(&world);
 }
 
@@ -69,7 +69,7 @@ fn e08_a_deed_for_events_is_not_done_for_a_stuck_run() {
 #[test]
 fn a_refused_begin_of_an_obsolete_run_has_no_end() {
     let mut world = settled(&[hanging(), hanging().define(0, 2)]);
-    world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), Verdict::Differs)]);
+    world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), RunVerdict::Differs)]);
     world.steps(&[Step::Wait(ms(2000)), SWAP, Step::Refuse]);
     sound(&world);
     assert_eq!(ended_definitions(&world), [0; 0], "{}", world.log.join("\n"));
@@ -90,7 +90,7 @@ fn refreshing(interrupted: Interrupted) -> World {
     let mut world = settled(&[refreshed(interrupted)]);
     world.steps(&[Step::Changed(v(0))]);
     repair(&mut world, 0);
-    world.steps(&[Step::Checked(v(1), Verdict::Differs), Step::Commit]);
+    world.steps(&[Step::Checked(v(1), RunVerdict::Differs), Step::Commit]);
     world.starts.clear();
     world
 }
@@ -98,7 +98,7 @@ fn refreshing(interrupted: Interrupted) -> World {
 fn restart(world: &mut World) {
     world.starts.clear();
     world.steps(&[Step::Crash { kept: 0 }, Step::Watching(v(0)), Step::Watching(v(1))]);
-    world.steps(&[Step::Checked(v(0), Verdict::Same)]);
+    world.steps(&[Step::Checked(v(0), RunVerdict::Same)]);
 }
 
 /// E-9, row F: `ask` holds for a run that a refresh had started; the operator's word pays the refresh.
@@ -109,19 +109,19 @@ fn e09_a_refresh_that_was_cut_off_waits_for_the_operator() {
         restart(&mut world);
         sound(&world);
         assert_eq!(started(&world), [0], "{}", world.log.join("\n"));
-        assert_eq!(standing(&world, 1), Standing::Held(Holding::Operator));
+        assert_eq!(standing(&world, 1), VertexStatus::Held(HeldReason::Operator));
     }
     world.steps(&[Step::Changed(v(0))]);
     repair(&mut world, 0);
     assert_eq!(
         standing(&world, 1),
-        Standing::Held(Holding::Operator),
+        VertexStatus::Held(HeldReason::Operator),
         "another refresh waits, too"
     );
     world.steps(&[Step::Redo(v(1))]);
     assert!(world.starts.last().is_some_and(|start| start.vertex == v(1) && start.refresh));
     repair(&mut world, 1);
-    assert_eq!(standing(&world, 1), Standing::Settled);
+    assert_eq!(standing(&world, 1), VertexStatus::Settled);
     assert!(world.engine.is_converged(), "all that was owed is paid");
     sound(&world);
 }

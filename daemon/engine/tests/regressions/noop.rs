@@ -6,15 +6,16 @@ use crate::generate::HOURS;
 use crate::races::{check, repair, settled, sound, started};
 use crate::shape::{Shape, v};
 use crate::step::Step;
-use steadfast_engine::{Holding, Slots, Standing, Verdict, WindowId};
+use steadfast_engine::{HeldReason, RunVerdict, Slots, VertexStatus, WindowId};
 
-const UNKNOWN: Standing = Standing::Held(Holding::UnknownUntil(steadfast_engine::VertexId(0)));
+const UNKNOWN: VertexStatus =
+    VertexStatus::Held(HeldReason::UnknownUntil(steadfast_engine::VertexId(0)));
 
 /// In noop: v0 would change.
 fn would_change(shape: Shape) -> World {
     let mut world = settled(&[shape.all(|meta| meta.noop = true)]);
     world.steps(&[Step::Changed(v(0))]);
-    check(&mut world, 0, Verdict::Differs);
+    check(&mut world, 0, RunVerdict::Differs);
     world
 }
 
@@ -23,7 +24,7 @@ fn would_change(shape: Shape) -> World {
 fn e11_a_look_above_does_not_make_unknown_failed() {
     let mut world = would_change(Shape::of(2).edge(0, 1));
     world.steps(&[Step::Look(v(0)), Step::Changed(v(1))]);
-    check(&mut world, 1, Verdict::Unknown);
+    check(&mut world, 1, RunVerdict::Unknown);
     sound(&world);
     assert_eq!(standing(&world, 1), UNKNOWN, "{}", world.log.join("\n"));
     sound(&world);
@@ -33,7 +34,7 @@ fn e11_a_look_above_does_not_make_unknown_failed() {
 fn unknown() -> World {
     let mut world = would_change(Shape::of(2).edge(0, 1));
     world.steps(&[Step::Changed(v(1))]);
-    check(&mut world, 1, Verdict::Unknown);
+    check(&mut world, 1, RunVerdict::Unknown);
     assert_eq!(standing(&world, 1), UNKNOWN);
     world.starts.clear();
     world
@@ -45,11 +46,11 @@ fn e11_unknown_ends_when_the_other_is_right() {
     for step in [Step::Changed(v(0)), Step::Look(v(0))] {
         let mut world = unknown();
         world.steps(&[step]);
-        check(&mut world, 0, Verdict::Same);
+        check(&mut world, 0, RunVerdict::Same);
         sound(&world);
         assert_eq!(started(&world), [0, 1], "{}", world.log.join("\n"));
-        check(&mut world, 1, Verdict::Same);
-        assert_eq!(standing(&world, 1), Standing::Settled);
+        check(&mut world, 1, RunVerdict::Same);
+        assert_eq!(standing(&world, 1), VertexStatus::Settled);
         sound(&world);
     }
 }
@@ -59,9 +60,9 @@ fn e11_unknown_ends_when_the_other_is_right() {
 fn e11_a_look_ends_unknown() {
     let mut world = unknown();
     world.steps(&[Step::Look(v(1))]);
-    check(&mut world, 1, Verdict::Differs);
-    check(&mut world, 1, Verdict::Differs);
-    assert_eq!(standing(&world, 1), Standing::Held(Holding::WouldChange));
+    check(&mut world, 1, RunVerdict::Differs);
+    check(&mut world, 1, RunVerdict::Differs);
+    assert_eq!(standing(&world, 1), VertexStatus::Held(HeldReason::WouldChange));
     sound(&world);
 }
 
@@ -74,9 +75,9 @@ fn e11_unknown_ends_when_the_other_is_above_no_more() {
     for other in [shape.clone().without(0), loose] {
         let mut world = settled(&[shape.clone(), other]);
         world.steps(&[Step::Changed(v(0))]);
-        check(&mut world, 0, Verdict::Differs);
+        check(&mut world, 0, RunVerdict::Differs);
         world.steps(&[Step::Changed(v(1))]);
-        check(&mut world, 1, Verdict::Unknown);
+        check(&mut world, 1, RunVerdict::Unknown);
         assert_eq!(standing(&world, 1), UNKNOWN);
         world.starts.clear();
         world.steps(&[Step::Swap { graph: 1, operator: false }]);
@@ -91,13 +92,13 @@ fn e11_unknown_ends_when_the_other_is_above_no_more() {
 fn e11_a_supposed_refresh_is_an_attempt() {
     let mut world = settled(&[Shape::of(2).notify(0, 1).all(|meta| meta.noop = true)]);
     world.steps(&[Step::Changed(v(1))]);
-    check(&mut world, 1, Verdict::Unknown);
+    check(&mut world, 1, RunVerdict::Unknown);
     // The settled ancestor is asked before the failure counts.
-    check(&mut world, 0, Verdict::Same);
-    assert_eq!(standing(&world, 1), Standing::Failed);
+    check(&mut world, 0, RunVerdict::Same);
+    assert_eq!(standing(&world, 1), VertexStatus::Failed);
     world.starts.clear();
     world.steps(&[Step::Changed(v(0))]);
-    check(&mut world, 0, Verdict::Differs);
+    check(&mut world, 0, RunVerdict::Differs);
     sound(&world);
     assert_eq!(started(&world), [0, 1], "{}", world.log.join("\n"));
     assert!(world.starts[1].refresh);
@@ -112,10 +113,10 @@ fn e11_the_end_of_noop_pays_what_is_owed() {
     let mut world = settled(&[noop, shape]);
     world.steps(&[Step::Changed(v(0))]);
     repair(&mut world, 0);
-    check(&mut world, 1, Verdict::Unknown);
+    check(&mut world, 1, RunVerdict::Unknown);
     // The settled ancestor is asked before the failure counts.
-    check(&mut world, 0, Verdict::Same);
-    assert_eq!(standing(&world, 1), Standing::Failed);
+    check(&mut world, 0, RunVerdict::Same);
+    assert_eq!(standing(&world, 1), VertexStatus::Failed);
     world.starts.clear();
     world.steps(&[Step::Swap { graph: 1, operator: false }]);
     sound(&world);
@@ -130,11 +131,11 @@ fn e11_noop_ends_the_hold_of_a_window() {
     let noop = shape.clone().all(|meta| meta.noop = true);
     let mut world = World::new(&[shape, noop], Slots::default(), false);
     world.steps(&[Step::Swap { graph: 0, operator: false }, Step::Watching(v(0))]);
-    world.steps(&[Step::Watching(v(1)), Step::Checked(v(0), Verdict::Differs)]);
+    world.steps(&[Step::Watching(v(1)), Step::Checked(v(0), RunVerdict::Differs)]);
     world.starts.clear();
     world.steps(&[Step::Swap { graph: 1, operator: false }]);
-    check(&mut world, 0, Verdict::Differs);
-    assert_eq!(standing(&world, 0), Standing::Held(Holding::WouldChange));
+    check(&mut world, 0, RunVerdict::Differs);
+    assert_eq!(standing(&world, 0), VertexStatus::Held(HeldReason::WouldChange));
     sound(&world);
     assert_eq!(started(&world), [0, 1], "{}", world.log.join("\n"));
     world.steps(&[Step::Wait(HOURS)]);

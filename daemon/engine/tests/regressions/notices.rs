@@ -5,7 +5,7 @@ use crate::environment::World;
 use crate::races::{check, repair, settled, sound};
 use crate::shape::{Shape, v};
 use crate::step::Step;
-use steadfast_engine::{Notice, Outcome, Standing, Verdict, WindowId};
+use steadfast_engine::{Notice, Outcome, RunVerdict, VertexStatus, WindowId};
 
 fn place(world: &World, is: impl Fn(&Notice) -> bool) -> usize {
     world.told.iter().position(is).unwrap_or_else(|| panic!("never told: {:?}", world.told))
@@ -15,7 +15,7 @@ fn place(world: &World, is: impl Fn(&Notice) -> bool) -> usize {
 fn run_again() -> World {
     let mut world = settled(&[Shape::of(1).meta(0, |meta| meta.window = Some(WindowId(0)))]);
     world.steps(&[Step::Window { window: 0, open: true }, Step::Changed(v(0))]);
-    world.steps(&[Step::Checked(v(0), Verdict::Differs), Step::Commit]);
+    world.steps(&[Step::Checked(v(0), RunVerdict::Differs), Step::Commit]);
     world.steps(&[Step::Ended(v(0), Outcome::Changed), Step::Changed(v(0))]);
     world
 }
@@ -24,7 +24,7 @@ fn run_again() -> World {
 #[test]
 fn a_failed_check_is_told_after_the_run_before_it() {
     let mut world = run_again();
-    check(&mut world, 0, Verdict::Unknown);
+    check(&mut world, 0, RunVerdict::Unknown);
     world.steps(&[Step::Commit]);
     let ran = place(&world, |notice| matches!(notice, Notice::Ran(..)));
     let unchecked = place(&world, |notice| matches!(notice, Notice::CheckFailed(..)));
@@ -38,7 +38,7 @@ fn a_failed_check_is_told_after_the_run_before_it() {
 #[test]
 fn a_refused_begin_is_told_after_the_run_before_it() {
     let mut world = run_again();
-    check(&mut world, 0, Verdict::Differs);
+    check(&mut world, 0, RunVerdict::Differs);
     world.steps(&[Step::Commit, Step::Refuse]);
     let ran = place(&world, |notice| matches!(notice, Notice::Ran(..)));
     let failed = place(&world, |notice| matches!(notice, Notice::Failed(..)));
@@ -52,14 +52,14 @@ fn a_refused_begin_is_told_after_the_run_before_it() {
 fn a_look_in_a_closed_window_tells_a_recovery() {
     let mut world = settled(&[Shape::of(1).meta(0, |meta| meta.window = Some(WindowId(0)))]);
     world.steps(&[Step::Changed(v(0))]);
-    check(&mut world, 0, Verdict::Unknown);
-    assert_eq!(standing(&world, 0), Standing::Failed);
+    check(&mut world, 0, RunVerdict::Unknown);
+    assert_eq!(standing(&world, 0), VertexStatus::Failed);
     world.steps(&[Step::Changed(v(0))]);
-    check(&mut world, 0, Verdict::Differs);
-    assert!(matches!(standing(&world, 0), Standing::Held(_)));
+    check(&mut world, 0, RunVerdict::Differs);
+    assert!(matches!(standing(&world, 0), VertexStatus::Held(_)));
     world.steps(&[Step::Look(v(0))]);
-    check(&mut world, 0, Verdict::Same);
-    assert_eq!(standing(&world, 0), Standing::Settled);
+    check(&mut world, 0, RunVerdict::Same);
+    assert_eq!(standing(&world, 0), VertexStatus::Settled);
     let recovered = place(&world, |notice| *notice == Notice::Recovered(v(0)));
     let converged = world.told.iter().rposition(|notice| *notice == Notice::Converged);
     sound(&world);

@@ -5,7 +5,7 @@ use crate::generate::HOURS;
 use crate::races::{check, repair, settled, sound, started};
 use crate::shape::{Shape, v};
 use crate::step::Step;
-use steadfast_engine::{Mode, Standing, Verdict};
+use steadfast_engine::{Mode, RunVerdict, VertexStatus};
 
 const DRAIN: Step = Step::Pause { drain: true, length: HOURS };
 const PAUSE: Step = Step::Pause { drain: false, length: HOURS };
@@ -29,11 +29,11 @@ fn e15_a_drain_asked_for_again_is_a_drain() {
     let mut world = settled(&[Shape::of(2).edge(0, 1)]);
     world.steps(&[Step::Changed(v(0)), Step::Changed(v(1)), DRAIN, Step::Commit]);
     world.steps(&[DRAIN, Step::Commit]);
-    check(&mut world, 0, Verdict::Same);
+    check(&mut world, 0, RunVerdict::Same);
     assert_eq!(world.engine.mode(), Mode::Draining);
     sound(&world);
     assert_eq!(started(&world), [0, 1], "{}", world.log.join("\n"));
-    check(&mut world, 1, Verdict::Same);
+    check(&mut world, 1, RunVerdict::Same);
     assert_eq!(world.engine.mode(), Mode::Paused);
     sound(&world);
 }
@@ -43,7 +43,7 @@ fn e15_a_drain_asked_for_again_is_a_drain() {
 fn e15_a_plain_pause_ends_a_drain() {
     let mut world = settled(&[Shape::of(2).edge(0, 1)]);
     world.steps(&[Step::Changed(v(0)), Step::Changed(v(1)), DRAIN, PAUSE]);
-    check(&mut world, 0, Verdict::Same);
+    check(&mut world, 0, RunVerdict::Same);
     assert_eq!(started(&world), [0]);
     sound(&world);
 }
@@ -53,7 +53,7 @@ fn e15_a_plain_pause_ends_a_drain() {
 fn e15_an_event_in_a_run_that_a_drain_found_waits() {
     let mut world = settled(&[Shape::of(1)]);
     world.steps(&[Step::Changed(v(0)), DRAIN, Step::Commit, Step::Changed(v(0))]);
-    check(&mut world, 0, Verdict::Same);
+    check(&mut world, 0, RunVerdict::Same);
     sound(&world);
     assert_eq!(started(&world), [0], "{}", world.log.join("\n"));
     world.steps(&[Step::Resume]);
@@ -66,9 +66,9 @@ fn e15_an_event_in_a_run_that_a_drain_found_waits() {
 fn e15_an_event_in_a_drained_run_waits() {
     let mut world = settled(&[Shape::of(2).edge(0, 1)]);
     world.steps(&[Step::Changed(v(0)), Step::Changed(v(1)), DRAIN, Step::Commit]);
-    check(&mut world, 0, Verdict::Same);
+    check(&mut world, 0, RunVerdict::Same);
     world.steps(&[Step::Changed(v(1))]);
-    check(&mut world, 1, Verdict::Same);
+    check(&mut world, 1, RunVerdict::Same);
     sound(&world);
     assert_eq!(started(&world), [0, 1], "{}", world.log.join("\n"));
     sound(&world);
@@ -79,12 +79,12 @@ fn e15_an_event_in_a_drained_run_waits() {
 fn e03_a_resume_makes_up_for_dropped_back_pokes() {
     let mut world = settled(&[Shape::of(3).edge(0, 1).edge(1, 2)]);
     world.steps(&[Step::Changed(v(0))]);
-    check(&mut world, 0, Verdict::Unknown);
+    check(&mut world, 0, RunVerdict::Unknown);
     world.steps(&[PAUSE, Step::Commit, Step::Changed(v(2)), Step::Resume, Step::Commit]);
     sound(&world);
     assert_eq!(started(&world), [0, 0], "{}", world.log.join("\n"));
-    check(&mut world, 0, Verdict::Unknown);
-    assert_eq!(standing(&world, 0), Standing::Failed, "it is one attempt");
+    check(&mut world, 0, RunVerdict::Unknown);
+    assert_eq!(standing(&world, 0), VertexStatus::Failed, "it is one attempt");
     world.steps(&[PAUSE, Step::Commit, Step::Resume]);
     assert_eq!(started(&world), [0, 0], "nothing became dirty in the second pause");
     sound(&world);

@@ -5,7 +5,7 @@ use crate::races::{check, settled, sound, started};
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
 use std::time::Duration;
-use steadfast_engine::{Outcome, Poll, Standing, Verdict};
+use steadfast_engine::{Outcome, Poll, RunVerdict, VertexStatus};
 
 const INTERVAL: Duration = Duration::from_secs(10);
 
@@ -19,11 +19,11 @@ fn e13_a_poll_goes_on_after_its_vertex_came_back() {
     let mut world = settled(&[shape.clone(), shape.without(0)]);
     world.steps(&[Step::Wait(INTERVAL), Step::Wait(ms(2000))]);
     assert_eq!(started(&world), [0]);
-    assert!(matches!(standing(&world, 0), Standing::Stuck(..)));
+    assert!(matches!(standing(&world, 0), VertexStatus::Stuck(..)));
     let swap = |graph| Step::Swap { graph, operator: false };
     world.steps(&[swap(1), swap(0), Step::Ended(v(0), Outcome::Interrupted)]);
-    check(&mut world, 0, Verdict::Same);
-    assert_eq!(standing(&world, 0), Standing::Settled);
+    check(&mut world, 0, RunVerdict::Same);
+    assert_eq!(standing(&world, 0), VertexStatus::Settled);
     world.starts.clear();
     world.steps(&[Step::Wait(MINUTE)]);
     sound(&world);

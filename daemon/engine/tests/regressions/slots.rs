@@ -7,7 +7,7 @@ use crate::races::{settled, sound, started};
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
 use std::time::Duration;
-use steadfast_engine::{Mode, SlotClass, Slots, Standing, Verdict};
+use steadfast_engine::{Mode, RunVerdict, SlotClass, Slots, VertexStatus};
 
 const PATIENCE: Duration = Duration::from_secs(11);
 
@@ -27,7 +27,7 @@ fn e06_a_spare_slot_that_came_back_is_used_again() {
     assert_eq!(started(&world), [0, 1]);
     world.steps(&[Step::Wait(PATIENCE)]);
     assert_eq!(started(&world), [0, 1], "the cap is reached");
-    world.steps(&[Step::Checked(v(0), Verdict::Same)]);
+    world.steps(&[Step::Checked(v(0), RunVerdict::Same)]);
     sound(&world);
     assert_eq!(
         started(&world),
@@ -54,7 +54,7 @@ fn e06_a_slot_that_cannot_be_replaced_wakes_nobody() {
 #[test]
 fn e16_a_stop_leaves_a_command_its_time_to_return() {
     let mut world = settled(&[command()]);
-    world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), Verdict::Differs), Step::Commit]);
+    world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), RunVerdict::Differs), Step::Commit]);
     world.steps(&[Step::Stop { grace: ms(0) }, Step::Wait(ms(2999))]);
     assert_eq!(world.engine.mode(), Mode::Stopping);
     world.steps(&[Step::Wait(ms(1))]);
@@ -67,9 +67,9 @@ fn e16_a_stop_leaves_a_command_its_time_to_return() {
 fn e06_a_command_is_stuck_after_three_seconds() {
     let mut world = settled(&[command().meta(0, |meta| meta.timeout = Some(ms(500)))]);
     world.steps(&[Step::Changed(v(0)), Step::Wait(ms(3499))]);
-    assert!(!matches!(standing(&world, 0), Standing::Stuck(..)));
+    assert!(!matches!(standing(&world, 0), VertexStatus::Stuck(..)));
     world.steps(&[Step::Wait(ms(1))]);
-    assert!(matches!(standing(&world, 0), Standing::Stuck(..)));
+    assert!(matches!(standing(&world, 0), VertexStatus::Stuck(..)));
     sound(&world);
 }
 
@@ -79,12 +79,12 @@ fn e06_what_was_loaded_goes_before_a_look() {
     let slots = Slots { threads: 1, commands: 1, spare: 0 };
     let mut world = World::new(&[Shape::of(2), Shape::of(3)], slots, false);
     world.steps(&[Step::Swap { graph: 0, operator: false }, Step::Watching(v(0))]);
-    world.steps(&[Step::Watching(v(1)), Step::Checked(v(0), Verdict::Same)]);
-    world.steps(&[Step::Checked(v(1), Verdict::Same)]);
+    world.steps(&[Step::Watching(v(1)), Step::Checked(v(0), RunVerdict::Same)]);
+    world.steps(&[Step::Checked(v(1), RunVerdict::Same)]);
     world.starts.clear();
     world.steps(&[Step::Changed(v(0)), Step::Look(v(1))]);
     world.steps(&[Step::Swap { graph: 1, operator: false }, Step::Watching(v(2))]);
-    world.steps(&[Step::Checked(v(0), Verdict::Same)]);
+    world.steps(&[Step::Checked(v(0), RunVerdict::Same)]);
     assert_eq!(started(&world), [0, 2], "the load before the look");
     sound(&world);
 }

@@ -6,7 +6,7 @@ use crate::races::{check, settled, sound, started};
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
 use std::time::Duration;
-use steadfast_engine::{Check, Pace, Poll, Slots, Standing, Verdict};
+use steadfast_engine::{Check, Pace, Poll, RunVerdict, Slots, VertexStatus};
 
 const fn swap(graph: usize) -> Step {
     Step::Swap { graph, operator: false }
@@ -36,7 +36,7 @@ fn e17_a_newer_graph_gives_no_second_grace() {
     let mut world = World::new(&[old, first, second], Slots::default(), false);
     world.steps(&[swap(0), Step::Watching(v(0)), swap(1)]);
     world.steps(&[Step::Wait(Duration::from_secs(31)), swap(2)]);
-    check(&mut world, 0, Verdict::Same);
+    check(&mut world, 0, RunVerdict::Same);
     sound(&world);
     assert_eq!(world.engine.standing(v(1)), None, "{}", world.log.join("\n"));
     sound(&world);
@@ -50,11 +50,11 @@ fn e10_a_swap_back_pokes_by_its_own_edges() {
     loose.edges.clear();
     let mut world = settled(&[shape, loose]);
     world.steps(&[Step::Changed(v(0))]);
-    check(&mut world, 0, Verdict::Unknown);
+    check(&mut world, 0, RunVerdict::Unknown);
     world.starts.clear();
     world.steps(&[swap(1), Step::Watching(v(1))]);
     sound(&world);
-    assert_eq!(standing(&world, 0), Standing::Failed, "{}", world.log.join("\n"));
+    assert_eq!(standing(&world, 0), VertexStatus::Failed, "{}", world.log.join("\n"));
     assert_eq!(started(&world), [1]);
     sound(&world);
 }
@@ -67,7 +67,7 @@ fn e03_a_swap_back_pokes_for_each_of_its_marks() {
     polled.edges.clear();
     let mut world = settled(&[polled, watched]);
     world.steps(&[Step::Changed(v(0))]);
-    check(&mut world, 0, Verdict::Unknown);
+    check(&mut world, 0, RunVerdict::Unknown);
     world.starts.clear();
     world.steps(&[swap(1)]);
     sound(&world);
@@ -83,10 +83,10 @@ fn e12_a_deed_that_a_swap_made_and_that_is_limited_passes() {
     let new = old.clone().define(0, 2).nature(0, |nature| nature.check = Check::Events);
     let mut world = settled(&[old, new]);
     world.steps(&[Step::Wait(Duration::from_hours(1)), Step::Changed(v(0))]);
-    check(&mut world, 0, Verdict::Same);
+    check(&mut world, 0, RunVerdict::Same);
     world.steps(&[swap(1), Step::Watching(v(0)), Step::Wait(ms(10))]);
     world.steps(&[Step::Changed(v(0))]);
-    assert!(matches!(standing(&world, 0), Standing::WaitingForLimit(_)));
+    assert!(matches!(standing(&world, 0), VertexStatus::WaitingForLimit(_)));
     world.starts.clear();
     world.steps(&[Step::Changed(v(1))]);
     sound(&world);

@@ -6,8 +6,8 @@ use crate::step::Step;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use steadfast_engine::{
-    Check, Conflict, Declared, Edge, Interrupted, Meta, Nature, Outcome, Pace, Poll, SemaphoreId,
-    SlotClass, Verdict, WindowId,
+    Check, Conflict, Edge, Interrupted, Meta, Nature, Outcome, Pace, Poll, RunVerdict, SemaphoreId,
+    SlotClass, VertexSpec, WindowId,
 };
 
 pub(super) fn write_shape(text: &mut String, shape: &Shape) {
@@ -25,7 +25,7 @@ pub(super) fn write_shape(text: &mut String, shape: &Shape) {
     }
 }
 
-fn vertex_words(declared: &Declared) -> String {
+fn vertex_words(declared: &VertexSpec) -> String {
     let (meta, nature) = (&declared.meta, &declared.nature);
     let plain = Meta::default();
     let mut words = Vec::new();
@@ -89,7 +89,7 @@ pub(super) fn read_shape(shape: &mut Shape, verb: &str, words: &[&str]) {
             for word in words {
                 read_word(&mut meta, &mut nature, word);
             }
-            shape.vertices.push(Declared {
+            shape.vertices.push(VertexSpec {
                 id: v(number(id)),
                 definition: number(definition),
                 meta: Arc::new(meta),
@@ -147,9 +147,9 @@ pub(super) fn step_line(step: &Step) -> String {
         Step::Suspect(id) => format!("suspect {}", id.0),
         Step::Look(id) => format!("look {}", id.0),
         Step::Redo(id) => format!("redo {}", id.0),
-        Step::Checked(id, Verdict::Same) => format!("checked {} same", id.0),
-        Step::Checked(id, Verdict::Differs) => format!("checked {} differs", id.0),
-        Step::Checked(id, Verdict::Unknown) => format!("checked {} unknown", id.0),
+        Step::Checked(id, RunVerdict::Same) => format!("checked {} same", id.0),
+        Step::Checked(id, RunVerdict::Differs) => format!("checked {} differs", id.0),
+        Step::Checked(id, RunVerdict::Unknown) => format!("checked {} unknown", id.0),
         Step::Commit => "commit".into(),
         Step::Refuse => "refuse".into(),
         Step::Ended(id, Outcome::Unchanged) => format!("ended {} unchanged", id.0),
@@ -187,9 +187,9 @@ pub(super) fn read_step(words: &[&str]) -> Step {
         ["suspect", id] => Step::Suspect(vertex(id)),
         ["look", id] => Step::Look(vertex(id)),
         ["redo", id] => Step::Redo(vertex(id)),
-        ["checked", id, "same"] => Step::Checked(vertex(id), Verdict::Same),
-        ["checked", id, "differs"] => Step::Checked(vertex(id), Verdict::Differs),
-        ["checked", id, "unknown"] => Step::Checked(vertex(id), Verdict::Unknown),
+        ["checked", id, "same"] => Step::Checked(vertex(id), RunVerdict::Same),
+        ["checked", id, "differs"] => Step::Checked(vertex(id), RunVerdict::Differs),
+        ["checked", id, "unknown"] => Step::Checked(vertex(id), RunVerdict::Unknown),
         ["commit"] => Step::Commit,
         ["refuse"] => Step::Refuse,
         ["ended", id, "unchanged"] => Step::Ended(vertex(id), Outcome::Unchanged),
