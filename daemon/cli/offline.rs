@@ -3,6 +3,7 @@
 
 use super::output::count;
 use super::output::event_recording::Recording;
+use super::state_dir;
 use crate::events::{Level, NewEvent, Retention};
 use crate::store::{RecordReaders, SqliteStore, StateLock, StoreError};
 use crate::workers::readers;
@@ -23,6 +24,7 @@ pub(super) struct OfflineCommand {
 impl OfflineCommand {
     /// Takes the state directory; no daemon can while this lives.
     pub(super) fn take(command: &'static str, directory: &Path) -> Result<Self, StoreError> {
+        state_dir::judge(directory)?;
         let hold = Arc::new(StateLock::take(directory)?);
         // Who writes three events lets go of none: how many are kept is for the daemon to say.
         let recording = Recording::new(command, directory.to_owned(), Retention::ENDLESS);

@@ -25,6 +25,10 @@ use tokio::sync::watch;
 pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
     let form = args.log.unwrap_or(Log::Human);
     let filter = render::set_up(form, args.log_level.as_deref(), render::Process::Daemon);
+    let state_directory = state_dir::directory(args.state.state_dir.as_deref());
+    if let Err(why) = state_dir::judge(&state_directory) {
+        return state_dir::refuse(&why);
+    }
     let (converged, seen) = watch::channel(false);
     let (teller, stream) = events::stream();
     let own = teller.clone();
@@ -38,7 +42,7 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
         settings_file: args.given.as_deref().map(settings::file),
         settings_instead: args.settings_instead.clone(),
         key,
-        state_directory: state_dir::directory(args.state.state_dir.as_deref()),
+        state_directory,
         signals,
         audience: Box::new(move || {
             Box::new(DaemonObserver {

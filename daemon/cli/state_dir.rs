@@ -4,10 +4,12 @@ use super::exit::Exit;
 use super::output;
 use crate::store::{SqliteStore, StateLock, Store, StoreError, StoredState};
 use crate::workers::{readers, tell_orphans};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use steadfast_resources::host::end_orphaned_commands;
+use steadfast_resources::host::path_trust::Reader;
 
 /// The directory: as said, as systemd says, root's, or the user's own.
 pub(super) fn directory(said: Option<&Path>) -> PathBuf {
@@ -28,6 +30,32 @@ pub(super) fn directory(said: Option<&Path>) -> PathBuf {
     state.join("steadfast")
 }
 
+/// Refuses for root a directory in whose place somebody else could put another one (S-11): what is kept says what is removed from
+/// this host.
+pub(super) fn judge(directory: &Path) -> Result<(), StoreError> {
+    let reader = Reader::here();
+    let Some(doubt) = doubts(directory, reader).filter(|_| reader.is_strict()) else {
+        return Ok(());
+    };
+    let why = format!("somebody else could put another in its place: {doubt}");
+    Err(StoreError::Directory { dir: directory.display().to_string(), why, denied: false })
+}
+
+/// The directory itself is narrowed, or refused, when it is taken; it may not be there yet.
+fn doubts(directory: &Path, reader: Reader) -> Option<String> {
+    let path = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    if path.is_symlink() {
+        return reader.doubts_on_the_way(&path);
+    }
+    // In a sticky folder of root's, nobody else renames what is ours.
+    let holds_ours = |folder: &&Path| {
+        let found = folder.metadata();
+        found.is_ok_and(|found| found.mode() & 0o1000 == 0 || found.uid() != 0)
+    };
+    let above = path.ancestors().skip(1).find(holds_ours)?;
+    reader.doubts_on_the_way(above)
+}
+
 /// What came of opening the store.
 type Opened = Result<(SqliteStore, StoredState), StoreError>;
 
@@ -38,6 +66,7 @@ fn open(directory: &Path) -> Result<(Box<dyn Store>, StoredState), Exit> {
 
 fn read(directory: &Path) -> Opened {
     // Who has the directory is written when something is: most have nothing to do.
+    judge(directory)?;
     let hold = Arc::new(StateLock::take_unsaid(directory)?);
     tell_orphans(&end_orphaned_commands(directory));
     let readers = readers(|event, line| tracing::warn!(event, "{line}"));

@@ -31,7 +31,7 @@ pub use api::{
     Caveat, DriverDeps, DriverEvent, DriverExit, DriverHealth, FinalStatus, Guard, PingReply,
     Settings, Tuning, UNKEPT,
 };
-pub use commands::undo::{PUT_BACK_BEFORE, UndoError, Undone, deed, to_undo, undo};
+pub use commands::undo::{PUT_BACK, UndoError, Undone, deed, to_undo, undo};
 pub use graph::diff::{GraphDiff, LoadOutcome, NameSample};
 use inbox::Batch;
 pub use inbox::Inbox;

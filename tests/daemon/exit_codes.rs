@@ -2,6 +2,7 @@
 
 use crate::host::{Host, is_root};
 use std::fmt::Write as _;
+use std::os::unix::fs::chown;
 use std::time::{Duration, Instant};
 
 /// S-10, F-13: every problem at once, each with its place.
@@ -156,7 +157,7 @@ fn a_state_directory_without_permission_is_77() {
     let host = Host::of_nobody("graph: g\nresources: {file: [{name: $DIR/f}]}\n");
     host.make_directory("locked").chmod("locked", 0o500);
     if is_root() {
-        std::os::unix::fs::chown(host.path("locked"), Some(0), Some(0)).expect("given to root");
+        chown(host.path("locked"), Some(0), Some(0)).expect("given to root");
     }
     for command in ["apply", "run"] {
         let command = host.bare(&[command, "--state-dir", "$DIR/locked/state", "$DIR/graph.yaml"]);
@@ -193,4 +194,24 @@ fn an_open_state_directory_names_the_cure() {
         .exits(73)
         .says("others may enter it (mode 0755)")
         .says("hint: `chmod 700 $DIR/open`, or give another directory with --state-dir");
+}
+
+/// S-11: root keeps no state where another user could put another directory in its place.
+#[test]
+fn a_state_directory_in_a_folder_of_others_is_refused() {
+    let host = Host::with("graph: g\nresources: {noop: [{name: a}]}\n");
+    if !is_root() {
+        return;
+    }
+    host.make_directory("home");
+    chown(host.path("home"), Some(65534), None).expect("given away");
+    let apply =
+        || host.finish(host.bare(&["apply", "$DIR/graph.yaml", "--state-dir", "$DIR/home/s"]));
+    apply()
+        .exits(73)
+        .says("somebody else could put another in its place")
+        .says("belongs to uid 65534");
+    apply().exits(73);
+    chown(host.path("home"), Some(0), None).expect("taken back");
+    apply().exits(0);
 }

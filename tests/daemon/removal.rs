@@ -1,9 +1,10 @@
 //! What leaves the graph: forgotten, removed in order, left alone, protected, taken over, renamed.
 
-use crate::host::Host;
+use crate::host::{Host, is_root};
 use nix::sys::signal::Signal::SIGHUP;
 use proptest::prelude::*;
 use std::fmt::Write as _;
+use std::os::unix::fs::chown;
 
 pub(crate) const DELETE: &str = "meta: {on_remove: delete}";
 
@@ -328,6 +329,34 @@ fn a_removal_that_fails_is_tried_again() {
     daemon.signal(SIGHUP).wait_for_of("changed", "file[d]");
     daemon.wait_for_of("left", "file[d]");
     assert!(!host.exists("d"));
+}
+
+/// A private directory that another user has put in the place of ours is not removed with what it holds.
+#[test]
+fn another_private_directory_in_the_place_of_ours_stays() {
+    let meta = "mode: 0700, force: true, meta: {on_remove: delete}";
+    let host = Host::with(&graph(&format!("  file: [{{name: d, path: $DIR/home/d/, {meta}}}]\n")));
+    if !is_root() {
+        return;
+    }
+    host.make_directory("home");
+    chown(host.path("home"), Some(65534), Some(65534)).expect("given away");
+    host.apply().exits(0);
+    let rename = |from: &str, to: &str| {
+        std::fs::rename(host.path(from), host.path(to)).expect("renamed");
+    };
+    host.write("home/d/ours", "").make_directory("home/other").write("home/other/theirs", "");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(host.path("home/other"), mode).expect("closed");
+    rename("home/d", "home/aside");
+    rename("home/other", "home/d");
+    host.graph(&graph(""));
+    host.apply().exits(1).prints("others may not enter it, and can have moved it there");
+    assert!(host.exists("home/d/theirs"));
+    rename("home/d", "home/other");
+    rename("home/aside", "home/d");
+    host.apply().exits(0);
+    assert!(!host.exists("home/d"));
 }
 
 const SLOTS: usize = 3;

@@ -1,7 +1,8 @@
 //! Completions in a real shell against a running daemon, and manual pages.
 
-use crate::host::Host;
+use crate::host::{Host, is_root};
 use crate::terminal::Terminal;
+use std::os::unix::fs::{lchown, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -156,4 +157,24 @@ fn manual_pages_are_set_without_a_warning() {
     let output = host.finish(groff);
     output.exits(0).prints("steadfast pause --for 2h").prints("EXAMPLES");
     assert_eq!(output.stderr, "", "groff warns");
+}
+
+/// A page is not written through a link, nor below a link that another user made.
+#[test]
+fn manual_pages_follow_no_planted_link() {
+    let host = Host::with(GRAPH);
+    host.make_directory("man").write("canary", "kept");
+    symlink(host.path("canary"), host.path("man/steadfast.1")).expect("linked");
+    std::fs::hard_link(host.path("canary"), host.path("man/steadfast-apply.1")).expect("linked");
+    let man = |place: &str| host.finish(host.bare(&["man", place]));
+    man("$DIR/man").exits(0);
+    assert_eq!(host.read("canary"), "kept");
+    assert!(host.read("man/steadfast.1").contains(".TH"));
+    if is_root() {
+        symlink(host.path("man"), host.path("link")).expect("linked");
+        man("$DIR/link/man1").exits(0);
+        lchown(host.path("link"), Some(65534), None).expect("given away");
+        man("$DIR/link/man2").exits(1).says("belongs to uid 65534");
+        assert!(!host.exists("man/man2"));
+    }
 }

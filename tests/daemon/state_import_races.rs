@@ -1,7 +1,9 @@
 //! Another state that is taken in while somebody else does the same, or a daemon starts.
 
-use crate::host::{Host, LIMIT};
+use crate::host::{Host, LIMIT, is_root};
 use nix::sys::signal::Signal::SIGTERM;
+use std::fs::Permissions;
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::process::{Child, Command};
 
 const GRAPH: &str = r#"
@@ -127,4 +129,28 @@ fn an_import_while_a_daemon_starts_is_done_or_refused() {
         assert_eq!(host.lines("ran").len(), 1, "it is known to have run");
     }
     drop(texts);
+}
+
+/// S-11: root takes no state in from a file that others could change.
+#[test]
+fn a_state_of_others_is_not_taken_in() {
+    let host = Host::with(GRAPH);
+    if !is_root() {
+        return;
+    }
+    host.apply().exits(0);
+    let _texts = two_states(&host);
+    let import = || host.ask_daemon(&["state", "import", "$DIR/one.json"]);
+    let kept = || host.ask_daemon(&["state", "export"]).stdout;
+    let before = kept();
+    let refused = "$DIR/one.json is not taken in: somebody else could change it";
+    chown(host.path("one.json"), Some(65534), None).expect("given away");
+    import().exits(1).says(refused).says("belongs to uid 65534");
+    chown(host.path("one.json"), Some(0), None).expect("taken back");
+    std::fs::set_permissions(host.path("one.json"), Permissions::from_mode(0o666)).expect("set");
+    import().exits(1).says(refused).says("may be written by others");
+    assert_eq!(kept(), before);
+    std::fs::set_permissions(host.path("one.json"), Permissions::from_mode(0o600)).expect("set");
+    import().exits(0);
+    assert_ne!(kept(), before);
 }

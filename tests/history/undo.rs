@@ -108,3 +108,36 @@ fn a_declared_word_wins_over_a_mode() {
         assert_eq!(std::fs::read_to_string(place.path(name)).unwrap(), expected);
     }
 }
+
+/// A file that cannot be put back is named, and the rest of a tree is put back all the same. Runs as root.
+#[test]
+fn one_file_that_cannot_be_put_back_does_not_keep_the_rest() {
+    let mut place = Stage::new(Limits::default());
+    std::fs::create_dir(place.path("d")).expect("made");
+    let names = ["a", "b", "c", "e"].map(|name| place.path(&format!("d/{name}")));
+    for path in &names {
+        std::fs::write(path, "x").expect("written");
+        std::fs::set_permissions(path, Permissions::from_mode(0o644)).expect("set");
+    }
+    assert!(is_changed(&place.apply("d/", &[("mode", "go="), ("recurse", "true")])));
+    let nobody = Some(65534);
+    std::os::unix::fs::chown(place.path("d"), nobody, nobody).expect("given away");
+    for linked in ["b", "c"] {
+        let path = place.path(&format!("d/{linked}"));
+        std::fs::hard_link(path, place.path(linked)).expect("linked");
+    }
+    // A private file of root's in a directory of others stays closed: these are that user's.
+    for path in &names {
+        std::os::unix::fs::chown(path, nobody, nobody).expect("given away");
+    }
+    let refused = place.undo("d/", None).expect_err("two files have two names");
+    let lines: Vec<&str> = refused.lines().collect();
+    assert!(lines[0].contains("2 names") && lines[0].contains("d/b"), "{refused}");
+    assert!(
+        lines[1].starts_with("nor is this put back: ") && lines[1].contains("d/c"),
+        "{refused}"
+    );
+    let modes = names.each_ref().map(|path| path.metadata().expect("there").mode() & 0o7777);
+    assert_eq!(modes, [0o644, 0o600, 0o600, 0o644], "{refused}");
+    place.open_again();
+}

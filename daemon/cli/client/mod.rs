@@ -19,7 +19,7 @@ use super::args::Socket;
 use super::exit::Exit;
 use super::{on_runtime, output, settings, state_dir};
 use crate::control::{Address, Client, Request, Unanswered};
-use crate::driver::PUT_BACK_BEFORE;
+use crate::driver::PUT_BACK;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -105,8 +105,8 @@ fn refuse(why: &Unanswered) -> Exit {
         Unanswered::Unavailable(_) => {
             (Exit::Failed, "`steadfast report` shows the daemon's workers")
         }
-        Unanswered::Refused(why) if why.contains(PUT_BACK_BEFORE) => {
-            (Exit::Failed, "the paths above were changed, and nothing else")
+        Unanswered::Refused(why) if why.contains(PUT_BACK) => {
+            (Exit::Failed, "the paths that were put back were changed, and nothing else")
         }
         Unanswered::Refused(_) => (Exit::Failed, "nothing was changed"),
         Unanswered::Rejected(_) => (Exit::Graph, "nothing was changed"),

@@ -6,7 +6,9 @@ use crate::cli::exit::Exit;
 use crate::cli::output::{count, error, out, plain};
 use clap::Command;
 use clap_mangen::roff::{Roff, bold, roman};
-use std::io;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 /// Writes the pages to a directory, which is made where it is missing.
@@ -26,6 +28,7 @@ pub(in crate::cli) fn man(args: &args::Man) -> Exit {
 }
 
 fn write_all(directory: &Path) -> io::Result<usize> {
+    refuse_links_of_others(directory)?;
     std::fs::create_dir_all(directory)?;
     let mut command = super::command().disable_help_subcommand(true);
     command.build();
@@ -54,5 +57,26 @@ fn write(command: &Command, directory: &Path) -> io::Result<()> {
         }
         section.to_writer(&mut text)?;
     }
-    std::fs::write(directory.join(page.get_filename()), text)
+    let path = directory.join(page.get_filename());
+    // What lies there is not written into: it may be a link.
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    OpenOptions::new().write(true).create_new(true).open(path)?.write_all(&text)
+}
+
+/// A link on the way that another user made could lead anywhere.
+fn refuse_links_of_others(directory: &Path) -> io::Result<()> {
+    let own = rustix::process::geteuid().as_raw();
+    for place in std::path::absolute(directory)?.ancestors() {
+        if let Ok(found) = place.symlink_metadata()
+            && found.is_symlink()
+            && ![0, own].contains(&found.uid())
+        {
+            let why = format!("the link {} belongs to uid {}", place.display(), found.uid());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
+    }
+    Ok(())
 }

@@ -12,9 +12,10 @@ use crate::events;
 use crate::store::{Maintenance, SqliteStore, StateLock, export_format, inbox, mend, violations};
 use crate::workers::readers;
 use std::fs::{File, TryLockError};
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use steadfast_resources::host::path_trust::Reader;
 
 /// One generation, as a document.
 pub(in crate::cli) fn export(args: &ExportKept) -> Result<Exit, Exit> {
@@ -73,10 +74,7 @@ fn write(path: &Path, text: &str) -> Result<(), Exit> {
 /// Read and judged before anybody is asked.
 pub(in crate::cli) fn import(args: &ImportKept) -> Result<Exit, Exit> {
     let shown = plain(&args.file.display().to_string());
-    let text = std::fs::read_to_string(&args.file).map_err(|why| {
-        error(format!("cannot read {shown}: {why}"), None);
-        Exit::Usage
-    })?;
+    let text = read_trusted(&args.file, &shown)?;
     if let Err(wrong) = export_format::read(&text, &readers(|_, _| {})) {
         for line in &wrong {
             out(plain(line));
@@ -89,7 +87,8 @@ pub(in crate::cli) fn import(args: &ImportKept) -> Result<Exit, Exit> {
     }
     let directory = directory(args.socket.state_dir.as_deref());
     if !SqliteStore::is_there(&directory) {
-        drop(StateLock::take(&directory).map_err(|why| state_dir::refuse(&why))?);
+        let made = state_dir::judge(&directory).and_then(|()| StateLock::take(&directory));
+        drop(made.map_err(|why| state_dir::refuse(&why))?);
     }
     let alone = alone_importing(&directory)?;
     // The daemon takes it from there: only who may write into its directory may have it done.
@@ -98,6 +97,26 @@ pub(in crate::cli) fn import(args: &ImportKept) -> Result<Exit, Exit> {
     drop(std::fs::remove_file(inbox(&directory)));
     drop(alone);
     done
+}
+
+/// S-11: what is kept says what is removed from this host. A file that others could change is not taken in by root.
+fn read_trusted(path: &Path, shown: &str) -> Result<String, Exit> {
+    let unreadable = |why: std::io::Error| {
+        error(format!("cannot read {shown}: {why}"), None);
+        Exit::Usage
+    };
+    let mut file = File::open(path).map_err(unreadable)?;
+    let reader = Reader::here();
+    if let Some(doubt) = reader.doubts_as_named(&file, path).filter(|_| reader.is_strict()) {
+        error(
+            format!("{shown} is not taken in: somebody else could change it: {doubt}"),
+            Some("let root own it and all folders above it, and nobody else write there"),
+        );
+        return Err(Exit::Failed);
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(unreadable)?;
+    Ok(text)
 }
 
 /// One at a time puts what is to be taken in where it is taken from: else one would have the other's taken in, and say that it was its own.

@@ -10,18 +10,24 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_engine::VertexStatus;
 use steadfast_resources::host::Files;
-use steadfast_resources::host::files::printable;
+use steadfast_resources::host::files::{Why, printable};
 use steadfast_resources::{Failure, Host, MintKey, PriorShape, PriorState};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-/// The words in front of each path that an undo put back before it failed.
-pub const PUT_BACK_BEFORE: &str = "put back before that:";
+/// The words in front of each path that an undo put back although others failed.
+pub const PUT_BACK: &str = "this was put back:";
+
+/// The words in front of each fault of an undo after the first one.
+const NOT_PUT_BACK: &str = "nor is this put back:";
+
+/// So many faults of an undo are told in words; the others are counted.
+const TOLD: usize = 10;
 
 /// What was put back, a line for each path; or why not.
 pub type Undone = Result<Vec<String>, UndoError>;
 
-/// Why it is not undone, and what was put back before that.
+/// Why it is not undone as a whole, and what was put back all the same.
 #[derive(Clone, Debug)]
 pub struct UndoError {
     /// Why.
@@ -43,8 +49,12 @@ pub fn deed(resource: &str, undone: &Undone) -> Option<AuditEntry> {
         Ok(lines) => lines.join("; "),
         Err(UndoError { before, .. }) if before.is_empty() => return None,
         Err(UndoError { trouble, before }) => {
-            let why = trouble.what.lines().next().unwrap_or_default();
-            format!("{}; it ended there: {why}", before.join("; "))
+            let mut lines = trouble.what.lines();
+            let mut why = lines.next().unwrap_or_default().to_owned();
+            for more in lines.filter_map(|line| line.strip_prefix(NOT_PUT_BACK)) {
+                why.push_str(&format!(";{more}"));
+            }
+            format!("{}; not put back: {why}", before.join("; "))
         }
     };
     Some(AuditEntry { what: "undone", resource: resource.into(), says })
@@ -76,24 +86,28 @@ pub fn undo(
     // Who is cancelled is refused the next step.
     let permit = key.mint(cancel).kept_by(keeper);
     let (mut before, mut same) = (Vec::new(), Vec::new());
-    let mut failed = None;
+    let mut failed = Vec::new();
     for (path, former) in steps {
         let name = printable(&path);
         match host.files().restore(&permit, &path, &former) {
             Ok(done) if done.is_empty() => same.push(format!("{name}: as it was already")),
             Ok(done) => before.push(format!("{name}: {}", done.join(", "))),
+            // The rest is put back all the same, unless it was asked to stop.
             Err(fault) => {
-                failed = Some(host.files().trouble(fault, &path));
-                break;
+                let is_cut_off = matches!(fault.why, Why::Revoked);
+                failed.push(host.files().trouble(fault, &path));
+                if is_cut_off {
+                    break;
+                }
             }
         }
     }
     history.flush();
     // What has stopped half way is to be gone on with.
-    if failed.is_none() || (before.is_empty() && !again) {
+    if failed.is_empty() || (before.is_empty() && !again) {
         history.end_undo(&what.resource);
     }
-    let Some(mut trouble) = failed else {
+    let Some(mut trouble) = as_one(failed) else {
         before.append(&mut same);
         if again {
             before.push("the undo before it was cut off: it is done to its end now".to_owned());
@@ -102,12 +116,27 @@ pub fn undo(
         return Ok(before);
     };
     for line in &before {
-        trouble.what.push_str(&format!("\n{PUT_BACK_BEFORE} {line}"));
+        trouble.what.push_str(&format!("\n{PUT_BACK} {line}"));
     }
     if !before.is_empty() || again {
         trouble.what.push_str("\nthe next undo without --to goes on with it");
     }
     Err(UndoError { trouble, before })
+}
+
+/// All faults of an undo as one, which begins with the first; none where there was none.
+fn as_one(failed: Vec<Failure>) -> Option<Failure> {
+    let mut failed = failed.into_iter();
+    let mut first = failed.next()?;
+    for trouble in failed.by_ref().take(TOLD - 1) {
+        let what = trouble.what.replace('\n', ": ");
+        first.what.push_str(&format!("\n{NOT_PUT_BACK} {what}"));
+    }
+    match failed.count() {
+        0 => {}
+        more => first.what.push_str(&format!("\n{NOT_PUT_BACK} {more} more")),
+    }
+    Some(first)
 }
 
 /// Refuses an undo before its first step where something is to come back into a directory that neither exists nor comes back.

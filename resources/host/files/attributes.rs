@@ -36,9 +36,13 @@ impl Files {
         permit.check()?;
         self.mark_open_file(spot, found, wanted);
         let takes_over = self.begin_takeover(&handle, found);
+        let hands_over = self.begin_handover(&handle, found, wanted);
         let done = self.change(permit, spot, found, (&handle, wanted));
         if takes_over {
             self.finish_takeover(&handle);
+        }
+        if let Some(mark) = hands_over {
+            self.finish_handover(&handle, mark);
         }
         done
     }
@@ -96,7 +100,7 @@ impl Files {
 pub(super) fn handle_of(spot: &Entry<'_>, found: &EntryStat) -> Result<OwnedFd, Fault> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match openat(&spot.directory, spot.name, flags, Mode::empty()) {
-        Ok(handle) if seen(&handle)? == *found => Ok(handle),
+        Ok(handle) if seen(&handle)?.is_still(found) => Ok(handle),
         Ok(_) | Err(Errno::NOENT) => Err(Fault::moved()),
         Err(errno) => Err(Fault::os("open")(errno)),
     }

@@ -63,7 +63,8 @@ impl Files {
         let maker = if guise.is_some() { wanted.owner.unwrap_or(self.uid) } else { self.uid };
         let (hidden, ()) =
             self.names.make("create", |name| mkdirat(&spot.directory, name, born))?;
-        let done = dress_directory(permit, spot, (&hidden, maker), (wanted, inherits))
+        let done = self
+            .dress_directory(permit, spot, (&hidden, maker), (wanted, inherits))
             .and_then(|()| take_place(permit, spot, &hidden, None));
         done.map_err(|fault| match unlinkat(&spot.directory, &*hidden, AtFlags::REMOVEDIR) {
             Ok(()) | Err(rustix::io::Errno::NOENT) => fault,
@@ -72,33 +73,36 @@ impl Files {
         drop(guise);
         self.sync_directory(spot, directory)
     }
-}
 
-fn dress_directory(
-    permit: &Permit,
-    spot: &Entry<'_>,
-    (hidden, maker): (&OsStr, u32),
-    (wanted, inherits): (Attributes, bool),
-) -> Result<(), Fault> {
-    let handle = open_listed(&spot.directory, hidden.as_ref())?;
-    let born = seen(&handle)?;
-    // Whoever owns the directory above could have put another in its place: one of that owner which holds nothing does no harm.
-    if born.uid != maker || !is_empty(&handle)? {
-        return Err(Fault::moved());
-    }
-    if !inherits {
+    fn dress_directory(
+        &self,
+        permit: &Permit,
+        spot: &Entry<'_>,
+        (hidden, maker): (&OsStr, u32),
+        (wanted, inherits): (Attributes, bool),
+    ) -> Result<(), Fault> {
+        let handle = open_listed(&spot.directory, hidden.as_ref())?;
+        let born = seen(&handle)?;
+        // Whoever owns the directory above could have put another in its place: one of that owner which holds nothing does no harm.
+        if born.uid != maker || !is_empty(&handle)? {
+            return Err(Fault::moved());
+        }
+        if !inherits {
+            permit.check()?;
+            xattr::remove_lists(&path_of(&handle))?;
+        }
         permit.check()?;
-        xattr::remove_lists(&path_of(&handle))?;
-    }
-    if wanted.owner.is_some() || wanted.group.is_some() {
+        self.mark_made(spot, &handle)?;
+        if wanted.owner.is_some() || wanted.group.is_some() {
+            permit.check()?;
+            let (owner, group) = (wanted.owner.map(Uid::from_raw), wanted.group.map(Gid::from_raw));
+            fchown(&handle, owner, group).map_err(Fault::os("give to its owner"))?;
+        }
         permit.check()?;
-        let (owner, group) = (wanted.owner.map(Uid::from_raw), wanted.group.map(Gid::from_raw));
-        fchown(&handle, owner, group).map_err(Fault::os("give to its owner"))?;
+        let handed_down = if inherits { born.mode & HANDS_GROUP_DOWN } else { 0 };
+        let mode = wanted.mode.unwrap_or(DIRECTORY_MODE | handed_down);
+        fchmod(&handle, Mode::from_raw_mode(mode)).map_err(Fault::os("change the mode of"))
     }
-    permit.check()?;
-    let handed_down = if inherits { born.mode & HANDS_GROUP_DOWN } else { 0 };
-    let mode = wanted.mode.unwrap_or(DIRECTORY_MODE | handed_down);
-    fchmod(&handle, Mode::from_raw_mode(mode)).map_err(Fault::os("change the mode of"))
 }
 
 fn own_link(

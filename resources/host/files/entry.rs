@@ -92,9 +92,20 @@ impl<'a> Entry<'a> {
 
 impl EntryStat {
     /// Tells whether this is the same thing, with the same owner, group and mode; its content may be another by now.
-    pub(super) fn is_as_judged(&self, judged: &Self) -> bool {
+    #[must_use]
+    pub fn is_as_judged(&self, judged: &Self) -> bool {
         let who = |seen: &Self| (seen.identity, seen.kind, seen.mode, seen.uid, seen.gid);
         who(self) == who(judged)
+    }
+
+    /// Tells whether this is the same thing in the same state. What happens in a directory changes its time and size: for a
+    /// directory, neither counts.
+    #[must_use]
+    pub fn is_still(&self, found: &Self) -> bool {
+        match self.kind {
+            FileType::Directory => self.is_as_judged(found),
+            _ => self == found,
+        }
     }
 
     /// Its mode when it is written anew for this owner and group: set-id bits are not handed to others undeclared.

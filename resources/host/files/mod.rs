@@ -13,6 +13,8 @@ mod directory_identity;
 mod entry;
 mod fault;
 mod fs_identity;
+mod handover_mark;
+mod made_mark;
 mod path_forecast;
 mod prior_state;
 mod protected_paths;
@@ -63,6 +65,8 @@ pub struct Files {
     swept: Mutex<HashSet<(u64, u64)>>,
     /// Directories that others could change until this process took them over.
     taken_over: Mutex<HashMap<(u64, u64), takeover_mark::Closed>>,
+    /// Directories that changed hands in this process.
+    handed_over: Mutex<HashMap<(u64, u64), handover_mark::Handover>>,
 }
 
 impl Default for Files {
@@ -74,6 +78,7 @@ impl Default for Files {
             names: Names::default(),
             swept: Mutex::default(),
             taken_over: Mutex::default(),
+            handed_over: Mutex::default(),
         }
     }
 }

@@ -189,7 +189,7 @@ impl Files {
         }
         let wanted = Attributes { owner, group, mode };
         self.guard_set_id(spot, found, wanted)?;
-        self.guard_private(spot, found, wanted)?;
+        self.guard_private(spot, found, Attributes { owner: Some(thing.uid), ..wanted })?;
         let words = [
             (owner.is_some(), "owner"),
             (group.is_some(), "group"),

@@ -229,18 +229,49 @@ impl Files {
         self.is_strange_name(directory, name)
     }
 
-    /// Refuses to open an object of root's to others where somebody else could have moved it to this name.
+    /// Refuses to open an object that is closed to others where somebody other than its owner could have moved it to this
+    /// name. The owner that is wanted is also given where it is the owner already.
     pub fn guard_private(
         &self,
         spot: &Entry<'_>,
         found: &EntryStat,
         wanted: Attributes,
     ) -> Result<(), Fault> {
+        if self.is_strangers(found) {
+            return self.guard_private_of_user(spot, found, wanted);
+        }
         let opens = self.is_closed(found) && self.opens(found, wanted);
         if !opens || !self.is_misplaced(&spot.directory, spot.path(), found)? {
             return Ok(());
         }
         let why = "only root may read it, and others can have moved it there";
+        Err(Fault::refused(
+            said("change", spot.path(), why)
+                .hint("change it by hand, or write force: true if it may be given away"),
+        ))
+    }
+
+    /// The same of an object that belongs to a user: other users gain no right to read it, unless nobody but that user can
+    /// have put it there.
+    fn guard_private_of_user(
+        &self,
+        spot: &Entry<'_>,
+        found: &EntryStat,
+        wanted: Attributes,
+    ) -> Result<(), Fault> {
+        let shows = self.is_root() && is_shut(found) && self.shows(found, wanted);
+        if !shows {
+            return Ok(());
+        }
+        // In a sticky directory, whoever could move a file elsewhere can have moved it here. A graph that names its owner
+        // means what this user put there.
+        let is_brought = found.kind != FileType::Directory
+            && wanted.owner != Some(found.uid)
+            && spot.directory_seen()?.mode & 0o1000 != 0;
+        if !is_brought && !self.is_movable_by_others(spot, found)? {
+            return Ok(());
+        }
+        let why = "others may not read it, and can have moved it there";
         Err(Fault::refused(
             said("change", spot.path(), why)
                 .hint("change it by hand, or write force: true if it may be given away"),
@@ -278,14 +309,30 @@ impl Files {
     /// Refuses to purge a directory that others may not enter where somebody other than its owner could have moved it to
     /// this name.
     pub fn guard_purge(&self, spot: &Entry<'_>, found: &EntryStat) -> Result<(), Fault> {
-        let is_closed = found.mode & SEARCHED_BY_OTHERS != SEARCHED_BY_OTHERS;
-        if !self.is_root() || !is_closed || !self.is_movable_by_others(spot, found)? {
+        if !self.is_root() || !is_shut(found) || !self.is_movable_by_others(spot, found)? {
             return Ok(());
         }
         let why = "others may not enter it, and can have moved it there";
         Err(Fault::refused(
             said("purge", spot.path(), why)
                 .hint("look at what it holds, and write force: true if all of it may go"),
+        ))
+    }
+
+    /// Refuses to empty a directory that others may not enter where somebody other than its owner could have moved it to
+    /// this name. One that we made under this name is known again.
+    pub fn guard_emptying(&self, spot: &Entry<'_>, found: &EntryStat) -> Result<(), Fault> {
+        let is_doubtful = self.is_root()
+            && found.kind == FileType::Directory
+            && is_shut(found)
+            && self.is_movable_by_others(spot, found)?;
+        if !is_doubtful || spot.is_empty()? || Self::was_made_here(spot, found)? {
+            return Ok(());
+        }
+        let why = "others may not enter it, and can have moved it there";
+        Err(Fault::refused(
+            said("remove", spot.path(), why)
+                .hint("look at what it holds, and remove it by hand if all of it may go"),
         ))
     }
 
@@ -298,20 +345,14 @@ impl Files {
         let is_reached_by_others =
             || spot.path.parent().is_some_and(|path| reader.doubts_on_the_way(path).is_some());
         Ok(!(is_held || self.is_closed_directory(&spot.directory, &above, owner))
-            || self.is_older_than_takeover(&spot.directory, above.identity, spot.name)
+            || self.is_older_than_handover(&spot.directory, above.identity, (spot.name, found.uid))
             || (!is_held && is_reached_by_others())
-            || self.leads_through_takeover(spot.path))
+            || self.leads_through_handover(spot.path, found.uid))
     }
 
     /// Tells an object of root's that is closed to others.
     fn is_closed(&self, found: &EntryStat) -> bool {
-        let (is_open, bits) = match found.kind {
-            FileType::Symlink => (true, 0),
-            FileType::Directory => (false, SEARCHED_BY_OTHERS),
-            _ => (false, READ_BY_OTHERS),
-        };
-        let lets_in = is_open || found.mode & bits == bits;
-        self.is_root() && !self.is_strangers(found) && !lets_in
+        self.is_root() && !self.is_strangers(found) && is_shut(found)
     }
 
     /// Tells a path below a directory of root's that others may not enter: what is in it is closed by that directory.
@@ -332,6 +373,19 @@ impl Files {
         let by_group = group != 0 && mode & !had & 0o070 != 0;
         let by_others = mode & !found.mode & 0o007 != 0;
         let by_owner = wanted.owner.is_some_and(|uid| !self.believes(uid, None));
+        by_owner || by_group || by_others
+    }
+
+    /// Tells a change by which a user other than its owner can read an object, or enter it. A right to write lends nothing
+    /// here: whoever has moved a file could have put another one in its place.
+    fn shows(&self, found: &EntryStat, wanted: Attributes) -> bool {
+        let bits = bits_of_others(found);
+        let mode = wanted.mode.unwrap_or(found.mode);
+        let group = wanted.group.unwrap_or(found.gid);
+        let had = if group == found.gid { found.mode } else { 0 };
+        let by_group = group != 0 && mode & !had & bits << 3 != 0;
+        let by_others = mode & !found.mode & bits != 0;
+        let by_owner = wanted.owner.is_some_and(|uid| !self.believes(uid, Some(found.uid)));
         by_owner || by_group || by_others
     }
 
@@ -371,6 +425,21 @@ impl Files {
             )
             .hint("look at its content, and give it owner and mode by hand"),
         ))
+    }
+}
+
+/// Tells an object that others may not read, or not enter.
+fn is_shut(found: &EntryStat) -> bool {
+    let bits = bits_of_others(found);
+    found.mode & bits != bits
+}
+
+/// The rights of others without which an object is closed to them; a link has none.
+fn bits_of_others(found: &EntryStat) -> u32 {
+    match found.kind {
+        FileType::Symlink => 0,
+        FileType::Directory => SEARCHED_BY_OTHERS,
+        _ => READ_BY_OTHERS,
     }
 }
 

@@ -116,7 +116,7 @@ impl Files {
     }
 }
 
-fn is_older(directory: BorrowedFd<'_>, name: &OsStr, closed: Closed) -> bool {
+pub(super) fn is_older(directory: BorrowedFd<'_>, name: &OsStr, closed: Closed) -> bool {
     match (closed, born_at(directory, name)) {
         (Some(closed), Some(born)) => born <= closed,
         _ => true,
@@ -130,7 +130,7 @@ fn read(directory: &str) -> Option<Closed> {
     Some(value.get(..length).and_then(moment))
 }
 
-fn moment(value: &[u8]) -> Closed {
+pub(super) fn moment(value: &[u8]) -> Closed {
     let (seconds, nanoseconds) = std::str::from_utf8(value).ok()?.split_once('.')?;
     Some((seconds.parse().ok()?, nanoseconds.parse().ok()?))
 }

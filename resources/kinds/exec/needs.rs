@@ -38,12 +38,25 @@ impl Exec {
         needs
     }
 
-    /// The programs that others must not be able to change, as far as they are named by their path; who runs as another user runs what
-    /// that user may have written.
+    /// The programs that others must not be able to change; who runs as another user runs what that user may have written.
+    /// The PATH that is used where none is declared has folders of root's alone.
     pub(super) fn trusted(&self) -> Vec<PathBuf> {
         let own = self.commands().filter(|command| command.user.is_none());
-        let programs = own.filter_map(|command| command.argv.first()).map(PathBuf::from);
-        programs.filter(|program| program.is_absolute()).collect()
+        own.filter_map(|command| self.program(command)).collect()
+    }
+
+    /// The program of a command: from the folder in which it runs, or from the PATH that is declared. A PATH that may be
+    /// secret is not looked through, because the place would be shown.
+    fn program(&self, command: &Command) -> Option<PathBuf> {
+        let name = command.argv.first().filter(|name| !name.is_empty())?;
+        if name.contains('/') {
+            let from = command.cwd.as_deref().unwrap_or_else(|| Path::new("/"));
+            return Some(from.join(name));
+        }
+        let declared = command.env.iter().rev().find(|(name, _)| name == "PATH");
+        let (_, path) = declared.filter(|_| !self.secret)?;
+        let folders = path.reveal().split(':').map(Path::new).filter(|it| it.is_absolute());
+        folders.map(|folder| folder.join(name)).find(|program| program.is_file())
     }
 
     /// What decides whether it is done: what it creates or compares, and each path that a guard is given, in whatever words.

@@ -103,7 +103,7 @@ impl Hands<'_> {
         plan: &Plan,
         want: Want<'_>,
     ) -> Result<Vec<String>, Fault> {
-        if spot.look()? != plan.found {
+        if !plan.fits(spot.look()?.as_ref()) {
             return Err(Fault::moved());
         }
         let secret = self.is_unkept(spot, plan, want);

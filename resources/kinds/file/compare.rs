@@ -66,6 +66,7 @@ impl Look<'_> {
                 if kind == FileType::Directory && !self.file.force && !self.spot.is_empty()? {
                     return Err(self.refuse("remove", "the directory is not empty"));
                 }
+                self.files.guard_emptying(self.spot, &seen)?;
                 Ok(Some(Finding {
                     plan: Plan { found: Some(seen), clear: true, work: Work::Remove },
                     differences: [state(word(kind), "absent")]
@@ -105,7 +106,8 @@ impl Look<'_> {
             ));
         }
         if self.file.force {
-            return self.files.guard_removal(self.spot, seen);
+            self.files.guard_removal(self.spot, seen)?;
+            return self.files.guard_emptying(self.spot, seen);
         }
         let holds = match seen.kind {
             FileType::Symlink => return Ok(()),
@@ -330,7 +332,8 @@ impl Look<'_> {
         }
         self.files.guard_links(self.spot, seen)?;
         if !self.file.force {
-            self.files.guard_private(self.spot, seen, drift)?;
+            let wanted = Attributes { owner: end.declared.owner, ..drift };
+            self.files.guard_private(self.spot, seen, wanted)?;
         }
         Ok(attributes_work(seen, drift, differences))
     }

@@ -93,7 +93,7 @@ const FIELDS: &[FieldSpec] = &[
     FieldSpec::new(
         "force",
         FieldType::Bool,
-        "Something with content may go: a directory with all below it, a file that must become a directory or a link, a socket. What only root may read may be given away, or copied for its owner, where others can have moved it there. Default: false.",
+        "Something with content may go: a directory with all below it, a file that must become a directory or a link, a socket. What only its owner may read may be given away, or copied for the declared owner, where others can have moved it there. A directory that others may not enter is not removed where somebody else can have moved it there. Default: false.",
     ),
     FieldSpec::new(
         "sensitive",

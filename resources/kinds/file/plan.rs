@@ -19,6 +19,15 @@ pub(super) struct Plan {
 }
 
 impl Plan {
+    /// Whether it still fits what is there now. A directory that stays need not stand still: others could keep us from
+    /// taking it over.
+    pub(super) fn fits(&self, now: Option<&EntryStat>) -> bool {
+        match (&self.found, now, &self.work) {
+            (Some(found), Some(now), Work::Attributes(_)) => now.is_still(found),
+            (found, now, _) => found.as_ref() == now,
+        }
+    }
+
     /// Whether another thing is at its path afterwards, or none.
     pub(super) fn replaces(&self) -> bool {
         !matches!(self.work, Work::Attributes(_))

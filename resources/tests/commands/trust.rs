@@ -4,7 +4,7 @@ use crate::support::{build, exec, run, text, texts};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::PathBuf;
-use steadfast_resources::Outcome;
+use steadfast_resources::{Outcome, Value};
 
 const NOBODY: u32 = 65534;
 
@@ -26,4 +26,21 @@ fn programs_of_somebody_else_are_named_and_run() {
     assert_eq!(trusts(vec![texts("args", &["true"])]), Vec::<PathBuf>::new(), "from PATH");
     assert!(matches!(run(&exec([argv()])), Outcome::Changed(_)));
     assert!(matches!(run(&exec([argv(), text("user", "nobody")])), Outcome::Changed(_)));
+}
+
+/// A program that is named from the folder in which it runs, or found in a declared PATH, is told like one that is named by its path.
+#[test]
+fn programs_from_the_folder_and_from_a_declared_path_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().join("program");
+    fs::copy("/bin/true", &program).unwrap();
+    let folder = dir.path().to_str().unwrap();
+    let trusts = |given: Vec<_>| build("exec", given).unwrap().trusts();
+    let here = |name| vec![texts("args", &[name]), text("cwd", folder)];
+    assert_eq!(trusts(here("./program")), vec![dir.path().join("./program")]);
+    assert_eq!(trusts(here("program")), Vec::<PathBuf>::new(), "the folder is not in PATH");
+    let path = format!("relative:/nowhere:{folder}:/bin");
+    let declared = || ("env", Value::TextMap(vec![("PATH".to_owned(), path.clone())]));
+    assert_eq!(trusts(vec![texts("args", &["program"]), declared()]), vec![program]);
+    assert_eq!(trusts(vec![texts("args", &["missing"]), declared()]), Vec::<PathBuf>::new());
 }

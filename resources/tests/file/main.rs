@@ -7,6 +7,7 @@ mod copied;
 mod declared;
 mod held;
 mod later_runs;
+mod private_objects;
 mod races;
 mod relatives;
 mod safety;

@@ -262,3 +262,33 @@ fn a_standing_link_of_the_racer_is_refused_by_name() {
     let words = refused(&Host::default(), &file(race.target(), &[("mode", "0666")]));
     assert!(words.starts_with("the link \"g\" is not followed"), "{words}");
 }
+
+/// Renames two entries of a directory in turn, until it is killed.
+const STORM: &str = r#"chdir shift or die; while (1) { rename "a", "b"; rename "b", "a"; }"#;
+
+/// Whoever renames without a pause below a tree does not keep it from being taken over.
+#[test]
+fn a_storm_of_renames_does_not_keep_a_tree_from_being_taken_over() {
+    demand_root();
+    let dir = scratch();
+    let top = dir.path().join("top");
+    fs::create_dir(&top).unwrap();
+    fs::write(top.join("a"), "").unwrap();
+    let mut storm = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "perl", "-e", STORM])
+        .arg(&top)
+        .spawn()
+        .unwrap();
+    let given = [("owner", "root"), ("group", "root"), ("mode", "0755"), ("recurse", "true")];
+    let tree = file(format!("{}/", top.display()), &given);
+    let mut taken = 0;
+    for _ in 0..20 {
+        chown(&top, Some(NOBODY), Some(NOBODY)).unwrap();
+        std::thread::sleep(Duration::from_millis(5));
+        drop(hold(&Host::default(), &tree));
+        taken += u32::from(owner(&top) == (0, 0));
+    }
+    storm.kill().unwrap();
+    storm.wait().unwrap();
+    assert_eq!(taken, 20);
+}

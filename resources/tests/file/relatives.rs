@@ -113,6 +113,8 @@ fn end(prepared: Prepared, way: Way) -> End {
         // Root's own object, under a second name or renamed.
         (Prepared::HardLink, _) => End::Refused,
         (Prepared::PrivateFile, Way::Adopt | Way::Recurse) => End::Refused,
+        // A file that others may not read would be shown to them, and somebody else can have moved it there.
+        (Prepared::Group | Prepared::AccessList, Way::Adopt | Way::Recurse) => End::Refused,
         // Nothing else can take the place of a mount point, and its inode is the stranger's.
         (_, Way::InPlace) if prepared != Prepared::PrivateFile => End::Refused,
         // The copy cannot be read until the kernel breaks the lease (45 seconds at most).

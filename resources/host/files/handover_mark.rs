@@ -1,0 +1,132 @@
+//! Marks the directories that changed hands, with the user who could move entries there until then.
+//!
+//! A user can rename a private file of another user into a directory. The file stays suspect after the directory has gone
+//! to somebody else. The files of the user who could change the directory do not: nobody else can have moved those. The mark
+//! is an extended attribute like that of a directory that root took over (`takeover_mark`), for objects of users.
+
+use super::Files;
+use super::attributes::{Attributes, path_of};
+use super::entry::EntryStat;
+use super::read::{READ, seen};
+use super::takeover_mark::{Closed, is_older, moment};
+use crate::host::kernel::{fsetxattr, getxattr, openat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, XattrFlags};
+use std::ffi::OsStr;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
+use std::sync::PoisonError;
+
+const MARK: &str = "trusted.steadfast.handed_over";
+
+/// The mark of a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Handover {
+    /// The time of the change; none while it is not finished, or was cut off.
+    at: Closed,
+    /// The one user, besides root, who could move entries there before; none where several could.
+    by: Option<u32>,
+}
+
+impl Handover {
+    fn text(self) -> String {
+        let time = self.at.map(|(seconds, nanoseconds)| format!("{seconds}.{nanoseconds}"));
+        let user = self.by.map(|uid| uid.to_string());
+        format!("{}/{}", time.unwrap_or_default(), user.unwrap_or_default())
+    }
+
+    fn parse(value: &[u8]) -> Self {
+        let text = std::str::from_utf8(value).unwrap_or_default();
+        let (time, user) = text.split_once('/').unwrap_or_default();
+        Self { at: moment(time.as_bytes()), by: user.parse().ok() }
+    }
+
+    /// Tells a user whose own objects nobody else can have moved there.
+    fn clears(self, owner: u32) -> bool {
+        self.by.is_some_and(|uid| uid == 0 || uid == owner)
+    }
+}
+
+impl Files {
+    /// Marks a directory before it changes hands, or is closed to those who could change it. Answers whether it is one.
+    pub(super) fn begin_handover(
+        &self,
+        handle: &OwnedFd,
+        found: &EntryStat,
+        wanted: Attributes,
+    ) -> Option<Handover> {
+        if found.kind != FileType::Directory || !self.is_root() {
+            return None;
+        }
+        // A directory that stops being sticky lets nobody else move entries there any more, as everybody could until then.
+        let is_sticky = found.mode & wanted.mode.unwrap_or(found.mode) & 0o1000 != 0;
+        let is_one_users = is_sticky || self.is_closed_directory(handle, found, Some(found.uid));
+        let by = is_one_users.then_some(found.uid);
+        let stays = by.is_some() && wanted.owner.is_none_or(|uid| uid == found.uid);
+        if by == Some(0) || stays {
+            return None;
+        }
+        let before = self.handover_of(found.identity, &path_of(handle));
+        let by = by.filter(|_| before.is_none_or(|before| before.by == by));
+        let mark = Handover { at: None, by };
+        self.mark_handover(handle, found.identity, mark);
+        Some(mark)
+    }
+
+    /// Notes when the directory has changed hands.
+    pub(super) fn finish_handover(&self, handle: &OwnedFd, mark: Handover) {
+        if let Ok(now) = seen(handle) {
+            let nanoseconds = u32::try_from(now.changed.1).unwrap_or_default();
+            let mark = Handover { at: Some((now.changed.0, nanoseconds)), ..mark };
+            self.mark_handover(handle, now.identity, mark);
+        }
+    }
+
+    fn mark_handover(&self, handle: &OwnedFd, identity: (u64, u64), mark: Handover) {
+        let mut marks = self.handed_over.lock().unwrap_or_else(PoisonError::into_inner);
+        marks.insert(identity, mark);
+        drop(marks);
+        // A handle that is only a path sets no attributes.
+        if let Ok(directory) = openat(handle, ".", READ | OFlags::DIRECTORY, Mode::empty()) {
+            match fsetxattr(&directory, MARK, mark.text().as_bytes(), XattrFlags::empty()) {
+                // A file system without such attributes leaves the mark in memory.
+                Ok(()) | Err(_) => {}
+            }
+        }
+    }
+
+    fn handover_of(&self, identity: (u64, u64), path: &str) -> Option<Handover> {
+        let marks = self.handed_over.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = marks.get(&identity).copied();
+        drop(marks);
+        known.or_else(|| read(path))
+    }
+
+    /// Tells an entry of this owner that somebody else can have put into this directory before it changed hands.
+    pub(super) fn is_older_than_handover(
+        &self,
+        directory: &OwnedFd,
+        identity: (u64, u64),
+        (name, owner): (&OsStr, u32),
+    ) -> bool {
+        let mark = self.handover_of(identity, &path_of(directory));
+        mark.is_some_and(|mark| !mark.clears(owner) && is_older(directory.as_fd(), name, mark.at))
+    }
+
+    /// Tells a path to an object of this owner that leads through an entry which somebody else can have put there.
+    pub(super) fn leads_through_handover(&self, path: &Path, owner: u32) -> bool {
+        let pairs = path.ancestors().zip(path.ancestors().skip(1));
+        self.is_root()
+            && pairs.into_iter().any(|(entry, above)| {
+                let mark = above.to_str().and_then(read);
+                mark.is_some_and(|mark| {
+                    !mark.clears(owner) && is_older(CWD, entry.as_os_str(), mark.at)
+                })
+            })
+    }
+}
+
+fn read(directory: &str) -> Option<Handover> {
+    let mut value = [0_u8; 64];
+    let length = getxattr(directory, MARK, &mut value).ok()?;
+    value.get(..length).map(Handover::parse)
+}

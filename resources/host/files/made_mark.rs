@@ -1,0 +1,37 @@
+//! Marks the directories that we make where others can move them: a removal knows them again.
+//!
+//! A user who can change a directory can move another private directory to the name of one that we made. The mark is an
+//! extended attribute that only root can read and write. It holds the path at which the directory was made.
+
+use super::Files;
+use super::attributes::{handle_of, path_of};
+use super::entry::{Entry, EntryStat};
+use super::fault::Fault;
+use crate::host::kernel::{fsetxattr, getxattr};
+use rustix::fs::XattrFlags;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+
+const MARK: &str = "trusted.steadfast.made";
+
+impl Files {
+    /// Marks a new directory, unless nobody else can move it.
+    pub(super) fn mark_made(&self, spot: &Entry<'_>, handle: &OwnedFd) -> Result<(), Fault> {
+        if !self.is_root() || self.is_private_place(spot)? {
+            return Ok(());
+        }
+        match fsetxattr(handle, MARK, spot.path.as_os_str().as_bytes(), XattrFlags::empty()) {
+            // A file system without such attributes keeps no mark: a removal then takes the directory for another one.
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Tells a directory that was made at this path.
+    pub(super) fn was_made_here(spot: &Entry<'_>, found: &EntryStat) -> Result<bool, Fault> {
+        let handle = handle_of(spot, found)?;
+        let path = spot.path.as_os_str().as_bytes();
+        let mut value = vec![0; path.len() + 1];
+        let length = getxattr(path_of(&handle), MARK, &mut value);
+        Ok(length.is_ok_and(|length| value.get(..length) == Some(path)))
+    }
+}
