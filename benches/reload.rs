@@ -39,7 +39,7 @@ struct Ear(Sender<(usize, usize)>);
 impl Observer for Ear {
     fn hear(&mut self, news: &Notification<'_>) {
         if let Notification::Loaded { change, .. } = news {
-            self.0.send((change.changed.count, change.kept)).expect("the bench listens");
+            self.0.send((change.changed.count, change.unchanged)).expect("the bench listens");
         }
     }
 }

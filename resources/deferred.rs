@@ -133,7 +133,7 @@ impl InputSlot {
 
 impl DeferredResource {
     /// The resource as far as it is written, or what is wrong with that: it is never run.
-    pub fn standing(&self) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+    pub fn placeholder(&self) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
         let mut fields = self.fields.clone();
         for slot in &self.slots {
             put(&mut fields, slot, slot.stand_in());

@@ -62,7 +62,7 @@ impl DeclaredPaths {
                     let name = path.file_name().unwrap_or_default().to_owned();
                     index.names.entry(name).or_default().push((path, number));
                 }
-                index.trees.extend(resource.minds().map(|path| (path.to_owned(), number)));
+                index.trees.extend(resource.purge_root().map(|path| (path.to_owned(), number)));
             }
             index
         })
@@ -171,24 +171,24 @@ impl Departing {
 }
 
 impl Resource for Departing {
-    fn doubts(&self) -> &[Invalid] {
-        self.removal.doubts()
+    fn warnings(&self) -> &[Invalid] {
+        self.removal.warnings()
     }
 
     fn claims(&self) -> Vec<Claim> {
         self.removal.claims()
     }
 
-    fn minds(&self) -> Option<&Path> {
-        self.removal.minds()
+    fn purge_root(&self) -> Option<&Path> {
+        self.removal.purge_root()
     }
 
     fn creates(&self) -> bool {
         self.removal.creates()
     }
 
-    fn becomes(&self) -> PathAfter {
-        self.removal.becomes()
+    fn path_after_apply(&self) -> PathAfter {
+        self.removal.path_after_apply()
     }
 
     fn reads(&self) -> Vec<PathBuf> {
@@ -199,8 +199,8 @@ impl Resource for Departing {
         self.removal.grouping()
     }
 
-    fn offers(&self) -> Vec<HostObject> {
-        self.removal.offers()
+    fn provides(&self) -> Vec<HostObject> {
+        self.removal.provides()
     }
 
     fn needs(&self) -> Vec<Need> {
@@ -219,7 +219,7 @@ impl Resource for Departing {
         self.removal.nature()
     }
 
-    fn spares(&self) -> Option<String> {
+    fn left_alone_reason(&self) -> Option<String> {
         self.spared.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -30,7 +30,7 @@ pub trait Resource: Debug + Send + Sync {
     }
 
     /// What is valid and most likely a mistake: told as warnings.
-    fn doubts(&self) -> &[Invalid] {
+    fn warnings(&self) -> &[Invalid] {
         &[]
     }
 
@@ -57,17 +57,17 @@ pub trait Resource: Debug + Send + Sync {
     }
 
     /// Why what it was to remove is left alone, as its last check has found, where that is so.
-    fn spares(&self) -> Option<String> {
+    fn left_alone_reason(&self) -> Option<String> {
         None
     }
 
     /// The directory in which it must know what others claim: it holds, or removes, whatever else is below it.
-    fn minds(&self) -> Option<&Path> {
+    fn purge_root(&self) -> Option<&Path> {
         None
     }
 
     /// What is at the path that it claims, once it is as declared.
-    fn becomes(&self) -> PathAfter {
+    fn path_after_apply(&self) -> PathAfter {
         PathAfter::Other
     }
 
@@ -90,7 +90,7 @@ pub trait Resource: Debug + Send + Sync {
     }
 
     /// What it makes that others may need: automatic edges run from it to those.
-    fn offers(&self) -> Vec<HostObject> {
+    fn provides(&self) -> Vec<HostObject> {
         Vec::new()
     }
 

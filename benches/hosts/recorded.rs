@@ -146,9 +146,9 @@ pub(crate) fn log(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     }
     let shown = sample.to_string();
     report.figure("one event made durable, median", sample.median() * 1e3, (5.0, "ms"), &shown);
-    let (began, first) = (Instant::now(), log.last());
-    while log.last() < MILLION {
-        let last = log.last();
+    let (began, first) = (Instant::now(), log.last_number());
+    while log.last_number() < MILLION {
+        let last = log.last_number();
         let events: Vec<_> = (last..MILLION.min(last + TOGETHER)).map(event).collect();
         log.append(&events, &[])?;
     }

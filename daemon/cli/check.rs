@@ -3,7 +3,7 @@
 use super::args::Check;
 use super::exit::Exit;
 use super::load_graph::options;
-use super::output::{count, out, out_json, plain, say_rejected, say_warnings};
+use super::output::{count, out_json, plain, print, say_rejected, say_warnings};
 use crate::config;
 use serde_json::json;
 
@@ -26,7 +26,7 @@ pub(super) fn check(args: &Check) -> Exit {
                 say_warnings(&loaded.warnings);
                 let (vertices, edges) = (loaded.vertices.len(), loaded.edges.len());
                 let words = format!("{}, {}", count(vertices, "resource"), count(edges, "edge"));
-                out(format!("valid: {}: {words}", plain(&loaded.name)));
+                print(format!("valid: {}: {words}", plain(&loaded.name)));
             }
             Exit::Well
         }

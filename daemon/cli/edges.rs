@@ -1,6 +1,6 @@
 //! Edges with their reasons, for `graph` and `plan --explain-edges`.
 
-use super::output::{out, plain};
+use super::output::{plain, print};
 use crate::config::{LoadedGraph, Origin};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -40,13 +40,18 @@ impl Edges {
 
     /// For people: one line for each.
     pub(super) fn show(&self) {
-        out(super::output::count(self.0.len(), "edge"));
+        print(super::output::count(self.0.len(), "edge"));
         for edge in &self.0 {
             let arrow = if edge.notify { "=>" } else { "->" };
-            out(format!("  {} {arrow} {}: {}", plain(&edge.from), plain(&edge.to), edge.because()));
+            print(format!(
+                "  {} {arrow} {}: {}",
+                plain(&edge.from),
+                plain(&edge.to),
+                edge.because()
+            ));
         }
         if self.0.iter().any(|edge| edge.notify) {
-            out("  (=> refreshes: a change of the first is told to the second)");
+            print("  (=> refreshes: a change of the first is told to the second)");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::args::Explain;
 use super::exit::Exit;
-use super::output::{error, out};
+use super::output::{error, print};
 use crate::config::{Code, metaparams, recorders, settings};
 use steadfast_resources::{FieldSpec, FieldType, KindSpec, Receives, registry};
 
@@ -12,22 +12,22 @@ pub(super) fn explain(args: &Explain) -> Exit {
         return list();
     };
     if let Some(code) = Code::ALL.iter().find(|code| code.id().eq_ignore_ascii_case(topic)) {
-        out(code.explained());
+        print(code.explained());
     } else if let Some(spec) = registry::find(topic) {
         kind(spec);
     } else if topic == "meta" {
-        out("Metaparams: below `meta` of any resource.\n");
+        print("Metaparams: below `meta` of any resource.\n");
         fields(metaparams());
     } else if topic == "settings" {
-        out(
+        print(
             "Settings of a host, in /etc/steadfast/steadfast.yaml; besides, `defaults`: metaparams for all.\n",
         );
         fields(settings());
-        out(
+        print(
             "\nAnd `recorders`, who are told each event that is recorded; a list, each of one sort:",
         );
         for (sort, of_sort) in recorders() {
-            out(format!("\n  - {sort}:"));
+            print(format!("\n  - {sort}:"));
             fields(of_sort);
         }
     } else {
@@ -45,40 +45,40 @@ pub(super) fn topics() -> impl Iterator<Item = &'static str> {
 }
 
 fn list() -> Exit {
-    out("Kinds:");
+    print("Kinds:");
     for spec in registry::specs() {
-        out(format!("  {:8} {}", spec.kind, spec.doc));
+        print(format!("  {:8} {}", spec.kind, spec.doc));
     }
-    out(
+    print(
         "  meta     The metaparams that every resource takes.\n  settings  The settings of a host.\n\nProblems of a graph:",
     );
     for code in Code::ALL {
-        out(format!("  {:8} {}", code.id(), code.about()));
+        print(format!("  {:8} {}", code.id(), code.about()));
     }
     Exit::Well
 }
 
 fn kind(spec: &KindSpec) {
-    out(format!("{}: {}\n", spec.kind, spec.doc));
+    print(format!("{}: {}\n", spec.kind, spec.doc));
     fields(spec.fields);
     if !spec.sends.is_empty() {
-        out("\nIt sends (`recv: {FIELD: \"kind[name].KEY\"}` elsewhere):");
+        print("\nIt sends (`recv: {FIELD: \"kind[name].KEY\"}` elsewhere):");
         let width = spec.sends.iter().map(|send| send.key.len()).max().unwrap_or_default();
         for send in spec.sends {
-            out(format!("  {:width$}  {}. {}", send.key, takes(send.gives), send.doc));
+            print(format!("  {:width$}  {}. {}", send.key, takes(send.gives), send.doc));
         }
     }
     let received = spec.fields.iter().filter(|field| field.receives > Receives::Nothing);
     let received: Vec<&str> = received.map(|field| field.name).collect();
     if !received.is_empty() {
-        out(format!("\nThese can be received: {}.", received.join(", ")));
+        print(format!("\nThese can be received: {}.", received.join(", ")));
         let secret = spec.fields.iter().filter(|field| field.receives >= Receives::Secrets);
         let secret: Vec<&str> = secret.map(|field| field.name).collect();
         if !secret.is_empty() {
-            out(format!("These can be {{secret: NAME}} too: {}.", secret.join(", ")));
+            print(format!("These can be {{secret: NAME}} too: {}.", secret.join(", ")));
         }
     }
-    out(
+    print(
         "\nBesides: name, aliases, meta, recv, and the short edges after, before, notify, subscribe.",
     );
 }
@@ -88,11 +88,11 @@ fn fields(fields: &[FieldSpec]) {
     for field in fields {
         let name = field.name;
         if field.later {
-            out(format!("  {name:width$}  not in this build: {}", field.doc));
+            print(format!("  {name:width$}  not in this build: {}", field.doc));
         } else if field.ignored.is_some() {
-            out(format!("  {name:width$}  has no effect: {}", field.doc));
+            print(format!("  {name:width$}  has no effect: {}", field.doc));
         } else {
-            out(format!("  {name:width$}  {}. {}", takes(field.takes), field.doc));
+            print(format!("  {name:width$}  {}. {}", takes(field.takes), field.doc));
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::args::{Format, ShowGraph};
 use super::edges::Edges;
 use super::exit::Exit;
-use super::output::{count, out, out_json, plain};
+use super::output::{count, out_json, plain, print};
 use super::{load_graph, output, state_dir};
 use crate::config::{LoadedGraph, Options};
 use crate::driver;
@@ -24,18 +24,18 @@ pub(super) fn graph(args: &ShowGraph) -> Exit {
     match args.format {
         Format::Text => {
             let vertices = count(loaded.vertices.len(), "resource");
-            out(format!("{}: {vertices}", plain(&loaded.name)));
+            print(format!("{}: {vertices}", plain(&loaded.name)));
             for vertex in &loaded.vertices {
-                out(format!("  {}", plain(&vertex.identity)));
+                print(format!("  {}", plain(&vertex.identity)));
             }
             edges.show();
             if !removals.is_empty() {
-                out(format!(
+                print(format!(
                     "{} to be removed, for it has left:",
                     count(removals.len(), "resource")
                 ));
                 for name in &removals {
-                    out(format!("  - {}", plain(name)));
+                    print(format!("  - {}", plain(name)));
                 }
             }
         }
@@ -54,7 +54,7 @@ fn removals(args: &ShowGraph, loaded: &LoadedGraph) -> Vec<Arc<str>> {
     match SqliteStore::peek(&directory) {
         Ok(recalled) => driver::removals(loaded.clone(), &readers(|_, _| {}).only_known(recalled)),
         Err(error) => {
-            output::say(format!("warning: {error}; shown without what has left the graph"));
+            output::eprint(format!("warning: {error}; shown without what has left the graph"));
             Vec::new()
         }
     }
@@ -62,15 +62,15 @@ fn removals(args: &ShowGraph, loaded: &LoadedGraph) -> Vec<Arc<str>> {
 
 /// Graphviz: what refreshes is drawn in full, what only waits is dashed.
 fn dot(loaded: &LoadedGraph, edges: &Edges) {
-    out(format!("digraph {} {{", quoted(&loaded.name)));
+    print(format!("digraph {} {{", quoted(&loaded.name)));
     for vertex in &loaded.vertices {
-        out(format!("  {};", quoted(&vertex.identity)));
+        print(format!("  {};", quoted(&vertex.identity)));
     }
     for edge in edges.iter() {
         let style = if edge.notify { "" } else { " [style=dashed]" };
-        out(format!("  {} -> {}{style};", quoted(&edge.from), quoted(&edge.to)));
+        print(format!("  {} -> {}{style};", quoted(&edge.from), quoted(&edge.to)));
     }
-    out("}");
+    print("}");
 }
 
 /// A name as graphviz reads it: a backslash would begin an escape, a quote end the name.

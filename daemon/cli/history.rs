@@ -2,7 +2,7 @@
 
 use super::args;
 use super::exit::Exit;
-use super::output::{count, error, note_output, out, out_json, plain};
+use super::output::{count, error, note_output, out_json, plain, print};
 use super::{client, settings, state_dir};
 use crate::history::{Entry, HistoryError, Listed, Reader, UNREADABLE, unkept};
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ pub(super) fn refuse(why: &HistoryError) -> Exit {
 fn entry(reader: &Reader, resource: &str, number: Option<u64>) -> Result<Entry, Exit> {
     let found = match number {
         Some(number) => reader.entry(resource, number),
-        None => reader.last(resource),
+        None => reader.last_change(resource),
     };
     found.map_err(|why| refuse(&why))
 }
@@ -74,16 +74,18 @@ pub(super) fn history(args: &args::History) -> Exit {
     for listed in &entries {
         match listed {
             Listed::Entry(entry) if args.json => out_json(&to_json(entry)),
-            Listed::Entry(entry) => out(line(entry)),
+            Listed::Entry(entry) => print(line(entry)),
             Listed::Unreadable(number) if args.json => {
                 out_json(&json!({"number": number, "unreadable": UNREADABLE}));
             }
-            Listed::Unreadable(number) => out(format!("{number:>5}  not readable: {UNREADABLE}")),
+            Listed::Unreadable(number) => print(format!("{number:>5}  not readable: {UNREADABLE}")),
         }
     }
     if let Some(name) = args.resource.as_ref().filter(|_| was_cut_off && !args.json) {
         let name = plain(name);
-        out(format!("the last undo of {name} was cut off: `steadfast undo '{name}'` completes it"));
+        print(format!(
+            "the last undo of {name} was cut off: `steadfast undo '{name}'` completes it"
+        ));
     }
     if entries.is_empty() && args.most > 0 { nothing(args) } else { Exit::Well }
 }
@@ -99,7 +101,7 @@ fn nothing(args: &args::History) -> Exit {
             return Err(Exit::Failed);
         }
         if !args.json {
-            out("nothing has been changed, as far as is kept");
+            print("nothing has been changed, as far as is kept");
         }
         Ok(Exit::Well)
     })
@@ -190,7 +192,7 @@ pub(super) fn show(args: &args::Show, number: u64) -> Exit {
     };
     match bytes {
         Ok(_) if args.of.json => out_json(&to_json(&entry)),
-        Ok(bytes) => return print(&bytes),
+        Ok(bytes) => return print_bytes(&bytes),
         Err(why) => {
             error(why, None);
             return Exit::Failed;
@@ -199,7 +201,7 @@ pub(super) fn show(args: &args::Show, number: u64) -> Exit {
     Exit::Well
 }
 
-fn print(bytes: &[u8]) -> Exit {
+fn print_bytes(bytes: &[u8]) -> Exit {
     let mut stdout = std::io::stdout();
     let is_plain = |letter: char| !letter.is_control() || matches!(letter, '\n' | '\t' | '\r');
     let is_text = std::str::from_utf8(bytes).is_ok_and(|text| text.chars().all(is_plain));
@@ -294,17 +296,17 @@ fn compare(args: &args::Diff) -> Result<Exit, Exit> {
         (before.path.clone(), "now".to_owned(), new)
     };
     if old == new {
-        out("no difference");
+        print("no difference");
         return Ok(Exit::Well);
     }
     let Some(diff) = unified(&old, &new) else {
-        out(format!("they differ: {} and {} bytes, not shown", old.len(), new.len()));
+        print(format!("they differ: {} and {} bytes, not shown", old.len(), new.len()));
         return Ok(Exit::Well);
     };
     let (old_path, path) = (printable(&before.path), printable(&path));
-    out(format!("--- {old_path} (before {})\n+++ {path} ({name})", before.number));
+    print(format!("--- {old_path} (before {})\n+++ {path} ({name})", before.number));
     for line in diff.lines() {
-        out(plain(line));
+        print(plain(line));
     }
     Ok(Exit::Well)
 }

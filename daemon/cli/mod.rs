@@ -49,7 +49,7 @@ fn run_command() -> Exit {
     let Some(key) = MintKey::take() else { return Exit::Failed };
     let prepared = [host::close_inherited(), host::leave_no_core()];
     for trouble in prepared.into_iter().filter_map(Result::err) {
-        output::say(format!("warning: {trouble}"));
+        output::eprint(format!("warning: {trouble}"));
     }
     let mut command = shell::command();
     let parsed = command.try_get_matches_from_mut(std::env::args_os());

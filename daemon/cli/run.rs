@@ -136,7 +136,7 @@ fn verdict(ended: &Ended) -> Exit {
     }
     let Some((worker, failure)) = &ended.fatal else { return Exit::Well };
     if let Some(refused) = failure.error.downcast_ref::<FirstRefused>() {
-        output::say(&refused.0);
+        output::eprint(&refused.0);
         return Exit::Graph;
     }
     if let Some(error) = failure.error.downcast_ref::<StoreError>() {

@@ -41,7 +41,7 @@ pub(super) fn complete(command: &mut Command) -> Result<(), Exit> {
             for warning in
                 of(&mut check.graph)?.recorders.iter().filter_map(Recorder::clear_headers)
             {
-                output::say(format!("warning: {warning}"));
+                output::eprint(format!("warning: {warning}"));
             }
         }
         Command::Undo(undo) if Path::new(SETTINGS).exists() => {

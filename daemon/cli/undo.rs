@@ -2,7 +2,7 @@
 
 use super::exit::Exit;
 use super::offline::OfflineCommand;
-use super::output::{error, out, plain};
+use super::output::{error, plain, print};
 use super::{args, client, settings, state_dir};
 use crate::driver::status::Undone;
 use crate::driver::{deed, to_undo, undo};
@@ -30,15 +30,15 @@ pub(super) fn undo_command(args: &args::Undo, key: &MintKey) -> Exit {
 
 fn told(undone: &Undone, args: &args::Undo) {
     for line in &undone.lines {
-        out(plain(line));
+        print(plain(line));
     }
     let name = plain(&args.resource);
     if undone.paused {
-        out(format!(
+        print(format!(
             "{name} is paused for {}, or its graph would put it back",
             client::span(args.limit)
         ));
-        out(format!("to keep it: change the graph, then `steadfast resume '{name}'`"));
+        print(format!("to keep it: change the graph, then `steadfast resume '{name}'`"));
     }
 }
 
@@ -80,15 +80,17 @@ fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
         Ok(lines) => {
             told(&Undone { lines, paused: paused && is_declared }, args);
             if is_declared {
-                out("`steadfast apply` of the same graph puts it back at once");
+                print("`steadfast apply` of the same graph puts it back at once");
             } else if paused {
                 let (name, span) = (plain(&args.resource), client::span(args.limit));
-                out(format!(
+                print(format!(
                     "{name} is paused for {span}: a graph that declares it would put it back"
                 ));
-                out("`steadfast apply` of such a graph puts it back at once");
+                print("`steadfast apply` of such a graph puts it back at once");
             } else {
-                out("as far as is kept, no graph declares it now; one that does would put it back");
+                print(
+                    "as far as is kept, no graph declares it now; one that does would put it back",
+                );
             }
             Ok(Exit::Well)
         }

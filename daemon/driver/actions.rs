@@ -48,12 +48,12 @@ impl Driver {
                 }
                 Action::Deafen(id) => {
                     if let Some(hub) = &self.hub {
-                        hub.deafen(id);
+                        hub.mute(id);
                     }
                 }
                 Action::Listen(id) => {
                     if let Some(hub) = &self.hub {
-                        hub.listen(id);
+                        hub.unmute(id);
                     }
                 }
                 Action::Start(start) => {
@@ -248,7 +248,7 @@ impl Driver {
             if well && self.table.get(id).is_some_and(|entry| entry.removes) {
                 // Last: what is removed once more does no harm, what is forgotten too early is never removed.
                 entries.push(Entry::Forget(self.identity(id)));
-                self.bury(id);
+                self.mark_removed(id);
             }
         }
         match &mut self.keeper {
@@ -258,13 +258,13 @@ impl Driver {
     }
 
     fn forget(&mut self, id: VertexId, recall: &RestoredState) {
-        self.parking.left(id);
+        self.parking.forget_vertex(id);
         // It has joined a group: the engine knows it no more, and it is still there.
         if self.table.groups().leader(id) != id {
             return;
         }
         let remembered = self.remembered(id, recall);
-        self.lately.remove(&id);
+        self.member_states.remove(&id);
         self.apart.forget(id);
         self.table.apart.remove(&id);
         self.troubles.remove(&id);
@@ -273,13 +273,13 @@ impl Driver {
         self.parking.forget(id);
         self.settling.forget(id);
         self.rotated.forget(id);
-        let buried = self.table.is_buried(id);
+        let buried = self.table.is_removed(id);
         let Some(identity) = self.table.forget(id) else { return };
         if !buried {
             self.keep_if_made_since(&identity);
         }
         if !buried && !self.ownership.forgets() {
-            self.ownership.left(id);
+            self.ownership.forget_vertex(id);
             self.departed.note(&identity, &remembered);
             return;
         }

@@ -174,7 +174,7 @@ pub struct FinalStatus {
     /// `kind[name]`.
     pub identity: String,
     /// How it stands.
-    pub standing: VertexStatus,
+    pub status: VertexStatus,
     /// The last trouble with it.
     pub trouble: Option<Failure>,
     /// Those it waits for.

@@ -112,7 +112,7 @@ pub struct Driver {
     next: VecDeque<Event>,
     troubles: HashMap<VertexId, Failure>,
     /// How members of groups stood when they were last looked at.
-    lately: HashMap<VertexId, MemberStates>,
+    member_states: HashMap<VertexId, MemberStates>,
     /// Members of groups that are none for now.
     apart: SplitMembers,
     /// What was changed (one-shot only).
@@ -124,7 +124,7 @@ pub struct Driver {
     /// What that found.
     moved: Vec<(String, Vec<Difference>)>,
     /// What became of the last graph: taken, or why not.
-    fate: Result<LoadOutcome, String>,
+    load_outcome: Result<LoadOutcome, String>,
     /// Since when no graph was taken, where the last one was refused.
     refused_since: Option<Instant>,
     /// When one was.
@@ -190,7 +190,7 @@ impl Driver {
                 inbox.put(DriverEvent::Kept(tickets, refused))
             })
         });
-        let most = settings.slots.threads.saturating_add(settings.slots.spare) as usize;
+        let most = settings.slots.threads.saturating_add(settings.slots.replaceable) as usize;
         Self {
             engine: Engine::new(settings.slots, settings.one_shot)
                 .with_brake(settings.brake)
@@ -223,14 +223,14 @@ impl Driver {
             recalled: Some(parts.recalled),
             next: VecDeque::new(),
             troubles: HashMap::new(),
-            lately: HashMap::new(),
+            member_states: HashMap::new(),
             apart: SplitMembers::default(),
             changed: BTreeSet::new(),
             looks_back: false,
             foresight: PlanOverlaps::default(),
             moved: Vec::new(),
             graph_change: None,
-            fate: Err("there was none yet".to_owned()),
+            load_outcome: Err("there was none yet".to_owned()),
             refused_since: None,
             taken_at: Instant::now(),
             swap_waits: Vec::new(),
@@ -274,7 +274,7 @@ impl Driver {
         }
         loop {
             if !batch.fill() {
-                if self.is_over() && !self.foresee() && !self.look_once_more() {
+                if self.is_over() && !self.find_overlaps() && !self.look_once_more() {
                     break;
                 }
                 if !self.is_over() {
@@ -360,10 +360,12 @@ impl Driver {
             DriverEvent::Ended(run, outcome) => self.ended(run, outcome),
             DriverEvent::CheckedParts(run, verdicts) => self.checked_parts(run, verdicts),
             DriverEvent::EndedParts(run, outcomes) => self.ended_parts(run, outcomes),
-            DriverEvent::Kept(tickets, refused) => self.kept(&tickets, refused.as_deref()),
+            DriverEvent::Kept(tickets, refused) => {
+                self.handle_journal_replies(&tickets, refused.as_deref())
+            }
             DriverEvent::Swept => self.swept_by = None,
             DriverEvent::Rotated(id, identity, made) => self.rotated(id, &identity, made),
-            DriverEvent::Foreseen(met) => self.foreseen(met),
+            DriverEvent::Foreseen(met) => self.apply_overlaps(met),
             DriverEvent::Undone(resource, deed) => self.undone(&resource, deed.as_slice()),
             DriverEvent::Watched(signals) => self.watched(signals),
             DriverEvent::Graph { graph: Ok(graph), operator } => {
@@ -415,7 +417,7 @@ impl Driver {
         self.parking.only(|id| table.get(id).is_some());
         let renamed = self.renamed(&loaded);
         let found = self.table.find(&loaded.vertices, &renamed);
-        let prepared = self.take_leave(&mut loaded, &found, operator).and_then(|leave| {
+        let prepared = self.plan_removals(&mut loaded, &found, operator).and_then(|leave| {
             let graph = self.table.prepare(loaded, found).map_err(|error| error.to_string())?;
             Ok((graph, leave))
         });

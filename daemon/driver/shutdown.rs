@@ -24,14 +24,14 @@ impl Driver {
             .table
             .ids()
             .filter_map(|id| {
-                let standing = self.standing(id)?;
+                let standing = self.current_status(id)?;
                 let waits_for = match &standing {
                     VertexStatus::WaitingFor(ids) | VertexStatus::Asking(ids) => self.names(ids),
                     _ => Vec::new(),
                 };
                 let identity = self.table.name(id).to_owned();
                 let trouble = self.troubles.get(&id).cloned();
-                Some(FinalStatus { identity, standing, trouble, waits_for })
+                Some(FinalStatus { identity, status: standing, trouble, waits_for })
             })
             .collect();
         let converged = self.engine.is_converged();

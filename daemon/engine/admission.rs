@@ -218,7 +218,7 @@ impl Engine {
 
     /// The moment at which the next slot is written off; none while there is no spare one.
     pub(crate) fn next_write_off(&self) -> Option<Tick> {
-        let is_spare = self.lanes.threads.written_off < self.spare;
+        let is_spare = self.lanes.threads.written_off < self.replaceable;
         self.patience.front().map(|(at, ..)| *at).filter(|_| is_spare)
     }
 

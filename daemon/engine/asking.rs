@@ -175,7 +175,7 @@ impl Engine {
     fn count_failure(&mut self, id: VertexId) {
         let Some(Asking { run, .. }) = self.stop_asking(id) else { return };
         let permitted = run.station == Station::Applying;
-        let mut notices = if permitted { self.fought(id, &run, true) } else { Vec::new() };
+        let mut notices = if permitted { self.record_outcome(id, &run, true) } else { Vec::new() };
         notices.push(self.fail(id));
         for notice in notices {
             self.tell_in_turn(id, notice);

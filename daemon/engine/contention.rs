@@ -67,7 +67,7 @@ pub(crate) struct Contention {
     /// Who undoes it, by the last reversals alone.
     pub(crate) party: Option<Culprit>,
     /// When it was last told of; nothing was told yet where there is none.
-    pub(crate) told: Option<Tick>,
+    pub(crate) reported: Option<Tick>,
     /// Who was told to undo it.
     named: Option<Culprit>,
     /// Whether another was told to than before: again not before a summary is due.
@@ -77,7 +77,7 @@ pub(crate) struct Contention {
 }
 
 impl Contention {
-    fn last(&self) -> Option<Tick> {
+    fn last_repair(&self) -> Option<Tick> {
         self.rounds.back().map(|round| round.at)
     }
 
@@ -85,7 +85,7 @@ impl Contention {
     fn is_one(&self) -> bool {
         let enough = self.rounds.len() >= Meta::REVERSALS;
         let first = self.rounds.front().map(|round| round.at.after(Meta::REVERSAL_WINDOW));
-        enough && first.zip(self.last()).is_some_and(|(end, last)| last <= end)
+        enough && first.zip(self.last_repair()).is_some_and(|(end, last)| last <= end)
     }
 
     /// The reversals that a fight is judged by: what undid the first repair, to what undid the one before the last.
@@ -99,9 +99,9 @@ impl Contention {
     }
 
     /// What is to be told: that it is a fight and with whom, that it is with another, or that it lasts.
-    fn news(&mut self, vertex: VertexId, now: Tick) -> Option<Notice> {
+    fn next_notice(&mut self, vertex: VertexId, now: Tick) -> Option<Notice> {
         let party = self.party.unwrap_or(Culprit::Unknown);
-        let late = self.told.is_none_or(|told| told.after(SUMMARY) <= now);
+        let late = self.reported.is_none_or(|told| told.after(SUMMARY) <= now);
         let (newly, is_renamed) = match self.named {
             None | Some(Culprit::Unknown) => (self.named != Some(party), false),
             // That it is not known any more is nothing to tell.
@@ -112,11 +112,11 @@ impl Contention {
         };
         if newly {
             self.renamed |= is_renamed;
-            (self.named, self.told) = (Some(party), Some(now));
+            (self.named, self.reported) = (Some(party), Some(now));
             return Some(Notice::Contended { vertex, party, repairs: self.repairs });
         }
         let since = self.since.filter(|_| late)?;
-        self.told = Some(now);
+        self.reported = Some(now);
         Some(Notice::StillContended { vertex, repairs: self.repairs, since })
     }
 
@@ -132,7 +132,7 @@ impl Contention {
         for round in &mut self.rounds {
             round.at = repair(round.at);
         }
-        self.told = self.told.map(told);
+        self.reported = self.reported.map(told);
     }
 }
 
@@ -242,7 +242,7 @@ impl Engine {
             if fight.round.foreign {
                 fight.party = Some(Culprit::Foreign);
             }
-            lasts = fight.news(id, now);
+            lasts = fight.next_notice(id, now);
         }
         self.out.push(Action::Deafen(id));
         if let Some(summary) = lasts {
@@ -311,7 +311,7 @@ impl Engine {
     }
 
     /// A run has applied something, or found all right. Answers what is to be told.
-    pub(crate) fn fought(&mut self, id: VertexId, run: &Run, changed: bool) -> Vec<Notice> {
+    pub(crate) fn record_outcome(&mut self, id: VertexId, run: &Run, changed: bool) -> Vec<Notice> {
         let Some(vertex) = self.vertex(id) else { return Vec::new() };
         let (contended, is_deed) = (vertex.contended, !vertex.is_checkable());
         let repair = changed && self.repairs(id, vertex, run);
@@ -371,9 +371,9 @@ impl Engine {
         fight.since.get_or_insert(now);
         // A deed that goes round no more is set off by others.
         fight.party = party.or_else(|| deed.then_some(Culprit::Foreign));
-        let notices = fight.news(id, now).into_iter().collect();
+        let notices = fight.next_notice(id, now).into_iter().collect();
         if deed && !self.is_ours_to_blame(id) {
-            self.spare(id);
+            self.record_other_cause(id);
         } else {
             self.wait_longer(id);
         }
@@ -387,7 +387,7 @@ impl Engine {
     }
 
     /// A deed that somebody else sets off is done as ever; where that was so each time lately, nothing goes round any more.
-    fn spare(&mut self, id: VertexId) {
+    fn record_other_cause(&mut self, id: VertexId) {
         let now = self.now;
         let goes_round =
             |fight: &Contention| fight.judged().any(|round| self.is_by_ours(id, round));
@@ -450,7 +450,7 @@ impl Engine {
         let Some(fight) = self.fights.remove(&id) else { return };
         self.timers.clear(fight.calm_at, id, Timer::Calm);
         let Some(vertex) = self.vertex_mut(id) else { return };
-        if std::mem::take(&mut vertex.contended) && fight.told.is_some() {
+        if std::mem::take(&mut vertex.contended) && fight.reported.is_some() {
             self.tell_in_turn(id, Notice::Calm(id));
         }
         self.touch(id);

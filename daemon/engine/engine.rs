@@ -28,12 +28,12 @@ pub struct Slots {
     /// Runs that occupy a child process.
     pub commands: u32,
     /// How many threads that do not come back may be written off and replaced.
-    pub spare: u32,
+    pub replaceable: u32,
 }
 
 impl Default for Slots {
     fn default() -> Self {
-        Self { threads: 64, commands: 256, spare: 64 }
+        Self { threads: 64, commands: 256, replaceable: 64 }
     }
 }
 
@@ -43,7 +43,7 @@ pub struct Engine {
     pub(crate) one_shot: bool,
     /// In a plan: those of which a check that cannot tell says that an apply fails.
     pub(crate) certain: BTreeSet<VertexId>,
-    pub(crate) spare: u32,
+    pub(crate) replaceable: u32,
     pub(crate) now: Tick,
     pub(crate) stamp: Stamp,
     pub(crate) next_run: u64,
@@ -105,7 +105,7 @@ impl Engine {
         Self {
             one_shot,
             certain: BTreeSet::new(),
-            spare: slots.spare,
+            replaceable: slots.replaceable,
             now: Tick(0),
             stamp: Stamp(1),
             next_run: 1,

@@ -12,7 +12,7 @@ const UNBLOCKED: Stamp = Stamp(u64::MAX - 1);
 impl Engine {
     /// How it stands with one vertex; `None` if it is not in the graph.
     #[must_use]
-    pub fn standing(&self, id: VertexId) -> Option<VertexStatus> {
+    pub fn vertex_status(&self, id: VertexId) -> Option<VertexStatus> {
         let vertex = self.vertex(id)?;
         Some(match &vertex.phase {
             Phase::Running(run) if run.stuck => VertexStatus::Stuck(run.id, run.since),
@@ -116,7 +116,7 @@ impl Engine {
                     continue;
                 }
                 next.push(child.id);
-                let standing = self.standing(child.id);
+                let standing = self.vertex_status(child.id);
                 if matches!(standing, Some(VertexStatus::WaitingFor(all) | VertexStatus::Asking(all)) if all.contains(&id))
                 {
                     found.insert(child.id);

@@ -278,7 +278,7 @@ impl Engine {
         if recovered {
             notices.push(Notice::Recovered(id));
         }
-        notices.extend(self.fought(id, &run, changed));
+        notices.extend(self.record_outcome(id, &run, changed));
         if let Some(vertex) = self.vertex_mut(id) {
             vertex.done = true;
         }
@@ -308,7 +308,7 @@ impl Engine {
         } else {
             if permitted {
                 // Undone while it was being done: that it came to nothing makes it no less a fight.
-                notices.extend(self.fought(id, &run, true));
+                notices.extend(self.record_outcome(id, &run, true));
             }
             notices.push(self.fail(id));
         }

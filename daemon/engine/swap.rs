@@ -187,7 +187,7 @@ impl Engine {
     /// A vertex that leaves, or is another from now on, is fought over no more; the new graph says it all.
     fn forget_fight(&mut self, id: VertexId) {
         if let Some(fight) = self.fights.get_mut(&id) {
-            fight.told = None;
+            fight.reported = None;
             self.end_fight(id);
         }
     }

@@ -34,7 +34,7 @@ pub struct Stream {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
     /// The number of the last event that is recorded.
-    pub last: u64,
+    pub last_number: u64,
     /// The number of the start of this run, once it is recorded.
     pub run: Option<u64>,
     /// Why nothing can be recorded at the moment.
@@ -46,10 +46,10 @@ pub struct Standing {
 #[derive(Debug)]
 pub(super) struct Shared {
     followers: broadcast::Sender<Option<Arc<Event>>>,
-    kept: Mutex<Kept>,
+    buffer: Mutex<Kept>,
     queue: Mutex<Queue>,
     more: Condvar,
-    pub(super) standing: watch::Sender<Standing>,
+    pub(super) progress: watch::Sender<Standing>,
     /// Told when those who wait for several together may look ([`Stream::beat`]).
     beats: watch::Sender<()>,
     /// Nobody records any more, nor will.
@@ -115,10 +115,10 @@ pub fn stream() -> (Publisher, Stream) {
     let (followers, _) = broadcast::channel(AHEAD);
     let shared = Arc::new(Shared {
         followers,
-        kept: Mutex::default(),
+        buffer: Mutex::default(),
         queue: Mutex::default(),
         more: Condvar::new(),
-        standing: watch::Sender::default(),
+        progress: watch::Sender::default(),
         beats: watch::Sender::default(),
         closed: AtomicBool::new(false),
         gathering: AtomicU64::new(0),
@@ -159,8 +159,8 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn buffer(&self) -> MutexGuard<'_, Kept> {
+        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Wakes the one who records.
@@ -210,7 +210,7 @@ impl Shared {
     /// Tells an event to all who follow.
     pub(super) fn pass_on(&self, event: Event) {
         let event = Arc::new(event);
-        let mut kept = self.kept();
+        let mut kept = self.buffer();
         if kept.events.len() == KEPT {
             kept.events.pop_front();
         }
@@ -221,18 +221,18 @@ impl Shared {
 
     /// Tells all who follow that there is no more.
     pub(super) fn end(&self) {
-        let mut kept = self.kept();
+        let mut kept = self.buffer();
         kept.is_over = true;
         let _nobody = self.followers.send(None);
         drop(kept);
-        self.standing.send_modify(|standing| standing.is_over = true);
+        self.progress.send_modify(|standing| standing.is_over = true);
     }
 }
 
 impl Stream {
     /// Those of the last events that are wanted, oldest first, and a follower of all that come after them.
     pub fn follow(&self, wanted: impl Fn(&Event) -> bool) -> (Vec<Arc<Event>>, Subscriber) {
-        let kept = self.shared.kept();
+        let kept = self.shared.buffer();
         let (events, is_over) = (self.shared.followers.subscribe(), kept.is_over);
         let beats = self.shared.beats.subscribe();
         let last = kept.events.iter().filter(|event| wanted(event)).cloned().collect();
@@ -241,7 +241,7 @@ impl Stream {
 
     /// Gives the beat to all who wait by [`Subscriber::together`], until the end: so long after the first of several events. However many
     /// follow, one is woken by each event, and the others once for all that belong together, after it was done.
-    pub async fn beat(&self, after: Duration) {
+    pub async fn send_marks(&self, after: Duration) {
         let (_, mut own) = self.follow(|_| false);
         while own.next().await.is_some() {
             tokio::time::sleep(after).await;
@@ -260,8 +260,8 @@ impl Stream {
 
     /// How far the log has come, from now on.
     #[must_use]
-    pub fn standing(&self) -> watch::Receiver<Standing> {
-        self.shared.standing.subscribe()
+    pub fn progress(&self) -> watch::Receiver<Standing> {
+        self.shared.progress.subscribe()
     }
 
     /// Where events are handed over to it.
@@ -307,7 +307,7 @@ impl Subscriber {
     }
 
     /// Waits for the next beat at which something is there ([`Stream::beat`]); what came with it is there too.
-    pub async fn together(&mut self) -> Option<Next> {
+    pub async fn next_batch(&mut self) -> Option<Next> {
         while !self.is_over {
             if self.beats.changed().await.is_err() {
                 return self.next().await;

@@ -181,7 +181,7 @@ impl Reader {
     }
 
     /// The last change of a resource.
-    pub fn last(&self, resource: &str) -> Result<Entry, HistoryError> {
+    pub fn last_change(&self, resource: &str) -> Result<Entry, HistoryError> {
         let sql =
             format!("SELECT {COLUMNS} FROM entry WHERE resource = ?1 ORDER BY number DESC LIMIT 1");
         self.read(&sql, params![resource])?.pop().ok_or_else(|| {

@@ -84,7 +84,7 @@ impl Reader {
             return Ok((self.entry(resource, number)?.number, undo.partial, false));
         }
         let Some(before) = self.cut_off(resource)? else {
-            return Ok((self.last(resource)?.run, undo.partial, false));
+            return Ok((self.last_change(resource)?.run, undo.partial, false));
         };
         let (_, left) = self.span(resource, before.first, before.last)?;
         if left < before.entries && !undo.partial {

@@ -148,7 +148,7 @@ impl History {
     }
 
     /// Drops what has become too old, now and from time to time, where anything is kept.
-    pub fn tend(&self) {
+    pub fn drop_expired(&self) {
         if database(&self.state_directory).exists()
             && let Err(error) = self.open(&mut self.lock())
         {

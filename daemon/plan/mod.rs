@@ -58,7 +58,7 @@ impl Step {
     }
 
     /// It is in doubt: what was found of it before is kept, so that it is noticed where that moves.
-    fn doubts(&mut self, known: Self) {
+    fn mark_uncertain(&mut self, known: Self) {
         if self.action == Action::Unknown && self.differences.is_empty() {
             self.removes = known.is_removal();
             (self.differences, self.seal) = (known.differences, known.seal);
@@ -98,20 +98,20 @@ struct Heard {
     /// Those that would be left alone by an apply too.
     noop: BTreeSet<Arc<str>>,
     /// What an apply would do is asked for, not only what differs now.
-    foresees: bool,
+    is_plan: bool,
 }
 
 impl StepCollector {
     /// For a graph in which these are declared `noop`.
     #[must_use]
     pub fn new(noop: BTreeSet<Arc<str>>) -> Self {
-        Self(Arc::new(Heard { steps: Mutex::default(), noop, foresees: true }))
+        Self(Arc::new(Heard { steps: Mutex::default(), noop, is_plan: true }))
     }
 
     /// The same where it is asked what differs now.
     #[must_use]
     pub fn of_now(noop: BTreeSet<Arc<str>>) -> Self {
-        Self(Arc::new(Heard { steps: Mutex::default(), noop, foresees: false }))
+        Self(Arc::new(Heard { steps: Mutex::default(), noop, is_plan: false }))
     }
 
     /// All of them, in no particular order.
@@ -164,12 +164,12 @@ impl Observer for StepCollector {
         let mut steps = self.lock();
         // A vertex may be held again for a further cause: the last word counts.
         if let Some(at) = steps.iter().position(|known| known.resource == step.resource) {
-            step.doubts(steps.swap_remove(at));
+            step.mark_uncertain(steps.swap_remove(at));
         }
         steps.push(step);
     }
 
     fn wants_foresight(&self) -> bool {
-        self.0.foresees
+        self.0.is_plan
     }
 }

@@ -42,7 +42,7 @@ pub struct RecordReaders {
     /// What is wrong with what was sent and received.
     pub values: JudgeValues,
     /// Is told what was put right at a load ([`REPAIRED`]), and what is not as it must be after a write ([`UNSOUND`]).
-    pub told: Tell,
+    pub report: Tell,
 }
 
 impl fmt::Debug for RecordReaders {
@@ -59,7 +59,7 @@ impl Default for RecordReaders {
             kind: Arc::new(|_| None),
             secrets: Arc::new(|_, _| None),
             values: Arc::new(|_, _| None),
-            told: Arc::new(|_, _| {}),
+            report: Arc::new(|_, _| {}),
         }
     }
 }

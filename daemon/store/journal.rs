@@ -294,7 +294,7 @@ impl Drop for Writer {
 
 impl Queue {
     /// How long there is nothing to be done yet; none where nothing waits.
-    fn left(&self) -> Option<Duration> {
+    fn time_to_next(&self) -> Option<Duration> {
         let Some(first) = self.waiting.front() else {
             return (!self.recalls.is_empty()).then_some(Duration::ZERO);
         };
@@ -319,7 +319,7 @@ impl Writer {
     /// How long nothing is to be written yet; none where nothing waits.
     #[must_use]
     pub fn due(&self) -> Option<Duration> {
-        let left = self.shared.lock().left()?;
+        let left = self.shared.lock().time_to_next()?;
         Some(left.max(self.before_reopening()))
     }
 
@@ -373,7 +373,7 @@ impl Writer {
                 // Who asked may have gone.
                 let _gone = ping.send(());
             }
-            match queue.left() {
+            match queue.time_to_next() {
                 Some(Duration::ZERO) => return true,
                 Some(left) => {
                     let woken = self.shared.work.wait_timeout(queue, left);

@@ -7,27 +7,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Keeps entries as long as one clone of it lives.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
-    kept: Arc<Mutex<Records>>,
+    records: Arc<Mutex<Records>>,
 }
 
 impl MemoryStore {
     /// With this to begin with.
     #[must_use]
     pub fn with(recalled: StoredState) -> Self {
-        Self { kept: Arc::new(Mutex::new(Records::from(recalled))) }
+        Self { records: Arc::new(Mutex::new(Records::from(recalled))) }
     }
 
     /// What is kept now, in a store of its own: what a crash at this moment would leave.
     #[must_use]
     pub fn fork(&self) -> Self {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Self { kept: Arc::new(Mutex::new(kept)) }
+        let kept = self.records.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Self { records: Arc::new(Mutex::new(kept)) }
     }
 }
 
 impl Store for MemoryStore {
     fn recall(&mut self) -> Result<StoredState, StoreError> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         for identity in kept.in_flight() {
             settle(&identity, &mut *kept)?;
         }
@@ -35,7 +35,7 @@ impl Store for MemoryStore {
     }
 
     fn commit(&mut self, batch: &[Entry]) -> Result<(), StoreError> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         for entry in batch {
             fold(entry, &mut *kept)?;
         }

@@ -235,7 +235,7 @@ impl PauseRecord {
     /// How much of it is left at this time of the wall clock: of one that does not say how long it lasts at most so much, and of none more
     /// than the longest.
     #[must_use]
-    pub fn left(&self, wall: Duration, most: Duration, longest: Duration) -> Duration {
+    pub fn remaining(&self, wall: Duration, most: Duration, longest: Duration) -> Duration {
         let left = Duration::from_secs(self.until_unix.saturating_sub(wall.as_secs()));
         left.min(self.lasts.map_or(most, Duration::from_secs)).min(longest)
     }

@@ -225,7 +225,7 @@ impl StateLock {
         if Placement::has_lock(&self.file, &self.directory.join(LOCK)) {
             return;
         }
-        if let Some(epoch) = super::SqliteStore::standing(&self.directory)
+        if let Some(epoch) = super::SqliteStore::current_epoch(&self.directory)
             && !self.admits(epoch)
         {
             drop(self.fence(epoch));

@@ -35,7 +35,7 @@ impl Heartbeat {
         self.heard.store(now, Ordering::Relaxed);
     }
 
-    pub(super) async fn beat(&self) {
+    pub(super) async fn prove_alive(&self) {
         self.alive();
         let Some(limit) = self.limit else { return std::future::pending().await };
         let every = (limit / TIMES).max(Duration::from_millis(1));

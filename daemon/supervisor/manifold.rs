@@ -35,7 +35,7 @@ pub struct Manifold {
     pub(super) name: Name,
     pub(super) inputs: Vec<(Name, Need)>,
     pub(super) grace: Duration,
-    pub(super) last: u8,
+    pub(super) stop_rank: u8,
     pub(super) silence: Option<Duration>,
     pub(super) start: Start,
     pub(super) filter: Filter,
@@ -66,7 +66,7 @@ impl Manifold {
             name: name.into(),
             inputs: Vec::new(),
             grace: Self::GRACE,
-            last: 0,
+            stop_rank: 0,
             silence: None,
             start: Arc::new(move |inputs, life| Box::pin(start(inputs, life))),
             filter: Arc::new(|failure| failure),
@@ -105,14 +105,14 @@ impl Manifold {
 
     /// It is stopped after all others of a lower rank, whatever their inputs are. Who says nothing has rank 0.
     #[must_use]
-    pub fn last(mut self, rank: u8) -> Self {
-        self.last = rank;
+    pub fn stop_rank(mut self, rank: u8) -> Self {
+        self.stop_rank = rank;
         self
     }
 
     /// While it runs it proves that it lives ([`WorkerContext::beat`]): one that does not for so long hangs, and is cut off and tried again.
     #[must_use]
-    pub fn proves_life(mut self, within: Duration) -> Self {
+    pub fn heartbeat_within(mut self, within: Duration) -> Self {
         self.silence = Some(within);
         self
     }
@@ -130,7 +130,7 @@ impl Manifold {
 pub struct WorkerContext {
     pub(super) stopping: CancellationToken,
     pub(super) ready: Arc<dyn Fn(Outputs) + Send + Sync>,
-    pub(super) says: StatusText,
+    pub(super) status: StatusText,
     pub(super) pulse: Heartbeat,
 }
 
@@ -180,8 +180,8 @@ impl WorkerContext {
     }
 
     /// Proves that it lives, and ends when that is due again: a branch in the loop of a worker.
-    pub async fn beat(&self) {
-        self.pulse.beat().await;
+    pub async fn prove_alive(&self) {
+        self.pulse.prove_alive().await;
     }
 
     /// Proves that it lives, from a loop that turns often enough by itself.
@@ -195,22 +195,22 @@ impl WorkerContext {
         loop {
             tokio::select! {
                 done = &mut work => return done,
-                () = self.beat() => {}
+                () = self.prove_alive() => {}
             }
         }
     }
 
     /// Asks a thread of its own again and again whether it lives. One that does not answer is named in the report; it cannot be cut off.
-    pub async fn tend(&self, ask: impl Fn() -> oneshot::Receiver<()>) -> Infallible {
+    pub async fn watch_thread(&self, ask: impl Fn() -> oneshot::Receiver<()>) -> Infallible {
         loop {
-            self.beat().await;
+            self.prove_alive().await;
             let asked = Instant::now();
             let mut answer = ask();
             loop {
                 tokio::select! {
                     // Where nobody is left to answer, that is heard elsewhere.
                     _answered = &mut answer => break,
-                    () = self.beat() => self.pulse.waits(asked),
+                    () = self.prove_alive() => self.pulse.waits(asked),
                 }
             }
             self.pulse.answered();
@@ -218,7 +218,7 @@ impl WorkerContext {
     }
 
     /// What the report tells of it, until it says something else.
-    pub fn say(&self, text: impl Into<String>) {
-        self.says.put(Some(text.into()));
+    pub fn set_status(&self, text: impl Into<String>) {
+        self.status.put(Some(text.into()));
     }
 }

@@ -48,7 +48,7 @@ enum Order {
 #[derive(Clone, Debug, Default)]
 struct Snapshot {
     report: Report,
-    says: BTreeMap<String, StatusText>,
+    status: BTreeMap<String, StatusText>,
     /// When each is started next.
     next: BTreeMap<String, Instant>,
     /// When each has failed lately.
@@ -74,7 +74,7 @@ struct Runner {
     began: Instant,
     manifolds: HashMap<Name, Manifold>,
     live: HashMap<Name, Live>,
-    says: HashMap<Name, StatusText>,
+    status: HashMap<Name, StatusText>,
     started: HashMap<Name, u64>,
     removals: HashMap<Name, Vec<Answer>>,
     fatal: Option<(u8, Name, Failure)>,
@@ -103,7 +103,7 @@ impl Supervisor {
             began: Instant::now(),
             manifolds: HashMap::new(),
             live: HashMap::new(),
-            says: HashMap::new(),
+            status: HashMap::new(),
             started: HashMap::new(),
             removals: HashMap::new(),
             fatal: None,
@@ -147,7 +147,7 @@ impl Supervisor {
         let mut report = seen.report.clone();
         let now = Instant::now();
         for (name, worker) in &mut report.workers {
-            worker.says = seen.says.get(name).and_then(StatusText::get);
+            worker.says = seen.status.get(name).and_then(StatusText::get);
             let left = seen.next.get(name).map(|at| at.saturating_duration_since(now));
             worker.next_attempt_in = left.map(milliseconds);
             let failed = seen.failed.get(name).into_iter().flatten();
@@ -225,7 +225,7 @@ impl Runner {
                     name: Name::clone(&worker.name),
                     inputs: worker.inputs.clone(),
                     grace: worker.grace,
-                    last: worker.last,
+                    stop_rank: worker.stop_rank,
                     silence: worker.silence,
                 });
                 let result = self.brain.install(declared.collect());
@@ -256,7 +256,7 @@ impl Runner {
             self.live.remove(&name);
             discard(self.board.take(&name));
             self.started.remove(&name);
-            if let Some(says) = self.says.get(&name) {
+            if let Some(says) = self.status.get(&name) {
                 says.put(None);
             }
         }
@@ -299,7 +299,7 @@ impl Runner {
             }
             Action::Forget(name) => {
                 discard(self.manifolds.remove(&name));
-                self.says.remove(&name);
+                self.status.remove(&name);
                 let waiting = self.removals.remove(&name).unwrap_or_default();
                 self.answers.extend(waiting.into_iter().map(|answer| (answer, Ok(()))));
             }
@@ -310,7 +310,7 @@ impl Runner {
     fn begin(&mut self, name: Name, attempt: Attempt) {
         let Some(manifold) = self.manifolds.get(&name) else { return };
         let stopping = CancellationToken::new();
-        let says = self.says.entry(Name::clone(&name)).or_default().clone();
+        let says = self.status.entry(Name::clone(&name)).or_default().clone();
         let ready = {
             let (mouth, name) = (self.mouth.clone(), Name::clone(&name));
             move |outputs| drop(mouth.send(Order::Ready(Name::clone(&name), attempt, outputs)))
@@ -319,7 +319,7 @@ impl Runner {
         let life = WorkerContext {
             stopping: stopping.clone(),
             ready: Arc::new(ready),
-            says,
+            status: says,
             pulse: pulse.clone(),
         };
         let inputs = self.board.inputs(&manifold.inputs);
@@ -360,7 +360,7 @@ impl Runner {
         nobody.sort();
         nobody.dedup();
         let report = Report { state, workers: nodes.iter().map(of).collect(), nobody };
-        let says = self.says.iter().map(|(name, says)| (name.to_string(), says.clone()));
+        let says = self.status.iter().map(|(name, says)| (name.to_string(), says.clone()));
         let next = nodes.iter().filter_map(|(name, node)| match node.phase {
             Phase::Waiting { until } => Some((name.to_string(), self.began + until)),
             _ => None,
@@ -375,7 +375,7 @@ impl Runner {
         let pulses = self.live.iter().map(|(name, live)| (name.to_string(), live.pulse.clone()));
         let snapshot = Snapshot {
             report,
-            says: says.collect(),
+            status: says.collect(),
             next: next.collect(),
             failed: failed.collect(),
             hangs: hangs.collect(),

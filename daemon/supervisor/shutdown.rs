@@ -55,7 +55,7 @@ impl SupervisorState {
             self.out.push(Action::Finished);
             return;
         }
-        let lowest = live.iter().map(|node| node.declared.last).min();
+        let lowest = live.iter().map(|node| node.declared.stop_rank).min();
         let needed: BTreeSet<&Name> = live
             .iter()
             .flat_map(|node| &node.declared.inputs)
@@ -67,7 +67,7 @@ impl SupervisorState {
             .iter()
             .filter(|node| !is_asked(node) && !needed.contains(&node.declared.name))
             .collect();
-        let is_next = |node: &&&&Node| Some(node.declared.last) == lowest;
+        let is_next = |node: &&&&Node| Some(node.declared.stop_rank) == lowest;
         let mut next: Vec<&&Node> = free.iter().filter(is_next).copied().collect();
         if next.is_empty() && !live.iter().any(|node| is_asked(&node)) {
             // One of the last needs one that is not: who needs something ends before it all the same.

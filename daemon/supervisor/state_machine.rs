@@ -24,7 +24,7 @@ pub(super) struct Declared {
     pub(super) name: Name,
     pub(super) inputs: Vec<(Name, Need)>,
     pub(super) grace: Duration,
-    pub(super) last: u8,
+    pub(super) stop_rank: u8,
     /// How long it may be silent.
     pub(super) silence: Option<Duration>,
 }

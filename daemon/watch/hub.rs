@@ -195,12 +195,12 @@ impl WatchHub {
     }
 
     /// Tells nothing of a vertex until [`WatchHub::listen`]: it will be checked anyway, and each event would only wake somebody.
-    pub fn deafen(&self, vertex: VertexId) {
+    pub fn mute(&self, vertex: VertexId) {
         self.shared.lock().deaf.insert(vertex);
     }
 
     /// Tells of it again.
-    pub fn listen(&self, vertex: VertexId) {
+    pub fn unmute(&self, vertex: VertexId) {
         self.shared.lock().deaf.remove(&vertex);
     }
 

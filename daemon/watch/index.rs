@@ -111,7 +111,7 @@ pub(super) struct Armed {
     /// Tells one arming of a vertex from the next.
     pub(super) serial: u64,
     pub(super) placed: Box<[Placed]>,
-    pub(super) told: Reported,
+    pub(super) reported: Reported,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -225,7 +225,7 @@ impl WatchIndex {
     pub(super) fn order(&mut self, vertex: VertexId, sources: Vec<WatchSource>) {
         self.serial += 1;
         let serial = self.serial;
-        let armed = Armed { serial, placed: Box::default(), told: Reported::Never };
+        let armed = Armed { serial, placed: Box::default(), reported: Reported::Never };
         self.vertices.insert(vertex, armed);
         self.work.arms.push((vertex, serial, sources));
     }
@@ -373,7 +373,8 @@ impl WatchIndex {
             return;
         }
         let signal = signal(vertex);
-        let known = self.vertices.get(&vertex).is_some_and(|armed| armed.told > Reported::Nothing);
+        let known =
+            self.vertices.get(&vertex).is_some_and(|armed| armed.reported > Reported::Nothing);
         if known && !signals.iter().rev().take(8).any(|told| *told == signal) {
             signals.push(signal);
         }

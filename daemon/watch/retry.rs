@@ -24,9 +24,9 @@ const MORE: usize = 2;
 pub(super) struct Retry {
     failed: BTreeSet<RouteId>,
     /// The one that was tried last: the others come first.
-    last: RouteId,
+    last_tried: RouteId,
     /// How many of this round are left to be tried.
-    left: usize,
+    remaining: usize,
     wait: Duration,
     /// A task waits for the time to try again.
     is_awaited: bool,
@@ -38,8 +38,8 @@ impl Default for Retry {
     fn default() -> Self {
         Self {
             failed: BTreeSet::new(),
-            last: RouteId(0),
-            left: 0,
+            last_tried: RouteId(0),
+            remaining: 0,
             wait: FIRST,
             is_awaited: false,
             fresh: Arc::default(),
@@ -66,7 +66,7 @@ impl Retry {
 
     /// Those to be tried first.
     pub(super) fn begin(&mut self) -> Vec<RouteId> {
-        self.left = self.failed.len();
+        self.remaining = self.failed.len();
         self.take(AT_ONCE)
     }
 
@@ -76,12 +76,12 @@ impl Retry {
     }
 
     fn take(&mut self, most: usize) -> Vec<RouteId> {
-        let behind = (Bound::Excluded(self.last), Bound::Unbounded);
-        let before = (Bound::Unbounded, Bound::Included(self.last));
+        let behind = (Bound::Excluded(self.last_tried), Bound::Unbounded);
+        let before = (Bound::Unbounded, Bound::Included(self.last_tried));
         let all = self.failed.range(behind).chain(self.failed.range(before)).copied();
-        let some: Vec<_> = all.take(most.min(self.left)).collect();
-        self.left -= some.len();
-        self.last = some.last().copied().unwrap_or(self.last);
+        let some: Vec<_> = all.take(most.min(self.remaining)).collect();
+        self.remaining -= some.len();
+        self.last_tried = some.last().copied().unwrap_or(self.last_tried);
         some
     }
 

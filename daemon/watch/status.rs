@@ -36,14 +36,14 @@ impl WatchIndex {
     /// Says how it stands with a vertex, where that is new.
     pub(super) fn judge(&mut self, vertex: VertexId, signals: &mut Vec<Signal>) {
         let Some(armed) = self.vertices.get(&vertex) else { return };
-        if armed.told == Reported::Never {
+        if armed.reported == Reported::Never {
             return;
         }
         let mut why = armed.placed.iter().find_map(|placed| self.failure(placed));
         why = why.or_else(|| self.failure_in_tree(vertex));
         let mut starting = false;
         let units = armed.placed.iter().filter_map(|placed| match placed {
-            Placed::Unit(bus, unit) => Some(self.units.standing(*bus, unit)),
+            Placed::Unit(bus, unit) => Some(self.units.unit_state(*bus, unit)),
             Placed::Leaf(..) | Placed::Below(_) => None,
         });
         for running in self.running.get(&vertex).into_iter().flatten().cloned().chain(units) {
@@ -54,15 +54,15 @@ impl WatchIndex {
             }
         }
         let (before, now) = match (&why, starting) {
-            (Some(_), _) => (armed.told, Reported::Absent),
+            (Some(_), _) => (armed.reported, Reported::Absent),
             (None, true) => return,
-            (None, false) => (armed.told, Reported::Established),
+            (None, false) => (armed.reported, Reported::Established),
         };
         if before == now {
             return;
         }
         if let Some(armed) = self.vertices.get_mut(&vertex) {
-            armed.told = now;
+            armed.reported = now;
         }
         match why {
             Some(why) => signals.push(Signal::Absent(vertex, why)),

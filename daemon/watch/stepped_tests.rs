@@ -281,12 +281,12 @@ fn f6_who_is_deaf_hears_that_there_are_no_events() {
     stage.arm(1, "a/b/file");
     stage.walk();
     stage.told();
-    stage.hub.deafen(VertexId(1));
+    stage.hub.mute(VertexId(1));
     stage.limit(Some(0));
     let b = stage.number_of(&stage.path("a/b")).expect("watched");
     stage.happens(BackendEvent::Lost(b));
     stage.walk();
-    stage.hub.listen(VertexId(1));
+    stage.hub.unmute(VertexId(1));
     let told = stage.told();
     assert!(told.iter().any(|signal| matches!(signal, Signal::Absent(..))), "{told:?}");
 }

@@ -246,7 +246,7 @@ impl Units {
     }
 
     /// How it stands with a unit.
-    pub(super) fn standing(&self, bus: Bus, unit: &str) -> Running {
+    pub(super) fn unit_state(&self, bus: Bus, unit: &str) -> Running {
         let Some(followed) = self.0.get(&bus) else { return Running::Starting };
         match &followed.standing {
             Running::Yes if !followed.names.get(unit).is_some_and(|watched| watched.known) => {

@@ -216,9 +216,10 @@ impl Worker {
                 | Signal::Absent(vertex, _)
                 | Signal::Changed(vertex)
                 | Signal::Supplied(vertex)
-                | Signal::Suspect(vertex) => {
-                    state.vertices.get(vertex).is_some_and(|armed| armed.told > Reported::Nothing)
-                }
+                | Signal::Suspect(vertex) => state
+                    .vertices
+                    .get(vertex)
+                    .is_some_and(|armed| armed.reported > Reported::Nothing),
                 Signal::Broken(_) => true,
             });
             self.shared.tell(state, signals);
@@ -279,7 +280,7 @@ impl Worker {
         }
         if let Some(armed) = state.vertices.get_mut(&vertex) {
             armed.placed = all.into();
-            armed.told = Reported::Nothing;
+            armed.reported = Reported::Nothing;
         }
         work.judge.insert(vertex);
         guard.turn = turn;

@@ -26,14 +26,14 @@ pub(super) fn control(
                 }
                 Failure::again(why)
             })?;
-            life.say(format!("listens at {}", address.path().display()));
+            life.set_status(format!("listens at {}", address.path().display()));
             life.ready(Outputs::none());
             let turns = (silence() / 3, || life.alive());
             let ended = server.serve(desk, life.stopping().clone(), turns).await;
             ended.map_err(Failure::again)
         }
     });
-    worker.handles("events").last(ANSWERS)
+    worker.handles("events").stop_rank(ANSWERS)
 }
 
 /// Whether another daemon listens there.

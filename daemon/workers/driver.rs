@@ -56,7 +56,7 @@ pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
                     }
                     inbox.put(DriverEvent::Stop(shared.grace()));
                 }
-                never = life.tend(|| ping(&inbox)) => match never {},
+                never = life.watch_thread(|| ping(&inbox)) => match never {},
             }
             tokio::select! {
                 ended = &mut running.ended => {

@@ -56,7 +56,7 @@ pub(super) fn events(shared: &Arc<Shared>) -> Manifold {
     let worker = shared.worker("events", move |_, life: WorkerContext| {
         let shared = Arc::clone(&own);
         async move {
-            life.say("waits for the lease");
+            life.set_status("waits for the lease");
             let mut lease = shared.held.clone();
             let hold = tokio::select! {
                 hold = lease.wait_for(Option::is_some) => hold.map_err(Failure::again)?.clone(),
@@ -72,12 +72,12 @@ pub(super) fn events(shared: &Arc<Shared>) -> Manifold {
                     return Err(Failure::again("its thread broke; the log says where"));
                 }
                 () = tell(&shared, &life) => {}
-                never = life.tend(|| press.scribe.ping()) => match never {},
+                never = life.watch_thread(|| press.scribe.ping()) => match never {},
                 () = life.stopping().cancelled() => {}
             }
             let how = if shared.ending.is_now() { "cut off" } else { "stopped" };
             press.scribe.finish(how, "the daemon ends".to_owned());
-            let mut standing = shared.stream.standing();
+            let mut standing = shared.stream.progress();
             drop(timeout(LAST, standing.wait_for(|standing| standing.is_over)).await);
             let mut recorders = press.recorders.subscribe();
             drop(timeout(TAIL, recorders.wait_for(|count| *count == 0)).await);
@@ -86,19 +86,19 @@ pub(super) fn events(shared: &Arc<Shared>) -> Manifold {
             Ok(())
         }
     });
-    worker.handles("lease").last(TELLS).grace(LAST * 2 + TAIL + LAST)
+    worker.handles("lease").stop_rank(TELLS).grace(LAST * 2 + TAIL + LAST)
 }
 
 /// Says how the log stands, as long as it lives.
 async fn tell(shared: &Shared, life: &WorkerContext) {
-    let mut standing = shared.stream.standing();
+    let mut standing = shared.stream.progress();
     loop {
-        life.say(match &*standing.borrow_and_update() {
+        life.set_status(match &*standing.borrow_and_update() {
             standing if standing.trouble.is_some() => {
                 let why = standing.trouble.as_deref().unwrap_or_default();
                 format!("nothing is recorded: {why}")
             }
-            standing => format!("{} recorded", standing.last),
+            standing => format!("{} recorded", standing.last_number),
         });
         if standing.changed().await.is_err() {
             return std::future::pending().await;

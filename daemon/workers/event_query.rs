@@ -39,7 +39,7 @@ impl EventQuery<'_> {
     ) -> Result<(), Reply> {
         // Follows first: what is recorded while the log is read is told once, by the stream.
         let (lately, follower) = self.events.follow(|event| self.fits(event));
-        let standing = self.events.standing().borrow().clone();
+        let standing = self.events.progress().borrow().clone();
         let unreadable = |why: Unreadable| Reply::Unavailable(why.to_string());
         let directory = state_directory.to_owned();
         let opened = blocking(move || Reader::open(&directory)).await.map_err(unreadable);
@@ -52,7 +52,9 @@ impl EventQuery<'_> {
                 })
                 .await
                 .map_err(unreadable)?;
-                self.tell_kept(reader, from, standing.last, replies).await.map_err(unreadable)?;
+                self.tell_kept(reader, from, standing.last_number, replies)
+                    .await
+                    .map_err(unreadable)?;
             }
             // What the log has not taken is at least told as long as it is remembered.
             Ok(None) => {}
@@ -67,7 +69,7 @@ impl EventQuery<'_> {
             replies.lines(&lines).await;
         }
         if follow {
-            self.tell_coming(follower, standing.last, replies).await;
+            self.tell_coming(follower, standing.last_number, replies).await;
         }
         Ok(())
     }
@@ -106,7 +108,7 @@ impl EventQuery<'_> {
         let is_wanted = |event: &Event| is_new(event) && self.fits(event);
         let (mut lines, mut there) = (String::new(), true);
         while there {
-            let Some(mut next) = follower.together().await else { break };
+            let Some(mut next) = follower.next_batch().await else { break };
             lines.clear();
             loop {
                 match next {

@@ -14,7 +14,7 @@ pub(super) fn look(shared: &Shared) -> Vec<PartStatus> {
         ill: Ill::Unkept,
         says: format!("nothing is recorded: {why}"),
     };
-    let trouble = shared.stream.standing().borrow().trouble.clone();
+    let trouble = shared.stream.progress().borrow().trouble.clone();
     ill.extend(trouble.map(|why| unkept("event log", why)));
     ill.extend((shared.log_trouble)().map(|says| PartStatus {
         part: "log".to_owned(),
@@ -25,12 +25,12 @@ pub(super) fn look(shared: &Shared) -> Vec<PartStatus> {
     ill.extend(shared.stream.aside().all().into_iter().map(|(recorder, aside)| PartStatus {
         part: format!("recorder:{recorder}"),
         ill: Ill::Unkept,
-        says: aside.says(),
+        says: aside.message(),
     }));
     ill.extend(shared.stream.aside().failing().into_iter().map(|(recorder, failing)| PartStatus {
         part: format!("recorder:{recorder}"),
         ill: Ill::Unkept,
-        says: failing.says(),
+        says: failing.message(),
     }));
     let pending = shared.pending.lock().unwrap_or_else(PoisonError::into_inner).join(", ");
     if !pending.is_empty() {

@@ -26,7 +26,7 @@ where
             let was_held = *seen.borrow() != LeaseStatus::Wanted;
             let beat = || {
                 let life = life.clone();
-                async move { life.beat().await }
+                async move { life.prove_alive().await }
             };
             let kept = keep(&mut *lease, &shared.lease, life.stopping(), beat);
             let telling = tell(&shared, &life, &mut seen);
@@ -45,7 +45,7 @@ where
             }
         }
     });
-    worker.last(TELLS)
+    worker.stop_rank(TELLS)
 }
 
 /// What a driver is to know of it; nothing where it was not had yet.
@@ -67,7 +67,7 @@ async fn tell(shared: &Shared, life: &WorkerContext, seen: &mut watch::Receiver<
         let standing = seen.borrow_and_update().clone();
         if let LeaseStatus::Held { epoch, .. } = standing {
             if told != Some(epoch) {
-                life.say(format!("held, epoch {epoch}"));
+                life.set_status(format!("held, epoch {epoch}"));
             }
             if told.replace(epoch).is_none() {
                 life.ready(Outputs::none());

@@ -162,7 +162,8 @@ impl Shared {
     {
         #[cfg(debug_assertions)]
         let start = self.faults.put_into(name, start);
-        Manifold::new(name, worker_events::told(&self.teller, name, start)).proves_life(silence())
+        Manifold::new(name, worker_events::told(&self.teller, name, start))
+            .heartbeat_within(silence())
     }
 }
 
@@ -230,7 +231,7 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
     });
     // No worker: whoever follows hears of those that break.
     let beaten = shared.stream.clone();
-    tokio::spawn(async move { beaten.beat(event_query::TOGETHER).await });
+    tokio::spawn(async move { beaten.send_marks(event_query::TOGETHER).await });
     #[cfg(debug_assertions)]
     let local = shared.faults.losable(local);
     let clerk = request_handler::DaemonRequestHandler { shared: Arc::clone(&shared) };

@@ -18,6 +18,6 @@ pub fn readers(told: impl Fn(&'static str, &str) + Send + Sync + 'static) -> Rec
         }),
         secrets: Arc::new(with_secrets),
         values: Arc::new(|sent, taken| unreadable(sent, taken).map(str::to_owned)),
-        told: Arc::new(told),
+        report: Arc::new(told),
     }
 }

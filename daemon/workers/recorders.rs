@@ -41,7 +41,7 @@ pub(super) fn recorder(shared: &Arc<Shared>, declared: Declared) -> Manifold {
             life.ready(Outputs::none());
             let says = |says: String| {
                 life.alive();
-                life.say(says);
+                life.set_status(says);
             };
             tokio::select! {
                 ended = recorder.run(life.stopping(), says) => ended.map_err(Failure::again),
@@ -53,7 +53,7 @@ pub(super) fn recorder(shared: &Arc<Shared>, declared: Declared) -> Manifold {
             }
         }
     });
-    worker.handles("events").last(TELLS).grace(TAIL * 2)
+    worker.handles("events").stop_rank(TELLS).grace(TAIL * 2)
 }
 
 /// Opens the destination of a declared recorder.

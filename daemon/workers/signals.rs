@@ -28,7 +28,7 @@ pub(super) fn signals(shared: &Arc<Shared>, signals: Signals) -> Manifold {
             loop {
                 let signal = tokio::select! {
                     signal = signals.next() => signal,
-                    () = life.beat() => {
+                    () = life.prove_alive() => {
                         if signals.hangs(APART).await {
                             return Err(Failure::again("the thread that takes signals hangs"));
                         }
@@ -53,7 +53,7 @@ pub(super) fn signals(shared: &Arc<Shared>, signals: Signals) -> Manifold {
             }
         }
     });
-    worker.last(HEARS)
+    worker.stop_rank(HEARS)
 }
 
 /// A thread that has ended is started again; where the runtime cannot wait, nothing helps.

@@ -105,7 +105,7 @@ pub(super) fn store(shared: &Arc<Shared>) -> Manifold {
     let worker = shared.worker("store", move |_, life: WorkerContext| {
         let (shared, first) = (Arc::clone(&own), Arc::clone(&first));
         async move {
-            life.say("waits for the lease");
+            life.set_status("waits for the lease");
             let mut lease = shared.held.clone();
             let hold = tokio::select! {
                 hold = lease.wait_for(Option::is_some) => hold.map_err(Failure::again)?.clone(),
@@ -162,7 +162,7 @@ async fn try_open(
     let (readers, own) = (telling(shared), Arc::clone(shared));
     let opened = tokio::task::spawn_blocking(move || {
         let opened = open(hold, &directory, readers, &own.mending.carried)?;
-        history.tend();
+        history.drop_expired();
         Ok(opened)
     });
     opened.await.map_err(Failure::again)
@@ -175,7 +175,7 @@ async fn keep(
     kept: Kept,
     hold: Arc<StateLock>,
 ) -> Result<(), Failure> {
-    life.say(format!("in {}", shared.state_directory.display()));
+    life.set_status(format!("in {}", shared.state_directory.display()));
     let journal = kept.journal.clone();
     let closing = Closing(journal.clone());
     life.ready(Outputs::none().with(kept));
@@ -186,7 +186,7 @@ async fn keep(
         () = journal.ended().cancelled() => return Err(Failure::again(StoreError::Ended)),
         never = tend_history(shared) => match never {},
         wanted = shared.mending.next() => Some(wanted),
-        never = life.tend(|| answers(&hold, &journal)) => match never {},
+        never = life.watch_thread(|| answers(&hold, &journal)) => match never {},
     };
     // What was written is durable, and the directory is free, before the worker has ended.
     let history = Arc::clone(&shared.history);
@@ -223,7 +223,7 @@ async fn tend_history(shared: &Shared) -> Infallible {
         shared.history.broken().await;
         let why = "the thread that keeps the history has ended";
         let history = Arc::clone(&shared.history);
-        if let Err(error) = tokio::task::spawn_blocking(move || history.tend()).await {
+        if let Err(error) = tokio::task::spawn_blocking(move || history.drop_expired()).await {
             tracing::error!(event = "history_unkept", "{error}");
         }
         // Where none runs, none has to begin anew.
@@ -240,7 +240,7 @@ async fn observe(
     hold: Arc<StateLock>,
 ) -> Result<(), Failure> {
     let why = format!("{error}\n{}", advice(error));
-    life.say(format!("observing only: {error}"));
+    life.set_status(format!("observing only: {error}"));
     let own = Arc::clone(shared);
     let kept = tokio::task::spawn_blocking(move || Kept::observing(&own, &why)).await;
     let (kept, observed) = kept.map_err(Failure::again)??;
@@ -257,7 +257,7 @@ async fn observe(
                 return Err(life.during(carry_out(shared, wanted, hold, false)).await);
             }
             () = hold.fenced().cancelled() => return Err(fenced(&hold)),
-            never = life.tend(|| journal.ping()) => match never {},
+            never = life.watch_thread(|| journal.ping()) => match never {},
             () = tokio::time::sleep(AGAIN) => {}
         }
         let own = Arc::clone(&hold);

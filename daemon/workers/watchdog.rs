@@ -15,7 +15,7 @@ pub(super) fn watchdog(shared: &Arc<Shared>) -> Manifold {
         async move {
             life.ready(Outputs::none());
             let Some(limit) = ::sd_notify::watchdog_enabled() else {
-                life.say("systemd has none for this process");
+                life.set_status("systemd has none for this process");
                 life.during(life.stopping().cancelled()).await;
                 return Ok(());
             };
@@ -33,7 +33,7 @@ pub(super) fn watchdog(shared: &Arc<Shared>) -> Manifold {
             }
         }
     });
-    worker.last(HEARS)
+    worker.stop_rank(HEARS)
 }
 
 async fn feed(shared: &Shared) {

@@ -65,7 +65,7 @@ impl Reader {
     /// Who could change an open file besides those who are believed: the file, or a folder above it. Judged by what was
     /// opened, whatever its path leads to by now.
     #[must_use]
-    pub fn doubts(self, file: &File) -> Option<String> {
+    pub fn untrusted_writer(self, file: &File) -> Option<String> {
         let handle = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
         let opened = std::fs::read_link(&handle).ok()?;
         let stat = fstat(file).ok()?;
@@ -87,7 +87,7 @@ impl Reader {
     /// what the path leads to while that is judged, or the way that was judged would not be the one that was gone.
     #[must_use]
     pub fn doubts_as_named(self, file: &File, path: &Path) -> Option<String> {
-        if let Some(why) = self.doubts(file) {
+        if let Some(why) = self.untrusted_writer(file) {
             return Some(why);
         }
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -197,7 +197,7 @@ impl Reader {
 }
 
 /// Who could change this file or folder, or which one the path leads to, besides those who are believed: for who only asks.
-pub fn doubts(path: &Path) -> std::io::Result<Option<String>> {
+pub fn untrusted_writer(path: &Path) -> std::io::Result<Option<String>> {
     // A pipe that nobody writes to is not waited for.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);

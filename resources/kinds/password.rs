@@ -59,7 +59,7 @@ struct Password {
     /// It was made before.
     exists: bool,
     made: Mutex<Option<Secret>>,
-    doubts: Vec<Invalid>,
+    warnings: Vec<Invalid>,
 }
 
 fn build(
@@ -86,7 +86,7 @@ fn build(
     let saved = fields.bool("saved").unwrap_or_default();
     let doubts = doubt(length, charset.len()).into_iter().collect();
     let made = Mutex::default();
-    Ok(Arc::new(Password { length, charset, saved, exists: false, made, doubts }))
+    Ok(Arc::new(Password { length, charset, saved, exists: false, made, warnings: doubts }))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "at most 1024 characters of some millions")]
@@ -122,8 +122,8 @@ impl Password {
 }
 
 impl Resource for Password {
-    fn doubts(&self) -> &[Invalid] {
-        &self.doubts
+    fn warnings(&self) -> &[Invalid] {
+        &self.warnings
     }
 
     fn nature(&self) -> Traits {
@@ -143,7 +143,7 @@ impl Resource for Password {
             saved: self.saved,
             exists: true,
             made: Mutex::default(),
-            doubts: Vec::new(),
+            warnings: Vec::new(),
         }))
     }
 
@@ -203,7 +203,7 @@ mod tests {
             saved: false,
             exists: false,
             made: Mutex::default(),
-            doubts: Vec::new(),
+            warnings: Vec::new(),
         };
         let drawn = password.draw(&Host::default()).unwrap();
         let mut counts: HashMap<char, u32> = HashMap::new();

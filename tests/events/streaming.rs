@@ -106,10 +106,10 @@ fn c12_what_is_gathered_is_recorded_without_an_end_too() {
     stream.gather(Duration::from_millis(20));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.expect("a runtime");
-    let mut standing = stream.standing();
+    let mut standing = stream.progress();
     for number in 0..3_u64 {
         teller.tell(changed(&number.to_string()));
-        let recorded = standing.wait_for(|standing| standing.last >= number + 2);
+        let recorded = standing.wait_for(|standing| standing.last_number >= number + 2);
         let within = async { tokio::time::timeout(Duration::from_mins(1), recorded).await.is_ok() };
         assert!(runtime.block_on(within), "{number} is recorded");
     }
@@ -120,7 +120,7 @@ fn c12_what_is_gathered_is_recorded_without_an_end_too() {
 /// The numbers of all that is told by the beat until the end.
 async fn by_the_beat(mut follower: Subscriber) -> Vec<u64> {
     let mut numbers = Vec::new();
-    while let Some(next) = follower.together().await {
+    while let Some(next) = follower.next_batch().await {
         let mut next = Some(next);
         while let Some(Next::Event(event)) = next {
             numbers.extend(event.number);
@@ -136,7 +136,7 @@ async fn c19_who_follows_by_the_beat_misses_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let (teller, stream) = begun();
     let beaten = stream.clone();
-    let beating = tokio::spawn(async move { beaten.beat(Duration::from_millis(1)).await });
+    let beating = tokio::spawn(async move { beaten.send_marks(Duration::from_millis(1)).await });
     let following: Vec<_> = (0..20)
         .map(|_| {
             let (_, follower) = stream.follow(|_| true);
@@ -157,7 +157,7 @@ async fn c19_who_follows_by_the_beat_misses_nothing() {
     }
     beating.await.expect("no panic");
     let (_, mut late) = stream.follow(|_| true);
-    assert_eq!(late.together().await, None, "after the end there is only the end");
+    assert_eq!(late.next_batch().await, None, "after the end there is only the end");
 }
 
 /// C-16: nobody waits for the one who records; memory is bounded; what had no room is counted, in a gap.
@@ -253,10 +253,10 @@ fn c22_without_a_log_it_is_told_and_recorded_later() {
         let Some(Next::Event(event)) = runtime.block_on(follower.next()) else { panic!("one") };
         assert_eq!((&*event.what, event.number), (what, None));
     }
-    assert!(stream.standing().borrow().trouble.is_some());
+    assert!(stream.progress().borrow().trouble.is_some());
     std::fs::remove_dir(&database).expect("out of the way");
     let end = Instant::now() + Duration::from_mins(1);
-    while stream.standing().borrow().trouble.is_some() {
+    while stream.progress().borrow().trouble.is_some() {
         assert!(Instant::now() < end, "it is not tried again");
         std::thread::sleep(Duration::from_millis(10));
     }

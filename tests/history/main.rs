@@ -262,7 +262,7 @@ fn what_is_too_old_goes() {
     assert_eq!(place.entries("f").len(), 3);
     place.clock.fetch_add(11 * DAY, Ordering::SeqCst);
     place.open_again();
-    place.history.tend();
+    place.history.drop_expired();
     place.history.flush();
     let left = place.entries("f");
     assert_eq!(left.len(), 1, "{left:?}");
@@ -455,7 +455,7 @@ fn where_a_run_was_cut_off_is_known_until_it_is_seen_to() {
     for _ in 0..2 {
         place.open_again();
         assert!(place.history.was_cut_off());
-        place.history.tend();
+        place.history.drop_expired();
         place.history.close();
     }
     place.open_again();

@@ -40,7 +40,7 @@ pub(crate) fn untold(finished: &DriverExit) -> BTreeSet<&str> {
     let ill = finished
         .standings
         .iter()
-        .filter(|stand| !matches!(stand.standing, VertexStatus::Settled | VertexStatus::Held(_)));
+        .filter(|stand| !matches!(stand.status, VertexStatus::Settled | VertexStatus::Held(_)));
     ill.map(|stand| stand.identity.as_str()).collect()
 }
 

@@ -91,7 +91,7 @@ impl Life {
             }
             stage.say(format_args!("recalls {recalled:?}"));
             let (threads, spare) = (stage.profile.threads, stage.profile.spare);
-            let slots = Slots { threads, spare, ..Slots::default() };
+            let slots = Slots { threads, replaceable: spare, ..Slots::default() };
             (stage.life, slots)
         };
         let (journal, writer) = Journal::by_hand(Box::new(storage));

@@ -27,7 +27,7 @@ pub(crate) fn looked(state: &Path) -> [(&'static str, Said); 4] {
     });
     [
         ("peek", SqliteStore::peek(state)),
-        ("foresee", SqliteStore::foresee(state, &RecordReaders::default())),
+        ("foresee", SqliteStore::preview_load(state, &RecordReaders::default())),
         ("verify", verified),
         ("export", SqliteStore::export(state).map(|exported| exported.recalled)),
     ]

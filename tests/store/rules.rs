@@ -22,7 +22,7 @@ fn readers() -> (RecordReaders, Told) {
             bad.then(|| "no values".to_owned())
         }),
         kind: Arc::new(|name| name.contains("[newer").then(|| "no such kind".to_owned())),
-        told: Arc::new(move |event, line| own.lock().expect("sound").push((event, line.into()))),
+        report: Arc::new(move |event, line| own.lock().expect("sound").push((event, line.into()))),
         ..RecordReaders::default()
     };
     (readers, told)

@@ -117,7 +117,7 @@ async fn a_report_does_not_wait_for_who_blocks() {
         let seen = Arc::clone(&seen);
         async move {
             life.ready(Outputs::none());
-            life.say("blocking");
+            life.set_status("blocking");
             // A blocked thread, whose other tasks the runtime gives to another one.
             tokio::task::block_in_place(|| wait_for(&seen));
             Ok(())

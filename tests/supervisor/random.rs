@@ -116,9 +116,9 @@ fn worker(
             act(character, &life, &hands, cues).await
         }
     };
-    let mut manifold = Manifold::new(NAMES[number], play).grace(GRACE).last(character.rank);
+    let mut manifold = Manifold::new(NAMES[number], play).grace(GRACE).stop_rank(character.rank);
     if character.proves {
-        manifold = manifold.proves_life(Duration::from_millis(900));
+        manifold = manifold.heartbeat_within(Duration::from_millis(900));
     }
     for (input, need) in inputs {
         manifold = match need {

@@ -29,7 +29,7 @@ async fn it_tells_all_of_a_worker() {
     let stage = Stage::new();
     let talker = Manifold::new("talker", |_, life: WorkerContext| async move {
         life.ready(Outputs::none());
-        life.say("12 events");
+        life.set_status("12 events");
         life.stopping().cancelled().await;
         Ok(())
     });

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 async fn workers_end_before_what_they_need() {
     let stage = Stage::new();
     let workers = vec![
-        stage.worker("socket").handles("driver").last(1),
+        stage.worker("socket").handles("driver").stop_rank(1),
         stage.worker("store"),
         stage.worker("driver").requires("store"),
         stage.worker("graph").uses("driver"),
@@ -111,9 +111,9 @@ async fn never_two_of_one_name() {
 async fn the_last_have_their_ranks() {
     let stage = Stage::new();
     let workers = vec![
-        stage.worker("socket").last(2),
-        stage.worker("recorder").last(1),
-        stage.worker("signals").last(1),
+        stage.worker("socket").stop_rank(2),
+        stage.worker("recorder").stop_rank(1),
+        stage.worker("signals").stop_rank(1),
         stage.worker("driver"),
     ];
     stage.install(workers).await;
@@ -136,7 +136,7 @@ async fn the_last_have_their_ranks() {
 #[tokio::test(start_paused = true)]
 async fn one_of_the_last_may_need_another() {
     let stage = Stage::new();
-    let last = stage.worker("last").requires("first").last(1);
+    let last = stage.worker("last").requires("first").stop_rank(1);
     stage.install(vec![stage.worker("first"), last, stage.worker("other")]).await;
     stage.runs(&["first", "last", "other"]).await;
     stage.takes("other", 0, 500);

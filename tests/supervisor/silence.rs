@@ -24,13 +24,13 @@ fn mortal(hangs: &Arc<AtomicBool>) -> Manifold {
                     pending::<()>().await;
                 }
                 tokio::select! {
-                    () = life.beat() => {}
+                    () = life.prove_alive() => {}
                     () = life.stopping().cancelled() => return Ok(()),
                 }
             }
         }
     });
-    worker.proves_life(LIMIT)
+    worker.heartbeat_within(LIMIT)
 }
 
 /// F-19: one that hangs is cut off in its time, is a failure like another, and is tried again with who needs it; it has been named.
@@ -99,7 +99,7 @@ async fn who_waits_for_something_lives() {
         life.during(sleep(Duration::from_hours(2))).await;
         Ok(())
     });
-    stage.install(vec![waits.proves_life(LIMIT)]).await;
+    stage.install(vec![waits.heartbeat_within(LIMIT)]).await;
     stage.runs(&["w"]).await;
     sleep(Duration::from_mins(119)).await;
     assert_eq!((stage.starts("w"), stage.state("w")), (1, Some(State::Running)));
@@ -144,12 +144,12 @@ async fn a_thread_that_hangs_is_named() {
             starts.fetch_add(1, Ordering::SeqCst);
             life.ready(Outputs::none());
             tokio::select! {
-                never = life.tend(|| thread.ask()) => match never {},
+                never = life.watch_thread(|| thread.ask()) => match never {},
                 () = life.stopping().cancelled() => Ok(()),
             }
         }
     });
-    supervisor.install(vec![holds.proves_life(LIMIT)]).await.expect("installed");
+    supervisor.install(vec![holds.heartbeat_within(LIMIT)]).await.expect("installed");
     let hangs = || supervisor.report().workers["w"].hangs_for;
     sleep(Duration::from_hours(1)).await;
     assert_eq!(hangs(), None);
@@ -185,7 +185,7 @@ async fn who_blocks_is_named_and_not_started_again() {
             Ok(())
         }
     });
-    let workers = vec![blocks.proves_life(Duration::from_millis(200))];
+    let workers = vec![blocks.heartbeat_within(Duration::from_millis(200))];
     supervisor.install(workers).await.expect("installed");
     let of = || supervisor.report().workers["w"].clone();
     while of().hangs_for.is_none() {

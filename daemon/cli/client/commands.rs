@@ -8,7 +8,7 @@ use crate::cli::args;
 use crate::cli::args::Socket;
 use crate::cli::exit::Exit;
 use crate::cli::output::render::list;
-use crate::cli::output::{count, error, graph_change, out, plain, say};
+use crate::cli::output::{count, eprint, error, graph_change, plain, print};
 use crate::control::{Client, Request, Unanswered};
 use crate::driver::status::{HostStatus, Inspections, Status, Undone};
 use crate::store::{Maintenance, StateCommand};
@@ -30,7 +30,7 @@ const AGAIN: Duration = Duration::from_millis(200);
 fn order(socket: &Socket, what: &Request, done: impl AsRef<str>) -> Exit {
     asking(async {
         ask(socket, what, PATIENCE).await?;
-        out(done);
+        print(done);
         Ok(Exit::Well)
     })
 }
@@ -55,19 +55,19 @@ pub(in crate::cli) fn resume(args: &args::Resume) -> Exit {
         let status: Status = ask_for(&args.socket, &Request::Status { most: 20 }).await?;
         if resources.is_empty() && status.pause.is_none() {
             let single: Vec<_> = status.paused.iter().map(|one| plain(&one.resource)).collect();
-            out("nothing to do: the daemon is not paused");
+            print("nothing to do: the daemon is not paused");
             if !single.is_empty() {
-                out(format!("paused by themselves: {}; name them", single.join(", ")));
+                print(format!("paused by themselves: {}; name them", single.join(", ")));
             }
             return Ok(Exit::Well);
         }
         if !resources.is_empty() && status.pause.is_some() {
-            out("0 resources will be changed: the daemon itself is paused");
+            print("0 resources will be changed: the daemon itself is paused");
             if args.plan {
                 return Ok(Exit::Well);
             }
             ask(&args.socket, &Request::Resume { resources }, PATIENCE).await?;
-            out("no longer paused by themselves; `steadfast resume` lets the daemon go on");
+            print("no longer paused by themselves; `steadfast resume` lets the daemon go on");
             return Ok(Exit::Well);
         }
         let look = Request::Diff { resources: resources.clone() };
@@ -75,14 +75,14 @@ pub(in crate::cli) fn resume(args: &args::Resume) -> Exit {
         match found.and_then(|found| shaped(found.unwrap_or_default())) {
             Ok(found) => plan(&found),
             // Who wants it to go on is not held up by what cannot be foretold.
-            Err(why) if !args.plan => say(format!("what will be changed is not known: {why}")),
+            Err(why) if !args.plan => eprint(format!("what will be changed is not known: {why}")),
             Err(why) => return Err(refuse(&why)),
         }
         if args.plan {
             return Ok(Exit::Well);
         }
         ask(&args.socket, &Request::Resume { resources }, PATIENCE).await?;
-        out("going on");
+        print("going on");
         Ok(Exit::Well)
     })
 }
@@ -90,18 +90,18 @@ pub(in crate::cli) fn resume(args: &args::Resume) -> Exit {
 /// What will change when it goes on.
 fn plan(found: &Inspections) {
     let changes = found.of.iter().filter(|one| one.trouble.is_none()).count();
-    out(format!("{} will be changed", count(changes, "resource")));
+    print(format!("{} will be changed", count(changes, "resource")));
     for line in found.of.iter().flat_map(differences) {
-        out(format!("  {line}"));
+        print(format!("  {line}"));
     }
     if found.left > 0 {
-        out(format!("  {} more were not looked at", found.left));
+        print(format!("  {} more were not looked at", found.left));
     }
     let rest =
         [("still paused by themselves", &found.paused), ("waiting for them", &found.waiting)];
     for (what, names) in rest.into_iter().filter(|(_, names)| !names.is_empty()) {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        out(format!("{what}: {}", list(&names)));
+        print(format!("{what}: {}", list(&names)));
     }
 }
 
@@ -183,12 +183,12 @@ pub(in crate::cli) fn reload(args: &args::Reload) -> Exit {
         let taken = &answer.taken;
         let (graph, change) = (plain(&taken.graph), graph_change(&taken.change));
         if taken.waits.is_empty() {
-            out(format!("loaded: graph {graph}: {change}"));
+            print(format!("loaded: graph {graph}: {change}"));
         } else {
             let waits: Vec<String> = taken.waits.iter().map(|name| plain(name)).collect();
-            out(format!("loading: waits for {}: graph {graph}: {change}", waits.join(", ")));
+            print(format!("loading: waits for {}: graph {graph}: {change}", waits.join(", ")));
         }
-        answer.settings.lines().into_iter().for_each(out);
+        answer.settings.lines().into_iter().for_each(print);
         Ok(Exit::Well)
     })
 }
@@ -209,8 +209,8 @@ pub(in crate::cli) fn wait(args: &args::Wait) -> Exit {
                         return Ok(Exit::Graph);
                     }
                     if status.verdict == HostStatus::Converged {
-                        out(format!("as declared: {}", plain(&status.graph)));
-                        newer(&status).into_iter().for_each(say);
+                        print(format!("as declared: {}", plain(&status.graph)));
+                        newer(&status).into_iter().for_each(eprint);
                         return Ok(Exit::Well);
                     }
                     last.set(None);

@@ -4,7 +4,7 @@ use super::{PATIENCE, address, asking, pieces, refuse, stranger};
 use crate::cli::args;
 use crate::cli::args::Since;
 use crate::cli::exit::Exit;
-use crate::cli::output::{error, is_unread, out, out_json, plain, say};
+use crate::cli::output::{eprint, error, is_unread, out_json, plain, print};
 use crate::cli::state;
 use crate::control::{Client, Request, Unanswered};
 use crate::events::{DATABASE, Event, Reader, Unreadable, Wanted};
@@ -49,7 +49,7 @@ pub(in crate::cli) fn events(args: &args::Events) -> Exit {
                 Err(Unanswered::Broken(_)) if ended => return Ok(Exit::Well),
                 // What just stops was not ended by anybody (C-19).
                 Err(why @ Unanswered::Broken(_)) if args.follow => {
-                    say(format!("the events broke off: {why}"));
+                    eprint(format!("the events broke off: {why}"));
                     return Ok(Exit::Failed);
                 }
                 Err(why) => return Err(refuse(&why)),
@@ -82,7 +82,7 @@ async fn nothing(args: &args::Events) -> Result<Exit, Exit> {
         return Err(Exit::Failed);
     }
     if !args.json {
-        say("nothing of that is recorded: `steadfast events` shows what happened last");
+        eprint("nothing of that is recorded: `steadfast events` shows what happened last");
     }
     Ok(Exit::Well)
 }
@@ -107,12 +107,12 @@ fn show(args: &args::Events, value: &Value) {
     if args.json {
         out_json(value);
     } else if let Some(end) = value.get("end").and_then(Value::as_str) {
-        say(format!("no more events: {end}"));
+        eprint(format!("no more events: {end}"));
     } else if let Ok(event) = serde_json::from_value::<Event>(value.clone()) {
-        out(words(&event, now()));
+        print(words(&event, now()));
     } else {
         // So many were lost: this reader was too slow.
-        out(format!("… {value}"));
+        print(format!("… {value}"));
     }
 }
 
@@ -146,7 +146,7 @@ fn show_kept(args: &args::Events, wanted: &Wanted, reader: &Reader) -> Result<bo
         let lines: Vec<String> = page.iter().filter(is_wanted).map(line).collect();
         if !lines.is_empty() {
             is_told = true;
-            out(lines.join("\n"));
+            print(lines.join("\n"));
             if is_unread() {
                 return Ok(true);
             }

@@ -4,7 +4,7 @@ use super::status::line;
 use super::{PATIENCE, answer, ask_for, asking, now, pieces, shaped, span, words};
 use crate::cli::args;
 use crate::cli::exit::Exit;
-use crate::cli::output::{difference, out, out_json, plain};
+use crate::cli::output::{difference, out_json, plain, print};
 use crate::control::{Request, Unanswered};
 use crate::driver::status::{Inspection, Inspections, Ownership, ResourceDetails, ResourceStatus};
 use crate::events::Event;
@@ -31,19 +31,19 @@ pub(in crate::cli) fn show(args: &args::OfResource) -> Exit {
             return Ok(Exit::Well);
         }
         for line in describe(&details) {
-            out(line);
+            print(line);
         }
         match &found {
             Ok(found) => {
                 for line in found.of.iter().flat_map(differences).skip(1) {
-                    out(format!("  differs:{line}"));
+                    print(format!("  differs:{line}"));
                 }
             }
-            Err(why) => out(format!("  differs: not known: {}", plain(&why.to_string()))),
+            Err(why) => print(format!("  differs: not known: {}", plain(&why.to_string()))),
         }
         let events: Vec<Event> = pieces(&args.socket, &lately).await;
         for event in &events {
-            out(words(event, now()));
+            print(words(event, now()));
         }
         Ok(Exit::Well)
     })
@@ -138,7 +138,7 @@ pub(in crate::cli) fn why(args: &args::OfResource) -> Exit {
             return Ok(Exit::Well);
         }
         for (depth, resource) in path.iter().enumerate() {
-            out(format!("{}{}", "  ".repeat(depth), line(resource).trim_start()));
+            print(format!("{}{}", "  ".repeat(depth), line(resource).trim_start()));
         }
         Ok(Exit::Well)
     })
@@ -163,7 +163,7 @@ pub(in crate::cli) fn report(args: &args::Report) -> Exit {
             return Ok(Exit::Well);
         }
         for line in workers(&report) {
-            out(line);
+            print(line);
         }
         Ok(Exit::Well)
     })

@@ -3,7 +3,7 @@
 use super::{ask_for, asking, span};
 use crate::cli::args;
 use crate::cli::exit::Exit;
-use crate::cli::output::{count, is_unread, out, out_json, plain};
+use crate::cli::output::{count, is_unread, out_json, plain, print};
 use crate::control::Request;
 use crate::driver::status::{
     ChangeClass, Changes, Checkout, HostStatus, PauseStatus, ResourceStatus, Status,
@@ -27,7 +27,7 @@ pub(in crate::cli) fn status(args: &args::Status) -> Exit {
         let clears = !args.json && std::io::stdout().is_terminal();
         loop {
             if clears {
-                out(CLEAR);
+                print(CLEAR);
             }
             // A daemon that is gone may come back: that is what is watched for.
             drop(once(args).await);
@@ -69,38 +69,38 @@ fn exit(status: &Status) -> Exit {
 }
 
 fn show(status: &Status) {
-    out(headline(status));
+    print(headline(status));
     for why in [&status.observing, &status.instead].into_iter().flatten() {
-        why.lines().for_each(|line| out(format!("  {}", plain(line))));
+        why.lines().for_each(|line| print(format!("  {}", plain(line))));
     }
-    newer(status).into_iter().for_each(out);
+    newer(status).into_iter().for_each(print);
     if let Some(pause) = &status.pause {
-        out(paused(pause));
+        print(paused(pause));
     }
     let shown = |name: &str| status.troubled.iter().any(|resource| resource.resource == name);
     for one in status.paused.iter().filter(|one| !shown(&one.resource)) {
-        out(format!("  {}: {}", plain(&one.resource), paused(&one.pause).trim_start()));
+        print(format!("  {}: {}", plain(&one.resource), paused(&one.pause).trim_start()));
     }
     for resource in &status.troubled {
-        out(line(resource));
+        print(line(resource));
     }
     if status.more > 0 {
-        out(format!("  … and {} more (--most N)", status.more));
+        print(format!("  … and {} more (--most N)", status.more));
     }
     for part in &status.daemon {
-        out(format!("  daemon: {}: {}", plain(&part.part), plain(&part.says)));
+        print(format!("  daemon: {}: {}", plain(&part.part), plain(&part.says)));
     }
     if let Some(reboot) = &status.reboot {
         let packages: Vec<_> = reboot.packages.iter().map(|name| plain(name)).collect();
         let by =
             if packages.is_empty() { String::new() } else { format!(": {}", packages.join(", ")) };
-        out(format!("  reboot required{by}"));
+        print(format!("  reboot required{by}"));
     }
     if let Some(Checkout { commit, branch }) = &status.checkout {
         let short: String = commit.chars().take(12).collect();
         let branch = branch.as_deref().map(|name| format!(" ({})", plain(name)));
         let branch = branch.unwrap_or_default();
-        out(format!("  graph at commit {short}{branch}; edits since are not seen"));
+        print(format!("  graph at commit {short}{branch}; edits since are not seen"));
     }
     let ages = status.ages;
     let ago = |what, age: Option<u64>| match age {
@@ -108,18 +108,18 @@ fn show(status: &Status) {
         None => format!("no {what} yet"),
     };
     let words = [ago("check", ages.check), ago("repair", ages.repair), ago("event", ages.event)];
-    out(format!("  {}; up for {}", words.join(", "), span(status.up_for)));
+    print(format!("  {}; up for {}", words.join(", "), span(status.up_for)));
     if let Some(changes) = changes(&status.changes) {
-        out(changes);
+        print(changes);
     }
     if !status.leaving.is_empty() {
         let names: Vec<_> = status.leaving.iter().map(|name| plain(name)).collect();
         let names = names.join(", ");
-        out(format!("  leaves with the next reload: {names} (`steadfast reload` removes it)"));
+        print(format!("  leaves with the next reload: {names} (`steadfast reload` removes it)"));
     }
     if status.unwatched > 0 {
         let number = count(status.unwatched, "resource");
-        out(format!("  {number} without events: looked at every 30 seconds"));
+        print(format!("  {number} without events: looked at every 30 seconds"));
     }
 }
 

@@ -12,7 +12,7 @@ mod service;
 use super::args;
 use super::client::address;
 use super::exit::Exit;
-use super::output::{out, out_json, plain};
+use super::output::{out_json, plain, print};
 use super::settings;
 use serde::Serialize;
 use std::time::Duration;
@@ -139,21 +139,21 @@ fn show(diagnosis: &Diagnosis) {
     for finding in &diagnosis.findings {
         if finding.area != area {
             area = finding.area;
-            out(area);
+            print(area);
         }
         let grade = match finding.grade {
             Grade::Ok => "ok",
             Grade::Warning => "warning",
             Grade::Problem => "problem",
         };
-        out(format!("  {grade:<8} {}: {}", finding.name, plain(&finding.found)));
+        print(format!("  {grade:<8} {}: {}", finding.name, plain(&finding.found)));
         if let Some(advice) = &finding.advice {
-            out(format!("           -> {}", plain(advice)));
+            print(format!("           -> {}", plain(advice)));
         }
     }
     let of = |grade| diagnosis.findings.iter().filter(|finding| finding.grade == grade).count();
     let (problems, warnings) = (of(Grade::Problem), of(Grade::Warning));
-    out(format!("{problems} problems, {warnings} warnings, {} ok", of(Grade::Ok)));
+    print(format!("{problems} problems, {warnings} warnings, {} ok", of(Grade::Ok)));
 }
 
 /// A number that stands alone in a file.

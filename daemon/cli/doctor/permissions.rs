@@ -107,7 +107,7 @@ fn graph(path: &Path) -> Finding {
     let shown = path.display();
     let below = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
     let all = std::iter::once(path.to_owned()).chain(below.filter(|path| is_graph(path)));
-    let judged = all.map(|path| path_trust::doubts(&path));
+    let judged = all.map(|path| path_trust::untrusted_writer(&path));
     match judged.reduce(worse).unwrap_or(Ok(None)) {
         Ok(None) => Finding::ok(NAME, format!("{shown} can be written by nobody else")),
         Ok(Some(why)) => {

@@ -9,7 +9,7 @@ use crate::cli::output::render;
 use crate::cli::output::render::{
     LogObserver, changed, held, list, retrying, seconds, trouble_words,
 };
-use crate::cli::output::{count, out, out_json, plain};
+use crate::cli::output::{count, out_json, plain, print};
 use crate::cli::state_dir::Opening;
 use crate::cli::{args, load_graph, one_shot, output, state_dir};
 use crate::config::LoadedGraph;
@@ -98,7 +98,7 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
     if args.json {
         out_json(&verdict.to_json(&name, &finished, began.elapsed()));
     } else {
-        verdict.say(&name, &finished, began.elapsed());
+        verdict.print(&name, &finished, began.elapsed());
     }
     match verdict {
         v if v.is_bad() => Exit::Failed,
@@ -195,7 +195,7 @@ impl ApplySummary {
             ..Self::default()
         };
         for stand in &finished.standings {
-            match stand.standing {
+            match stand.status {
                 VertexStatus::Settled => {}
                 VertexStatus::Failed | VertexStatus::Delayed(_) | VertexStatus::Stuck(..) => {
                     sum.failed += 1
@@ -212,10 +212,10 @@ impl ApplySummary {
         self.failed > 0 || self.waiting > 0 || self.moved > 0
     }
 
-    fn say(self, graph: &str, finished: &DriverExit, took: Duration) {
+    fn print(self, graph: &str, finished: &DriverExit, took: Duration) {
         for (name, differences) in &finished.moved {
             let aspects: Vec<_> = differences.iter().map(|d| d.aspect).collect();
-            out(format!(
+            print(format!(
                 "moved {}: differs again after its apply: {}",
                 plain(name),
                 aspects.join(", ")
@@ -223,7 +223,7 @@ impl ApplySummary {
         }
         for stand in finished.standings.iter().filter(|s| !s.waits_for.is_empty()) {
             let whom: Vec<&str> = stand.waits_for.iter().map(String::as_str).collect();
-            out(format!("waiting {}: for {}", plain(&stand.identity), list(&whom)));
+            print(format!("waiting {}: for {}", plain(&stand.identity), list(&whom)));
         }
         let mut words = vec![count(self.total, "resource"), format!("{} changed", self.changed)];
         let more = [
@@ -234,7 +234,7 @@ impl ApplySummary {
         ];
         words.extend(more.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")));
         let verdict = if self.is_bad() { "failed" } else { "done" };
-        out(format!("{verdict}: {}: {} in {}", plain(graph), words.join(", "), seconds(took)));
+        print(format!("{verdict}: {}: {} in {}", plain(graph), words.join(", "), seconds(took)));
     }
 
     fn to_json(self, graph: &str, finished: &DriverExit, took: Duration) -> serde_json::Value {
@@ -244,7 +244,7 @@ impl ApplySummary {
             .map(|stand| {
                 json!({
                     "resource": stand.identity,
-                    "state": word(&stand.standing),
+                    "state": word(&stand.status),
                     "waits_for": stand.waits_for,
                     "trouble": stand.trouble.as_ref().map(|t| &t.what),
                     "hint": stand.trouble.as_ref().and_then(|t| t.hint.as_ref()),
@@ -290,7 +290,7 @@ struct Screen {
 impl Screen {
     fn line(&mut self, words: &str) {
         self.clear();
-        out(words);
+        print(words);
     }
 
     /// A member of a group fails with the group, and then again alone, mostly for the same reason: that is one line.

@@ -25,11 +25,11 @@ pub(in crate::cli) fn plan(args: &Plan, key: MintKey) -> Exit {
 
 /// What `apply` would find there, or the refusal that it would meet.
 fn recall(directory: &Path) -> Result<StoredState, Exit> {
-    match SqliteStore::foresee(directory, &readers(|_, _| {})) {
+    match SqliteStore::preview_load(directory, &readers(|_, _| {})) {
         Ok(recalled) => Ok(recalled),
         Err(error) if SqliteStore::is_denied(directory) => {
             // Of one who may not see it: what runs once is shown as if it had never run.
-            output::say(format!("warning: {error}; planned as if nothing had run before"));
+            output::eprint(format!("warning: {error}; planned as if nothing had run before"));
             Ok(StoredState::default())
         }
         Err(error) => Err(state_dir::refuse(&error)),
@@ -87,7 +87,10 @@ fn once(args: &Plan, key: MintKey, runtime: &Runtime) -> Exit {
             output::error(error.to_string(), Some("a file that is there is not replaced"));
             return Exit::Failed;
         }
-        output::say(format!("written to {0}; do it: steadfast apply --plan {0}", path.display()));
+        output::eprint(format!(
+            "written to {0}; do it: steadfast apply --plan {0}",
+            path.display()
+        ));
     }
     match () {
         () if failed => Exit::Failed,

@@ -2,7 +2,7 @@
 
 use crate::cli::args::Graph;
 use crate::cli::exit::Exit;
-use crate::cli::output::{count, difference, out, plain};
+use crate::cli::output::{count, difference, plain, print};
 use crate::cli::{one_shot, output};
 use crate::config::LoadedGraph;
 use crate::driver::{DriverDeps, DriverExit};
@@ -53,11 +53,11 @@ pub(in crate::cli) fn refuse(why: &Unusable) {
     );
     if let Unusable::Moved(moved) = why {
         for line in moved.iter().skip(1).take(SHOWN) {
-            output::say(format!("  {}", plain(line)));
+            output::eprint(format!("  {}", plain(line)));
         }
         let more = moved.len().saturating_sub(SHOWN + 1);
         if more > 0 {
-            output::say(format!("  and {more} more"));
+            output::eprint(format!("  and {more} more"));
         }
     }
 }
@@ -82,7 +82,7 @@ impl Found {
             .standings
             .into_iter()
             .filter_map(|stand| {
-                let why = match stand.standing {
+                let why = match stand.status {
                     VertexStatus::Held(HeldReason::Operator) => "waits for the operator".to_owned(),
                     VertexStatus::Settled | VertexStatus::Held(_) => return None,
                     _ if !stand.waits_for.is_empty() => {
@@ -148,15 +148,15 @@ impl Found {
             words.push(format!("{} could not be checked", self.failed.len()));
         }
         words.push(format!("{same} as declared"));
-        out(format!("{what}: {}: {}", plain(&self.graph), words.join(", ")));
+        print(format!("{what}: {}: {}", plain(&self.graph), words.join(", ")));
         for step in self.steps.iter().filter(|s| !s.is_removal()) {
             show(step);
         }
         for (name, why) in &self.failed {
-            out(format!("? {}: {}", plain(name), plain(why)));
+            print(format!("? {}: {}", plain(name), plain(why)));
         }
         if self.steps.iter().any(Step::is_removal) {
-            out("what exists and would be gone:");
+            print("what exists and would be gone:");
         }
         for step in self.steps.iter().filter(|s| s.is_removal()) {
             show(step);
@@ -186,23 +186,23 @@ fn show(step: &Step) {
             let until = until.unwrap_or_default();
             let now = if step.differences.is_empty() { "" } else { "; now:" };
             let leaves = if step.leaves { "it has left the graph; " } else { "" };
-            out(format!("? {name}: {leaves}cannot be told before {until} is changed{now}"));
+            print(format!("? {name}: {leaves}cannot be told before {until} is changed{now}"));
         }
         (Action::Refresh, _) => {
-            out(format!("~ {name}: would be refreshed"));
+            print(format!("~ {name}: would be refreshed"));
             return;
         }
         (Action::Held, Some(window)) => {
-            out(format!("! {name}: held: changes are allowed {window}"));
+            print(format!("! {name}: held: changes are allowed {window}"));
         }
-        (Action::Held, None) => out(format!("! {name}: held: noop")),
-        (Action::Remove, _) if step.leaves => out(format!("- {name}: it has left the graph")),
-        (Action::Remove, _) => out(format!("- {name}")),
-        (Action::Change, _) => out(format!("~ {name}")),
+        (Action::Held, None) => print(format!("! {name}: held: noop")),
+        (Action::Remove, _) if step.leaves => print(format!("- {name}: it has left the graph")),
+        (Action::Remove, _) => print(format!("- {name}")),
+        (Action::Change, _) => print(format!("~ {name}")),
     }
     for d in &step.differences {
         for line in difference(&d.aspect, (&d.from, &d.to), d.diff.as_deref()) {
-            out(format!("    {line}"));
+            print(format!("    {line}"));
         }
     }
 }

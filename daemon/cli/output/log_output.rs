@@ -3,7 +3,7 @@
 use super::log_journal::{JournalLayer, JournalSocket};
 use super::log_queue;
 use super::log_queue::{Bounds, LogLine, log_line};
-use super::{count, plain, say};
+use super::{count, eprint, plain};
 use crate::cli::args::Log;
 use steadfast_resources::printable_json;
 use tracing::field::{Field, Visit};
@@ -36,7 +36,7 @@ pub(in crate::cli) fn set_up(log: Log, level: Option<&str>, process: Process) ->
     let usual = || EnvFilter::new(level.unwrap_or("info"));
     let named = std::env::var("STEADFAST_LOG").ok().filter(|words| !words.is_empty());
     let named = named.map(|words| filter(&words)).transpose().unwrap_or_else(|why| {
-        say(format!("warning: STEADFAST_LOG: {why}"));
+        eprint(format!("warning: STEADFAST_LOG: {why}"));
         None
     });
     let filter = named.unwrap_or_else(usual);
@@ -154,7 +154,7 @@ impl Visit for HumanLine {
 /// The journal, where it can be reached.
 fn journal_or_here() -> Log {
     let Err(why) = JournalSocket::default().probe() else { return Log::Journald };
-    say(format!("warning: the journal cannot be reached: {why}; logging here"));
+    eprint(format!("warning: the journal cannot be reached: {why}; logging here"));
     Log::Human
 }
 

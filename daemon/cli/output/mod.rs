@@ -20,7 +20,7 @@ static UNREAD: AtomicBool = AtomicBool::new(false);
 static UNWRITTEN: AtomicBool = AtomicBool::new(false);
 
 /// Writes a line of data. A reader who has gone away is no error.
-pub(super) fn out(line: impl AsRef<str>) {
+pub(super) fn print(line: impl AsRef<str>) {
     let mut stdout = anstream::stdout();
     note_output(&writeln!(stdout, "{}", line.as_ref()));
 }
@@ -47,34 +47,34 @@ pub(super) fn is_unread() -> bool {
 /// Writes data as a line of JSON.
 pub(super) fn out_json(data: &impl serde::Serialize) {
     let json = serde_json::to_string(data).unwrap_or_default();
-    out(steadfast_resources::printable_json(&json));
+    print(steadfast_resources::printable_json(&json));
 }
 
 /// Writes a line of talk.
-pub(super) fn say(line: impl AsRef<str>) {
+pub(super) fn eprint(line: impl AsRef<str>) {
     log_line(LogLine::Stderr(format!("{}\n", line.as_ref()).into_bytes()));
 }
 
 /// Writes the problems of a graph or of settings; source lines only to a terminal, for a journal or a file would store them.
 pub(super) fn say_rejected(rejected: &Rejected) {
     let is_terminal = std::io::stderr().is_terminal();
-    say(if is_terminal { rejected.with_source() } else { rejected.to_string() });
+    eprint(if is_terminal { rejected.with_source() } else { rejected.to_string() });
 }
 
 /// Writes warnings in the same way.
 pub(super) fn say_warnings(warnings: &[Problem]) {
     let is_terminal = std::io::stderr().is_terminal();
     for warning in warnings {
-        say(if is_terminal { warning.with_source() } else { warning.to_string() });
+        eprint(if is_terminal { warning.with_source() } else { warning.to_string() });
     }
 }
 
 /// Writes an error, and what to do about it.
 pub(super) fn error(what: impl AsRef<str>, hint: Option<&str>) {
     let lines: Vec<String> = what.as_ref().trim_end().lines().map(plain).collect();
-    say(format!("error: {}", lines.join("\n  ")));
+    eprint(format!("error: {}", lines.join("\n  ")));
     if let Some(hint) = hint {
-        say(format!("hint: {}", plain(hint)));
+        eprint(format!("hint: {}", plain(hint)));
     }
 }
 
@@ -111,7 +111,7 @@ pub(super) fn count(number: usize, one: &str) -> String {
 /// What a new graph means for the one before: counts, and unless all is new, names below.
 #[must_use]
 pub(super) fn graph_change(change: &GraphDiff) -> String {
-    let GraphDiff { added, changed, removed, kept, again } = change;
+    let GraphDiff { added, changed, removed, unchanged: kept, again } = change;
     let mut text = format!(
         "{} added, {} changed, {} removed, {kept} kept",
         added.count, changed.count, removed.count

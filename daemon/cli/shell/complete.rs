@@ -3,7 +3,7 @@
 use super::super::args::{self, Shell};
 use super::super::exit::Exit;
 use crate::cli::client;
-use crate::cli::output::{error, out};
+use crate::cli::output::{error, print};
 use crate::control::{Address, Client, Request};
 use clap::Command;
 use clap_complete::CompleteEnv;
@@ -50,7 +50,7 @@ pub(in crate::cli) fn completions(args: &args::Completions) -> Exit {
         return Exit::Failed;
     }
     let script = String::from_utf8_lossy(&script).into_owned();
-    out(match args.shell {
+    print(match args.shell {
         // Bash would take `file[motd]` for a pattern, and put names of files in its place.
         Shell::Bash => script.replacen("() {\n", "() {\n    local -; set -o noglob\n", 1),
         Shell::Zsh | Shell::Fish => script,

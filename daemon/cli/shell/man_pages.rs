@@ -3,7 +3,7 @@
 use super::examples;
 use crate::cli::args;
 use crate::cli::exit::Exit;
-use crate::cli::output::{count, error, out, plain};
+use crate::cli::output::{count, error, plain, print};
 use clap::Command;
 use clap_mangen::roff::{Roff, bold, roman};
 use std::fs::OpenOptions;
@@ -16,7 +16,7 @@ pub(in crate::cli) fn man(args: &args::Man) -> Exit {
     match write_all(&args.directory) {
         Ok(pages) => {
             let directory = plain(&args.directory.display().to_string());
-            out(format!("{} in {directory}", count(pages, "page")));
+            print(format!("{} in {directory}", count(pages, "page")));
             Exit::Well
         }
         Err(why) => {

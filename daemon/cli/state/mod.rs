@@ -6,7 +6,7 @@ pub(super) mod transfer;
 use super::args;
 use super::args::StateCommand;
 use super::exit::Exit;
-use super::output::{count, error, out, out_json, plain};
+use super::output::{count, error, out_json, plain, print};
 use super::{settings, state_dir};
 use crate::config::with_nearest;
 use crate::driver::values::codec::sorts;
@@ -66,19 +66,19 @@ fn show(args: &args::ShowKept) -> Result<Exit, Exit> {
     if let Some((it, at)) = generation.filter(|_| args.resource.is_none()) {
         let kinds: Vec<String> = it.kinds.iter().map(|kind| plain(kind)).collect();
         let (graph, kinds, since) = (plain(&it.graph), kinds.join(", "), time(at));
-        out(format!(
+        print(format!(
             "generation {}: the graph `{graph}` ({}) of {kinds}, since {since}",
             it.number,
             plain(&it.hash)
         ));
     }
     if let Some(pause) = &recalled.pause {
-        out(format!("paused until {}: {}", time(pause.until_unix), plain(&pause.reason)));
+        print(format!("paused until {}: {}", time(pause.until_unix), plain(&pause.reason)));
     }
     for (identity, kept) in &recalled.resources {
-        out(plain(identity));
+        print(plain(identity));
         for line in lines(kept, in_progress.contains(identity)) {
-            out(format!("  {}", plain(&line)));
+            print(format!("  {}", plain(&line)));
         }
     }
     if args.resource.is_none() {
@@ -87,7 +87,7 @@ fn show(args: &args::ShowKept) -> Result<Exit, Exit> {
             format!("; taken over by steadfast {} at {}", plain(&program), time(at))
         });
         let by = by.unwrap_or_default();
-        out(format!("{resources} in {}{by}", plain(&directory.display().to_string())));
+        print(format!("{resources} in {}{by}", plain(&directory.display().to_string())));
     }
     Ok(Exit::Well)
 }
@@ -196,17 +196,17 @@ fn verify(args: &args::VerifyKept) -> Result<Exit, Exit> {
     let readers = readers(|_, _| {});
     let strangers = verified.recalled.resources.keys();
     for (name, why) in strangers.filter_map(|name| Some((name, (readers.kind)(name)?))) {
-        out(plain(&format!("{name}: {why}; what is kept of it is left alone")));
+        print(plain(&format!("{name}: {why}; what is kept of it is left alone")));
     }
     let found = violations(&verified.recalled, &readers);
     wrong.extend(found.iter().map(ToString::to_string));
     for line in &wrong {
-        out(plain(line));
+        print(plain(line));
     }
     let place = plain(&directory.display().to_string());
     if wrong.is_empty() {
         let resources = count(verified.recalled.resources.len(), "resource");
-        out(format!("sound: {resources} in {place}"));
+        print(format!("sound: {resources} in {place}"));
         return Ok(Exit::Well);
     }
     let hint = "nothing was changed; `steadfast state repair` puts right what can be, and keeps what is there";

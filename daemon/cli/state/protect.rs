@@ -2,7 +2,7 @@
 
 use crate::cli::exit::Exit;
 use crate::cli::offline::OfflineCommand;
-use crate::cli::output::{error, out, plain};
+use crate::cli::output::{error, plain, print};
 use crate::cli::{args, client, settings, state_dir};
 use crate::config::with_nearest;
 use crate::events;
@@ -21,7 +21,7 @@ pub(in crate::cli) fn order(order: StateCommand, args: &args::Resources) -> Exit
     match done {
         Ok(lines) => {
             for line in lines {
-                out(plain(&line));
+                print(plain(&line));
             }
             Exit::Well
         }

@@ -5,7 +5,7 @@ use super::directory;
 use crate::cli::args::{ExportKept, ImportKept, RepairKept, Socket};
 use crate::cli::exit::Exit;
 use crate::cli::offline::OfflineCommand;
-use crate::cli::output::{count, error, out, plain};
+use crate::cli::output::{count, error, plain, print};
 use crate::cli::{client, state_dir};
 use crate::driver::values::codec::without_secrets;
 use crate::events;
@@ -35,10 +35,10 @@ pub(in crate::cli) fn export(args: &ExportKept) -> Result<Exit, Exit> {
     }
     let text = export_format::write(&exported, without_secrets);
     match &args.file {
-        None => out(text),
+        None => print(text),
         Some(path) => {
             write(path, &text)?;
-            out(format!(
+            print(format!(
                 "{} written to {}",
                 count(exported.recalled.resources.len(), "resource"),
                 plain(&path.display().to_string())
@@ -77,7 +77,7 @@ pub(in crate::cli) fn import(args: &ImportKept) -> Result<Exit, Exit> {
     let text = read_trusted(&args.file, &shown)?;
     if let Err(wrong) = export_format::read(&text, &readers(|_, _| {})) {
         for line in &wrong {
-            out(plain(line));
+            print(plain(line));
         }
         error(
             format!("{shown} is not taken in: {}", count(wrong.len(), "problem")),
@@ -143,7 +143,7 @@ fn alone_importing(directory: &Path) -> Result<File, Exit> {
 pub(in crate::cli) fn repair(args: &RepairKept) -> Result<Exit, Exit> {
     let directory = directory(args.socket.state_dir.as_deref());
     if !SqliteStore::is_there(&directory) {
-        out("nothing is kept here");
+        print("nothing is kept here");
         return Ok(Exit::Well);
     }
     have_done(Maintenance::Repair, &args.socket, &directory)
@@ -155,10 +155,10 @@ fn have_done(what: Maintenance, socket: &Socket, directory: &Path) -> Result<Exi
         None => alone(what, directory)?,
     };
     if lines.is_empty() {
-        out("nothing to do: it is sound");
+        print("nothing to do: it is sound");
     }
     for line in &lines {
-        out(plain(line));
+        print(plain(line));
     }
     Ok(Exit::Well)
 }

@@ -117,7 +117,7 @@ impl Validator<'_> {
         let part = || self.vertices.iter().enumerate().filter(|(_, vertex)| vertex.autoedge);
         let mut offers = Offers::default();
         for (number, vertex) in part() {
-            let tokens = vertex.resource.iter().flat_map(|resource| resource.offers());
+            let tokens = vertex.resource.iter().flat_map(|resource| resource.provides());
             tokens.for_each(|token| offers.add(token, number));
         }
         let (mut ties, mut serving) = (Vec::new(), Vec::new());

@@ -256,7 +256,7 @@ impl Validator<'_> {
         let at_fields = (identity.as_ref(), file, index);
         let resource = self.build(&mut given, recipe.as_ref(), place, at_fields);
         if let Some(resource) = &resource {
-            self.invalid(Severity::Warning, resource.doubts(), at_fields);
+            self.invalid(Severity::Warning, resource.warnings(), at_fields);
             self.invalid(Severity::Warning, &untrusted(&resource.trusts()), at_fields);
             self.claim(resource.as_ref(), vertex, &identity, at);
             if delete == Delete::Always {
@@ -324,7 +324,7 @@ impl Validator<'_> {
         // Of one that could not be read whole, what is wrong with those fields that could be.
         let read: Option<Vec<_>> = given.broken.then(|| given.given.fields.names().collect());
         let built = match recipe {
-            Some(recipe) => recipe.standing(),
+            Some(recipe) => recipe.placeholder(),
             None => (given.spec.build)(&given.name, std::mem::take(&mut given.given.fields), place),
         };
         let built = built.map_err(|mut invalid| {

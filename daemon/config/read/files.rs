@@ -30,7 +30,7 @@ pub(in crate::config) fn read(paths: &[PathBuf], problems: &mut Problems) -> Vec
             sources.extend(standard_input(problems));
         } else if path.is_dir() {
             // Who may write there adds graphs, or takes them away.
-            if let Ok(Some(doubt)) = path_trust::doubts(path) {
+            if let Ok(Some(doubt)) = path_trust::untrusted_writer(path) {
                 problems.push(untrusted(&path.display().to_string(), &doubt));
             }
             for file in folder(path, problems) {

@@ -12,7 +12,7 @@ impl Validator<'_> {
     pub(in crate::config) fn check_nesting(&mut self) {
         let is_file = |vertex: usize| {
             let resource = self.vertices.get(vertex).and_then(|it| it.resource.as_ref());
-            resource.is_some_and(|resource| resource.becomes() == PathAfter::File)
+            resource.is_some_and(|resource| resource.path_after_apply() == PathAfter::File)
         };
         let paths = self.claims.iter().filter_map(|(claim, vertex)| match claim {
             Claim::Path(path) => Some((path.as_os_str().as_bytes(), *vertex)),

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 pub(in crate::driver) struct ResourcePauses {
     each: BTreeMap<VertexId, PausedResource>,
     /// Of which vertices the engine knows.
-    told: BTreeSet<VertexId>,
+    known_to_engine: BTreeSet<VertexId>,
 }
 
 #[derive(Debug)]
@@ -36,8 +36,8 @@ impl ResourcePauses {
     }
 
     /// The engine has forgotten this vertex.
-    pub(in crate::driver) fn left(&mut self, id: VertexId) {
-        self.told.remove(&id);
+    pub(in crate::driver) fn forget_vertex(&mut self, id: VertexId) {
+        self.known_to_engine.remove(&id);
     }
 
     /// The resource is in no graph any more.
@@ -166,7 +166,8 @@ impl Driver {
         let Some(keeper) = &mut self.keeper else { return answer(to) };
         let now = if keeper.is_sound() { None } else { to.take() };
         let to: Box<dyn FnOnce(CommandResult) + Send> = Box::new(move |_said| answer(to));
-        keeper.order(entries, PendingReply { to: Some(to), says: Vec::new(), deeds: Vec::new() });
+        keeper
+            .order(entries, PendingReply { to: Some(to), messages: Vec::new(), deeds: Vec::new() });
         answer(now);
     }
 
@@ -186,7 +187,7 @@ impl Driver {
             else {
                 continue;
             };
-            let left = record.left(now, self.settings.pause_limit, LONGEST_SPAN);
+            let left = record.remaining(now, self.settings.pause_limit, LONGEST_SPAN);
             if left.is_zero() {
                 if let Some(keeper) = &mut self.keeper {
                     let identity = Arc::from(identity.as_str());
@@ -207,7 +208,7 @@ impl Driver {
             let leaders = self.parking.each.keys().map(|id| self.table.waiting_leader(*id));
             wanted.extend(leaders);
         }
-        let told = std::mem::replace(&mut self.parking.told, wanted.clone());
+        let told = std::mem::replace(&mut self.parking.known_to_engine, wanted.clone());
         let ended = told.difference(&wanted).map(|vertex| (*vertex, false));
         let begun = wanted.difference(&told).map(|vertex| (*vertex, true));
         let changes: Vec<_> = ended.chain(begun).collect();
@@ -219,7 +220,7 @@ impl Driver {
     /// All single pauses, by name: at most so many.
     pub(in crate::driver) fn single_pauses(&self, most: usize) -> Vec<SinglePause> {
         let each = self.parking.each.keys().take(most).filter_map(|id| {
-            let standing = self.standing(*id)?;
+            let standing = self.current_status(*id)?;
             let pause = self.parking.status(*id, &standing)?;
             Some(SinglePause { resource: self.table.name(*id).to_owned(), pause })
         });

@@ -60,7 +60,7 @@ impl Driver {
         }
         if let Some(keeper) = &mut self.keeper {
             let to = Box::new(|said| drop(to.send(said)));
-            keeper.order(entries, PendingReply { to: Some(to), says, deeds });
+            keeper.order(entries, PendingReply { to: Some(to), messages: says, deeds });
         }
         if matches!(order, StateCommand::Forget | StateCommand::Redo) {
             let running = names.iter().filter_map(|name| self.runs_as(name));
@@ -104,7 +104,7 @@ impl Driver {
 
     fn is_known(&self, name: &str) -> bool {
         self.runs_as(name).is_some()
-            || self.ownership.of(name).is_some()
+            || self.ownership.record(name).is_some()
             || self.departed.contains(name)
             || self.recalled.as_ref().is_some_and(|it| it.resources.contains_key(name))
     }
@@ -129,7 +129,7 @@ impl Driver {
 
     fn judge(&self, order: StateCommand, name: &str) -> Effect {
         let entry = self.runs_as(name).and_then(|id| self.table.get(id));
-        order.judge(name, self.ownership.of(name), entry.map(|entry| entry.protect))
+        order.judge(name, self.ownership.record(name), entry.map(|entry| entry.protect))
     }
 
     /// What is made once is made once more.
@@ -145,7 +145,7 @@ impl Driver {
     /// What is to be recorded.
     fn carry_out(&mut self, order: StateCommand, name: &Arc<str>) -> Entry {
         let running = self.runs_as(name);
-        let before = self.ownership.of(name).cloned();
+        let before = self.ownership.record(name).cloned();
         let entry = order.entry(name, before.as_ref(), self.ownership.graph());
         self.ownership.order(order, name, running);
         // Of what is in no graph nothing else is needed either.
@@ -164,7 +164,7 @@ impl Driver {
                 StateCommand::Forget => kept.anew(),
                 StateCommand::Redo => kept.done = None,
                 StateCommand::Protect | StateCommand::Unprotect => {
-                    kept.owned = self.ownership.of(name).cloned().map(Arc::new);
+                    kept.owned = self.ownership.record(name).cloned().map(Arc::new);
                 }
             }
         }

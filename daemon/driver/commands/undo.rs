@@ -228,7 +228,7 @@ impl Driver {
                 return Err(format!("{resource} is not paused: its graph would put it back"));
             }
             if matches!(
-                self.standing(id),
+                self.current_status(id),
                 Some(VertexStatus::Running(..) | VertexStatus::Stuck(..))
             ) {
                 return Err(format!("{resource} is being processed"));

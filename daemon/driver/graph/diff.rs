@@ -23,7 +23,7 @@ pub struct GraphDiff {
     /// Those that only the one before had.
     pub removed: NameSample,
     /// How many stayed as they were.
-    pub kept: usize,
+    pub unchanged: usize,
     /// There was one before: else all is new, and is not named.
     pub again: bool,
 }
@@ -68,7 +68,7 @@ impl Driver {
             (self.recalled, self.refused) = (None, Some(why.clone()));
         }
         self.refused_since.get_or_insert_with(Instant::now);
-        self.fate = Err(why);
+        self.load_outcome = Err(why);
     }
 
     /// The graph that was taken last, where none has been taken since the start: a host is not left alone for the refusal of a newer
@@ -77,16 +77,16 @@ impl Driver {
         if self.recalled.is_none() || self.broken.is_some() {
             return;
         }
-        let (refused, since) = (self.fate.clone(), self.refused_since);
+        let (refused, since) = (self.load_outcome.clone(), self.refused_since);
         self.load(loaded, false);
-        if self.fate.is_ok() {
-            (self.fate, self.refused_since) = (refused, since);
+        if self.load_outcome.is_ok() {
+            (self.load_outcome, self.refused_since) = (refused, since);
         }
     }
 
     /// The refusal of the graph that is there, where one newer than what was taken is.
     pub(in crate::driver) fn refused_graph(&self) -> Option<Refusal> {
-        let (since, full) = (self.refused_since?, self.fate.as_ref().err()?);
+        let (since, full) = (self.refused_since?, self.load_outcome.as_ref().err()?);
         let refused_for = since.elapsed().as_secs();
         Some(Refusal { refused_for, why: first_error(full).to_owned(), full: full.clone() })
     }
@@ -96,7 +96,7 @@ impl Driver {
         let (graph, _) = self.table.change()?;
         // Some of those at the beginning may rest by now.
         let is_busy = |name: &&String| {
-            let standing = self.table.number(name).and_then(|id| self.standing(id));
+            let standing = self.table.number(name).and_then(|id| self.current_status(id));
             matches!(standing, Some(VertexStatus::Running(..) | VertexStatus::Stuck(..)))
         };
         let waits_for = self.swap_waits.iter().filter(is_busy).cloned().collect();
@@ -110,7 +110,7 @@ impl Driver {
             let (graph, change) = (graph.to_owned(), change.clone());
             self.swap_waits = self.names(waits);
             let (waits, looks_only) = (self.swap_waits.clone(), self.ownership.looks_only());
-            self.fate = Ok(LoadOutcome { graph, change, waits, looks_only });
+            self.load_outcome = Ok(LoadOutcome { graph, change, waits, looks_only });
         }
     }
 }
@@ -137,7 +137,7 @@ impl GraphDiff {
             .filter_map(|id| Some(Arc::clone(&running.get(id)?.identity)))
             .collect();
         for (id, entry) in differs.iter().filter_map(|id| Some((*id, new.get(*id)?))) {
-            let before = running.get(id).filter(|_| !running.is_buried(id));
+            let before = running.get(id).filter(|_| !running.is_removed(id));
             match before {
                 // It has left, whatever has to be done yet.
                 Some(before) if before.removes && entry.removes => {}
@@ -151,7 +151,7 @@ impl GraphDiff {
         }
         let again = running.ids().next().is_some();
         let (added, changed) = (NameSample::of(added), NameSample::of(changed));
-        Self { added, changed, removed: NameSample::of(removed), kept, again }
+        Self { added, changed, removed: NameSample::of(removed), unchanged: kept, again }
     }
 }
 

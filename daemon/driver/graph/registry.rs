@@ -20,7 +20,7 @@ pub(in crate::driver) struct GraphRegistry {
     /// What runs.
     pub(in crate::driver) rows: VertexTable,
     /// What has left the graph that runs, and is there for the engine still.
-    left: BTreeMap<VertexId, Vertex>,
+    removed: BTreeMap<VertexId, Vertex>,
     pub(in crate::driver) numbers: HashMap<Arc<str>, VertexId>,
     /// How many numbers were ever given.
     pub(in crate::driver) given: u32,
@@ -84,7 +84,7 @@ impl GraphRegistry {
     /// What stands behind a vertex of the running graph.
     #[must_use]
     pub(in crate::driver) fn get(&self, id: VertexId) -> Option<&Vertex> {
-        self.rows.get(id).or_else(|| self.left.get(&id))
+        self.rows.get(id).or_else(|| self.removed.get(&id))
     }
 
     /// What stands behind a vertex of the graph that waits.
@@ -109,7 +109,7 @@ impl GraphRegistry {
 
     /// Those who run and receive anything; ascending.
     pub(in crate::driver) fn receivers(&self) -> Vec<VertexId> {
-        let left = self.left.iter().filter(|(_, vertex)| vertex.recipe.is_some());
+        let left = self.removed.iter().filter(|(_, vertex)| vertex.recipe.is_some());
         let mut all: Vec<VertexId> =
             left.map(|(id, _)| *id).chain(self.rows.receivers().iter().copied()).collect();
         all.sort_unstable();
@@ -176,21 +176,21 @@ impl GraphRegistry {
 
     fn numbers_in_use(&self) -> impl Iterator<Item = VertexId> + '_ {
         let all = (0..self.given).map(VertexId);
-        all.filter(|id| self.rows.has(*id) || self.left.contains_key(id))
+        all.filter(|id| self.rows.has(*id) || self.removed.contains_key(id))
     }
 
     /// What this one was to remove is gone.
-    pub(in crate::driver) fn bury(&mut self, id: VertexId) {
+    pub(in crate::driver) fn mark_removed(&mut self, id: VertexId) {
         self.buried.insert(id);
     }
 
     /// It is there, or will be, as it turns out.
-    pub(in crate::driver) fn unbury(&mut self, id: VertexId) {
+    pub(in crate::driver) fn unmark_removed(&mut self, id: VertexId) {
         self.buried.remove(&id);
     }
 
     /// Whether it was removed.
-    pub(in crate::driver) fn is_buried(&self, id: VertexId) -> bool {
+    pub(in crate::driver) fn is_removed(&self, id: VertexId) -> bool {
         self.buried.contains(&id)
     }
 
@@ -344,13 +344,13 @@ impl GraphRegistry {
         let rows = std::mem::replace(&mut self.rows, pending.rows);
         let groups = std::mem::replace(&mut self.groups, pending.groups);
         self.edges = pending.edges;
-        self.left.retain(|id, _| !self.rows.has(*id));
+        self.removed.retain(|id, _| !self.rows.has(*id));
         self.buried.retain(|id| !self.rows.has(*id));
         let mut dropped = Vec::new();
         for id in rows.ids().filter(|id| !self.rows.has(*id)) {
             if let Some(vertex) = rows.get(id) {
                 gone.push(Arc::clone(&vertex.identity));
-                self.left.insert(id, vertex.clone());
+                self.removed.insert(id, vertex.clone());
             }
             if groups.leader(id) != id {
                 dropped.push(id);
@@ -379,7 +379,7 @@ impl GraphRegistry {
 
     /// A vertex has left the graph.
     pub(in crate::driver) fn forget(&mut self, id: VertexId) -> Option<Arc<str>> {
-        let vertex = self.left.remove(&id)?;
+        let vertex = self.removed.remove(&id)?;
         self.buried.remove(&id);
         let waiting = self.pending.as_mut().filter(|pending| pending.rows.has(id));
         let is_called_so = |other: &Vertex| other.identity == vertex.identity;

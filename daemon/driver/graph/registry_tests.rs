@@ -149,7 +149,7 @@ proptest! {
             let gone: Vec<VertexId> =
                 before.keys().filter(|id| !ids.contains(id)).copied().collect();
             let (_, change) = table.change().expect("it waits");
-            let told = (change.added.count, change.changed.count, change.removed.count, change.kept);
+            let told = (change.added.count, change.changed.count, change.removed.count, change.unchanged);
             let kept = vertices.len() - added - changed;
             prop_assert_eq!(told, (added, changed, gone.len(), kept));
             if !installs {

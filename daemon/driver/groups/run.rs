@@ -100,13 +100,13 @@ impl Driver {
             };
             match verdict {
                 CheckResult::Same => {
-                    self.lately.insert(part.id, MemberStates::Fine);
+                    self.member_states.insert(part.id, MemberStates::Fine);
                     if !look {
                         self.troubles.remove(&part.id);
                     }
                 }
                 CheckResult::Differs(change) => {
-                    self.lately.insert(part.id, MemberStates::Differs);
+                    self.member_states.insert(part.id, MemberStates::Differs);
                     part.differences.clone_from(&change.differences);
                     (part.destructive, part.creates) = (change.destructive, change.creates);
                     part.change = Some(change);
@@ -121,7 +121,7 @@ impl Driver {
                     });
                 }
                 CheckResult::Unknown(trouble) => {
-                    self.lately.insert(part.id, MemberStates::Failed);
+                    self.member_states.insert(part.id, MemberStates::Failed);
                     if matches!(whole, CheckResult::Same) {
                         whole = CheckResult::Unknown(trouble.clone());
                     }
@@ -162,7 +162,7 @@ impl Driver {
         let Some(live) = self.runs.0.get_mut(&run) else { return };
         let mut sum = CombinedOutcome::default();
         for (part, outcome) in live.parts.iter_mut().zip(outcomes) {
-            let outcome = match self.lately.get(&part.id) {
+            let outcome = match self.member_states.get(&part.id) {
                 Some(MemberStates::Fine) => Outcome::Unchanged,
                 Some(MemberStates::Failed) => match self.troubles.get(&part.id).cloned() {
                     Some(trouble) => Outcome::Failed { trouble, touched: false },
@@ -181,7 +181,7 @@ impl Driver {
                 }
                 Outcome::Interrupted => MemberStates::Differs,
             };
-            self.lately.insert(part.id, lately);
+            self.member_states.insert(part.id, lately);
             sum.add(&outcome);
             part.outcome = Some(outcome);
         }
@@ -223,14 +223,14 @@ impl Driver {
     }
 
     /// How a resource stands: as its vertex does, but for a member of a group to whom that does not apply.
-    pub(in crate::driver) fn standing(&self, id: VertexId) -> Option<VertexStatus> {
+    pub(in crate::driver) fn current_status(&self, id: VertexId) -> Option<VertexStatus> {
         let groups = self.table.groups();
         let leader = groups.leader(id);
-        let standing = self.engine.standing(leader)?;
+        let standing = self.engine.vertex_status(leader)?;
         if groups.get(leader).is_none() {
             return Some(standing);
         }
-        Some(match (&standing, self.lately.get(&id)) {
+        Some(match (&standing, self.member_states.get(&id)) {
             (
                 VertexStatus::Failed
                 | VertexStatus::Delayed(_)
@@ -258,27 +258,27 @@ impl Driver {
 
     /// Whether it was as declared when it was last looked at.
     pub(in crate::driver) fn is_fine(&self, id: VertexId) -> bool {
-        self.lately.get(&id) == Some(&MemberStates::Fine)
+        self.member_states.get(&id) == Some(&MemberStates::Fine)
     }
 
     /// How many resources stand how.
     pub(in crate::driver) fn counts(&self) -> steadfast_engine::Counts {
         let mut counts = self.engine.counts();
         for (leader, group) in self.table.groups().iter() {
-            let Some(standing) = self.engine.standing(leader) else { continue };
+            let Some(standing) = self.engine.vertex_status(leader) else { continue };
             let count = counted(&mut counts, &standing);
             *count = count.saturating_sub(1);
             counts.total = counts.total.saturating_sub(1);
             for member in &group.members {
                 counts.total += 1;
-                if let Some(standing) = self.standing(*member) {
+                if let Some(standing) = self.current_status(*member) {
                     *counted(&mut counts, &standing) += 1;
                 }
             }
         }
         // What was removed is nobody's any more, until the next graph.
         for id in self.table.buried() {
-            if let Some(standing) = self.standing(id) {
+            if let Some(standing) = self.current_status(id) {
                 let count = counted(&mut counts, &standing);
                 *count = count.saturating_sub(1);
                 counts.total = counts.total.saturating_sub(1);
@@ -290,7 +290,9 @@ impl Driver {
     /// Those for whom a vertex of the engine's stands, without those that are as declared where some are not.
     pub(in crate::driver) fn concerned(&self, leader: VertexId) -> Vec<VertexId> {
         let members = self.table.groups().members(&leader);
-        let ill = |id: &&VertexId| self.lately.get(*id).is_some_and(|it| *it != MemberStates::Fine);
+        let ill = |id: &&VertexId| {
+            self.member_states.get(*id).is_some_and(|it| *it != MemberStates::Fine)
+        };
         let found: Vec<VertexId> = members.iter().filter(ill).copied().collect();
         if members.len() < 2 || found.is_empty() { members.to_vec() } else { found }
     }
@@ -351,7 +353,7 @@ impl CombinedOutcome {
 
 impl ActiveRuns {
     /// The run of a vertex that looks and may act.
-    pub(in crate::driver) fn of(&self, id: VertexId) -> Option<(RunRef, &ActiveRun)> {
+    pub(in crate::driver) fn run_of_vertex(&self, id: VertexId) -> Option<(RunRef, &ActiveRun)> {
         let (run, live) = self.0.iter().find(|(_, live)| live.vertex == id && !live.look)?;
         Some((RunRef { number: run.0, cause: live.cause }, live))
     }

@@ -108,7 +108,7 @@ impl Driver {
         if self.engine.neighbours(leader).1.is_empty() {
             return;
         }
-        let is_failed = |id: &&VertexId| self.lately.get(*id) == Some(&MemberStates::Failed);
+        let is_failed = |id: &&VertexId| self.member_states.get(*id) == Some(&MemberStates::Failed);
         let failed: Vec<VertexId> = group.members.iter().filter(is_failed).copied().collect();
         if failed.len() == group.members.len() {
             return;
@@ -159,13 +159,13 @@ impl Driver {
 
     fn look_who_is_well(&mut self, now: Instant) {
         for id in self.apart.all() {
-            let is_well = self.standing(id) == Some(VertexStatus::Settled);
+            let is_well = self.current_status(id) == Some(VertexStatus::Settled);
             let Some(one) = self.apart.each.get_mut(&id) else { continue };
             one.well_since = is_well.then(|| one.well_since.unwrap_or(now));
             if one.may_join(now) {
                 one.is_apart = false;
                 self.apart.is_due = true;
-                self.lately.insert(id, MemberStates::Fine);
+                self.member_states.insert(id, MemberStates::Fine);
                 self.audience.hear(&Notification::Joined(self.table.name(id)));
             }
         }

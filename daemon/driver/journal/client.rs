@@ -52,14 +52,14 @@ type AwaitedEntry = Arc<Mutex<PendingReply>>;
 pub(in crate::driver) struct PendingReply {
     /// None once it was answered. Who asked may have gone, or was answered that it takes longer; it is done all the same.
     pub(in crate::driver) to: Option<Box<dyn FnOnce(CommandResult) + Send>>,
-    pub(in crate::driver) says: Vec<String>,
+    pub(in crate::driver) messages: Vec<String>,
     /// What is done by it.
     pub(in crate::driver) deeds: Vec<AuditEntry>,
 }
 
 impl std::fmt::Debug for PendingReply {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Promise").field("says", &self.says).finish_non_exhaustive()
+        f.debug_struct("Promise").field("says", &self.messages).finish_non_exhaustive()
     }
 }
 
@@ -67,7 +67,8 @@ impl PendingReply {
     /// Answers what is done when the last of it is durable.
     fn keep(awaited: AwaitedEntry) -> Vec<AuditEntry> {
         let Some(last) = Arc::into_inner(awaited) else { return Vec::new() };
-        let Self { to, says, deeds } = last.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let Self { to, messages: says, deeds } =
+            last.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(to) = to {
             to(Ok(says));
         }
@@ -428,7 +429,7 @@ mod tests {
             let (to, answer) = oneshot::channel();
             let deeds = vec![StateCommand::Protect.deed(&"a".into(), "is protected")];
             let to = Box::new(|said| drop(to.send(said)));
-            (PendingReply { to: Some(to), says: vec!["done".to_owned()], deeds }, answer)
+            (PendingReply { to: Some(to), messages: vec!["done".to_owned()], deeds }, answer)
         };
         let (asked, mut answer) = promise();
         keeper.order(both(), asked);

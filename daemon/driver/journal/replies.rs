@@ -8,7 +8,11 @@ use steadfast_engine::{Event, Mode, VertexId, VertexStatus};
 use tokio::time::Instant;
 
 impl Driver {
-    pub(in crate::driver) fn kept(&mut self, tickets: &[u64], refused: Option<&str>) {
+    pub(in crate::driver) fn handle_journal_replies(
+        &mut self,
+        tickets: &[u64],
+        refused: Option<&str>,
+    ) {
         let Some(keeper) = &mut self.keeper else { return };
         let was_sound = keeper.is_sound();
         let events = keeper.answered(tickets, refused);
@@ -90,7 +94,7 @@ impl Driver {
         let failed: Vec<VertexId> = self
             .table
             .ids()
-            .filter(|id| self.engine.standing(*id) == Some(VertexStatus::Failed))
+            .filter(|id| self.engine.vertex_status(*id) == Some(VertexStatus::Failed))
             .collect();
         for id in failed {
             self.turn(Event::Look(id));

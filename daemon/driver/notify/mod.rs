@@ -124,7 +124,7 @@ impl Driver {
                 self.part_who_is_fought_over(vertex);
             }
             Notice::StillContended { vertex, repairs, since } => {
-                let next = match self.engine.standing(vertex) {
+                let next = match self.engine.vertex_status(vertex) {
                     Some(VertexStatus::Contended { next: Some(at), .. }) => Some(self.until(at)),
                     _ => None,
                 };
@@ -170,7 +170,7 @@ impl Driver {
     }
 
     fn tell_asking(&mut self, id: VertexId) {
-        let above = match self.engine.standing(id) {
+        let above = match self.engine.vertex_status(id) {
             Some(VertexStatus::Asking(above)) => above,
             // The answer was there at once, or came before the end was durable.
             _ => Vec::new(),
@@ -278,7 +278,7 @@ impl Driver {
         // Where much fails at once, each failure is not worth a walk over all.
         let few = self.engine.counts().failed <= 20;
         for other in self.table.ids().filter(|_| few) {
-            if let Some(VertexStatus::WaitingFor(ids)) = self.standing(other)
+            if let Some(VertexStatus::WaitingFor(ids)) = self.current_status(other)
                 && ids.contains(&id)
             {
                 waiting.1 += 1;
@@ -304,7 +304,7 @@ impl Driver {
         let mut waiting = Vec::new();
         for id in self.table.ids().take(SCANNED) {
             if let Some(VertexStatus::WaitingFor(whom) | VertexStatus::Asking(whom)) =
-                self.standing(id)
+                self.current_status(id)
                 && let Some(first) = whom.first()
             {
                 waiting.push((self.table.name(id), self.table.name(*first)));
@@ -321,7 +321,7 @@ impl Driver {
         if holding == HeldReason::Operator {
             self.times.note_undecided(id);
         }
-        let (run, live) = self.runs.of(id).unzip();
+        let (run, live) = self.runs.run_of_vertex(id).unzip();
         let until = match holding {
             HeldReason::UnknownUntil(above) => Some(self.table.name(above)),
             HeldReason::Window(window) => {

@@ -46,14 +46,14 @@ impl PlanOverlaps {
 
 impl Driver {
     /// Whether this is a plan.
-    pub(in crate::driver) fn foresees(&self) -> bool {
+    pub(in crate::driver) fn is_plan(&self) -> bool {
         self.settings.one_shot && self.audience.wants_foresight()
     }
 
     /// Asks whose changes meet, where anything would be changed. Answers whether there is something to wait for.
-    pub(in crate::driver) fn foresee(&mut self) -> bool {
+    pub(in crate::driver) fn find_overlaps(&mut self) -> bool {
         let is_done = self.foresight.is_over || self.engine.mode() == Mode::Stopped;
-        if is_done || !self.foresees() {
+        if is_done || !self.is_plan() {
             return false;
         }
         let subjects = self.subjects();
@@ -81,7 +81,7 @@ impl Driver {
     ) -> Option<PlannedStep> {
         let (id, entry) = (start.vertex, self.table.get(start.vertex)?);
         let is_step = entry.resource.uses_only_files() && entry.meta.planned && !start.look;
-        if !is_step || !self.foresees() || !self.engine.is_allowed(id) {
+        if !is_step || !self.is_plan() || !self.engine.is_allowed(id) {
             return None;
         }
         if self.foresight.layer.is_none() {
@@ -106,7 +106,7 @@ impl Driver {
     fn has_seen(&self, id: VertexId, other: VertexId) -> bool {
         let Some(layer) = &self.foresight.layer else { return false };
         let would_change =
-            matches!(self.standing(other), Some(VertexStatus::Held(HeldReason::WouldChange)));
+            matches!(self.current_status(other), Some(VertexStatus::Held(HeldReason::WouldChange)));
         would_change
             && layer.has_checked(id)
             && layer.is_done(other)
@@ -120,7 +120,7 @@ impl Driver {
     }
 
     fn subject(&self, id: VertexId) -> Option<PlannedPath> {
-        let (entry, standing) = (self.table.get(id)?, self.standing(id)?);
+        let (entry, standing) = (self.table.get(id)?, self.current_status(id)?);
         // Whose path hangs must not be looked at.
         if matches!(standing, VertexStatus::Stuck(..)) {
             return None;
@@ -138,8 +138,8 @@ impl Driver {
             act: self.act(id, &standing, entry.meta.planned),
             own,
             reads,
-            holds: resource.minds().map(ToOwned::to_owned),
-            becomes: resource.becomes(),
+            holds: resource.purge_root().map(ToOwned::to_owned),
+            after: resource.path_after_apply(),
             is_settled: standing == VertexStatus::Settled,
             removes: entry.removes,
         })
@@ -165,13 +165,13 @@ impl Driver {
     }
 
     /// Says of each whose finding is worth nothing until when that is so.
-    pub(in crate::driver) fn foreseen(&mut self, met: Vec<(VertexId, Vec<VertexId>)>) {
+    pub(in crate::driver) fn apply_overlaps(&mut self, met: Vec<(VertexId, Vec<VertexId>)>) {
         self.foresight.is_asked = false;
         let mut is_new = false;
         for (id, mut others) in met {
             others.retain(|other| !self.has_seen(id, *other));
             let is_told = matches!(
-                self.standing(id),
+                self.current_status(id),
                 Some(
                     VertexStatus::Settled
                         | VertexStatus::Failed
@@ -181,11 +181,11 @@ impl Driver {
             // What comes after it finds it done.
             let until = self.engine.not_after(id, &others).filter(|_| is_told);
             let Some(until) = until else { continue };
-            let before = self.standing(id);
-            self.table.unbury(id);
+            let before = self.current_status(id);
+            self.table.unmark_removed(id);
             self.turn(Event::Doubt { vertex: id, until });
             // Where it changes nothing, no later look will find more: no plan goes on for ever.
-            is_new |= self.standing(id) != before;
+            is_new |= self.current_status(id) != before;
         }
         self.foresight.is_over = !is_new;
     }

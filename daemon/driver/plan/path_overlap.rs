@@ -33,7 +33,7 @@ pub(super) struct PlannedPath {
     pub(super) reads: Vec<PathBuf>,
     /// The directory of which it holds all that nobody else claims.
     pub(super) holds: Option<PathBuf>,
-    pub(super) becomes: PathAfter,
+    pub(super) after: PathAfter,
     /// It is as declared.
     pub(super) is_settled: bool,
     /// It removes what has left the graph, unless the graph holds that under another path.
@@ -47,7 +47,7 @@ impl PlannedPath {
 
     /// What would come to its path that leads on.
     fn coming(&self) -> Option<Coming> {
-        match &self.becomes {
+        match &self.after {
             _ if !self.replaces() => None,
             PathAfter::Directory => Some(Coming::Directory),
             PathAfter::Link(target) => Some(Coming::Link(target.clone())),
@@ -217,7 +217,7 @@ impl<'w> ChangedPaths<'w> {
         (lead, name): (&Resolution, &Name),
         other: usize,
     ) -> bool {
-        let becomes = self.get(other).map(|other| &other.subject.becomes);
+        let becomes = self.get(other).map(|other| &other.subject.after);
         let is_beyond = matches!(name.0, Ground::Expected(_)) || lead.gap.as_ref() == Some(name);
         one.subject.is_settled
             && lead.gap.is_some()
@@ -240,7 +240,7 @@ fn inside(walked: &[ResolvedPaths<'_>], met: &mut [BTreeSet<VertexId>]) {
             let (Some(one), Some(met)) = (walked.get(*at), met.get_mut(*at)) else { continue };
             // What is removed first was in it: a plan knows that (`Plan::objection`).
             let is_removed = other.subject.act == PlannedEffect::Replaces
-                && other.subject.becomes == PathAfter::Nothing
+                && other.subject.after == PathAfter::Nothing
                 && one.subject.holds.is_none()
                 && one.reads.is_empty();
             if one.subject.id != other.subject.id && !is_removed && !one.leaves(other) {
@@ -302,7 +302,7 @@ mod tests {
             own: vec![path],
             reads: Vec::new(),
             holds: None,
-            becomes,
+            after: becomes,
             is_settled: act == PlannedEffect::Nothing,
             removes: false,
         }

@@ -11,7 +11,9 @@ const LOOKED_AT: usize = 1000;
 impl Driver {
     /// Puts first what stands in the way longest: what nobody tries again, then what is tried again, last what is on its way.
     pub(in crate::driver) fn worst_first(&self, ids: &mut [VertexId]) {
-        ids.sort_by_cached_key(|id| (self.standing(*id).map(|standing| rank(&standing)), *id));
+        ids.sort_by_cached_key(|id| {
+            (self.current_status(*id).map(|standing| rank(&standing)), *id)
+        });
     }
 
     /// Those that wait for it now.

@@ -100,7 +100,7 @@ impl Driver {
         let paused = self.table.ids().filter(|id| self.is_parked(*id));
         resting.paused = paused.filter(|id| self.must_be_processed(*id)).collect();
         // One that only may have been changed holds nothing back.
-        let holds = |id: &&VertexId| self.standing(**id) != Some(VertexStatus::Settled);
+        let holds = |id: &&VertexId| self.current_status(**id) != Some(VertexStatus::Settled);
         let holding = resting.paused.iter().filter(holds);
         let mut next: Vec<VertexId> = holding.map(|id| self.table.groups().leader(*id)).collect();
         resting.blocked.extend(&next);
@@ -118,7 +118,7 @@ impl Driver {
     }
 
     fn must_be_processed(&self, id: VertexId) -> bool {
-        match self.standing(id) {
+        match self.current_status(id) {
             None | Some(VertexStatus::Running(..) | VertexStatus::Stuck(..)) => false,
             Some(VertexStatus::Settled) => {
                 self.engine.is_to_be_looked_at(self.table.groups().leader(id))
@@ -142,7 +142,7 @@ impl Driver {
     fn job(&self, id: VertexId, layer: Option<&Layer>) -> Option<CheckNow> {
         let entry = self.table.get(id)?;
         let meal = entry.recipe.as_ref().map(|r| self.values.meal(&entry.identity, r)).transpose();
-        let kept = self.values.kept(&entry.identity, entry.definition);
+        let kept = self.values.stored_value(&entry.identity, entry.definition);
         let resource = kept.and_then(|kept| entry.resource.with_sent(kept));
         Some(CheckNow {
             name: entry.identity.to_string(),

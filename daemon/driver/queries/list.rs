@@ -20,7 +20,7 @@ impl Driver {
             .ids()
             .filter(fits)
             .filter_map(|id| {
-                let standing = self.standing(id)?;
+                let standing = self.current_status(id)?;
                 Some((self.rank(id, &standing, wanted.order), self.table.name(id), id, standing))
             })
             .collect();

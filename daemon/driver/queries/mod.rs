@@ -77,7 +77,7 @@ impl Driver {
             Query::Undo(what, to) => self.undo(what, to),
             Query::Taken(all) => {
                 for to in all {
-                    drop(to.send(self.fate.clone()));
+                    drop(to.send(self.load_outcome.clone()));
                 }
             }
             Query::Order(order, names, to) => self.order(order, &names, to),
@@ -149,7 +149,7 @@ impl Driver {
         let mut troubled: Vec<(Phase, VertexId, VertexStatus)> = self
             .table
             .ids()
-            .filter_map(|id| self.standing(id).map(|standing| (id, standing)))
+            .filter_map(|id| self.current_status(id).map(|standing| (id, standing)))
             .filter(|(_, standing)| *standing != VertexStatus::Settled)
             .map(|(id, standing)| (phase(&standing), id, standing))
             .collect();
@@ -213,7 +213,7 @@ impl Driver {
     /// Resources that count as settled and have a check due: somebody may have changed them.
     fn suspected(&self) -> u32 {
         let is_suspected = |id: &VertexId| {
-            self.standing(*id) == Some(VertexStatus::Settled)
+            self.current_status(*id) == Some(VertexStatus::Settled)
                 && self.engine.is_to_be_looked_at(self.table.groups().leader(*id))
         };
         u32::try_from(self.table.ids().filter(is_suspected).count()).unwrap_or(u32::MAX)
@@ -354,7 +354,7 @@ impl Driver {
     }
 
     fn details(&self, id: VertexId) -> ResourceDetails {
-        let mut standing = self.standing(id).unwrap_or(VertexStatus::Settled);
+        let mut standing = self.current_status(id).unwrap_or(VertexStatus::Settled);
         if let VertexStatus::WaitingFor(ids) = &mut standing {
             self.worst_first(ids);
         }
@@ -365,7 +365,7 @@ impl Driver {
             needed_by: self.names(&needed_by),
             waited_for_by: self.waiters(id),
             watch: self.watch_in_words(id),
-            owned: self.ownership.of(self.table.name(id)).map(|owned| Ownership {
+            owned: self.ownership.record(self.table.name(id)).map(|owned| Ownership {
                 created: owned.origin.map(|origin| origin == Origin::Created),
                 on_remove_delete: owned.delete,
                 protected: owned.is_protected(),

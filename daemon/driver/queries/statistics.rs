@@ -28,7 +28,7 @@ pub(in crate::driver) struct ResourceStatistics {
     classes: Vec<Option<Class>>,
     /// How many changes of each sort there were.
     totals: [u32; 4],
-    last: [u32; 3],
+    last_at: [u32; 3],
     /// Since when those wait that were cut off and that the operator has to decide about.
     undecided: BTreeMap<VertexId, Instant>,
     /// The last run of each that is not right.
@@ -45,7 +45,7 @@ impl ResourceStatistics {
             changes: Vec::new(),
             classes: Vec::new(),
             totals: [0; 4],
-            last: [0; 3],
+            last_at: [0; 3],
             undecided: BTreeMap::new(),
             failing: BTreeMap::new(),
             converged: None,
@@ -61,7 +61,7 @@ impl ResourceStatistics {
         }
         let seconds = u32::try_from(self.began.elapsed().as_secs()).unwrap_or(u32::MAX - 1) + 1;
         self.each[at][moment as usize] = seconds;
-        self.last[moment as usize] = seconds;
+        self.last_at[moment as usize] = seconds;
     }
 
     /// Something of it was changed, and what sort of change that was.
@@ -131,7 +131,7 @@ impl ResourceStatistics {
 
     /// The same for any of them.
     pub(in crate::driver) fn youngest(&self, moment: Moment) -> Option<u64> {
-        self.ago(self.last[moment as usize])
+        self.ago(self.last_at[moment as usize])
     }
 
     fn ago(&self, seconds: u32) -> Option<u64> {

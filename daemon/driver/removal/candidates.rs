@@ -39,13 +39,13 @@ impl Driver {
         loaded: &LoadedGraph,
         found: &[IdAssignment],
     ) -> BTreeSet<Arc<str>> {
-        let mut names = self.ownership.apart.clone();
+        let mut names = self.ownership.without_vertex.clone();
         names.extend(self.table.missing(found));
         debug_assert!(
             {
                 let declared: HashSet<&str> =
                     loaded.vertices.iter().map(|vertex| vertex.identity.as_ref()).collect();
-                let mut kept = self.ownership.kept.keys();
+                let mut kept = self.ownership.records.keys();
                 kept.all(|name| declared.contains(name.as_ref()) || names.contains(name))
             },
             "all that is kept is declared or may leave"

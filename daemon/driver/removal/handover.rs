@@ -18,7 +18,8 @@ impl Driver {
         forgotten: &[Arc<str>],
     ) -> HashSet<u64> {
         let created = |identity: &Arc<str>| {
-            let owned = self.ownership.kept.get(identity).filter(|_| identity.starts_with(KIND))?;
+            let owned =
+                self.ownership.records.get(identity).filter(|_| identity.starts_with(KIND))?;
             (owned.origin == Some(Origin::Created)).then_some(owned.thing)
         };
         let moved = differs.iter().filter_map(|id| {
@@ -49,7 +50,7 @@ impl Driver {
         }
         let thing =
             Vertex::thing(entry.resource.as_ref()).filter(|thing| released.contains(thing))?;
-        let before = self.ownership.kept.get(&entry.identity);
+        let before = self.ownership.records.get(&entry.identity);
         let pinned = before.is_some_and(|before| before.pinned);
         let made =
             Ownership { origin: Some(Origin::Created), thing, pinned, ..Ownership::default() };

@@ -1,7 +1,7 @@
 //! Whose the things are that we hold: noted when they are made or found, and kept as long as their resources are declared.
 
 use super::plan::{
-    KeptOwned, LoadPolicy, RemovalPlan, definition_of_removal, is_deletable, take_leave,
+    KeptOwned, LoadPolicy, RemovalPlan, definition_of_removal, is_deletable, plan_removals,
 };
 use super::undeclared::Renamed;
 use crate::config::{LoadedGraph, Vertex};
@@ -17,19 +17,19 @@ use steadfast_engine::{Intent, Outcome, RunId, VertexId};
 /// What is kept of whose things are, as it will be when all that was written is durable.
 #[derive(Debug, Default)]
 pub(in crate::driver) struct OwnershipRecords {
-    pub(in crate::driver) kept: KeptOwned,
+    pub(in crate::driver) records: KeptOwned,
     /// What was kept before of things that a run in progress makes.
     marked: HashMap<VertexId, Option<Arc<Ownership>>>,
     /// Of whom all is kept that there is to keep, under this graph.
-    sure: HashSet<VertexId>,
+    settled: HashSet<VertexId>,
     /// All that is kept of nobody who runs, and maybe more; a later graph may leave it out.
-    pub(in crate::driver) apart: BTreeSet<Arc<str>>,
+    pub(in crate::driver) without_vertex: BTreeSet<Arc<str>>,
     /// Of whom what is kept may be something else than what the graph says, although that says the same as before.
     unsettled: BTreeSet<VertexId>,
     /// So may all.
     all_unsettled: bool,
     /// What the graph that waits means for what it leaves out, and who has other names in it.
-    farewell: RemovalPlan,
+    pending_removals: RemovalPlan,
     pub(in crate::driver) renamed: Vec<Renamed>,
     /// What the history is to be told of names, when that graph runs.
     pub(in crate::driver) names: Names,
@@ -46,7 +46,7 @@ pub(in crate::driver) struct OwnershipRecords {
 /// What a graph means for what it leaves out, until it is taken.
 #[derive(Debug)]
 pub(in crate::driver) struct PendingOwnership {
-    farewell: RemovalPlan,
+    removals: RemovalPlan,
     aliases: Vec<Alias>,
     looks_only: bool,
     forgets: bool,
@@ -59,28 +59,29 @@ impl OwnershipRecords {
             Some((identity.as_str().into(), Arc::clone(kept.owned.as_ref()?)))
         };
         let kept: KeptOwned = recalled.resources.iter().filter_map(owned).collect();
-        Self { apart: kept.keys().cloned().collect(), kept, ..Self::default() }
+        Self { without_vertex: kept.keys().cloned().collect(), records: kept, ..Self::default() }
     }
 
     /// What is kept of this one.
-    pub(in crate::driver) fn of(&self, identity: &str) -> Option<&Ownership> {
-        self.kept.get(identity).map(AsRef::as_ref)
+    pub(in crate::driver) fn record(&self, identity: &str) -> Option<&Ownership> {
+        self.records.get(identity).map(AsRef::as_ref)
     }
 
     /// Whether the record stays although its resource has left.
     pub(in crate::driver) fn stays(&self, identity: &str) -> bool {
-        self.farewell.keep.contains(identity)
+        self.pending_removals.keep.contains(identity)
     }
 
     /// What is removed by a later load, by name: at most so many.
     pub(in crate::driver) fn waiting(&self, most: usize) -> Vec<String> {
-        let keep = self.farewell.keep.iter().filter(|name| self.kept.contains_key(*name));
+        let keep =
+            self.pending_removals.keep.iter().filter(|name| self.records.contains_key(*name));
         keep.take(most).map(ToString::to_string).collect()
     }
 
     /// Of whom anything is kept.
     pub(in crate::driver) fn names(&self) -> impl Iterator<Item = &str> {
-        self.kept.keys().map(AsRef::as_ref)
+        self.records.keys().map(AsRef::as_ref)
     }
 
     /// Whether what the graph that was taken last leaves out is forgotten.
@@ -94,8 +95,8 @@ impl OwnershipRecords {
     }
 
     /// It runs no more; what is kept of it stays.
-    pub(in crate::driver) fn left(&mut self, id: VertexId) {
-        self.sure.remove(&id);
+    pub(in crate::driver) fn forget_vertex(&mut self, id: VertexId) {
+        self.settled.remove(&id);
         self.marked.remove(&id);
     }
 
@@ -106,9 +107,9 @@ impl OwnershipRecords {
 
     /// A graph was taken: what it means for what it leaves out, and who has other names in it.
     pub(in crate::driver) fn take(&mut self, leave: PendingOwnership, renamed: Vec<Renamed>) {
-        let PendingOwnership { farewell, aliases, looks_only, forgets } = leave;
+        let PendingOwnership { removals: farewell, aliases, looks_only, forgets } = leave;
         self.names.aliases = aliases;
-        (self.farewell, self.renamed) = (farewell, renamed);
+        (self.pending_removals, self.renamed) = (farewell, renamed);
         (self.looks_only, self.forgets) = (looks_only, forgets);
         self.made.clear();
     }
@@ -125,21 +126,21 @@ impl OwnershipRecords {
         identity: &Arc<str>,
         running: Option<VertexId>,
     ) {
-        let owned = order.owned(self.of(identity), &self.graph);
+        let owned = order.owned(self.record(identity), &self.graph);
         self.put(identity, owned.map(Arc::new));
         if running.is_none() {
-            self.apart.insert(Arc::clone(identity));
+            self.without_vertex.insert(Arc::clone(identity));
         }
         if let (StateCommand::Forget, Some(id)) = (order, running) {
-            self.sure.remove(&id);
+            self.settled.remove(&id);
             self.marked.remove(&id);
         }
     }
 
     fn put(&mut self, identity: &Arc<str>, owned: Option<Arc<Ownership>>) {
         match owned.filter(|owned| owned.says_something()) {
-            Some(owned) => drop(self.kept.insert(Arc::clone(identity), owned)),
-            None => drop(self.kept.remove(identity)),
+            Some(owned) => drop(self.records.insert(Arc::clone(identity), owned)),
+            None => drop(self.records.remove(identity)),
         }
     }
 }
@@ -195,7 +196,7 @@ impl Vertex {
 pub(in crate::driver) struct OwnershipContext<'a> {
     graph: Arc<str>,
     table: &'a crate::driver::graph::registry::GraphRegistry,
-    kept: &'a KeptOwned,
+    records: &'a KeptOwned,
 }
 
 impl OwnershipContext<'_> {
@@ -206,7 +207,7 @@ impl OwnershipContext<'_> {
             id.and_then(|id| self.table.get(id)).is_some_and(|entry| !entry.removes)
         };
         let left =
-            before.after.iter().filter(|name| self.kept.contains_key(*name) && !is_live(name));
+            before.after.iter().filter(|name| self.records.contains_key(*name) && !is_live(name));
         let mut after: Vec<Arc<str>> = entry.after.iter().chain(left).cloned().collect();
         after.sort_unstable();
         after.dedup();
@@ -234,7 +235,7 @@ fn protection_hint(protected: &[Arc<str>], kept: &KeptOwned) -> String {
 
 impl Driver {
     /// What a new graph means for what it leaves out. It is refused, with the reason, where something protected would leave.
-    pub(in crate::driver) fn take_leave(
+    pub(in crate::driver) fn plan_removals(
         &self,
         loaded: &mut LoadedGraph,
         found: &[IdAssignment],
@@ -254,45 +255,50 @@ impl Driver {
             let cut_off = begun.is_some() && begun == definition_of_removal(name, owned);
             cut_off || removed.is_some_and(|entry| entry.removes)
         };
-        let kept = (&self.ownership.kept, self.may_leave(loaded, found));
-        let farewell = take_leave(loaded, kept, &condemned, terms);
+        let kept = (&self.ownership.records, self.may_leave(loaded, found));
+        let farewell = plan_removals(loaded, kept, &condemned, terms);
         let mut farewell = farewell.map_err(|protected| {
             let names = protected.join(", ");
-            let hint = protection_hint(&protected, &self.ownership.kept);
+            let hint = protection_hint(&protected, &self.ownership.records);
             format!("protected, and not in the new graph: {names}\nhint: {hint}")
         })?;
         let looks_only = loaded.usual.noop;
         let forgets = operator && !looks_only;
         if looks_only {
-            farewell.says.clear();
+            farewell.messages.clear();
         }
         if !forgets {
             // They are as they were when they come back; an operator's reload says what becomes of them.
             let left: HashSet<Arc<str>> = farewell.forget.drain(..).collect();
-            farewell.says.retain(|(identity, _)| !left.contains(identity));
+            farewell.messages.retain(|(identity, _)| !left.contains(identity));
         }
-        Ok(PendingOwnership { farewell, aliases: self.aliases(loaded), looks_only, forgets })
+        Ok(PendingOwnership {
+            removals: farewell,
+            aliases: self.aliases(loaded),
+            looks_only,
+            forgets,
+        })
     }
 
     /// The graph that waited runs from now on: what it says is kept, and what it leaves out is forgotten.
     pub(in crate::driver) fn settle_ownership(&mut self, installed: &SwapResult) {
         self.rename();
         self.rename_history();
-        self.ownership.apart.extend(installed.gone.iter().cloned());
-        self.ownership.sure.clear();
+        self.ownership.without_vertex.extend(installed.gone.iter().cloned());
+        self.ownership.settled.clear();
         if *self.ownership.graph != *self.table.graph() {
             self.ownership.graph = self.table.graph().into();
             self.ownership.all_unsettled = true;
         }
-        let forgotten = &self.ownership.farewell.forget;
+        let forgotten = &self.ownership.pending_removals.forget;
         let released = self.released_paths(&installed.differs, forgotten);
-        for (identity, says) in std::mem::take(&mut self.ownership.farewell.says) {
+        for (identity, says) in std::mem::take(&mut self.ownership.pending_removals.messages) {
             self.audience.hear(&Notification::Left { identity: &identity, says: &says });
         }
-        for identity in std::mem::take(&mut self.ownership.farewell.forget) {
+        for identity in std::mem::take(&mut self.ownership.pending_removals.forget) {
             let stands =
                 self.table.number(&identity).is_some_and(|id| self.table.get(id).is_some());
-            self.ownership.kept.remove(&identity);
+            self.ownership.records.remove(&identity);
             if stands {
                 continue;
             }
@@ -306,10 +312,10 @@ impl Driver {
             });
         }
         self.settle_departed();
-        let (table, kept) = (&self.table, &self.ownership.kept);
+        let (table, kept) = (&self.table, &self.ownership.records);
         // Of one whose run is stuck something may be kept yet.
         let is_known = |name: &str| kept.contains_key(name) || table.number(name).is_some();
-        self.ownership.apart.retain(|name| is_known(name) && !table.runs(name));
+        self.ownership.without_vertex.retain(|name| is_known(name) && !table.runs(name));
         if self.ownership.looks_only {
             self.ownership.all_unsettled = true;
             return;
@@ -334,14 +340,14 @@ impl Driver {
     /// Of whom something else is kept than what the graph says, of the same thing; and what is to be kept.
     fn disagreeing(&self, of: impl IntoIterator<Item = VertexId>) -> Vec<(VertexId, Ownership)> {
         let context = self.context();
-        let each = of.into_iter().filter(|id| !self.table.is_buried(*id));
+        let each = of.into_iter().filter(|id| !self.table.is_removed(*id));
         let changed = each.filter_map(|id| {
             let entry = self.table.get(id).filter(|entry| !entry.removes)?;
             // Of one that has left, and whose run is stuck, this graph says nothing.
             if !self.table.runs(&entry.identity) {
                 return None;
             }
-            let before = self.ownership.kept.get(&entry.identity)?;
+            let before = self.ownership.records.get(&entry.identity)?;
             if entry.agrees(before, &context) {
                 return None;
             }
@@ -355,15 +361,15 @@ impl Driver {
     /// What stands after somebody who has left is looked at with each graph, until that is gone.
     fn note_leftovers(&mut self, id: VertexId) {
         let entry = self.table.get(id).filter(|entry| !entry.removes);
-        let kept = entry.and_then(|entry| self.ownership.kept.get(&entry.identity));
+        let kept = entry.and_then(|entry| self.ownership.records.get(&entry.identity));
         if entry.zip(kept).is_some_and(|(entry, owned)| entry.after.len() != owned.after.len()) {
             self.ownership.unsettled.insert(id);
         }
     }
 
     pub(in crate::driver) fn context(&self) -> OwnershipContext<'_> {
-        let (table, kept) = (&self.table, &self.ownership.kept);
-        OwnershipContext { graph: Arc::clone(&self.ownership.graph), table, kept }
+        let (table, kept) = (&self.table, &self.ownership.records);
+        OwnershipContext { graph: Arc::clone(&self.ownership.graph), table, records: kept }
     }
 
     pub(in crate::driver) fn keep_owned(
@@ -380,11 +386,11 @@ impl Driver {
     /// A run has found or made it as declared: whose it is, is noted, if that is another thing than what is kept (B-5).
     pub(in crate::driver) fn note_owned(&mut self, id: VertexId, origin: Origin) {
         let Some(entry) = self.table.get(id) else { return };
-        if entry.removes || entry.meta.noop || !self.ownership.sure.insert(id) {
+        if entry.removes || entry.meta.noop || !self.ownership.settled.insert(id) {
             return;
         }
         let identity = Arc::clone(&entry.identity);
-        let before = self.ownership.kept.get(&identity);
+        let before = self.ownership.records.get(&identity);
         let owned = entry.owned(before.map(AsRef::as_ref), &self.context(), origin);
         let says = owned.says_something();
         let leftovers = owned.after.len() != entry.after.len();
@@ -404,7 +410,7 @@ impl Driver {
             let Some(entry) = self.table.get(*id).filter(|e| creates && !e.removes) else {
                 continue;
             };
-            let before = self.ownership.kept.get(&entry.identity).cloned();
+            let before = self.ownership.records.get(&entry.identity).cloned();
             let owned = entry.owned(before.as_deref(), &self.context(), Origin::Created);
             if owned.origin.is_none() || before.as_deref() == Some(&owned) {
                 continue;
@@ -462,17 +468,17 @@ impl Driver {
     }
 
     /// What was to be removed is gone: nothing of it is kept any more, and nobody looks at it again.
-    pub(in crate::driver) fn bury(&mut self, id: VertexId) {
+    pub(in crate::driver) fn mark_removed(&mut self, id: VertexId) {
         let identity = self.identity(id);
-        self.ownership.kept.remove(&identity);
-        self.table.bury(id);
+        self.ownership.records.remove(&identity);
+        self.table.mark_removed(id);
     }
 
     /// What was removed is said to be, when that is durable; or, where it was not there, that.
     pub(in crate::driver) fn tell_removed(&mut self, id: VertexId, was_there: bool) {
-        if self.table.is_buried(id) {
+        if self.table.is_removed(id) {
             let identity = self.identity(id);
-            let spared = self.table.get(id).and_then(|entry| entry.resource.spares());
+            let spared = self.table.get(id).and_then(|entry| entry.resource.left_alone_reason());
             let gone =
                 if was_there { "removed, and forgotten" } else { "was gone, and is forgotten" };
             let says = spared.as_deref().unwrap_or(gone);
@@ -484,21 +490,21 @@ impl Driver {
     /// was judged before that, so it is removed by the next load.
     pub(in crate::driver) fn keep_if_made_since(&mut self, identity: &Arc<str>) {
         let is_new = self.ownership.made.remove(identity);
-        if !is_new || !self.ownership.of(identity).is_some_and(is_deletable) {
+        if !is_new || !self.ownership.record(identity).is_some_and(is_deletable) {
             return;
         }
-        self.ownership.farewell.keep.insert(Arc::clone(identity));
+        self.ownership.pending_removals.keep.insert(Arc::clone(identity));
         let says = "was made while the graph without it waited; leaves with the next reload: `steadfast reload` removes it";
         self.audience.hear(&Notification::Left { identity, says });
     }
 
     /// A vertex has left: what is kept of it goes, but for what a later load needs to remove it.
     pub(in crate::driver) fn forget_owned(&mut self, id: VertexId, identity: &Arc<str>) {
-        self.ownership.left(id);
+        self.ownership.forget_vertex(id);
         let stays = self.ownership.stays(identity);
-        let owned = if stays { self.ownership.kept.get(identity).cloned() } else { None };
+        let owned = if stays { self.ownership.records.get(identity).cloned() } else { None };
         if owned.is_none() {
-            self.ownership.kept.remove(identity);
+            self.ownership.records.remove(identity);
         }
         let Some(keeper) = &mut self.keeper else { return };
         keeper.other(Entry::Forget(Arc::clone(identity)));

@@ -33,7 +33,7 @@ pub(in crate::driver) struct RemovalPlan {
     /// What is nobody's from now on.
     pub(in crate::driver) forget: Vec<Arc<str>>,
     /// What is to be said of each.
-    pub(in crate::driver) says: Vec<(Arc<str>, String)>,
+    pub(in crate::driver) messages: Vec<(Arc<str>, String)>,
 }
 
 /// What an apply of this graph would remove because it has left the graph, by name; nothing where it would be refused.
@@ -45,7 +45,7 @@ pub fn removals(mut loaded: LoadedGraph, recalled: &StoredState) -> Vec<Arc<str>
     let kept: KeptOwned = recalled.resources.iter().filter_map(owned).collect();
     let all = kept.keys().cloned().collect();
     let terms = LoadPolicy { explicit: true, whole: true, one_shot: true };
-    if take_leave(&mut loaded, (&kept, all), &|_, _| false, terms).is_err() {
+    if plan_removals(&mut loaded, (&kept, all), &|_, _| false, terms).is_err() {
         return Vec::new();
     }
     let removed = loaded.vertices.into_iter().filter(|vertex| vertex.removes);
@@ -61,7 +61,7 @@ enum Disposition {
 
 /// Takes leave of what is not in this graph: adds to it what removes the rest, or names all that must not leave. Of all that is
 /// kept, at most these are not in it.
-pub(in crate::driver) fn take_leave(
+pub(in crate::driver) fn plan_removals(
     loaded: &mut LoadedGraph,
     (kept, may_leave): (&KeptOwned, BTreeSet<Arc<str>>),
     condemned: &dyn Fn(&str, &Ownership) -> bool,
@@ -84,18 +84,20 @@ pub(in crate::driver) fn take_leave(
     let mut tombs = BTreeMap::new();
     for (identity, owned) in leaving {
         let explicit = terms.explicit || condemned(&identity, &owned);
-        let fate = match fate(loaded, &owned, explicit) {
-            Disposition::Removed => bury(loaded, (&identity, &owned), claims.as_ref(), &mut tombs),
+        let fate = match disposition(loaded, &owned, explicit) {
+            Disposition::Removed => {
+                add_removal_vertex(loaded, (&identity, &owned), claims.as_ref(), &mut tombs)
+            }
             other => other,
         };
         match fate {
             Disposition::Removed => {}
             Disposition::Forgotten(says) => {
-                farewell.says.extend(says.map(|says| (Arc::clone(&identity), says)));
+                farewell.messages.extend(says.map(|says| (Arc::clone(&identity), says)));
                 farewell.forget.push(identity);
             }
             Disposition::Kept(says) => {
-                farewell.says.extend(says.map(|says| (Arc::clone(&identity), says)));
+                farewell.messages.extend(says.map(|says| (Arc::clone(&identity), says)));
                 farewell.keep.insert(identity);
             }
         }
@@ -139,7 +141,7 @@ pub(in crate::driver) fn is_deletable(owned: &Ownership) -> bool {
     owned.delete && owned.origin == Some(Origin::Created) && owned.removal.is_some()
 }
 
-fn fate(loaded: &LoadedGraph, owned: &Ownership, explicit: bool) -> Disposition {
+fn disposition(loaded: &LoadedGraph, owned: &Ownership, explicit: bool) -> Disposition {
     if !owned.delete || owned.origin.is_none() {
         return Disposition::Forgotten(None);
     }
@@ -159,7 +161,7 @@ fn fate(loaded: &LoadedGraph, owned: &Ownership, explicit: bool) -> Disposition 
 }
 
 /// Makes the vertex that removes it, unless somebody else has it now.
-fn bury(
+fn add_removal_vertex(
     loaded: &mut LoadedGraph,
     (identity, owned): (&Arc<str>, &Ownership),
     claims: Option<&Claims>,
@@ -206,7 +208,7 @@ impl Claims {
                 }
                 exact.insert(claim, number);
             }
-            trees.extend(vertex.resource.minds().map(|path| (path.to_owned(), number)));
+            trees.extend(vertex.resource.purge_root().map(|path| (path.to_owned(), number)));
         }
         let each = loaded.vertices.iter();
         let held = each.map(|vertex| (Arc::clone(&vertex.identity), Arc::clone(&vertex.resource)));

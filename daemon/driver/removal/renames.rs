@@ -11,7 +11,7 @@ use steadfast_engine::{RestoredState, VertexId};
 
 impl Driver {
     fn is_held(&self, name: &str) -> bool {
-        self.table.called(name).is_some() || self.ownership.kept.contains_key(name)
+        self.table.called(name).is_some() || self.ownership.records.contains_key(name)
     }
 
     fn has_run(&self, name: &str) -> bool {
@@ -93,8 +93,8 @@ impl Driver {
             self.values.forget(&from);
             self.ownership.names.renamed.push((Arc::clone(&from), Arc::clone(&to)));
             self.departed.forget(&from);
-            if let Some(owned) = self.ownership.kept.remove(&from) {
-                self.ownership.kept.insert(Arc::clone(&to), owned);
+            if let Some(owned) = self.ownership.records.remove(&from) {
+                self.ownership.records.insert(Arc::clone(&to), owned);
             }
             self.audience.hear(&Notification::Left {
                 identity: &from,

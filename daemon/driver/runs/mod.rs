@@ -106,7 +106,7 @@ impl Driver {
                 None
             }
         };
-        let kept = self.values.kept(&entry.identity, entry.definition);
+        let kept = self.values.stored_value(&entry.identity, entry.definition);
         let resource = kept.and_then(|kept| entry.resource.with_sent(kept));
         let resource = resource.unwrap_or_else(|| Arc::clone(&entry.resource));
         let is_missing = recipe.is_some() && meal.is_none();
@@ -229,7 +229,7 @@ impl Driver {
 
     /// Tells the engine what a check has found.
     pub(super) fn found(&mut self, run: RunId, verdict: CheckResult) {
-        let foresees = self.foresees();
+        let foresees = self.is_plan();
         let Some(live) = self.runs.0.get_mut(&run) else { return };
         let (id, look, refreshed) = (live.vertex, live.look, live.refresh);
         self.watches.note_verdict(id, &verdict);
@@ -287,7 +287,7 @@ impl Driver {
             if let Some(keeper) = &mut self.keeper {
                 keeper.soon(Entry::Forget(identity));
             }
-            self.bury(id);
+            self.mark_removed(id);
             self.tell_removed(id, false);
         }
     }

@@ -144,7 +144,7 @@ impl ValueStore {
     }
 
     /// What is kept of what a resource has sent under this definition.
-    pub(super) fn kept(&self, identity: &str, definition: u64) -> Option<Kept> {
+    pub(super) fn stored_value(&self, identity: &str, definition: u64) -> Option<Kept> {
         let snapshot = self.sent.get(identity).filter(|s| s.definition == definition)?;
         let known = snapshot.values.values().all(|value| value.datum.is_some());
         Some(if known { Kept::Known } else { Kept::Sealed })

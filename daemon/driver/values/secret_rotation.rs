@@ -38,7 +38,7 @@ pub(in crate::driver) struct SecretRotation {
     /// Could not be read: when that is tried again.
     again: BTreeMap<VertexId, Instant>,
     /// What somebody was told last that it is made of: once is enough, whatever came of it.
-    told: BTreeMap<VertexId, Vec<Received>>,
+    reported: BTreeMap<VertexId, Vec<Received>>,
 }
 
 impl SecretRotation {
@@ -57,7 +57,7 @@ impl SecretRotation {
     pub(in crate::driver) fn forget(&mut self, id: VertexId) {
         self.runs(id);
         self.settling.forget(id);
-        self.told.remove(&id);
+        self.reported.remove(&id);
     }
 }
 
@@ -174,13 +174,13 @@ impl Driver {
         if self.values.is_taken_as_done(identity) {
             self.take_as_given(id, identity, &made);
         }
-        let waits = self.standing(id) == Some(VertexStatus::Held(HeldReason::Operator));
-        let is_told = self.rotated.told.get(&id) == Some(&made.received);
+        let waits = self.current_status(id) == Some(VertexStatus::Held(HeldReason::Operator));
+        let is_told = self.rotated.reported.get(&id) == Some(&made.received);
         if waits || is_told || !self.values.is_remade(identity, &made) {
             tracing::debug!(event = "unrotated", %identity, "its secrets are no news to it");
             return;
         }
-        self.rotated.told.insert(id, made.received);
+        self.rotated.reported.insert(id, made.received);
         self.turn(Event::Received(id));
     }
 

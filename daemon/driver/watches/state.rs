@@ -23,7 +23,7 @@ pub(in crate::driver) struct WatchStates {
     /// There are no events for these.
     unwatched: BTreeSet<VertexId>,
     /// The time at which the loss of a watch was told.
-    told: HashMap<VertexId, Instant>,
+    loss_reported: HashMap<VertexId, Instant>,
     /// The trouble of these may pass without an event.
     passing: BTreeSet<VertexId>,
     /// Closed and opened again: an answer may be that of an earlier opening.
@@ -40,7 +40,7 @@ impl WatchStates {
             open: BTreeSet::new(),
             asked: BTreeSet::new(),
             unwatched: BTreeSet::new(),
-            told: HashMap::new(),
+            loss_reported: HashMap::new(),
             passing: BTreeSet::new(),
             reopened: BTreeSet::new(),
             progress: (0, Instant::now()),
@@ -70,7 +70,7 @@ impl WatchStates {
         self.close(id);
         self.reopened.remove(&id);
         self.passing.remove(&id);
-        self.told.remove(&id);
+        self.loss_reported.remove(&id);
     }
 
     /// It stands. True where its vertex may have moved since it was last looked at.
@@ -86,10 +86,10 @@ impl WatchStates {
         if !self.open.contains(&id) || !self.unwatched.insert(id) {
             return false;
         }
-        let before = self.told.get(&id);
+        let before = self.loss_reported.get(&id);
         let is_news = before.is_none_or(|before| *before + ONE_LOSS <= now);
         if is_news {
-            self.told.insert(id, now);
+            self.loss_reported.insert(id, now);
         }
         is_news
     }

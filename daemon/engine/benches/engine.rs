@@ -23,7 +23,7 @@ struct Host {
 
 impl Host {
     fn new() -> Self {
-        let slots = Slots { threads: 64, commands: 64, spare: 0 };
+        let slots = Slots { threads: 64, commands: 64, replaceable: 0 };
         Self { engine: Engine::new(slots, false), now: 1, checks: 0, events: VecDeque::new() }
     }
 

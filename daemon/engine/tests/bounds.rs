@@ -129,7 +129,7 @@ fn e20_realize_runs_well_once_before_a_swap_removes_it() {
     assert_eq!(started(&world), [0, 2, 1]);
     repair(&mut world, 1);
     assert!(world.told.contains(&Notice::Loaded { added: 0, changed: 0, removed: 2, kept: 1 }));
-    assert_eq!(world.engine.standing(v(1)), None);
+    assert_eq!(world.engine.vertex_status(v(1)), None);
     sound(&world);
 }
 

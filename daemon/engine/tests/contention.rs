@@ -30,7 +30,7 @@ pub(crate) fn fought(shape: Shape, number: u32) -> World {
 }
 
 pub(crate) fn standing(world: &World, number: u32) -> VertexStatus {
-    world.engine.standing(v(number)).expect("a vertex of the graph")
+    world.engine.vertex_status(v(number)).expect("a vertex of the graph")
 }
 
 pub(crate) fn is_contended(world: &World, number: u32) -> bool {

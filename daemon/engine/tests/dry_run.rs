@@ -51,12 +51,12 @@ fn e11_what_is_in_doubt_is_unknown_with_whom_it_would_refresh() {
         let told = engine.handle(Tick(3), Event::Doubt { vertex: v(1), until: v(0) });
         let notice = Notice::Held(v(1), HeldReason::UnknownUntil(v(0)));
         assert!(told.contains(&Action::Tell(notice)), "{told:?}");
-        assert_eq!(engine.standing(v(1)), Some(UNKNOWN));
+        assert_eq!(engine.vertex_status(v(1)), Some(UNKNOWN));
         let run = run_of(&told, 2);
         drop(engine.handle(Tick(4), Event::Checked(run, RunVerdict::Differs)));
         let perhaps = VertexStatus::Held(HeldReason::UnknownUntil(v(1)));
-        assert_eq!(engine.standing(v(2)), Some(perhaps), "{found:?}");
-        assert_eq!(engine.standing(v(3)), Some(VertexStatus::Settled));
+        assert_eq!(engine.vertex_status(v(2)), Some(perhaps), "{found:?}");
+        assert_eq!(engine.vertex_status(v(3)), Some(VertexStatus::Settled));
         assert!(engine.is_at_rest());
     }
 }
@@ -65,13 +65,13 @@ fn e11_what_is_in_doubt_is_unknown_with_whom_it_would_refresh() {
 #[test]
 fn e11_what_could_not_be_checked_is_unknown_where_it_is_in_doubt() {
     let mut engine = planned(RunVerdict::Unknown);
-    assert_eq!(engine.standing(v(1)), Some(VertexStatus::Failed));
+    assert_eq!(engine.vertex_status(v(1)), Some(VertexStatus::Failed));
     let told = engine.handle(Tick(3), Event::Doubt { vertex: v(1), until: v(0) });
-    assert_eq!(engine.standing(v(1)), Some(UNKNOWN));
+    assert_eq!(engine.vertex_status(v(1)), Some(UNKNOWN));
     assert_eq!(engine.counts().failed, 0);
     let run = run_of(&told, 3);
     drop(engine.handle(Tick(4), Event::Checked(run, RunVerdict::Same)));
-    assert_eq!(engine.standing(v(3)), Some(VertexStatus::Settled));
+    assert_eq!(engine.vertex_status(v(3)), Some(VertexStatus::Settled));
 }
 
 /// E-11: who could not be checked below what is in doubt, refreshed by it or not, is asked again: it can be told no more that it failed.
@@ -92,12 +92,12 @@ fn is_asked_again(shape: &Shape) {
         let verdict = verdicts[start.vertex.0 as usize];
         starts.extend(self::starts(&engine.handle(Tick(2), Event::Checked(start.run, verdict))));
     }
-    assert_eq!(engine.standing(v(2)), Some(VertexStatus::Failed));
+    assert_eq!(engine.vertex_status(v(2)), Some(VertexStatus::Failed));
     let told = engine.handle(Tick(3), Event::Doubt { vertex: v(1), until: v(0) });
     let run = run_of(&told, 2);
     drop(engine.handle(Tick(4), Event::Checked(run, RunVerdict::Unknown)));
     let unknown = VertexStatus::Held(HeldReason::UnknownUntil(v(1)));
-    assert_eq!(engine.standing(v(2)), Some(unknown));
+    assert_eq!(engine.vertex_status(v(2)), Some(unknown));
     assert!(engine.is_at_rest());
 }
 
@@ -147,7 +147,7 @@ fn e11_a_failure_that_is_expected_is_known() {
         let verdict = verdicts[start.vertex.0 as usize];
         starts.extend(self::starts(&engine.handle(Tick(2), Event::Checked(start.run, verdict))));
     }
-    assert_eq!(engine.standing(v(2)), Some(VertexStatus::Failed));
+    assert_eq!(engine.vertex_status(v(2)), Some(VertexStatus::Failed));
     assert!(engine.is_before(v(0), v(2)) && engine.is_before(v(0), v(1)));
     for (one, other) in [(2, 0), (3, 2), (0, 3), (1, 1)] {
         assert!(!engine.is_before(v(one), v(other)), "{one} {other}");
@@ -156,5 +156,5 @@ fn e11_a_failure_that_is_expected_is_known() {
     let run = run_of(&told, 2);
     drop(engine.handle(Tick(4), Event::Checked(run, RunVerdict::Unknown)));
     let unknown = VertexStatus::Held(HeldReason::UnknownUntil(v(1)));
-    assert_eq!(engine.standing(v(2)), Some(unknown));
+    assert_eq!(engine.vertex_status(v(2)), Some(unknown));
 }

@@ -80,7 +80,7 @@ impl World {
     /// Only time brings this one on.
     pub(crate) fn waits_for_time(&self, id: VertexId) -> bool {
         matches!(
-            self.engine.standing(id),
+            self.engine.vertex_status(id),
             Some(
                 VertexStatus::Delayed(_)
                     | VertexStatus::WaitingForLimit(_)

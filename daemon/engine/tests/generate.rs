@@ -47,7 +47,7 @@ pub(crate) fn play(numbers: &[u16]) -> (Schedule, World) {
     let slots = Slots {
         threads: [64, 1, 2, 3][tape.below(4)],
         commands: [64, 1, 2][tape.below(3)],
-        spare: [0, 1, 64][tape.below(3)],
+        replaceable: [0, 1, 64][tape.below(3)],
     };
     let one_shot = tape.chance(8);
     let first = shape(tape);
@@ -75,7 +75,7 @@ pub(crate) fn play(numbers: &[u16]) -> (Schedule, World) {
 /// Plays a plan over a random graph: all is only asked, and what was found is doubted now and then.
 pub(crate) fn play_plan(numbers: &[u16]) -> (Schedule, World) {
     let tape = &mut Tape::new(numbers);
-    let slots = Slots { threads: [64, 1, 2][tape.below(3)], commands: 64, spare: 64 };
+    let slots = Slots { threads: [64, 1, 2][tape.below(3)], commands: 64, replaceable: 64 };
     let mut shape = shape(tape).all(|meta| (meta.noop, meta.planned) = (true, true));
     for number in 0..u32::try_from(shape.vertices.len()).expect("small") {
         // In noop for itself: no apply would change it.
@@ -454,7 +454,7 @@ fn plainer(mut schedule: Schedule, fails: &dyn Fn(&Schedule) -> bool) -> Schedul
             }
         }));
     }
-    tries.push(Box::new(|s| s.slots = Slots { threads: 64, commands: 64, spare: 0 }));
+    tries.push(Box::new(|s| s.slots = Slots { threads: 64, commands: 64, replaceable: 0 }));
     tries.push(Box::new(|s| s.one_shot = false));
     for attempt in tries {
         let mut less = schedule.clone();

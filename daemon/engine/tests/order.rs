@@ -156,7 +156,7 @@ impl Books {
                 old += 1;
             }
         }
-        (occupied, old.min(self.slots.spare))
+        (occupied, old.min(self.slots.replaceable))
     }
 
     pub(crate) fn slots_of(&self, class: SlotClass) -> u32 {

@@ -21,7 +21,7 @@ fn fail_apply(world: &mut World, number: u32) {
 
 fn asks(world: &World, number: u32, above: &[u32]) -> bool {
     let above = above.iter().map(|number| v(*number)).collect();
-    world.engine.standing(v(number)) == Some(VertexStatus::Asking(above))
+    world.engine.vertex_status(v(number)) == Some(VertexStatus::Asking(above))
 }
 
 fn counted(world: &World, number: u32) -> usize {
@@ -37,10 +37,10 @@ fn e03_a_parent_that_moved_unheard_excuses_the_failure() {
     let mut world = settled(&[Shape::of(2).edge(0, 1)]);
     world.steps(&[Step::Changed(v(1))]);
     fail_apply(&mut world, 1);
-    assert!(asks(&world, 1, &[0]), "{:?}", world.engine.standing(v(1)));
+    assert!(asks(&world, 1, &[0]), "{:?}", world.engine.vertex_status(v(1)));
     assert!(world.starts.last().is_some_and(|start| start.look), "check only");
     check(&mut world, 0, RunVerdict::Differs);
-    assert_eq!(world.engine.standing(v(1)), Some(VertexStatus::WaitingFor(vec![v(0)])));
+    assert_eq!(world.engine.vertex_status(v(1)), Some(VertexStatus::WaitingFor(vec![v(0)])));
     repair(&mut world, 0);
     repair(&mut world, 1);
     assert_eq!(started(&world), [1, 0, 0, 1]);
@@ -73,7 +73,7 @@ fn e03_a_failure_counts_when_no_ancestor_differs() {
     assert!(asks(&world, 2, &[1]));
     check(&mut world, 1, RunVerdict::Same);
     assert_eq!(started(&world), [2, 0, 1], "the farthest is looked at first");
-    assert!(matches!(world.engine.standing(v(2)), Some(VertexStatus::Delayed(_))));
+    assert!(matches!(world.engine.vertex_status(v(2)), Some(VertexStatus::Delayed(_))));
     assert_eq!(counted(&world, 2), 1);
     sound(&world);
 }
@@ -214,9 +214,9 @@ fn e03_a_swap_leaves_nobody_awaited_who_is_gone() {
     world.steps(&[Step::Changed(v(2)), Step::Checked(v(2), RunVerdict::Unknown)]);
     check(&mut world, 0, RunVerdict::Differs);
     check(&mut world, 1, RunVerdict::Same);
-    assert!(asks(&world, 2, &[0]), "{:?}", world.engine.standing(v(2)));
+    assert!(asks(&world, 2, &[0]), "{:?}", world.engine.vertex_status(v(2)));
     world.steps(&[Step::Changed(v(1)), Step::Swap { graph: 1, operator: false }]);
-    assert!(asks(&world, 2, &[1]), "{:?}", world.engine.standing(v(2)));
+    assert!(asks(&world, 2, &[1]), "{:?}", world.engine.vertex_status(v(2)));
     check(&mut world, 1, RunVerdict::Same);
     assert_eq!(counted(&world, 2), 1);
     sound(&world);

@@ -59,7 +59,7 @@ pub(crate) fn started(world: &World) -> Vec<u32> {
 }
 
 fn standing(world: &World, number: u32) -> VertexStatus {
-    world.engine.standing(v(number)).expect("a vertex of the graph")
+    world.engine.vertex_status(v(number)).expect("a vertex of the graph")
 }
 
 fn has_told(world: &World, notice: &Notice) -> bool {
@@ -383,7 +383,7 @@ fn r16_a_cancelled_command_counts_until_it_returns() {
         .all(|meta| meta.timeout = Some(ms(500)))
         .nature(0, |nature| nature.slot = steadfast_engine::SlotClass::Command)
         .nature(1, |nature| nature.slot = steadfast_engine::SlotClass::Command);
-    let slots = Slots { threads: 1, commands: 1, spare: 1 };
+    let slots = Slots { threads: 1, commands: 1, replaceable: 1 };
     let mut world = World::new(&[shape], slots, false);
     world.steps(&[LOAD, Step::Watching(v(0)), Step::Watching(v(1)), Step::Wait(ms(60_000))]);
     assert_eq!(started(&world), [0], "commands are not written off");
@@ -405,9 +405,9 @@ fn r17_no_half_graph() {
     assert!(has_told(&world, &Notice::SwapWaits(vec![v(0)])));
     world.steps(&[Step::Changed(v(1)), Step::Changed(v(2))]);
     assert_eq!(started(&world), [0, 1], "v1 goes on under the old graph, v2 will be removed");
-    assert!(world.engine.standing(v(2)).is_some());
+    assert!(world.engine.vertex_status(v(2)).is_some());
     check(&mut world, 0, RunVerdict::Same);
-    assert_eq!(world.engine.standing(v(2)), None);
+    assert_eq!(world.engine.vertex_status(v(2)), None);
     let loaded = Notice::Loaded { added: 0, changed: 1, removed: 1, kept: 1 };
     assert!(has_told(&world, &loaded));
     sound(&world);
@@ -425,7 +425,7 @@ fn r18_what_dies_in_a_pause_does_not_disturb_the_resume() {
     world.steps(&[Step::Redo(v(0))]);
     check(&mut world, 0, RunVerdict::Same);
     assert_eq!(standing(&world, 0), VertexStatus::Settled);
-    assert_eq!(world.engine.standing(v(2)), None);
+    assert_eq!(world.engine.vertex_status(v(2)), None);
     sound(&world);
 }
 

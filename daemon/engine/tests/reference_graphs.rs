@@ -22,7 +22,7 @@ struct Plain {
 
 impl Plain {
     fn new() -> Self {
-        let slots = Slots { threads: 1000, commands: 1000, spare: 0 };
+        let slots = Slots { threads: 1000, commands: 1000, replaceable: 0 };
         Self { engine: Engine::new(slots, false), checks: Vec::new(), now: Tick(0) }
     }
 
@@ -194,7 +194,7 @@ fn w09_events_take_no_tokens() {
     check(&mut world, 0, RunVerdict::Same);
     assert_eq!(started(&world), [0]);
     assert!(matches!(
-        world.engine.standing(v(0)),
+        world.engine.vertex_status(v(0)),
         Some(VertexStatus::WaitingForLimit(at)) if at.0 - world.now.0 == 1_000_000_000
     ));
     world.steps(&[Step::Changed(v(1))]);
@@ -234,7 +234,7 @@ fn w12_a_child_of_a_failed_parent_is_shown() {
     check(&mut world, 0, RunVerdict::Unknown);
     world.steps(&[Step::Changed(v(1))]);
     check(&mut world, 0, RunVerdict::Unknown);
-    assert_eq!(world.engine.standing(v(1)), Some(VertexStatus::WaitingFor(vec![v(0)])));
+    assert_eq!(world.engine.vertex_status(v(1)), Some(VertexStatus::WaitingFor(vec![v(0)])));
     assert!(!world.engine.is_converged());
     assert_eq!(world.engine.counts().failed, 1);
     assert_eq!(world.engine.counts().waiting, 1);

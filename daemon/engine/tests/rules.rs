@@ -35,7 +35,7 @@ fn e01_a_chain_starts_in_order() {
 fn e03_a_back_poke_reaches_who_failed_far_above() {
     let mut world = settled(&[Shape::of(3).edge(0, 1).edge(1, 2)]);
     world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), RunVerdict::Unknown)]);
-    assert_eq!(world.engine.standing(v(0)), Some(VertexStatus::Failed));
+    assert_eq!(world.engine.vertex_status(v(0)), Some(VertexStatus::Failed));
     world.steps(&[Step::Changed(v(2))]);
     assert_eq!(started(&world), [0, 0], "v1 has nothing to do, and yet v0 gets its attempt");
     sound(&world);
@@ -87,11 +87,11 @@ fn e10_an_event_during_its_own_run_refills_nothing() {
     world.steps(&[Step::Changed(v(0))]);
     for _ in 0..2 {
         world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), RunVerdict::Unknown)]);
-        assert!(matches!(world.engine.standing(v(0)), Some(VertexStatus::Delayed(_))));
+        assert!(matches!(world.engine.vertex_status(v(0)), Some(VertexStatus::Delayed(_))));
         world.steps(&[Step::Wake]);
     }
     world.steps(&[Step::Checked(v(0), RunVerdict::Unknown)]);
-    assert_eq!(world.engine.standing(v(0)), Some(VertexStatus::Failed));
+    assert_eq!(world.engine.vertex_status(v(0)), Some(VertexStatus::Failed));
     assert_eq!(started(&world), [0, 0, 0], "one run and two retries");
     sound(&world);
 }
@@ -103,7 +103,7 @@ fn e11_what_cannot_be_told_in_noop_waits_for_whom_it_hangs_on() {
     world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), RunVerdict::Differs)]);
     world.steps(&[Step::Changed(v(1)), Step::Checked(v(1), RunVerdict::Unknown)]);
     let until = HeldReason::UnknownUntil(v(0));
-    assert_eq!(world.engine.standing(v(1)), Some(VertexStatus::Held(until)));
+    assert_eq!(world.engine.vertex_status(v(1)), Some(VertexStatus::Held(until)));
     assert!(world.told.contains(&Notice::Held(v(1), until)));
     assert!(!world.told.contains(&Notice::Failed(v(1))));
     sound(&world);
@@ -130,7 +130,7 @@ fn e14_a_new_start_obeys_the_new_count() {
     let shape = Shape::of(3).semaphore(2).uses(0, 0).uses(2, 0);
     let mut narrow = shape.clone();
     narrow.semaphores = vec![1];
-    let slots = Slots { threads: 2, commands: 1, spare: 0 };
+    let slots = Slots { threads: 2, commands: 1, replaceable: 0 };
     let mut world = World::new(&[shape, narrow], slots, false);
     world.steps(&[Step::Swap { graph: 0, operator: false }]);
     world.steps(&[Step::Watching(v(0)), Step::Watching(v(1)), Step::Watching(v(2))]);
@@ -221,11 +221,11 @@ fn e13_watched_instead_of_polled_is_checked_once_more() {
 fn e06_a_stuck_run_gives_back_the_slot_that_it_took() {
     let shape = Shape::of(2).meta(0, |meta| meta.timeout = Some(ms(1000)));
     let other = shape.clone().define(0, 2).nature(0, |nature| nature.slot = SlotClass::Command);
-    let slots = Slots { threads: 1, commands: 1, spare: 0 };
+    let slots = Slots { threads: 1, commands: 1, replaceable: 0 };
     let mut world = World::new(&[shape, other], slots, false);
     world.steps(&[Step::Swap { graph: 0, operator: false }]);
     world.steps(&[Step::Watching(v(0)), Step::Watching(v(1)), Step::Wait(ms(2000))]);
-    assert!(matches!(world.engine.standing(v(0)), Some(VertexStatus::Stuck(..))));
+    assert!(matches!(world.engine.vertex_status(v(0)), Some(VertexStatus::Stuck(..))));
     world.steps(&[Step::Swap { graph: 1, operator: false }]);
     assert_eq!(started(&world), [0], "v1 waits for the one thread");
     world.steps(&[Step::Ended(v(0), Outcome::Interrupted)]);

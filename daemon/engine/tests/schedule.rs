@@ -36,7 +36,8 @@ impl Schedule {
 
     pub(crate) fn to_text(&self) -> String {
         let slots = self.slots;
-        let mut text = format!("slots {} {} {}\n", slots.threads, slots.commands, slots.spare);
+        let mut text =
+            format!("slots {} {} {}\n", slots.threads, slots.commands, slots.replaceable);
         if self.one_shot {
             text.push_str("one-shot\n");
         }
@@ -56,7 +57,7 @@ impl Schedule {
 
     /// Reads one back; empty lines and those that begin with `#` are for people.
     pub(crate) fn parse(text: &str) -> Self {
-        let slots = Slots { threads: 1, commands: 1, spare: 0 };
+        let slots = Slots { threads: 1, commands: 1, replaceable: 0 };
         let (one_shot, brake) = (false, None);
         let mut schedule = Self { slots, one_shot, brake, shapes: Vec::new(), steps: Vec::new() };
         for line in text.lines().map(str::trim) {
@@ -68,7 +69,7 @@ impl Schedule {
                     schedule.slots = Slots {
                         threads: number(threads),
                         commands: number(commands),
-                        spare: number(spare),
+                        replaceable: number(spare),
                     };
                 }
                 ["one-shot"] => schedule.one_shot = true,

@@ -28,7 +28,7 @@ pub(super) struct Batcher {
     /// The last event that is in a batch.
     taken: u64,
     /// The last event that is recorded.
-    last: u64,
+    last_number: u64,
     /// When events came that are in no batch: up to which number, and when.
     arrived: VecDeque<(u64, Duration)>,
     /// Batches that are not confirmed, by their first number: the last one, and whether it is being sent.
@@ -55,7 +55,7 @@ impl Batcher {
         Self {
             most,
             taken,
-            last: taken,
+            last_number: taken,
             arrived: VecDeque::new(),
             open: begun.iter().map(|(first, last)| (*first, (*last, false))).collect(),
             failures: 0,
@@ -66,10 +66,10 @@ impl Batcher {
 
     /// Events up to this number are there.
     pub(super) fn heard(&mut self, now: Duration, last: u64) {
-        if last <= self.last {
+        if last <= self.last_number {
             return;
         }
-        self.last = last;
+        self.last_number = last;
         let is_full = self.arrived.len() >= ARRIVALS;
         match self.arrived.back_mut() {
             // Rather sent too early than too late.
@@ -100,7 +100,7 @@ impl Batcher {
         if self.open.len() >= self.most {
             return None;
         }
-        let unsent = self.last - self.taken;
+        let unsent = self.last_number - self.taken;
         let is_due = unsent >= FULL || unsent > 0 && (self.is_over || self.tick() <= Some(now));
         is_due.then_some(Step::New(self.taken + 1))
     }
@@ -119,7 +119,7 @@ impl Batcher {
     /// What is in no batch begins after this number.
     pub(super) fn take(&mut self, last: u64) {
         self.taken = self.taken.max(last);
-        self.last = self.last.max(last);
+        self.last_number = self.last_number.max(last);
         while self.arrived.front().is_some_and(|(upto, _)| *upto <= self.taken) {
             self.arrived.pop_front();
         }
@@ -159,8 +159,8 @@ impl Batcher {
     /// When there may be something to do, if nothing happens until then. None while all that may be under way is.
     pub(super) fn wakeup(&self, now: Duration) -> Option<Duration> {
         let again = self.open.values().any(|(_, sending)| !sending);
-        let room = self.open.len() < self.most && self.last > self.taken;
-        let full = self.last - self.taken >= FULL || self.is_over;
+        let room = self.open.len() < self.most && self.last_number > self.taken;
+        let full = self.last_number - self.taken >= FULL || self.is_over;
         let at = match (again, room) {
             (true, _) => Some(now),
             (false, true) if full => Some(now),
@@ -171,9 +171,9 @@ impl Batcher {
     }
 
     /// How many events are not confirmed, and how many batches are under way.
-    pub(super) fn left(&self) -> (u64, usize) {
+    pub(super) fn unconfirmed(&self) -> (u64, usize) {
         let open: u64 = self.open.iter().map(|(first, (last, _))| last - first + 1).sum();
-        (self.last - self.taken + open, self.open.len())
+        (self.last_number - self.taken + open, self.open.len())
     }
 }
 
@@ -186,7 +186,7 @@ mod tests {
 
     fn take(batcher: &mut Batcher, now: Duration) -> Option<(u64, u64)> {
         let Step::New(first) = batcher.next(now)? else { panic!("no repetition") };
-        let last = batcher.last.min(first + FULL - 1);
+        let last = batcher.last_number.min(first + FULL - 1);
         batcher.begun(first, last);
         Some((first, last))
     }
@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(batcher.next(SECOND), Some(Step::Again(1, 50)));
         assert_eq!(batcher.confirmed(1), 50);
         assert_eq!(take(&mut batcher, SECOND), Some((51, 55)));
-        assert_eq!((batcher.confirmed(51), batcher.left()), (55, (0, 0)));
+        assert_eq!((batcher.confirmed(51), batcher.unconfirmed()), (55, (0, 0)));
     }
 
     /// C-15: a delivery that fails at the end is tried again after a pause, each time.
@@ -373,7 +373,7 @@ mod tests {
                 }
                 now += SECOND;
             }
-            prop_assert_eq!((covered, batcher.left()), (last, (0, 0)));
+            prop_assert_eq!((covered, batcher.unconfirmed()), (last, (0, 0)));
         }
     }
 }

@@ -16,7 +16,7 @@ pub struct DeadLetterFile {
 impl DeadLetterFile {
     /// In words.
     #[must_use]
-    pub fn says(&self) -> String {
+    pub fn message(&self) -> String {
         let Self { count, why } = self;
         let were = if *count == 1 { "event was" } else { "events were" };
         format!("{count} {were} refused and put aside: {why}")
@@ -35,7 +35,7 @@ pub struct Failing {
 impl Failing {
     /// In words.
     #[must_use]
-    pub fn says(&self) -> String {
+    pub fn message(&self) -> String {
         format!(
             "has delivered nothing for {} s, and tries again: {}",
             self.lasts.as_secs(),

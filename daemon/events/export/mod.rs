@@ -86,7 +86,7 @@ impl Recorder {
         stopping: &CancellationToken,
         say: impl Fn(String) + Send,
     ) -> Result<(), String> {
-        let mut standing = self.stream.standing();
+        let mut standing = self.stream.progress();
         let mut deadline = None;
         let (place, born) = {
             let mut place = std::pin::pin!(self.place(&mut standing));
@@ -112,14 +112,14 @@ impl Recorder {
         let mut leaves = false;
         loop {
             let seen = standing.borrow_and_update().clone();
-            work.batcher.heard(began.elapsed(), seen.last);
+            work.batcher.heard(began.elapsed(), seen.last_number);
             let is_last = seen.is_over || leaves;
             if is_last {
                 work.batcher.over(began.elapsed());
             }
             self.depart(&mut work, born).await;
             say(work.says(last) + &self.aside());
-            if is_last && work.batcher.left() == (0, 0) {
+            if is_last && work.batcher.unconfirmed() == (0, 0) {
                 return Ok(());
             }
             let wakeup = work.batcher.wakeup(began.elapsed()).map(|at| began + at);
@@ -134,7 +134,7 @@ impl Recorder {
                 () = until(wakeup), if wakeup.is_some() => {}
                 () = tokio::time::sleep(self.turn) => {}
                 () = until(deadline), if deadline.is_some() => {
-                    let (events, _) = work.batcher.left();
+                    let (events, _) = work.batcher.unconfirmed();
                     let why = work.trouble.as_deref().unwrap_or("it takes too long");
                     let name = &self.name;
                     if events == 0 {
@@ -284,7 +284,7 @@ impl Recorder {
     /// How much was put aside since the daemon began, where anything was.
     fn aside(&self) -> String {
         let aside = self.stream.aside().of(&self.name);
-        aside.map(|aside| format!("; {}", aside.says())).unwrap_or_default()
+        aside.map(|aside| format!("; {}", aside.message())).unwrap_or_default()
     }
 }
 
@@ -307,7 +307,7 @@ impl Work<'_> {
     }
 
     fn says(&self, last: u64) -> String {
-        let (left, open) = self.batcher.left();
+        let (left, open) = self.batcher.unconfirmed();
         let mut says = format!("sent up to {last}");
         if left > 0 {
             says.push_str(&format!(", {left} left"));

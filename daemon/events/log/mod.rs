@@ -59,7 +59,7 @@ pub enum Mark {
 pub struct Log {
     connection: Connection,
     /// The number of the last event.
-    last: u64,
+    last_number: u64,
     /// The number of the start of this run.
     run: Option<u64>,
     retention: Retention,
@@ -104,7 +104,8 @@ impl Log {
         let sql = "SELECT max(number) FROM event";
         let last: Option<i64> = connection.query_row(sql, (), |row| row.get(0))?;
         let last = last.unwrap_or_default().cast_unsigned();
-        let mut log = Self { connection, last, run: own_run, retention, unlooked: LOOK };
+        let mut log =
+            Self { connection, last_number: last, run: own_run, retention, unlooked: LOOK };
         if let Some((aside, why)) = aside {
             log.begin_anew(&aside, &why)?;
         }
@@ -116,7 +117,7 @@ impl Log {
     /// millisecond since 1970, for nobody records a thousand events a second all the time.
     fn begin_anew(&mut self, aside: &Path, why: &str) -> Result<(), Unwritable> {
         let (at, aside) = (unix_ms(), aside.display());
-        self.last = self.last.max(at);
+        self.last_number = self.last_number.max(at);
         let says =
             format!("what was recorded before cannot be read, and is kept at {aside}: {why}");
         self.append(&[(at, NewEvent::new(what::GAP, says, Level::Error))], &[])?;
@@ -146,8 +147,8 @@ impl Log {
 
     /// The number of the last event.
     #[must_use]
-    pub fn last(&self) -> u64 {
-        self.last
+    pub fn last_number(&self) -> u64 {
+        self.last_number
     }
 
     /// The number of the start of this run, if it has begun.
@@ -164,8 +165,8 @@ impl Log {
     ) -> Result<u64, Unwritable> {
         let transaction =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let first = self.last + 1;
-        let (mut number, mut run) = (self.last, self.run);
+        let first = self.last_number + 1;
+        let (mut number, mut run) = (self.last_number, self.run);
         let mut insert = rows::inserting(&transaction)?;
         for (at, happening) in events {
             number += 1;
@@ -184,7 +185,7 @@ impl Log {
             write(&transaction, mark)?;
         }
         transaction.commit()?;
-        (self.last, self.run) = (number, run);
+        (self.last_number, self.run) = (number, run);
         self.unlooked += number + 1 - first;
         Ok(first)
     }
@@ -203,7 +204,7 @@ impl Log {
         let sql = "SELECT min(number) FROM event";
         let first: Option<i64> = self.connection.query_row(sql, (), |row| row.get(0))?;
         let first = first.unwrap_or_default().cast_unsigned();
-        let kept = (self.last + 1).saturating_sub(first);
+        let kept = (self.last_number + 1).saturating_sub(first);
         let mut until = first;
         if used > self.retention.bytes {
             // Events have about the same length.
@@ -215,9 +216,9 @@ impl Log {
         let young = [now.saturating_sub(age).cast_signed()];
         let young: Option<i64> =
             self.connection.query_row(sql, young, |row| row.get(0)).optional()?;
-        until = until.max(young.map_or(self.last, i64::cast_unsigned));
+        until = until.max(young.map_or(self.last_number, i64::cast_unsigned));
         // The last one stays, whatever its age: it tells which number is next.
-        let wanted = until.min(self.last);
+        let wanted = until.min(self.last_number);
         let until = wanted.min(first + CHUNK);
         if until <= first {
             return Ok(false);

@@ -178,10 +178,10 @@ impl LogWriter {
             if before.is_some() {
                 tracing::warn!(event = "events_kept", "the event log is written again");
             }
-            let (last, run) = (log.last(), log.run());
-            self.shared.standing.send_if_modified(|standing| {
-                let is_news = standing.last != last || standing.trouble.is_some();
-                (standing.last, standing.run, standing.trouble) = (last, run, None);
+            let (last, run) = (log.last_number(), log.run());
+            self.shared.progress.send_if_modified(|standing| {
+                let is_news = standing.last_number != last || standing.trouble.is_some();
+                (standing.last_number, standing.run, standing.trouble) = (last, run, None);
                 is_news
             });
         } else {
@@ -226,7 +226,7 @@ impl LogWriter {
         work.log = None;
         let wait = waited.map_or(FIRST_WAIT, |wait| (wait * 2).min(LONGEST_WAIT));
         work.trouble = Some(Trouble { again: Instant::now() + wait, wait });
-        self.shared.standing.send_modify(|standing| standing.trouble = Some(why.to_owned()));
+        self.shared.progress.send_modify(|standing| standing.trouble = Some(why.to_owned()));
     }
 
     /// The last event, and the end of all who follow.

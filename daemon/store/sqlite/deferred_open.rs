@@ -35,7 +35,7 @@ impl Seen {
 
 /// What was read, and would be left as it is by one who opens it.
 struct Sound {
-    kept: Records,
+    records: Records,
     manifest: Manifest,
     seen: Seen,
 }
@@ -46,7 +46,7 @@ impl SqliteStore {
     pub fn open_later(hold: Arc<StateLock>, readers: RecordReaders) -> Result<Self, StoreError> {
         let path = hold.directory().join(state_dir::DATABASE);
         // Who opens it puts right what must be, or says why it cannot be opened.
-        let Some(Sound { kept, manifest, seen }) = sound(&path, &readers) else {
+        let Some(Sound { records: kept, manifest, seen }) = sound(&path, &readers) else {
             return Self::open_held(hold, readers);
         };
         tell_strangers(&kept, &readers);
@@ -68,12 +68,12 @@ fn sound(path: &Path, readers: &RecordReaders) -> Option<Sound> {
         if LAYOUT.version(connection)? != SCHEMA {
             return Ok(None);
         }
-        let Generation { kept, manifest } = Generation::of(connection)?;
+        let Generation { records: kept, manifest } = Generation::of(connection)?;
         if secure_erase::is_owed(connection)? {
             return Ok(None);
         }
-        let seen = Seen::of(connection, fence::standing(connection)?)?;
-        Ok(Some(Sound { kept, manifest, seen }))
+        let seen = Seen::of(connection, fence::current_epoch(connection)?)?;
+        Ok(Some(Sound { records: kept, manifest, seen }))
     };
     let found = match database::read(path, read) {
         Ok(found) => found?,
@@ -84,8 +84,8 @@ fn sound(path: &Path, readers: &RecordReaders) -> Option<Sound> {
     };
     let machine = state_dir::machine().or_else(|| found.manifest.machine.clone());
     let stays = found.manifest == Manifest::on(machine)
-        && found.kept.in_flight().is_empty()
-        && integrity::of_kept(&found.kept, readers).is_empty();
+        && found.records.in_flight().is_empty()
+        && integrity::of_kept(&found.records, readers).is_empty();
     (stays && path.parent().is_some_and(state_dir::has_key)).then_some(found)
 }
 

@@ -19,7 +19,7 @@ CREATE TABLE lease (
 ) STRICT;";
 
 /// The epoch of the last who took it; 0 where nobody has.
-pub(super) fn standing(connection: &Connection) -> Result<u64, Fault> {
+pub(super) fn current_epoch(connection: &Connection) -> Result<u64, Fault> {
     let read = |row: &rusqlite::Row<'_>| {
         Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get::<_, i64>(1)?.cast_unsigned()))
     };
@@ -59,7 +59,7 @@ pub(super) fn take(
 
 /// Whether this holder may write: asked within each transaction that does. Answers the epoch that stands there.
 pub(super) fn guard(transaction: &Transaction<'_>, hold: &StateLock) -> Result<u64, Fault> {
-    match standing(transaction)? {
+    match current_epoch(transaction)? {
         epoch if hold.admits(epoch) => Ok(epoch),
         epoch => Err(Fault::Refused(hold.fence(epoch).to_string())),
     }

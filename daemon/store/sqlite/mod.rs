@@ -87,9 +87,9 @@ impl SqliteStore {
         replace::forget(&path);
         hold.placement().note_database(&path);
         for line in mended.lines() {
-            (readers.told)(integrity::REPAIRED, line);
+            (readers.report)(integrity::REPAIRED, line);
         }
-        let Opened { connection, kept, manifest } = opened;
+        let Opened { connection, records: kept, manifest } = opened;
         tell_strangers(&kept, &readers);
         let (connection, verified) = (Some(connection), Some(kept));
         Ok(Self { connection, seen: None, verified, manifest, path, readers, mended, hold })
@@ -192,7 +192,7 @@ impl Store for SqliteStore {
         })?;
         self.manifest = manifest;
         for line in found.unwrap_or_default() {
-            (self.readers.told)(integrity::UNSOUND, &line);
+            (self.readers.report)(integrity::UNSOUND, &line);
         }
         Ok(())
     }
@@ -222,7 +222,7 @@ impl Store for SqliteStore {
 fn tell_strangers(kept: &Records, readers: &RecordReaders) {
     for why in kept.records.keys().filter_map(|name| Some((name, (readers.kind)(name)?))) {
         let line = format!("{}: {}; what is kept of it is left alone", why.0, why.1);
-        (readers.told)(integrity::LEFT_ALONE, &line);
+        (readers.report)(integrity::LEFT_ALONE, &line);
     }
 }
 
@@ -275,7 +275,7 @@ fn write_settled(
 /// A database that was opened and read.
 struct Opened {
     connection: Connection,
-    kept: Records,
+    records: Records,
     manifest: Manifest,
 }
 
@@ -329,11 +329,11 @@ fn connect_to(path: &Path, was_there: bool) -> Result<Opened, Fault> {
         database::copy_aside(&connection, path, &format!("schema-{version}"))?;
         migrations::upgrade(&mut connection, version, SCHEMA)?;
     }
-    let Generation { kept, manifest } = Generation::held(&connection, path)?;
+    let Generation { records: kept, manifest } = Generation::held(&connection, path)?;
     if secure_erase::is_owed(&connection)? {
         secure_erase::wipe(&connection);
     }
-    Ok(Opened { connection, kept, manifest })
+    Ok(Opened { connection, records: kept, manifest })
 }
 
 /// From now on what is committed is on the disk, and what takes the place of something leaves nothing of it: it may have been a secret

@@ -19,7 +19,7 @@ impl SqliteStore {
     /// there is no state yet. The key is not asked for: without it the rows can be shown all the same.
     pub fn peek(state_directory: &Path) -> Result<StoredState, StoreError> {
         let found = generation(state_directory)?;
-        found.map_or_else(|| Ok(StoredState::default()), |found| settled(found.kept))
+        found.map_or_else(|| Ok(StoredState::default()), |found| settled(found.records))
     }
 
     /// All that [`Self::peek`] tells, with which runs are in progress now, and which program wrote the state last and when.
@@ -29,12 +29,12 @@ impl SqliteStore {
             let found = Generation::of(connection)?;
             Ok((
                 found,
-                fence::standing(connection).unwrap_or_default(),
+                fence::current_epoch(connection).unwrap_or_default(),
                 Manifest::written_at(connection)?,
             ))
         });
         let found = found.map_err(|fault| refusal(&path, fault))?;
-        let Some((Generation { kept, manifest }, epoch, written_at)) = found else {
+        let Some((Generation { records: kept, manifest }, epoch, written_at)) = found else {
             return Ok(Overview::default());
         };
         let in_progress = match state_dir::holder(state_directory) {
@@ -46,19 +46,19 @@ impl SqliteStore {
     }
 
     /// What a load would tell back, or its refusal, with nothing changed: what breaks a rule is put right in what is told only.
-    pub fn foresee(
+    pub fn preview_load(
         state_directory: &Path,
         readers: &RecordReaders,
     ) -> Result<StoredState, StoreError> {
         let path = state_directory.join(state_dir::DATABASE);
-        let Some(Generation { mut kept, manifest }) = generation(state_directory)? else {
+        let Some(Generation { mut records, manifest }) = generation(state_directory)? else {
             return Ok(StoredState::default());
         };
-        let wrong = integrity::of_kept(&kept, readers);
-        repair::repair_all(&mut kept, wrong, readers).map_err(|fault| refusal(&path, fault))?;
-        repair::adopt(&mut kept, &manifest, state_dir::machine().as_deref());
-        let key = key_of(state_directory, || Ok(!kept.records.is_empty()))?;
-        Ok(StoredState { key, ..readers.only_known(settled(kept)?) })
+        let wrong = integrity::of_kept(&records, readers);
+        repair::repair_all(&mut records, wrong, readers).map_err(|fault| refusal(&path, fault))?;
+        repair::adopt(&mut records, &manifest, state_dir::machine().as_deref());
+        let key = key_of(state_directory, || Ok(!records.records.is_empty()))?;
+        Ok(StoredState { key, ..readers.only_known(settled(records)?) })
     }
 
     /// Whether what is kept is not for this process to read.
@@ -76,7 +76,7 @@ impl SqliteStore {
     pub fn rests(state_directory: &Path) -> Result<bool, StoreError> {
         let found = generation(state_directory)?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Ok(found.is_some_and(|Generation { kept, .. }| {
+        Ok(found.is_some_and(|Generation { records: kept, .. }| {
             let pause = kept.whole.pause.as_ref();
             pause.is_some_and(|pause| pause.until_unix > now.as_secs())
                 && kept.in_flight().is_empty()
@@ -84,13 +84,13 @@ impl SqliteStore {
     }
 
     /// The epoch of who took it last, where that can be read.
-    pub(in crate::store) fn standing(state_directory: &Path) -> Option<u64> {
-        look(&state_directory.join(state_dir::DATABASE), fence::standing).ok()?
+    pub(in crate::store) fn current_epoch(state_directory: &Path) -> Option<u64> {
+        look(&state_directory.join(state_dir::DATABASE), fence::current_epoch).ok()?
     }
 
     /// The same as [`Self::peek`], with the machine on which it is kept. What is kept without its key is refused, as who writes has it.
     pub fn export(state_directory: &Path) -> Result<Imported, StoreError> {
-        let Some(Generation { kept, manifest }) = generation(state_directory)? else {
+        let Some(Generation { records: kept, manifest }) = generation(state_directory)? else {
             return Ok(Imported::default());
         };
         key_of(state_directory, || Ok(!kept.records.is_empty()))?;
@@ -120,7 +120,7 @@ impl SqliteStore {
             Err(Fault::Damaged(why)) => (vec![why], None),
             Err(refused) => return Err(refusal(&path, refused)),
         };
-        let Some(Generation { kept, manifest }) = found else {
+        let Some(Generation { records: kept, manifest }) = found else {
             return Ok(Verified { damage, ..Verified::default() });
         };
         match key_of(state_directory, || Ok(!kept.records.is_empty())) {
@@ -158,7 +158,7 @@ pub struct Verified {
 
 /// Whether anything is kept of a resource.
 pub(super) fn holds_rows(state_directory: &Path) -> Result<bool, StoreError> {
-    Ok(generation(state_directory)?.is_some_and(|found| !found.kept.records.is_empty()))
+    Ok(generation(state_directory)?.is_some_and(|found| !found.records.records.is_empty()))
 }
 
 /// The key of what is kept; none where there is none, and nothing that was hashed with it.

@@ -11,7 +11,7 @@ use std::thread;
 
 /// What stood there at one moment.
 pub(super) struct Generation {
-    pub(super) kept: Records,
+    pub(super) records: Records,
     pub(super) manifest: Manifest,
 }
 
@@ -45,8 +45,8 @@ impl Generation {
         let (kept, manifest) = (rows::read_all(connection)?, Manifest::read(connection)?);
         // Who takes it into use asks whose it is: where that cannot be read it cannot be used.
         if migrations::version(connection)? >= migrations::HAS_LEASE {
-            fence::standing(connection)?;
+            fence::current_epoch(connection)?;
         }
-        Ok(Self { kept, manifest })
+        Ok(Self { records: kept, manifest })
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn at_load(
     (hold, readers): (&StateLock, &RecordReaders),
     machine: Option<String>,
 ) -> Result<RepairReport, Fault> {
-    let Opened { connection, kept, manifest } = opened;
+    let Opened { connection, records: kept, manifest } = opened;
     let mut mended = RepairReport::default();
     let wrong = integrity::of_kept(kept, readers);
     let is_sound = wrong.is_empty();
@@ -150,24 +150,24 @@ impl SqliteStore {
             lines.extend(store.mended.lines.iter().cloned());
             return with_key(&folder, RepairReport { lines, copy: copy.exists().then_some(copy) });
         }
-        let Salvaged { mut kept, lost, manifest, epoch } = match read_damaged(&path) {
+        let Salvaged { mut records, lost, manifest, epoch } = match read_damaged(&path) {
             Ok(found) => found,
             Err(fault @ (Fault::Refused(_) | Fault::Newer { .. })) => return Err(refuse(fault)),
             Err(Fault::Damaged(why)) => {
                 let lost = vec![format!("nothing of it: {why}")];
-                Salvaged { kept: Records::default(), lost, manifest: None, epoch: 0 }
+                Salvaged { records: Records::default(), lost, manifest: None, epoch: 0 }
             }
         };
         let mut lines: Vec<String> =
             lost.into_iter().map(|line| format!("cannot be read: {line}")).collect();
         for _ in 0..3 {
-            let found = integrity::of_kept(&kept, &readers);
-            lines.extend(integrity::repair(&mut kept, &found));
+            let found = integrity::of_kept(&records, &readers);
+            lines.extend(integrity::repair(&mut records, &found));
         }
-        lines.push(format!("kept: {} resources that could be read", kept.records.len()));
-        if manifest.is_none() && !kept.records.is_empty() {
+        lines.push(format!("kept: {} resources that could be read", records.records.len()));
+        if manifest.is_none() && !records.records.is_empty() {
             // It may be that of another machine.
-            let count = adopt_all(&mut kept);
+            let count = adopt_all(&mut records);
             lines.push(format!(
                 "it cannot be read on which machine they were kept: what was made is adopted, and never deleted here ({count} resources)"
             ));
@@ -175,7 +175,7 @@ impl SqliteStore {
         let says = Manifest::on(manifest.and_then(|manifest| manifest.machine));
         // Who was fenced off by what stands there is so by what takes its place.
         hold.comes_after(epoch).map_err(|fenced| refuse(Fault::Refused(fenced.to_string())))?;
-        let copy = replace::replace(&path, &hold, (&kept, &says)).map_err(refuse)?;
+        let copy = replace::replace(&path, &hold, (&records, &says)).map_err(refuse)?;
         // Whether it was made on this machine, and the last look.
         let store = Self::open_on(hold, readers, machine)?;
         lines.extend(store.mended.lines.iter().cloned());
@@ -217,7 +217,7 @@ impl SqliteStore {
         }
         let says = Manifest::on(here);
         let copy = match connect(&path) {
-            Ok(Opened { mut connection, kept: before, .. }) => {
+            Ok(Opened { mut connection, records: before, .. }) => {
                 keep_secrets(&mut kept, &before, readers);
                 let copy = database::copy_aside(&connection, &path, "before").map_err(refuse)?;
                 write_all(&mut connection, hold, (&kept, &says)).map_err(refuse)?;
@@ -227,7 +227,7 @@ impl SqliteStore {
                 if let Ok(found) = read_damaged(&path) {
                     let after = hold.comes_after(found.epoch);
                     after.map_err(|fenced| refuse(Fault::Refused(fenced.to_string())))?;
-                    keep_secrets(&mut kept, &found.kept, readers);
+                    keep_secrets(&mut kept, &found.records, readers);
                 }
                 replace::replace(&path, hold, (&kept, &says)).map_err(refuse)?
             }
@@ -293,7 +293,7 @@ pub(super) fn write_all(
 
 /// What is left of a damaged database.
 struct Salvaged {
-    kept: Records,
+    records: Records,
     lost: Vec<String>,
     /// None where it cannot be read.
     manifest: Option<Manifest>,
@@ -315,12 +315,12 @@ fn read_damaged(path: &Path) -> Result<Salvaged, Fault> {
     let (kept, mut lost) = rows::salvage(&connection);
     // One without a version says nothing of itself.
     let manifest = Manifest::read(&connection).ok().filter(|_| version > 0);
-    let standing = fence::standing(&connection);
+    let standing = fence::current_epoch(&connection);
     if let Err(fault) = &standing
         && version >= migrations::HAS_LEASE
     {
         lost.push(format!("who has taken it last: {fault}"));
     }
     let epoch = standing.unwrap_or_default();
-    Ok(Salvaged { kept, lost, manifest, epoch })
+    Ok(Salvaged { records: kept, lost, manifest, epoch })
 }

@@ -137,7 +137,7 @@ pub(super) fn replace(transaction: &Transaction<'_>, kept: &Records) -> Result<(
         touched: HashMap::new(),
         whole: kept.whole.clone(),
         tally: Tally::default(),
-        epoch: fence::standing(transaction)?,
+        epoch: fence::current_epoch(transaction)?,
     };
     for (identity, record) in &kept.records {
         batch.touched.insert(identity.clone(), Touched { sum: None, record: record.clone() });

@@ -107,7 +107,7 @@ struct ReloadRequest {
     instead: Mutex<Option<String>>,
     /// How many graphs that were read were handed over, and the last of them that was kept.
     handed: AtomicU64,
-    kept: Mutex<u64>,
+    stored_version: Mutex<u64>,
     /// Which of them was taken last.
     taken: Mutex<LatestGraph>,
 }
@@ -164,7 +164,7 @@ impl GraphLoader {
             teller,
             instead: Mutex::default(),
             handed: AtomicU64::new(0),
-            kept: Mutex::default(),
+            stored_version: Mutex::default(),
             taken: Mutex::default(),
         }))
     }
@@ -213,7 +213,7 @@ impl GraphLoader {
     /// Lets what is being kept be kept, whole; nothing is from now on.
     async fn rest(&self) {
         let this = Arc::clone(&self.0);
-        let rests = tokio::task::spawn_blocking(move || *this.kept() = u64::MAX);
+        let rests = tokio::task::spawn_blocking(move || *this.stored_version() = u64::MAX);
         drop(rests.await);
     }
 
@@ -244,7 +244,7 @@ impl GraphLoader {
                 () = this.wake.notified() => {}
                 Ok(()) = drivers.changed() => {}
                 () = GraphWatch::mounts(watch.as_ref()) => continue,
-                () = life.beat() => continue,
+                () = life.prove_alive() => continue,
             }
             if this.requests.lacks_graph() {
                 // It has come after one that broke.
@@ -256,7 +256,7 @@ impl GraphLoader {
             life.during(this.left_alone()).await;
             let who = this.who.swap(0, Ordering::SeqCst);
             let answers = std::mem::take(&mut *this.answers());
-            life.say("reads");
+            life.set_status("reads");
             let settings = life.during(this.read_settings()).await;
             if let Ok(graph) = &settings.as_ref().map(|new| this.graph_of(new.as_ref())) {
                 life.during(self.follow(graph, &mut watch, &broken)).await;
@@ -265,7 +265,10 @@ impl GraphLoader {
             if !answers.is_empty() {
                 this.requests.put(DriverEvent::Ask(Query::Taken(answers)));
             }
-            life.say(format!("read {} times on request", this.events.load(Ordering::SeqCst)));
+            life.set_status(format!(
+                "read {} times on request",
+                this.events.load(Ordering::SeqCst)
+            ));
         }
     }
 }
@@ -407,8 +410,8 @@ impl ReloadRequest {
         });
     }
 
-    fn kept(&self) -> MutexGuard<'_, u64> {
-        lock(&self.kept)
+    fn stored_version(&self) -> MutexGuard<'_, u64> {
+        lock(&self.stored_version)
     }
 
     fn taken(&self) -> MutexGuard<'_, LatestGraph> {

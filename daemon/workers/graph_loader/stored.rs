@@ -42,7 +42,7 @@ impl ReloadRequest {
     pub(super) async fn clear(self: &Arc<Self>, directory: &Path) {
         let (this, directory) = (Arc::clone(self), directory.to_owned());
         let cleared = tokio::task::spawn_blocking(move || {
-            let _alone = this.kept();
+            let _alone = this.stored_version();
             last_good_graph::clear(&directory)
         });
         if let Ok(Err(error)) = cleared.await {
@@ -52,7 +52,7 @@ impl ReloadRequest {
 
     /// Keeps what was taken, unless what came after it is kept already.
     pub(super) fn keep(&self, directory: &Path, number: u64, given: (&GraphVersion, &[Text])) {
-        let mut last = self.kept();
+        let mut last = self.stored_version();
         if *last >= number {
             return;
         }

@@ -154,7 +154,7 @@ async fn run_to_its_end(command: Command) -> Result<Finished, Failure> {
         leftover: Leftover::Spare,
         started: None,
         lines: None,
-        kept: Some(Arc::new(kept)),
+        detached_stdio: Some(Arc::new(kept)),
     };
     ended(spawner::handle()?.spawn(supervise(job))).await
 }

@@ -46,13 +46,13 @@ pub(in crate::host) struct Job {
     /// Where the lines of its output go instead of being kept.
     pub(in crate::host) lines: Option<mpsc::Sender<Line>>,
     /// What it reads and prints instead of pipes, where it is to outlive us.
-    pub(in crate::host) kept: Option<Arc<Kept>>,
+    pub(in crate::host) detached_stdio: Option<Arc<Kept>>,
 }
 
 /// Starts it and looks after it until it is reaped.
 pub(in crate::host) async fn supervise(mut job: Job) -> Result<Finished, Failure> {
     let (command, group, stop) = (job.command.clone(), Arc::clone(&job.group), job.stop.clone());
-    let kept = job.kept.clone();
+    let kept = job.detached_stdio.clone();
     let spawn = move || spawn(&command, &group, &stop, kept.as_deref());
     let spawned = tokio::task::spawn_blocking(spawn).await;
     let spawned =
@@ -75,7 +75,7 @@ pub(in crate::host) async fn supervise(mut job: Job) -> Result<Finished, Failure
     job.group.reaped();
     let status = child.wait().map_err(|why| Failure::new(format!("a command got lost: {why}")))?;
     let (cut_off, held) = followed?;
-    if let Some(kept) = &job.kept {
+    if let Some(kept) = &job.detached_stdio {
         let read = kept.read();
         (output.stdout, output.stderr) =
             read.map_err(|why| Failure::new(format!("the output of a command is lost: {why}")))?;

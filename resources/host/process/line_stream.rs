@@ -74,7 +74,7 @@ impl Host {
             leftover: Leftover::Kill,
             started: Some(started),
             lines: Some(sender),
-            kept: None,
+            detached_stdio: None,
         };
         let joined = spawner::handle()?.spawn(supervise(job));
         if has_started.await.is_ok() {

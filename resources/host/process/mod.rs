@@ -176,7 +176,7 @@ fn begin(
         leftover,
         started: None,
         lines: None,
-        kept: None,
+        detached_stdio: None,
     };
     Ok((owner, Box::pin(ended(spawner::handle()?.spawn(supervise(job))))))
 }

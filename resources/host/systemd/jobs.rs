@@ -52,7 +52,7 @@ pub enum End {
 pub(super) struct Board {
     /// So many have asked for a job and do not know its path yet: until then all ends are kept.
     asking: usize,
-    kept: HashMap<String, String>,
+    job_results: HashMap<String, String>,
     waiting: HashMap<String, Vec<oneshot::Sender<String>>>,
 }
 
@@ -64,7 +64,7 @@ impl Board {
             drop(waiting.send(result.to_owned()));
         }
         if self.asking > 0 {
-            self.kept.insert(path.to_owned(), result.to_owned());
+            self.job_results.insert(path.to_owned(), result.to_owned());
         }
     }
 
@@ -75,7 +75,7 @@ impl Board {
 
     fn wait(&mut self, path: &str) -> oneshot::Receiver<String> {
         let (sender, receiver) = oneshot::channel();
-        match self.kept.get(path) {
+        match self.job_results.get(path) {
             Some(result) => drop(sender.send(result.clone())),
             None => self.waiting.entry(path.to_owned()).or_default().push(sender),
         }
@@ -102,7 +102,7 @@ impl Drop for Asking {
         self.0.board(|board| {
             board.asking -= 1;
             if board.asking == 0 {
-                board.kept.clear();
+                board.job_results.clear();
             }
         });
     }
@@ -193,6 +193,6 @@ mod tests {
         }
         assert!(board.waiting.len() <= 1, "{board:?}");
         board.ended("/job/200", "done");
-        assert!(board.kept.is_empty(), "nobody asks");
+        assert!(board.job_results.is_empty(), "nobody asks");
     }
 }

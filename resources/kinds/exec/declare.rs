@@ -18,7 +18,7 @@ pub(super) fn build(
     fields: Fields,
     _place: &Place,
 ) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
-    let mut reader = Reader { fields, problems: Vec::new(), doubts: Vec::new() };
+    let mut reader = Reader { fields, problems: Vec::new(), warnings: Vec::new() };
     let exec = reader.exec(name);
     if reader.problems.is_empty() { Ok(Arc::new(exec)) } else { Err(reader.problems) }
 }
@@ -26,7 +26,7 @@ pub(super) fn build(
 struct Reader {
     fields: Fields,
     problems: Vec<Invalid>,
-    doubts: Vec<Invalid>,
+    warnings: Vec<Invalid>,
 }
 
 impl Reader {
@@ -57,10 +57,10 @@ impl Reader {
             on_interrupt: self.on_interrupt(),
             secret,
             printed: Mutex::default(),
-            doubts: Vec::new(),
+            warnings: Vec::new(),
         };
         self.contradictions(&exec);
-        Exec { doubts: std::mem::take(&mut self.doubts), ..exec }
+        Exec { warnings: std::mem::take(&mut self.warnings), ..exec }
     }
 
     fn wrong(&mut self, field: &'static str, what: impl Into<String>, hint: &str) {
@@ -190,7 +190,7 @@ impl Reader {
             } else {
                 "add the shell that is to read it"
             };
-            self.doubts.push(Invalid::field(field, what).hint(hint));
+            self.warnings.push(Invalid::field(field, what).hint(hint));
         }
         argv::vector(text, shell)
     }

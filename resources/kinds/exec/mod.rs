@@ -165,7 +165,7 @@ struct Exec {
     secret: bool,
     /// What its last run printed, until that is sent.
     printed: Mutex<Sent>,
-    doubts: Vec<Invalid>,
+    warnings: Vec<Invalid>,
 }
 
 impl Exec {
@@ -205,8 +205,8 @@ impl Exec {
 }
 
 impl Resource for Exec {
-    fn doubts(&self) -> &[Invalid] {
-        &self.doubts
+    fn warnings(&self) -> &[Invalid] {
+        &self.warnings
     }
 
     fn needs(&self) -> Vec<Need> {

@@ -117,7 +117,7 @@ pub(super) fn rare(
         );
     }
     check_tree(known, recurse, purge, wrong);
-    let doubts = doubts(known, recurse, purge);
+    let doubts = find_warnings(known, recurse, purge);
     let replace = replace.unwrap_or(true);
     let old_content = known.old_content;
     let known = known.is_copied.then(Arc::default);
@@ -136,7 +136,7 @@ pub(super) fn rare(
         replace,
         old_content,
         claims,
-        doubts,
+        warnings: doubts,
         known,
     }))
 }
@@ -282,7 +282,7 @@ fn backup(
     Some(path)
 }
 
-fn doubts(known: &Known<'_>, recurse: bool, purge: bool) -> Vec<Invalid> {
+fn find_warnings(known: &Known<'_>, recurse: bool, purge: bool) -> Vec<Invalid> {
     let executes =
         known.mode.is_some_and(|mode| mode.is_exact() && mode.over(0, false) & 0o111 != 0);
     let mut doubts = Vec::new();

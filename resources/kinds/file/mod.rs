@@ -177,7 +177,7 @@ struct RareFields {
     replace: bool,
     old_content: OldContent,
     claims: Claims,
-    doubts: Vec<Invalid>,
+    warnings: Vec<Invalid>,
     /// What need not be read again.
     known: Option<Arc<Known>>,
 }
@@ -192,7 +192,7 @@ impl RareFields {
         replace: true,
         old_content: OldContent::AsModeSays,
         claims: Claims::NONE,
-        doubts: Vec::new(),
+        warnings: Vec::new(),
         known: None,
     };
 }
@@ -260,8 +260,8 @@ impl Resource for File {
         })
     }
 
-    fn doubts(&self) -> &[Invalid] {
-        &self.rare().doubts
+    fn warnings(&self) -> &[Invalid] {
+        &self.rare().warnings
     }
 
     /// Others may read it only where its mode says so.
@@ -273,7 +273,7 @@ impl Resource for File {
         is_read.then(|| Invalid::field("mode", what).hint(hint))
     }
 
-    fn minds(&self) -> Option<&Path> {
+    fn purge_root(&self) -> Option<&Path> {
         self.holds_below().then_some(&self.path)
     }
 
@@ -281,7 +281,7 @@ impl Resource for File {
         !matches!(self.shape, Shape::Absent | Shape::IfThere { .. })
     }
 
-    fn becomes(&self) -> PathAfter {
+    fn path_after_apply(&self) -> PathAfter {
         match &self.shape {
             Shape::Absent => PathAfter::Nothing,
             Shape::Directory(_) => PathAfter::Directory,
@@ -300,7 +300,7 @@ impl Resource for File {
         Some(Arc::new(Self { rare: Some(Arc::new(rare)), ..self.clone() }))
     }
 
-    fn offers(&self) -> Vec<HostObject> {
+    fn provides(&self) -> Vec<HostObject> {
         self.tokens()
     }
 

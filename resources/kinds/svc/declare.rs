@@ -34,14 +34,14 @@ pub(super) fn build(
         startup: one_of("startup", &mut fields, &startups, &mut problems),
         refresh: refresh.unwrap_or(Refresh::Reload),
         daemon_reload: fields.bool("daemon_reload"),
-        doubts: Vec::new(),
+        warnings: Vec::new(),
         restarts: super::flapping::Restarts::default(),
         unit,
     };
     contradictions(&svc, &mut problems);
     if svc.state == Some(State::Stopped) && refresh.is_some_and(|it| it != Refresh::Nothing) {
         let what = "`refresh` has no effect on a unit that is to be stopped";
-        svc.doubts.push(Invalid::field("refresh", what).hint("leave it out"));
+        svc.warnings.push(Invalid::field("refresh", what).hint("leave it out"));
     }
     if problems.is_empty() { Ok(Arc::new(svc)) } else { Err(problems) }
 }

@@ -73,7 +73,7 @@ struct Svc {
     startup: Option<Startup>,
     refresh: Refresh,
     daemon_reload: Option<bool>,
-    doubts: Vec<Invalid>,
+    warnings: Vec<Invalid>,
     restarts: flapping::Restarts,
 }
 
@@ -118,8 +118,8 @@ impl Svc {
 }
 
 impl Resource for Svc {
-    fn doubts(&self) -> &[Invalid] {
-        &self.doubts
+    fn warnings(&self) -> &[Invalid] {
+        &self.warnings
     }
 
     fn claims(&self) -> Vec<Claim> {

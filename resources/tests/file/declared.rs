@@ -100,7 +100,7 @@ fn absent_stands_beside_the_other_fields() {
 #[test]
 fn recurse_alone_is_a_warning() {
     let tree = build("file", "/srv/x/", &[("recurse", "true")]).expect("valid");
-    let doubts: Vec<_> = tree.doubts().iter().map(|doubt| doubt.field).collect();
+    let doubts: Vec<_> = tree.warnings().iter().map(|doubt| doubt.field).collect();
     assert_eq!(doubts, [Some("recurse")]);
 }
 
@@ -195,10 +195,10 @@ fn what_does_not_go_together_is_refused_at_its_field() {
 #[test]
 fn a_mode_that_makes_a_whole_tree_executable_is_doubted() {
     let tree = build("file", "/a/", &[("recurse", "true"), ("mode", "0755")]).unwrap();
-    assert_eq!(tree.doubts().len(), 1);
+    assert_eq!(tree.warnings().len(), 1);
     for mode in ["0644", "u=rwX,go=rX"] {
         let tree = build("file", "/a/", &[("recurse", "true"), ("mode", mode)]).unwrap();
-        assert!(tree.doubts().is_empty(), "{mode}");
+        assert!(tree.warnings().is_empty(), "{mode}");
     }
 }
 
@@ -206,7 +206,7 @@ fn a_mode_that_makes_a_whole_tree_executable_is_doubted() {
 fn only_who_holds_what_is_below_minds_what_others_declare_there() {
     let minds = |given: &[(&str, &str)]| {
         let file = build("file", "/a/", given).unwrap();
-        file.minds().map(std::path::Path::to_owned)
+        file.purge_root().map(std::path::Path::to_owned)
     };
     assert_eq!(minds(&[]), None);
     assert_eq!(minds(&[("mode", "0755")]), None);

@@ -28,7 +28,7 @@ fn what_contradicts_itself_is_refused() {
     assert_eq!(wrong("getty@", &[("state", "running")]).len(), 1);
     assert!(build("getty@", &[("startup", "enabled")]).is_ok());
     let doubtful = svc("a", &[("state", "stopped"), ("refresh", "restart")]);
-    assert_eq!(doubtful.doubts().len(), 1);
+    assert_eq!(doubtful.warnings().len(), 1);
 }
 
 /// Two names for one unit are one thing to claim; the user's units are others than the machine's.

@@ -21,7 +21,7 @@ pub(crate) fn at_the_end(world: &mut World, tick: Option<Tick>) {
     }
     let mut excused: BTreeMap<VertexId, bool> = BTreeMap::new();
     for id in graph.order() {
-        let standing = world.engine.standing(*id);
+        let standing = world.engine.vertex_status(*id);
         let excuse = match &standing {
             Some(VertexStatus::Settled) => false,
             // Who is parked waits for somebody's word, too.

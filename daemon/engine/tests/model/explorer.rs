@@ -88,7 +88,7 @@ impl Explorer {
     pub(super) fn new(configuration: &Configuration) -> Self {
         let Configuration { shapes, budget, grouping } = configuration;
         let threads = if budget.one_slot { 1 } else { 8 };
-        let slots = Slots { threads, commands: 8, spare: 0 };
+        let slots = Slots { threads, commands: 8, replaceable: 0 };
         let mut world = World::new(shapes, slots, budget.plans).with_brake(brake(configuration));
         world.recording = false;
         world.step(&Step::Swap { graph: 0, operator: false });

@@ -114,7 +114,8 @@ fn acts(before: &World, after: &World, member: VertexId) -> bool {
             .any(|(run, it)| it.start.vertex == member && !before.runs.contains_key(run));
     }
     let mut started = after.runs.iter().filter(|(run, _)| !before.runs.contains_key(run));
-    after.engine.standing(member).is_some() || started.any(|(_, run)| run.start.vertex == member)
+    after.engine.vertex_status(member).is_some()
+        || started.any(|(_, run)| run.start.vertex == member)
 }
 
 /// Whether the end of a run that was of this graph says what is owed.

@@ -91,15 +91,16 @@ pub(super) fn offer(state: &State, actions: &mut Vec<Step>) {
 
 /// Adds what this step shows.
 pub(super) fn see(before: &World, step: &Step, after: &World, seen: &mut Sights) {
-    let was = |id: VertexId| before.engine.standing(id);
+    let was = |id: VertexId| before.engine.vertex_status(id);
     let starts = |id: VertexId| {
-        let runs = matches!(after.engine.standing(id), Some(VertexStatus::Running(..)));
+        let runs = matches!(after.engine.vertex_status(id), Some(VertexStatus::Running(..)));
         runs && !matches!(was(id), Some(VertexStatus::Running(..)))
     };
     let in_run = |id: VertexId| matches!(was(id), Some(VertexStatus::Running(..)));
     let all = match *step {
         Step::Suspect(id) => {
-            let blocked = matches!(after.engine.standing(id), Some(VertexStatus::WaitingFor(_)));
+            let blocked =
+                matches!(after.engine.vertex_status(id), Some(VertexStatus::WaitingFor(_)));
             vec![
                 (starts(id), SUSPECTED),
                 (in_run(id), SUSPECTED_IN_RUN),
@@ -131,9 +132,9 @@ pub(super) fn see(before: &World, step: &Step, after: &World, seen: &mut Sights)
     };
     seen.extend(all.into_iter().filter_map(|(was, what)| was.then_some(what)));
     let parked = |above: &Vec<VertexId>| {
-        above.iter().any(|id| after.engine.standing(*id) == Some(VertexStatus::Parked))
+        above.iter().any(|id| after.engine.vertex_status(*id) == Some(VertexStatus::Parked))
     };
-    let waits = |id: &VertexId| matches!(after.engine.standing(*id), Some(VertexStatus::WaitingFor(above)) if parked(&above));
+    let waits = |id: &VertexId| matches!(after.engine.vertex_status(*id), Some(VertexStatus::WaitingFor(above)) if parked(&above));
     if after.oracle.books.order.iter().any(waits) {
         seen.insert(BELOW_PARKED);
     }
@@ -145,7 +146,7 @@ fn refused(before: &World, after: &World) -> Shown {
     let Some(Entry::Begin(intent)) = before.store.written.front() else { return Vec::new() };
     let run = before.oracle.books.vertices.get(&intent.vertex).and_then(|v| v.running.as_ref());
     let cancelled = run.is_some_and(|run| run.run == intent.run && run.cancelled.is_some());
-    let standing = after.engine.standing(intent.vertex);
+    let standing = after.engine.vertex_status(intent.vertex);
     vec![
         (standing == Some(VertexStatus::Failed), REFUSED),
         (matches!(standing, Some(VertexStatus::Delayed(_))), REFUSED_AGAIN),

@@ -35,13 +35,14 @@ pub(super) fn see(before: &World, step: &Step, after: &World, seen: &mut Sights)
     let Step::Doubt { vertex, .. } = *step else {
         return see_perhaps(before, step, after, seen);
     };
-    let was = before.engine.standing(vertex);
+    let was = before.engine.vertex_status(vertex);
     let unknown = matches!(was, Some(VertexStatus::Held(HeldReason::UnknownUntil(_))));
     let starts =
         |id: &VertexId| before.in_progress(*id).is_none() && after.in_progress(*id).is_some();
     let (_, below) = after.engine.neighbours(vertex);
-    let waited =
-        |id: &VertexId| matches!(before.engine.standing(*id), Some(VertexStatus::WaitingFor(_)));
+    let waited = |id: &VertexId| {
+        matches!(before.engine.vertex_status(*id), Some(VertexStatus::WaitingFor(_)))
+    };
     let all = [
         (was == Some(VertexStatus::Settled), SETTLED),
         (was == Some(VertexStatus::Held(HeldReason::WouldChange)), CHANGING),
@@ -60,8 +61,10 @@ pub(super) fn see(before: &World, step: &Step, after: &World, seen: &mut Sights)
 fn see_perhaps(before: &World, step: &Step, after: &World, seen: &mut Sights) {
     let Step::Checked(id, steadfast_engine::RunVerdict::Differs) = *step else { return };
     let refreshed = before.in_progress(id).is_some_and(|(_, run)| run.start.refresh);
-    let unknown =
-        matches!(after.engine.standing(id), Some(VertexStatus::Held(HeldReason::UnknownUntil(_))));
+    let unknown = matches!(
+        after.engine.vertex_status(id),
+        Some(VertexStatus::Held(HeldReason::UnknownUntil(_)))
+    );
     if refreshed && unknown {
         seen.insert(PERHAPS);
     }

@@ -84,7 +84,7 @@ fn found(before: &World, id: VertexId, after: &World) -> Vec<(bool, &'static str
     }
     let is_braked = before.engine.braked_until().is_some_and(|until| until > before.now);
     let is_held =
-        matches!(after.engine.standing(id), Some(steadfast_engine::VertexStatus::Held(_)));
+        matches!(after.engine.vertex_status(id), Some(steadfast_engine::VertexStatus::Held(_)));
     vec![
         (was_right && is(Class::Intentional), REMADE),
         (before.engine.is_contended(id) && begins.is_some(), FOUGHT),

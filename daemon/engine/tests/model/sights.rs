@@ -122,8 +122,8 @@ pub(super) fn between(before: &World, after: &World, seen: &mut Sights) {
     let (old, new) = (&before.oracle.books, &after.oracle.books);
     let swapped = old.pending.is_some() && new.pending.is_none() && before.now <= after.now;
     for (id, vertex) in &old.vertices {
-        let was = before.engine.standing(*id);
-        let is = after.engine.standing(*id);
+        let was = before.engine.vertex_status(*id);
+        let is = after.engine.vertex_status(*id);
         let runs = matches!(is, Some(VertexStatus::Running(..)));
         let fought = matches!(was, Some(VertexStatus::Contended { next: None, .. }));
         let waited = matches!(was, Some(VertexStatus::Contended { next: Some(_), .. }));
@@ -167,7 +167,10 @@ pub(super) fn note(state: &State, swapped: bool, seen: &mut Sights) {
     see(world.watches.values().any(|watch| *watch == Watch::Absent), ABSENT);
     see(!world.deaf.is_empty(), DEAF);
     let put_off = |id: &VertexId| {
-        matches!(world.engine.standing(*id), Some(VertexStatus::Contended { next: Some(_), .. }))
+        matches!(
+            world.engine.vertex_status(*id),
+            Some(VertexStatus::Contended { next: Some(_), .. })
+        )
     };
     for (id, vertex) in &books.vertices {
         see(vertex.is_running() && vertex.ancestors.iter().any(put_off), PASSED);
@@ -175,7 +178,7 @@ pub(super) fn note(state: &State, swapped: bool, seen: &mut Sights) {
         see(books.loaded && books.may_realize(*id) && vertex.need != Need::No, TO_REALIZE);
     }
     for id in &books.order {
-        if let Some(standing) = world.engine.standing(*id)
+        if let Some(standing) = world.engine.vertex_status(*id)
             && let Some(what) = of_standing(&standing)
         {
             see(true, what);

@@ -18,7 +18,7 @@ fn command() -> Shape {
 /// E-6, row H: a slot that is given back below the cap replaces the next one that is held too long.
 #[test]
 fn e06_a_spare_slot_that_came_back_is_used_again() {
-    let slots = Slots { threads: 1, commands: 1, spare: 1 };
+    let slots = Slots { threads: 1, commands: 1, replaceable: 1 };
     let mut world = World::new(&[Shape::of(3)], slots, false);
     world.steps(&[Step::Swap { graph: 0, operator: false }]);
     world.steps(&[Step::Watching(v(0)), Step::Watching(v(1)), Step::Watching(v(2))]);
@@ -41,7 +41,7 @@ fn e06_a_spare_slot_that_came_back_is_used_again() {
 /// E-6, row H: at the cap nothing is due, so that the engine asks for no wakeup.
 #[test]
 fn e06_a_slot_that_cannot_be_replaced_wakes_nobody() {
-    let slots = Slots { threads: 1, commands: 1, spare: 0 };
+    let slots = Slots { threads: 1, commands: 1, replaceable: 0 };
     let mut world = World::new(&[Shape::of(2)], slots, false);
     world.steps(&[Step::Swap { graph: 0, operator: false }]);
     world.steps(&[Step::Watching(v(0)), Step::Watching(v(1)), Step::Wait(HOURS)]);
@@ -76,7 +76,7 @@ fn e06_a_command_is_stuck_after_three_seconds() {
 /// E-6, planted bug 6: a vertex that was loaded takes the slot before a look does.
 #[test]
 fn e06_what_was_loaded_goes_before_a_look() {
-    let slots = Slots { threads: 1, commands: 1, spare: 0 };
+    let slots = Slots { threads: 1, commands: 1, replaceable: 0 };
     let mut world = World::new(&[Shape::of(2), Shape::of(3)], slots, false);
     world.steps(&[Step::Swap { graph: 0, operator: false }, Step::Watching(v(0))]);
     world.steps(&[Step::Watching(v(1)), Step::Checked(v(0), RunVerdict::Same)]);

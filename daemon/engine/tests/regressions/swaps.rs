@@ -38,7 +38,7 @@ fn e17_a_newer_graph_gives_no_second_grace() {
     world.steps(&[Step::Wait(Duration::from_secs(31)), swap(2)]);
     check(&mut world, 0, RunVerdict::Same);
     sound(&world);
-    assert_eq!(world.engine.standing(v(1)), None, "{}", world.log.join("\n"));
+    assert_eq!(world.engine.vertex_status(v(1)), None, "{}", world.log.join("\n"));
     sound(&world);
 }
 
