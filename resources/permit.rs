@@ -24,7 +24,7 @@ impl MintKey {
     #[must_use]
     #[expect(clippy::unused_self, reason = "having the key is the point")]
     pub fn mint(&self, cancel: CancellationToken) -> Permit {
-        Permit { cancel, keeper: None }
+        Permit { cancel, keeper: None, members: Vec::new() }
     }
 }
 
@@ -46,6 +46,8 @@ impl MintKey {
 pub struct Permit {
     cancel: CancellationToken,
     keeper: Option<Arc<dyn PriorStateRecorder>>,
+    /// Of a run of several resources: who keeps for each.
+    members: Vec<Option<Arc<dyn PriorStateRecorder>>>,
 }
 
 /// A permit was revoked: deadline, stop or lost lease. Nothing further may be changed in this run.
@@ -70,6 +72,17 @@ impl Permit {
     #[must_use]
     pub fn kept_by(self, keeper: Option<Arc<dyn PriorStateRecorder>>) -> Self {
         Self { keeper, ..self }
+    }
+
+    /// The same for a run of several resources, in their order.
+    #[must_use]
+    pub fn kept_by_each(self, members: Vec<Option<Arc<dyn PriorStateRecorder>>>) -> Self {
+        Self { members, ..self }
+    }
+
+    /// Who keeps for one of several resources, by its position; of one resource: who keeps for that.
+    pub(crate) fn keeper_of(&self, at: usize) -> Option<Arc<dyn PriorStateRecorder>> {
+        self.members.get(at).unwrap_or(&self.keeper).clone()
     }
 
     /// Who keeps what this run takes away.

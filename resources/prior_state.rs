@@ -73,6 +73,49 @@ impl fmt::Debug for PriorContent {
     }
 }
 
+/// Values of a resource that is no path, by field; none: there is no such value.
+pub type FieldValues = Vec<(&'static str, Option<String>)>;
+
+/// A value of a resource, before a change and after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FormerValue {
+    /// Its field: `version`, `hold`, …
+    pub field: String,
+    /// None: there was no such value.
+    pub before: Option<String>,
+    /// The value after the change.
+    pub after: After,
+}
+
+impl FormerValue {
+    /// Tells whether the change has moved it, as far as that is known.
+    #[must_use]
+    pub fn is_moved(&self) -> bool {
+        match &self.after {
+            After::Unknown => true,
+            After::Absent => self.before.is_some(),
+            After::Value(after) => self.before.as_ref() != Some(after),
+        }
+    }
+}
+
+/// A value after a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum After {
+    /// The change goes on, or was cut off.
+    Unknown,
+    /// There is no such value.
+    Absent,
+    /// This.
+    Value(String),
+}
+
+impl From<Option<String>> for After {
+    fn from(value: Option<String>) -> Self {
+        value.map_or(Self::Absent, Self::Value)
+    }
+}
+
 /// What a change takes away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss<'a> {
@@ -97,4 +140,11 @@ pub trait PriorStateRecorder: fmt::Debug + Send + Sync {
 
     /// That change was made, at least in part; or it was not made after all.
     fn settle(&self, number: u64, made: bool);
+
+    /// Keeps values of the resource that may be changed next; durable when it returns. The answer is for [`PriorStateRecorder::settle_values`]; it is 0
+    /// where they cannot be kept, which is told: what they were is no reason to leave a host as it should not be.
+    fn keep_values(&self, before: FieldValues) -> u64;
+
+    /// The values after that change: where none has moved, nothing is kept of it.
+    fn settle_values(&self, number: u64, after: FieldValues);
 }

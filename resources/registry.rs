@@ -1,6 +1,10 @@
 //! Which kinds there are, here and elsewhere.
 
+use crate::failure::Failure;
 use crate::kind::KindSpec;
+use crate::prior_state::FormerValue;
+use crate::resource::Resource;
+use std::sync::Arc;
 
 static SPECS: [&KindSpec; 11] = [
     &crate::kinds::exec::SPEC,
@@ -33,6 +37,26 @@ pub fn find(kind: &str) -> Option<&'static KindSpec> {
 pub fn is_made_once(identity: &str) -> bool {
     let kind = identity.split_once('[').and_then(|(kind, _)| find(kind));
     kind.is_some_and(|spec| spec.sends.iter().any(|sent| sent.once))
+}
+
+/// A resource as it was before a change.
+#[derive(Debug)]
+pub struct Restoring {
+    /// It is checked and applied as one that a graph declares.
+    pub resource: Arc<dyn Resource>,
+    /// The command that does the same by hand.
+    pub by_hand: String,
+}
+
+/// A resource (`kind[name]`) with the values that it had before a change; or why it cannot have them again.
+pub fn restoring(identity: &str, values: &[FormerValue]) -> Result<Restoring, Failure> {
+    let parts =
+        identity.split_once('[').and_then(|(kind, rest)| Some((kind, rest.strip_suffix(']')?)));
+    if let Some(("pkg", name)) = parts {
+        return crate::kinds::pkg::restoring(name, values);
+    }
+    let what = format!("values of {identity} cannot be put back");
+    Err(Failure::new(what).hint("`steadfast history` shows them: set them by hand"))
 }
 
 /// Kinds that exist elsewhere (mgmt, and later builds) and not yet here: they get their own error.

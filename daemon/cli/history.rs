@@ -10,7 +10,12 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 use steadfast_resources::host::files::{AccountKind, account_name, denies_others, printable};
 use steadfast_resources::kinds::file::unified;
-use steadfast_resources::{Host, NotRecorded, PriorContent, PriorShape, PriorState};
+use steadfast_resources::{
+    After, FormerValue, Host, NotRecorded, PriorContent, PriorShape, PriorState,
+};
+
+/// A value that there is not.
+const ABSENT: &str = "absent";
 
 /// Longer files are not compared.
 const COMPARED: usize = 10 << 20;
@@ -114,9 +119,35 @@ fn line(entry: &Entry) -> String {
     let time = time.unwrap_or_default().to_zoned(jiff::tz::TimeZone::system());
     let (what, cause) = (plain(&entry.what), plain(&entry.cause));
     let name = plain(&entry.resource);
-    let (path, was) = (printable(&entry.path), was(entry));
     let time = time.strftime("%F %T");
+    if !entry.values.is_empty() {
+        let moved: Vec<String> =
+            entry.values.iter().filter(|value| value.is_moved()).map(moved).collect();
+        let moved = moved.join(", ");
+        return format!("{:>5}  {time}  {name}  {moved}  {cause}", entry.number);
+    }
+    let (path, was) = (printable(&entry.path), was(entry));
     format!("{:>5}  {time}  {name}  {what}  {path} ({was})  {cause}", entry.number)
+}
+
+/// `version 1.0 -> 1.1`
+fn moved(value: &FormerValue) -> String {
+    let before = value.before.as_deref().map_or_else(|| ABSENT.to_owned(), plain);
+    let after = match &value.after {
+        After::Unknown => "not known: the run was cut off, or goes on".to_owned(),
+        After::Absent => ABSENT.to_owned(),
+        After::Value(after) => plain(after),
+    };
+    format!("{} {before} -> {after}", plain(&value.field))
+}
+
+/// What the values of a resource were before a change, one on a line.
+fn values(entry: &Entry) -> Vec<u8> {
+    let line = |value: &FormerValue| {
+        let before = value.before.as_deref().unwrap_or(ABSENT);
+        format!("{}: {before}\n", value.field)
+    };
+    entry.values.iter().map(line).collect::<String>().into_bytes()
 }
 
 /// What was there, in words.
@@ -153,6 +184,20 @@ fn to_json(entry: &Entry) -> Value {
         "cause": entry.cause,
         "was": "absent",
     });
+    if !entry.values.is_empty() {
+        let one = |value: &FormerValue| {
+            let after = match &value.after {
+                After::Value(after) => Some(after),
+                After::Absent | After::Unknown => None,
+            };
+            let is_known = value.after != After::Unknown;
+            json!({"field": value.field, "before": value.before, "after": after, "after_known": is_known})
+        };
+        value["path"] = Value::Null;
+        value["was"] = "values".into();
+        value["values"] = entry.values.iter().map(one).collect();
+        return value;
+    }
     let PriorState::Thing(thing) = &entry.former else { return value };
     value["was"] = match &thing.shape {
         PriorShape::File(..) => "file",
@@ -182,6 +227,10 @@ pub(super) fn show(args: &args::Show, number: u64) -> Exit {
         .and_then(|reader| required(reader, resource))
         .and_then(|reader| {
             let entry = entry(&reader, resource, Some(number))?;
+            if !entry.values.is_empty() {
+                let values = values(&entry);
+                return Ok((entry, Ok(values)));
+            }
             let former = reader.former(&entry).map_err(|why| refuse(&why))?;
             let bytes = at(&reader, &entry, &former);
             Ok((entry, bytes))
@@ -280,6 +329,12 @@ fn compare(args: &args::Diff) -> Result<Exit, Exit> {
     let reader = required(open(args.state.state_dir.as_deref())?, &args.resource)?;
     let side = |number: Option<u64>| -> Result<(Entry, Vec<u8>), Exit> {
         let entry = entry(&reader, &args.resource, number)?;
+        if !entry.values.is_empty() {
+            let name = plain(&args.resource);
+            let what = format!("{name} has values, and no content that could be compared");
+            error(what, Some("`steadfast history` with its name shows each before and after"));
+            return Err(Exit::Failed);
+        }
         let former = reader.former(&entry).map_err(|why| refuse(&why))?;
         let bytes = match former {
             PriorState::Nothing => Ok(Vec::new()),

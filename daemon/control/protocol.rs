@@ -50,6 +50,9 @@ pub enum Request {
     Diff {
         /// `kind[name]`, each.
         resources: Vec<String>,
+        /// As a resume of these will find them: each after those that are changed before it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        resume: bool,
     },
     /// From a resource to what stands in its way.
     Why {
@@ -171,7 +174,7 @@ impl Request {
             Self::Show { resource } => ("show", vec![resource]),
             Self::Names { .. } => ("names", Vec::new()),
             Self::List { .. } => ("list", Vec::new()),
-            Self::Diff { resources } => ("diff", words(resources)),
+            Self::Diff { resources, .. } => ("diff", words(resources)),
             Self::Why { resource } => ("why", vec![resource]),
             Self::Events { .. } => ("events", Vec::new()),
             Self::Report => ("report", Vec::new()),

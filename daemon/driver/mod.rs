@@ -24,6 +24,7 @@ mod watches;
 
 mod inbox;
 pub mod status;
+mod undo_values;
 
 pub use self::notify::notification::{ConflictCause, Notification, Observer, Progress, RunRef};
 pub use crate::watch::Signal;
@@ -417,7 +418,9 @@ impl Driver {
         self.parking.only(|id| table.get(id).is_some());
         let renamed = self.renamed(&loaded);
         let found = self.table.find(&loaded.vertices, &renamed);
+        let is_apply = self.settings.one_shot && self.keeper.is_some();
         let prepared = self.plan_removals(&mut loaded, &found, operator).and_then(|leave| {
+            let loaded = if is_apply { self.foresight.rehearse(loaded) } else { loaded };
             let graph = self.table.prepare(loaded, found).map_err(|error| error.to_string())?;
             Ok((graph, leave))
         });

@@ -60,15 +60,22 @@ impl Engine {
         all
     }
 
+    /// Those of ours that were at work each time it was undone, and may have done it. The first of them is the party, unless whoever
+    /// knows the objects rules that one out.
+    #[must_use]
+    pub fn culprits(&self, id: VertexId) -> Vec<VertexId> {
+        let rounds = self.fights.get(&id).into_iter().flat_map(Contention::judged);
+        let common = rounds.map(|round| round.suspects.clone()).reduce(|mut both, other| {
+            both.retain(|suspect| other.contains(suspect));
+            both
+        });
+        common.into_iter().flatten().filter(|other| self.may_undo(*other, id)).collect()
+    }
+
     /// Who undoes it, where that can be told by now.
     pub(crate) fn party(&self, id: VertexId) -> Option<Culprit> {
         let (vertex, fight) = self.vertex(id).zip(self.fights.get(&id))?;
-        let common =
-            fight.judged().map(|round| round.suspects.clone()).reduce(|mut both, other| {
-                both.retain(|suspect| other.contains(suspect));
-                both
-            });
-        let ours = common.into_iter().flatten().find(|other| self.may_undo(*other, id));
+        let ours = self.culprits(id).first().copied();
         // Who is heard while none of ours is writing is another. One event may come late; a deed goes round where not one does.
         let others = fight.judged().filter(|round| round.foreign).count();
         let alone = others <= usize::from(vertex.is_checkable());

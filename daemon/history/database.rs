@@ -1,7 +1,7 @@
 //! The database that is written: entries go in together, and what is too old or too much goes out with them.
 
 use super::entry;
-use super::entry::{LATER, Stored, TABLES, content_seal};
+use super::entry::{COLUMNS, LATER, Stored, TABLES, content_seal};
 use super::undo_log::Undoing;
 use super::{HistoryError, Limits, compression, database};
 use crate::store::SqliteStore;
@@ -11,10 +11,13 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::time::Duration;
-use steadfast_resources::{Loss, NotRecorded, PriorContent, PriorShape, PriorState, StateKey};
+use steadfast_resources::{
+    After, FieldValues, FormerValue, Loss, NotRecorded, PriorContent, PriorShape, PriorState,
+    StateKey,
+};
 
 /// What this program writes, and the newest that it reads: one more than there are in [`LATER`].
-pub(super) const SCHEMA: i64 = 3;
+pub(super) const SCHEMA: i64 = 4;
 
 /// By this a history of ours is known.
 const LAYOUT: Layout = Layout { schema: SCHEMA, asks: entry::asks };
@@ -29,6 +32,8 @@ pub(super) enum Job {
     Keep(Box<Kept>),
     /// A change was made, or was not.
     Settle(u64, bool),
+    /// The values after a change of values.
+    SettleValues(u64, FieldValues),
     /// An undo begins.
     Undoing(Undoing),
     /// That of a resource is over.
@@ -162,6 +167,7 @@ impl Book {
                 }
                 Job::Settle(number, true) => work.made(*number)?,
                 Job::Settle(number, false) => work.not_made(*number)?,
+                Job::SettleValues(number, after) => work.settle_values(*number, after)?,
                 Job::Undoing(undoing) => undoing.note(&transaction)?,
                 Job::Undone(resource) => Undoing::end(&transaction, resource)?,
             }
@@ -269,6 +275,26 @@ impl Work<'_> {
         let sql = "DELETE FROM secret WHERE number < ?1 AND path =
             (SELECT path FROM entry WHERE number = ?1 AND unkept IS NOT 'same')";
         self.transaction.prepare_cached(sql)?.execute([number])?;
+        Ok(())
+    }
+
+    /// Where none has moved, there was no change.
+    fn settle_values(&mut self, number: u64, after: &FieldValues) -> Result<(), Fault> {
+        let sql = format!("SELECT {COLUMNS} FROM entry WHERE number = ?1");
+        let read = |row: &rusqlite::Row<'_>| Stored::read(row, self.key);
+        let mut select = self.transaction.prepare_cached(&sql)?;
+        let found = select.query_row([number], read).optional()?;
+        let Some(mut stored) = found.flatten() else { return Ok(()) };
+        let before = stored.weight();
+        for value in &mut stored.values {
+            let now = after.iter().find(|(field, _)| *field == value.field);
+            value.after = now.map_or(After::Unknown, |(_, now)| After::from(now.clone()));
+        }
+        if !stored.values.iter().any(FormerValue::is_moved) {
+            return self.not_made(number);
+        }
+        stored.update_values(self.transaction, self.key)?;
+        self.total = (self.total + stored.weight()).saturating_sub(before);
         Ok(())
     }
 

@@ -4,7 +4,8 @@ use rusqlite::{Row, params};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use steadfast_resources::{
-    KeyedHash, NotRecorded, PriorContent, PriorEntry, PriorShape, PriorState, StateKey,
+    After, FormerValue, KeyedHash, NotRecorded, PriorContent, PriorEntry, PriorShape, PriorState,
+    StateKey,
 };
 
 /// What is kept of one change.
@@ -20,6 +21,8 @@ pub(super) struct Stored {
     pub(super) what: String,
     /// Its content is never in it: see `content`.
     pub(super) former: PriorState,
+    /// The values of a resource that is no path; it has no path then, and its former state is nothing.
+    pub(super) values: Vec<FormerValue>,
     /// The seal of the content that is kept.
     pub(super) content: Option<KeyedHash>,
 }
@@ -66,7 +69,7 @@ INSERT INTO whole VALUES (1, 1);
 ";
 
 /// What each later schema adds to the tables of the one before.
-pub(super) const LATER: [&str; 2] = [
+pub(super) const LATER: [&str; 3] = [
     "
 CREATE TABLE name (
     old TEXT PRIMARY KEY NOT NULL,
@@ -83,10 +86,18 @@ CREATE TABLE undoing (
     partial INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 ",
+    "
+ALTER TABLE entry ADD COLUMN fields BLOB NOT NULL DEFAULT x'';
+",
 ];
 
 pub(super) const COLUMNS: &str = "number, run, resource, path, at, cause, what, shape, mode, uid, gid, size, \
-     target, extended, unkept, content, seal";
+     target, extended, unkept, content, seal, fields";
+
+/// The columns of a history of any schema that there has been: one of before values were kept has none.
+pub(super) fn columns(version: i64) -> String {
+    if version >= 4 { COLUMNS.to_owned() } else { COLUMNS.replace("fields", "x'' AS fields") }
+}
 
 /// What can be asked of a history of any schema that there has been.
 pub(super) fn asks(version: i64) -> Vec<String> {
@@ -95,7 +106,7 @@ pub(super) fn asks(version: i64) -> Vec<String> {
         "SELECT path, number FROM secret",
         "SELECT id, next FROM whole",
     ];
-    let entries = format!("SELECT {COLUMNS}, weight FROM entry");
+    let entries = format!("SELECT {}, weight FROM entry", columns(version));
     let later = [
         "SELECT old, new, at FROM name",
         "SELECT resource, first, last, entries, partial FROM undoing",
@@ -179,6 +190,45 @@ fn unflat(mut flat: &[u8]) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
     pairs.collect()
 }
 
+/// Each field with a letter and its value, before and after.
+fn flat_values(values: &[FormerValue]) -> Vec<u8> {
+    let mut pairs = Vec::new();
+    for FormerValue { field, before, after } in values {
+        let (unknown, absent) = (|| vec![b'?'], || vec![b'-']);
+        let text = |text: &String| [b"=", text.as_bytes()].concat();
+        let after = match after {
+            After::Unknown => unknown(),
+            After::Absent => absent(),
+            After::Value(value) => text(value),
+        };
+        pairs.push((field.clone().into_bytes(), before.as_ref().map_or_else(absent, text)));
+        pairs.push((field.clone().into_bytes(), after));
+    }
+    flat(&pairs)
+}
+
+fn unflat_values(bytes: &[u8]) -> Option<Vec<FormerValue>> {
+    let value = |bytes: &[u8]| -> Option<After> {
+        Some(match bytes.split_first()? {
+            (b'?', []) => After::Unknown,
+            (b'-', []) => After::Absent,
+            (b'=', text) => After::Value(String::from_utf8(text.to_vec()).ok()?),
+            _ => return None,
+        })
+    };
+    let one = |pairs: &[(Vec<u8>, Vec<u8>)]| {
+        let [(field, before), (_, after)] = pairs else { return None };
+        let before = match value(before)? {
+            After::Unknown => return None,
+            After::Absent => None,
+            After::Value(text) => Some(text),
+        };
+        let (field, after) = (String::from_utf8(field.clone()).ok()?, value(after)?);
+        Some(FormerValue { field, before, after })
+    };
+    unflat(bytes)?.chunks(2).map(one).collect()
+}
+
 /// The seal of a content. Keyed: a short secret cannot be guessed from it (B-26).
 pub(super) fn content_seal(key: &StateKey, bytes: &[u8]) -> KeyedHash {
     let mut all = Vec::with_capacity(bytes.len() + 16);
@@ -192,7 +242,8 @@ impl Stored {
     pub(super) fn weight(&self) -> u64 {
         let parts = parts(&self.former);
         let sizes = [self.resource.len(), self.path.as_os_str().len(), parts.target.len()];
-        let texts = sizes.iter().sum::<usize>() + parts.extended.len() + 256;
+        let values = flat_values(&self.values).len();
+        let texts = sizes.iter().sum::<usize>() + parts.extended.len() + values + 256;
         texts as u64
     }
 
@@ -214,7 +265,9 @@ impl Stored {
             parts.unkept.unwrap_or_default().as_bytes(),
             content.as_bytes(),
         ];
-        for text in texts {
+        let values = flat_values(&self.values);
+        // An entry of before values were kept has the seal that it had.
+        for text in texts.into_iter().chain((!values.is_empty()).then_some(&*values)) {
             all.extend((text.len() as u64).to_le_bytes());
             all.extend(text);
         }
@@ -228,8 +281,9 @@ impl Stored {
         key: &StateKey,
     ) -> rusqlite::Result<()> {
         let parts = parts(&self.former);
-        let values = "?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17";
-        let sql = format!("INSERT INTO entry ({COLUMNS}, weight) VALUES ({values}, ?18)");
+        let values = "?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
+             ?18";
+        let sql = format!("INSERT INTO entry ({COLUMNS}, weight) VALUES ({values}, ?19)");
         connection.prepare_cached(&sql)?.execute(params![
             self.number,
             self.run,
@@ -248,7 +302,26 @@ impl Stored {
             parts.unkept,
             self.content.as_ref().map(KeyedHash::to_hex),
             self.seal(key).to_hex(),
+            flat_values(&self.values),
             self.weight(),
+        ])?;
+        Ok(())
+    }
+
+    /// Writes anew the values.
+    pub(super) fn update_values(
+        &self,
+        connection: &rusqlite::Connection,
+        key: &StateKey,
+    ) -> rusqlite::Result<()> {
+        let sql = "UPDATE entry SET fields = ?2, weight = ?3, seal = ?4 WHERE number = ?1";
+        let values = flat_values(&self.values);
+        let seal = self.seal(key).to_hex();
+        connection.prepare_cached(sql)?.execute(params![
+            self.number,
+            values,
+            self.weight(),
+            seal
         ])?;
         Ok(())
     }
@@ -297,6 +370,8 @@ impl Stored {
             _ => None,
         };
         let Some(former) = former else { return Ok(None) };
+        let values: Vec<u8> = row.get("fields")?;
+        let Some(values) = unflat_values(&values) else { return Ok(None) };
         let path: Vec<u8> = row.get("path")?;
         let content: Option<String> = row.get("content")?;
         let stored = Self {
@@ -308,6 +383,7 @@ impl Stored {
             cause: row.get("cause")?,
             what: row.get("what")?,
             former,
+            values,
             content: content.as_deref().and_then(KeyedHash::from_hex),
         };
         let seal: String = row.get("seal")?;
@@ -317,7 +393,26 @@ impl Stored {
 
 #[cfg(test)]
 mod tests {
-    use super::{flat, unflat};
+    use super::{After, FormerValue, flat, flat_values, unflat, unflat_values};
+
+    #[test]
+    fn values_survive_being_flat() {
+        let value = |field: &str, before: Option<&str>, after: After| FormerValue {
+            field: field.to_owned(),
+            before: before.map(ToOwned::to_owned),
+            after,
+        };
+        let values = vec![
+            value("version", Some("1"), After::Value("=-?".to_owned())),
+            value("hold", None, After::Unknown),
+            value("", Some(""), After::Absent),
+        ];
+        assert_eq!(unflat_values(&flat_values(&values)), Some(values.clone()));
+        assert_eq!(unflat_values(&[]), Some(Vec::new()));
+        assert_eq!(unflat_values(&flat(&[(b"version".to_vec(), b"=1".to_vec())])), None);
+        let both = [(b"a".to_vec(), b"?".to_vec()), (b"a".to_vec(), b"-".to_vec())];
+        assert_eq!(unflat_values(&flat(&both)), None, "what was before is always known");
+    }
 
     #[test]
     fn attributes_survive_being_flat() {

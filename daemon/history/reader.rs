@@ -1,7 +1,7 @@
 //! The history for those who look: beside a writer too, without a lock.
 
 use super::database::SCHEMA;
-use super::entry::{COLUMNS, Stored, content_seal};
+use super::entry::{Stored, columns, content_seal};
 use super::undo_log::Undoing;
 use super::{HistoryError, compression, database};
 use crate::store::database::Fault;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use steadfast_resources::{
-    KeyedHash, NotRecorded, PriorContent, PriorShape, PriorState, StateKey, printable,
+    FormerValue, KeyedHash, NotRecorded, PriorContent, PriorShape, PriorState, StateKey, printable,
 };
 
 /// One change: when, why, of what, and what was there before it.
@@ -33,13 +33,16 @@ pub struct Entry {
     pub what: String,
     /// What was there before, without its content.
     pub former: PriorState,
+    /// Of a resource that is no path: its values before and after. There is no path then, and nothing else was there.
+    pub values: Vec<FormerValue>,
     content: Option<KeyedHash>,
 }
 
 impl From<Stored> for Entry {
     fn from(stored: Stored) -> Self {
-        let Stored { number, run, resource, path, at, cause, what, former, content } = stored;
-        Self { number, run, resource, path, at, cause, what, former, content }
+        let Stored { number, run, resource, path, at, cause, what, former, values, content } =
+            stored;
+        Self { number, run, resource, path, at, cause, what, former, values, content }
     }
 }
 
@@ -107,6 +110,8 @@ pub struct Undoable {
     pub steps: Vec<(PathBuf, PriorState)>,
     /// What cannot be put back: each path, and why.
     pub left: Vec<String>,
+    /// Of a resource that is no path: the change that moved its values first. What they were before it comes back.
+    pub values: Vec<FormerValue>,
     /// It is one that was cut off, and is done once more.
     pub again: bool,
     /// The run of it that was cut off, if that has changed anything; else 0.
@@ -123,6 +128,8 @@ pub struct Reader {
     path: PathBuf,
     /// It is of a schema that knows of undos that are under way.
     pub(super) knows_undoing: bool,
+    /// What is read of an entry.
+    columns: String,
 }
 
 impl Reader {
@@ -148,7 +155,8 @@ impl Reader {
             0 => Ok(None),
             1..=SCHEMA => {
                 let (key, knows_undoing) = (StateKey::new(key.0), version >= 3);
-                Ok(Some(Self { connection, key, path, knows_undoing }))
+                let columns = columns(version);
+                Ok(Some(Self { connection, key, path, knows_undoing, columns }))
             }
             version => {
                 let newer = Fault::Newer { version, known: SCHEMA };
@@ -162,8 +170,9 @@ impl Reader {
 
     /// The last changes, the oldest first: of one resource, or of all; at most so many. One that cannot be read is told as that.
     pub fn entries(&self, resource: Option<&str>, most: u64) -> Result<Vec<Listed>, HistoryError> {
+        let columns = &self.columns;
         let sql = format!(
-            "SELECT {COLUMNS} FROM entry WHERE ?1 IS NULL OR resource = ?1
+            "SELECT {columns} FROM entry WHERE ?1 IS NULL OR resource = ?1
              ORDER BY number DESC LIMIT ?2"
         );
         let mut found = self.list(&sql, params![resource, most])?;
@@ -173,8 +182,9 @@ impl Reader {
 
     /// The changes of the last runs, so many of them.
     pub fn last_runs(&self, most: u64) -> Result<Vec<Listed>, HistoryError> {
+        let columns = &self.columns;
         let sql = format!(
-            "SELECT {COLUMNS} FROM entry
+            "SELECT {columns} FROM entry
              WHERE run IN (SELECT run FROM entry GROUP BY run ORDER BY max(number) DESC LIMIT ?1)"
         );
         self.list(&sql, params![most])
@@ -182,8 +192,9 @@ impl Reader {
 
     /// The last change of a resource.
     pub fn last_change(&self, resource: &str) -> Result<Entry, HistoryError> {
+        let columns = &self.columns;
         let sql =
-            format!("SELECT {COLUMNS} FROM entry WHERE resource = ?1 ORDER BY number DESC LIMIT 1");
+            format!("SELECT {columns} FROM entry WHERE resource = ?1 ORDER BY number DESC LIMIT 1");
         self.read(&sql, params![resource])?.pop().ok_or_else(|| {
             let now = self.called_now(resource).map(|new| format!("; it is called {new} now"));
             let now = now.unwrap_or_default();
@@ -193,7 +204,8 @@ impl Reader {
 
     /// One change of a resource.
     pub fn entry(&self, resource: &str, number: u64) -> Result<Entry, HistoryError> {
-        let sql = format!("SELECT {COLUMNS} FROM entry WHERE resource = ?1 AND number = ?2");
+        let columns = &self.columns;
+        let sql = format!("SELECT {columns} FROM entry WHERE resource = ?1 AND number = ?2");
         self.read(&sql, params![resource, number])?.pop().ok_or_else(|| {
             HistoryError::Unknown(format!("the history of {resource} has no number {number}"))
         })
@@ -214,6 +226,9 @@ impl Reader {
         self.is_sound()?;
         let (from, partial, again) = self.asked(undo)?;
         let later = self.later(resource, from)?;
+        let (of_values, later): (Vec<Entry>, Vec<Entry>) =
+            later.into_iter().partition(|entry| !entry.values.is_empty());
+        let values = of_values.into_iter().next().map(|first| first.values).unwrap_or_default();
         let mut paths: BTreeMap<&Path, Vec<&Entry>> = BTreeMap::new();
         for entry in &later {
             paths.entry(&entry.path).or_default().push(entry);
@@ -249,7 +264,7 @@ impl Reader {
         }
         let undoing = self.undoing(undo, (from, partial))?;
         let run = if again { self.half(&undoing)? } else { 0 };
-        Ok(Undoable { steps, left: unrestorable, again, run, undoing })
+        Ok(Undoable { steps, left: unrestorable, values, again, run, undoing })
     }
 
     /// An index that has lost a row would put back less than was asked for.
@@ -267,8 +282,9 @@ impl Reader {
 
     /// All changes of a resource from a number on.
     fn later(&self, resource: &str, from: u64) -> Result<Vec<Entry>, HistoryError> {
+        let columns = &self.columns;
         let sql = format!(
-            "SELECT {COLUMNS} FROM entry WHERE resource = ?1 AND number >= ?2 ORDER BY number"
+            "SELECT {columns} FROM entry WHERE resource = ?1 AND number >= ?2 ORDER BY number"
         );
         self.read(&sql, params![resource, from])
     }

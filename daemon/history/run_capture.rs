@@ -1,14 +1,14 @@
 //! Who keeps for one run what it is about to change.
 
-use super::database::{Kept, milliseconds};
+use super::database::{Job, Kept, milliseconds};
 use super::entry::Stored;
 use super::{History, HistoryError, UNDO};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use steadfast_resources::{
-    Failure, Loss, NotRecorded, PriorContent, PriorEntry, PriorShape, PriorState,
-    PriorStateRecorder, printable,
+    After, Failure, FieldValues, FormerValue, Loss, NotRecorded, PriorContent, PriorEntry,
+    PriorShape, PriorState, PriorStateRecorder, printable,
 };
 
 /// Keeps for one run.
@@ -32,17 +32,7 @@ impl PriorStateRecorder for OfRun {
         // Who completes an undo that was cut off makes nothing twice: what is made by its first half is known from that alone.
         let wait = former != PriorState::Nothing || self.cause == UNDO;
         let loses = loses(&former);
-        let stored = Stored {
-            number: 0,
-            run: 0,
-            resource: self.resource.clone(),
-            path: path.to_owned(),
-            at: milliseconds((self.history.clock)()),
-            cause: self.cause.clone(),
-            what: losing.what.to_owned(),
-            former,
-            content: None,
-        };
+        let stored = self.stored(path, former, losing.what);
         let without_content = losing.purged.then(|| without_content(&stored));
         let kept = self.history.hand_in(Kept::new(stored, losing), &self.run, wait);
         match (kept, without_content) {
@@ -58,12 +48,48 @@ impl PriorStateRecorder for OfRun {
 
     fn settle(&self, number: u64, made: bool) {
         if number > 0 {
-            self.history.settle(number, made);
+            self.history.hand_over(Job::Settle(number, made));
+        }
+    }
+
+    fn keep_values(&self, before: FieldValues) -> u64 {
+        let value = |(field, before): (&str, _)| FormerValue {
+            field: field.to_owned(),
+            before,
+            after: After::Unknown,
+        };
+        let values = before.into_iter().map(value).collect();
+        let stored = Stored { values, ..self.stored(Path::new(""), PriorState::Nothing, "values") };
+        let kept = Kept { stored, content: None, secret: false };
+        self.history.hand_in(kept, &self.run, true).unwrap_or_else(|why| {
+            self.history.warn(&why);
+            0
+        })
+    }
+
+    fn settle_values(&self, number: u64, after: FieldValues) {
+        if number > 0 {
+            self.history.hand_over(Job::SettleValues(number, after));
         }
     }
 }
 
 impl OfRun {
+    fn stored(&self, path: &Path, former: PriorState, what: &str) -> Stored {
+        Stored {
+            number: 0,
+            run: 0,
+            resource: self.resource.clone(),
+            path: path.to_owned(),
+            at: milliseconds((self.history.clock)()),
+            cause: self.cause.clone(),
+            what: what.to_owned(),
+            former,
+            values: Vec::new(),
+            content: None,
+        }
+    }
+
     fn answer(
         &self,
         path: &Path,

@@ -348,11 +348,12 @@ impl History {
         answer.recv().map_err(|_ended| ended())?
     }
 
-    pub(super) fn settle(&self, number: u64, made: bool) {
+    /// Hands in how a change ended; waits for nothing.
+    pub(super) fn hand_over(&self, job: Job) {
         let front = self.lock();
         if let Some((sender, _)) = &front.writer {
             // A thread that has ended has said so, and what it has not undone does no harm.
-            sender.send(Handed::Job(Job::Settle(number, made), None)).unwrap_or_default();
+            sender.send(Handed::Job(job, None)).unwrap_or_default();
         }
     }
 

@@ -100,8 +100,9 @@ impl DaemonRequestHandler {
                 let wanted = status::Wanted { filter, order, from, most };
                 replies.data(&self.of_driver(|to| Query::List(wanted, to)).await?).await;
             }
-            Request::Diff { resources } => {
-                let found = self.of_driver_in(LOOKS, |to| Query::Inspect(resources, to)).await?;
+            Request::Diff { resources, resume } => {
+                let look = |to| Query::Inspect { resources, resume, to };
+                let found = self.of_driver_in(LOOKS, look).await?;
                 replies.data(&found.map_err(Reply::Unknown)?).await;
             }
             Request::Names { prefix, most } => {

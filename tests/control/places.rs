@@ -156,7 +156,7 @@ fn requests() -> Vec<(Request, bool)> {
         (Request::Why { resource: resource.clone() }, false),
         (Request::lately(None, usize::MAX), false),
         (Request::Report, false),
-        (Request::Diff { resources: resources.clone() }, true),
+        (Request::Diff { resources: resources.clone(), resume: true }, true),
         (Request::Order { order, resources: resources.clone() }, true),
         (Request::Mend { what: steadfast::store::Maintenance::Repair }, true),
         (Request::Undo { resource, to: None, seconds: 1, partial: false }, true),

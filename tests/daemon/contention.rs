@@ -407,6 +407,28 @@ fn f6_a_command_that_writes_elsewhere_is_not_named() {
     assert!(line.message.contains("not idempotent: by exec[told]"), "{line:?}");
 }
 
+/// F6: of two commands that run for each repair, the one that may have written the file is named, also where the other comes first.
+#[test]
+fn f6_the_second_of_two_commands_is_named() {
+    let host = Host::with(
+        r#"
+graph: g
+resources:
+  file:
+  - {name: a, path: $DIR/a, content: "a\n", notify: ["exec[told]", "exec[undoes]"]}
+  exec:
+  - {name: told, shell: /bin/sh, cmd: "echo x >> $DIR/log", refresh_only: true}
+  - {name: undoes, shell: /bin/sh, cmd: "echo y >> $DIR/a", refresh_only: true}
+"#,
+    );
+    let daemon = host.run(&["--sweep", "0"]);
+    let line = daemon.wait_for_of("contended", "file[a]");
+    assert!(line.message.contains("not idempotent: by exec[undoes]"), "{line:?}");
+    host.wait_until("the status names it", || {
+        host.ask_daemon(&["status"]).stdout.contains("exec[undoes]")
+    });
+}
+
 /// B17: a copy follows a source that somebody changes many times: that is no fight, and every version arrives.
 #[test]
 fn b17_a_source_that_changes_often_is_no_fight() {

@@ -20,6 +20,66 @@ fn the_first_plan_of_hello_knows_all_steps() {
     apply(&host, &plan).exits(0).prints("4 changed");
 }
 
+/// `apply --noop` shows the same, and writes nothing.
+#[test]
+fn an_apply_in_noop_sees_what_its_own_steps_make() {
+    let hello = include_str!("../../examples/hello.yaml");
+    let host = Host::with(&hello.replace("/tmp/steadfast-hello", "$DIR/hello"));
+    let shown = host.ask(&["apply", "--noop"]);
+    shown.exits(0).prints_nothing_of("cannot be told").prints_nothing_of("failed");
+    shown.prints_in_order(&[
+        "held file[folder]: would change: state",
+        "held file[motd]: would change: state",
+        "held file[latest]: would change",
+    ]);
+    shown.prints("held exec[count the changes]: would change: command");
+    shown.ends_with_line("done: hello: 4 resources, 0 changed, 4 held");
+    assert!(!host.exists("hello"));
+    host.ask_daemon(&["history"]).exits(0).prints("nothing has been changed");
+    host.apply().exits(0).prints("4 changed");
+    host.ask(&["apply", "--noop"]).exits(0).ends_with_line("done: hello: 4 resources, 0 changed");
+}
+
+/// A step that is declared `noop` is not done before those below it: they find the host as it is. A failure that is certain is one.
+#[test]
+fn an_apply_in_noop_leaves_out_what_is_declared_noop() {
+    let host = Host::with(
+        r#"
+graph: left
+resources:
+  file:
+  - {name: seen, path: $DIR/seen, symlink: two}
+  - {name: kept, path: $DIR/kept/, meta: {noop: true}}
+  - {name: below, path: $DIR/kept/below, content: "x\n"}
+"#,
+    );
+    let shown = host.ask(&["apply", "--noop"]);
+    shown.exits(1).prints("held file[seen]").prints("held file[kept]").prints("failed file[below]");
+    assert!(!host.exists("seen") && !host.exists("kept"));
+    host.graph(
+        r#"
+graph: all
+resources:
+  file:
+  - {name: kept, path: $DIR/kept/, meta: {noop: true}}
+  - {name: below, path: $DIR/kept/below, content: "x\n", meta: {noop: true}}
+"#,
+    );
+    host.ask(&["apply", "--noop"]).exits(0).prints("2 held").prints_nothing_of("failed");
+    // So it is without the flag, where nothing else is changed.
+    host.apply().exits(0).prints("2 held").prints_nothing_of("failed");
+    host.ask(&["drift"]).exits(0).prints("2 held");
+    assert!(!host.exists("kept"));
+    // What has left the graph is removed all the same.
+    let left = "{name: $DIR/left, content: x, meta: {on_remove: delete}}";
+    let kept = "{name: kept, path: $DIR/kept/, meta: {noop: true}}";
+    host.graph(&format!("graph: all\nresources: {{file: [{kept}, {left}]}}\n"));
+    host.apply().exits(0).prints("1 changed");
+    host.graph(&format!("graph: all\nresources: {{file: [{kept}]}}\n"));
+    host.apply().exits(0);
+    assert!(!host.exists("left") && !host.exists("kept"));
+}
+
 /// Nothing exists below a directory that the plan makes: what is declared there is made, with its diff.
 #[test]
 fn a_file_below_a_new_directory_is_created() {
@@ -260,6 +320,33 @@ resources:
     planned.exits(0).says("a plan holds at most 64 MiB").prints("~ file[first]");
     planned.prints("? file[second]: cannot be told before file[first] is changed");
     planned.prints("~ file[small]");
+}
+
+/// A resume of single resources shows the same of them.
+#[test]
+fn what_a_resume_of_some_will_change_is_seen_in_order() {
+    let host = Host::with(
+        r#"
+graph: rests
+resources:
+  file:
+  - {name: folder, path: $DIR/folder/}
+  - {name: below, path: $DIR/folder/below, content: "text\n"}
+"#,
+    );
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    let both = ["file[below]", "file[folder]"];
+    host.ask_daemon(&["pause", both[0], both[1]]).exits(0);
+    std::fs::remove_dir_all(host.path("folder")).expect("removed");
+    let planned = host.ask_daemon(&["resume", "--plan", both[0], both[1]]);
+    planned.exits(0).prints("2 resources will be changed");
+    planned.prints_in_order(&["file[folder]", "file[below]", "+text"]);
+    // What differs now of one is another question.
+    host.ask_daemon(&["show", both[0]]).exits(0).prints_nothing_of("+text");
+    assert!(!host.exists("folder"));
+    host.ask_daemon(&["resume", both[0], both[1]]).exits(0).prints("2 resources will be changed");
+    host.wait_until("it is made again", || host.exists("folder/below"));
 }
 
 /// A resume shows its changes as each step will find them, and does none of them.

@@ -3,6 +3,7 @@
 mod migration;
 mod retention;
 mod undo;
+mod values;
 
 use futures_util::FutureExt as _;
 use proptest::prelude::*;

@@ -5,7 +5,8 @@ use crate::*;
 /// What was kept is there, before and after; former names and undos that are cut off are followed from then on.
 #[test]
 fn a_history_of_the_first_schema_goes_on() {
-    let older = "DROP TABLE name; DROP TABLE undoing; PRAGMA user_version=1";
+    let older = "DROP TABLE name; DROP TABLE undoing; \
+        ALTER TABLE entry DROP COLUMN fields; PRAGMA user_version=1";
     let mut place = Stage::made_by_another(older);
     let database = place.state().join("history/history.db");
     let reader = Reader::open(&place.state()).expect("read as it is").expect("kept");
@@ -25,7 +26,24 @@ fn a_history_of_the_first_schema_goes_on() {
     place.history.close();
     let connection = rusqlite::Connection::open(&database).unwrap();
     let version: i64 = connection.query_row("PRAGMA user_version", (), |row| row.get(0)).unwrap();
-    assert_eq!(version, 3);
+    assert_eq!(version, 4);
+}
+
+/// A history of before values were kept is read as it is, and keeps them from then on; what was sealed then is readable still.
+#[test]
+fn a_history_of_before_values_goes_on() {
+    let older = "ALTER TABLE entry DROP COLUMN fields; PRAGMA user_version=3";
+    let mut place = Stage::made_by_another(older);
+    let reader = Reader::open(&place.state()).expect("read as it is").expect("kept");
+    let entries = reader.entries(None, 9).expect("readable");
+    assert!(entries.into_iter().all(|one| one.entry().is_some_and(|one| one.values.is_empty())));
+    drop(reader);
+    place.open_again();
+    let keeper = place.history.keeper("pkg[a]", "load").expect("kept");
+    assert!(keeper.keep_values(vec![("version", None)]) > 0);
+    assert_eq!(place.reader().last_change("pkg[a]").expect("kept").values.len(), 1);
+    place.undo("f", None).expect("undone");
+    assert_eq!(std::fs::read(place.path("f")).unwrap(), b"one");
 }
 
 /// B-18, B-26: what moves to another name is sealed anew; what cannot be read moves as it is, and nothing is put back over it.

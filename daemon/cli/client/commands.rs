@@ -70,7 +70,7 @@ pub(in crate::cli) fn resume(args: &args::Resume) -> Exit {
             print("no longer paused by themselves; `steadfast resume` lets the daemon go on");
             return Ok(Exit::Well);
         }
-        let look = Request::Diff { resources: resources.clone() };
+        let look = Request::Diff { resources: resources.clone(), resume: !resources.is_empty() };
         let found = answer(&args.socket, &look, RELOAD).await;
         match found.and_then(|found| shaped(found.unwrap_or_default())) {
             Ok(found) => plan(&found),

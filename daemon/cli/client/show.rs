@@ -20,7 +20,7 @@ pub(in crate::cli) fn show(args: &args::OfResource) -> Exit {
     asking(async {
         let ask = Request::Show { resource: args.resource.clone() };
         let details: ResourceDetails = ask_for(&args.socket, &ask).await?;
-        let look = Request::Diff { resources: vec![args.resource.clone()] };
+        let look = Request::Diff { resources: vec![args.resource.clone()], resume: false };
         let looked = answer(&args.socket, &look, PATIENCE).await;
         let found: Result<Inspections, _> =
             looked.and_then(|found| shaped(found.unwrap_or_default()));

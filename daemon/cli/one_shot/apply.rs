@@ -37,13 +37,15 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
     let began = Instant::now();
     let directory = state_dir::directory(args.state.state_dir.as_deref());
     let opening = Opening::begin(directory.clone());
+    // A step that is declared `noop` itself is told apart from those that are only looked at now.
+    let graph = args::Graph { noop: false, ..args.graph.clone() };
     let read = runtime.block_on(load_graph::read_unless_stopped(
-        &args.graph,
+        &graph,
         &mut signals,
         (args.json, args.allow_empty),
     ));
     let loaded = match read {
-        Ok(Some(loaded)) => loaded,
+        Ok(Some(loaded)) => as_asked(loaded, args),
         Ok(None) => {
             output::error("stopped before the graph was read: nothing was changed", None);
             return Exit::Failed;
@@ -107,6 +109,11 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
     }
 }
 
+/// The graph as it is to be applied: with `--noop`, its steps are those of a plan.
+fn as_asked(loaded: LoadedGraph, args: &Apply) -> LoadedGraph {
+    if args.graph.noop { loaded.rehearsed() } else { loaded }
+}
+
 /// The class and the message of the event that ends this apply.
 fn end_of_run(finished: &DriverExit) -> (&'static str, String) {
     let verdict = ApplySummary::of(finished);
@@ -164,7 +171,7 @@ fn as_planned(
 }
 
 fn audience(args: &Apply) -> Box<dyn Observer> {
-    if args.json || args.log != args::Log::Human {
+    let audience: Box<dyn Observer> = if args.json || args.log != args::Log::Human {
         Box::new(LogObserver::new(args.log))
     } else {
         Box::new(Screen {
@@ -172,7 +179,8 @@ fn audience(args: &Apply) -> Box<dyn Observer> {
             drawn: false,
             failed: HashMap::new(),
         })
-    }
+    };
+    if args.graph.noop { Box::new(one_shot::Foreseeing(audience)) } else { audience }
 }
 
 /// The sum of it.

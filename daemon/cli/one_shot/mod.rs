@@ -7,7 +7,8 @@ pub(super) mod plan_report;
 use super::args;
 use crate::config::LoadedGraph;
 use crate::driver::{
-    Driver, DriverDeps, DriverEvent, DriverExit, Guard, Inbox, Settings, local_minute,
+    Driver, DriverDeps, DriverEvent, DriverExit, Guard, Inbox, Notification, Observer, Settings,
+    local_minute,
 };
 use crate::signals::{Signal, Signals};
 use std::sync::Arc;
@@ -28,6 +29,23 @@ pub(super) async fn obey(mut signals: Signals, inbox: Inbox<DriverEvent>) {
             }
             Signal::Reload | Signal::Pause | Signal::Resume => {}
         }
+    }
+}
+
+/// The audience of an apply that changes nothing: it is told of each step what an apply would find.
+pub(super) struct Foreseeing(pub(super) Box<dyn Observer>);
+
+impl Observer for Foreseeing {
+    fn hear(&mut self, news: &Notification<'_>) {
+        self.0.hear(news);
+    }
+
+    fn wants_progress(&self) -> bool {
+        self.0.wants_progress()
+    }
+
+    fn wants_foresight(&self) -> bool {
+        true
     }
 }
 

@@ -183,4 +183,8 @@ impl Observer for Recorded {
     fn wants_progress(&self) -> bool {
         self.audience.wants_progress()
     }
+
+    fn wants_foresight(&self) -> bool {
+        self.audience.wants_foresight()
+    }
 }

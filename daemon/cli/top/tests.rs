@@ -223,7 +223,8 @@ fn a_refused_graph_is_said() {
 fn what_will_change_is_shown_before_it_goes_on() {
     let mut view = view(false);
     let Next::Order(order) = key(&mut view, KeyCode::Char('r')) else { panic!("no look") };
-    assert_eq!((order.about, order.ask), (About::Diff, Request::Diff { resources: Vec::new() }));
+    let all = Request::Diff { resources: Vec::new(), resume: false };
+    assert_eq!((order.about, order.ask), (About::Diff, all));
     let differing = Differing {
         aspect: "mode".to_owned(),
         from: "0600".to_owned(),
@@ -275,7 +276,8 @@ fn a_diff_is_shown() {
     let mut view = view(false);
     key(&mut view, KeyCode::Down);
     let Next::Order(order) = key(&mut view, KeyCode::Char('d')) else { panic!("no order") };
-    assert_eq!(order.ask, Request::Diff { resources: vec!["svc[nginx]".to_owned()] });
+    let one = vec!["svc[nginx]".to_owned()];
+    assert_eq!(order.ask, Request::Diff { resources: one, resume: false });
     assert!(lines(&mut view).contains(&"looking".to_owned()));
     let differing = Differing {
         aspect: "content".to_owned(),

@@ -296,7 +296,8 @@ impl View {
         let resources = if is_one { vec![self.subject.clone()] } else { Vec::new() };
         self.typing = typing;
         (self.pane, self.scroll, self.diff) = (Pane::Plan, 0, None);
-        Next::Order(Question { about: About::Diff, ask: Request::Diff { resources } })
+        let ask = Request::Diff { resources, resume: is_one };
+        Next::Order(Question { about: About::Diff, ask })
     }
 
     fn in_pane(&mut self, code: KeyCode) -> Next {
@@ -333,7 +334,8 @@ impl View {
         self.events.clear();
         if pane == Pane::Diff {
             let resources = vec![self.subject.clone()];
-            return Next::Order(Question { about: About::Diff, ask: Request::Diff { resources } });
+            let ask = Request::Diff { resources, resume: false };
+            return Next::Order(Question { about: About::Diff, ask });
         }
         Next::Ask
     }

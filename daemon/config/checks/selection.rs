@@ -75,6 +75,18 @@ impl LoadedGraph {
         (self, noop)
     }
 
+    /// The graph for a pass that changes nothing and does its steps as a plan does: `apply --noop`. A step that is declared `noop` itself is
+    /// none of these, unless all are.
+    #[must_use]
+    pub fn rehearsed(mut self) -> Self {
+        let is_noop = self.vertices.iter().all(|vertex| vertex.meta.noop);
+        for vertex in self.vertices.iter_mut().filter(|_| is_noop) {
+            Arc::make_mut(&mut vertex.meta).noop = false;
+        }
+        self.look_only(true);
+        self
+    }
+
     /// The same as if `noop` were said of all of it.
     #[must_use]
     pub fn observed(mut self) -> Self {

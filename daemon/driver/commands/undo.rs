@@ -2,6 +2,7 @@
 //! change from outside.
 
 use crate::driver::temp_cleanup::sweep;
+use crate::driver::undo_values::put_back;
 use crate::driver::{Driver, DriverEvent};
 use crate::history::{History, HistoryError, UNDO, Undo, Undoable};
 use crate::store::AuditEntry;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use steadfast_engine::VertexStatus;
 use steadfast_resources::host::Files;
 use steadfast_resources::host::files::{Why, printable};
+use steadfast_resources::registry::{self, Restoring};
 use steadfast_resources::{Failure, Host, MintKey, PriorShape, PriorState};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -65,7 +67,18 @@ pub fn to_undo(history: &History, what: &Undo) -> Result<Undoable, Failure> {
     let unknown = |error: HistoryError| Failure::new(error.to_string());
     let nothing = || Failure::new(format!("nothing is kept of {}", what.resource));
     let reader = history.read().map_err(unknown)?.ok_or_else(nothing)?;
-    reader.undo(what).map_err(unknown)
+    let undoable = reader.undo(what).map_err(unknown)?;
+    restoring(what, &undoable)?;
+    Ok(undoable)
+}
+
+/// The resource that has its former values again; none where it has had no values.
+fn restoring(what: &Undo, undoable: &Undoable) -> Result<Option<Restoring>, Failure> {
+    let values = &undoable.values;
+    if values.is_empty() {
+        return Ok(None);
+    }
+    registry::restoring(&what.resource, values).map(Some)
 }
 
 /// Puts back what a resource was before its last run that changed anything, or before a change and all that followed. Blocks. The
@@ -78,13 +91,15 @@ pub fn undo(
 ) -> Undone {
     // Also where it was an undo that was cut off.
     sweep(key, host, history);
-    let Undoable { steps, left, again, run, undoing } = to_undo(history, what)?;
+    let undoable = to_undo(history, what)?;
+    let restoring = restoring(what, &undoable)?;
+    let Undoable { steps, left, again, run, undoing, .. } = undoable;
     check_directories(host, &steps)?;
     history.begin_undo(undoing);
     // Both halves are one: they are undone together.
     let keeper = history.keeper_of(&what.resource, UNDO, run);
     // Who is cancelled is refused the next step.
-    let permit = key.mint(cancel).kept_by(keeper);
+    let permit = key.mint(cancel.clone()).kept_by(keeper);
     let (mut before, mut same) = (Vec::new(), Vec::new());
     let mut failed = Vec::new();
     for (path, former) in steps {
@@ -100,6 +115,14 @@ pub fn undo(
                     break;
                 }
             }
+        }
+    }
+    if let Some(restoring) = restoring.filter(|_| failed.is_empty()) {
+        let name = &what.resource;
+        match put_back(host, (&permit, cancel), &restoring) {
+            Ok(done) if done.is_empty() => same.push(format!("{name}: as it was already")),
+            Ok(done) => before.push(format!("{name}: {}", done.join(", "))),
+            Err(trouble) => failed.push(trouble),
         }
     }
     history.flush();

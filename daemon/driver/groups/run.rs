@@ -137,11 +137,15 @@ impl Driver {
 
     /// Applies what was found of each.
     pub(in crate::driver) fn apply_parts(&mut self, run: RunId, id: VertexId) {
+        let cause = self.cause(id);
         let Some((entry, live)) = self.table.get(id).zip(self.runs.0.get_mut(&run)) else { return };
         let Some(group) = self.table.groups().get(id) else { return };
         let (seat, count) = (entry.resource.nature().seat, live.parts.len());
         let changes = live.parts.iter_mut().map(|part| part.change.take()).collect();
-        let permit = self.key.mint(live.cancel.clone());
+        let history = self.history.as_ref();
+        let keeper = |part: &MemberRun| history.and_then(|it| it.keeper(&part.identity, cause));
+        let keepers = live.parts.iter().map(keeper).collect();
+        let permit = self.key.mint(live.cancel.clone()).kept_by_each(keepers);
         let transaction = Arc::clone(&group.transaction);
         let (host, presence) = (self.host.clone(), Arc::clone(&self.presence));
         self.echo.applying(id);

@@ -113,10 +113,10 @@ impl Driver {
                 let by = match party {
                     Culprit::Foreign => ConflictCause::Another,
                     Culprit::Itself => ConflictCause::Itself,
-                    Culprit::Ours(other) if self.may_have_undone(other, vertex) => {
-                        ConflictCause::Ours(self.table.name(other))
-                    }
-                    Culprit::Ours(_) => ConflictCause::Another,
+                    Culprit::Ours(other) => match self.culprit(other, vertex) {
+                        Some(other) => ConflictCause::Ours(self.table.name(other)),
+                        None => ConflictCause::Another,
+                    },
                     Culprit::Unknown => ConflictCause::Unknown,
                 };
                 let identity = self.table.name(self.changed_last(vertex));

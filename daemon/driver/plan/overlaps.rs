@@ -7,6 +7,7 @@
 pub(in crate::driver) use super::overlay::{Layer, PlannedStep, check_step};
 
 use super::path_overlap::{PlannedEffect, PlannedPath, find_overlaps};
+use crate::config::LoadedGraph;
 use crate::driver::runs::guarded;
 use crate::driver::{Driver, DriverEvent};
 use std::collections::HashMap;
@@ -25,6 +26,8 @@ pub(in crate::driver) struct PlanOverlaps {
     layer: Option<Layer>,
     /// No more is unknown than was.
     is_over: bool,
+    /// It is an apply of a graph that declares each resource `noop`.
+    is_rehearsal: bool,
 }
 
 impl PlanOverlaps {
@@ -38,6 +41,14 @@ impl PlanOverlaps {
         self.layer.as_ref().is_some_and(|layer| layer.follows(id))
     }
 
+    /// The graph of an apply: where each of it is declared `noop`, its steps are those of a plan.
+    pub(in crate::driver) fn rehearse(&mut self, graph: LoadedGraph) -> LoadedGraph {
+        let mut all = graph.vertices.iter();
+        let is_noop = all.all(|vertex| vertex.meta.noop && !vertex.meta.planned);
+        self.is_rehearsal = is_noop && !graph.vertices.is_empty();
+        if self.is_rehearsal { graph.rehearsed() } else { graph }
+    }
+
     /// Whether an answer is to come.
     pub(in crate::driver) fn is_asked(&self) -> bool {
         self.is_asked
@@ -47,7 +58,8 @@ impl PlanOverlaps {
 impl Driver {
     /// Whether this is a plan.
     pub(in crate::driver) fn is_plan(&self) -> bool {
-        self.settings.one_shot && self.audience.wants_foresight()
+        let wants = self.foresight.is_rehearsal || self.audience.wants_foresight();
+        self.settings.one_shot && wants
     }
 
     /// Asks whose changes meet, where anything would be changed. Answers whether there is something to wait for.

@@ -56,7 +56,7 @@ impl Driver {
     /// Looks at these, or at all that must be processed, and answers when that is done.
     pub(in crate::driver) fn inspect(
         &mut self,
-        names: &[String],
+        (names, resume): (&[String], bool),
         to: oneshot::Sender<Result<Inspections, Vec<String>>>,
     ) {
         let mut resting = Resting::default();
@@ -73,7 +73,7 @@ impl Driver {
             names.iter().filter_map(|name| self.table.number(name)).collect()
         };
         let asked = ids.len();
-        let layer = names.is_empty().then(Layer::new).flatten();
+        let layer = (resume || names.is_empty()).then(Layer::new).flatten();
         let at_once = if layer.is_some() { 1 } else { AT_ONCE };
         let mut ids: Vec<VertexId> = ids.into_iter().take(MOST).collect();
         if layer.is_some() {

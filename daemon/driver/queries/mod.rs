@@ -33,7 +33,14 @@ pub enum Query {
     /// A part of the list of all.
     List(Wanted, oneshot::Sender<List>),
     /// What differs now of these, or of all that must be processed; or the names that are none.
-    Inspect(Vec<String>, oneshot::Sender<Result<Inspections, Vec<String>>>),
+    Inspect {
+        /// Which.
+        resources: Vec<String>,
+        /// As a resume of these will find them: each after those that are changed before it. Of all that must be processed it is always so.
+        resume: bool,
+        /// Where the answer goes.
+        to: oneshot::Sender<Result<Inspections, Vec<String>>>,
+    },
     /// Pause these by themselves: the names that are none, if any, and then nothing is done.
     Park {
         /// Which.
@@ -69,7 +76,7 @@ impl Driver {
             }
             Query::Names(prefix, most, to) => drop(to.send(self.names_from(&prefix, most))),
             Query::List(wanted, to) => drop(to.send(self.list(&wanted))),
-            Query::Inspect(names, to) => self.inspect(&names, to),
+            Query::Inspect { resources, resume, to } => self.inspect((&resources, resume), to),
             parking @ (Query::Park { .. } | Query::Unpark(..)) => {
                 self.answer_parking(parking);
                 self.turn(Event::Wake);
@@ -310,9 +317,10 @@ impl Driver {
             VertexStatus::Contended { party, repairs, since, .. } => {
                 let who = match party {
                     Some(Culprit::Itself) => "its own run",
-                    Some(Culprit::Ours(other)) if self.may_have_undone(*other, id) => {
-                        self.table.name(*other)
-                    }
+                    Some(Culprit::Ours(other)) => match self.culprit(*other, id) {
+                        Some(other) => self.table.name(other),
+                        None => "something else",
+                    },
                     Some(_) | None => "something else",
                 };
                 let time = seconds(self.now().0.saturating_sub(since.0));

@@ -167,7 +167,7 @@ impl Driver {
     }
 
     /// Why a vertex runs, in a word.
-    fn cause(&self, id: VertexId) -> &'static str {
+    pub(super) fn cause(&self, id: VertexId) -> &'static str {
         match self.engine.why(id) {
             Some(Why::Operator) => "operator",
             Some(Why::Event) => "event",

@@ -5,6 +5,7 @@
 
 mod apt_constraints;
 mod lock;
+mod record;
 mod scope;
 mod simulate;
 mod status;

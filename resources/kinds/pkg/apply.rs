@@ -2,6 +2,7 @@
 
 use super::Declared;
 use super::check::is_stale;
+use super::former::values;
 use super::resolve::{operand, options, settle};
 use crate::change::{Change, Difference, Outcome};
 use crate::failure::Failure;
@@ -24,6 +25,8 @@ pub(super) struct Work<'a> {
     pub(super) notes: Vec<String>,
     /// Why one of them could not be done.
     pub(super) troubles: BTreeMap<usize, Failure>,
+    /// Under which number the values of each are kept that it had before.
+    kept: BTreeMap<usize, u64>,
 }
 
 /// Why a transaction ended early.
@@ -63,19 +66,43 @@ pub(super) async fn apply(
         return found.iter().map(outcome).collect();
     };
     let (notes, troubles) = (Vec::new(), BTreeMap::new());
-    let mut work = Work { all, host, permit, turn, touched: false, notes, troubles };
+    let kept = BTreeMap::new();
+    let mut work = Work { all, host, permit, turn, touched: false, notes, troubles, kept };
     let halted = work.run(&changing).await.err();
+    work.settle_values().await;
     work.outcomes(found, halted).await
 }
 
 impl Work<'_> {
     async fn run(&mut self, changing: &[usize]) -> Result<(), Halt> {
+        self.access().await?;
+        self.keep_values(changing).await?;
         self.recover().await?;
         self.read_lists(changing).await?;
         self.answer(changing).await?;
         self.install(changing).await?;
         self.purge(changing).await?;
         self.hold(changing).await
+    }
+
+    /// Keeps what each of them is before anything is changed.
+    async fn keep_values(&mut self, changing: &[usize]) -> Result<(), Halt> {
+        let packages = self.host.packages().await?;
+        let values = |at: &usize| (*at, values(&self.all[*at].name, &packages));
+        let each = changing.iter().map(values).collect();
+        self.kept = self.host.keep_values(self.permit, each).await?;
+        Ok(())
+    }
+
+    /// Notes what each of them is by now. Where that cannot be read, what was kept says that it is not known.
+    async fn settle_values(&mut self) {
+        let Ok(packages) = self.host.packages().await else { return };
+        let kept = std::mem::take(&mut self.kept).into_iter();
+        let each =
+            kept.map(|(at, number)| (at, number, values(&self.all[at].name, &packages))).collect();
+        if let Err(trouble) = self.host.settle_values(self.permit, each).await {
+            self.notes.push(trouble.what);
+        }
     }
 
     /// Waits until nobody else changes packages.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How long another package manager is waited for.
-const PATIENCE: Duration = Duration::from_mins(2);
+pub(super) const PATIENCE: Duration = Duration::from_mins(2);
 /// The longest span that makes sense, in seconds: ten years.
 const LONGEST: i64 = 315_360_000;
 

@@ -6,9 +6,12 @@
 mod apply;
 mod check;
 mod declare;
+mod former;
 mod name;
 mod outcome;
 mod resolve;
+
+pub(crate) use former::restoring;
 
 use crate::change::{Change, CheckResult, Outcome};
 use crate::failure::Failure;

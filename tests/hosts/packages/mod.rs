@@ -6,6 +6,7 @@ mod groups;
 mod judged;
 mod outlived;
 mod planned;
+mod recorded;
 mod states;
 
 use crate::host::Host;

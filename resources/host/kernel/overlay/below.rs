@@ -138,8 +138,7 @@ impl State {
                 self.learn_content(node, content)?;
             }
             (Fact::Attributes { node, .. }, Learned::Attributes(all)) => {
-                let node = self.node_mut(node)?;
-                node.attributes.get_or_insert(all);
+                self.learn_attributes(node, all);
             }
             _ => {}
         }

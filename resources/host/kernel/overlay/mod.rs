@@ -6,6 +6,7 @@
 //! are those of [`below`], and they read.
 
 mod below;
+mod forget;
 mod reads;
 mod state;
 mod walk;
@@ -74,6 +75,7 @@ impl Overlay {
 
     /// Does something to the nodes, reading of the host what that needs. The host is read without the lock: it may hang.
     fn ask<T>(&self, mut act: impl FnMut(&mut State) -> state::Result<T>) -> Result<T, Errno> {
+        self.lock().forget_some();
         loop {
             let done = act(&mut self.lock());
             let fact = match done {

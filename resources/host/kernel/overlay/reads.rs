@@ -20,13 +20,19 @@ impl Overlay {
         let (opened, host) = self.ask(|state| {
             let opened = state.open_at(at, path, (flags, mode), resolve)?;
             let host = state.readable_on_host(&opened)?;
+            state.opening.push(opened.ino);
             Ok((opened, host))
         })?;
         let descriptor = match host {
-            Some(host) => below::open(&host, flags | OFlags::NOFOLLOW)?,
-            None => rustix::io::fcntl_dupfd_cloexec(self.nothing(), 3)?,
+            Some(host) => below::open(&host, flags | OFlags::NOFOLLOW),
+            None => rustix::io::fcntl_dupfd_cloexec(self.nothing(), 3),
         };
-        self.lock().open.insert(descriptor.as_raw_fd(), opened);
+        let mut state = self.lock();
+        if let Some(at) = state.opening.iter().position(|ino| *ino == opened.ino) {
+            state.opening.swap_remove(at);
+        }
+        let descriptor = descriptor?;
+        state.open.insert(descriptor.as_raw_fd(), opened);
         Ok(descriptor)
     }
 

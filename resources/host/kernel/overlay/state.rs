@@ -80,6 +80,8 @@ pub(super) struct Node {
     pub(super) above: Ino,
     /// Born without a name: it may get one.
     pub(super) is_unborn: bool,
+    /// Something of it may be otherwise than on the host.
+    pub(super) is_changed: bool,
 }
 
 /// An open file.
@@ -97,7 +99,7 @@ pub(super) struct Open {
 pub struct Limits {
     /// Bytes of content.
     pub bytes: u64,
-    /// Files, directories and links.
+    /// Files, directories and links that were changed. Of those that were only looked at, as many are held, or twice as many as must be.
     pub nodes: u64,
 }
 
@@ -106,9 +108,15 @@ pub(super) struct State {
     pub(super) nodes: BTreeMap<Ino, Node>,
     next: Ino,
     /// Nodes of the host by device and inode: one thing may have several names.
-    known: HashMap<(u64, u64), Ino>,
+    pub(super) known: HashMap<(u64, u64), Ino>,
     pub(super) open: HashMap<i32, Open>,
-    limits: Limits,
+    /// Nodes that get a descriptor just now.
+    pub(super) opening: Vec<Ino>,
+    pub(super) limits: Limits,
+    /// Nodes and names of the host that were looked at.
+    pub(super) looked: u64,
+    /// More of them than this are forgotten.
+    pub(super) most_looked: u64,
     bytes: u64,
     made: u64,
     pub(super) is_full: bool,
@@ -122,7 +130,10 @@ impl State {
             next: ROOT,
             known: HashMap::new(),
             open: HashMap::new(),
+            opening: Vec::new(),
             limits,
+            looked: 0,
+            most_looked: limits.nodes,
             bytes: 0,
             made: 0,
             is_full: false,
@@ -136,7 +147,16 @@ impl State {
     }
 
     pub(super) fn node_mut(&mut self, ino: Ino) -> Result<&mut Node> {
-        self.nodes.get_mut(&ino).ok_or(Stop::Failed(Errno::NOENT))
+        let node = self.nodes.get_mut(&ino).ok_or(Stop::Failed(Errno::NOENT))?;
+        node.is_changed = true;
+        Ok(node)
+    }
+
+    /// Notes the extended attributes of a node of the host, unless they are known by now.
+    pub(super) fn learn_attributes(&mut self, ino: Ino, all: Attributes) {
+        if let Some(node) = self.nodes.get_mut(&ino) {
+            node.attributes.get_or_insert(all);
+        }
     }
 
     /// Adds something that the host has, with the target of a link.
@@ -160,8 +180,10 @@ impl State {
             (FileType::Symlink, Some(target)) => What::Link(target),
             _ => What::Other,
         };
-        let node = Node { what, stat, host: Some(path), attributes: None, above, is_unborn: false };
-        let ino = self.add(node);
+        let (attributes, is_unborn, is_changed) = (None, false, false);
+        let host = Some(path);
+        let ino = self.add(Node { what, stat, host, attributes, above, is_unborn, is_changed });
+        self.looked = self.looked.saturating_add(1);
         if has_names {
             self.known.insert(identity, ino);
         }
@@ -198,8 +220,8 @@ impl State {
         stat.st_nlink = 0;
         stat.st_size = i64::try_from(size).unwrap_or(i64::MAX);
         let attributes = Some(Attributes::new());
-        let node = Node { what, stat, host: None, attributes, above, is_unborn: false };
-        let ino = self.add(node);
+        let (is_unborn, is_changed, host) = (false, true, None);
+        let ino = self.add(Node { what, stat, host, attributes, above, is_unborn, is_changed });
         self.stamp(ino, true);
         Ok(ino)
     }
@@ -217,7 +239,8 @@ impl State {
 
     pub(super) fn stamp(&mut self, ino: Ino, content: bool) {
         let now = super::super::wall();
-        if let Some(Node { stat, .. }) = self.nodes.get_mut(&ino) {
+        if let Some(Node { stat, is_changed, .. }) = self.nodes.get_mut(&ino) {
+            *is_changed = true;
             let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
             (stat.st_ctime, stat.st_ctime_nsec) = (seconds, now.subsec_nanos().into());
             if content {
@@ -254,9 +277,10 @@ impl State {
     }
 
     pub(super) fn set_entry(&mut self, (directory, name): Place, entry: Entry) {
-        if let Some(Node { what: What::Directory { entries, .. }, .. }) =
+        if let Some(Node { what: What::Directory { entries, .. }, is_changed, .. }) =
             self.nodes.get_mut(&directory)
         {
+            *is_changed = true;
             entries.insert(name, entry);
         }
     }
@@ -273,6 +297,7 @@ impl State {
             return;
         };
         *is_listed = true;
+        self.looked = self.looked.saturating_add(names.len() as u64);
         for name in names {
             entries.entry(name).or_insert(Entry::OnHost);
         }
@@ -296,7 +321,11 @@ impl State {
             Some(found) => Entry::There(self.add_host(found, path, directory)),
             None => Entry::Gone,
         };
-        self.set_entry((directory, name), entry);
+        if let Some(Node { what: What::Directory { entries, .. }, .. }) =
+            self.nodes.get_mut(&directory)
+        {
+            entries.insert(name, entry);
+        }
     }
 }
 

@@ -324,6 +324,10 @@ impl State {
 
     /// Notes the content of a file of the host.
     pub(super) fn learn_content(&mut self, ino: Ino, content: Vec<u8>) -> Result<()> {
+        // It was forgotten meanwhile: who asked finds it again.
+        if !self.nodes.contains_key(&ino) {
+            return Ok(());
+        }
         self.note_room(content.len(), 1)?;
         if let What::File(held @ None) = &mut self.node_mut(ino)?.what {
             *held = Some(content);
@@ -354,7 +358,7 @@ impl State {
     fn put(&mut self, place: Place, ino: Ino) {
         let directory = place.0;
         if let Some(node) = self.nodes.get_mut(&ino) {
-            node.is_unborn = false;
+            (node.is_unborn, node.is_changed) = (false, true);
             match &node.what {
                 What::Directory { .. } => node.stat.st_nlink = node.stat.st_nlink.max(2),
                 _ => node.stat.st_nlink += 1,

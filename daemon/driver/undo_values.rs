@@ -1,0 +1,37 @@
+//! Values of a resource that is no path are put back by its kind: checked and applied as if a graph declared them.
+
+use steadfast_resources::registry::Restoring;
+use steadfast_resources::{CheckRequest, CheckResult, Failure, Host, Outcome, Permit};
+use tokio_util::sync::CancellationToken;
+
+/// Puts them back, and answers what was done; nothing where they are so already. Blocks.
+pub(super) fn put_back(
+    host: &Host,
+    (permit, cancel): (&Permit, CancellationToken),
+    restoring: &Restoring,
+) -> Result<Vec<String>, Failure> {
+    let Restoring { resource, by_hand } = restoring;
+    let work = async {
+        let ask = CheckRequest { run: true, cancel, ..CheckRequest::default() };
+        let change = match resource.check(host, ask).await {
+            CheckResult::Same => return Ok(Vec::new()),
+            CheckResult::Unknown(trouble) => {
+                let what = format!("nothing is put back: {}", trouble.what);
+                return Err(Failure::new(what).hint(format!("by hand: `{by_hand}`")));
+            }
+            CheckResult::Differs(change) => change,
+        };
+        match resource.apply(host, permit, change).await {
+            Outcome::Unchanged => Ok(Vec::new()),
+            Outcome::Changed(notes) => Ok(notes),
+            Outcome::Failed { trouble, .. } => Err(trouble),
+            Outcome::Interrupted => Err(Failure::new("the undo was cancelled before it was done")),
+        }
+    };
+    if let Ok(handle) = tokio::runtime::Handle::try_current() {
+        return handle.block_on(work);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|why| Failure::new(format!("no thread for an undo: {why}")))?;
+    runtime.block_on(work)
+}

@@ -1,0 +1,124 @@
+//! What a layer has merely looked at is forgotten when it is much: it is read of the host again where it is asked for again.
+
+use super::state::{Entry, Ino, Node, ROOT, State, What};
+use std::collections::BTreeSet;
+
+impl Node {
+    /// Nothing of it is known but what the host has.
+    fn is_of_host(&self) -> bool {
+        self.host.is_some() && !self.is_changed
+    }
+}
+
+impl State {
+    /// Forgets what can be read again, once more than its bound was looked at. What was changed stays, what is open, and the directories
+    /// on the way to both. The names in an open directory stay too.
+    pub(super) fn forget_some(&mut self) {
+        if self.looked <= self.most_looked {
+            return;
+        }
+        let held: BTreeSet<Ino> =
+            self.open.values().map(|open| open.ino).chain(self.opening.iter().copied()).collect();
+        let kept = self.kept(&held);
+        self.nodes.retain(|ino, _| kept.contains(ino));
+        self.known.retain(|_, ino| kept.contains(ino));
+        for (ino, node) in self.nodes.iter_mut().filter(|(_, node)| node.host.is_some()) {
+            let (is_held, is_changed) = (held.contains(ino), node.is_changed);
+            let What::Directory { entries, is_listed } = &mut node.what else { continue };
+            let is_kept = |entry: &Entry| match entry {
+                Entry::There(ino) => kept.contains(ino),
+                Entry::Gone => is_changed,
+                Entry::OnHost => false,
+            };
+            if !is_held {
+                entries.retain(|_, entry| is_kept(entry));
+                *is_listed = false;
+                continue;
+            }
+            // Somebody may be at work on its names.
+            for entry in entries.values_mut() {
+                if matches!(entry, Entry::There(_)) && !is_kept(entry) {
+                    *entry = Entry::OnHost;
+                }
+            }
+        }
+        let names = |node: &Node| match &node.what {
+            What::Directory { entries, .. } => entries.len() as u64,
+            _ => 0,
+        };
+        self.looked = self.nodes.values().map(|node| 1 + names(node)).sum();
+        self.most_looked = self.limits.nodes.max(self.looked.saturating_mul(2));
+    }
+
+    /// What cannot be read again, with the directories above it.
+    fn kept(&self, held: &BTreeSet<Ino>) -> BTreeSet<Ino> {
+        let own = |(ino, node): (&Ino, &Node)| {
+            (*ino == ROOT || !node.is_of_host() || held.contains(ino)).then_some(*ino)
+        };
+        let mut next: Vec<Ino> = self.nodes.iter().filter_map(own).collect();
+        let mut kept = BTreeSet::new();
+        while let Some(ino) = next.pop() {
+            if kept.insert(ino) {
+                next.extend(self.nodes.get(&ino).map(|node| node.above));
+            }
+        }
+        kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Limits, Overlay};
+    use crate::host::kernel::dispatch;
+    use crate::host::kernel::dispatch::unlinkat;
+    use crate::host::kernel::dispatch::{Inside, mkdirat, names, openat, renameat, statat};
+    use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+    use rustix::io::Errno;
+    use std::os::unix::fs::MetadataExt as _;
+
+    const LINK: AtFlags = AtFlags::SYMLINK_NOFOLLOW;
+
+    /// Far more is looked at than is held; what was changed, what is open and what the host has are answered as before.
+    #[test]
+    fn what_was_looked_at_is_forgotten_and_what_was_changed_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for directory in ["a", "b", "c"] {
+            std::fs::create_dir(path(directory)).unwrap();
+            for file in 0..300 {
+                std::fs::write(path(&format!("{directory}/{file}")), "x").unwrap();
+            }
+        }
+        let overlay = Overlay::new(Limits { bytes: 1 << 20, nodes: 100 }).unwrap();
+        let inside = Inside { overlay: overlay.clone(), runs_commands: false };
+        let entered = dispatch::enter(Some(inside));
+        let open =
+            openat(CWD, path("c"), OFlags::DIRECTORY | OFlags::RDONLY, Mode::empty()).unwrap();
+        mkdirat(CWD, path("a/new"), Mode::RWXU).unwrap();
+        mkdirat(CWD, path("a/new/deep"), Mode::RWXU).unwrap();
+        unlinkat(CWD, path("b/5"), AtFlags::empty()).unwrap();
+        renameat(CWD, path("c/1"), CWD, path("c/moved")).unwrap();
+        for _ in 0..3 {
+            for directory in ["a", "b", "c"] {
+                for file in 0..300 {
+                    let name = format!("{directory}/{file}");
+                    let found = statat(CWD, path(&name), LINK);
+                    let is_gone = matches!(name.as_str(), "b/5" | "c/1");
+                    assert_eq!(found.err(), is_gone.then_some(Errno::NOENT), "{name}");
+                }
+                let held = overlay.lock().nodes.len();
+                assert!(held < 500, "{held} of 900 files are held");
+            }
+            assert!(statat(CWD, path("a/new/deep"), LINK).is_ok());
+            let moved = statat(&open, "moved", LINK).unwrap();
+            assert_eq!(moved.st_ino, std::fs::metadata(path("c/1")).unwrap().ino());
+            for (directory, count) in [("a", 301), ("b", 299), ("c", 300)] {
+                let open = openat(CWD, path(directory), OFlags::DIRECTORY, Mode::empty()).unwrap();
+                assert_eq!(names(&open).unwrap().count(), count + 2, "{directory}");
+            }
+        }
+        drop(open);
+        drop(entered);
+        assert!(!path("a/new").exists() && path("b/5").exists() && path("c/1").exists());
+    }
+}
