@@ -83,15 +83,17 @@ static FILE: KindSpec = KindSpec {
     ],
     sends: &[],
     build: |_, mut fields, _| -> Result<Arc<dyn Resource>, Vec<Invalid>> {
-        Ok(Arc::new(Kept(["path", "content", "state", "mode"].map(|name| fields.text(name)))))
+        Ok(Arc::new(ParsedFields(
+            ["path", "content", "state", "mode"].map(|name| fields.text(name)),
+        )))
     },
 };
 
 #[derive(Debug)]
 #[expect(dead_code, reason = "only the memory it holds counts")]
-struct Kept([Option<String>; 4]);
+struct ParsedFields([Option<String>; 4]);
 
-impl Resource for Kept {
+impl Resource for ParsedFields {
     fn check<'a>(&'a self, _: &'a Host, _: CheckRequest) -> Answer<'a, CheckResult> {
         Box::pin(async { CheckResult::Same })
     }

@@ -34,9 +34,9 @@ fn now() -> Duration {
 }
 
 /// Tells of each graph how many definitions it changed and kept.
-struct Ear(Sender<(usize, usize)>);
+struct NullSink(Sender<(usize, usize)>);
 
-impl Observer for Ear {
+impl Observer for NullSink {
     fn hear(&mut self, news: &Notification<'_>) {
         if let Notification::Loaded { change, .. } = news {
             self.0.send((change.changed.count, change.unchanged)).expect("the bench listens");
@@ -71,7 +71,7 @@ fn make_files(folder: &Path, count: usize) {
 }
 
 /// A driver on a thread of its own: where to put things for it.
-fn driver(ear: Ear, key: Arc<MintKey>) -> Inbox<DriverEvent> {
+fn driver(ear: NullSink, key: Arc<MintKey>) -> Inbox<DriverEvent> {
     let (told, inbox) = mpsc::channel();
     let settings = Settings {
         one_shot: false,
@@ -156,7 +156,7 @@ fn measure(count: usize, key: &Arc<MintKey>) {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     make_files(folder.path(), count);
     let (news, loaded) = mpsc::channel();
-    let inbox = driver(Ear(news), Arc::clone(key));
+    let inbox = driver(NullSink(news), Arc::clone(key));
     let first = graph(folder.path(), count, 0);
     let (mut engine, mut tick) = (Engine::new(Slots::default(), false), 1);
     swap(&mut engine, &mut tick, Arc::new(for_the_engine(&first)));

@@ -41,8 +41,8 @@ pub use crate::prior_state::{
 };
 pub use crate::removal_guard::{DeclaredPaths, guard_removal};
 pub use crate::values::{
-    BuiltResource, DeferredResource, InputSlot, Kept, MaybeSecret, Origin, Part, Received,
-    Receives, ResolvedInput, SendSpec, Sent, SentValue, TemplatePiece, fits,
+    BuiltResource, DeferredResource, InputSlot, MaybeSecret, Origin, Part, Received, Receives,
+    ResolvedInput, SendSpec, Sent, SentValue, TemplatePiece, ValueRetention, fits,
 };
 pub use crate::watch_source::{Claim, WatchSource};
 pub use change::{Change, CheckResult, Difference, Outcome};

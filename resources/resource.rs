@@ -8,7 +8,7 @@ use crate::kind::Invalid;
 use crate::permit::Permit;
 use crate::removal::Removal;
 use crate::transaction::Grouping;
-use crate::values::{Kept, Sent};
+use crate::values::{Sent, ValueRetention};
 use crate::watch_source::{Claim, WatchSource};
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
@@ -110,9 +110,9 @@ pub trait Resource: Debug + Send + Sync {
     }
 
     /// The same resource, told what is kept of what it has sent under its present definition: for kinds whose state that is.
-    fn with_sent(&self, kept: Kept) -> Option<Arc<dyn Resource>> {
+    fn with_sent(&self, kept: ValueRetention) -> Option<Arc<dyn Resource>> {
         match kept {
-            Kept::Known | Kept::Sealed => None,
+            ValueRetention::Known | ValueRetention::Sealed => None,
         }
     }
 

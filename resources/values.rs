@@ -78,7 +78,7 @@ pub type Sent = Vec<(&'static str, SentValue)>;
 
 /// What is kept of what a resource has sent under its present definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum ValueRetention {
     /// All values.
     Known,
     /// That there are values; some are only known by their hashes.

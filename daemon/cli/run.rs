@@ -175,7 +175,7 @@ impl Observer for DaemonObserver {
         self.journal.hear(news);
         self.notifier.hear(news);
         if let Some(happening) = render::happening(news) {
-            self.teller.tell(happening);
+            self.teller.publish(happening);
         }
     }
 }

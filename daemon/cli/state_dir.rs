@@ -34,7 +34,7 @@ pub(super) fn directory(said: Option<&Path>) -> PathBuf {
 /// this host.
 pub(super) fn judge(directory: &Path) -> Result<(), StoreError> {
     let reader = Reader::here();
-    let Some(doubt) = doubts(directory, reader).filter(|_| reader.is_strict()) else {
+    let Some(doubt) = untrusted_writer(directory, reader).filter(|_| reader.is_strict()) else {
         return Ok(());
     };
     let why = format!("somebody else could put another in its place: {doubt}");
@@ -42,7 +42,7 @@ pub(super) fn judge(directory: &Path) -> Result<(), StoreError> {
 }
 
 /// The directory itself is narrowed, or refused, when it is taken; it may not be there yet.
-fn doubts(directory: &Path, reader: Reader) -> Option<String> {
+fn untrusted_writer(directory: &Path, reader: Reader) -> Option<String> {
     let path = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
     if path.is_symlink() {
         return reader.doubts_on_the_way(&path);

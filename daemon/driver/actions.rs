@@ -75,7 +75,7 @@ impl Driver {
                 }
                 Action::Forget(id, recall) => self.forget(id, &recall),
                 Action::SavePause(until) => self.save_pause(until),
-                Action::Tell(notice) => self.tell(notice),
+                Action::Tell(notice) => self.notify(notice),
             }
         }
         self.arm();

@@ -413,7 +413,7 @@ impl Driver {
 
     fn load(&mut self, loaded: LoadedGraph, operator: bool) {
         // Its runs check, and none of them is ever given a permit.
-        let mut loaded = if self.observing.is_some() { loaded.observed() } else { loaded };
+        let mut loaded = if self.observing.is_some() { loaded.read_only() } else { loaded };
         let table = &self.table;
         self.parking.only(|id| table.get(id).is_some());
         let renamed = self.renamed(&loaded);

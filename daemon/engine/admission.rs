@@ -19,7 +19,7 @@ impl Engine {
     pub(crate) fn enqueue(&mut self, id: VertexId) {
         let now = self.now;
         self.must_listen(id);
-        let held_back = self.held_back(id);
+        let held_back = self.is_delayed(id);
         if let Some((at, vertex)) = held_back.zip(self.vertex_mut(id)) {
             vertex.place = Place::Backoff(at);
             self.timers.set(at, id, Timer::Backoff);

@@ -138,7 +138,7 @@ impl Contention {
 
 impl Engine {
     /// Until when drift of this vertex has to wait, by its fight or by the brake. What is asked for otherwise does not.
-    pub(crate) fn held_back(&self, id: VertexId) -> Option<Tick> {
+    pub(crate) fn is_delayed(&self, id: VertexId) -> Option<Tick> {
         let vertex = self.vertex(id)?;
         if vertex.causes.has(ASKED.and(Causes::OWED)) {
             return None;
@@ -157,7 +157,7 @@ impl Engine {
             let gives_way = vertex.contended && vertex.meta.on_conflict == Conflict::Yield;
             gives_way && !vertex.causes.has(wanted)
         };
-        if !self.vertex(id).is_some_and(yields) || self.held_back(id).is_some() {
+        if !self.vertex(id).is_some_and(yields) || self.is_delayed(id).is_some() {
             return;
         }
         if let Some(fight) = self.fights.get_mut(&id) {
@@ -194,7 +194,7 @@ impl Engine {
         };
         let deed = !vertex.is_checkable();
         match self.fights.get(&id).map(|fight| fight.round.says_all(heard)) {
-            Some(true) => return self.turn_away(id, heard),
+            Some(true) => return self.delay_repair(id, heard),
             None if !deed => return,
             Some(false) | None => {}
         }
@@ -212,11 +212,11 @@ impl Engine {
         round.suspects.sort_unstable();
         round.suspects.dedup();
         round.suspects.truncate(SUSPECTS);
-        self.turn_away(id, heard);
+        self.delay_repair(id, heard);
     }
 
     /// A vertex that is held back, and of whose other party enough is known, needs no more events before its next run.
-    fn turn_away(&mut self, id: VertexId, heard: bool) {
+    fn delay_repair(&mut self, id: VertexId, heard: bool) {
         let now = self.now;
         let Some(vertex) = self.vertex(id).filter(|vertex| vertex.contended) else { return };
         let yields = vertex.meta.on_conflict == Conflict::Yield;
@@ -226,7 +226,7 @@ impl Engine {
         }
         let command = vertex.nature.slot == SlotClass::Command;
         let waits = vertex.run().is_none() && vertex.watch == Watch::Established;
-        let later = self.held_back(id).is_some() || matches!(vertex.phase, Phase::Delayed(_));
+        let later = self.is_delayed(id).is_some() || matches!(vertex.phase, Phase::Delayed(_));
         let waits = waits && vertex.causes.any() && later;
         let Some(fight) = self.fights.get_mut(&id).filter(|f| waits && !f.deaf) else { return };
         // What is no command, and was undone while none of ours was writing, was undone by somebody else.

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 impl Engine {
     /// E-11: what a vertex in noop would refresh is checked as if it were; in a plan, where the change will really be made.
-    pub(crate) fn suppose(&mut self, id: VertexId) {
+    pub(crate) fn assume_refresh(&mut self, id: VertexId) {
         let planned = self.vertex(id).is_some_and(|vertex| vertex.meta.planned);
         for child in self.notified(id) {
             if self.vertex(child).is_some_and(|c| c.meta.noop && (planned || !c.meta.planned)) {
@@ -55,15 +55,15 @@ impl Engine {
     }
 
     /// In a plan: nobody knows whether it will change, and so not whether those that it notifies are refreshed.
-    pub(crate) fn suppose_perhaps(&mut self, id: VertexId) {
+    pub(crate) fn assume_possible_refresh(&mut self, id: VertexId) {
         if self.vertex(id).is_some_and(|vertex| vertex.meta.planned) {
-            self.suppose(id);
+            self.assume_refresh(id);
         }
     }
 
     /// In a plan: what was found of a vertex at rest is known no more before the other is changed. So it is with those that it would
     /// refresh, and with whose check has failed below it: they are asked again.
-    pub(crate) fn doubt(&mut self, id: VertexId, until: VertexId) {
+    pub(crate) fn invalidate_finding(&mut self, id: VertexId, until: VertexId) {
         let Some(vertex) = self.vertex_mut(id) else { return };
         let is_told = !vertex.causes.any()
             && match &vertex.phase {
@@ -87,7 +87,7 @@ impl Engine {
                 self.attempt(below);
             }
         }
-        self.suppose_perhaps(id);
+        self.assume_possible_refresh(id);
     }
 
     /// One of these that does not come after the vertex; none where all of them do.

@@ -172,7 +172,7 @@ impl Engine {
             Event::Suspect(id) => self.suspect(id),
             Event::Look(id) => self.look(id),
             Event::Redo(id) => self.redo(id),
-            Event::Doubt { vertex, until } => self.doubt(vertex, until),
+            Event::Doubt { vertex, until } => self.invalidate_finding(vertex, until),
             Event::Remade(run) => self.remade(run),
             Event::Supplied(run) => self.supplied(run),
             Event::Checked(run, verdict) => self.checked(run, verdict),
@@ -185,7 +185,7 @@ impl Engine {
             Event::Resume => self.resume(),
             Event::Stop { grace } => self.stop(grace),
             Event::Window { window, open } => self.window(window, open),
-            Event::Park { vertex, parked } => self.park(vertex, parked),
+            Event::Park { vertex, parked } => self.set_paused(vertex, parked),
             Event::Wake => {}
         }
     }

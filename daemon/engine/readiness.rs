@@ -192,7 +192,7 @@ impl Engine {
             Place::Nowhere => self.enter(id, run, look, open),
             Place::Look(_) if look && open => {}
             Place::Limit(_) | Place::Semaphores | Place::Slot(_) if run && open => {}
-            Place::Backoff(at) if run && open && self.held_back(id) == Some(at) => {}
+            Place::Backoff(at) if run && open && self.is_delayed(id) == Some(at) => {}
             Place::Look(_)
             | Place::Limit(_)
             | Place::Backoff(_)

@@ -88,7 +88,7 @@ impl Engine {
         if vertex.meta.noop && (!vertex.meta.planned || self.is_allowed(id)) {
             let perhaps = self.refreshed_perhaps(id).map(HeldReason::UnknownUntil);
             self.hold(id, perhaps.unwrap_or(HeldReason::WouldChange));
-            self.suppose(id);
+            self.assume_refresh(id);
             return;
         }
         if !self.is_allowed(id) {
@@ -123,7 +123,7 @@ impl Engine {
             && let Some(above) = self.would_change_above(id)
         {
             self.hold_until(id, above);
-            self.suppose_perhaps(id);
+            self.assume_possible_refresh(id);
             return;
         }
         self.diverge(id);

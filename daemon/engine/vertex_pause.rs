@@ -8,7 +8,7 @@ use crate::ids::{Stamp, VertexId};
 
 impl Engine {
     /// Of a vertex that is in no graph yet it holds from its beginning.
-    pub(crate) fn park(&mut self, id: VertexId, parked: bool) {
+    pub(crate) fn set_paused(&mut self, id: VertexId, parked: bool) {
         let changed = if parked { self.parked.insert(id) } else { self.parked.remove(&id) };
         if changed {
             self.touch(id);

@@ -46,7 +46,7 @@ pub struct Standing {
 #[derive(Debug)]
 pub(super) struct Shared {
     followers: broadcast::Sender<Option<Arc<Event>>>,
-    buffer: Mutex<Kept>,
+    buffer: Mutex<EventBuffer>,
     queue: Mutex<Queue>,
     more: Condvar,
     pub(super) progress: watch::Sender<Standing>,
@@ -65,7 +65,7 @@ pub(super) struct Shared {
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct EventBuffer {
     events: VecDeque<Arc<Event>>,
     is_over: bool,
 }
@@ -131,7 +131,7 @@ pub fn stream() -> (Publisher, Stream) {
 
 impl Publisher {
     /// Hands an event over. Never waits: what has no room is counted, and so is what comes after the end (C-16, C-20).
-    pub fn tell(&self, happening: NewEvent) {
+    pub fn publish(&self, happening: NewEvent) {
         let at = unix_ms();
         let mut queue = self.shared.lock();
         if self.shared.ended.load(Ordering::SeqCst) {
@@ -159,7 +159,7 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn buffer(&self) -> MutexGuard<'_, Kept> {
+    fn buffer(&self) -> MutexGuard<'_, EventBuffer> {
         self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -29,7 +29,7 @@ const FREE_PAGES: u64 = 1024;
 #[derive(Debug)]
 pub(super) enum Job {
     /// What was there before a change.
-    Keep(Box<Kept>),
+    Keep(Box<StoredPrior>),
     /// A change was made, or was not.
     Settle(u64, bool),
     /// The values after a change of values.
@@ -42,13 +42,13 @@ pub(super) enum Job {
 
 /// What was there before a change, with its content.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct StoredPrior {
     pub(super) stored: Stored,
     pub(super) content: Option<Vec<u8>>,
     pub(super) secret: bool,
 }
 
-impl Kept {
+impl StoredPrior {
     /// Takes the content out of the state, so that it stands in one place only.
     pub(super) fn new(mut stored: Stored, losing: Loss<'_>) -> Self {
         let mut content = None;
@@ -223,7 +223,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    fn keep(&mut self, kept: &Kept) -> Result<(), Fault> {
+    fn keep(&mut self, kept: &StoredPrior) -> Result<(), Fault> {
         let mut stored = kept.stored.clone();
         let mut content = kept.content.as_ref();
         let path = stored.path.as_os_str().as_encoded_bytes().to_vec();

@@ -1,6 +1,6 @@
 //! Who keeps for one run what it is about to change.
 
-use super::database::{Job, Kept, milliseconds};
+use super::database::{Job, StoredPrior, milliseconds};
 use super::entry::Stored;
 use super::{History, HistoryError, UNDO};
 use std::path::Path;
@@ -34,12 +34,12 @@ impl PriorStateRecorder for OfRun {
         let loses = loses(&former);
         let stored = self.stored(path, former, losing.what);
         let without_content = losing.purged.then(|| without_content(&stored));
-        let kept = self.history.hand_in(Kept::new(stored, losing), &self.run, wait);
+        let kept = self.history.hand_in(StoredPrior::new(stored, losing), &self.run, wait);
         match (kept, without_content) {
             // A purge is not delayed by whoever fills the tree: the entry says that the content is gone.
             (Err(why @ HistoryError::Beyond(_)), Some(stored)) => {
                 self.history.warn(&why);
-                let kept = self.history.hand_in(Kept::new(stored, losing), &self.run, wait);
+                let kept = self.history.hand_in(StoredPrior::new(stored, losing), &self.run, wait);
                 Ok(kept.unwrap_or_default())
             }
             (kept, _) => self.answer(path, kept, loses),
@@ -60,7 +60,7 @@ impl PriorStateRecorder for OfRun {
         };
         let values = before.into_iter().map(value).collect();
         let stored = Stored { values, ..self.stored(Path::new(""), PriorState::Nothing, "values") };
-        let kept = Kept { stored, content: None, secret: false };
+        let kept = StoredPrior { stored, content: None, secret: false };
         self.history.hand_in(kept, &self.run, true).unwrap_or_else(|why| {
             self.history.warn(&why);
             0

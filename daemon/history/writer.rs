@@ -1,6 +1,6 @@
 //! The one writer: runs hand in what they are about to change, a thread commits together what waits.
 
-use super::database::{Book, Job, Kept, Unwritten};
+use super::database::{Book, Job, StoredPrior, Unwritten};
 use super::renames::{Names, Said};
 use super::run_capture::OfRun;
 use super::shared_limits::SharedLimits;
@@ -309,7 +309,7 @@ impl History {
     /// Hands in an entry, in the order of its number; answers when it is durable, if it is waited for.
     pub(super) fn hand_in(
         &self,
-        mut kept: Kept,
+        mut kept: StoredPrior,
         run: &AtomicU64,
         wait: bool,
     ) -> Result<u64, HistoryError> {

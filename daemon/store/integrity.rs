@@ -195,7 +195,7 @@ fn of_owned(identity: &str, owned: &Ownership, judge: &Judge, add: &mut impl FnM
         let what = "how it is removed is kept, and it is not to be removed";
         add(Rule::Removal, what.to_owned());
     }
-    if !owned.says_something() {
+    if !owned.is_recorded() {
         add(Rule::Silent, "whose it is says nothing".to_owned());
     }
 }
@@ -269,7 +269,7 @@ fn put_right(kept: &mut Records, Violation { identity, rule, .. }: &Violation) -
 fn change(record: &mut Record, how: impl FnOnce(&mut Ownership)) {
     if let Some(owned) = &mut record.owned {
         how(Arc::make_mut(owned));
-        if !owned.says_something() {
+        if !owned.is_recorded() {
             record.owned = None;
         }
     }

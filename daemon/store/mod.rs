@@ -95,11 +95,11 @@ pub enum Entry {
     Forget(Arc<str>),
     /// It is treated as if it was declared for the first time: whether it has run, and whose it is, is forgotten. What is owed to it,
     /// what it has sent and received, its pause and a run under way stay.
-    Anew(Arc<str>),
+    Reset(Arc<str>),
     /// Whether it has run is forgotten: what runs once runs once more.
     Redo(Arc<str>),
     /// What it has sent is forgotten: what is made once is made once more.
-    Unsend(Arc<str>),
+    ForgetSent(Arc<str>),
     /// Whose a thing is from now on; nobody's where none is given.
     Own {
         /// Of which identity.

@@ -35,7 +35,7 @@ pub struct Ownership {
 impl Ownership {
     /// Whether it says anything.
     #[must_use]
-    pub fn says_something(&self) -> bool {
+    pub fn is_recorded(&self) -> bool {
         self.origin.is_some() || self.is_protected() || !self.after.is_empty()
     }
 

@@ -54,13 +54,13 @@ fn word(sort: FileType) -> &'static str {
 }
 
 /// Waits for nobody when it opens something.
-pub(crate) fn unwaiting(options: &mut OpenOptions) -> &mut OpenOptions {
+pub(crate) fn nonblocking(options: &mut OpenOptions) -> &mut OpenOptions {
     options.custom_flags(i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default())
 }
 
 /// Opens a file that is no database, to be read.
 pub(crate) fn open(path: &Path) -> Result<File, Error> {
-    let file = unwaiting(OpenOptions::new().read(true)).open(path)?;
+    let file = nonblocking(OpenOptions::new().read(true)).open(path)?;
     only_file(&file.metadata()?)?;
     Ok(file)
 }

@@ -181,13 +181,13 @@ pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError
             settle(identity, rows)?;
             rows.save(identity, Record::default());
         }
-        Entry::Anew(identity) => {
+        Entry::Reset(identity) => {
             alter(identity, rows, |record| {
                 (record.done, record.interrupted, record.cut) = (None, None, None);
                 record.owned = None;
             })?;
         }
-        Entry::Unsend(identity) => alter(identity, rows, |record| record.sent = None)?,
+        Entry::ForgetSent(identity) => alter(identity, rows, |record| record.sent = None)?,
         Entry::Redo(identity) => {
             // Also of one that was cut off: the operator has decided.
             alter(identity, rows, |record| {
@@ -198,13 +198,13 @@ pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError
             alter(identity, rows, |record| record.parked = pause.clone().map(Box::new))?;
         }
         Entry::Own { identity, owned } => {
-            let owned = owned.clone().filter(|owned| owned.says_something());
+            let owned = owned.clone().filter(|owned| owned.is_recorded());
             alter(identity, rows, |record| record.owned = owned)?;
         }
         Entry::Protect { identity, protect } => {
             let mut record = rows.load(identity)?;
             let owned = record.owned.as_ref().map(|owned| owned.protected(*protect));
-            record.owned = owned.filter(Ownership::says_something).map(Arc::new);
+            record.owned = owned.filter(Ownership::is_recorded).map(Arc::new);
             rows.save(identity, record);
         }
         Entry::Rename { from, to, definition, sent } => {

@@ -106,7 +106,7 @@ impl StateCommand {
             Self::Redo => before.cloned(),
             Self::Forget => None,
         };
-        after.filter(Ownership::says_something)
+        after.filter(Ownership::is_recorded)
     }
 
     /// Whether what was made once, and is there as long as it is kept, is made once more after it.
@@ -120,7 +120,7 @@ impl StateCommand {
     pub fn entry(self, identity: &Arc<str>, before: Option<&Ownership>, graph: &Arc<str>) -> Entry {
         let identity = Arc::clone(identity);
         match (self, before) {
-            (Self::Forget, _) => Entry::Anew(identity),
+            (Self::Forget, _) => Entry::Reset(identity),
             (Self::Redo, _) => Entry::Redo(identity),
             (Self::Protect | Self::Unprotect, Some(_)) => {
                 Entry::Protect { identity, protect: self == Self::Protect }

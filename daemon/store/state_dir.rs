@@ -349,7 +349,7 @@ pub(super) fn peek_key(directory: &Path) -> Option<Key> {
 /// Opens a file that only we may read and write; made where it is missing.
 pub(crate) fn private(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
-    regular_file::unwaiting(&mut options).read(true).write(true).mode(0o600);
+    regular_file::nonblocking(&mut options).read(true).write(true).mode(0o600);
     let file = match options.open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             options.create(true).truncate(false).open(path)?

@@ -2,7 +2,7 @@
 
 use super::Shared;
 use super::shutdown::Shutdown;
-use super::store::Kept;
+use super::store::StoreOutput;
 use crate::driver::{Driver, DriverDeps, DriverEvent, Inbox, PingReply};
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
 use std::convert::Infallible;
@@ -77,7 +77,7 @@ pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
 /// Starts a driver once nothing runs any more of the one before.
 async fn begin(
     shared: &Arc<Shared>,
-    kept: Kept,
+    kept: StoreOutput,
 ) -> Result<(Running<'_>, Inbox<DriverEvent>), Failure> {
     leftovers(shared).await?;
     let mut running = Running::start(shared, kept)?;
@@ -147,7 +147,7 @@ struct Running<'a> {
 }
 
 impl<'a> Running<'a> {
-    fn start(shared: &'a Arc<Shared>, kept: Kept) -> Result<Self, Failure> {
+    fn start(shared: &'a Arc<Shared>, kept: StoreOutput) -> Result<Self, Failure> {
         let (told, began) = oneshot::channel();
         let (end, ended) = oneshot::channel();
         let failure = Arc::new(std::sync::Mutex::new(None));
@@ -199,7 +199,7 @@ impl Drop for Brief {
 
 fn drive(
     shared: &Shared,
-    kept: &Kept,
+    kept: &StoreOutput,
     told: oneshot::Sender<(Inbox<DriverEvent>, Weak<()>)>,
 ) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -181,10 +181,10 @@ fn tell_start(teller: &Publisher, settings_instead: Option<&str>) {
     let message =
         format!("steadfast {}, process {}", env!("CARGO_PKG_VERSION"), std::process::id());
     let start = NewEvent::new(what::RUN_START, message, Level::Info);
-    teller.tell(NewEvent { class: Some("run"), ..start });
+    teller.publish(NewEvent { class: Some("run"), ..start });
     if let Some(why) = settings_instead {
         tracing::error!(event = "last_good_settings", "{why}");
-        teller.tell(NewEvent::new("last_good_settings", why, Level::Error));
+        teller.publish(NewEvent::new("last_good_settings", why, Level::Error));
     }
 }
 

@@ -133,7 +133,7 @@ pub(super) async fn apply_settings(shared: &Arc<Shared>, new: HostSettings) -> S
     if is_news {
         for line in change.lines() {
             tracing::info!(event = "settings", "{line}");
-            shared.teller.tell(NewEvent::new("settings", line, Level::Info));
+            shared.teller.publish(NewEvent::new("settings", line, Level::Info));
         }
     }
     change

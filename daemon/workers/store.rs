@@ -28,14 +28,14 @@ const AGAIN: Duration = Duration::from_secs(15);
 
 /// What the worker offers.
 #[derive(Clone, Debug)]
-pub(super) struct Kept {
+pub(super) struct StoreOutput {
     pub(super) journal: Journal,
     key: Option<Key>,
     /// Why nothing may be changed: all this is only in memory.
     pub(super) observing: Option<Arc<str>>,
 }
 
-impl Kept {
+impl StoreOutput {
     /// All that is kept now. Blocks.
     pub(super) fn recall(&self) -> Result<StoredState, StoreError> {
         Ok(StoredState { key: self.key.clone(), ..self.journal.recall()? })
@@ -84,7 +84,7 @@ fn open(
     directory: &Path,
     readers: RecordReaders,
     carried: &CarriedPauses,
-) -> Result<Kept, StoreError> {
+) -> Result<StoreOutput, StoreError> {
     let mut store = SqliteStore::open_held(hold, readers)?;
     let key = Some(SqliteStore::key(directory)?);
     // What was begun and has not ended is settled here, where it can still be refused.
@@ -96,7 +96,7 @@ fn open(
         why: error.to_string(),
         denied: false,
     })?;
-    Ok(Kept { journal, key, observing: None })
+    Ok(StoreOutput { journal, key, observing: None })
 }
 
 /// Keeps state. Where that cannot be had, the daemon only looks until it can.
@@ -129,7 +129,7 @@ fn telling(shared: &Arc<Shared>) -> RecordReaders {
     let teller = shared.teller.clone();
     readers(move |event, line| {
         tracing::warn!(event, "{line}");
-        teller.tell(NewEvent::new(event, line, Level::Warn));
+        teller.publish(NewEvent::new(event, line, Level::Warn));
     })
 }
 
@@ -157,7 +157,7 @@ pub(crate) fn tell_orphans(groups: &[i32]) {
 async fn try_open(
     shared: &Arc<Shared>,
     hold: Arc<StateLock>,
-) -> Result<Result<Kept, StoreError>, Failure> {
+) -> Result<Result<StoreOutput, StoreError>, Failure> {
     let (directory, history) = (shared.state_directory.clone(), Arc::clone(&shared.history));
     let (readers, own) = (telling(shared), Arc::clone(shared));
     let opened = tokio::task::spawn_blocking(move || {
@@ -172,7 +172,7 @@ async fn try_open(
 async fn keep(
     shared: &Arc<Shared>,
     life: &WorkerContext,
-    kept: Kept,
+    kept: StoreOutput,
     hold: Arc<StateLock>,
 ) -> Result<(), Failure> {
     life.set_status(format!("in {}", shared.state_directory.display()));
@@ -242,7 +242,7 @@ async fn observe(
     let why = format!("{error}\n{}", advice(error));
     life.set_status(format!("observing only: {error}"));
     let own = Arc::clone(shared);
-    let kept = tokio::task::spawn_blocking(move || Kept::observing(&own, &why)).await;
+    let kept = tokio::task::spawn_blocking(move || StoreOutput::observing(&own, &why)).await;
     let (kept, observed) = kept.map_err(Failure::again)??;
     let journal = kept.journal.clone();
     let close = || tokio::task::spawn_blocking(move || drop(observed));
@@ -306,7 +306,7 @@ async fn carry_out(
     let done = tokio::task::spawn_blocking(work).await;
     let done = done.unwrap_or_else(|error| Err(error.to_string()));
     if let Some(deed) = done.as_ref().ok().and_then(|lines| events::mended(what, lines)) {
-        shared.teller.tell(deed);
+        shared.teller.publish(deed);
     }
     // Who asked may have gone; it is done all the same.
     drop(answer.send(done));

@@ -22,7 +22,7 @@ where
         let running = Running { teller: teller.clone(), name: Arc::clone(&name), is_told: false };
         let (teller, name) = (teller.clone(), Arc::clone(&name));
         let life = life.on_ready(move || {
-            teller.tell(NewEvent::new(what::WORKER_STARTED, &*name, Level::Info));
+            teller.publish(NewEvent::new(what::WORKER_STARTED, &*name, Level::Info));
         });
         let work = start(inputs, life);
         Box::pin(async move {
@@ -51,7 +51,7 @@ impl Running {
                 NewEvent::new(what::WORKER_STOPPED, says, Level::Warn)
             }
         };
-        self.teller.tell(happening);
+        self.teller.publish(happening);
     }
 }
 
@@ -66,6 +66,6 @@ impl Drop for Running {
         } else {
             (what::WORKER_STOPPED, "was cut off")
         };
-        self.teller.tell(NewEvent::new(what, format!("{}: {how}", self.name), Level::Error));
+        self.teller.publish(NewEvent::new(what, format!("{}: {how}", self.name), Level::Error));
     }
 }

@@ -10,7 +10,7 @@ use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place};
 use crate::permit::Permit;
 use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
 use crate::secret::Secret;
-use crate::values::{Kept, SendSpec, Sent, SentValue};
+use crate::values::{SendSpec, Sent, SentValue, ValueRetention};
 use std::sync::{Arc, Mutex, PoisonError};
 use zeroize::{Zeroize as _, Zeroizing};
 
@@ -136,7 +136,7 @@ impl Resource for Password {
         made.into_iter().map(|secret| ("password", SentValue::Secret { secret, saved })).collect()
     }
 
-    fn with_sent(&self, _kept: Kept) -> Option<Arc<dyn Resource>> {
+    fn with_sent(&self, _kept: ValueRetention) -> Option<Arc<dyn Resource>> {
         Some(Arc::new(Self {
             length: self.length,
             charset: self.charset.clone(),

@@ -198,7 +198,7 @@ fn root_reads_only_what_nobody_else_can_change() {
 }
 
 /// How a graph of root's is named, by what else must be wrong before it is refused: nothing, or what somebody else owns or may write.
-type Way = (&'static str, fn(&Path), &'static str, bool);
+type Change = (&'static str, fn(&Path), &'static str, bool);
 
 fn of_user(path: &Path) {
     std::os::unix::fs::lchown(path, Some(1234), Some(1234)).unwrap();
@@ -217,7 +217,7 @@ fn sticky(path: &Path) {
 #[test]
 fn root_reads_only_what_nobody_else_can_pick() {
     assert!(rustix::process::geteuid().is_root(), "this test must run as root");
-    let ways: [Way; 14] = [
+    let ways: [Change; 14] = [
         ("links", |_| (), "links/graph.yaml", true),
         ("links", |_| (), "links", true),
         ("links", |_| (), "way/graph.yaml", true),

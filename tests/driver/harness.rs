@@ -11,7 +11,8 @@ use steadfast::store::{Journal, MemoryStore, Store as _, StoredState};
 use steadfast_engine::{Meta, Slots};
 use steadfast_resources::{
     Answer, Change, CheckRequest, CheckResult, Difference, ExecutorKind, Failure, Grouping, Host,
-    Kept, Member, MintKey, Outcome, Permit, Resource, Sent, SentValue, Traits, Transaction,
+    Member, MintKey, Outcome, Permit, Resource, Sent, SentValue, Traits, Transaction,
+    ValueRetention,
 };
 use tokio::sync::{Notify, oneshot};
 
@@ -89,7 +90,7 @@ impl Resource for Thing {
         if self.name == "secret" { vec![("text", secret)] } else { Vec::new() }
     }
 
-    fn with_sent(&self, _kept: Kept) -> Option<Arc<dyn Resource>> {
+    fn with_sent(&self, _kept: ValueRetention) -> Option<Arc<dyn Resource>> {
         (self.name == "secret").then(|| Arc::new(self.clone()) as Arc<dyn Resource>)
     }
 
@@ -143,9 +144,9 @@ impl Transaction for Several {
 
 type Said = Arc<(Mutex<Vec<String>>, Notify)>;
 
-struct Ear(Said);
+struct RecordingSink(Said);
 
-impl Observer for Ear {
+impl Observer for RecordingSink {
     fn hear(&mut self, news: &Notification<'_>) {
         let line = match news {
             Notification::Loaded { change, .. } => {
@@ -225,7 +226,7 @@ impl Ground {
             recalled: StoredState::default(),
             history: None,
             observing: None,
-            audience: Box::new(Ear(Arc::clone(&said))),
+            audience: Box::new(RecordingSink(Arc::clone(&said))),
         };
         let driver = Driver::new(settings, parts);
         let inbox = driver.inbox();

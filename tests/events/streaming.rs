@@ -11,12 +11,12 @@ use steadfast::events::{
 };
 
 /// A scribe at work.
-struct Press {
+struct LogThread {
     scribe: Arc<LogWriter>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Press {
+impl LogThread {
     fn new(stream: &Stream, directory: &Path) -> Self {
         let scribe = LogWriter::new(stream, directory.to_owned(), Retention::default());
         let scribe = Arc::new(scribe);
@@ -33,7 +33,7 @@ impl Press {
 
 fn begun() -> (Publisher, Stream) {
     let (teller, stream) = stream();
-    teller.tell(NewEvent::new(what::RUN_START, "", Level::Info));
+    teller.publish(NewEvent::new(what::RUN_START, "", Level::Info));
     (teller, stream)
 }
 
@@ -63,14 +63,14 @@ fn c12_it_is_durable_before_it_is_told() {
     let folder = tempfile::tempdir().expect("a folder");
     let (teller, stream) = begun();
     let (_, mut follower) = stream.follow(|_| true);
-    let mut press = Press::new(&stream, folder.path());
+    let mut press = LogThread::new(&stream, folder.path());
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     for number in 1..=20 {
         let told = runtime.block_on(follower.next()).expect("one more");
         let Next::Event(event) = told else { panic!("{told:?}") };
         assert_eq!(event.number, Some(number));
         assert_eq!(recorded(folder.path()).last(), Some(&*event), "durable by now");
-        teller.tell(changed(&number.to_string()));
+        teller.publish(changed(&number.to_string()));
     }
     let (_, late) = stream.follow(|_| true);
     press.end();
@@ -86,11 +86,11 @@ fn c12_it_is_durable_before_it_is_told() {
 async fn c20_after_the_end_events_are_counted() {
     let folder = tempfile::tempdir().expect("a folder");
     let (teller, stream) = begun();
-    let mut press = Press::new(&stream, folder.path());
+    let mut press = LogThread::new(&stream, folder.path());
     press.end();
     let count = recorded(folder.path()).len();
     for _ in 0..5 {
-        teller.tell(changed("late"));
+        teller.publish(changed("late"));
     }
     assert_eq!((teller.late(), recorded(folder.path()).len()), (5, count));
     let mark = steadfast::events::Mark::Enlist("r".into(), 1);
@@ -102,13 +102,13 @@ async fn c20_after_the_end_events_are_counted() {
 fn c12_what_is_gathered_is_recorded_without_an_end_too() {
     let folder = tempfile::tempdir().expect("a folder");
     let (teller, stream) = begun();
-    let mut press = Press::new(&stream, folder.path());
+    let mut press = LogThread::new(&stream, folder.path());
     stream.gather(Duration::from_millis(20));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.expect("a runtime");
     let mut standing = stream.progress();
     for number in 0..3_u64 {
-        teller.tell(changed(&number.to_string()));
+        teller.publish(changed(&number.to_string()));
         let recorded = standing.wait_for(|standing| standing.last_number >= number + 2);
         let within = async { tokio::time::timeout(Duration::from_mins(1), recorded).await.is_ok() };
         assert!(runtime.block_on(within), "{number} is recorded");
@@ -143,9 +143,9 @@ async fn c19_who_follows_by_the_beat_misses_nothing() {
             tokio::spawn(by_the_beat(follower))
         })
         .collect();
-    let mut press = Press::new(&stream, folder.path());
+    let mut press = LogThread::new(&stream, folder.path());
     for number in 0..300_u64 {
-        teller.tell(changed(&number.to_string()));
+        teller.publish(changed(&number.to_string()));
         if number % 50 == 0 {
             tokio::time::sleep(Duration::from_millis(3)).await;
         }
@@ -167,10 +167,10 @@ fn c16_who_tells_waits_for_nobody() {
     let (teller, stream) = begun();
     let began = Instant::now();
     for number in 0..100_000 {
-        teller.tell(changed(&number.to_string()));
+        teller.publish(changed(&number.to_string()));
     }
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
-    Press::new(&stream, folder.path()).end();
+    LogThread::new(&stream, folder.path()).end();
     let events = recorded(folder.path());
     let gap = events.iter().find(|event| event.what == what::GAP).expect("a gap");
     assert_eq!(gap.count, Some(100_001 - 65_536));
@@ -186,9 +186,9 @@ async fn c16_who_stalls_is_told_how_many_were_lost() {
     let (teller, stream) = begun();
     let (_, mut slow) = stream.follow(|_| true);
     for number in 0..5000 {
-        teller.tell(changed(&number.to_string()));
+        teller.publish(changed(&number.to_string()));
     }
-    Press::new(&stream, folder.path()).end();
+    LogThread::new(&stream, folder.path()).end();
     // The start, five thousand, and the two ends, of which 4096 are ahead.
     let Some(Next::Missed(missed)) = slow.next().await else { panic!("it was slow") };
     assert_eq!(missed, 5003 - 4096);
@@ -203,12 +203,12 @@ fn c17_one_that_cannot_be_kept_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let (teller, stream) = begun();
     let (_, follower) = stream.follow(|_| true);
-    teller.tell(changed("before"));
-    teller.tell(NewEvent { says: "x".repeat(2 << 20), ..changed("huge") });
-    teller.tell(NewEvent { says: "a\0b".to_owned(), ..changed("nothing") });
-    teller.tell(NewEvent { level: Level::Debug, ..changed("debug") });
-    teller.tell(changed("after"));
-    Press::new(&stream, folder.path()).end();
+    teller.publish(changed("before"));
+    teller.publish(NewEvent { says: "x".repeat(2 << 20), ..changed("huge") });
+    teller.publish(NewEvent { says: "a\0b".to_owned(), ..changed("nothing") });
+    teller.publish(NewEvent { level: Level::Debug, ..changed("debug") });
+    teller.publish(changed("after"));
+    LogThread::new(&stream, folder.path()).end();
     let events = recorded(folder.path());
     let what: Vec<&str> = events.iter().map(|event| &*event.what).collect();
     let error = "internal_error";
@@ -227,9 +227,9 @@ fn c21_a_thousand_alike_are_counted() {
     let (teller, stream) = begun();
     let (_, follower) = stream.follow(|_| true);
     for _ in 0..1000 {
-        teller.tell(changed("a"));
+        teller.publish(changed("a"));
     }
-    Press::new(&stream, folder.path()).end();
+    LogThread::new(&stream, folder.path()).end();
     let events = recorded(folder.path());
     assert_eq!(events.len(), 1 + 10 + 1 + 1);
     let alike = events.iter().find(|event| event.what == what::ALIKE).expect("counted");
@@ -246,8 +246,8 @@ fn c22_without_a_log_it_is_told_and_recorded_later() {
     std::fs::create_dir(&database).expect("in the way");
     let (teller, stream) = begun();
     let (_, mut follower) = stream.follow(|_| true);
-    let mut press = Press::new(&stream, folder.path());
-    teller.tell(changed("a"));
+    let mut press = LogThread::new(&stream, folder.path());
+    teller.publish(changed("a"));
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     for what in ["run_start", "changed"] {
         let Some(Next::Event(event)) = runtime.block_on(follower.next()) else { panic!("one") };

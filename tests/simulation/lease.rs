@@ -24,9 +24,9 @@ const LONGEST: Duration = Duration::from_mins(1);
 
 /// What was heard of the file: that it was changed, or why not.
 #[derive(Clone, Debug, Default)]
-struct Told(Arc<Mutex<Vec<String>>>);
+struct Reported(Arc<Mutex<Vec<String>>>);
 
-impl Observer for Told {
+impl Observer for Reported {
     fn hear(&mut self, news: &Notification<'_>) {
         let word = match news {
             Notification::Changed { .. } => "changed".to_owned(),
@@ -43,7 +43,7 @@ impl Observer for Told {
 struct Held {
     stage: Shared,
     life: Life,
-    told: Told,
+    told: Reported,
     /// Milliseconds that the machine slept.
     slept: Arc<AtomicU64>,
 }
@@ -53,7 +53,7 @@ impl Held {
         let profile = Profile::draw(&mut Chance::of(1, "profile"));
         let mut stage = Stage::new(profile, Chance::of(1, "stage"), false);
         stage.rough = false;
-        let (stage, told) = (Arc::new(Mutex::new(stage)), Told::default());
+        let (stage, told) = (Arc::new(Mutex::new(stage)), Reported::default());
         let settings = Settings {
             one_shot: false,
             slots: Slots::default(),

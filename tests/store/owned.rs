@@ -158,14 +158,14 @@ fn what_is_forgotten_is_as_new_and_owed_all_the_same() {
         end("a", 1, Ended::Well, &[], None),
         end("x", 2, Ended::Well, &["a"], None),
     ];
-    let anew = [&before[..], &[Entry::Anew("a".into())]].concat();
+    let anew = [&before[..], &[Entry::Reset("a".into())]].concat();
     let anew = kept(&anew);
     let expected = ResourceRecord { owed: Some((2, "x".to_owned())), ..Default::default() };
     assert_eq!(anew.resources["a"], expected);
     let mut told = kept(&before).resources["a"].clone();
     told.anew();
     assert_eq!(told, expected, "what was told back and forgotten is the same");
-    let under_way = [&before[..], &[begin("a", 3, &["y"]), Entry::Anew("a".into())]].concat();
+    let under_way = [&before[..], &[begin("a", 3, &["y"]), Entry::Reset("a".into())]].concat();
     let cut_off = kept(&under_way);
     assert_eq!(cut_off.resources["y"].owed, Some((3, "a".to_owned())));
     assert!(cut_off.resources["a"].interrupted.is_some());

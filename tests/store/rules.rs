@@ -9,11 +9,11 @@ use steadfast::store::{
     export_format, violations,
 };
 
-type Told = Arc<Mutex<Vec<(&'static str, String)>>>;
+type Reported = Arc<Mutex<Vec<(&'static str, String)>>>;
 
 /// An identity begins with `file[`, values are not `bad`, and who is told is remembered.
-fn readers() -> (RecordReaders, Told) {
-    let told = Told::default();
+fn readers() -> (RecordReaders, Reported) {
+    let told = Reported::default();
     let own = Arc::clone(&told);
     let readers = RecordReaders {
         identity: Arc::new(|name| (!name.starts_with("file[")).then(|| "no identity".to_owned())),
@@ -125,7 +125,7 @@ fn open(state: &Path, readers: &RecordReaders) -> SqliteStore {
     SqliteStore::open_held(hold, readers.clone()).expect("opened")
 }
 
-fn take(told: &Told) -> Vec<(&'static str, String)> {
+fn take(told: &Reported) -> Vec<(&'static str, String)> {
     std::mem::take(&mut *told.lock().expect("sound"))
 }
 

@@ -13,7 +13,9 @@ use crate::history::Limits;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use history::{Diff, History, Show, Undo};
 pub use one_shot::{Apply, Drift, Plan};
-pub use state::{ExportKept, ImportKept, Kept, RepairKept, ShowKept, StateCommand, VerifyKept};
+pub use state::{
+    ExportKept, ImportKept, RepairKept, ShowKept, StateArgs, StateCommand, VerifyKept,
+};
 use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_resources::LONGEST_SPAN;
@@ -79,7 +81,7 @@ pub enum Command {
     /// Run resources again that have run, also when the daemon starts next: kept, unlike `retry`
     Redo(Resources),
     /// Show, verify, export, import or repair what is kept of resources between runs
-    State(Kept),
+    State(StateArgs),
     /// Wait until the host is as declared
     Wait(Wait),
     /// End the daemon

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// `steadfast state`.
 #[derive(Debug, Args)]
-pub struct Kept {
+pub struct StateArgs {
     /// What to do.
     #[command(subcommand)]
     pub what: StateCommand,

@@ -9,7 +9,7 @@ use crate::cli::{args, load_graph};
 use crate::plan::StepCollector;
 use crate::store::StoredState;
 use std::sync::Arc;
-use steadfast_resources::{Kept, MintKey, Origin, RunPolicy};
+use steadfast_resources::{MintKey, Origin, RunPolicy, ValueRetention};
 use tokio::runtime::Runtime;
 
 /// Shows what differs.
@@ -24,10 +24,10 @@ fn once(args: &Drift, key: MintKey, runtime: &Runtime) -> Exit {
         Err(exit) => return exit,
     };
     // A deed has no state that could differ. What was sent is not looked up: a value is not to be told from here.
-    let loaded = loaded.reduced(|vertex| {
+    let loaded = loaded.subset(|vertex| {
         let sent = |origin: &Origin| matches!(origin, Origin::Sent { .. });
         let receives = vertex.recipe.as_ref().is_some_and(|r| r.origins.iter().any(sent));
-        let is_kept = vertex.resource.with_sent(Kept::Sealed).is_some();
+        let is_kept = vertex.resource.with_sent(ValueRetention::Sealed).is_some();
         vertex.resource.nature().repeat == RunPolicy::State && !receives && !is_kept
     });
     let whole = (loaded, &args.graph);

@@ -106,7 +106,7 @@ impl Recording {
             }
             record.begin();
         }
-        record.teller.tell(happening);
+        record.teller.publish(happening);
     }
 
     /// Ends the record with this class and message, and waits until all of it is written.
@@ -147,8 +147,8 @@ impl Record {
         let (version, command) = (env!("CARGO_PKG_VERSION"), self.command);
         let message = format!("steadfast {version}, {command}, process {}", std::process::id());
         let start = NewEvent::new(what::RUN_START, message, Level::Info);
-        self.teller.tell(NewEvent { class: Some(command), ..start });
-        self.before.drain(..).for_each(|happening| self.teller.tell(happening));
+        self.teller.publish(NewEvent { class: Some(command), ..start });
+        self.before.drain(..).for_each(|happening| self.teller.publish(happening));
         let scribe = Arc::clone(&self.scribe);
         let thread = std::thread::Builder::new().name("events".to_owned());
         let thread = thread.spawn(move || scribe.run());

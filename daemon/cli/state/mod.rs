@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Shows it, or looks for damage.
-pub(super) fn of_kept(args: &args::Kept) -> Exit {
+pub(super) fn of_kept(args: &args::StateArgs) -> Exit {
     let done = match &args.what {
         StateCommand::Show(args) => show(args),
         StateCommand::Verify(args) => verify(args),

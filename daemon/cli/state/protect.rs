@@ -52,7 +52,7 @@ fn alone(order: StateCommand, args: &args::Resources) -> Result<Vec<String>, Exi
             Effect::Done(words) => {
                 entries.push(order.entry(name, owned, &Arc::from("")));
                 if order.makes_anew() && is_made_once(name) {
-                    entries.push(Entry::Unsend(Arc::clone(name)));
+                    entries.push(Entry::ForgetSent(Arc::clone(name)));
                 }
                 deeds.push(order.deed(name, words));
                 words

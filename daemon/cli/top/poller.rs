@@ -24,14 +24,14 @@ pub(super) enum About {
 
 /// A question, or an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Question {
+pub(super) struct PollQuery {
     pub(super) about: About,
     pub(super) ask: Request,
 }
 
 /// What came of it: all pieces of the answer, or why there is none.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct PollResult {
     pub(super) about: About,
     /// What was asked: an answer to what nobody looks at any more is no use.
     pub(super) ask: Request,
@@ -43,8 +43,8 @@ pub(super) struct Told {
 pub(super) struct Feed {
     address: Address,
     under_way: HashSet<About>,
-    to: mpsc::Sender<Told>,
-    answers: mpsc::Receiver<Told>,
+    to: mpsc::Sender<PollResult>,
+    answers: mpsc::Receiver<PollResult>,
 }
 
 impl Feed {
@@ -54,29 +54,29 @@ impl Feed {
     }
 
     /// Asks what is not being asked already.
-    pub(super) fn ask_all(&mut self, questions: Vec<Question>) {
+    pub(super) fn ask_all(&mut self, questions: Vec<PollQuery>) {
         for question in questions {
             self.order(question);
         }
     }
 
-    pub(super) fn order(&mut self, question: Question) {
+    pub(super) fn order(&mut self, question: PollQuery) {
         if !self.under_way.insert(question.about) {
             return;
         }
         let (address, to) = (self.address.clone(), self.to.clone());
         tokio::spawn(async move {
-            let Question { about, ask } = question;
+            let PollQuery { about, ask } = question;
             let patience = if about == About::Diff { LOOK } else { PATIENCE };
             let answer = tokio::time::timeout(patience, answer(&address, &ask)).await;
             let answer = answer.unwrap_or_else(|_| Err("the daemon does not answer".to_owned()));
             // The view may be closed by now.
-            let _closed = to.send(Told { about, ask, answer }).await;
+            let _closed = to.send(PollResult { about, ask, answer }).await;
         });
     }
 
     /// The next answer.
-    pub(super) async fn next(&mut self) -> Told {
+    pub(super) async fn next(&mut self) -> PollResult {
         loop {
             // We hold a sender ourselves, so there is always one more to come.
             if let Some(told) = self.answers.recv().await {

@@ -1,7 +1,7 @@
 //! How it looks in 80×24, with and without colours, and what keys do.
 
 use super::draw::draw;
-use super::poller::{About, Told};
+use super::poller::{About, PollResult};
 use super::view::{Next, Pane, View};
 use crate::control::Request;
 use crate::driver::status::{
@@ -79,7 +79,7 @@ fn view(colour: bool) -> View {
 fn tell(view: &mut View, about: About, value: Value) {
     let question = view.questions().into_iter().find(|question| question.about == about);
     let ask = question.map_or(Request::Report, |question| question.ask);
-    view.hear(Told { about, ask, answer: Ok(vec![value]) });
+    view.hear(PollResult { about, ask, answer: Ok(vec![value]) });
 }
 
 fn list(view: &mut View, rows: Vec<ResourceStatus>, total: usize) {
@@ -162,7 +162,7 @@ fn scrolling_asks_for_what_is_seen() {
     assert!(matches!(asked, Request::List { from: 981, most: 19, .. }), "{asked:?}");
     key(&mut view, KeyCode::Home);
     let answer = Ok(vec![to_value(List { rows: Vec::new(), total: 1 }).expect("data")]);
-    view.hear(Told { about: About::List, ask: asked, answer });
+    view.hear(PollResult { about: About::List, ask: asked, answer });
     assert_eq!(view.list.total, 1000, "an old answer");
     // The list has become shorter.
     key(&mut view, KeyCode::End);
@@ -201,7 +201,7 @@ fn an_order_is_confirmed() {
     let Next::Order(order) = key(&mut view, KeyCode::Char('y')) else { panic!("no order") };
     assert!(matches!(order.ask, Request::Pause { seconds: Some(3600), .. }));
     let denied = Err("user 7 may read, not change".to_owned());
-    view.hear(Told { about: About::Order, ask: order.ask, answer: denied });
+    view.hear(PollResult { about: About::Order, ask: order.ask, answer: denied });
     assert!(lines(&mut view).contains(&"user 7 may read, not change".to_owned()));
 }
 
@@ -304,7 +304,7 @@ fn a_diff_is_shown() {
 fn a_daemon_that_is_gone_is_said() {
     let mut view = view(false);
     let answer = Err("no daemon listens at /run/x".to_owned());
-    view.hear(Told { about: About::Status, ask: Request::Status { most: 0 }, answer });
+    view.hear(PollResult { about: About::Status, ask: Request::Status { most: 0 }, answer });
     let all = lines(&mut view);
     assert!(
         all.contains(&"what is shown is old: no daemon listens at /run/x".to_owned()),
@@ -315,6 +315,6 @@ fn a_daemon_that_is_gone_is_said() {
     assert!(!lines(&mut view).iter().any(|line| line.contains("is old")));
     let mut empty = View::new(false);
     let answer = Err("no daemon listens at /run/x".to_owned());
-    empty.hear(Told { about: About::Status, ask: Request::Status { most: 0 }, answer });
+    empty.hear(PollResult { about: About::Status, ask: Request::Status { most: 0 }, answer });
     assert_eq!(lines(&mut empty)[0], "no daemon listens at /run/x");
 }

@@ -1,6 +1,6 @@
 //! What is known of the daemon, what of it is shown, and what a key does: a value, without a terminal or a socket.
 
-use super::poller::{About, Question, Told};
+use super::poller::{About, PollQuery, PollResult};
 use crate::control::Request;
 use crate::driver::status::{Inspections, List, Order, ResourceDetails, Status};
 use crate::events::Event as Happened;
@@ -56,7 +56,7 @@ pub(super) enum Next {
     /// To ask for all that is shown.
     Ask,
     /// To give an order.
-    Order(Question),
+    Order(PollQuery),
     /// To end.
     Leave,
 }
@@ -114,14 +114,14 @@ impl View {
     }
 
     /// What must be known for what is shown.
-    pub(super) fn questions(&self) -> Vec<Question> {
+    pub(super) fn questions(&self) -> Vec<PollQuery> {
         let mut all = vec![
-            Question { about: About::Status, ask: Request::Status { most: 0 } },
+            PollQuery { about: About::Status, ask: Request::Status { most: 0 } },
             self.ask_list(),
         ];
         if self.pane == Pane::Details {
             let resource = self.subject.clone();
-            all.push(Question { about: About::Details, ask: Request::Show { resource } });
+            all.push(PollQuery { about: About::Details, ask: Request::Show { resource } });
             all.push(self.ask_events(Some(self.subject.clone())));
         }
         if self.pane == Pane::Events {
@@ -130,21 +130,21 @@ impl View {
         all
     }
 
-    fn ask_list(&self) -> Question {
+    fn ask_list(&self) -> PollQuery {
         let order = serde_json::to_value(self.order).ok();
         let order = order.as_ref().and_then(Value::as_str).unwrap_or("state").to_owned();
         let (filter, from, most) = (self.filter.clone(), self.first, self.room);
-        Question { about: About::List, ask: Request::List { filter, order, from, most } }
+        PollQuery { about: About::List, ask: Request::List { filter, order, from, most } }
     }
 
     #[expect(clippy::unused_self, reason = "one of the questions of a view")]
-    fn ask_events(&self, resource: Option<String>) -> Question {
-        Question { about: About::Events, ask: Request::lately(resource, LATELY) }
+    fn ask_events(&self, resource: Option<String>) -> PollQuery {
+        PollQuery { about: About::Events, ask: Request::lately(resource, LATELY) }
     }
 
     /// Takes an answer in.
-    pub(super) fn hear(&mut self, told: Told) {
-        let Told { about, ask, answer } = told;
+    pub(super) fn hear(&mut self, told: PollResult) {
+        let PollResult { about, ask, answer } = told;
         let pieces = match answer {
             Ok(pieces) => pieces,
             Err(why) if about == About::Order => {
@@ -244,7 +244,7 @@ impl View {
         } else {
             Request::Resume { resources }
         };
-        Next::Order(Question { about: About::Order, ask })
+        Next::Order(PollQuery { about: About::Order, ask })
     }
 
     fn in_table(&mut self, code: KeyCode) -> Next {
@@ -297,7 +297,7 @@ impl View {
         self.typing = typing;
         (self.pane, self.scroll, self.diff) = (Pane::Plan, 0, None);
         let ask = Request::Diff { resources, resume: is_one };
-        Next::Order(Question { about: About::Diff, ask })
+        Next::Order(PollQuery { about: About::Diff, ask })
     }
 
     fn in_pane(&mut self, code: KeyCode) -> Next {
@@ -335,7 +335,7 @@ impl View {
         if pane == Pane::Diff {
             let resources = vec![self.subject.clone()];
             let ask = Request::Diff { resources, resume: false };
-            return Next::Order(Question { about: About::Diff, ask });
+            return Next::Order(PollQuery { about: About::Diff, ask });
         }
         Next::Ask
     }

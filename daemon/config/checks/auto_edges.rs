@@ -2,7 +2,7 @@
 
 use super::Validator;
 use super::edges::DraftEdge;
-use crate::config::graph::acyclic::add_without_cycles;
+use crate::config::graph::acyclic::insert_acyclic;
 use crate::config::graph::cycles::strongly_connected;
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted, shorten};
@@ -88,7 +88,7 @@ impl Offers {
 
 impl Validator<'_> {
     /// Adds automatic edges to ties that hold no cycle; they are sorted again.
-    pub(in crate::config) fn tie_automatically(&mut self, ties: &mut Vec<DraftEdge>) {
+    pub(in crate::config) fn add_automatic_edges(&mut self, ties: &mut Vec<DraftEdge>) {
         let mut new = self.wanted();
         new.sort_by_key(|tie| (tie.from, tie.to));
         new.dedup_by_key(|tie| (tie.from, tie.to));
@@ -153,7 +153,7 @@ impl Validator<'_> {
             });
             if tie.because.is_none() { &mut there } else { &mut wanted }.push((from, to));
         }
-        let mut taken = add_without_cycles(numbers.len(), &there, &wanted).taken.into_iter();
+        let mut taken = insert_acyclic(numbers.len(), &there, &wanted).taken.into_iter();
         let mut is_left_out = |tie: &DraftEdge| {
             tie.because.is_some() && is_inside(tie) && taken.next().is_some_and(|taken| !taken)
         };

@@ -9,7 +9,7 @@ use steadfast_resources::Claim;
 
 impl Validator<'_> {
     /// Tells each resource that minds a directory what others claim below it.
-    pub(in crate::config) fn tell_claims(&mut self) {
+    pub(in crate::config) fn share_claims(&mut self) {
         let minds = |vertex: usize| self.vertices.get(vertex)?.resource.as_ref()?.purge_root();
         let minding: Vec<(usize, PathBuf)> = (0..self.vertices.len())
             .filter_map(|vertex| Some((vertex, minds(vertex)?.to_owned())))

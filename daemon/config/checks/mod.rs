@@ -120,7 +120,7 @@ pub(super) fn check(
     checker.declare_secrets(&mut files);
     let links = checker.resources(&mut files);
     checker.refuse_aliases();
-    checker.tell_claims();
+    checker.share_claims();
     checker.check_nesting();
     checker.tie_values();
     checker.doubt_confided();
@@ -132,7 +132,7 @@ pub(super) fn check(
     }
     let mut ties = checker.sorted_ties();
     if checker.refuse_cycles(&ties) {
-        checker.tie_automatically(&mut ties);
+        checker.add_automatic_edges(&mut ties);
     }
     let loaded = checker.finish(&ties)?;
     let loaded = LoadedGraph { name, comment, ..loaded }.with_orders();

@@ -68,7 +68,7 @@ fn unknown(vertices: &[Vertex], flag: &str, name: &str) -> Problem {
 impl LoadedGraph {
     /// The graph to be looked at only, and those of it that are declared `noop` themselves.
     #[must_use]
-    pub fn planned(mut self) -> (Self, BTreeSet<Arc<str>>) {
+    pub fn as_plan(mut self) -> (Self, BTreeSet<Arc<str>>) {
         let noop = self.vertices.iter().filter(|vertex| vertex.meta.noop);
         let noop = noop.map(|vertex| Arc::clone(&vertex.identity)).collect();
         self.look_only(true);
@@ -89,7 +89,7 @@ impl LoadedGraph {
 
     /// The same as if `noop` were said of all of it.
     #[must_use]
-    pub fn observed(mut self) -> Self {
+    pub fn read_only(mut self) -> Self {
         self.look_only(false);
         self
     }
@@ -113,7 +113,7 @@ impl LoadedGraph {
 
     /// The graph without those resources that are not wanted; edges still hold across them.
     #[must_use]
-    pub fn reduced(self, wanted: impl Fn(&Vertex) -> bool) -> Self {
+    pub fn subset(self, wanted: impl Fn(&Vertex) -> bool) -> Self {
         let keep: Vec<bool> = self.vertices.iter().map(wanted).collect();
         if keep.contains(&false) { reduce(self, &keep) } else { self }
     }

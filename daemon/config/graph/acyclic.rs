@@ -24,7 +24,7 @@ struct GrowingDag {
 
 /// Adds to a graph without cycles (`there`, edges between `vertices` numbers) one wanted edge after the other, but for those that
 /// would close a cycle. Wanted edges of one source stand together, and none leads to its own source.
-pub(in crate::config) fn add_without_cycles(
+pub(in crate::config) fn insert_acyclic(
     vertices: usize,
     there: &[(usize, usize)],
     wanted: &[(usize, usize)],
@@ -105,7 +105,7 @@ impl GrowingDag {
 
 #[cfg(test)]
 mod tests {
-    use super::{Added, add_without_cycles};
+    use super::{Added, insert_acyclic};
     use proptest::prelude::*;
 
     fn leads(edges: &[(usize, usize)], from: usize, to: usize) -> bool {
@@ -147,7 +147,7 @@ mod tests {
             let there: Vec<_> = there.into_iter().map(down).filter(|(a, b)| a != b).collect();
             let mut wanted: Vec<_> = wanted.into_iter().filter(|(a, b)| a != b).collect();
             wanted.sort_unstable();
-            let Added { taken, .. } = add_without_cycles(vertices, &there, &wanted);
+            let Added { taken, .. } = insert_acyclic(vertices, &there, &wanted);
             prop_assert_eq!(taken, one_by_one(&there, &wanted));
         }
     }
@@ -158,7 +158,7 @@ mod tests {
         let files = 100_000;
         let there: Vec<_> = (0..files).map(|file| (file, file + 1)).collect();
         let wanted: Vec<_> = (0..files).map(|file| (files, file)).collect();
-        let Added { taken, steps } = add_without_cycles(files + 1, &there, &wanted);
+        let Added { taken, steps } = insert_acyclic(files + 1, &there, &wanted);
         assert!(taken.iter().all(|taken| !taken));
         assert_eq!(steps, 2 * files + 1, "each vertex and each edge once");
     }
@@ -170,7 +170,7 @@ mod tests {
         let chain = (1..files).map(|file| (file - 1, file));
         let there: Vec<_> = chain.chain((0..files).map(|at| (files - 1, files + at))).collect();
         let wanted: Vec<_> = (0..files).map(|at| (files + at, at)).collect();
-        let Added { taken, steps } = add_without_cycles(2 * files, &there, &wanted);
+        let Added { taken, steps } = insert_acyclic(2 * files, &there, &wanted);
         assert!(taken.iter().all(|taken| !taken));
         assert_eq!(steps, files / 64 * (2 * files + 2 * files - 1));
     }

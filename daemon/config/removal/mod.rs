@@ -114,7 +114,7 @@ impl LoadedGraph {
     }
 
     /// Of each pair, the second comes after the first.
-    pub fn put_after(&mut self, pairs: &[(usize, usize)]) {
+    pub fn add_edges(&mut self, pairs: &[(usize, usize)]) {
         self.put_edges(pairs, false);
     }
 

@@ -83,12 +83,12 @@ impl Driver {
         match question {
             Query::Park { names, limit, reason, to } => {
                 let limit = limit.unwrap_or(self.settings.pause_limit);
-                match self.park(&names, limit, &reason) {
+                match self.pause_resources(&names, limit, &reason) {
                     Ok(entries) => self.keep_parked(entries, Some(to)),
                     Err(strangers) => drop(to.send(strangers)),
                 }
             }
-            Query::Unpark(names, to) => match self.unpark(&names) {
+            Query::Unpark(names, to) => match self.resume_resources(&names) {
                 Ok(entries) => self.keep_parked(entries, Some(to)),
                 Err(strangers) => drop(to.send(strangers)),
             },
@@ -102,7 +102,7 @@ impl Driver {
     }
 
     /// Answers what is to be kept of it, or those that are no names of resources.
-    fn park(
+    fn pause_resources(
         &mut self,
         names: &[String],
         limit: Duration,
@@ -128,7 +128,7 @@ impl Driver {
         Ok(entries)
     }
 
-    fn unpark(&mut self, names: &[String]) -> Result<Vec<Entry>, Vec<String>> {
+    fn resume_resources(&mut self, names: &[String]) -> Result<Vec<Entry>, Vec<String>> {
         let strangers = self.strangers(names);
         if !strangers.is_empty() {
             return Err(strangers);

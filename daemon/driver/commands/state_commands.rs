@@ -139,7 +139,7 @@ impl Driver {
         if let Some(kept) = recalled.and_then(|it| it.resources.get_mut(name.as_ref())) {
             kept.sent = None;
         }
-        Entry::Unsend(Arc::clone(name))
+        Entry::ForgetSent(Arc::clone(name))
     }
 
     /// What is to be recorded.

@@ -14,7 +14,7 @@ use steadfast_resources::Failure;
 const NAMED: usize = 5;
 
 impl Driver {
-    pub(super) fn tell(&mut self, notice: Notice) {
+    pub(super) fn notify(&mut self, notice: Notice) {
         match notice {
             Notice::Loaded { .. } => self.tell_loaded(),
             Notice::SwapWaits(_) if self.table.is_regrouping() => {}

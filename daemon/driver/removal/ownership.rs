@@ -138,7 +138,7 @@ impl OwnershipRecords {
     }
 
     fn put(&mut self, identity: &Arc<str>, owned: Option<Arc<Ownership>>) {
-        match owned.filter(|owned| owned.says_something()) {
+        match owned.filter(|owned| owned.is_recorded()) {
             Some(owned) => drop(self.records.insert(Arc::clone(identity), owned)),
             None => drop(self.records.remove(identity)),
         }
@@ -247,7 +247,7 @@ impl Driver {
             one_shot: self.settings.one_shot,
         };
         let (table, recalled) = (&self.table, self.recalled.as_ref());
-        let condemned = |name: &str, owned: &Ownership| {
+        let approved = |name: &str, owned: &Ownership| {
             let removed =
                 table.number(name).and_then(|id| table.waiting(id).or_else(|| table.get(id)));
             let begun = recalled.and_then(|it| it.resources.get(name)?.interrupted);
@@ -256,7 +256,7 @@ impl Driver {
             cut_off || removed.is_some_and(|entry| entry.removes)
         };
         let kept = (&self.ownership.records, self.may_leave(loaded, found));
-        let farewell = plan_removals(loaded, kept, &condemned, terms);
+        let farewell = plan_removals(loaded, kept, &approved, terms);
         let mut farewell = farewell.map_err(|protected| {
             let names = protected.join(", ");
             let hint = protection_hint(&protected, &self.ownership.records);
@@ -392,7 +392,7 @@ impl Driver {
         let identity = Arc::clone(&entry.identity);
         let before = self.ownership.records.get(&identity);
         let owned = entry.owned(before.map(AsRef::as_ref), &self.context(), origin);
-        let says = owned.says_something();
+        let says = owned.is_recorded();
         let leftovers = owned.after.len() != entry.after.len();
         if before.map_or(says, |before| **before != owned) {
             self.keep_owned(&identity, says.then(|| Arc::new(owned)));

@@ -17,7 +17,7 @@ pub(in crate::driver) type KeptOwned = HashMap<Arc<str>, Arc<Ownership>>;
 /// Under which terms a graph is loaded.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::driver) struct LoadPolicy {
-    /// An operator asks for it: only then anything is condemned.
+    /// An operator asks for it: only then anything is approved.
     pub(in crate::driver) explicit: bool,
     /// It is the whole graph, not a selection of it.
     pub(in crate::driver) whole: bool,
@@ -64,7 +64,7 @@ enum Disposition {
 pub(in crate::driver) fn plan_removals(
     loaded: &mut LoadedGraph,
     (kept, may_leave): (&KeptOwned, BTreeSet<Arc<str>>),
-    condemned: &dyn Fn(&str, &Ownership) -> bool,
+    approved: &dyn Fn(&str, &Ownership) -> bool,
     terms: LoadPolicy,
 ) -> Result<RemovalPlan, Vec<Arc<str>>> {
     let leaving = leaving(loaded, kept, may_leave, terms);
@@ -81,13 +81,16 @@ pub(in crate::driver) fn plan_removals(
         return Err(protected);
     }
     let claims = leaving.iter().any(|(_, owned)| is_deletable(owned)).then(|| Claims::of(loaded));
-    let mut tombs = BTreeMap::new();
+    let mut removal_vertices = BTreeMap::new();
     for (identity, owned) in leaving {
-        let explicit = terms.explicit || condemned(&identity, &owned);
+        let explicit = terms.explicit || approved(&identity, &owned);
         let fate = match disposition(loaded, &owned, explicit) {
-            Disposition::Removed => {
-                add_removal_vertex(loaded, (&identity, &owned), claims.as_ref(), &mut tombs)
-            }
+            Disposition::Removed => add_removal_vertex(
+                loaded,
+                (&identity, &owned),
+                claims.as_ref(),
+                &mut removal_vertices,
+            ),
             other => other,
         };
         match fate {
@@ -102,7 +105,7 @@ pub(in crate::driver) fn plan_removals(
             }
         }
     }
-    order(loaded, kept, &tombs);
+    order(loaded, kept, &removal_vertices);
     Ok(farewell)
 }
 
@@ -165,7 +168,7 @@ fn add_removal_vertex(
     loaded: &mut LoadedGraph,
     (identity, owned): (&Arc<str>, &Ownership),
     claims: Option<&Claims>,
-    tombs: &mut BTreeMap<Arc<str>, usize>,
+    removal_vertices: &mut BTreeMap<Arc<str>, usize>,
 ) -> Disposition {
     let text = owned.removal.as_deref().unwrap_or_default();
     let number = match loaded.remove(identity, (owned.thing, text)) {
@@ -183,7 +186,7 @@ fn add_removal_vertex(
     if let (Some(claims), Some(tomb)) = (claims, loaded.vertices.get_mut(number)) {
         tomb.resource = guard_removal(Arc::clone(&tomb.resource), &claims.held);
     }
-    tombs.insert(Arc::clone(identity), number);
+    removal_vertices.insert(Arc::clone(identity), number);
     Disposition::Removed
 }
 
@@ -250,11 +253,11 @@ impl Claims {
 }
 
 /// Everything that came after something comes before its removal: what is removed, and what stays.
-fn order(loaded: &mut LoadedGraph, kept: &KeptOwned, tombs: &BTreeMap<Arc<str>, usize>) {
-    if tombs.is_empty() {
+fn order(loaded: &mut LoadedGraph, kept: &KeptOwned, removal_vertices: &BTreeMap<Arc<str>, usize>) {
+    if removal_vertices.is_empty() {
         return;
     }
-    let first = tombs.values().min().copied().unwrap_or_default();
+    let first = removal_vertices.values().min().copied().unwrap_or_default();
     let mut numbers: HashMap<&str, usize> = HashMap::new();
     for (number, vertex) in loaded.vertices.iter().take(first).enumerate() {
         numbers.extend(vertex.aliases.iter().map(|(alias, _)| (alias.as_ref(), number)));
@@ -271,7 +274,7 @@ fn order(loaded: &mut LoadedGraph, kept: &KeptOwned, tombs: &BTreeMap<Arc<str>, 
     }
     let mut edges = Vec::new();
     let mut removals: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for (identity, tomb) in tombs {
+    for (identity, tomb) in removal_vertices {
         let mut seen: HashSet<&str> = HashSet::from([identity.as_ref()]);
         let mut next: Vec<&str> = vec![identity];
         while let Some(name) = next.pop() {
@@ -279,7 +282,7 @@ fn order(loaded: &mut LoadedGraph, kept: &KeptOwned, tombs: &BTreeMap<Arc<str>, 
                 if !seen.insert(dependent) {
                     continue;
                 }
-                if let Some(other) = tombs.get(*dependent) {
+                if let Some(other) = removal_vertices.get(*dependent) {
                     removals.entry(*other).or_default().push(*tomb);
                     continue;
                 }
@@ -290,14 +293,14 @@ fn order(loaded: &mut LoadedGraph, kept: &KeptOwned, tombs: &BTreeMap<Arc<str>, 
     }
     edges.extend(without_cycles(&removals));
     let mut notified = Vec::new();
-    for (identity, tomb) in tombs {
+    for (identity, tomb) in removal_vertices {
         let text = kept.get(identity).and_then(|owned| owned.removal.as_deref());
         let targets = Vertex::notified_by_removal(text.unwrap_or_default());
         let targets = targets.iter().filter_map(|target| numbers.get(target.as_ref()));
         notified.extend(targets.map(|target| (*tomb, *target)));
     }
     make_room(loaded, &mut edges, (&notified, first));
-    loaded.put_after(&edges);
+    loaded.add_edges(&edges);
     loaded.put_notifications(&notified);
 }
 

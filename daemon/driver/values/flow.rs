@@ -8,7 +8,7 @@ use crate::store::{Entry, OpaqueText};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use steadfast_engine::{Event, RunId, VertexId};
-use steadfast_resources::{CheckResult, Failure, Kept, Origin, Outcome, RunPolicy};
+use steadfast_resources::{CheckResult, Failure, Origin, Outcome, RunPolicy, ValueRetention};
 
 impl Driver {
     /// Those of the graph that waits from whom something is to be received that they have not sent.
@@ -113,7 +113,7 @@ impl Driver {
         if live.made.get().is_some_and(|made| made.blind) {
             return Ok(None);
         }
-        let is_kept = live.resource.with_sent(Kept::Sealed).is_some();
+        let is_kept = live.resource.with_sent(ValueRetention::Sealed).is_some();
         if !self.values.is_wanted(&entry.identity, is_kept) {
             return Ok(None);
         }

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use steadfast_engine::VertexId;
 use steadfast_resources::host::Supply;
 use steadfast_resources::{
-    BuiltResource, DeferredResource, Failure, Kept, KeyedHash, Origin, Received, ResolvedInput,
-    Secret, Sent, StateKey,
+    BuiltResource, DeferredResource, Failure, KeyedHash, Origin, Received, ResolvedInput, Secret,
+    Sent, StateKey, ValueRetention,
 };
 use steadfast_resources::{CopyDigest, Host, SentValue};
 use tokio_util::sync::CancellationToken;
@@ -144,10 +144,10 @@ impl ValueStore {
     }
 
     /// What is kept of what a resource has sent under this definition.
-    pub(super) fn stored_value(&self, identity: &str, definition: u64) -> Option<Kept> {
+    pub(super) fn stored_value(&self, identity: &str, definition: u64) -> Option<ValueRetention> {
         let snapshot = self.sent.get(identity).filter(|s| s.definition == definition)?;
         let known = snapshot.values.values().all(|value| value.datum.is_some());
-        Some(if known { Kept::Known } else { Kept::Sealed })
+        Some(if known { ValueRetention::Known } else { ValueRetention::Sealed })
     }
 
     /// What a run of a receiver is made of, or what is missing.

@@ -16,7 +16,7 @@ pub(crate) enum Entry {
 
 /// What is kept of one vertex.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Kept {
+pub(crate) struct Records {
     pub(crate) done: Option<u64>,
     pub(crate) owed: Option<(Stamp, VertexId)>,
     /// The definition of the run that was cut off.
@@ -27,7 +27,7 @@ pub(crate) struct Kept {
 /// What is durable of all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Durable {
-    pub(crate) vertices: BTreeMap<VertexId, Kept>,
+    pub(crate) vertices: BTreeMap<VertexId, Records>,
     pub(crate) pause: Option<Tick>,
 }
 

@@ -275,7 +275,7 @@ impl Recorder {
             format!("{name}: events {first} to {last} were refused and are put aside: {why}");
         tracing::warn!(event = what::PUT_ASIDE, "{says}");
         let told = NewEvent::new(what::PUT_ASIDE, says, Level::Warn);
-        self.stream.teller().tell(NewEvent { count: Some(count), ..told });
+        self.stream.teller().publish(NewEvent { count: Some(count), ..told });
         self.stream.aside().add(name, count, why);
         self.done(first, upto).await;
         Some(upto)

@@ -93,7 +93,7 @@ impl ReloadRequest {
             why.trim_end()
         );
         tracing::error!(event = "kept_graph", "{says}");
-        self.teller.tell(NewEvent::new("kept_graph", says.as_str(), Level::Error));
+        self.teller.publish(NewEvent::new("kept_graph", says.as_str(), Level::Error));
         *lock(&self.instead) = Some(says);
         *self.taken() = LatestGraph::Kept;
         self.is_empty.store(loaded.vertices.is_empty(), Ordering::SeqCst);

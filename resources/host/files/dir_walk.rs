@@ -26,7 +26,7 @@ pub struct DirWalk {
     path: PathBuf,
     depth: usize,
     /// The directories a host cannot do without; not looked for where a tree is only read.
-    sacred: Arc<HashSet<(u64, u64)>>,
+    protected_paths: Arc<HashSet<(u64, u64)>>,
 }
 
 /// What going into a directory of a tree led to.
@@ -50,7 +50,12 @@ impl Entry<'_> {
         if sacred.contains(&found.identity) && !purgeable_inodes().contains(&found.identity) {
             return Err(refuse_sacred(self.path));
         }
-        Ok(DirWalk { handle: Arc::new(handle), path: self.path.to_owned(), depth: 0, sacred })
+        Ok(DirWalk {
+            handle: Arc::new(handle),
+            path: self.path.to_owned(),
+            depth: 0,
+            protected_paths: sacred,
+        })
     }
 }
 
@@ -64,7 +69,7 @@ impl Origin {
             return Err(Fault::moved());
         }
         let (handle, sacred) = (Arc::new(handle), Arc::default());
-        Ok(DirWalk { handle, path: path.to_owned(), depth: 0, sacred })
+        Ok(DirWalk { handle, path: path.to_owned(), depth: 0, protected_paths: sacred })
     }
 }
 
@@ -124,14 +129,14 @@ impl DirWalk {
         if now.identity != found.identity || now.kind != FileType::Directory {
             return Err(Fault::moved());
         }
-        if self.sacred.contains(&now.identity) {
+        if self.protected_paths.contains(&now.identity) {
             return Err(refuse_sacred(spot.path));
         }
         Ok(Entered::Branch(Self {
             handle: Arc::new(handle),
             path: spot.path.to_owned(),
             depth: self.depth + 1,
-            sacred: Arc::clone(&self.sacred),
+            protected_paths: Arc::clone(&self.protected_paths),
         }))
     }
 }

@@ -47,7 +47,7 @@ impl Files {
         let mut touched = false;
         if let (FileType::Directory, Reach::AllBelow { secret }) = (found.kind, reach) {
             let sacred = sacred_inodes();
-            let mut tree = Tree { permit, spot, secret, sacred, touched: false };
+            let mut tree = Tree { permit, spot, secret, protected_paths: sacred, touched: false };
             let emptied = tree.empty(&spot.directory, spot.name, found);
             touched = tree.touched;
             emptied.map_err(|fault| fault.after(touched))?;
@@ -73,7 +73,7 @@ struct Tree<'a> {
     permit: &'a Permit,
     spot: &'a Entry<'a>,
     secret: bool,
-    sacred: HashSet<(u64, u64)>,
+    protected_paths: HashSet<(u64, u64)>,
     touched: bool,
 }
 
@@ -130,7 +130,7 @@ impl Tree<'_> {
             Err(Errno::XDEV) => return Err(self.refuse("something is mounted below it")),
             Err(errno) => return Err(Fault::os("empty")(errno)),
         };
-        if self.sacred.contains(&seen(&handle)?.identity) {
+        if self.protected_paths.contains(&seen(&handle)?.identity) {
             return Err(self.refuse("it holds a directory a host cannot do without"));
         }
         let entries = Entries::read_from(&handle).map_err(Fault::os("list"))?;

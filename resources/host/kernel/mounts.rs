@@ -32,7 +32,7 @@ struct Mount {
 
 /// Where a directory is: what it is called without links, in which mount, and its place.
 #[derive(Clone, Debug)]
-struct Spot {
+struct MountPoint {
     way: PathBuf,
     mount: u64,
     place: Place,
@@ -44,7 +44,7 @@ pub(crate) struct Mounts {
     by_number: HashMap<u64, Mount>,
     /// What is mounted in a mount at a path. What is mounted over that is in it, at the same path.
     points: HashMap<(u64, PathBuf), u64>,
-    seen: HashMap<PathBuf, Option<Spot>>,
+    seen: HashMap<PathBuf, Option<MountPoint>>,
 }
 
 impl Mounts {
@@ -83,7 +83,7 @@ impl Mounts {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return self.directory(path).cloned();
         };
-        let Spot { way, mount, place } = self.known(parent)?.clone();
+        let MountPoint { way, mount, place } = self.known(parent)?.clone();
         let path = place.path.join(name);
         Some(self.mounted((mount, way.join(name))).unwrap_or(Place { path, ..place }))
     }
@@ -98,7 +98,7 @@ impl Mounts {
         top
     }
 
-    fn known(&mut self, directory: &Path) -> Option<&Spot> {
+    fn known(&mut self, directory: &Path) -> Option<&MountPoint> {
         if !self.seen.contains_key(directory) {
             let found = self.look(directory);
             self.seen.insert(directory.to_owned(), found);
@@ -106,7 +106,7 @@ impl Mounts {
         self.seen.get(directory)?.as_ref()
     }
 
-    fn look(&self, directory: &Path) -> Option<Spot> {
+    fn look(&self, directory: &Path) -> Option<MountPoint> {
         if self.by_number.is_empty() {
             return None;
         }
@@ -121,7 +121,7 @@ impl Mounts {
         let way = std::fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd())).ok()?;
         let path = mount.root.path.join(way.strip_prefix(&mount.point).ok()?);
         let place = Place { device: mount.root.device.clone(), path };
-        Some(Spot { way, mount: stat.stx_mnt_id, place })
+        Some(MountPoint { way, mount: stat.stx_mnt_id, place })
     }
 }
 

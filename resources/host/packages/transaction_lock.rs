@@ -7,7 +7,7 @@ use super::lock::{holder, holder_now};
 use super::{Shared, command, scope};
 use crate::failure::Failure;
 use crate::host::process::child::{Job, Leftover, supervise};
-use crate::host::process::detached_stdio::Kept;
+use crate::host::process::detached_stdio::DetachedStdio;
 use crate::host::process::ended;
 use crate::host::process::process_group::Group;
 use crate::host::process::spawner;
@@ -145,7 +145,7 @@ impl Turn {
 
 /// Nobody owns it: it goes on although its run, or the daemon, may end.
 async fn run_to_its_end(command: Command) -> Result<Finished, Failure> {
-    let kept = Kept::new(command.stdin.as_ref())
+    let kept = DetachedStdio::new(command.stdin.as_ref())
         .map_err(|why| Failure::new(format!("no memory for the output of a command: {why}")))?;
     let job = Job {
         command: Command { stdin: None, ..command },

@@ -1,6 +1,6 @@
 //! Looks after one child from its start until it is reaped: its pipes, its time, its end.
 
-use super::detached_stdio::Kept;
+use super::detached_stdio::DetachedStdio;
 use super::line_stream::{Line, Splitter};
 use super::process_group::{Group, is_alive};
 use super::spawner::spawn;
@@ -46,7 +46,7 @@ pub(in crate::host) struct Job {
     /// Where the lines of its output go instead of being kept.
     pub(in crate::host) lines: Option<mpsc::Sender<Line>>,
     /// What it reads and prints instead of pipes, where it is to outlive us.
-    pub(in crate::host) detached_stdio: Option<Arc<Kept>>,
+    pub(in crate::host) detached_stdio: Option<Arc<DetachedStdio>>,
 }
 
 /// Starts it and looks after it until it is reaped.

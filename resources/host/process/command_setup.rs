@@ -50,7 +50,7 @@ pub(in crate::host) fn prepare(
     let program = find(name, path, cwd)?;
     if command.judged {
         let runs_as = account.switch.as_ref().map(Switch::uid);
-        believe(&program, Reader::here().on_behalf_of(runs_as))?;
+        require_trusted(&program, Reader::here().on_behalf_of(runs_as))?;
     }
 
     let mut words: Vec<PathBuf> = Vec::new();
@@ -164,7 +164,7 @@ fn find(name: &str, declared: Option<&str>, cwd: &Path) -> Result<PathBuf, Failu
 }
 
 /// S-11: what root believes, nobody else may be able to change; what runs as another user, that user may.
-fn believe(program: &Path, reader: Reader) -> Result<(), Failure> {
+fn require_trusted(program: &Path, reader: Reader) -> Result<(), Failure> {
     let Some(doubt) = reader.doubts_on_the_way(program).filter(|_| reader.is_strict()) else {
         return Ok(());
     };

@@ -12,13 +12,13 @@ use std::process::{Command as Process, Stdio};
 
 /// What one child reads and prints.
 #[derive(Debug)]
-pub(in crate::host) struct Kept {
+pub(in crate::host) struct DetachedStdio {
     stdin: Option<File>,
     stdout: File,
     stderr: File,
 }
 
-impl Kept {
+impl DetachedStdio {
     /// For a child that reads this; nothing where none is given.
     pub(in crate::host) fn new(stdin: Option<&Secret>) -> io::Result<Self> {
         let stdin = stdin.map(|text| {
@@ -66,13 +66,13 @@ fn captured(file: &File) -> io::Result<Captured> {
 
 #[cfg(test)]
 mod tests {
-    use super::Kept;
+    use super::DetachedStdio;
     use crate::secret::Secret;
     use std::process::Command;
 
     #[test]
     fn a_child_reads_and_prints_without_pipes() {
-        let kept = Kept::new(Some(&Secret::from("first\nsecond\n".to_owned()))).unwrap();
+        let kept = DetachedStdio::new(Some(&Secret::from("first\nsecond\n".to_owned()))).unwrap();
         let script = "cat; echo third; echo wrong >&2; for each in 0 1 2; do readlink /proc/$$/fd/$each; done >&2";
         let mut process = Command::new("sh");
         process.args(["-c", script]);

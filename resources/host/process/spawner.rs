@@ -8,7 +8,7 @@
 //! user is started from a thread of its own, which has left the keyring of the daemon.
 
 use super::command_setup::{Prepared, prepare, umask};
-use super::detached_stdio::Kept;
+use super::detached_stdio::DetachedStdio;
 use super::process_group::Group;
 use crate::escape::printable;
 use crate::failure::Failure;
@@ -61,7 +61,7 @@ pub(in crate::host) fn spawn(
     command: &Command,
     group: &Group,
     stop: &CancellationToken,
-    kept: Option<&Kept>,
+    kept: Option<&DetachedStdio>,
 ) -> Result<Option<Child>, Failure> {
     let alone = ALONE.with(|alone| *alone);
     let Prepared { mut process, switches } = prepare(command, !alone)?;

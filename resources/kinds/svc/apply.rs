@@ -1,6 +1,6 @@
 //! Makes a unit as declared, in this order: its files read, its startup, its state, its refresh.
 
-use super::check::{Plan, Told, fixed, look, runs};
+use super::check::{Plan, RefreshAction, fixed, look, runs};
 use super::{Startup, State, Svc};
 use crate::change::{Change, Outcome};
 use crate::escape::short;
@@ -166,10 +166,10 @@ impl Run<'_> {
         Ok(())
     }
 
-    async fn refresh(&mut self, told: Told, hush: &mut OwnChange) -> Result<(), Stop> {
+    async fn refresh(&mut self, told: RefreshAction, hush: &mut OwnChange) -> Result<(), Stop> {
         let (verb, word) = match told {
-            Told::Reload => (Verb::Reload, "reloaded"),
-            Told::Restart => (Verb::Restart, "restarted"),
+            RefreshAction::Reload => (Verb::Reload, "reloaded"),
+            RefreshAction::Restart => (Verb::Restart, "restarted"),
         };
         self.job(verb, hush).await?;
         let (unit, seen) = self.host.systemd().look(self.svc.bus, &self.svc.unit).await?;

@@ -23,14 +23,14 @@ pub(super) struct Plan {
     /// How far the unit is; none where it is as declared.
     pub(super) state: Option<&'static str>,
     /// What it is to be told, where it is to be told something.
-    pub(super) refresh: Option<Told>,
+    pub(super) refresh: Option<RefreshAction>,
     /// Somebody has a job done with the unit: how far it is says little.
     pub(super) is_busy: bool,
 }
 
 /// What a refresh comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum RefreshAction {
     Reload,
     Restart,
 }
@@ -97,8 +97,8 @@ fn differences(svc: &Svc, plan: &Plan) -> Vec<Difference> {
         State::Stopped => one("state", from, "stopped"),
     });
     let refresh = plan.refresh.and_then(|told| match told {
-        Told::Reload => one("refresh", "", "reload"),
-        Told::Restart => one("refresh", "", "restart"),
+        RefreshAction::Reload => one("refresh", "", "reload"),
+        RefreshAction::Restart => one("refresh", "", "restart"),
     });
     let load = plan.load.then(|| one("units", "changed on disk", "read by systemd")).flatten();
     [load, startup, state, refresh].into_iter().flatten().collect()
@@ -120,7 +120,8 @@ pub(super) async fn look(svc: &Svc, host: &Host, refresh: bool) -> Result<Plan, 
     {
         let can_reload = svc.refresh == Refresh::Reload
             && host.systemd().can_reload(svc.bus, &unit.path).await?;
-        plan.refresh = Some(if can_reload { Told::Reload } else { Told::Restart });
+        plan.refresh =
+            Some(if can_reload { RefreshAction::Reload } else { RefreshAction::Restart });
     }
     let acts = !plan.is_empty();
     plan.load = facts.is_stale()

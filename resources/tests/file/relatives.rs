@@ -54,7 +54,7 @@ const PREPARED: [Prepared; 15] = [
 
 /// A way in which a file takes an object over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum Takeover {
     /// Only the owner is declared.
     AdoptByOwner,
     /// Owner, group and a relative mode are declared, and no content.
@@ -79,18 +79,18 @@ enum Way {
     Undo,
 }
 
-const WAYS: [Way; 11] = [
-    Way::AdoptByOwner,
-    Way::Adopt,
-    Way::SameContent,
-    Way::Replace,
-    Way::Secret,
-    Way::InPlace,
-    Way::Recurse,
-    Way::SourceTree,
-    Way::Backup,
-    Way::Restore,
-    Way::Undo,
+const WAYS: [Takeover; 11] = [
+    Takeover::AdoptByOwner,
+    Takeover::Adopt,
+    Takeover::SameContent,
+    Takeover::Replace,
+    Takeover::Secret,
+    Takeover::InPlace,
+    Takeover::Recurse,
+    Takeover::SourceTree,
+    Takeover::Backup,
+    Takeover::Restore,
+    Takeover::Undo,
 ];
 
 /// The end of a cell.
@@ -107,18 +107,23 @@ enum End {
 const OPEN: &str = "a descriptor outlives every change of an inode whose content nobody declares";
 const DATA: &str = "user.* attributes are data of the file, and lend no right";
 
-fn end(prepared: Prepared, way: Way) -> End {
-    let keeps_inode = matches!(way, Way::AdoptByOwner | Way::Adopt | Way::Recurse | Way::Undo);
+fn end(prepared: Prepared, way: Takeover) -> End {
+    let keeps_inode = matches!(
+        way,
+        Takeover::AdoptByOwner | Takeover::Adopt | Takeover::Recurse | Takeover::Undo
+    );
     match (prepared, way) {
         // Root's own object, under a second name or renamed.
         (Prepared::HardLink, _) => End::Refused,
-        (Prepared::PrivateFile, Way::Adopt | Way::Recurse) => End::Refused,
+        (Prepared::PrivateFile, Takeover::Adopt | Takeover::Recurse) => End::Refused,
         // A file that others may not read would be shown to them, and somebody else can have moved it there.
-        (Prepared::Group | Prepared::AccessList, Way::Adopt | Way::Recurse) => End::Refused,
+        (Prepared::Group | Prepared::AccessList, Takeover::Adopt | Takeover::Recurse) => {
+            End::Refused
+        }
         // Nothing else can take the place of a mount point, and its inode is the stranger's.
-        (_, Way::InPlace) if prepared != Prepared::PrivateFile => End::Refused,
+        (_, Takeover::InPlace) if prepared != Prepared::PrivateFile => End::Refused,
         // The copy cannot be read until the kernel breaks the lease (45 seconds at most).
-        (Prepared::Lease, Way::Backup) => End::Refused,
+        (Prepared::Lease, Takeover::Backup) => End::Refused,
         (Prepared::OpenDescriptor, _) if keeps_inode => End::Stays(OPEN),
         (Prepared::UserAttribute, _) if keeps_inode => End::Stays(DATA),
         _ => End::Taken,
@@ -196,22 +201,22 @@ impl Cell {
     }
 
     /// Takes the object over.
-    fn take(&self, way: Way) -> Outcome {
+    fn take(&self, way: Takeover) -> Outcome {
         let host = Host::default();
         let root = [("owner", "root"), ("group", "root")];
         let with = |rest: &[(&'static str, &'static str)]| {
             hold(&host, &file(&self.path, &[&root[..], rest].concat()))
         };
         match way {
-            Way::AdoptByOwner => hold(&host, &file(&self.path, &[("owner", "root")])),
-            Way::Adopt => with(&[("mode", "g-w,o+r")]),
-            Way::SameContent => with(&[("mode", "0640"), ("content", THEIRS)]),
-            Way::Replace => with(&[("mode", "0640"), ("content", "roots")]),
-            Way::Secret => {
+            Takeover::AdoptByOwner => hold(&host, &file(&self.path, &[("owner", "root")])),
+            Takeover::Adopt => with(&[("mode", "g-w,o+r")]),
+            Takeover::SameContent => with(&[("mode", "0640"), ("content", THEIRS)]),
+            Takeover::Replace => with(&[("mode", "0640"), ("content", "roots")]),
+            Takeover::Secret => {
                 let given = [("content", "roots"), ("sensitive", "true")];
                 hold(&host, &file(&self.path, &given))
             }
-            Way::InPlace => {
+            Takeover::InPlace => {
                 let given = [&root[..], &[("mode", "0640"), ("content", "roots")]].concat();
                 let below = self.dir.path().join("below");
                 fs::rename(&self.path, &below).unwrap();
@@ -222,11 +227,11 @@ impl Cell {
                 fs::rename(&below, &self.path).unwrap();
                 outcome
             }
-            Way::Recurse => {
+            Takeover::Recurse => {
                 let given = [&root[..], &[("recurse", "true"), ("mode", "u=rwX,g=rX,o=rX")]];
                 hold(&host, &file(self.tree(), &given.concat()))
             }
-            Way::SourceTree => {
+            Takeover::SourceTree => {
                 let source = self.dir.path().join("source");
                 fs::create_dir(&source).unwrap();
                 fs::write(source.join("f"), "roots").unwrap();
@@ -235,7 +240,7 @@ impl Cell {
                 let given = [("recurse", "true"), ("source", &source), ("mode", "0640")];
                 hold(&host, &file(self.tree(), &[&root[..], &given].concat()))
             }
-            Way::Backup => {
+            Takeover::Backup => {
                 let kept = self.kept();
                 fs::create_dir(&kept).unwrap();
                 chmod(&kept, 0o700);
@@ -243,8 +248,8 @@ impl Cell {
                 let given = [("mode", "0640"), ("content", "roots"), ("backup", kept)];
                 hold(&host, &file(&self.path, &[&root[..], &given].concat()))
             }
-            Way::Restore => self.undo(&host, PriorContent::Bytes(THEIRS.into())),
-            Way::Undo => self.undo(&host, PriorContent::Unkept(NotRecorded::Same)),
+            Takeover::Restore => self.undo(&host, PriorContent::Bytes(THEIRS.into())),
+            Takeover::Undo => self.undo(&host, PriorContent::Unkept(NotRecorded::Same)),
         }
     }
 
@@ -271,7 +276,7 @@ impl Cell {
     }
 
     /// All that the stranger can still do with the object, which is root's.
-    fn dangers(&mut self, way: Way) -> Vec<String> {
+    fn dangers(&mut self, way: Takeover) -> Vec<String> {
         let path = &self.path;
         let mut dangers = Vec::new();
         let mut danger = |is: bool, what: &str| dangers.extend(is.then(|| what.to_owned()));
@@ -281,7 +286,7 @@ impl Cell {
             danger(strangers::has(path, name), name);
         }
         danger(can_write(path), "the stranger can write it");
-        let is_open = matches!(way, Way::AdoptByOwner | Way::Adopt | Way::Recurse);
+        let is_open = matches!(way, Takeover::AdoptByOwner | Takeover::Adopt | Takeover::Recurse);
         danger(!is_open && can_read(path), "the stranger can read it");
         if let Some(open) = &mut self.open {
             let before = fs::read(path).unwrap();

@@ -33,7 +33,7 @@ const STRUCTURAL: ReadFlags = ReadFlags::CREATE
     .union(ReadFlags::MOVED_TO);
 
 /// A directory by where it was before the step, a name in it, and whether that came or went.
-type Told = (String, Vec<u8>, bool);
+type Events = (String, Vec<u8>, bool);
 
 /// One for all: to close an instance takes the kernel long.
 static INOTIFY: LazyLock<OwnedFd> = LazyLock::new(|| {
@@ -41,7 +41,7 @@ static INOTIFY: LazyLock<OwnedFd> = LazyLock::new(|| {
 });
 
 /// What the kernel tells of one step.
-fn by_kernel(folder: &Path, act: impl FnOnce()) -> BTreeSet<Told> {
+fn by_kernel(folder: &Path, act: impl FnOnce()) -> BTreeSet<Events> {
     let mut watched = BTreeMap::new();
     // By its own name, as the simulated host is asked: not through a link above it.
     let own = |path: &&str| {
@@ -62,7 +62,7 @@ fn by_kernel(folder: &Path, act: impl FnOnce()) -> BTreeSet<Told> {
 }
 
 /// What was told since this was last asked, of the directories that are watched now.
-fn news(watched: &BTreeMap<i32, String>) -> BTreeSet<Told> {
+fn news(watched: &BTreeMap<i32, String>) -> BTreeSet<Events> {
     let mut buffer = [MaybeUninit::<u8>::uninit(); 8192];
     let mut reader = Reader::new(&*INOTIFY, &mut buffer);
     let mut told = BTreeSet::new();
@@ -77,7 +77,7 @@ fn news(watched: &BTreeMap<i32, String>) -> BTreeSet<Told> {
 }
 
 /// What the simulated host tells of one step. That a directory itself is gone, it tells in its own way.
-fn by_twin(machine: &Machine, folder: &Path, act: impl FnOnce()) -> BTreeSet<Told> {
+fn by_twin(machine: &Machine, folder: &Path, act: impl FnOnce()) -> BTreeSet<Events> {
     let inos = machine.look(|tree| {
         let there =
             DIRECTORIES.iter().filter_map(|path| Some((tree.ino(folder.join(path))?, *path)));

@@ -1,13 +1,13 @@
 //! How jobs end, and what is believed of that.
 
-use crate::fake::{Fake, Fate, Unit, changed, permit, svc, trouble, wait};
+use crate::fake::{Fake, JobOutcome, Unit, changed, permit, svc, trouble, wait};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steadfast_resources::host::systemd::{Applied, Bus, Install};
 use steadfast_resources::{CheckRequest, CheckResult, Outcome, Resource};
 use tokio_util::sync::CancellationToken;
 
-fn with(fate: Fate) -> (Fake, Arc<dyn Resource>) {
+fn with(fate: JobOutcome) -> (Fake, Arc<dyn Resource>) {
     let mut unit = Unit::new("inactive", "enabled");
     unit.fate = fate;
     (Fake::new(&[("a.service", unit)]), svc("a", &[("state", "running")]))
@@ -22,17 +22,17 @@ fn each_end_of_a_job_has_its_words() {
         ("dependency", "success", "a unit that it needs did not"),
         ("canceled", "success", "somebody else has cancelled the job"),
     ] {
-        let (fake, unit) = with(Fate::Ends(word));
+        let (fake, unit) = with(JobOutcome::Ends(word));
         fake.change("a.service", |unit| unit.result = result);
         let told = trouble(fake.run(&unit, false));
         assert!(told.contains(said), "{word}: {told}");
     }
     // The result is that of an earlier start.
-    let (fake, unit) = with(Fate::Refused);
+    let (fake, unit) = with(JobOutcome::Refused);
     fake.change("a.service", |unit| unit.result = "exit-code");
     let told = trouble(fake.run(&unit, false));
     assert!(told.contains("too often") && told.contains("reset-failed"), "{told}");
-    let (fake, unit) = with(Fate::EndsAtOnce);
+    let (fake, unit) = with(JobOutcome::EndsAtOnce);
     let told = trouble(fake.run(&unit, false));
     assert!(told.contains("has ended well") && told.contains("RemainAfterExit=yes"), "{told}");
 }
@@ -40,7 +40,7 @@ fn each_end_of_a_job_has_its_words() {
 /// Anybody may send a signal: only systemd's are believed. And a run that is cancelled returns.
 #[test]
 fn the_end_of_a_job_is_believed_of_nobody_else() {
-    let (fake, unit) = with(Fate::Hangs);
+    let (fake, unit) = with(JobOutcome::Hangs);
     let change = fake.differs(&unit, false);
     let cancel = CancellationToken::new();
     let permit = permit(&cancel);
@@ -61,17 +61,17 @@ fn the_end_of_a_job_is_believed_of_nobody_else() {
 
 #[test]
 fn a_connection_lost_during_a_job_is_a_failure_and_the_next_run_goes_well() {
-    let (fake, unit) = with(Fate::Cuts);
+    let (fake, unit) = with(JobOutcome::Cuts);
     let told = trouble(fake.run(&unit, false));
     assert!(told.contains("the D-Bus connection is gone"), "{told}");
-    fake.change("a.service", |unit| (unit.active, unit.fate) = ("inactive", Fate::Done));
+    fake.change("a.service", |unit| (unit.active, unit.fate) = ("inactive", JobOutcome::Done));
     assert_eq!(fake.run(&unit, false), changed(&["started"]));
 }
 
 /// F-12: a systemd that does not answer holds a check until it is cancelled, and no longer.
 #[test]
 fn a_check_that_is_not_answered_ends_when_it_is_cancelled() {
-    let (fake, unit) = with(Fate::Done);
+    let (fake, unit) = with(JobOutcome::Done);
     assert_eq!(fake.plan(&unit, false).len(), 1);
     fake.mute(true);
     let cancel = CancellationToken::new();
@@ -89,7 +89,7 @@ fn a_check_that_is_not_answered_ends_when_it_is_cancelled() {
 /// Nothing is asked for under a permit that was revoked.
 #[test]
 fn a_revoked_permit_changes_nothing() {
-    let (fake, unit) = with(Fate::Done);
+    let (fake, unit) = with(JobOutcome::Done);
     let change = fake.differs(&unit, false);
     let cancel = CancellationToken::new();
     cancel.cancel();
@@ -107,7 +107,7 @@ fn a_revoked_permit_changes_nothing() {
 
 #[test]
 fn reloads_that_come_together_are_one() {
-    let (fake, _) = with(Fate::Done);
+    let (fake, _) = with(JobOutcome::Done);
     let permit = permit(&CancellationToken::new());
     let systemd = fake.host.systemd();
     // The bus is there first: who waits for it may come to it one after the other.

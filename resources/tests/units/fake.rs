@@ -31,7 +31,7 @@ pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
 
 /// What becomes of the jobs of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum JobOutcome {
     /// They end well; their end is told before the answer.
     Done,
     /// They end with this word.
@@ -55,7 +55,7 @@ pub(crate) struct Unit {
     pub(crate) stale: bool,
     pub(crate) can_reload: bool,
     pub(crate) result: &'static str,
-    pub(crate) fate: Fate,
+    pub(crate) fate: JobOutcome,
     /// So often it was restarted by systemd.
     pub(crate) restarts: u32,
     starts: u8,
@@ -63,7 +63,7 @@ pub(crate) struct Unit {
 
 impl Unit {
     pub(crate) fn new(active: &'static str, file: &'static str) -> Self {
-        let (load, result, fate) = ("loaded", "success", Fate::Done);
+        let (load, result, fate) = ("loaded", "success", JobOutcome::Done);
         Self {
             load,
             active,
@@ -321,21 +321,21 @@ impl Fake {
         };
         let unit = state.units.get_mut(name).unwrap();
         let fate = unit.fate;
-        unit.starts += u8::from(member == "StartUnit" && fate != Fate::Refused);
+        unit.starts += u8::from(member == "StartUnit" && fate != JobOutcome::Refused);
         unit.active = match (member, fate) {
-            ("StartUnit", Fate::Done) => "active",
-            ("StartUnit", Fate::Ends(_) | Fate::Refused) => "failed",
-            ("StartUnit", Fate::EndsAtOnce) | ("StopUnit", _) => "inactive",
-            ("StartUnit", Fate::Hangs | Fate::Cuts) => "activating",
+            ("StartUnit", JobOutcome::Done) => "active",
+            ("StartUnit", JobOutcome::Ends(_) | JobOutcome::Refused) => "failed",
+            ("StartUnit", JobOutcome::EndsAtOnce) | ("StopUnit", _) => "inactive",
+            ("StartUnit", JobOutcome::Hangs | JobOutcome::Cuts) => "activating",
             _ => unit.active,
         };
         drop(state);
         match fate {
-            Fate::Done | Fate::EndsAtOnce => vec![removed(OWNER, "done"), answer],
-            Fate::Ends(word) => vec![answer, removed(OWNER, word)],
-            Fate::Refused => vec![answer, removed(OWNER, "failed")],
-            Fate::Hangs => vec![answer, removed(":1.666", "done")],
-            Fate::Cuts => {
+            JobOutcome::Done | JobOutcome::EndsAtOnce => vec![removed(OWNER, "done"), answer],
+            JobOutcome::Ends(word) => vec![answer, removed(OWNER, word)],
+            JobOutcome::Refused => vec![answer, removed(OWNER, "failed")],
+            JobOutcome::Hangs => vec![answer, removed(":1.666", "done")],
+            JobOutcome::Cuts => {
                 self.cut();
                 vec![answer]
             }

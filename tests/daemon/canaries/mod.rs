@@ -10,10 +10,10 @@ use crate::host::{Host, ends};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use recorders::Recorders;
-use sinks::{Ear, Onlooker, Silence, surround};
+use sinks::{Onlooker, OutputSink, Silence, surround};
 use std::process::{Child, Stdio};
 use steadfast_resources::{FieldType, Receives};
-use table::{CANARY, Graph, Row, Way, fields, rows, sender, senders};
+use table::{CANARY, FieldPath, Graph, Row, fields, rows, sender, senders};
 
 /// The canary of a row, of two lines: an end of a text is shown more often than all of it.
 fn canary(number: usize) -> String {
@@ -21,15 +21,15 @@ fn canary(number: usize) -> String {
 }
 
 /// Supplies the secret of a row; answers its line in `secrets`.
-fn supply(host: &Host, number: usize, way: Way) -> String {
+fn supply(host: &Host, number: usize, way: FieldPath) -> String {
     let (from, name, mode) = match way {
-        Way::Credential => ("{credential: NAME}", format!("credentials/c{number}"), 0o400),
-        Way::Command => ("{command: [cat, NAME]}", format!("printed-{number}"), 0o600),
+        FieldPath::Credential => ("{credential: NAME}", format!("credentials/c{number}"), 0o400),
+        FieldPath::Command => ("{command: [cat, NAME]}", format!("printed-{number}"), 0o600),
         _ => ("{file: NAME}", format!("secret-{number}"), 0o600),
     };
     host.write(&name, canary(number)).chmod(&name, mode);
     let given = match way {
-        Way::Credential => format!("c{number}"),
+        FieldPath::Credential => format!("c{number}"),
         _ => format!("$DIR/{name}"),
     };
     format!("  s{number}: {}\n", from.replace("NAME", &given))
@@ -71,7 +71,7 @@ fn arrived(host: &Host, rows: &[Row]) {
     for row in rows.iter().filter(|row| row.arrives()) {
         let got = host.read(&format!("got/{}", row.number));
         let wanted = match row.way {
-            Way::Password => host.read(&format!("got/known-{}", row.number)),
+            FieldPath::Password => host.read(&format!("got/known-{}", row.number)),
             _ => canary(row.number),
         };
         assert!(wanted.len() >= 30 && got.contains(&wanted), "{row:?}: {got:?}");
@@ -79,7 +79,7 @@ fn arrived(host: &Host, rows: &[Row]) {
 }
 
 fn learn_passwords(host: &Host, rows: &[Row], silence: &mut Silence<'_>) {
-    for row in rows.iter().filter(|row| row.way == Way::Password) {
+    for row in rows.iter().filter(|row| row.way == FieldPath::Password) {
         silence.also(host.read(&format!("got/known-{}", row.number)));
     }
     silence.also(host.read("got/kept"));
@@ -153,7 +153,7 @@ fn forty_canaries_are_found_nowhere() {
     assert!(rows.len() >= 40, "forty at least: {}", rows.len());
     let host = host(&rows);
     let (mut silence, onlooker, ear) =
-        (Silence::of(&host), Onlooker::start(), Ear::open(&host, "notify"));
+        (Silence::of(&host), Onlooker::start(), OutputSink::open(&host, "notify"));
     let recorders = Recorders::open(&host);
     by_commands(&host, &rows, &mut silence);
     silence.holds_in_the_state();
@@ -204,7 +204,7 @@ fn forty_canaries_are_found_nowhere() {
 fn what_is_made_of_a_secret_is_a_secret() {
     let host = Host::with("graph: none\n");
     host.make_directory("got");
-    let (mut graph, secret) = (Graph::default(), supply(&host, 1, Way::File));
+    let (mut graph, secret) = (Graph::default(), supply(&host, 1, FieldPath::File));
     for (kind, key) in senders() {
         let name = format!("sends-{kind}-{key}");
         graph.put(kind, sender(kind, key, &name));
@@ -228,7 +228,7 @@ fn what_is_made_of_a_secret_is_a_secret() {
 #[test]
 fn what_would_show_a_secret_is_given_none() {
     let host = Host::with("graph: none\n");
-    let secret = supply(&host, 1, Way::File);
+    let secret = supply(&host, 1, FieldPath::File);
     let silence = Silence::of(&host);
     let mut names = Vec::new();
     let mut graph = Graph::default();

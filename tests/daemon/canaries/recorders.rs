@@ -1,13 +1,13 @@
 //! Recorders of each sort, which are told all that is recorded.
 
-use super::sinks::{Ear, Silence};
+use super::sinks::{OutputSink, Silence};
 use super::table::CANARY;
 use crate::host::Host;
 use crate::receiver::{Answer, Receiver};
 
 pub(super) struct Recorders {
     receiver: Receiver,
-    journal: Ear,
+    journal: OutputSink,
 }
 
 impl Recorders {
@@ -21,7 +21,7 @@ impl Recorders {
             receiver.url
         );
         host.write("steadfast.yaml", host.full(&settings)).chmod("steadfast.yaml", 0o600);
-        Self { receiver, journal: Ear::open(host, "journal") }
+        Self { receiver, journal: OutputSink::open(host, "journal") }
     }
 
     /// They were told a lot, and no canary: in the file, in the entries of the journal, in the bodies of the requests.

@@ -156,9 +156,9 @@ impl Onlooker {
 }
 
 /// What systemd would hear: the line of its status. It always listens, as systemd does.
-pub(super) struct Ear(Arc<Mutex<Vec<u8>>>);
+pub(super) struct OutputSink(Arc<Mutex<Vec<u8>>>);
 
-impl Ear {
+impl OutputSink {
     pub(super) fn open(host: &Host, name: &str) -> Self {
         let socket = UnixDatagram::bind(host.path(name)).expect("bound");
         let heard = Arc::<Mutex<Vec<u8>>>::default();

@@ -11,7 +11,7 @@ pub(super) const CANARY: &str = "canary-5f1d9";
 
 /// How a field gets its secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum FieldPath {
     File,
     Credential,
     Command,
@@ -27,15 +27,15 @@ pub(super) enum Way {
     Printed,
 }
 
-const WAYS: [Way; 8] = [
-    Way::File,
-    Way::Credential,
-    Way::Command,
-    Way::Alone,
-    Way::Template,
-    Way::Password,
-    Way::Sent,
-    Way::Printed,
+const WAYS: [FieldPath; 8] = [
+    FieldPath::File,
+    FieldPath::Credential,
+    FieldPath::Command,
+    FieldPath::Alone,
+    FieldPath::Template,
+    FieldPath::Password,
+    FieldPath::Sent,
+    FieldPath::Printed,
 ];
 
 /// A field and a way.
@@ -44,7 +44,7 @@ pub(super) struct Row {
     pub(super) number: usize,
     kind: &'static str,
     field: &'static FieldSpec,
-    pub(super) way: Way,
+    pub(super) way: FieldPath,
 }
 
 /// Resources as lines of a graph, by kind.
@@ -84,9 +84,9 @@ pub(super) fn rows() -> Vec<Row> {
 
 impl Row {
     /// Where the secret comes from in the end; that of a password is not ours to choose.
-    pub(super) fn supply(&self) -> Way {
+    pub(super) fn supply(&self) -> FieldPath {
         match self.way {
-            Way::File | Way::Credential | Way::Command => self.way,
+            FieldPath::File | FieldPath::Credential | FieldPath::Command => self.way,
             _ => WAYS[self.number % 3],
         }
     }
@@ -96,34 +96,35 @@ impl Row {
         let Self { number, field, .. } = self;
         let (name, is_map) = (field.name, field.takes == FieldType::TextMap);
         let from = match self.way {
-            Way::File | Way::Credential | Way::Command if is_map => {
+            FieldPath::File | FieldPath::Credential | FieldPath::Command if is_map => {
                 return format!("{name}: {{V: {{secret: s{number}}}}}");
             }
-            Way::File | Way::Credential | Way::Command => {
+            FieldPath::File | FieldPath::Credential | FieldPath::Command => {
                 return format!("{name}: {{secret: s{number}}}");
             }
-            Way::Alone => {
+            FieldPath::Alone => {
                 format!("{{template: \"${{a}}\", values: {{a: {{secret: s{number}}}}}}}")
             }
-            Way::Template => format!(
+            FieldPath::Template => format!(
                 "{{template: \"before ${{a}} ${{b}}\", values: {{a: {{secret: s{number}}}, b: 'value[plain].text'}}}}"
             ),
-            Way::Password => format!("'password[p{number}].password'"),
-            Way::Sent => format!("{{from: 'test[sends-{number}]', key: text}}"),
-            Way::Printed => format!("'exec[prints-{number}].output'"),
+            FieldPath::Password => format!("'password[p{number}].password'"),
+            FieldPath::Sent => format!("{{from: 'test[sends-{number}]', key: text}}"),
+            FieldPath::Printed => format!("'exec[prints-{number}].output'"),
         };
         format!("recv: {{{name}{}: {from}}}", if is_map { ".V" } else { "" })
     }
 
     /// The one of it that is well, where nothing but the graph supplies it.
     pub(super) fn well(&self) -> Option<String> {
-        let is_direct = matches!(self.way, Way::File | Way::Credential | Way::Command);
+        let is_direct =
+            matches!(self.way, FieldPath::File | FieldPath::Credential | FieldPath::Command);
         is_direct.then(|| format!("{}[well-{}]", self.kind, self.number))
     }
 
     /// A file that is held to what another file supplies.
     pub(super) fn is_file_of_file(&self) -> bool {
-        self.kind == "file" && self.way == Way::File
+        self.kind == "file" && self.way == FieldPath::File
     }
 
     /// The name of a resource that takes it.
@@ -135,18 +136,18 @@ impl Row {
     pub(super) fn declare(&self, graph: &mut Graph) {
         let number = self.number;
         match self.way {
-            Way::Password => {
+            FieldPath::Password => {
                 graph.put("password", format!("name: p{number}, length: 30"));
                 // So that it is known what must not be shown.
                 let known = format!("path: $DIR/got/known-{number}, mode: 0644");
                 let recv = format!("recv: {{content: 'password[p{number}].password'}}");
                 graph.put("file", format!("name: known-{number}, {known}, {recv}"));
             }
-            Way::Sent => graph.put(
+            FieldPath::Sent => graph.put(
                 "test",
                 format!("name: sends-{number}, changed: true, text: {{secret: s{number}}}"),
             ),
-            Way::Printed => graph.put(
+            FieldPath::Printed => graph.put(
                 "exec",
                 format!(
                     "name: prints-{number}, args: [printenv, V], env: {{V: {{secret: s{number}}}}}"
