@@ -52,7 +52,7 @@ pub(super) async fn read_unless_stopped(
         _ = signals.asked_to_stop() => return Ok(None),
         read = reading => read,
     };
-    if signals.stops().is_asked().unwrap_or(true) {
+    if signals.stops().is_asked() {
         return Ok(None);
     }
     match read {

@@ -1,4 +1,4 @@
-//! The worker that obeys signals, in the order in which they were sent.
+//! The worker that carries out the requests that an operator sends by signals.
 
 use super::graph_loader::ReloadCause;
 use super::{HEARS, Shared};
@@ -6,14 +6,10 @@ use crate::driver::DriverEvent;
 use crate::signals::{Signal, Signals};
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::Mutex;
 
 /// How much it matters that signals cannot be read, beside other fatal failures.
 const RANK: u8 = 1;
-
-/// So long may a signal lie there untaken.
-const APART: Duration = Duration::from_millis(500);
 
 /// Obeys signals to the last: also while all others stop.
 pub(super) fn signals(shared: &Arc<Shared>, signals: Signals) -> Manifold {
@@ -23,21 +19,14 @@ pub(super) fn signals(shared: &Arc<Shared>, signals: Signals) -> Manifold {
         let (shared, signals) = (Arc::clone(&own), Arc::clone(&signals));
         async move {
             let mut signals = signals.lock().await;
-            signals.go_on().map_err(Failure::again)?;
             life.ready(Outputs::none());
             loop {
                 let signal = tokio::select! {
                     signal = signals.next() => signal,
-                    () = life.prove_alive() => {
-                        if signals.hangs(APART).await {
-                            return Err(Failure::again("the thread that takes signals hangs"));
-                        }
-                        continue;
-                    }
+                    () = life.prove_alive() => continue,
                     () = life.stopping().cancelled() => return Ok(()),
                 };
-                let signal = signal.map_err(|error| failure(&signals, error))?;
-                match signal {
+                match signal.map_err(|error| Failure::fatal(RANK, error))? {
                     Signal::Reload => shared.graph.reload(ReloadCause::Operator),
                     Signal::Pause => {
                         let reason = "signal USR1".to_owned();
@@ -54,9 +43,4 @@ pub(super) fn signals(shared: &Arc<Shared>, signals: Signals) -> Manifold {
         }
     });
     worker.stop_rank(HEARS)
-}
-
-/// A thread that has ended is started again; where the runtime cannot wait, nothing helps.
-fn failure(signals: &Signals, error: std::io::Error) -> Failure {
-    if signals.has_ended() { Failure::again(error) } else { Failure::fatal(RANK, error) }
 }

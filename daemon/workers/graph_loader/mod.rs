@@ -303,7 +303,7 @@ impl ReloadRequest {
                 None => return Err(Failure::fatal(RANK, FirstRefused(why))),
             },
         };
-        if stops.is_asked().unwrap_or(true) {
+        if stops.is_asked() {
             std::future::pending::<()>().await;
         }
         // Nobody has asked for it: a host may boot in the middle of a deploy, and half a graph must remove nothing (B-16).
