@@ -30,7 +30,7 @@ const ALL: &[Planted] = &[
         name: "keeper-forgets-an-end",
         what: "an end that could not be kept is told as durable, and not tried again",
         file: "daemon/driver/journal/client.rs",
-        old: "                self.stall(ticket, entry.clone(), Asked::End(run, entry));\n                None",
+        old: "                self.stall(ticket, entry.clone(), JournalQuery::End(run, entry));\n                None",
         new: "                drop(entry);\n                Some(Event::Durable(run))",
     },
     Planted {
@@ -86,8 +86,8 @@ const ALL: &[Planted] = &[
         name: "driver-recalls-no-debt",
         what: "a refresh that is owed does not outlive the daemon",
         file: "daemon/driver/graph/registry.rs",
-        old: "Some((id, Recall { owed, interrupted, done: r.done }))",
-        new: "Some((id, Recall { owed: owed.filter(|_| false), interrupted, done: r.done }))",
+        old: "Some((id, RestoredState { owed, interrupted, done: r.done }))",
+        new: "Some((id, RestoredState { owed: owed.filter(|_| false), interrupted, done: r.done }))",
     },
     Planted {
         name: "driver-keeps-values-to-itself",
@@ -100,8 +100,8 @@ const ALL: &[Planted] = &[
         name: "hub-ignores-the-overflow",
         what: "a queue that ran over is no reason to look",
         file: "daemon/watch/index.rs",
-        old: "Happening::Overflow => self.work.overflow = true,",
-        new: "Happening::Overflow => {}",
+        old: "BackendEvent::Overflow => self.work.overflow = true,",
+        new: "BackendEvent::Overflow => {}",
     },
     Planted {
         name: "hub-keeps-dead-watches",

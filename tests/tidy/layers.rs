@@ -3,7 +3,7 @@
 use crate::sources::{assert_none, files, has_word, named_after};
 
 /// Where tests put faults into threads: any room may suffer them.
-const FAULTS: &str = "faults";
+const FAULTS: &str = "fault_injection";
 
 /// The rooms of `daemon/`, and which other rooms and crates each may name. A new room needs a row.
 const ROOMS: &[(&str, &[&str])] = &[
@@ -29,8 +29,18 @@ const ROOMS: &[(&str, &[&str])] = &[
     // The checked graph is its input, so of `config` it may name what comes out of it: see the test below.
     (
         "driver",
-        &["store", "events", "config", "history", "steadfast_engine", "steadfast_resources"],
+        &[
+            "store",
+            "events",
+            "config",
+            "history",
+            "watch",
+            "steadfast_engine",
+            "steadfast_resources",
+        ],
     ),
+    // Knows the number of a vertex and the sources of resources, and nothing of graphs and runs.
+    ("watch", &["steadfast_engine", "steadfast_resources"]),
     // A plan is what a driver has found, and guards another.
     ("plan", &["config", "driver", "steadfast_engine", "steadfast_resources"]),
     ("store", &[]),
@@ -47,6 +57,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         &[
             "config",
             "driver",
+            "watch",
             "store",
             "events",
             "control",
@@ -103,12 +114,12 @@ fn the_driver_names_of_config_only_what_comes_out_of_it() {
     let mut wrong = Vec::new();
     for source in files(&["daemon/driver"], ".rs") {
         for name in named_after(&source.code(), "crate::config::") {
-            if !["Loaded", "Vertex", "Window"].contains(&name.as_str()) {
+            if !["LoadedGraph", "Vertex", "Window"].contains(&name.as_str()) {
                 wrong.push(format!("{}: config::{name}", source.path));
             }
         }
     }
-    assert_none("expected only config::Loaded, Vertex and Window:", &wrong);
+    assert_none("expected only config::LoadedGraph, Vertex and Window:", &wrong);
 }
 
 #[test]

@@ -6,3 +6,4 @@ mod permits;
 mod promises;
 mod shape;
 mod sources;
+mod words;

@@ -121,7 +121,7 @@ enum LatestGraph {
     /// These texts, of the graph with this number.
     Here(u64, Arc<[Text]>),
     /// What is kept in the state directory.
-    Kept,
+    Stored,
 }
 
 /// Reads the graph.
@@ -330,7 +330,7 @@ impl ReloadRequest {
         let here = match &*self.taken() {
             LatestGraph::Nothing => return None,
             LatestGraph::Here(_, texts) => Some(Arc::clone(texts)),
-            LatestGraph::Kept => None,
+            LatestGraph::Stored => None,
         };
         let graph = self.graph();
         let read = tokio::task::spawn_blocking(move || {

@@ -62,7 +62,7 @@ impl ReloadRequest {
             Ok(true) => {
                 let mut latest = self.taken();
                 if matches!(&*latest, LatestGraph::Here(here, _) if *here == number) {
-                    *latest = LatestGraph::Kept;
+                    *latest = LatestGraph::Stored;
                 }
             }
             Err(error) => tracing::warn!(event = "warning", "the graph is not kept: {error}"),
@@ -95,7 +95,7 @@ impl ReloadRequest {
         tracing::error!(event = "kept_graph", "{says}");
         self.teller.publish(NewEvent::new("kept_graph", says.as_str(), Level::Error));
         *lock(&self.instead) = Some(says);
-        *self.taken() = LatestGraph::Kept;
+        *self.taken() = LatestGraph::Stored;
         self.is_empty.store(loaded.vertices.is_empty(), Ordering::SeqCst);
         Some(Box::new(loaded))
     }

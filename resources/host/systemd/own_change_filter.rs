@@ -138,7 +138,7 @@ impl Drop for OwnChange {
 
 impl Systemd {
     /// Begins work on a unit.
-    pub async fn hush(&self, bus: Bus, name: &str) -> Result<OwnChange, Failure> {
+    pub async fn filter_own_changes(&self, bus: Bus, name: &str) -> Result<OwnChange, Failure> {
         let link = self.link(bus).await?;
         let path = self.find(bus, name).await?;
         let shared = Arc::clone(link.shared());

@@ -427,7 +427,7 @@ impl Look<'_> {
         if is_temporary(self.spot.name()) {
             return true;
         }
-        self.file.rare().old_content != OldContent::Kept && self.is_secret(mode, now)
+        self.file.rare().old_content != OldContent::Recorded && self.is_secret(mode, now)
     }
 
     /// Whether nothing of the content may be shown: said so, or denied to others by a mode, also of what it is copied from

@@ -64,7 +64,7 @@ pub(super) fn build(
         source: given.source.as_ref(),
         mode: mode.as_ref(),
         has_attributes: !no_attributes,
-        old_content: if is_open { OldContent::Kept } else { OldContent::AsModeSays },
+        old_content: if is_open { OldContent::Recorded } else { OldContent::AsModeSays },
     };
     let rare = declare_copy::rare(&mut fields, &known, &mut wrong);
     let shape = given.shape();

@@ -163,7 +163,7 @@ enum OldContent {
     /// It does not where the mode denies others to read it.
     AsModeSays,
     /// It does, for `sensitive: false` is written.
-    Kept,
+    Recorded,
 }
 
 /// What few files declare.

@@ -78,11 +78,11 @@ impl Run<'_> {
         if !is_moved && told.is_none() {
             return Ok(());
         }
-        let mut hush = systemd.hush(svc.bus, &svc.unit).await?;
+        let mut filter = systemd.filter_own_changes(svc.bus, &svc.unit).await?;
         match told {
             // What is being started reads all there is.
-            Some(told) if !is_moved => self.refresh(told, &mut hush).await,
-            _ => self.set_state(&mut hush).await,
+            Some(told) if !is_moved => self.refresh(told, &mut filter).await,
+            _ => self.set_state(&mut filter).await,
         }
     }
 
@@ -154,33 +154,33 @@ impl Run<'_> {
         }
     }
 
-    async fn set_state(&mut self, hush: &mut OwnChange) -> Result<(), Stop> {
+    async fn set_state(&mut self, filter: &mut OwnChange) -> Result<(), Stop> {
         let (verb, word) = match self.svc.state {
             Some(State::Running) => (Verb::Start, "started"),
             Some(State::Stopped) => (Verb::Stop, "stopped"),
             None => return Ok(()),
         };
-        self.job(verb, hush).await?;
-        self.verify_state(verb, hush).await?;
+        self.job(verb, filter).await?;
+        self.verify_state(verb, filter).await?;
         self.done.push(word.to_owned());
         Ok(())
     }
 
-    async fn refresh(&mut self, told: RefreshAction, hush: &mut OwnChange) -> Result<(), Stop> {
+    async fn refresh(&mut self, told: RefreshAction, filter: &mut OwnChange) -> Result<(), Stop> {
         let (verb, word) = match told {
             RefreshAction::Reload => (Verb::Reload, "reloaded"),
             RefreshAction::Restart => (Verb::Restart, "restarted"),
         };
-        self.job(verb, hush).await?;
+        self.job(verb, filter).await?;
         let (unit, seen) = self.host.systemd().look(self.svc.bus, &self.svc.unit).await?;
         if unit.is_some_and(|unit| runs(unit.activity)) {
-            hush.knows(seen);
+            filter.knows(seen);
         }
         self.done.push(word.to_owned());
         Ok(())
     }
 
-    async fn job(&mut self, verb: Verb, hush: &mut OwnChange) -> Result<(), Stop> {
+    async fn job(&mut self, verb: Verb, filter: &mut OwnChange) -> Result<(), Stop> {
         let (svc, systemd) = (self.svc, self.host.systemd());
         let before = systemd.invocation(svc.bus, &svc.unit).await?;
         self.touched = true;
@@ -193,7 +193,7 @@ impl Run<'_> {
                 // Where somebody else had a hand in it, what follows is news.
                 let is_news = verb == Verb::Stop || is_running == (verb == Verb::Start);
                 if end != "canceled" && !is_news {
-                    hush.knows(seen);
+                    filter.knows(seen);
                 }
                 let (mut why, _) = systemd.result(svc.bus, &svc.unit).await?;
                 let after = systemd.invocation(svc.bus, &svc.unit).await?;
@@ -207,12 +207,12 @@ impl Run<'_> {
     }
 
     /// A job to start a unit may end well, and the unit not run.
-    async fn verify_state(&self, verb: Verb, hush: &mut OwnChange) -> Result<(), Stop> {
+    async fn verify_state(&self, verb: Verb, filter: &mut OwnChange) -> Result<(), Stop> {
         let (svc, systemd) = (self.svc, self.host.systemd());
         let (unit, seen) = systemd.look(svc.bus, &svc.unit).await?;
         let is_running = unit.is_some_and(|unit| runs(unit.activity));
         if is_running == (verb == Verb::Start) {
-            hush.knows(seen);
+            filter.knows(seen);
             return Ok(());
         }
         if verb != Verb::Start {
@@ -220,8 +220,8 @@ impl Run<'_> {
         }
         let (why, conditions) = systemd.result(svc.bus, &svc.unit).await?;
         // Somebody else may have stopped it: then what follows is news.
-        if !hush.is_disturbed(seen).await {
-            hush.knows(seen);
+        if !filter.is_disturbed(seen).await {
+            filter.knows(seen);
         }
         let unit = short(&svc.unit, 50);
         Err(Stop::Failed(match why.as_str() {

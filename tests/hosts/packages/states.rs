@@ -5,21 +5,21 @@ use crate::host::Host;
 #[test]
 fn versions_absence_purge_and_hold() {
     let host = Host::with_packages("make app 1.0; make app 2.0; make lib 1; make tool 1");
-    let becomes = |packages: &[(&str, &str)], name: &str, is: &str| {
+    let turns_into = |packages: &[(&str, &str)], name: &str, is: &str| {
         host.declare(packages);
         let (code, said) = host.apply();
         assert_eq!((code, host.package(name).as_str()), (0, is), "{packages:?}: {said}");
         let (code, said) = host.apply();
         assert!(code == 0 && said.contains(" 0 changed"), "F-17: {packages:?}: {said}");
     };
-    becomes(&[("app", "state: \"1.0\"")], "app", "ii  1.0");
-    becomes(&[("app", "state: installed")], "app", "ii  1.0");
-    becomes(&[("app", "state: newest"), ("lib", "")], "app", "ii  2.0");
-    becomes(&[("app", "state: \"1.0\", hold: true"), ("lib", "")], "app", "hi  1.0");
-    becomes(&[("app", "state: \"2.0\", hold: true")], "app", "hi  2.0");
-    becomes(&[("app", "hold: false")], "app", "ii  2.0");
-    becomes(&[("app", "state: absent")], "app", "rc  2.0");
-    becomes(
+    turns_into(&[("app", "state: \"1.0\"")], "app", "ii  1.0");
+    turns_into(&[("app", "state: installed")], "app", "ii  1.0");
+    turns_into(&[("app", "state: newest"), ("lib", "")], "app", "ii  2.0");
+    turns_into(&[("app", "state: \"1.0\", hold: true"), ("lib", "")], "app", "hi  1.0");
+    turns_into(&[("app", "state: \"2.0\", hold: true")], "app", "hi  2.0");
+    turns_into(&[("app", "hold: false")], "app", "ii  2.0");
+    turns_into(&[("app", "state: absent")], "app", "rc  2.0");
+    turns_into(
         &[("app", "state: absent, purge: true"), ("lib", "state: absent, purge: true")],
         "app",
         "",
@@ -27,7 +27,7 @@ fn versions_absence_purge_and_hold() {
     assert_eq!(host.package("lib"), "");
     // A version that came later.
     host.repository("make tool 2; publish");
-    becomes(&[("tool", "state: newest")], "tool", "ii  2");
+    turns_into(&[("tool", "state: newest")], "tool", "ii  2");
 
     // Held by somebody, and nothing is said of that: it is theirs.
     host.repository("make tool 3; publish");

@@ -27,7 +27,7 @@ pub(super) struct Budget {
     /// Runs that are made of something else than the last good one.
     pub(super) remakes: u8,
     /// Doubts of what a plan has found.
-    pub(super) doubts: u8,
+    pub(super) doubts_left: u8,
     /// Whether it is a plan: a one-shot command that only asks.
     pub(super) plans: bool,
     /// Suspicions: a source that lost events.
@@ -73,7 +73,7 @@ impl Budget {
         toggles: 0,
         values: 0,
         remakes: 0,
-        doubts: 0,
+        doubts_left: 0,
         plans: false,
         suspects: 0,
         losses: 0,
@@ -119,7 +119,7 @@ impl Budget {
             Step::Window { .. } => self.toggles -= 1,
             Step::Received(_) => self.values -= 1,
             Step::Remade(_) => self.remakes -= 1,
-            Step::Doubt { .. } => self.doubts -= 1,
+            Step::Doubt { .. } => self.doubts_left -= 1,
             Step::Suspect(_) => self.suspects -= 1,
             // None is left where watches are answered in any order: those are no losses.
             Step::Watching(_) | Step::Unwatched(_) => self.losses = self.losses.saturating_sub(1),

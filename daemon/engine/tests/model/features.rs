@@ -261,7 +261,7 @@ impl Feature {
             Self::Realize | Self::Group => Budget { swaps: 1, ..budget },
             Self::Value => Budget { values: 1, ..budget },
             Self::Remade => Budget { remakes: 1, ..budget },
-            Self::Plan => Budget { plans: true, doubts: 2, ..budget },
+            Self::Plan => Budget { plans: true, doubts_left: 2, ..budget },
             Self::Suspect => Budget { suspects: 1, ..budget },
             Self::Loss => Budget { losses: 2, ..budget },
             Self::Redo => Budget { redos: 1, ..budget },

@@ -20,7 +20,7 @@ const PERHAPS: &str = "who is refreshed by what nobody knows is unknown until th
 
 /// What of this may happen now: nobody but one that is alone is doubted for itself.
 pub(super) fn offer(state: &State, actions: &mut Vec<Step>) {
-    if state.left.doubts == 0 {
+    if state.left.doubts_left == 0 {
         return;
     }
     let order = &state.world.oracle.books.order;

@@ -5,19 +5,19 @@ use super::{Breakage, broken};
 pub(super) const ALL: &[Breakage] = &[
     broken(
         ("e20-four-are-a-fight", "E-20", "a fight is called one too early"),
-        "fights.rs",
+        "contention.rs",
         "let enough = self.rounds.len() >= Meta::REVERSALS;",
         "let enough = self.rounds.len() + 1 >= Meta::REVERSALS;",
     ),
     broken(
         ("e20-the-wait-grows-too-fast", "E-20", "each wait is four times the one before"),
-        "fights.rs",
+        "contention.rs",
         "fight.doublings = fight.doublings.saturating_add(1);",
         "fight.doublings = fight.doublings.saturating_add(2);",
     ),
     broken(
         ("e20-calm-too-soon", "E-20", "a fight is over when its wait is"),
-        "fights.rs",
+        "contention.rs",
         "self.calm_after(id, wait.max(Meta::REVERSAL_WINDOW));",
         "self.calm_after(id, wait);",
     ),
@@ -27,7 +27,7 @@ pub(super) const ALL: &[Breakage] = &[
             "E-20",
             "who gives way has not heard whether anybody still touches it",
         ),
-        "fights.rs",
+        "contention.rs",
         "if fight.deaf {\n            fight.not_before",
         "if false {\n            fight.not_before",
     ),

@@ -112,13 +112,13 @@ pub(crate) const ALL: &[Breakage] = &[
     broken(
         ("e06-written-off-without-a-cap", "E-6", "any number of threads is replaced"),
         "admission.rs",
-        "let is_spare = self.lanes.threads.written_off < self.spare;",
+        "let is_spare = self.lanes.threads.written_off < self.replaceable;",
         "let is_spare = true;",
     ),
     broken(
         ("e06-never-written-off", "E-6, R-15", "a thread that hangs is never replaced"),
         "admission.rs",
-        "let is_spare = self.lanes.threads.written_off < self.spare;",
+        "let is_spare = self.lanes.threads.written_off < self.replaceable;",
         "let is_spare = false;",
     ),
     broken(

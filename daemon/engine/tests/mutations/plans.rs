@@ -5,21 +5,21 @@ use super::{Breakage, broken};
 pub(super) const ALL: &[Breakage] = &[
     broken(
         ("e11-a-doubt-is-said-and-no-more", "E-11", "what is told to be unknown stays as it was"),
-        "planned.rs",
+        "dry_run.rs",
         "vertex.phase = Phase::Held(holding);",
         "",
     ),
     broken(
         ("e11-what-failed-is-not-doubted", "E-11", "a check that failed is not in doubt"),
-        "planned.rs",
+        "dry_run.rs",
         "Phase::Resting | Phase::Failed { .. } => true,",
         "Phase::Resting => true,\n                Phase::Failed { .. } => false,",
     ),
     broken(
         ("e11-what-would-change-is-not-doubted", "E-11", "a change that was found is not in doubt"),
-        "planned.rs",
-        "matches!(holding, Holding::WouldChange | Holding::WouldRefresh)",
-        "matches!(holding, Holding::WouldRefresh)",
+        "dry_run.rs",
+        "matches!(holding, HeldReason::WouldChange | HeldReason::WouldRefresh)",
+        "matches!(holding, HeldReason::WouldRefresh)",
     ),
     broken(
         (
@@ -27,7 +27,7 @@ pub(super) const ALL: &[Breakage] = &[
             "E-11, E-6",
             "what is asked at the moment is held, and its answer is nobody's",
         ),
-        "planned.rs",
+        "dry_run.rs",
         "if !vertex.meta.noop || !is_told {",
         "if !vertex.meta.noop || vertex.causes.any() {",
     ),
@@ -37,8 +37,8 @@ pub(super) const ALL: &[Breakage] = &[
             "E-11",
             "whom it would refresh is not asked what that would do",
         ),
-        "planned.rs",
-        "            }\n        }\n        self.suppose_perhaps(id);",
+        "dry_run.rs",
+        "            }\n        }\n        self.assume_possible_refresh(id);",
         "            }\n        }",
     ),
     broken(
@@ -47,7 +47,7 @@ pub(super) const ALL: &[Breakage] = &[
             "E-11, E-10",
             "who failed below what is in doubt is neither asked again nor in doubt",
         ),
-        "planned.rs",
+        "dry_run.rs",
         "if self.counts.failed > 0 {",
         "if false {",
     ),

@@ -6,8 +6,8 @@ pub(crate) const ALL: &[Breakage] = &[
     broken(
         ("e12-no-token-is-taken", "E-12", "a start takes nothing from the bucket"),
         "admission.rs",
-        "vertex.pace = pace::take(pace, vertex.pace, now).unwrap_or(vertex.pace);",
-        "vertex.pace = pace::take(pace, vertex.pace, now).map_or(vertex.pace, |_| vertex.pace);",
+        "vertex.pace = rate_limit::take(pace, vertex.pace, now).unwrap_or(vertex.pace);",
+        "vertex.rate_limit = rate_limit::take(rate_limit, vertex.rate_limit, now).map_or(vertex.rate_limit, |_| vertex.rate_limit);",
     ),
     broken(
         ("e12-limited-blocks", "E-12, W-9", "who waits for its limiter holds up its descendants"),

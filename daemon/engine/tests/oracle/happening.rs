@@ -29,7 +29,7 @@ impl Books {
                     self.mark(*id, None, None);
                 }
             }
-            Event::Doubt { vertex, .. } => self.doubts(*vertex),
+            Event::Doubt { vertex, .. } => self.record_doubt(*vertex),
             Event::Look(id) => self.look(*id),
             Event::Redo(id) => self.redo(*id),
             Event::Checked(run, _) | Event::Begun(run) | Event::Refused(run)

@@ -9,7 +9,7 @@ use steadfast_engine::{
 
 impl Books {
     /// What was found of it is worth nothing: what is not asked again anyhow is held in this turn.
-    pub(super) fn doubts(&mut self, id: VertexId) {
+    pub(super) fn record_doubt(&mut self, id: VertexId) {
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let rests = matches!(vertex.phase, Phase::Rest | Phase::Held | Phase::Failed);
         let is_asked = vertex.running.is_some() || matches!(vertex.need, Need::Must { .. });

@@ -1,0 +1,75 @@
+//! The words of the code: no identifier of the old dialect, and comments that can be read alone.
+
+use crate::sources::{assert_none, files};
+use std::path::Path;
+use std::process::Command;
+
+/// The largest share of doc comments that may open with a question word, in percent.
+const OPENERS_AT_MOST: f64 = 5.0;
+
+/// The longest line of a comment, in characters.
+const COMMENT_AT_MOST: usize = 120;
+
+fn top() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Each identifier of `words.txt`, with its replacement.
+fn removed_words() -> Vec<(String, String)> {
+    let list = std::fs::read_to_string(top().join("tests/tidy/words.txt")).expect("words.txt");
+    let lines = list.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    let pairs = lines.map(|line| line.split_once('\t').expect("a word, a tab, its replacement"));
+    pairs.map(|(word, instead)| (word.to_owned(), instead.to_owned())).collect()
+}
+
+/// The name that a line defines: a type, a function, a module, a field or a variant.
+fn defined(line: &str) -> Option<&str> {
+    const KEYWORDS: [&str; 11] = [
+        "struct", "enum", "trait", "type", "fn", "const", "static", "mod", "async", "unsafe", "mut",
+    ];
+    let mut words = line.split_whitespace().filter(|word| !word.starts_with("pub"));
+    let first = words.find(|word| !KEYWORDS.contains(word))?;
+    let is_definition = line.split_whitespace().any(|word| KEYWORDS.contains(&word));
+    let end = first.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    let (name, rest) = first.split_at(end.unwrap_or(first.len()));
+    (is_definition || matches!(rest, ":" | "," | "(")).then_some(name)
+}
+
+#[test]
+fn removed_identifiers_do_not_come_back() {
+    let removed = removed_words();
+    assert!(removed.len() > 40, "words.txt has {} words", removed.len());
+    let mut wrong = Vec::new();
+    for source in files(&["daemon", "resources", "tests", "benches"], ".rs") {
+        let code = source.code();
+        for name in code.lines().filter_map(defined) {
+            if let Some((word, instead)) = removed.iter().find(|(word, _)| word == name) {
+                wrong.push(format!("{}: `{word}` is now `{instead}`", source.path));
+            }
+        }
+    }
+    assert_none("expected the words of docs/glossary.md:", &wrong);
+}
+
+#[test]
+fn few_doc_comments_open_with_a_question_word() {
+    let counted = Command::new(top().join("tests/tidy/doc-openers")).output().expect("counted");
+    let text = String::from_utf8_lossy(&counted.stdout).into_owned();
+    let share = text.trim().rsplit(' ').nth(1).and_then(|share| share.parse::<f64>().ok());
+    let share = share.unwrap_or_else(|| panic!("expected a share, found: {text}"));
+    assert!(share < OPENERS_AT_MOST, "{text} (tests/tidy/doc-openers --list names them)");
+}
+
+#[test]
+fn lines_of_comments_are_short() {
+    let mut wrong = Vec::new();
+    for source in files(&["daemon", "resources", "tests", "benches"], ".rs") {
+        for (number, line) in source.text.lines().enumerate() {
+            let is_comment = line.trim_start().starts_with("//");
+            if is_comment && line.chars().count() > COMMENT_AT_MOST {
+                wrong.push(format!("{}:{}", source.path, number + 1));
+            }
+        }
+    }
+    assert_none(&format!("expected at most {COMMENT_AT_MOST} characters:"), &wrong);
+}
