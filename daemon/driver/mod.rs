@@ -188,7 +188,7 @@ impl Driver {
         let keeper = parts.journal.map(|journal| {
             let inbox = inbox.clone();
             JournalClient::new(journal, move |tickets, refused| {
-                inbox.put(DriverEvent::Kept(tickets, refused))
+                inbox.put(DriverEvent::Kept(tickets, refused));
             })
         });
         let most = settings.slots.threads.saturating_add(settings.slots.replaceable) as usize;
@@ -362,7 +362,7 @@ impl Driver {
             DriverEvent::CheckedParts(run, verdicts) => self.checked_parts(run, verdicts),
             DriverEvent::EndedParts(run, outcomes) => self.ended_parts(run, outcomes),
             DriverEvent::Kept(tickets, refused) => {
-                self.handle_journal_replies(&tickets, refused.as_deref())
+                self.handle_journal_replies(&tickets, refused.as_deref());
             }
             DriverEvent::Swept => self.swept_by = None,
             DriverEvent::Rotated(id, identity, made) => self.rotated(id, &identity, made),

@@ -252,7 +252,7 @@ impl Worker {
                     all.push(Placed::Unit(bus, unit));
                 }
                 WatchSource::Path { path, below } => {
-                    all.extend(state.place(own, &path, below, work))
+                    all.extend(state.place(own, &path, below, work));
                 }
                 WatchSource::Supply(path) => all.extend(state.place(supplied, &path, false, work)),
                 WatchSource::Tree(path) => {

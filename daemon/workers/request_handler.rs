@@ -144,7 +144,7 @@ impl DaemonRequestHandler {
             Request::Stop { now: true } => self.shared.ending.now(),
             Request::Stop { now: false } => self.shared.ending.begin(),
             Request::LogLevel { filter } => {
-                (self.shared.set_log)(&filter).map_err(Reply::Refused)?
+                (self.shared.set_log)(&filter).map_err(Reply::Refused)?;
             }
             #[cfg(debug_assertions)]
             Request::Fault { worker, how } => {

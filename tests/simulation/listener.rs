@@ -107,12 +107,12 @@ fn note(stage: &mut Stage, news: &Notification<'_>) {
         Notification::Unwatched { .. } => stage.saw("a vertex without events"),
         Notification::Converged { .. } => stage.saw("all as declared"),
         Notification::Pausing(waits) if !waits.is_empty() => {
-            stage.saw("a pause while something ran")
+            stage.saw("a pause while something ran");
         }
         Notification::Paused { .. } => stage.heard.paused = true,
         Notification::Resumed => stage.heard.paused = false,
         Notification::Stopping(waits) if !waits.is_empty() => {
-            stage.saw("a stop while something ran")
+            stage.saw("a stop while something ran");
         }
         _ => {}
     }

@@ -131,7 +131,7 @@ impl<'f> Case<'f> {
 
     async fn plan(&self, shape: &Shape) -> (Plan, Vec<Step>, DriverExit) {
         let loaded = self.read(shape);
-        let (planned, noop) = loaded.clone().as_plan();
+        let (planned, noop) = loaded.clone().into_plan();
         let steps = StepCollector::new(noop);
         // A plan keeps nothing.
         let kept = (&self.kept.fork(), None);

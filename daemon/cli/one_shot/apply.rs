@@ -206,7 +206,7 @@ impl ApplySummary {
             match stand.status {
                 VertexStatus::Settled => {}
                 VertexStatus::Failed | VertexStatus::Delayed(_) | VertexStatus::Stuck(..) => {
-                    sum.failed += 1
+                    sum.failed += 1;
                 }
                 VertexStatus::Held(HeldReason::Operator) => sum.waiting += 1,
                 VertexStatus::Held(_) => sum.held += 1,

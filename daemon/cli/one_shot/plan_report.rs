@@ -27,7 +27,7 @@ pub(in crate::cli) fn find(
 ) -> Result<Found, Exit> {
     let graph = loaded.name.clone();
     let order: Vec<String> = loaded.vertices.iter().map(|v| v.identity.to_string()).collect();
-    let (loaded, noop) = loaded.as_plan();
+    let (loaded, noop) = loaded.into_plan();
     let steps = listen(noop);
     let audience = Box::new(steps.clone());
     let (host, journal, history) = (Host::default(), None, None);

@@ -42,7 +42,7 @@ impl Offers {
     fn serve(&mut self, need: &Need, to: &mut Vec<usize>) {
         match (&need.token, need.scope) {
             (HostObject::Path(path), Match::Exact) => {
-                to.extend(self.at(path.as_os_str().as_bytes()))
+                to.extend(self.at(path.as_os_str().as_bytes()));
             }
             (HostObject::Path(path), Match::OrAbove) => to.extend(self.nearest(path)),
             (HostObject::Path(path), Match::AndBelow) => {

@@ -68,7 +68,7 @@ fn unknown(vertices: &[Vertex], flag: &str, name: &str) -> Problem {
 impl LoadedGraph {
     /// The graph to be looked at only, and those of it that are declared `noop` themselves.
     #[must_use]
-    pub fn as_plan(mut self) -> (Self, BTreeSet<Arc<str>>) {
+    pub fn into_plan(mut self) -> (Self, BTreeSet<Arc<str>>) {
         let noop = self.vertices.iter().filter(|vertex| vertex.meta.noop);
         let noop = noop.map(|vertex| Arc::clone(&vertex.identity)).collect();
         self.look_only(true);

@@ -38,7 +38,7 @@ impl Face for Engine {
     }
 
     fn standing(&self, vertex: VertexId) -> Option<VertexStatus> {
-        Self::standing(self, vertex)
+        Self::vertex_status(self, vertex)
     }
 
     fn counts(&self) -> Counts {

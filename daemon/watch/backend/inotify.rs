@@ -331,7 +331,7 @@ impl Listener {
                 Writers::Trusted => known.push(BackendEvent::Overflow),
                 // What others do in their directories is no reason to look at the rest.
                 Writers::Others => {
-                    known.extend(numbers.by_id.keys().copied().map(BackendEvent::Lost))
+                    known.extend(numbers.by_id.keys().copied().map(BackendEvent::Lost));
                 }
             }
         }

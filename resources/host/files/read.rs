@@ -28,7 +28,9 @@ pub(super) const READ: OFlags = OFlags::RDONLY
 /// The result of a comparison of a file with a content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
+    /// The content differs.
     Different,
+    /// The content is equal.
     Equal,
     /// The content is equal; the file has the mark of a file that others may have open.
     EqualInMarkedFile,
