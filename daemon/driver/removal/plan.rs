@@ -1,7 +1,7 @@
 //! The removal plan: the resources that a new graph leaves out are removed, forgotten, or protected (B-16, B-17).
 //!
-//! A removal is a vertex of the new graph that declares the object absent, ordered before the former dependencies of
-//! the resource. So order, retries, limits and run records are those of every other vertex.
+//! A removal is a vertex of the new graph that declares the object absent and runs after all former dependents of the
+//! resource. So order, retries, limits and run records are those of every other vertex.
 
 use super::notifications::make_room;
 use crate::config::{LoadedGraph, Vertex};
