@@ -28,7 +28,7 @@ pub enum DriverEvent {
     Kept(Vec<u64>, Option<String>),
     /// Result of the overlap search of a plan: each vertex whose result other steps may change, with those steps.
     Foreseen(Vec<(VertexId, Vec<VertexId>)>),
-    /// A secret of this resource has a new value: the resource built with it, or the failure.
+    /// The secrets of this resource were read: the resource built with them, or the failure.
     Rotated(VertexId, Arc<str>, Result<BuiltResource, Failure>),
     /// The cleanup of temporary files that killed runs left is done.
     Swept,
@@ -57,7 +57,7 @@ pub enum DriverEvent {
     },
     /// Ends the pause of the daemon.
     Resume,
-    /// Stops the daemon after this grace period; zero stops it at once.
+    /// Stops the driver; active runs get this grace period, and zero interrupts them at once.
     Stop(Duration),
     /// The right to begin changes, or the reason for its absence.
     Lease(Result<LeaseValidity, String>),
@@ -83,7 +83,7 @@ impl std::fmt::Debug for PingReply {
 pub struct DriverHealth {
     /// Counts over all vertices.
     pub counts: Counts,
-    /// What the engine is doing.
+    /// The mode of the engine.
     pub mode: Mode,
     /// True if all resources are converged.
     pub converged: bool,
@@ -115,7 +115,7 @@ pub struct Settings {
     pub sweep: Option<Duration>,
     /// The duration after which a pause ends without a resume.
     pub pause_limit: Duration,
-    /// True: records of resources that the first graph does not declare are forgotten.
+    /// True if the first load also settles the records of resources that its graph does not declare.
     pub whole: bool,
     /// True if graphs are complete, not selections: resources that they leave out may be removed (B-16).
     pub removes: bool,
@@ -161,8 +161,8 @@ pub struct DriverExit {
     pub changed: u32,
     /// The reason for the rejection of the graph (one-shot only).
     pub refused: Option<String>,
-    /// The time for which the state could not be written, and the reason, if the driver gave up because of that after
-    /// [`UNKEPT`] (one-shot only).
+    /// The time waited for an end record that could not be written (at most [`UNKEPT`]), and the reason, if the driver
+    /// gave up for it (one-shot only).
     pub unkept: Option<(Duration, String)>,
     /// True if all resources were converged.
     pub converged: bool,

@@ -84,8 +84,8 @@ impl<T> Inbox<T> {
     }
 }
 
-/// A batch of items that the reader has taken and processes one by one. When the reader panics, the rest returns to the
-/// front of the inbox: only the item that caused the panic is lost.
+/// A batch of items that the reader has taken and processes one by one. After a panic of the reader the rest returns to
+/// the front of the inbox: only the item that caused the panic is lost.
 #[derive(Debug)]
 pub(super) struct Batch<T> {
     inbox: Inbox<T>,

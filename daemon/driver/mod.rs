@@ -1,11 +1,11 @@
 //! The driver: an event loop around the engine, with the runs, the watches, the timers and the store.
 //!
-//! Purpose: each turn takes all events from the [`Inbox`], hands them to the engine one by one, and performs the
+//! Purpose: each turn takes all events from the [`Inbox`], passes them to the engine one by one, and performs the
 //! actions that the engine returns, in their order. Threads, children, watches, the journal and signals put their
 //! events into the inbox.
 //!
 //! Never: no code outside this folder calls the engine; the loop never blocks; no change starts before the journal has
-//! recorded its begin.
+//! received its begin.
 //!
 //! Reading order: `api.rs` (events in, results out), `inbox.rs`, this file (the loop), `actions.rs` (engine actions to
 //! effects), `runs/`, `groups/`, `journal/`, `watches/`, `graph/` and `removal/` (a new graph), `values/` (send/recv),
@@ -109,7 +109,7 @@ pub struct Driver {
     echo: EchoFilter,
     sweep: Sweep,
     watches: WatchStates,
-    /// File events that wait until no further event follows them.
+    /// File events that are collected for a moment, so that one write causes one run of a command.
     settling: Debounce,
     /// Recent applies that may have changed a source that other resources copy.
     applies: RecentApplies,
@@ -118,7 +118,7 @@ pub struct Driver {
     /// Vertices with their watch sources; the watches are requested after the current actions.
     arming: Vec<(VertexId, Vec<WatchSource>)>,
     audience: Box<dyn Observer>,
-    /// The stored state, read at the start; the first graph hands it to the engine.
+    /// The stored state, read at the start; the engine receives it with the first graph, and the field is then `None`.
     recalled: Option<StoredState>,
     /// Events that the current actions caused; the engine gets them before any other input.
     next: VecDeque<Event>,
@@ -169,7 +169,7 @@ pub struct Driver {
     broken: Option<String>,
     /// Events that arrived after the event source had ended; the next driver gets them.
     left: Vec<DriverEvent>,
-    /// The reason for the rejection of the last graph.
+    /// The reason for the rejection of the last graph (one-shot only).
     refused: Option<String>,
     /// A token held by this driver and by each run that it has started.
     presence: Arc<()>,
@@ -271,7 +271,7 @@ impl Driver {
         self.inbox.clone()
     }
 
-    /// Returns a token that is alive as long as this driver or any run that it has started.
+    /// Returns a weak token; an upgrade succeeds as long as this driver or any run that it has started is alive.
     #[must_use]
     pub fn presence(&self) -> Weak<()> {
         Arc::downgrade(&self.presence)
@@ -411,7 +411,7 @@ impl Driver {
         }
     }
 
-    /// Hands one event to the engine, performs its actions, and handles the events that follow.
+    /// Passes one event to the engine, performs its actions, and handles the events that follow.
     fn turn(&mut self, event: Event) {
         self.next.push_back(event);
         while let Some(event) = self.next.pop_front() {

@@ -33,7 +33,7 @@ const TEMPORARY: &[u8] = b".steadfast-";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct RouteId(pub(super) u32);
 
-/// The reason for a walk of a route; a higher one needs a stronger signal to the vertices.
+/// The reason for a walk of a route, in rising order of the signal that its vertices get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Reason {
     /// A check that the route still leads to the same directory.

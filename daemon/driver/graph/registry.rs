@@ -187,7 +187,7 @@ impl GraphRegistry {
         self.buried.insert(id);
     }
 
-    /// Takes back the mark of a removed vertex, after its object has appeared again or its end could not be recorded.
+    /// Takes back the mark of a removed vertex, whose object an earlier step of a plan may bring back.
     pub(in crate::driver) fn unmark_removed(&mut self, id: VertexId) {
         self.buried.remove(&id);
     }

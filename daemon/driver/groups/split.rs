@@ -16,7 +16,7 @@ use tokio::time::Instant;
 const WELL: Duration = Duration::from_mins(10);
 /// The longest healthy time before a rejoin.
 const LONGEST: Duration = Duration::from_hours(24);
-/// The interval between looks at the health of split members.
+/// The interval between health checks of split members.
 const LOOK: Duration = Duration::from_mins(1);
 /// The number of failures in a row after which a retried group is split.
 const TRIES: u32 = 3;
@@ -57,7 +57,7 @@ impl SplitMembers {
         self.each.get(&id).is_some_and(|one| one.is_apart)
     }
 
-    /// Returns the time of the next look at the health of split members.
+    /// Returns the time of the next health check of split members.
     pub(in crate::driver) fn due(&self) -> Option<Instant> {
         self.look_at
     }

@@ -137,7 +137,7 @@ impl JournalClient {
         let withdraw = withdraw.collect();
         let entry = entries.pop()?;
         for entry in entries {
-            // If the run goes on at once, each entry is retried on its own; otherwise the last one stands for all.
+            // If the run goes on at once, each failed entry must be retried; otherwise the last entry decides for all.
             let asked =
                 if urgent { JournalQuery::Part } else { JournalQuery::Other(entry.clone()) };
             self.write(entry, urgent, asked);

@@ -415,7 +415,7 @@ impl Driver {
         if words.is_empty() { "nothing can move it".to_owned() } else { words.join(", ") }
     }
 
-    /// Returns the identities of these engine vertices; a group stands for its concerned members.
+    /// Returns the identities of these engine vertices; a group is replaced by its concerned members.
     pub(super) fn names(&self, ids: &[VertexId]) -> Vec<String> {
         let each = ids.iter().flat_map(|id| self.concerned(*id));
         each.map(|id| self.table.name(id).to_owned()).collect()

@@ -367,7 +367,8 @@ impl Driver {
         changed.collect()
     }
 
-    /// Schedules a vertex for a later look if its record names dependencies that have left the graph.
+    /// Schedules the record of a vertex for another comparison if the record names dependencies that have left the
+    /// graph.
     fn note_leftovers(&mut self, id: VertexId) {
         let entry = self.table.get(id).filter(|entry| !entry.removes);
         let kept = entry.and_then(|entry| self.ownership.records.get(&entry.identity));

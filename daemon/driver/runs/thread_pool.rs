@@ -1,8 +1,8 @@
 //! A thread pool for blocking work: checks and applies that make system calls.
 //!
 //! The engine limits the number of jobs. Checks are quick, so a few threads serve them. An apply waits for the disk, so
-//! each one gets its own thread at once, and many syncs run in parallel. When queued work makes no progress (a hanging
-//! file system), threads are added.
+//! each one gets its own thread at once, and many syncs run in parallel. Threads are added if queued work makes no
+//! progress (a hanging file system).
 //!
 //! A wake-up costs more than a check. So a thread is woken only for a job that no awake thread will take, and the
 //! driver is notified when few jobs are left, not after each job.

@@ -81,7 +81,7 @@ impl Driver {
         }
     }
 
-    /// Returns true for a vertex without a checkable state whose secrets all come from files or stored places.
+    /// Returns true for a vertex without a checkable state that has secrets, none of them from a command.
     fn may_be_rotated(&self, id: VertexId) -> bool {
         let recipe = self.table.get(id).and_then(|entry| entry.recipe.as_ref());
         let stands = |supply: &Supply| !matches!(supply, Supply::Command(_));
