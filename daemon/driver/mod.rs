@@ -4,7 +4,7 @@
 //! actions that the engine returns, in their order. Threads, children, watches, the journal and signals put their
 //! events into the inbox.
 //!
-//! Never: no code outside this folder calls the engine; the loop never blocks; no change starts before the journal has
+//! Invariants: only this folder calls the engine; the loop never blocks; no change starts before the journal has
 //! received its begin.
 //!
 //! Reading order: `api.rs` (events in, results out), `inbox.rs`, this file (the loop), `actions.rs` (engine actions to

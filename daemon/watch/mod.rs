@@ -6,8 +6,8 @@
 //! which renews the watches and then reports `Changed` or `Suspect`. An armed vertex costs a few table entries; only
 //! timers and watch commands have a task of their own.
 //!
-//! Never: no call into the hub blocks the driver, a hanging file system stops no watch on another one, and no change
-//! after `Established` goes unreported.
+//! Invariants: no call into the hub blocks the driver, a hanging file system stops no watch on another one, and no
+//! change after `Established` goes unreported.
 //!
 //! Reading order: `hub.rs` (the interface), `index.rs` (the data), `arm.rs` (arming and disarming), `worker.rs` and
 //! `work_state.rs` (the hub's thread), `path_walk.rs` and `filesystem.rs` (walks), `backend/` and `batch.rs` (kernel

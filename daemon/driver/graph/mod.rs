@@ -1,6 +1,6 @@
 //! The loaded graph: vertex numbers of identities, the difference from the previous graph, and the restored state.
 //!
-//! Never: this folder decides nothing about runs. Reading order: `registry.rs`, `vertices.rs`, `assign_ids.rs`,
+//! Invariant: this folder decides nothing about runs. Reading order: `registry.rs`, `vertices.rs`, `assign_ids.rs`,
 //! `diff.rs`, `to_engine.rs`, `restore.rs`.
 
 pub(super) mod assign_ids;

@@ -2,8 +2,8 @@
 //! (E-19).
 //!
 //! Purpose: each member keeps its number, identity, records and failures; the engine knows only the number of the
-//! leader. Never: a group mixes resources whose kinds or metaparameters do not allow it. Reading order: this file (the
-//! groups of a graph), `run.rs` (one run for all members), `split.rs` (members that run alone for a while),
+//! leader. Invariant: a group never mixes resources whose kinds or metaparameters do not allow it. Reading order: this
+//! file (the groups of a graph), `run.rs` (one run for all members), `split.rs` (members that run alone for a while),
 //! `regroup.rs` (new groups for a running graph).
 
 pub(super) mod regroup;

@@ -1,8 +1,8 @@
 //! Turns notices of the engine into notifications: vertex numbers become identities, and results of runs are added.
 //!
-//! Purpose: one place for all messages of the driver to its [`super::Observer`]. Never: a notification changes no state
-//! of the engine, and sending one never blocks. Reading order: `notification.rs` (the types), this file, `culprits.rs`
-//! (the culprit of a contention).
+//! Purpose: one place for all messages of the driver to its [`super::Observer`]. Invariants: a notification changes no
+//! state of the engine, and sending one never blocks. Reading order: `notification.rs` (the types), this file,
+//! `culprits.rs` (the culprit of a contention).
 
 pub(super) mod culprits;
 pub(super) mod notification;

@@ -1,7 +1,7 @@
 //! Plans inside a running driver: the guard that binds an apply to a saved plan, and the overlay for planned steps.
 //!
-//! Never: nothing here changes the host. Reading order: `guard.rs`, `overlay.rs` (a step sees the results of earlier
-//! steps), `overlaps.rs` (steps that affect each other), `path_overlap.rs` (the comparison of paths).
+//! Invariant: nothing here changes the host. Reading order: `guard.rs`, `overlay.rs` (a step sees the results of
+//! earlier steps), `overlaps.rs` (steps that affect each other), `path_overlap.rs` (the comparison of paths).
 
 pub(super) mod guard;
 pub(super) mod overlaps;

@@ -212,8 +212,8 @@ impl<'w> ChangedPaths<'w> {
         self.walked.get(at)
     }
 
-    /// Returns true if the other change only adds an empty directory on the path of a resource that is declared absent
-    /// there.
+    /// Returns true if the other change only makes a directory on the missing path of a settled resource: a new
+    /// directory is empty, so the path stays missing.
     fn is_mere_room(
         &self,
         one: &ResolvedPaths<'_>,

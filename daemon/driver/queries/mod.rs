@@ -1,9 +1,10 @@
 //! Queries: read-only questions to the driver, and the operator's requests. They pass through the inbox, and none of
 //! them blocks.
 //!
-//! Purpose: answer queries from the state of the driver and the engine. Never: a query changes no resource. Reading
-//! order: this file, `statistics.rs` (times and counts), `blockers.rs` (resources that wait), `list.rs` (the paged
-//! list), `check_now.rs` (a check on request).
+//! Purpose: answer queries from the state of the driver and the engine. Invariant: no reply waits for the host within
+//! the loop; requests become events of the engine or jobs on other threads. Reading order: this file, `statistics.rs`
+//! (times and counts), `blockers.rs` (resources that wait), `list.rs` (the paged list), `check_now.rs` (a check on
+//! request).
 
 pub(super) mod blockers;
 pub(super) mod check_now;

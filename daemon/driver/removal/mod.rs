@@ -1,6 +1,6 @@
 //! Resources that leave the graph: dropped records, removed objects, and records that stay.
 //!
-//! Never: this folder plans and records, and does not change the host; a removal runs as a vertex of the engine.
+//! Invariant: this folder plans and records, and does not change the host; a removal runs as a vertex of the engine.
 //!
 //! Reading order: `plan.rs` (decides for each identity), `ownership.rs` (created or adopted), `candidates.rs`
 //! (identities that may leave), `undeclared.rs` (records that stay), `renames.rs` (aliases), `handover.rs` (paths that

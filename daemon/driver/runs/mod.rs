@@ -1,6 +1,6 @@
 //! Active runs: checks and applies on threads or as tasks, their results, and their cancellation.
 //!
-//! Purpose: start a run, take its result back into the loop, and report the result to the engine. Never: no apply
+//! Purpose: start a run, take its result back into the loop, and report the result to the engine. Invariants: no apply
 //! starts without a permit, and a panic of a kind never ends the driver. Reading order: this file, `thread_pool.rs`
 //! (the threads), `echo_filter.rs` (events of the daemon's own writes).
 

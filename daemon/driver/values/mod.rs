@@ -1,7 +1,7 @@
 //! Values between resources (send/recv): sent values, values received by the last successful run, and receivers of a
 //! change.
 //!
-//! Purpose: a sent value is immutable; a new one replaces it. Never: a secret without `saved: true` outlives the
+//! Purpose: a sent value is immutable; a new one replaces it. Invariants: a secret without `saved: true` outlives the
 //! process only as a keyed hash; a saved one is stored encrypted.
 //!
 //! Reading order: this file (the store of values), `codec.rs` (stored records), `format.rs` (their JSON text),

@@ -1,7 +1,7 @@
 //! The watches of the loaded resources: requested, established or lost, and the two event sources that the host
 //! provides.
 //!
-//! Never: paths are watched in `daemon/watch`, not here. Reading order: `state.rs`, `debounce.rs`, `sweep.rs`,
+//! Invariant: paths are watched in `daemon/watch`, not here. Reading order: `state.rs`, `debounce.rs`, `sweep.rs`,
 //! `command_source.rs`, `systemd_source.rs`.
 
 pub(super) mod command_source;

@@ -1,6 +1,6 @@
 //! The interface between the hub and the kernel's file events: one non-recursive watch per directory.
 //!
-//! Purpose: hide the crate that reads the events. Never: a backend does not interpret events; the hub does. Reading
+//! Purpose: hide the crate that reads the events. Invariant: a backend does not interpret events; the hub does. Reading
 //! order: this file, `inotify.rs` (used for resources), `notify.rs` (used for the graph's own files).
 
 pub(super) mod inotify;
