@@ -70,7 +70,7 @@ impl WatchIndex {
         }
     }
 
-    /// Schedules a listing for all trees. Trees over the limit get another chance.
+    /// Schedules a listing for all trees. Trees over the limit are tried again.
     pub(super) fn grow_all(&mut self, work: &mut Work) {
         for (vertex, tree) in &mut self.trees {
             if std::mem::take(&mut tree.is_over) {

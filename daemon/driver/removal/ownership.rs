@@ -1,5 +1,4 @@
-//! Ownership records: the origin of each object that a resource manages, recorded when it is created or found, until
-//! the resource is undeclared.
+//! Ownership records: the origin of each managed object, recorded when a run creates or finds the object.
 
 use super::plan::{
     KeptOwned, LoadPolicy, RemovalPlan, definition_of_removal, is_deletable, plan_removals,
@@ -121,8 +120,7 @@ impl OwnershipRecords {
         &self.graph
     }
 
-    /// Applies a state command to the record of a resource. After a forget, the next run that finds the resource as
-    /// declared records its object again.
+    /// Applies a state command to a record. After a forget, the next converged run records the object again.
     pub(in crate::driver) fn order(
         &mut self,
         order: StateCommand,
@@ -203,8 +201,7 @@ pub(in crate::driver) struct OwnershipContext<'a> {
 }
 
 impl OwnershipContext<'_> {
-    /// Returns the dependencies to record: those of the graph, and recorded ones that have left the graph and are not
-    /// removed yet.
+    /// Returns the dependencies to record: those of the graph, and undeclared ones that are not removed yet.
     fn after(&self, entry: &Vertex, before: &Ownership) -> Vec<Arc<str>> {
         let is_live = |name: &str| {
             let id = self.table.number(name).filter(|_| self.table.runs(name));
@@ -238,11 +235,7 @@ fn protection_hint(protected: &[Arc<str>], kept: &KeptOwned) -> String {
 }
 
 impl Driver {
-    /// Plans the removals of a new graph.
-    ///
-    /// # Errors
-    ///
-    /// A message that names the protected resources that the graph leaves out; the graph is rejected.
+    /// Plans the removals of a new graph; fails with a message if the graph leaves out protected resources.
     pub(in crate::driver) fn plan_removals(
         &self,
         loaded: &mut LoadedGraph,
@@ -288,8 +281,7 @@ impl Driver {
         })
     }
 
-    /// Makes the ownership records follow the new graph: declared resources are recorded, others are forgotten as
-    /// planned.
+    /// Updates the records for the new graph: declared resources are recorded, others are forgotten as planned.
     pub(in crate::driver) fn settle_ownership(&mut self, installed: &SwapResult) {
         self.rename();
         self.rename_history();
@@ -367,8 +359,7 @@ impl Driver {
         changed.collect()
     }
 
-    /// Schedules the record of a vertex for another comparison if the record names dependencies that have left the
-    /// graph.
+    /// Schedules another comparison of a record that names dependencies without a declaration.
     fn note_leftovers(&mut self, id: VertexId) {
         let entry = self.table.get(id).filter(|entry| !entry.removes);
         let kept = entry.and_then(|entry| self.ownership.records.get(&entry.identity));
@@ -441,8 +432,7 @@ impl Driver {
         (entries, urgent)
     }
 
-    /// Restores the prior records after a begin that failed. The failed write may be durable in spite of its error; so
-    /// the prior record is written again.
+    /// Restores and writes the prior records after a failed begin, whose entries may be durable in spite of the error.
     pub(in crate::driver) fn unmark(&mut self, vertex: VertexId) {
         for id in self.table.groups().members(&vertex).to_vec() {
             if let Some(before) = self.ownership.marked.remove(&id) {
@@ -509,8 +499,7 @@ impl Driver {
         self.audience.hear(&Notification::Left { identity, says });
     }
 
-    /// Forgets the records of a vertex that has left the graph, except for the data that a later load needs for its
-    /// removal.
+    /// Forgets the records of a removed vertex, except for the data that a later load needs for the removal.
     pub(in crate::driver) fn forget_owned(&mut self, id: VertexId, identity: &Arc<str>) {
         self.ownership.forget_vertex(id);
         let stays = self.ownership.stays(identity);

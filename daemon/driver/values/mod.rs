@@ -1,8 +1,9 @@
 //! Values between resources (send/recv): sent values, values received by the last successful run, and receivers of a
 //! change.
 //!
-//! Purpose: a sent value is immutable; a new one replaces it. Invariants: a secret without `saved: true` outlives the
-//! process only as a keyed hash; a saved one is stored encrypted.
+//! Purpose: store sent values and pass them to their receivers. Invariants: a sent value is immutable, and a new one
+//! replaces it; a secret without `saved: true` outlives the process only as a keyed hash; a saved one is stored
+//! encrypted.
 //!
 //! Reading order: this file (the store of values), `codec.rs` (stored records), `format.rs` (their JSON text),
 //! `flow.rs` (the exchange during runs), `source_changes.rs` (copies whose source changes), `secret_rotation.rs`
