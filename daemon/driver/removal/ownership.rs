@@ -40,7 +40,6 @@ pub(in crate::driver) struct OwnershipRecords {
     looks_only: bool,
     /// True if an operator has requested the graph: resources that it leaves out are forgotten.
     forgets: bool,
-    /// The name of the running graph.
     graph: Arc<str>,
 }
 
