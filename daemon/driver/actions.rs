@@ -1,4 +1,4 @@
-//! What each action of the engine means outside of it.
+//! Performs the actions of the engine, and turns signals of the watches into events.
 
 use super::queries::statistics::Moment;
 use super::values::senders;
@@ -14,7 +14,7 @@ use steadfast_engine::{
 use steadfast_resources::{Failure, RunPolicy, WatchSource};
 use tokio::time::Instant;
 
-/// How long runs may take where there are no events any more.
+/// The time that active runs get after the event source has ended.
 const LAST: Duration = Duration::from_secs(30);
 
 impl Driver {
@@ -81,14 +81,14 @@ impl Driver {
         self.arm();
     }
 
-    /// Frees graphs that were replaced.
+    /// Frees replaced graphs on another thread.
     pub(super) fn discard_replaced(&mut self) {
         for replaced in self.table.take_replaced() {
             self.machinery.discard(Box::new(replaced));
         }
     }
 
-    /// Gives the hub what is to be armed, all at once.
+    /// Arms the collected watches in one call.
     fn arm(&mut self) {
         if let Some(hub) = self.hub.as_ref().filter(|_| !self.arming.is_empty()) {
             hub.arm_all(std::mem::take(&mut self.arming));
@@ -105,7 +105,7 @@ impl Driver {
                 self.watches.ask(id);
                 self.arming.push((id, sources));
             }
-            // Nothing can move it: that is as good as a watch.
+            // Nothing outside can change the resource, so no watch is needed.
             Some(_) | None => self.next.push_back(Event::Watching(id)),
         }
     }
@@ -114,26 +114,26 @@ impl Driver {
         self.table.get(id).map_or_else(|| "?".into(), |entry| Arc::clone(&entry.identity))
     }
 
-    /// Those for whom these numbers of the engine's stand.
+    /// Returns the identities of these engine vertices, including all group members.
     fn identities(&self, ids: &[VertexId]) -> Vec<Arc<str>> {
         let groups = self.table.groups();
         ids.iter().flat_map(|id| groups.members(id)).map(|id| self.identity(*id)).collect()
     }
 
-    /// The definition of one of several that run as one; the engine knows only that of all.
+    /// Returns the definition of a member of a group; the engine knows only that of the group.
     fn definition(&self, vertex: VertexId, member: VertexId, whole: u64) -> u64 {
         let own = self.table.get(member).filter(|_| self.table.groups().get(vertex).is_some());
         own.map_or(whole, |entry| entry.definition)
     }
 
-    /// A deed cannot be told by looking: its begin and end must be durable. So must what is owed and what is paid. Everything else
-    /// is found again by a check.
+    /// Returns true if a check cannot see the effect of a run, as with a command: its begin and end must be durable, as
+    /// must refreshes owed or paid. A check finds everything else again.
     pub(super) fn is_deed(&self, id: VertexId) -> bool {
         self.table.get(id).is_some_and(|entry| entry.resource.nature().repeat != RunPolicy::State)
     }
 
-    /// What it was given stands before its begin in the log: once the value is out it must not be lost, or a start would make
-    /// another (a password) while somebody uses the first.
+    /// Returns true if the vertex receives sent values. These values are recorded before its begin: a lost value would
+    /// be generated again (a password) while somebody uses the first.
     fn is_given_something(&self, id: VertexId) -> bool {
         let recipe = self.table.get(id).and_then(|entry| entry.recipe.as_ref());
         recipe.is_some_and(|recipe| senders(recipe).next().is_some())
@@ -147,7 +147,7 @@ impl Driver {
         self.is_deed(id) && self.table.get(id).is_some_and(watches)
     }
 
-    /// What a run is about to do to one of those it is for.
+    /// Returns the verb for one member in the record of a begin.
     fn verb(&self, intent: &Intent, id: VertexId) -> Verb {
         let live = self.runs.0.get(&intent.run);
         if self.table.get(id).is_some_and(|entry| entry.removes) {
@@ -179,7 +179,7 @@ impl Driver {
         let urgent = is_lost
             || !intent.owes.is_empty()
             || self.is_deed(intent.vertex)
-            // A start ends what was begun, and a directory may be half gone by then.
+            // A restart must finish an interrupted removal: a directory may be half gone.
             || self.table.get(intent.vertex).is_some_and(|entry| entry.removes)
             || self.is_given_something(intent.vertex);
         let owes = self.identities(&intent.owes);
@@ -231,7 +231,7 @@ impl Driver {
             definition: self.definition(record.vertex, *id, record.definition),
             outcome: match record.outcome {
                 Outcome::Unchanged | Outcome::Changed => Ended::Well,
-                // Those of several that did not fail have ended well.
+                // Members that did not fail have ended well.
                 Outcome::Failed { .. } if is_group && self.is_fine(*id) => Ended::Well,
                 Outcome::Failed { .. } => Ended::Failed,
                 Outcome::Interrupted => Ended::Interrupted,
@@ -246,7 +246,7 @@ impl Driver {
         for (id, at) in members.into_iter().zip(0..) {
             let well = matches!(entries.get(at), Some(Entry::End { outcome: Ended::Well, .. }));
             if well && self.table.get(id).is_some_and(|entry| entry.removes) {
-                // Last: what is removed once more does no harm, what is forgotten too early is never removed.
+                // Last: a repeated removal does no harm, while an object that is forgotten too early is never removed.
                 entries.push(Entry::Forget(self.identity(id)));
                 self.mark_removed(id);
             }
@@ -259,7 +259,7 @@ impl Driver {
 
     fn forget(&mut self, id: VertexId, recall: &RestoredState) {
         self.parking.forget_vertex(id);
-        // It has joined a group: the engine knows it no more, and it is still there.
+        // The vertex has joined a group: the engine no longer knows it, and the resource stays.
         if self.table.groups().leader(id) != id {
             return;
         }
@@ -302,7 +302,8 @@ impl Driver {
         }
     }
 
-    /// There are no events for a vertex: it is looked at often instead, and its watch is tried again unless it must not be.
+    /// Handles a vertex without a working watch: its sweeps become frequent, and the watch is tried again unless its
+    /// graph forbids it.
     fn unwatched(&mut self, id: VertexId, why: &str) -> Event {
         if self.watches.fails(id, Instant::now()) {
             let identity = self.table.name(id);
@@ -315,7 +316,7 @@ impl Driver {
         Event::Unwatched(id)
     }
 
-    /// E-6, F-12: a watch that is not answered (its file system hangs) holds nobody up for longer than this.
+    /// E-6, F-12: gives up watches that do not reply in time, as on a hanging file system.
     pub(super) fn give_up_watches(&mut self, now: Instant) {
         let Some(progress) = self.hub.as_ref().map(WatchHub::progress) else { return };
         for id in self.watches.late(now, progress) {
@@ -324,20 +325,21 @@ impl Driver {
         }
     }
 
-    /// Without events it must not go on: what runs may end, and then another driver looks at everything anew.
+    /// Stops the driver after its event source has ended; active runs may end, and then another driver checks
+    /// everything.
     fn breaks(&mut self, why: String) -> Event {
         tracing::error!(event = "broken", "{why}: the driver starts anew");
         self.broken.get_or_insert(why);
         if self.engine.mode() == Mode::Stopping {
-            // It has its time.
+            // The driver is already stopping, with its own grace period.
             return Event::Wake;
         }
         Event::Stop { grace: LAST }
     }
 
-    /// What sources of events report.
+    /// Processes signals of the watches.
     pub(super) fn watched(&mut self, mut signals: Vec<Signal>) {
-        // All of one read: parents first. What breaks the source comes last.
+        // Parents come first within a batch. A broken source comes last.
         signals.sort_by_key(|signal| {
             signal.vertex().map_or(usize::MAX, |id| self.engine.position(id))
         });
@@ -349,8 +351,8 @@ impl Driver {
             }
             let event = match signal {
                 Signal::Established(id) => {
-                    // What was started meanwhile (there was no watch then, or this is the answer to an earlier one) is looked
-                    // at again: it may have moved before the watch stood.
+                    // A run that started before the watch was established (or an earlier watch was answered) is checked
+                    // again: the object may have changed in between.
                     let late = self.watches.stands(id);
                     self.suspect_secrets(id);
                     self.turn(Event::Watching(id));
@@ -360,9 +362,10 @@ impl Driver {
                     Event::Suspect(id)
                 }
                 Signal::Absent(id, why) => self.unwatched(id, &why),
-                // What may be the echo of our own write only makes us look, where looking can tell.
+                // An event that may be an echo of the daemon's own write causes a check only, if a check can see the
+                // effect.
                 Signal::Changed(id) if self.echo.covers(id) && !self.is_deed(id) => Event::Look(id),
-                // That what it receives has changed is never the echo of its own write.
+                // A change of a received input is never an echo of the daemon's own write.
                 Signal::Changed(id) if self.is_deed_for_files(id) => {
                     self.settling.put(id, Instant::now());
                     continue;

@@ -1,4 +1,4 @@
-//! What goes into a driver and what comes out at its end.
+//! The public types of the driver: its events, its settings and dependencies, and its result.
 
 use super::{LeaseValidity, LocalMinute, Observer, Query};
 use crate::config::LoadedGraph;
@@ -13,62 +13,63 @@ use steadfast_resources::{
     BuiltResource, CheckResult, Difference, Failure, Host, MintKey, Outcome, RunPolicy,
 };
 
-/// Something for the driver.
+/// An event for the driver, put into its inbox.
 #[derive(Debug)]
 pub enum DriverEvent {
     /// A check has ended.
     Checked(steadfast_engine::RunId, CheckResult),
     /// An apply, or a run that was cancelled, has ended.
     Ended(steadfast_engine::RunId, Outcome),
-    /// As `Checked`, of a run of several: a verdict for each.
+    /// A check of a group run has ended; one result for each member.
     CheckedParts(steadfast_engine::RunId, Vec<CheckResult>),
-    /// As `Ended`, of a run of several.
+    /// An apply of a group run, or a group run that was cancelled, has ended; one outcome for each member.
     EndedParts(steadfast_engine::RunId, Vec<Outcome>),
-    /// The journal has answered these tickets; with the reason where it could not keep them.
+    /// The journal has answered the requests with these tickets. The string is the reason if it could not record them.
     Kept(Vec<u64>, Option<String>),
-    /// In a plan: of whom something else may be found by then, each with those that come in between.
+    /// Result of the overlap search of a plan: each vertex whose result other steps may change, with those steps.
     Foreseen(Vec<(VertexId, Vec<VertexId>)>),
-    /// What the secrets of a deed make of it now.
+    /// The secrets of this resource were read: the resource built with them, or the failure.
     Rotated(VertexId, Arc<str>, Result<BuiltResource, Failure>),
-    /// What was left by whom was cut off is seen to.
+    /// The cleanup of temporary files that killed runs left is done.
     Swept,
-    /// The undo of this resource is over; with what was done by it.
+    /// The undo of this resource has ended; with the audit entry of its changes, if any.
     Undone(String, Option<AuditEntry>),
-    /// Sources of events.
+    /// Signals of the watches.
     Watched(Vec<Signal>),
-    /// A graph to run instead of the one that runs.
+    /// A new graph, to replace the running one.
     Graph {
-        /// It, or why it was refused.
+        /// The graph, or the reason for its rejection.
         graph: Result<Box<LoadedGraph>, String>,
-        /// The operator asked for it.
+        /// True if the operator has requested this load.
         operator: bool,
     },
-    /// The graph that was taken last, for a driver that has refused its first one; one that has taken any leaves it.
+    /// The last accepted graph, for a driver that has rejected its first graph. A driver that has accepted a graph
+    /// ignores it.
     Again(Box<LoadedGraph>),
-    /// Come to rest.
+    /// Pauses the daemon: no run starts until a resume.
     Pause {
-        /// Shown in status.
+        /// The reason, as shown in the status.
         reason: String,
-        /// When it ends by itself; the usual time where none is given.
+        /// The time until the pause ends without a resume; `None` selects the configured limit.
         limit: Option<Duration>,
-        /// What is to be done at this moment, and what that leads to, is done first.
+        /// True: work that is due now, and the work that follows from it, is done before the pause.
         drain: bool,
     },
-    /// Go on.
+    /// Ends the pause of the daemon.
     Resume,
-    /// Stop; with no grace: at once.
+    /// Stops the driver; active runs get this grace period, and zero interrupts them at once.
     Stop(Duration),
-    /// Whether we may begin anything; why not.
+    /// The right to begin changes, or the reason for its absence.
     Lease(Result<LeaseValidity, String>),
-    /// Settings that hold from now on.
+    /// New values of the settings that can change at run time.
     Tune(Tuning),
-    /// A question that goes once round the loop (watchdog).
+    /// A ping of the watchdog; the loop answers it in one of its turns.
     Ping(PingReply),
-    /// A question of the operator's.
+    /// A query of the operator.
     Ask(Query),
 }
 
-/// Where the answer to a ping goes.
+/// The callback that receives the reply to a ping.
 pub struct PingReply(pub Box<dyn FnOnce(DriverHealth) + Send>);
 
 impl std::fmt::Debug for PingReply {
@@ -77,25 +78,25 @@ impl std::fmt::Debug for PingReply {
     }
 }
 
-/// The answer to a ping: the loop is alive, and this is how it stands.
+/// The reply to a ping: proof that the loop runs, and a summary of the status.
 #[derive(Clone, Copy, Debug)]
 pub struct DriverHealth {
     /// Counts over all vertices.
     pub counts: Counts,
-    /// What the engine is doing.
+    /// The mode of the engine.
     pub mode: Mode,
-    /// Whether all is as declared.
+    /// True if all resources are converged.
     pub converged: bool,
-    /// A reason why the counts do not tell everything.
+    /// A condition that the counts do not show.
     pub caveat: Option<Caveat>,
-    /// For so many there are no events.
+    /// The number of vertices without a working watch.
     pub unwatched: usize,
 }
 
-/// A reason why the counts of a [`DriverHealth`] do not tell everything; the first that holds is told.
+/// A condition that the counts of a [`DriverHealth`] do not show. The first one that applies is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caveat {
-    /// The state cannot be used: nothing is changed.
+    /// The state directory cannot be used: nothing is changed.
     ReadOnly,
     /// No graph is loaded yet.
     Starting,
@@ -103,99 +104,100 @@ pub enum Caveat {
     GraphRejected,
 }
 
-/// How a driver is set up.
+/// The settings of a driver.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// For `apply` and `plan`: no watches, no sweeps; ends when it is at rest.
+    /// True for `apply` and `plan`: no watches, no sweeps; the driver ends when all vertices are at rest.
     pub one_shot: bool,
-    /// How many runs at once.
+    /// The limits of runs at the same time.
     pub slots: Slots,
-    /// How long a sweep over everything takes; none without it.
+    /// The duration of one sweep over all resources; `None` turns sweeps off.
     pub sweep: Option<Duration>,
-    /// How long a pause lasts that nobody ends.
+    /// The duration after which a pause ends without a resume.
     pub pause_limit: Duration,
-    /// A removal of the whole graph's records: identities that are not in the first graph are forgotten.
+    /// True if the first load also settles the records of resources that its graph does not declare.
     pub whole: bool,
-    /// The graphs are whole ones, not selections: what they leave out may be removed (B-16).
+    /// True if graphs are complete, not selections: resources that they leave out may be removed (B-16).
     pub removes: bool,
-    /// The most repairs in a minute of what was repaired in that minute already, before nothing is repaired for a minute (E-20).
+    /// The maximum of repeated repairs in one minute; at this number all repairs stop for one minute (E-20).
     pub brake: Option<u32>,
-    /// The clock that `when_allowed` goes by.
+    /// The clock for `when_allowed`.
     pub clock: fn() -> LocalMinute,
-    /// Asked before anything is changed.
+    /// The check that each change must pass first.
     pub guard: Option<Arc<dyn Guard>>,
 }
 
 /// The settings that a running driver can change; see [`Settings`].
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
-    /// The time for one sweep.
+    /// The duration of one sweep over all resources.
     pub sweep: Option<Duration>,
-    /// The length of a pause that nobody ends.
+    /// The duration after which a pause ends without a resume.
     pub pause_limit: Duration,
-    /// The bound on repeated repairs in a minute.
+    /// The maximum of repeated repairs in one minute.
     pub brake: Option<u32>,
 }
 
-/// Whether what a check has found may be done.
+/// A gate in front of changes: `apply` of a saved plan admits only the changes of that plan.
 pub trait Guard: std::fmt::Debug + Send + Sync {
-    /// What counts as found of this resource: the verdict itself, or [`CheckResult::Unknown`] where it may not be done.
+    /// Returns the result to act on: the given one, or [`CheckResult::Unknown`] if this change is not allowed.
     fn admit(&self, identity: &str, repeat: RunPolicy, verdict: CheckResult) -> CheckResult;
 
-    /// Why it may not be begun, whatever was found of it.
+    /// Returns the reason for which this resource must not run, whatever its check has found.
     fn holds(&self, identity: &str) -> Option<Failure>;
 }
 
-/// How long a one-shot command waits for an end that cannot be kept (B-6).
+/// The time that a one-shot command waits for an end record that cannot be written (B-6).
 pub const UNKEPT: Duration = Duration::from_secs(30);
 
-/// How it ended, and how all stood then.
+/// The result of a driver: the reason for its end and the final status of each vertex.
 #[derive(Debug)]
 pub struct DriverExit {
-    /// How each vertex stands.
+    /// The final status of each vertex.
     pub standings: Vec<FinalStatus>,
-    /// What a last look found on what this driver changed (one-shot only).
+    /// Differences that the final check found on resources that this driver had changed (one-shot only).
     pub moved: Vec<(String, Vec<Difference>)>,
-    /// Vertices that were changed.
+    /// The number of vertices that were changed.
     pub changed: u32,
-    /// Why the graph was not taken (one-shot only).
+    /// The reason for the rejection of the graph (one-shot only).
     pub refused: Option<String>,
-    /// Why it was given up: state could not be kept for [`UNKEPT`] (one-shot only).
+    /// The time waited for an end record that could not be written (at most [`UNKEPT`]), and the reason, if the driver
+    /// gave up for it (one-shot only).
     pub unkept: Option<(Duration, String)>,
-    /// All was as declared.
+    /// True if all resources were converged.
     pub converged: bool,
-    /// It ended by itself, since there would have been no events any more; why.
+    /// The reason for which the driver ended by itself: its event source had ended.
     pub broken: Option<String>,
 }
 
-/// How one vertex stands at the end.
+/// The status of one vertex at the end of the driver.
 #[derive(Debug)]
 pub struct FinalStatus {
     /// `kind[name]`.
     pub identity: String,
-    /// How it stands.
+    /// The status of the vertex in the engine.
     pub status: VertexStatus,
-    /// The last trouble with it.
+    /// The last failure.
     pub trouble: Option<Failure>,
-    /// Those it waits for.
+    /// Identities of the resources that this one waits for.
     pub waits_for: Vec<String>,
 }
 
-/// What a driver works with.
+/// The dependencies of a driver.
 pub struct DriverDeps {
-    /// The machine.
+    /// The host.
     pub host: Host,
-    /// The one key for permits; a driver that takes the place of another gets the same.
+    /// The only key that mints permits; a driver that replaces another one gets the same key.
     pub key: Arc<MintKey>,
-    /// Where state is kept; none where nothing will be changed (`plan`). It stays open when the driver has ended.
+    /// The journal; `None` if nothing will be changed (`plan`). It stays open when the driver ends.
     pub journal: Option<Journal>,
-    /// What it told back.
+    /// The stored state, as read from the journal at the start.
     pub recalled: StoredState,
-    /// What keeps what is changed; none where nothing will be changed.
+    /// The store of prior states; `None` if nothing will be changed.
     pub history: Option<Arc<History>>,
-    /// Why this driver only looks, whatever the graph says: its state cannot be kept (B-22).
+    /// The reason for the read-only mode: the state cannot be written (B-22).
     pub observing: Option<Arc<str>>,
-    /// Who listens.
+    /// The receiver of notifications.
     pub audience: Box<dyn Observer>,
 }
 

@@ -1,4 +1,4 @@
-//! Where everything that happens outside the driver is put down: many writers, one reader, nothing lost, one wake-up for many.
+//! The inbox of the driver: many writers, one reader, no lost item, and one wake-up for many items.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -16,7 +16,7 @@ struct Shared<T> {
 #[derive(Debug)]
 struct Items<T> {
     list: Vec<T>,
-    /// The reader has been woken since it last took all.
+    /// True if the reader was woken since it last took the items.
     woken: bool,
 }
 
@@ -34,29 +34,29 @@ impl<T> Default for Inbox<T> {
 }
 
 impl<T> Inbox<T> {
-    /// Puts one item down; never blocks for longer than the reader takes to empty the list.
+    /// Adds one item. Blocks only while the reader takes the list.
     pub fn put(&self, item: T) {
         self.put_all([item]);
     }
 
-    /// Puts several down, in this order.
+    /// Adds several items in this order.
     pub fn put_all(&self, more: impl IntoIterator<Item = T>) {
         self.lock().list.extend(more);
         self.wake();
     }
 
-    /// Puts several down in this order, before all that is there.
+    /// Adds several items in this order, ahead of all others.
     pub fn put_first(&self, items: Vec<T>) {
         self.lock().list.splice(0..0, items);
         self.wake();
     }
 
-    /// Puts one item down for when the reader comes by. Who does this sees to it that somebody calls [`Inbox::wake`] soon.
+    /// Adds one item without waking the reader; the caller ensures that [`Inbox::wake`] follows soon.
     pub fn put_quietly(&self, item: T) {
         self.lock().list.push(item);
     }
 
-    /// Wakes the reader if there is something that it has not been woken for.
+    /// Wakes the reader if there are items for which it was not woken.
     pub fn wake(&self) {
         let mut items = self.lock();
         let wake = !items.woken && !items.list.is_empty();
@@ -67,7 +67,7 @@ impl<T> Inbox<T> {
         }
     }
 
-    /// Takes all there is into an empty list, and leaves that list's memory for the next.
+    /// Moves all items into `into`, which must be empty; its memory is reused.
     pub fn take(&self, into: &mut Vec<T>) {
         let mut items = self.lock();
         std::mem::swap(&mut items.list, into);
@@ -78,28 +78,28 @@ impl<T> Inbox<T> {
         self.0.items.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until something may be there.
+    /// Waits for a wake-up; the inbox may be empty.
     pub async fn filled(&self) {
         self.0.filled.notified().await;
     }
 }
 
-/// What its reader has taken and works off one by one. Where that breaks (it panics), what it has not come to is put back, before what has come
-/// since: nothing that was asked is lost with it but what broke it.
+/// A batch of items that the reader has taken and processes one by one. After a panic of the reader the rest returns to
+/// the front of the inbox: only the item that caused the panic is lost.
 #[derive(Debug)]
 pub(super) struct Batch<T> {
     inbox: Inbox<T>,
-    /// The next one is the last.
+    /// The remaining items in reverse order.
     rest: Vec<T>,
 }
 
 impl<T> Batch<T> {
-    /// Nothing yet, of this inbox.
+    /// Creates an empty batch for this inbox.
     pub(super) fn of(inbox: &Inbox<T>) -> Self {
         Self { inbox: inbox.clone(), rest: Vec::new() }
     }
 
-    /// Takes all there is, once the last batch is worked off; false where there is nothing.
+    /// Takes all items after the previous batch is finished; returns false if there are none.
     pub(super) fn fill(&mut self) -> bool {
         debug_assert!(self.rest.is_empty(), "there is a rest");
         self.inbox.take(&mut self.rest);
@@ -135,7 +135,7 @@ mod tests {
         inbox.filled().now_or_never().is_some()
     }
 
-    /// What was put down quietly does not keep a later item, or a call to wake, from waking the reader.
+    /// A quiet item does not prevent a later item or call from waking the reader.
     #[test]
     fn quiet_items_wake_nobody_and_hide_nobody() {
         let inbox = Inbox::default();
@@ -156,7 +156,7 @@ mod tests {
         assert!(!is_woken(&inbox), "nothing is there");
     }
 
-    /// F-19: whoever comes after a reader that broke finds all that it had not come to, in its order.
+    /// F-19: the next reader finds all items that a panicked reader has not processed, in their order.
     #[test]
     fn what_a_reader_that_broke_has_not_come_to_is_there() {
         let inbox = Inbox::default();

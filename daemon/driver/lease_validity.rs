@@ -1,27 +1,28 @@
-//! The right to act: had until it is lost, or until its end (C-4, C-6).
+//! The validity of the lease: the right to begin changes, until its loss or its expiry (C-4, C-6).
 
 use super::Driver;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A clock that goes on while the machine sleeps.
+/// A clock that also advances while the host is suspended.
 pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
 
-/// Why nothing may be begun any more where nobody has said so.
+/// The reason shown for an expired lease.
 const OVER: &str = "its time is over, and it was not renewed";
 
-/// The right to begin something.
+/// The right to begin changes.
 #[derive(Clone)]
 pub struct LeaseValidity(Option<(Duration, Clock)>);
 
 impl LeaseValidity {
-    /// It is had until somebody says that it is lost.
+    /// Creates a right without expiry.
     #[must_use]
     pub const fn endless() -> Self {
         Self(None)
     }
 
-    /// It ends by itself when this clock says so: whoever would renew it may have slept, as all did.
+    /// Creates a right that expires at `end` on this clock, even if the whole daemon was suspended and nobody could
+    /// renew the right.
     #[must_use]
     pub const fn until(end: Duration, clock: Clock) -> Self {
         Self(Some((end, clock)))
@@ -39,7 +40,7 @@ impl std::fmt::Debug for LeaseValidity {
 }
 
 impl Driver {
-    /// How the lease stands from now on. What was refused for want of it is tried again when it is had again.
+    /// Updates the lease. Resources that were refused without a lease are tried again when the lease is back.
     pub(super) fn note_lease(&mut self, lease: Result<LeaseValidity, String>) {
         let was_without = self.without_lease().is_some();
         self.lease = lease;
@@ -48,7 +49,7 @@ impl Driver {
         }
     }
 
-    /// Why nothing may be begun at this moment.
+    /// Returns the reason for which nothing may begin now; `None` if the lease is valid.
     pub(super) fn without_lease(&self) -> Option<String> {
         match &self.lease {
             Ok(right) if right.is_over() => Some(OVER.to_owned()),

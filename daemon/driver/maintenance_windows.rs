@@ -1,17 +1,17 @@
-//! `when_allowed`: the clock of the wall, and what it means for the windows of the graph.
+//! Maintenance windows (`when_allowed`): opens and closes the windows of the graph by the wall clock.
 //!
-//! Looked at whenever the driver turns, and at the latest when the next minute begins: a clock that was set, or a host that slept, is
-//! noticed before anything else is done.
+//! The clock is read in each turn of the driver, and at the latest at the next full minute, so that a clock change or a
+//! suspend of the host is noticed before any other work.
 
 use super::Driver;
 use std::time::Duration;
 use steadfast_engine::{Event, WindowId};
 use tokio::time::Instant;
 
-/// A moment of the week as people say it: the day (0 is Monday) and the minute of that day, in the local time of the host.
+/// A minute of the week in local time: the day (0 is Monday), and the minute of that day.
 pub type LocalMinute = (u8, u16);
 
-/// What the clock on the wall says (`TZ`, else the host's zone).
+/// Returns the present minute of the wall clock in the time zone of `TZ`, or else of the host.
 #[must_use]
 pub fn local_minute() -> LocalMinute {
     let now = jiff::Zoned::now();
@@ -20,13 +20,13 @@ pub fn local_minute() -> LocalMinute {
     (weekday.unsigned_abs(), minute)
 }
 
-/// Which windows were open when the clock was looked at last.
+/// The state of all windows at the last reading of the clock.
 #[derive(Debug)]
 pub(super) struct MaintenanceWindows {
     clock: fn() -> LocalMinute,
-    /// The minute of the wall clock in which that was.
+    /// The minute of the last reading, since 1970.
     seen: Option<u64>,
-    /// When the next minute begins.
+    /// The start of the next minute.
     due: Instant,
     open: Vec<bool>,
 }
@@ -36,7 +36,7 @@ impl MaintenanceWindows {
         Self { clock, seen: None, due: Instant::now(), open: Vec::new() }
     }
 
-    /// The windows that have opened or closed since the last look. All of them are looked at anew when there are more.
+    /// Returns the windows that have opened or closed since the last reading; new windows force a reading.
     fn changes(
         &mut self,
         wall: Duration,
@@ -65,14 +65,14 @@ impl MaintenanceWindows {
         changes
     }
 
-    /// When to look next.
+    /// Returns the time of the next reading; `None` without windows.
     pub(super) fn due(&self) -> Option<Instant> {
         (!self.open.is_empty()).then_some(self.due)
     }
 }
 
 impl Driver {
-    /// Tells the engine what has opened or closed.
+    /// Reports opened and closed windows to the engine.
     pub(super) fn look_at_clock(&mut self) {
         if self.table.windows().is_empty() {
             return;
@@ -99,7 +99,7 @@ mod tests {
             .into()
     }
 
-    /// F-11: a clock that jumps, forwards or backwards, opens and closes what it should.
+    /// F-11: a clock that jumps forwards or backwards opens and closes the right windows.
     #[test]
     fn a_clock_that_jumps_opens_and_closes() {
         let mut windows = MaintenanceWindows::new(|| NOW.with(Cell::get));

@@ -1,7 +1,17 @@
-//! The loop: one event in, actions out; runs, watches, timers and the store around it.
+//! The driver: an event loop around the engine, with the runs, the watches, the timers and the store.
 //!
-//! Only the driver calls the engine. What happens elsewhere (threads, children, watches, the journal, signals) is put into its
-//! [`Inbox`]; each turn takes all there is, hands it to the engine one by one, and performs what the engine answers, in order.
+//! Purpose: each turn takes all events from the [`Inbox`], passes them to the engine one by one, and performs the
+//! actions that the engine returns, in their order. Threads, children, watches, the journal and signals put their
+//! events into the inbox.
+//!
+//! Invariants: only this folder calls the engine; the loop never blocks; no change starts before the journal has
+//! received its begin.
+//!
+//! Reading order: `api.rs` (events in, results out), `inbox.rs`, this file (the loop), `actions.rs` (engine actions to
+//! effects), `runs/`, `groups/`, `journal/`, `watches/`, `graph/` and `removal/` (a new graph), `values/` (send/recv),
+//! `commands/` and `queries/` (the operator), `notify/` (notifications), `status.rs` (wire types), `plan/`,
+//! `maintenance_windows.rs`, `lease_validity.rs`, `temp_cleanup.rs`, `undo_values.rs`, `shutdown.rs`, and `runtime.rs`
+//! (the threads and clocks that tests replace).
 
 mod actions;
 mod api;
@@ -72,10 +82,10 @@ use watches::debounce::Debounce;
 use watches::state::WatchStates;
 use watches::sweep::Sweep;
 
-/// How often progress is told to those who want it.
+/// The interval between two progress notifications.
 const PROGRESS: Duration = Duration::from_millis(100);
 
-/// The driver.
+/// The event loop around the engine. [`Driver::run`] consumes the driver.
 pub struct Driver {
     engine: Engine,
     settings: Settings,
@@ -85,7 +95,8 @@ pub struct Driver {
     key: Arc<MintKey>,
     machinery: Box<dyn Runtime>,
     hands: Box<dyn Executor>,
-    /// What was left by whom was cut off is seen to; an end waits for it until then.
+    /// The deadline for the cleanup of temporary files that killed runs left; `None` once the cleanup is done. The
+    /// driver does not end before either.
     swept_by: Option<Instant>,
     undoing: ActiveUndos,
     values: ValueStore,
@@ -98,68 +109,69 @@ pub struct Driver {
     echo: EchoFilter,
     sweep: Sweep,
     watches: WatchStates,
-    /// Events of files that commands run for.
+    /// File events that are collected for a moment, so that one write causes one run of a command.
     settling: Debounce,
-    /// The applies that may have changed what others copy.
+    /// Recent applies that may have changed a source that other resources copy.
     applies: RecentApplies,
     rotated: SecretRotation,
     windows: MaintenanceWindows,
-    /// Watches that are asked for when the actions at hand have been performed.
+    /// Vertices with their watch sources; the watches are requested after the current actions.
     arming: Vec<(VertexId, Vec<WatchSource>)>,
     audience: Box<dyn Observer>,
-    /// What the store told back at the start; given to the engine with the first graph.
+    /// The stored state, read at the start; the engine receives it with the first graph, and the field is then `None`.
     recalled: Option<StoredState>,
-    /// Events that follow from performing actions, before anything else is taken.
+    /// Events that the current actions caused; the engine gets them before any other input.
     next: VecDeque<Event>,
     troubles: HashMap<VertexId, Failure>,
-    /// How members of groups stood when they were last looked at.
+    /// The status of each group member at its last check.
     member_states: HashMap<VertexId, MemberStates>,
-    /// Members of groups that are none for now.
+    /// Resources that are temporarily split from their groups.
     apart: SplitMembers,
-    /// What was changed (one-shot only).
+    /// Vertices that this driver has changed (one-shot only).
     changed: BTreeSet<VertexId>,
-    /// All is done, and what was changed is looked at once more: what differs is only told (one-shot only).
+    /// True after the final check of all changed resources has begun; its differences are only reported (one-shot
+    /// only).
     looks_back: bool,
-    /// What a plan is to say of changes that meet.
+    /// Steps of a plan that affect each other.
     foresight: PlanOverlaps,
-    /// What that found.
+    /// Differences that the final check found on changed resources, by identity.
     moved: Vec<(String, Vec<Difference>)>,
-    /// What became of the last graph: taken, or why not.
+    /// The result of the last load, or the reason for its rejection.
     load_outcome: Result<LoadOutcome, String>,
-    /// Since when no graph was taken, where the last one was refused.
+    /// The time of the first rejection since the last accepted graph; `None` if the last graph was accepted.
     refused_since: Option<Instant>,
-    /// When one was.
+    /// The time at which the last graph was accepted.
     taken_at: Instant,
-    /// What that waited for to begin with.
+    /// Identities whose runs delayed the swap to the last graph, at the time of the load.
     swap_waits: Vec<String>,
-    /// What the last load means for the graph before it, until it is told.
+    /// The difference between the new graph and its predecessor; reported and cleared when the new graph runs.
     graph_change: Option<GraphDiff>,
-    /// What is not as declared was first seen at something that is fought over.
+    /// True if the first drift since convergence was found on a contended resource.
     skirmish: bool,
     pause_reason: String,
-    /// When the pause ends by itself.
+    /// The time at which the pause of the daemon ends without a resume.
     pause_until: Tick,
-    /// What is paused by itself.
+    /// Resources that are paused on their own.
     parking: ResourcePauses,
-    /// Who has left and is not forgotten.
+    /// Resources that are undeclared and still have records.
     departed: UndeclaredRecords,
     times: ResourceStatistics,
     progress_at: Instant,
-    /// Whether anything may be begun, or why not.
+    /// The right to begin changes, or the reason for its absence.
     lease: Result<LeaseValidity, String>,
-    /// Since when state cannot be kept, and why.
+    /// The time since which the state cannot be written, and the reason; `None` while the state can be written.
     unkept: Option<(Instant, String)>,
-    /// It was given up for that.
+    /// True if a one-shot command gave up because the state could not be written.
     given_up: bool,
-    /// Why nothing is changed, whatever the graph says.
+    /// The reason for the read-only mode: no run gets a permit, whatever the graph declares.
     observing: Option<Arc<str>>,
-    /// What brings the events has ended: it stops, and another driver takes its place. Why.
+    /// The reason for which the event source has ended. The driver then stops, and another driver replaces it.
     broken: Option<String>,
-    /// What was asked since then, for that one.
+    /// Events that arrived after the event source had ended; the next driver gets them.
     left: Vec<DriverEvent>,
-    /// Why the last graph was not taken.
+    /// The reason for the rejection of the last graph (one-shot only).
     refused: Option<String>,
-    /// Held by this driver and by each run that it has started.
+    /// A token held by this driver and by each run that it has started.
     presence: Arc<()>,
 }
 
@@ -170,13 +182,13 @@ impl std::fmt::Debug for Driver {
 }
 
 impl Driver {
-    /// A driver with the empty graph. Must be called within a tokio runtime.
+    /// Creates a driver with the empty graph. Must be called within a tokio runtime.
     #[must_use]
     pub fn new(settings: Settings, parts: DriverDeps) -> Self {
         Self::on(Box::new(runtime::Threads), settings, parts)
     }
 
-    /// The same on another machinery.
+    /// Creates a driver with the empty graph on the given runtime; tests pass a simulated one.
     #[must_use]
     pub fn on(machinery: Box<dyn Runtime>, settings: Settings, parts: DriverDeps) -> Self {
         let inbox = Inbox::default();
@@ -253,19 +265,19 @@ impl Driver {
         }
     }
 
-    /// Where to put things for it.
+    /// Returns a handle to the inbox of this driver.
     #[must_use]
     pub fn inbox(&self) -> Inbox<DriverEvent> {
         self.inbox.clone()
     }
 
-    /// Alive as long as this driver or anything that it has started is.
+    /// Returns a weak token; an upgrade succeeds as long as this driver or any run that it has started is alive.
     #[must_use]
     pub fn presence(&self) -> Weak<()> {
         Arc::downgrade(&self.presence)
     }
 
-    /// Runs until it is stopped, or in one-shot until all is at rest.
+    /// Runs the loop until the driver is stopped; in one-shot mode, until all vertices are at rest.
     pub async fn run(mut self) -> DriverExit {
         let mut batch = Batch::of(&self.inbox);
         self.restore_pause();
@@ -291,7 +303,7 @@ impl Driver {
         self.finish()
     }
 
-    /// Waits for input or for the next moment at which something is due.
+    /// Waits for input, or for the next time at which a timer is due.
     async fn wait(&self) {
         let due = [
             self.engine.next_wakeup().map(|at| self.began + Duration::from_nanos(at.0)),
@@ -311,7 +323,7 @@ impl Driver {
             self.inbox.filled().await;
             return;
         };
-        // In this order: a test that replays a run must find the same one.
+        // `biased` fixes the order of the branches: a simulated session must replay identically.
         tokio::select! {
             biased;
             () = self.inbox.filled() => {}
@@ -319,7 +331,7 @@ impl Driver {
         }
     }
 
-    /// What is due without any input.
+    /// Performs all work that is due by time, without any input.
     fn keep_time(&mut self) {
         let now = Instant::now();
         if let Some(keeper) = &mut self.keeper {
@@ -399,7 +411,7 @@ impl Driver {
         }
     }
 
-    /// One event for the engine, and all that follows.
+    /// Passes one event to the engine, performs its actions, and handles the events that follow.
     fn turn(&mut self, event: Event) {
         self.next.push_back(event);
         while let Some(event) = self.next.pop_front() {
@@ -412,7 +424,7 @@ impl Driver {
     }
 
     fn load(&mut self, loaded: LoadedGraph, operator: bool) {
-        // Its runs check, and none of them is ever given a permit.
+        // In read-only mode the vertices are checked, and none of them gets a permit.
         let mut loaded = if self.observing.is_some() { loaded.read_only() } else { loaded };
         let table = &self.table;
         self.parking.only(|id| table.get(id).is_some());
@@ -445,7 +457,7 @@ impl Driver {
             recall = self.table.recall(&recalled.resources);
             self.take_skipped_as_done(&recall, recalled.stamp);
             for id in silent.into_iter().chain(self.outdated_receivers()) {
-                // What is to be received was never sent, or something else was received: it is done again.
+                // A value was never sent, or another value was received: the run is repeated.
                 recall.entry(id).and_modify(|recall| recall.done = None);
             }
         } else {

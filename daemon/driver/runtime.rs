@@ -1,7 +1,7 @@
-//! What the loop stands on: threads for what blocks, the watches, and the clock of the wall.
+//! The runtime of the driver: threads for blocking work, the watches, and the wall clock.
 //!
-//! Everything of the driver that is not its own turn comes from here, so that a test may take the place of all of it and decide
-//! what happens when. [`Threads`] is the machinery of every daemon; the other one lives in `tests/simulation`.
+//! Everything that the loop does not do itself comes from here, so that a test can replace all of it and decide the
+//! order of events. [`Threads`] is the runtime of every daemon; `tests/simulation` has another one.
 
 use super::runs::thread_pool::Pool;
 use super::watches::command_source::HostLines;
@@ -15,47 +15,47 @@ use std::sync::Arc;
 use std::time::Duration;
 use steadfast_resources::{ExecutorKind, Host};
 
-/// A check or an apply; what comes of it is for the inbox.
+/// A check or an apply; its result is an event for the inbox.
 pub type Job = Pin<Box<dyn Future<Output = DriverEvent> + Send>>;
 
-/// Takes what the hub has to tell.
+/// The callback that receives the signals of the watch hub.
 pub type EventSink = Box<dyn Fn(Vec<Signal>) + Send + Sync>;
 
-/// What a driver runs on.
+/// The threads, watches and clock that a driver uses.
 pub trait Runtime: Send {
-    /// Those who do the work, at most so many of them on threads; they put what comes of it into this inbox.
+    /// Creates an executor that puts results into this inbox and uses at most `most` threads.
     fn hands(&self, most: usize, inbox: Inbox<DriverEvent>) -> Box<dyn Executor>;
 
-    /// Where events come from.
+    /// Creates the watch hub; its signals go to `ear`.
     fn hub(&self, host: &Host, ear: EventSink) -> WatchHub;
 
-    /// Drops what takes a while to drop, so that nobody waits for it.
+    /// Drops a large value on another thread, so that the loop does not wait.
     fn discard(&self, what: Box<dyn Any + Send>);
 
-    /// The clock on the wall, since 1970: only for what is kept across restarts, and for windows.
+    /// Returns the wall-clock time since 1970: only for data that outlives the session, and for windows.
     fn wall(&self) -> Duration;
 }
 
-/// Those who do the work.
+/// An executor of checks and applies.
 pub trait Executor: Send {
-    /// Does it soon. `blocks` says that it will wait for a device: it then does not wait for another's end.
+    /// Runs a job soon. `blocks` means that the job waits for a device: then it does not queue behind another such job.
     fn run(&self, seat: ExecutorKind, blocks: bool, work: Job);
 
-    /// Looks whether work stands still, and adds hands then. Called once in a while.
+    /// Adds threads if queued work makes no progress. The driver calls this periodically.
     fn nudge(&self);
 
-    /// Whether work is queued: then it is worth to nudge.
+    /// Returns true if work is queued, so that [`Executor::nudge`] is useful.
     fn is_waiting(&self) -> bool;
 }
 
-/// The machinery of every daemon.
+/// The runtime of every daemon: OS threads, tokio tasks and the real clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Threads;
 
 impl Runtime for Threads {
     fn hands(&self, most: usize, inbox: Inbox<DriverEvent>) -> Box<dyn Executor> {
         let (handle, results) = (tokio::runtime::Handle::current(), inbox.clone());
-        // A result wakes nobody by itself: the pool does that when few jobs are left.
+        // `put_quietly` does not wake the loop: the pool does that when few jobs are left.
         let act = move |work: Job| results.put_quietly(handle.block_on(work));
         let pool = Pool::new(most, act, {
             let inbox = inbox.clone();
@@ -73,7 +73,7 @@ impl Runtime for Threads {
     }
 
     fn discard(&self, what: Box<dyn Any + Send>) {
-        // Where no thread can be started, this one drops it.
+        // If no thread can be started, the value is dropped on this one.
         let thread = std::thread::Builder::new().name("discard".to_owned());
         drop(thread.spawn(move || drop(what)));
     }
@@ -84,7 +84,7 @@ impl Runtime for Threads {
     }
 }
 
-/// What blocks goes to threads, all else are tasks.
+/// An executor that runs blocking work on a thread pool and all other work as tokio tasks.
 struct PoolAndTasks {
     pool: Pool<Job>,
     inbox: Inbox<DriverEvent>,

@@ -1,11 +1,11 @@
-//! The end of a driver: what it leaves to whoever started it.
+//! The end of a driver: the condition for its end, and its result.
 
 use super::{Driver, DriverExit, FinalStatus};
 use std::sync::Arc;
 use steadfast_engine::{Mode, VertexStatus};
 
 impl Driver {
-    /// Whether it has come to its end.
+    /// Returns true when the driver has come to its end.
     pub(super) fn is_over(&self) -> bool {
         let loaded = self.recalled.is_none();
         let is_stopped = self.engine.mode() == Mode::Stopped && self.undoing.is_over();
@@ -15,7 +15,7 @@ impl Driver {
         ends && self.is_swept_by().is_none()
     }
 
-    /// Closes what must end well, and tells how all stands.
+    /// Closes the watches and the journal, and returns the result.
     pub(super) fn finish(mut self) -> DriverExit {
         let mut moved = std::mem::take(&mut self.moved);
         moved.sort_by(|a, b| a.0.cmp(&b.0));
@@ -61,7 +61,7 @@ impl Driver {
     }
 }
 
-/// A driver ends with its process: to free a hundred thousand vertices one by one would only make the end late.
+/// Leaks the driver, since the process ends anyway: freeing a hundred thousand vertices would delay the exit.
 #[expect(clippy::mem_forget, reason = "what must end well has been closed before")]
 fn leave_to_the_kernel(driver: Driver) {
     std::mem::forget(driver);

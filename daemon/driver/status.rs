@@ -1,4 +1,4 @@
-//! The answers to *is this host as declared; if not, what stands in the way; what happens next?* As data, for whoever asks.
+//! Wire types of the status: is this host as declared, which resources are not, and which runs come next?
 //!
 //! Ages and waits are in whole seconds.
 
@@ -6,65 +6,65 @@ use serde::{Deserialize, Serialize};
 use steadfast_engine::Class;
 use steadfast_resources::Difference;
 
-/// How a host stands, worst first.
+/// The status of a host, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostStatus {
-    /// Nothing is changed: the state cannot be used.
+    /// The state directory cannot be used: nothing is changed.
     Observing,
     /// A run does not return.
     Stuck,
     /// A resource has failed, and no retries are left.
     Failed,
-    /// A resource has failed, and is tried again.
+    /// A resource has failed, and a retry is due.
     Failing,
-    /// What is put right is undone again and again.
+    /// Repairs are undone again and again.
     Contended,
-    /// A resource rests although it is not as declared.
+    /// A resource is not as declared, and waits for a permission.
     Held,
     /// The daemon is stopping.
     Stopping,
-    /// Nothing is started: it was asked to pause.
+    /// The daemon is paused: no run starts.
     Paused,
     /// No graph is loaded yet.
     Starting,
-    /// On the way to what is declared.
+    /// Some resources are not as declared yet.
     Converging,
-    /// All is as declared.
+    /// All resources are as declared.
     Converged,
 }
 
-/// How many resources stand how.
+/// Numbers of resources by status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// All.
+    /// All resources.
     pub total: u32,
     /// As declared.
     pub settled: u32,
-    /// To be processed.
+    /// Waiting for a run.
     pub waiting: u32,
     /// In progress.
     pub running: u32,
-    /// Failed and tried again.
+    /// Failed, with a retry due.
     pub delayed: u32,
-    /// Failed for good.
+    /// Failed, without retries left.
     pub failed: u32,
-    /// Held.
+    /// Held: waiting for a permission.
     pub held: u32,
-    /// Stuck.
+    /// Stuck: the run does not return.
     pub stuck: u32,
-    /// Put right and undone again and again.
+    /// Contended: repairs are undone again and again.
     pub contended: u32,
 }
 
-/// A pause.
+/// A pause of the daemon or of one resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PauseStatus {
-    /// Who or what asked for it.
+    /// The reason, as given by the operator or by the program.
     pub reason: String,
-    /// When it ends by itself.
+    /// Seconds until the pause ends without a resume.
     pub ends_in: Option<u64>,
-    /// Nothing runs any more.
+    /// True if no run is in progress any more.
     pub at_rest: bool,
 }
 
@@ -73,111 +73,111 @@ pub struct PauseStatus {
 pub struct SinglePause {
     /// `kind[name]`.
     pub resource: String,
-    /// Why, and how long.
+    /// The reason of the pause, and its remaining time.
     pub pause: PauseStatus,
 }
 
-/// How long ago something was.
+/// Ages of the last check, repair and event, in seconds; `None` if there was none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ages {
     /// The last check.
     pub check: Option<u64>,
-    /// The last change that was made.
+    /// The last change.
     pub repair: Option<u64>,
-    /// The last event of a source.
+    /// The last event of a watch.
     pub event: Option<u64>,
 }
 
-/// Of what sort a change was, in the words of the events.
+/// The cause of a change, named as in the events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ChangeClass {
-    /// The graph changed, or the operator asked.
+    /// The graph changed, or the operator requested the change.
     #[serde(rename = "intentional")]
     Intentional,
     /// Something else had changed the host.
     #[serde(rename = "corrective")]
     Corrective,
-    /// We had changed it, and it differed again by our own hand.
+    /// The daemon had changed the resource before, and it differed again through the daemon's own work.
     #[serde(rename = "not idempotent")]
     NotIdempotent,
-    /// Another party undoes it again and again.
+    /// Someone else undoes the change again and again.
     #[serde(rename = "contended")]
     Contended,
 }
 
-/// How many changes of each sort were made.
+/// Numbers of changes by [`ChangeClass`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
-    /// See [`ChangeClass`]; and so on.
+    /// Changes that the graph or the operator caused.
     pub intentional: u32,
-    /// Repairs of what others did.
+    /// Repairs of drift.
     pub corrective: u32,
-    /// Repairs of what we undid ourselves.
+    /// Repairs of differences that the daemon itself had caused.
     pub not_idempotent: u32,
-    /// Repairs in a fight.
+    /// Repairs of contended resources.
     pub contended: u32,
 }
 
-/// How a host stands.
+/// The status of a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
-    /// In one word.
+    /// The overall status.
     pub verdict: HostStatus,
-    /// Why nothing is changed, where that is so, and what to do.
+    /// The reason for the read-only mode, and the way out of it.
     #[serde(default)]
     pub observing: Option<String>,
-    /// Why the graph that was accepted last runs instead of the one that is there, where that is so.
+    /// The reason for which the last-good graph runs instead of the graph in the file.
     #[serde(default)]
     pub instead: Option<String>,
-    /// The graph that is there was refused, and the one that runs goes on.
+    /// The rejection of the graph in the file; the running graph stays.
     #[serde(default)]
     pub refused: Option<Refusal>,
-    /// A newer graph was taken, and does not run yet.
+    /// An accepted graph that does not run yet.
     #[serde(default)]
     pub swap: Option<SwapStatus>,
-    /// Since when all is as declared, where it is.
+    /// Seconds since convergence; `None` if some resource is not as declared.
     pub converged_for: Option<u64>,
-    /// The name of the graph; empty before the first.
+    /// The name of the graph; empty before the first load.
     pub graph: String,
-    /// How many stand how.
+    /// Numbers of resources by status.
     pub counts: Counts,
-    /// Those that have left the graph by a start, or a reload that nobody asked for: they leave with the next that somebody asks for.
+    /// Resources that are undeclared and still stored; the next reload by an operator removes or forgets them.
     #[serde(default)]
     pub leaving: Vec<String>,
-    /// How many have no events, and are looked at instead.
+    /// The number of resources without a working watch; sweeps check them instead.
     pub unwatched: usize,
-    /// The pause, if there is one.
+    /// The pause of the daemon.
     pub pause: Option<PauseStatus>,
-    /// Those that are paused by themselves: not all where there are many.
+    /// Resources that are paused on their own; the list has a maximum length.
     #[serde(default)]
     pub paused: Vec<SinglePause>,
-    /// How old all this is.
+    /// Ages of the last check, repair and event on this host.
     pub ages: Ages,
-    /// What was changed since the daemon was started.
+    /// Changes since the start of the daemon.
     #[serde(default)]
     pub changes: Changes,
-    /// Those that are not as declared, worst first: not all where there are many.
+    /// Resources that are not as declared, worst first; the list has a maximum length.
     pub troubled: Vec<ResourceStatus>,
-    /// How many more there are.
+    /// The number of further resources that the list leaves out.
     pub more: usize,
-    /// How long the daemon has been running.
+    /// Seconds since the start of the daemon.
     pub up_for: u64,
-    /// Its version.
+    /// The version of the daemon.
     #[serde(default)]
     pub version: String,
-    /// What is wrong with the daemon itself, worst first. The verdict is of the resources alone.
+    /// Faults of the daemon itself, worst first. The overall status covers resources only.
     #[serde(default)]
     pub daemon: Vec<PartStatus>,
-    /// The host waits for a reboot.
+    /// A reboot that the host needs.
     #[serde(default)]
     pub reboot: Option<Reboot>,
-    /// The checkout in which the graph lies.
+    /// The git checkout that contains the graph.
     #[serde(default)]
     pub checkout: Option<Checkout>,
 }
 
 impl Status {
-    /// The status of a daemon whose first driver is still to come.
+    /// Returns the status of a daemon whose first driver has not started yet.
     #[must_use]
     pub fn starting() -> Self {
         Self {
@@ -206,194 +206,194 @@ impl Status {
     }
 }
 
-/// The last reload was refused.
+/// A rejection of the last reload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// Since when no graph was taken.
+    /// Seconds since the first rejection after the last accepted graph.
     pub refused_for: u64,
-    /// Why the last one was not, in a line with its place.
+    /// The reason in one line, with its place in the file.
     pub why: String,
-    /// The same with all that was said.
+    /// The reason in full.
     pub full: String,
 }
 
-/// A newer graph that runs as soon as what it changes rests.
+/// An accepted graph that waits for runs to end before it replaces the running graph.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SwapStatus {
-    /// Its name.
+    /// The name of the new graph.
     pub graph: String,
-    /// Since when it waits.
+    /// Seconds since the new graph was accepted.
     pub waiting_for: u64,
-    /// Those that do not rest yet.
+    /// Identities of the resources whose runs have not ended.
     pub waits_for: Vec<String>,
 }
 
-/// What is wrong with a part of the daemon, worst first.
+/// A fault of a part of the daemon, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ill {
-    /// It does nothing any more, and nobody can cut it off.
+    /// The part hangs, and cannot be interrupted.
     Hangs,
-    /// It does not run.
+    /// The part does not run.
     Down,
-    /// It cannot write what it is to keep.
+    /// The part cannot write its data.
     Unkept,
-    /// It runs, and has failed within the last hour.
+    /// The part runs, and has failed within the last hour.
     Unsteady,
 }
 
-/// A part of the daemon with which something is wrong.
+/// A faulty part of the daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartStatus {
-    /// A worker, or what is kept.
+    /// The name of a worker or of a store.
     pub part: String,
-    /// In one word.
+    /// The fault.
     pub ill: Ill,
-    /// In a few words, with the reason.
+    /// The fault and its reason in a few words.
     pub says: String,
 }
 
-/// A reboot that packages have asked for.
+/// A reboot that packages have requested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reboot {
-    /// Which, as far as they have said.
+    /// Packages that request the reboot, as far as they are known.
     pub packages: Vec<String>,
 }
 
-/// A checkout of git. Edits that were not committed are not known.
+/// A git checkout. Uncommitted edits are not detected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkout {
-    /// The commit that is checked out now.
+    /// The commit that is checked out.
     pub commit: String,
-    /// The branch, if one is.
+    /// The branch, if one is checked out.
     pub branch: Option<String>,
 }
 
-/// What was undone.
+/// The result of an undo.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undone {
-    /// What was put back, a line for each path.
+    /// The restored paths, one line for each.
     pub lines: Vec<String>,
-    /// The resource was paused, for its graph would put it back.
+    /// True if the resource was paused, because its graph would revert the undo.
     pub paused: bool,
 }
 
-/// How one resource stands, worst first.
+/// The status of one resource, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// Its run does not return.
+    /// The run does not return.
     Stuck,
-    /// It has failed, and no retries are left.
+    /// The resource has failed, and no retries are left.
     Failed,
-    /// It has failed, and is tried again.
+    /// The resource has failed, and a retry is due.
     Delayed,
-    /// What is put right is undone again and again: it is put right less and less often.
+    /// Repairs are undone again and again; the time between repairs grows.
     Contended,
-    /// It rests although it is not as declared.
+    /// The resource is not as declared, and waits for a permission.
     Held,
-    /// It waits for others, for its watch, its limit, semaphores or a slot.
+    /// The resource waits for other resources, its watch, its rate limit, a semaphore or a slot.
     Waiting,
-    /// It is being checked or applied.
+    /// A check or an apply is in progress.
     Running,
-    /// As declared, as far as is known.
+    /// The resource is as declared, as far as is known.
     Settled,
 }
 
-/// How one resource stands.
+/// The status of one resource, with its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceStatus {
     /// `kind[name]`.
     pub resource: String,
-    /// In one word.
+    /// The status.
     pub phase: Phase,
-    /// In a few words: what it waits for, why it is held.
+    /// The status in a few words, with the reason of a wait or a hold.
     pub says: String,
-    /// Those it waits for.
+    /// Identities of the resources that this one waits for.
     pub waits_for: Vec<String>,
-    /// When it is tried next.
+    /// Seconds until the next retry.
     pub next_try_in: Option<u64>,
-    /// Since when its run is in progress.
+    /// Seconds since the start of the current run.
     pub running_for: Option<u64>,
-    /// For how long it has waited for the operator's word, as far as this daemon has seen it.
+    /// Seconds since the resource began to wait for the operator, as seen by this daemon.
     #[serde(default)]
     pub undecided_for: Option<u64>,
-    /// The last trouble with it, with a hint.
+    /// The last failure, with a hint.
     pub trouble: Option<String>,
-    /// See [`Ages`].
+    /// Ages of the last check, repair and event.
     pub ages: Ages,
-    /// How often it was changed since the daemon was started.
+    /// The number of changes since the start of the daemon.
     #[serde(default)]
     pub repairs: u32,
-    /// Of what sort its last change was, since the daemon was started.
+    /// The cause of the last change since the start of the daemon.
     #[serde(default)]
     pub last_change: Option<ChangeClass>,
-    /// The pause of it alone, if there is one.
+    /// The pause of this resource on its own.
     #[serde(default)]
     pub pause: Option<PauseStatus>,
-    /// It has left the graph, and is being removed.
+    /// True for a removal: the resource has left the graph and is being removed.
     #[serde(default)]
     pub leaves: bool,
 }
 
-/// Whose a thing is.
+/// The ownership of the object that a resource manages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ownership {
-    /// We made it; otherwise it was there. None where there is nothing that could be removed.
+    /// True if the daemon has created the object; false if it existed before; `None` if there is no object to remove.
     pub created: Option<bool>,
-    /// It is deleted when it leaves the graph, if we made it.
+    /// True if a created object is deleted when the resource leaves the graph.
     pub on_remove_delete: bool,
-    /// A graph without it is refused.
+    /// True if a graph without this resource is rejected.
     pub protected: bool,
 }
 
-/// In which order resources are listed.
+/// The order of a list of resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// Worst first.
     #[default]
     State,
-    /// By name.
+    /// By identity.
     Name,
-    /// Changed last, first.
+    /// Last changed first.
     Changed,
-    /// Changed most often first.
+    /// Most changes first.
     Repairs,
 }
 
-/// Which part of the list.
+/// A request for a page of the list of resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wanted {
-    /// Only those whose name has this in it.
+    /// The text that an identity must contain; empty admits all.
     pub filter: String,
-    /// In which order.
+    /// The order of the list.
     pub order: Order,
-    /// Without so many.
+    /// The number of entries to skip.
     pub from: usize,
-    /// At most so many.
+    /// The maximum number of entries to return.
     pub most: usize,
 }
 
-/// A part of the list of resources.
+/// A page of the list of resources.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct List {
-    /// The part.
+    /// The entries of the page.
     pub rows: Vec<ResourceStatus>,
-    /// How many fit, in all.
+    /// The number of all entries that match the filter.
     pub total: usize,
 }
 
-/// One aspect in which a resource is not as declared.
+/// One aspect in which a resource differs from its declaration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Differing {
-    /// Which.
+    /// The name of the aspect.
     pub aspect: String,
-    /// How it is; empty where it is not there.
+    /// The current value; empty if there is none.
     pub from: String,
-    /// How it is declared.
+    /// The declared value.
     pub to: String,
-    /// A unified diff, for texts that may be shown.
+    /// A unified diff, if both values are texts that may be shown.
     pub diff: Option<String>,
 }
 
@@ -409,7 +409,7 @@ impl From<Class> for ChangeClass {
 }
 
 impl ChangeClass {
-    /// The words for it.
+    /// Returns the name of this cause, as events and messages show it.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -428,30 +428,30 @@ impl From<&Difference> for Differing {
     }
 }
 
-/// What a look has found.
+/// The result of a check on request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inspection {
     /// `kind[name]`.
     pub resource: String,
-    /// What differs; nothing where it is as declared.
+    /// The differences; empty if the resource is as declared.
     pub differences: Vec<Differing>,
-    /// Something that exists would be gone afterwards.
+    /// True if an apply would destroy something that exists.
     pub destructive: bool,
-    /// Why it cannot be told.
+    /// The reason for which the check has no result.
     pub trouble: Option<String>,
 }
 
-/// What looks have found: those that differ, and those of which it cannot be told.
+/// The results of checks on request: resources that differ, and resources whose check has no result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inspections {
-    /// Each.
+    /// One result for each such resource.
     pub of: Vec<Inspection>,
-    /// So many were not looked at.
+    /// The number of resources that were not checked.
     pub left: usize,
-    /// Resources with a pause of their own that are left out.
+    /// Resources that were skipped because they are paused on their own.
     #[serde(default)]
     pub paused: Vec<String>,
-    /// Resources that are left out because they depend on one of those.
+    /// Resources that were skipped because they depend on a paused one.
     #[serde(default)]
     pub waiting: Vec<String>,
 }
@@ -459,18 +459,18 @@ pub struct Inspections {
 /// One resource in full.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceDetails {
-    /// How it stands.
+    /// The status of the resource.
     pub status: ResourceStatus,
-    /// What it needs.
+    /// Identities of the resources that this one depends on.
     pub needs: Vec<String>,
-    /// What needs it.
+    /// Identities of the resources that depend on this one.
     pub needed_by: Vec<String>,
-    /// Who waits for it now: not all where very many need it.
+    /// Identities of the resources that wait for this one now; the list has a maximum length.
     #[serde(default)]
     pub waited_for_by: Vec<String>,
-    /// What brings its events.
+    /// The source of the events of this resource.
     pub watch: String,
-    /// Whose it is, as far as that is known.
+    /// The ownership record, if there is one.
     #[serde(default)]
     pub owned: Option<Ownership>,
 }

@@ -1,5 +1,5 @@
-//! What a process that was killed in the middle of a change has left: names that exist only until a rename (S-5). Where a run goes on, the
-//! first write into a directory sweeps it; where nothing is to be written any more, as after an undo, nobody would.
+//! Cleanup of temporary names that a killed process left in the middle of a change (S-5). Usually the first write into
+//! a directory cleans it; this cleanup covers directories without further writes, as after an undo.
 
 use super::{Driver, DriverEvent};
 use crate::history::History;
@@ -10,10 +10,10 @@ use steadfast_resources::{Host, MintKey};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long an end waits for it: a directory that hangs holds up nobody.
+/// The time that the end of the driver waits for a cleanup; a directory may hang.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Sweeps where the last changes were made, if whoever made them was cut off. Blocks.
+/// Cleans the directories of the last changes if their session was killed. Blocks.
 pub(super) fn sweep(key: &MintKey, host: &Host, history: &History) {
     for directory in history.where_cut_off() {
         let permit = key.mint(CancellationToken::new());
@@ -28,7 +28,7 @@ pub(super) fn sweep(key: &MintKey, host: &Host, history: &History) {
 }
 
 impl Driver {
-    /// Begins it where anything may be changed. On a thread that nobody waits for for long.
+    /// Starts the cleanup on a thread of its own, if changes are allowed.
     pub(super) fn sweep_strays(&mut self) {
         let may = self.observing.is_none()
             && self.without_lease().is_none()
@@ -47,7 +47,7 @@ impl Driver {
         }
     }
 
-    /// Until when an end waits for it; none where it is over, or takes too long.
+    /// Returns the time until which the end of the driver waits for the cleanup; `None` if the cleanup is done or late.
     pub(super) fn is_swept_by(&self) -> Option<Instant> {
         self.swept_by.filter(|until| *until > Instant::now())
     }

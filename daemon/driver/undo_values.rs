@@ -1,10 +1,14 @@
-//! Values of a resource that is no path are put back by its kind: checked and applied as if a graph declared them.
+//! Undo of values: the kind of the resource checks and applies prior values, as if a graph declared them.
 
 use steadfast_resources::registry::Restoring;
 use steadfast_resources::{CheckRequest, CheckResult, Failure, Host, Outcome, Permit};
 use tokio_util::sync::CancellationToken;
 
-/// Puts them back, and answers what was done; nothing where they are so already. Blocks.
+/// Restores prior values; returns the changes, empty if there were none. Blocks.
+///
+/// # Errors
+///
+/// A failure of the check or of the apply.
 pub(super) fn put_back(
     host: &Host,
     (permit, cancel): (&Permit, CancellationToken),

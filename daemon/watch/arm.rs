@@ -1,4 +1,4 @@
-//! Arming and disarming: where a vertex waits, and what is given up when nobody waits there any more.
+//! Arming and disarming: the places at which a vertex waits, and the end of routes and watches without vertices.
 
 use super::Shared;
 use super::backend::{Backend, DirectoryId};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use steadfast_engine::VertexId;
 
 impl WatchIndex {
-    /// Lets a vertex wait for a path.
+    /// Makes a vertex wait for a path; returns its places in the index.
     pub(super) fn place(
         &mut self,
         waiter: Waiter,
@@ -43,7 +43,7 @@ impl WatchIndex {
         placed
     }
 
-    /// From now on nothing is told of this vertex. What it leaves empty is given up later, by the hub's thread.
+    /// Removes a vertex: no signal for it follows. The hub's thread ends its unused routes later.
     pub(super) fn displace(&mut self, vertex: VertexId) {
         let mut work = std::mem::take(&mut self.work);
         work.judge.remove(&vertex);
@@ -72,7 +72,7 @@ impl WatchIndex {
         self.work = work;
     }
 
-    /// Removes a leaf that nobody waits for, and what it followed.
+    /// Removes a leaf that nobody needs, and its chain of links.
     fn tidy_leaf(&mut self, route: RouteId, name: &Name, work: &mut Work) {
         let (mut route, mut name) = (route, Arc::clone(name));
         loop {
@@ -95,7 +95,7 @@ impl WatchIndex {
         }
     }
 
-    /// Makes a leaf follow what it links to now; true where that is not what it followed before.
+    /// Makes a leaf follow the target of its symbolic link; returns true if the target has changed.
     pub(super) fn follow(
         &mut self,
         link: &(RouteId, Name),
@@ -130,7 +130,7 @@ impl WatchIndex {
             let route = self.route(parent, work);
             let target = (route, Name::from(name));
             if self.leads_to(&target, link) {
-                // A ring of links leads nowhere.
+                // A cycle of links has no target.
                 work.emptied.insert(route);
                 return true;
             }
@@ -162,8 +162,8 @@ impl WatchIndex {
         }
     }
 
-    /// Puts what a walk found in the place of what was found before; the directories that nobody uses any more, and whether
-    /// it leads elsewhere than before.
+    /// Stores the result of a walk in place of the former one. Returns the directories of the former walk, and true if
+    /// the route leads elsewhere.
     pub(super) fn settle(&mut self, id: RouteId, walked: Walked) -> (Vec<DirectoryId>, bool) {
         for directory in &walked.used {
             if let Some(known) = self.directories.get_mut(directory) {
@@ -198,7 +198,7 @@ impl WatchIndex {
         (before.used, differs)
     }
 
-    /// Gives a route up that nobody uses; the directories that it used. None where somebody does.
+    /// Removes an unused route and returns its directories; returns `None` if the route is in use.
     pub(super) fn give_up(&mut self, id: RouteId) -> Option<Vec<DirectoryId>> {
         let empty = |route: &super::index::Route| route.leaves.is_empty() && route.below.is_empty();
         if !self.routes.get(&id).is_some_and(empty) {
@@ -214,7 +214,7 @@ impl WatchIndex {
     }
 }
 
-/// Ends the watches of those of these directories that no route uses, for the thread with this number.
+/// Ends the watches of those of these directories that no route uses; does nothing on an abandoned thread.
 pub(super) fn discard_unused(
     shared: &Shared,
     backend: &dyn Backend,
@@ -223,7 +223,7 @@ pub(super) fn discard_unused(
     for directory in directories {
         let mut state = shared.lock();
         if state.turn.thread != thread {
-            // Another one is at work, and may use them.
+            // Another thread has taken over, and may use the directories.
             return;
         }
         let unused = state.directories.get(directory).is_some_and(|known| known.routes == 0);
@@ -231,7 +231,7 @@ pub(super) fn discard_unused(
             state.remove_directory(*directory);
             drop(state);
             backend.unwatch(*directory);
-            // A watch is free.
+            // The free watch may serve a failed route.
             let mut state = shared.lock();
             if !state.retry.is_empty() {
                 state.work.again(Again::Failed);
@@ -240,13 +240,13 @@ pub(super) fn discard_unused(
     }
 }
 
-/// The directory and the name in it; the root is the nameless entry of itself.
+/// Splits a path into directory and name; the root is an entry of itself with an empty name.
 fn split(path: &Path) -> (&Path, &[u8]) {
     let parent = path.parent().unwrap_or_else(|| Path::new("/"));
     (parent, path.file_name().unwrap_or_else(|| OsStr::new("")).as_bytes())
 }
 
-/// Without `.` and `..`, which name no entry.
+/// Returns the absolute path without `.` and `..`.
 pub(super) fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::from("/");
     for part in path.components() {

@@ -1,4 +1,4 @@
-//! What one read of inotify brought, without what it says twice: whoever rewrites one file all the time fills reads with it.
+//! The events of one inotify read, without duplicates: a file that is rewritten continuously fills reads with them.
 
 use super::backend::{BackendEvent, DirectoryId};
 use rustix::fs::inotify::ReadFlags;
@@ -11,7 +11,7 @@ const STRUCTURAL: ReadFlags = ReadFlags::CREATE
 const GONE: ReadFlags =
     ReadFlags::DELETE_SELF.union(ReadFlags::MOVE_SELF).union(ReadFlags::IGNORED);
 
-/// So many of the last events are looked through for the same one: more would cost more than they save.
+/// The number of recent events that are searched for a duplicate: a longer search would cost more than it saves.
 const LOOKED_THROUGH: usize = 8;
 
 /// One event as it was read.
@@ -27,10 +27,10 @@ pub(super) struct Read {
 pub(super) struct Batch(pub(super) Vec<Read>);
 
 impl Batch {
-    /// Adds one, unless another of this read says the same: that something of an entry is other than it was. The kernel merges
-    /// such only where one follows the other, and each write followed by its close is two.
+    /// Adds an event, unless a recent one of this read says the same about content or attributes of an entry. The
+    /// kernel merges only adjacent duplicates, and each write followed by a close makes two events.
     ///
-    /// Nothing is lost by it: all of one read are told together, when all of them have happened.
+    /// Nothing is lost: all events of one read are reported together.
     pub(super) fn put(&mut self, number: i32, flags: ReadFlags, name: &[u8]) {
         let repeats = |read: &Read| read.number == number && read.is_plain() && *read.name == *name;
         let mut last = self.0.iter().rev().take(LOOKED_THROUGH);
@@ -40,7 +40,7 @@ impl Batch {
         self.0.push(Read { number, flags, name: name.into() });
     }
 
-    /// Whether events were lost.
+    /// Returns true if events were lost.
     pub(super) fn overflowed(&self) -> bool {
         self.0.iter().any(|read| read.flags.contains(ReadFlags::QUEUE_OVERFLOW))
     }
@@ -60,7 +60,7 @@ impl Read {
     }
 }
 
-/// It only says that the content or attributes of an entry changed.
+/// Returns true if the event is a mere change of content or attributes.
 fn is_plain(flags: ReadFlags) -> bool {
     !flags.intersects(STRUCTURAL.union(GONE).union(ReadFlags::QUEUE_OVERFLOW))
 }
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(kept(&all), [(1, "a".to_owned())]);
     }
 
-    /// E-4, W-1: each entry that anything happened to is still told of, also in the midst of many repeats.
+    /// E-4, W-1: each changed entry is reported, also among many duplicates.
     #[test]
     fn nobody_else_is_hidden() {
         let mut all = vec![(1, WRITTEN, "a"); 500];
@@ -118,7 +118,7 @@ mod tests {
         ] {
             let all = [(1, WRITTEN, "a"), (1, flags, "a"), (1, flags, "a"), (1, WRITTEN, "a")];
             assert_eq!(kept(&all).len(), 3, "{flags:?}");
-            // Neither does it stand for a write that follows it.
+            // A structural event does not absorb a later write either.
             assert_eq!(kept(&[(1, flags, "a"), (1, WRITTEN, "a")]).len(), 2, "{flags:?}");
         }
         assert!(batch(&[(1, WRITTEN, "a"), (-1, ReadFlags::QUEUE_OVERFLOW, "")]).overflowed());

@@ -1,4 +1,4 @@
-//! What a walk treads on: the file system, entry by entry, each held before anything is asked of it.
+//! The file system as a walk sees it: each entry is opened before its properties are read.
 
 use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
@@ -7,10 +7,10 @@ use std::ffi::{CStr, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-/// Device and inode: two names for one directory are one directory.
+/// The device and inode numbers, which identify a directory under all its names.
 pub type Identity = (u64, u64);
 
-/// File systems on which changes are made behind the kernel's back, by their magic numbers.
+/// File systems that change without kernel events, by their magic numbers.
 const SILENT: [(u32, &str); 14] = [
     (0x9fa0, "proc"),
     (0x6265_6572, "sysfs"),
@@ -28,17 +28,21 @@ const SILENT: [(u32, &str); 14] = [
     (0x5346_414f, "afs"),
 ];
 
-/// Something that is held: it is that very thing, whatever its name leads to by now.
+/// An open entry: the handle stays with the same object when its name leads elsewhere.
 #[derive(Debug)]
 pub enum EntryHandle {
-    /// On this machine.
+    /// A file descriptor on the host.
     Descriptor(OwnedFd),
-    /// In a machine that a test makes up: the number it goes by there.
+    /// The number of an entry in a simulated file system of a test.
     Number(u64),
 }
 
 impl EntryHandle {
-    /// On this machine.
+    /// Returns the descriptor.
+    ///
+    /// # Errors
+    ///
+    /// `BADF` for an entry of a simulated file system.
     pub(super) fn descriptor(&self) -> Result<BorrowedFd<'_>, Errno> {
         match self {
             Self::Descriptor(descriptor) => Ok(descriptor.as_fd()),
@@ -47,43 +51,43 @@ impl EntryHandle {
     }
 }
 
-/// What stands at a name.
+/// An entry that was looked up.
 #[derive(Debug)]
 pub struct Found {
-    /// Held.
+    /// The open handle.
     pub at: EntryHandle,
-    /// Which one it is.
+    /// The identity of the entry.
     pub identity: Identity,
-    /// What it is.
+    /// The type of the entry.
     pub kind: FileType,
 }
 
-/// A file system to walk on.
+/// A file system on which paths are walked.
 pub trait FileSystem: Send + Sync {
-    /// The root.
+    /// Opens the root directory.
     fn root(&self) -> Result<Found, Errno>;
 
-    /// What stands at a name in a directory; a link is not followed.
+    /// Opens an entry of a directory, without following a symbolic link.
     fn look(&self, at: &EntryHandle, name: &OsStr) -> Result<Found, Errno>;
 
-    /// Where a link that is held leads.
+    /// Reads the target of an open symbolic link.
     fn target(&self, link: &EntryHandle) -> Result<PathBuf, Errno>;
 
-    /// The file system that a directory is on, where changes on it are made behind the kernel's back.
+    /// Returns the name of the file system of a directory if it changes without kernel events.
     fn silent(&self, directory: &EntryHandle) -> Option<&'static str>;
 
-    /// What stands at a path now; a link is not followed.
+    /// Returns the identity of the entry at a path, without following a symbolic link.
     fn identity(&self, path: &Path) -> Option<Identity>;
 
-    /// Where the link at a path leads; none where it is no link.
+    /// Reads the target of the symbolic link at a path; `None` if there is none.
     fn link(&self, path: &Path) -> Option<PathBuf>;
 
-    /// The names of the directories in a directory, without those on which something is mounted. None where another one is there
-    /// by now: that is reported, and looked at again.
+    /// Lists the subdirectories of a directory, except mount points. The list is empty if the path leads to another
+    /// directory by now: an event reports that change, and the path is listed again.
     fn directories_in(&self, path: &Path, identity: Identity) -> Vec<PathBuf>;
 }
 
-/// This machine.
+/// The file system of the host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HostFileSystem;
 

@@ -1,4 +1,4 @@
-//! The hub: takes orders from the driver, events from the kernel, and does the slow part on its own thread.
+//! The watch hub: accepts requests of the driver and events of the kernel, and leaves slow work to its own thread.
 
 use super::Signal;
 use super::backend::inotify::InotifyBackend;
@@ -20,37 +20,37 @@ use steadfast_resources::WatchSource;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
-/// How long the thread may take to end.
+/// The time limit for the end of the hub's thread.
 const LEAVE: std::time::Duration = std::time::Duration::from_millis(500);
 
-/// All sources of events. Its orders return at once; the answers come through `tell`.
+/// The hub with all event sources. Its methods return at once; results come as signals through `tell`.
 pub struct WatchHub {
     shared: Arc<Shared>,
 }
 
-/// What all threads share.
+/// The data that all threads of the hub share.
 pub(super) struct Shared {
     state: Mutex<WatchIndex>,
-    /// The hub's thread waits here for work.
+    /// The condition variable that wakes the hub's thread.
     pub(super) wake: Condvar,
     thread: Mutex<Option<JoinHandle<()>>>,
     tell: Box<dyn Fn(Vec<Signal>) + Send + Sync>,
     pub(super) handle: Handle,
     pub(super) sources: ExternalSources,
-    /// Counts what the hub's thread has done.
+    /// A counter of completed steps of the hub's thread.
     pub(super) progress: AtomicU64,
-    /// The timers and watch commands of each vertex.
+    /// The tasks of timers and watch commands, by vertex.
     tasks: Mutex<HashMap<VertexId, Vec<AbortHandle>>>,
-    /// Those that listen to systemd, one for each bus, and the one that waits to try again what could not be watched.
+    /// The tasks that are not bound to a vertex: one for each systemd bus, and the one for retries.
     following: Mutex<Vec<AbortHandle>>,
 }
 
-/// Who brings the events that are not of the kernel.
+/// Event sources besides the kernel.
 #[derive(Clone, Default)]
 pub struct ExternalSources {
-    /// Starts watch commands.
+    /// The source that runs watch commands.
     pub lines: Option<Arc<dyn LineSource>>,
-    /// Listens to systemd.
+    /// The source of systemd events.
     pub units: Option<Arc<dyn UnitSource>>,
 }
 
@@ -61,7 +61,7 @@ impl fmt::Debug for ExternalSources {
     }
 }
 
-/// Does the slow part of a hub, step by step.
+/// A worker that does the slow work of a hub one step per call; tests and the simulation use it.
 #[derive(Clone)]
 pub struct SteppedWorker(Worker);
 
@@ -72,13 +72,13 @@ impl fmt::Debug for SteppedWorker {
 }
 
 impl SteppedWorker {
-    /// Whether there is something to do.
+    /// Returns true if there is work.
     #[must_use]
     pub fn is_wanted(&self) -> bool {
         self.0.is_wanted()
     }
 
-    /// Takes one step: false where there is nothing to do.
+    /// Does one step; returns false if there is no work.
     pub fn step(&self) -> bool {
         self.0.step()
     }
@@ -96,13 +96,13 @@ impl fmt::Debug for WatchHub {
 }
 
 impl WatchHub {
-    /// A hub that tells what it learns. `tell` is called from the hub's threads while they hold the hub's lock, so that nothing is
-    /// told of a vertex after it was disarmed: it must be quick and must not call the hub, nor wait for somebody who does.
+    /// Creates a hub that reports signals to `tell`. The hub's threads call `tell` with the hub's lock held, so that no
+    /// signal follows a disarm: `tell` must be quick, and must neither call the hub nor wait for a thread that does.
     pub fn new(handle: Handle, tell: impl Fn(Vec<Signal>) + Send + Sync + 'static) -> Self {
         Self::with_sources(handle, ExternalSources::default(), tell)
     }
 
-    /// The same over the crate `notify`: for a few quiet directories.
+    /// Creates a hub on the crate `notify` instead of inotify, for a few quiet directories; see [`WatchHub::new`].
     pub fn through_notify(
         handle: Handle,
         tell: impl Fn(Vec<Signal>) + Send + Sync + 'static,
@@ -111,7 +111,7 @@ impl WatchHub {
         Self::open(handle, ExternalSources::default(), Box::new(tell), notify)
     }
 
-    /// The same as [`WatchHub::new`], with those who can start watch commands and listen to systemd.
+    /// Creates a hub with sources for watch commands and systemd; see [`WatchHub::new`].
     pub fn with_sources(
         handle: Handle,
         sources: ExternalSources,
@@ -123,7 +123,8 @@ impl WatchHub {
         hub
     }
 
-    /// Watches so many directories of one tree at most. A tree that has more is told to be absent, and is looked at in turn.
+    /// Limits the watched directories of each recursive watch. A larger tree is reported as absent, and sweeps check
+    /// it.
     pub fn bound_trees(&self, share: usize) {
         self.shared.lock().tree_share = Some(share);
     }
@@ -142,8 +143,8 @@ impl WatchHub {
         hub
     }
 
-    /// A hub without a thread of its own: nothing is armed, looked at or followed but by the hand of whoever holds it. Over
-    /// this file system, whose events come through what `backend` makes.
+    /// Creates a hub without a thread: the returned worker does all slow work. `ground` is the file system, and
+    /// `backend` makes the source of its events.
     pub fn by_hand(
         handle: Handle,
         sources: ExternalSources,
@@ -159,12 +160,12 @@ impl WatchHub {
         (Self { shared }, SteppedWorker(worker))
     }
 
-    /// Listens to these sources for a vertex, in the place of those it had. Answered by `Established` or `Absent`.
+    /// Watches these sources for a vertex, in place of its former ones. The result is `Established` or `Absent`.
     pub fn arm(&self, vertex: VertexId, sources: Vec<WatchSource>) {
         self.arm_all(vec![(vertex, sources)]);
     }
 
-    /// The same for many: they cost one turn of the lock and one wake-up.
+    /// Watches sources for many vertices with one lock and one wake-up; see [`WatchHub::arm`].
     pub fn arm_all(&self, all: Vec<(VertexId, Vec<WatchSource>)>) {
         let mut tasks = self.shared.tasks();
         let mut state = self.shared.lock();
@@ -181,7 +182,7 @@ impl WatchHub {
         self.shared.wake.notify_one();
     }
 
-    /// Stops listening: when this returns, nothing is told of the vertex any more.
+    /// Stops watching for a vertex: no signal for it follows the return of this method.
     pub fn disarm(&self, vertex: VertexId) {
         abort(self.shared.tasks().remove(&vertex));
         let mut state = self.shared.lock();
@@ -194,35 +195,35 @@ impl WatchHub {
         }
     }
 
-    /// Tells nothing of a vertex until [`WatchHub::listen`]: it will be checked anyway, and each event would only wake somebody.
+    /// Suppresses the signals of a vertex until [`WatchHub::unmute`]: a check is due anyway.
     pub fn mute(&self, vertex: VertexId) {
         self.shared.lock().deaf.insert(vertex);
     }
 
-    /// Tells of it again.
+    /// Reports the signals of a vertex again after [`WatchHub::mute`].
     pub fn unmute(&self, vertex: VertexId) {
         self.shared.lock().deaf.remove(&vertex);
     }
 
-    /// Walks every path again: finds what changed without an event, such as a mount.
+    /// Walks every path again, to find changes without an event, such as a mount.
     pub fn walk_all(&self) {
         self.shared.lock().work.again(Again::All);
         self.shared.wake.notify_one();
     }
 
-    /// Tries at once what could not be watched; that is done from time to time anyway.
+    /// Retries failed watches now, ahead of their schedule.
     pub fn try_failed(&self) {
         self.shared.lock().work.again(Again::Failed);
         self.shared.wake.notify_one();
     }
 
-    /// Changes with each piece of work that the thread has done: whoever waits while it stays the same waits for a file system
-    /// that does not answer.
+    /// Returns a counter that grows with each completed step. Waiting work and a constant counter mean that a file
+    /// system hangs.
     pub fn progress(&self) -> u64 {
         self.shared.progress.load(Ordering::Relaxed)
     }
 
-    /// Ends all watches and the thread.
+    /// Ends all watches and the hub's thread.
     pub fn close(self) {
         self.stop();
     }
@@ -239,7 +240,7 @@ impl WatchHub {
         self.shared.lock().work.closed = true;
         self.shared.wake.notify_one();
         let Some(thread) = self.shared.thread().take() else { return };
-        // A thread that a hung file system holds is left behind: it must not hold up the stop (E-16).
+        // A thread in a hanging file system is left behind: the stop must not wait for it (E-16).
         let limit = std::time::Instant::now() + LEAVE;
         while !thread.is_finished() {
             if std::time::Instant::now() > limit {
@@ -285,7 +286,7 @@ impl Shared {
         }
     }
 
-    /// Starts a task of the hub's; where it panics, the hub is broken.
+    /// Starts a task of the hub; a panic of the task breaks the hub.
     pub(super) fn spawn(
         self: &Arc<Self>,
         task: impl Future<Output = ()> + Send + 'static,
@@ -298,13 +299,13 @@ impl Shared {
         self.handle.spawn(task).abort_handle()
     }
 
-    /// Nothing more can be relied on. Said once for all: whoever hears it makes another hub.
+    /// Reports that the hub has failed as a whole; the receiver makes another hub.
     pub(super) fn breaks(&self, why: &str) {
         let state = self.lock();
         self.tell(&state, vec![Signal::Broken(why.to_owned())]);
     }
 
-    /// Keeps a task that is nobody's in particular.
+    /// Stores a task that is not bound to a vertex.
     pub(super) fn keep_following(&self, task: AbortHandle) {
         let mut following = self.following.lock().unwrap_or_else(PoisonError::into_inner);
         following.retain(|task| !task.is_finished());
@@ -319,12 +320,12 @@ impl Shared {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there may be work.
+    /// Waits for the wake-up call; the caller checks for work.
     pub(super) fn wait<'s>(&self, state: MutexGuard<'s, WatchIndex>) -> MutexGuard<'s, WatchIndex> {
         self.wake.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The thread that works from now on.
+    /// Replaces the hub's thread.
     pub(super) fn set_thread(&self, thread: JoinHandle<()>) {
         *self.thread() = Some(thread);
     }
@@ -333,14 +334,15 @@ impl Shared {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To be called with the lock held: what is told of one vertex is told in order, and not after it was disarmed.
+    /// Reports signals. The caller holds the lock, so that the signals of one vertex stay in order and none follows a
+    /// disarm.
     pub(super) fn tell(&self, state: &WatchIndex, signals: Vec<Signal>) {
         if !signals.is_empty() && !state.work.closed {
             (self.tell)(signals);
         }
     }
 
-    /// Called by the thread that reads the kernel's events. Whether anybody waits for any of it.
+    /// Processes kernel events, on the thread that reads them. Returns true if any of them matters to a vertex.
     fn take_in(&self, happenings: &[BackendEvent<'_>]) -> bool {
         let mut signals = Vec::new();
         let mut state = self.lock();
@@ -356,7 +358,7 @@ impl Shared {
         news || work
     }
 
-    /// Called by the task of a timer or a command.
+    /// Reports a signal of a timer or command task, unless its vertex was armed again.
     pub(super) fn tell_for(&self, owner: SourceOwner, signal: fn(VertexId) -> Signal) {
         let state = self.lock();
         if !state.is_armed(owner) {
@@ -367,7 +369,7 @@ impl Shared {
         self.tell(&state, signals);
     }
 
-    /// Called by the task of a command.
+    /// Updates the state of a watch command, from its task.
     pub(super) fn set_running(&self, owner: SourceOwner, index: usize, running: Running) {
         let mut state = self.lock();
         if !state.is_armed(owner) {
@@ -382,7 +384,7 @@ impl Shared {
     }
 }
 
-/// A task of the hub's runs. It may be ended; it must not panic.
+/// A guard that reports a panic of a task; cancelling the task is fine.
 struct Missed(Arc<Shared>);
 
 impl Drop for Missed {

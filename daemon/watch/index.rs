@@ -1,8 +1,8 @@
-//! Who waits for what: directories that are watched, routes that lead to them, and the vertices at their ends.
+//! The watch index: watched directories, the routes through them, and the vertices that wait at the ends of routes.
 //!
-//! A *route* is the text of a parent directory's path. Walking it consults one entry after the other, each in a directory that is
-//! watched, and ends in the directory where its *leaves* lie. All paths in one directory share one route. Data only: nothing
-//! here touches the machine.
+//! A *route* is the text of a parent directory's path. A walk of the route looks up one entry after the other, each in
+//! a watched directory, and ends in the directory that contains the *leaves*. All paths in one directory share one
+//! route. This module holds data only: nothing here accesses the host.
 
 use super::Signal;
 use super::backend::{BackendEvent, DirectoryId};
@@ -20,85 +20,89 @@ use steadfast_engine::VertexId;
 use steadfast_resources::WatchSource;
 use steadfast_resources::host::systemd::Bus;
 
-/// A name in a directory.
+/// The name of an entry in a directory.
 pub(super) type Name = Arc<[u8]>;
 
-/// How far a link is followed for the sake of its events.
+/// The maximum number of symbolic links that are followed to report an event.
 pub(super) const LINKS: usize = 10;
 
-/// What our own temporary names begin with; nobody waits for them.
+/// The prefix of the daemon's own temporary names; changes of these are not reported.
 const TEMPORARY: &[u8] = b".steadfast-";
 
+/// The number of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct RouteId(pub(super) u32);
 
-/// Why a route is walked, in rising order of what its users are told.
+/// The reason for a walk of a route, in rising order of the signal that its vertices get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Reason {
-    /// Only to see whether it still leads where it led.
+    /// A check that the route still leads to the same directory.
     Verify,
-    /// A watch on it was lost.
+    /// A watch on the route was lost.
     Lost,
-    /// Somebody changed a part of it.
+    /// An entry on the route has changed.
     Changed,
 }
 
+/// A watched directory.
 #[derive(Debug)]
 pub(super) struct Directory {
     pub(super) path: PathBuf,
     pub(super) identity: Identity,
-    /// How many routes lead through it or end in it.
+    /// The number of routes that pass through this directory or end in it.
     pub(super) routes: u32,
-    /// The entries that routes go through.
+    /// The entries in this directory through which routes pass.
     pub(super) steps: HashMap<Name, BTreeSet<RouteId>>,
-    /// The routes that end here.
+    /// The routes that end in this directory.
     pub(super) ends: Vec<RouteId>,
 }
 
-/// Those at the end of a route. They are told in the order of this map, which is the same whenever the same was done to it: a
-/// test that replays a run must find the same one. The names are those of the graph, so nobody else chooses the hashes.
+/// The leaves of a route. Signals follow the order of this map, which depends only on the operations on it, so that a
+/// test replays a session identically. The names come from the graph: nobody else can choose colliding ones.
 type Leaves = HashMap<Name, Leaf, BuildHasherDefault<DefaultHasher>>;
 
+/// The directory part of watched paths, with the vertices that wait at its end.
 #[derive(Debug)]
 pub(super) struct Route {
     pub(super) path: Arc<Path>,
     pub(super) walked: Walked,
     pub(super) leaves: Leaves,
-    /// Who waits for whatever happens in the directory at its end.
+    /// Vertices that wait for any change in the directory at the end.
     pub(super) below: Vec<VertexId>,
 }
 
-/// What a walk found.
+/// The result of a walk.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Walked {
-    /// The entries consulted.
+    /// The entries that were looked up.
     pub(super) steps: Vec<(DirectoryId, Name)>,
-    /// The directories used, each once.
+    /// The directories on the way, each once.
     pub(super) used: Vec<DirectoryId>,
-    /// Where it ends; none where a part of it is missing.
+    /// The directory at the end; `None` if a part of the path is missing.
     pub(super) end: Option<DirectoryId>,
-    /// Why something on it cannot be watched.
+    /// The reason for which a directory on the way cannot be watched.
     pub(super) failed: Option<Box<str>>,
 }
 
-/// Who waits for a path, and what for.
+/// A vertex that waits for a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Waiter {
     pub(super) vertex: VertexId,
-    /// It only receives something that is made of what lies there.
+    /// True if the content of the path is only an input of the vertex (a secret), not its object.
     pub(super) is_supplied: bool,
 }
 
+/// A watched path: one name at the end of a route.
 #[derive(Debug, Default)]
 pub(super) struct Leaf {
     pub(super) waiters: Vec<Waiter>,
-    /// The links that lead here.
+    /// The symbolic links whose targets are this leaf.
     pub(super) links: Vec<(RouteId, Name)>,
-    /// Where this one leads, where it is a link.
+    /// The target of this leaf, if the leaf is a symbolic link.
     pub(super) follows: Option<Box<(RouteId, Name)>>,
 }
 
-/// One place where a vertex waits.
+/// One place of the index at which a vertex waits.
 #[derive(Clone, Debug)]
 pub(super) enum Placed {
     Leaf(RouteId, Name),
@@ -106,24 +110,26 @@ pub(super) enum Placed {
     Unit(Bus, Arc<str>),
 }
 
+/// The watch of one vertex.
 #[derive(Debug)]
 pub(super) struct Armed {
-    /// Tells one arming of a vertex from the next.
+    /// A number that distinguishes this arming of the vertex from later ones.
     pub(super) serial: u64,
     pub(super) placed: Box<[Placed]>,
     pub(super) reported: Reported,
 }
 
+/// The last report about the watch of a vertex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Reported {
-    /// It waits to be placed.
+    /// The watch is not placed in the index yet.
     Never,
     Nothing,
     Established,
     Absent,
 }
 
-/// How a source that is no path stands.
+/// The state of a watch source other than a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Running {
     Starting,
@@ -131,17 +137,17 @@ pub(super) enum Running {
     Failed(String),
 }
 
-/// Which routes are walked again, though nothing was heard of them.
+/// The routes that are walked again without an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Again {
     #[default]
     None,
-    /// Some of those that could not be followed to their ends.
+    /// Some of the routes that could not be followed to their ends.
     Failed,
     All,
 }
 
-/// What the hub's thread is to do; bounded by what is armed, however many events come.
+/// The work of the hub's thread. Its size is bounded by the number of armed vertices, however many events come.
 #[derive(Debug, Default)]
 pub(super) struct Work {
     pub(super) arms: Vec<(VertexId, u64, Vec<WatchSource>)>,
@@ -149,20 +155,21 @@ pub(super) struct Work {
     pub(super) looks: BTreeSet<(RouteId, Name)>,
     pub(super) lost: BTreeSet<DirectoryId>,
     pub(super) emptied: BTreeSet<RouteId>,
-    /// Directories of trees whose own directories have to be listed.
+    /// Directories of recursive watches whose subdirectories must be listed.
     pub(super) grow: BTreeSet<(VertexId, RouteId)>,
     pub(super) judge: BTreeSet<VertexId>,
     pub(super) overflow: bool,
-    /// Which routes are walked again.
+    /// The routes that are walked again.
     pub(super) again: Again,
     pub(super) closed: bool,
 }
 
-/// So many vertices are armed in one turn.
+/// The maximum number of vertices that are armed in one turn.
 const ARMS_AT_ONCE: usize = 4096;
 
 impl Work {
-    /// Takes what is to be done; the first of many are told of while the others are armed.
+    /// Takes the pending work, with a limited number of vertices to arm: the first ones are reported before the last
+    /// ones are armed.
     pub(super) fn take(&mut self) -> Self {
         let mut work = std::mem::take(self);
         self.closed = work.closed;
@@ -194,6 +201,7 @@ impl Work {
     }
 }
 
+/// All data of the watch hub.
 #[derive(Debug, Default)]
 pub(super) struct WatchIndex {
     pub(super) directories: HashMap<DirectoryId, Directory>,
@@ -201,19 +209,20 @@ pub(super) struct WatchIndex {
     pub(super) routes: HashMap<RouteId, Route>,
     pub(super) by_path: HashMap<Arc<Path>, RouteId>,
     pub(super) vertices: HashMap<VertexId, Armed>,
-    /// Those of which nothing is told for now.
+    /// Muted vertices: no signals are sent for them.
     pub(super) deaf: HashSet<VertexId>,
     pub(super) running: HashMap<VertexId, Vec<Running>>,
-    /// The trees of those that wait for all below a directory.
+    /// The directory trees of recursive watches.
     pub(super) trees: HashMap<VertexId, Tree>,
-    /// So many directories of one tree are watched at most; none where there is no bound.
+    /// The maximum number of watched directories per recursive watch; `None` means no limit.
     pub(super) tree_share: Option<usize>,
+    /// The watched systemd units.
     pub(super) units: Units,
-    /// What could not be watched.
+    /// Watches that failed and are tried again.
     pub(super) retry: Retry,
-    /// What has come up.
+    /// Work that has accumulated for the next turn.
     pub(super) work: Work,
-    /// What is in hand.
+    /// The progress of the current turn.
     pub(super) turn: Turn,
     serial: u64,
     directory: u32,
@@ -221,7 +230,7 @@ pub(super) struct WatchIndex {
 }
 
 impl WatchIndex {
-    /// Notes that a vertex, which is not armed, is to be armed by the hub's thread.
+    /// Schedules a vertex that is not armed to be armed by the hub's thread.
     pub(super) fn order(&mut self, vertex: VertexId, sources: Vec<WatchSource>) {
         self.serial += 1;
         let serial = self.serial;
@@ -230,7 +239,7 @@ impl WatchIndex {
         self.work.arms.push((vertex, serial, sources));
     }
 
-    /// This very arming holds.
+    /// Returns true if this arming of the vertex is the current one.
     pub(super) fn is_armed(&self, owner: SourceOwner) -> bool {
         self.vertices.get(&owner.vertex).is_some_and(|armed| armed.serial == owner.serial)
     }
@@ -240,7 +249,7 @@ impl WatchIndex {
         DirectoryId(self.directory)
     }
 
-    /// The route with this text; a new one has not been walked.
+    /// Returns the route with this path; a new one is scheduled for a walk.
     pub(super) fn route(&mut self, path: &Path, work: &mut Work) -> RouteId {
         if let Some(route) = self.by_path.get(path) {
             return *route;
@@ -260,7 +269,7 @@ impl WatchIndex {
         id
     }
 
-    /// Takes in what the kernel reports: whom to tell at once, and what the hub's thread has to look at.
+    /// Processes an event of the kernel: immediate signals go to `signals`, further work is scheduled.
     pub(super) fn take_in(&mut self, happening: BackendEvent<'_>, signals: &mut Vec<Signal>) {
         match happening {
             BackendEvent::Entry { directory, name, structural } => {
@@ -291,9 +300,9 @@ impl WatchIndex {
             let whole = known.filter(|route| route.walked.end.is_some());
             match (structural, whole) {
                 (true, _) => work.walk(*route, Reason::Changed),
-                // New rights may open a way that was shut.
+                // New permissions may open a route that was blocked.
                 (false, None) => work.walk(*route, Reason::Verify),
-                // Or they let happen what was denied below.
+                // New permissions may also allow an operation that was denied on the leaves.
                 (false, Some(route)) => {
                     for leaf in route.leaves.values() {
                         self.tell_leaf(leaf, Signal::Suspect, signals, LINKS);
@@ -320,7 +329,7 @@ impl WatchIndex {
         }
     }
 
-    /// Tells everybody on a route.
+    /// Sends a signal to all vertices on a route.
     pub(super) fn tell_route(
         &self,
         route: RouteId,
@@ -336,7 +345,7 @@ impl WatchIndex {
         }
     }
 
-    /// Tells those who wait for a path, also through links that lead to it.
+    /// Sends a signal to the vertices that wait for a path, also through symbolic links to it.
     pub(super) fn tell_leaf(
         &self,
         leaf: &Leaf,
@@ -362,7 +371,8 @@ impl WatchIndex {
         }
     }
 
-    /// Tells one vertex. One that was told nothing yet is checked after it is told that it is watched, which covers this.
+    /// Sends a signal to one vertex, unless nothing was reported for its watch yet: the check after the first report
+    /// covers the change.
     pub(super) fn tell(
         &self,
         vertex: VertexId,

@@ -1,10 +1,18 @@
-//! Where events come from: one hub for all resources, over one inotify instance, the runtime's timers,
-//! watch commands, and one connection to each systemd.
+//! Watches: one hub with the events of all resources, from inotify, timers, watch commands and one connection to each
+//! systemd.
 //!
-//! A vertex that is armed costs a few entries in tables, and no thread, task or channel of its own (but for timers and watch commands).
-//! An event of a file becomes `Changed` right in the thread that reads the kernel's events; whatever bears on the way to a file is
-//! looked at by the hub's own thread, which re-arms and then says `Changed` or `Suspect`. Who brings the events stands
-//! behind one small trait: inotify itself, or for the graph's own files the crate `notify`.
+//! Purpose: report a [`Signal`] soon after something that a vertex watches has changed. A file event becomes `Changed`
+//! in the thread that reads the kernel's events. A change on the path to a file is the work of the hub's own thread,
+//! which renews the watches and then reports `Changed` or `Suspect`. An armed vertex costs a few table entries; only
+//! timers and watch commands have a task of their own.
+//!
+//! Invariants: no call into the hub blocks the driver, a hanging file system stops no watch on another one, and no
+//! change after `Established` goes unreported.
+//!
+//! Reading order: `hub.rs` (the interface), `index.rs` (the data), `arm.rs` (arming and disarming), `worker.rs` and
+//! `work_state.rs` (the hub's thread), `path_walk.rs` and `filesystem.rs` (walks), `backend/` and `batch.rs` (kernel
+//! events), `status.rs` (established or absent), `retry.rs`, `recursive.rs`, `systemd.rs`,
+//! `timer_and_command_sources.rs`.
 
 mod arm;
 mod backend;
@@ -35,25 +43,26 @@ use hub::Shared;
 use index::WatchIndex;
 use steadfast_engine::VertexId;
 
-/// What the hub tells.
+/// A report of the watch hub about a vertex.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// All sources of the vertex are in place: what changes from now on is told.
+    /// All sources of the vertex are watched: every later change is reported.
     Established(VertexId),
-    /// Some source cannot be had, for the reason given: only looks are sure to find a change. What can be watched still is.
+    /// A source cannot be watched, for the given reason: only checks are sure to find a change. Other sources stay
+    /// watched.
     Absent(VertexId, String),
-    /// Something happened.
+    /// A watched object may have changed.
     Changed(VertexId),
-    /// Something happened to a file of which something is made that it receives.
+    /// A file with an input of the vertex (a secret) has changed.
     Supplied(VertexId),
-    /// Something may have happened: events were lost, or a watch was put in place anew.
+    /// Events may have been lost, or a watch was renewed: the object may have changed.
     Suspect(VertexId),
-    /// What brings the events has ended, for the reason given: nothing more can be relied on, and another hub must take its place.
+    /// The event source has ended, for the given reason: another hub must replace this one.
     Broken(String),
 }
 
 impl Signal {
-    /// The vertex that it is about.
+    /// Returns the vertex of the signal; `None` for [`Signal::Broken`].
     pub fn vertex(&self) -> Option<VertexId> {
         match self {
             Self::Established(id)

@@ -1,6 +1,6 @@
-//! Walking a route: entry by entry through descriptors, each directory watched *before* anything in it is looked at.
+//! The walk of a route: entry by entry through open handles, each directory watched *before* its entries are looked up.
 //!
-//! So whatever changes after a look is reported, and the route is walked again: there is no moment between.
+//! So each change after a lookup is reported, and the route is walked again: no change falls into a gap.
 
 use super::backend::{Backend, DirectoryId, Failure};
 use super::filesystem::{EntryHandle, FileSystem, Found, Identity};
@@ -14,45 +14,46 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, MutexGuard};
 
-/// The kernel follows as many links.
+/// The maximum number of symbolic links in one walk, as in the kernel.
 const LINKS: usize = 40;
 
-/// How often a walk begins again because something moved under it; what moves is reported, and it is walked again then.
+/// The maximum number of attempts of one walk. A change during an attempt starts another one; a later change is
+/// reported, and triggers another walk.
 const ATTEMPTS: usize = 5;
 
-/// One walk of one route.
+/// A walk of one route.
 pub(super) struct PathWalk<'w> {
     pub(super) shared: &'w Shared,
     pub(super) backend: &'w dyn Backend,
     pub(super) ground: &'w dyn FileSystem,
-    /// The number of the thread that walks.
+    /// The number of the walking thread.
     pub(super) thread: u64,
     pub(super) route: RouteId,
 }
 
-/// Where a walk stands.
+/// The position of a walk.
 struct WalkPosition {
     held: EntryHandle,
-    /// Its path without links.
+    /// The path without symbolic links.
     path: PathBuf,
-    /// None where it cannot be watched.
+    /// The directory; `None` if it cannot be watched.
     directory: Option<DirectoryId>,
-    /// Changes in it are made behind the kernel's back.
+    /// True if the file system changes without kernel events.
     is_silent: bool,
 }
 
-/// Why an attempt ends early.
+/// The reason for the early end of an attempt.
 enum WalkEnd {
-    /// Something moved under it.
+    /// A directory was moved during the attempt.
     Moved,
-    /// Its thread was given up: another one is at work, and the table is not ours to change.
+    /// The thread was abandoned: another one works, and this one must not change the index.
     GivenUp,
 }
 
 impl PathWalk<'_> {
-    /// What was found; none where the thread was given up meanwhile.
+    /// Walks the path; returns `None` if the thread was abandoned.
     pub(super) fn run(self, path: &Path) -> Option<Walked> {
-        // What an attempt used that did not succeed is kept until the next walk: its entries are noted in the directories.
+        // Directories of failed attempts stay in use until the next walk: their entries are noted in the index.
         let mut walked = Walked::default();
         for _ in 0..ATTEMPTS {
             walked.failed = None;
@@ -66,7 +67,7 @@ impl PathWalk<'_> {
         Some(walked)
     }
 
-    /// The table, as long as it is ours to change.
+    /// Locks the index, unless the thread was abandoned.
     fn lock(&self) -> Result<MutexGuard<'_, WatchIndex>, WalkEnd> {
         let state = self.shared.lock();
         if state.turn.thread == self.thread { Ok(state) } else { Err(WalkEnd::GivenUp) }
@@ -100,7 +101,7 @@ impl PathWalk<'_> {
                     };
                     place = self.enter(found, path, walked)?;
                     if place.is_silent {
-                        // What is further down could be watched at best where something else is mounted there.
+                        // Deeper directories could be watched only below another mount.
                         return Ok(());
                     }
                 }
@@ -135,7 +136,7 @@ impl PathWalk<'_> {
         }
     }
 
-    /// Goes into a directory, watching it first.
+    /// Enters a directory after watching it.
     fn enter(
         &self,
         Found { at, identity, .. }: Found,
@@ -190,7 +191,7 @@ impl PathWalk<'_> {
             renewed.insert(directory);
         }
         drop(state);
-        // The watch may have gone by path: only now is it known what it is on.
+        // The watch may have been set by path; so the identity is checked afterwards.
         if self.ground.identity(path) == Some(identity) {
             return Ok(Some(directory));
         }
@@ -201,7 +202,8 @@ impl PathWalk<'_> {
         Err(WalkEnd::Moved)
     }
 
-    /// After an overflow a watch may have died without a word. None where it cannot be had any more.
+    /// Renews a watch after an overflow, since it may have been lost without an event. Returns `None` if the directory
+    /// cannot be watched any more.
     fn renew(
         &self,
         directory: DirectoryId,
@@ -215,7 +217,7 @@ impl PathWalk<'_> {
         else {
             return Ok(Some(directory));
         };
-        // Nobody may take it for watched: whoever went through it before has to see for himself.
+        // The watch has failed for all routes through the directory: they are walked again.
         let mut state = self.lock()?;
         if let Some(lost) = state.remove_directory(directory) {
             let others = lost.steps.values().flatten().chain(&lost.ends);
@@ -234,7 +236,8 @@ impl PathWalk<'_> {
         }
     }
 
-    /// Before an entry is looked at: it is known, so that no change of it passes unseen. False where it is to be left alone.
+    /// Notes a lookup before it is made, so that every later change is reported. Returns false if the entry must be
+    /// left alone.
     fn step(
         &self,
         place: &WalkPosition,
@@ -271,7 +274,7 @@ impl PathWalk<'_> {
 }
 
 impl WatchIndex {
-    /// A directory that is watched already, under whichever name.
+    /// Returns the directory with this identity if it is watched, under any name.
     fn recognise(&mut self, identity: Identity, path: &Path) -> Option<DirectoryId> {
         let directory = *self.identities.get(&identity)?;
         let known = self.directories.get_mut(&directory)?;
@@ -290,7 +293,7 @@ impl WatchIndex {
         id
     }
 
-    /// Forgets a directory; the caller ends its watch.
+    /// Removes a directory from the index; the caller ends its watch.
     pub(super) fn remove_directory(&mut self, id: DirectoryId) -> Option<Directory> {
         let directory = self.directories.remove(&id)?;
         if self.identities.get(&directory.identity) == Some(&id) {
@@ -300,7 +303,7 @@ impl WatchIndex {
     }
 }
 
-/// Puts the parts of a path on the stack, the first on top.
+/// Pushes the components of a path onto the stack, the first one on top.
 fn push(todo: &mut Vec<OsString>, path: &Path) {
     for part in path.components().rev() {
         match part {

@@ -1,4 +1,4 @@
-//! Walks under which something moves at the worst moment, over a backend that does what the test says.
+//! Tests of walks with a change at the worst moment, over a scripted backend.
 
 use super::ExternalSources;
 use super::Shared;
@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// Runs a piece of the test inside each watch.
+/// A backend that runs a closure of the test in each call of `watch`.
 struct Scripted<F> {
     act: Mutex<F>,
     watched: Mutex<Vec<(DirectoryId, PathBuf)>>,
@@ -31,7 +31,7 @@ impl<F: FnMut(&Path) -> Result<(), Failure> + Send> Backend for Scripted<F> {
 
 type Watched = Vec<(DirectoryId, PathBuf)>;
 
-/// Walks a path once; what the walk found, the watches that are left, and the table.
+/// Walks a path once; returns the result, the remaining watches and the shared data.
 fn walk(
     path: &Path,
     act: impl FnMut(&Path) -> Result<(), Failure> + Send,
@@ -56,7 +56,7 @@ fn end_of(walked: &Walked, shared: &Shared) -> Option<Identity> {
     shared.lock().directories.get(&end).map(|end| end.identity)
 }
 
-/// the directory that was opened is moved away before the watch, which goes by path, is put on another.
+/// an opened directory is moved away before the watch, which goes by path, is set on its successor.
 #[test]
 fn a_directory_exchanged_before_its_watch_is_noticed() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -77,7 +77,7 @@ fn a_directory_exchanged_before_its_watch_is_noticed() {
     }
 }
 
-/// the next part of the way appears while its directory is being watched: it is looked at after that.
+/// an entry that appears while its directory is being watched is found.
 #[test]
 fn what_appears_during_a_watch_is_seen() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -92,7 +92,8 @@ fn what_appears_during_a_watch_is_seen() {
     assert_eq!(end_of(&walked, &shared), Some(identity(&here.join("b/c"))));
 }
 
-/// What moves at every attempt is given up for now, and can be woken by the next event: its entries are noted.
+/// A path that moves during every attempt is given up for now; its entries are noted, so that the next event triggers
+/// another walk.
 #[test]
 fn what_never_rests_is_given_up_for_now() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -114,7 +115,7 @@ fn what_never_rests_is_given_up_for_now() {
     assert!(walked.steps.iter().any(|(at, name)| *at == parent && &**name == b"a"));
 }
 
-/// F-6: a directory on the way that cannot be watched is said, and those further down are watched all the same.
+/// F-6: an unwatchable directory on the path is reported, and deeper ones are watched all the same.
 #[test]
 fn a_refusal_on_the_way_is_told_and_passed() {
     let directory = tempfile::tempdir().expect("a directory");

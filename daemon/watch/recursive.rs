@@ -1,8 +1,8 @@
-//! Trees: a vertex that waits for all below a directory waits in each directory of it, and where one comes or goes, so does the
-//! place where it waits.
+//! Recursive watches: a vertex that watches a whole directory tree waits in each directory of it; the set follows
+//! creations and removals.
 //!
-//! A directory is listed only after it is watched, so that whatever comes into it later is reported; what came before is found by
-//! the check that follows.
+//! A directory is listed only after it is watched, so all later entries are reported; the check that follows finds
+//! earlier ones.
 
 use super::arm::remove_one;
 use super::filesystem::Identity;
@@ -12,22 +12,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steadfast_engine::VertexId;
 
-/// The directories in which a vertex waits for the sake of a tree, each with those right below it.
+/// The directories of a recursive watch, each with its direct subdirectories.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     below: BTreeMap<RouteId, BTreeSet<RouteId>>,
-    /// It has more directories than may be watched for it.
+    /// True if the tree has more directories than the limit.
     is_over: bool,
 }
 
-/// The share of one tree: a part of all watches of this user, for whoever can write in a tree chooses how many it takes.
+/// Returns the limit of directories per tree: a part of all watches of this user, since anyone who can write in a tree
+/// decides its size.
 pub(super) fn share_of_watches() -> usize {
     let limit = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_watches");
     let limit = limit.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(USUAL_LIMIT);
     (limit / PARTS).max(SHARE_AT_LEAST)
 }
 
-/// The limit where the kernel does not tell it.
+/// The number of watches to assume if the kernel's limit cannot be read.
 const USUAL_LIMIT: usize = 65_536;
 
 const PARTS: usize = 4;
@@ -35,18 +36,18 @@ const PARTS: usize = 4;
 const SHARE_AT_LEAST: usize = 1024;
 
 impl WatchIndex {
-    /// Notes that a vertex, which waits in this directory already, waits in all below it.
+    /// Extends the wait of a vertex in a directory to the whole tree below it.
     pub(super) fn plant(&mut self, vertex: VertexId, path: &Path, work: &mut Work) {
         let route = self.route(&super::arm::normal(path), work);
         self.trees.entry(vertex).or_default().below.entry(route).or_default();
         work.grow.insert((vertex, route));
     }
 
-    /// The vertex waits in no tree any more.
+    /// Ends all recursive watches of a vertex.
     pub(super) fn fell(&mut self, vertex: VertexId, work: &mut Work) {
         work.grow.retain(|(other, _)| *other != vertex);
         let Some(tree) = self.trees.remove(&vertex) else { return };
-        // The top of each is among its other places.
+        // The root of each tree is stored with the vertex's other places.
         for route in tree.below.values().flatten() {
             self.leave(vertex, *route, work);
         }
@@ -59,7 +60,7 @@ impl WatchIndex {
         }
     }
 
-    /// Something came or went in the directory at the end of a route: trees through it have to be looked at.
+    /// Schedules a listing for the trees that include the directory at the end of a route.
     pub(super) fn grow(&self, id: RouteId, route: &Route, work: &mut Work) {
         for vertex in &route.below {
             let is_of = |tree: &Tree| tree.below.contains_key(&id);
@@ -69,7 +70,7 @@ impl WatchIndex {
         }
     }
 
-    /// The same for all trees. Those that were too large may be watched as a whole by now.
+    /// Schedules a listing for all trees. Trees over the limit are tried again.
     pub(super) fn grow_all(&mut self, work: &mut Work) {
         for (vertex, tree) in &mut self.trees {
             if std::mem::take(&mut tree.is_over) {
@@ -79,7 +80,7 @@ impl WatchIndex {
         }
     }
 
-    /// Why some directory of a tree cannot be watched.
+    /// Returns the reason for which a directory of a tree cannot be watched.
     pub(super) fn failure_in_tree(&self, vertex: VertexId) -> Option<String> {
         let tree = self.trees.get(&vertex)?;
         if tree.is_over {
@@ -92,13 +93,13 @@ impl WatchIndex {
         tree.below.keys().find_map(failed).map(ToString::to_string)
     }
 
-    /// Where a route ends: the directory's path and which one it is.
+    /// Returns the path and the identity of the directory at the end of a route.
     pub(super) fn end_of(&self, route: RouteId) -> Option<(PathBuf, Identity)> {
         let end = self.directories.get(&self.routes.get(&route)?.walked.end?)?;
         Some((end.path.clone(), end.identity))
     }
 
-    /// Lets the vertex wait in just these directories right below; whether any is new.
+    /// Updates the subdirectories in which the vertex waits; returns true if any is new.
     pub(super) fn branch(
         &mut self,
         vertex: VertexId,
@@ -143,7 +144,7 @@ impl WatchIndex {
         is_new
     }
 
-    /// The tree has more directories than may be watched for it: it is looked at in turn, as what cannot be watched.
+    /// Marks a tree as over the limit: sweeps check it, like anything that cannot be watched.
     fn exceed(&mut self, vertex: VertexId, work: &mut Work) {
         if let Some(tree) = self.trees.get_mut(&vertex) {
             tree.is_over = true;
@@ -151,7 +152,7 @@ impl WatchIndex {
         }
     }
 
-    /// The vertex leaves a directory that is gone, and all that were below it.
+    /// Ends the wait of a vertex in a removed directory and all below it.
     fn prune(&mut self, vertex: VertexId, route: RouteId, work: &mut Work) {
         let mut left = vec![route];
         while let Some(route) = left.pop() {
@@ -160,7 +161,7 @@ impl WatchIndex {
             work.grow.remove(&(vertex, route));
             self.leave(vertex, route, work);
         }
-        // Perhaps it was the one that could not be watched.
+        // The removed directory may have been the one that could not be watched.
         work.judge.insert(vertex);
     }
 }

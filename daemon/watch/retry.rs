@@ -1,5 +1,5 @@
-//! What could not be watched is tried again by itself: soon at first, then ever more seldom, and a few at a time, since what keeps
-//! many from being watched (a limit of the system) mostly keeps all of them.
+//! Retries of failed watches: soon at first, then with growing waits, and a few at a time, since a reason that prevents
+//! many watches (a system limit) mostly prevents all of them.
 
 use super::hub::Shared;
 use super::index::{Again, RouteId, WatchIndex};
@@ -10,27 +10,27 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// The wait before another try: it doubles from the first to the last.
+/// The first wait before a retry; it doubles up to `LONGEST`.
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_mins(1);
 
-/// So many are tried to begin with.
+/// The number of routes tried at the start of a round.
 const AT_ONCE: usize = 64;
-/// For each that can be watched by now, so many more are tried.
+/// The number of further routes tried for each success.
 const MORE: usize = 2;
 
-/// The routes that cannot be followed to their ends.
+/// The routes whose last walk failed, and their retry schedule.
 #[derive(Debug)]
 pub(super) struct Retry {
     failed: BTreeSet<RouteId>,
-    /// The one that was tried last: the others come first.
+    /// The last route that was tried: a round continues after it.
     last_tried: RouteId,
-    /// How many of this round are left to be tried.
+    /// The number of routes left in this round.
     remaining: usize,
     wait: Duration,
-    /// A task waits for the time to try again.
+    /// True while a task waits for the next retry.
     is_awaited: bool,
-    /// Told when the wait is shorter than it was.
+    /// The signal for a shorter wait.
     fresh: Arc<Notify>,
 }
 
@@ -52,7 +52,7 @@ impl Retry {
         self.failed.is_empty()
     }
 
-    /// How a route stands. True where it could not be followed before, and can be now.
+    /// Notes the result of a walk. Returns true if the route had failed before and works now.
     pub(super) fn note(&mut self, route: RouteId, fails: bool) -> bool {
         if !fails {
             return self.failed.remove(&route);
@@ -64,13 +64,13 @@ impl Retry {
         false
     }
 
-    /// Those to be tried first.
+    /// Starts a round; returns the first routes to try.
     pub(super) fn begin(&mut self) -> Vec<RouteId> {
         self.remaining = self.failed.len();
         self.take(AT_ONCE)
     }
 
-    /// Those to be tried since one is as it should be.
+    /// Continues the round after a success; returns the next routes to try.
     pub(super) fn go_on(&mut self) -> Vec<RouteId> {
         self.take(MORE)
     }
@@ -85,14 +85,14 @@ impl Retry {
         some
     }
 
-    /// Whether somebody has to begin to wait for the time to try again.
+    /// Returns true if a task must be started to wait for the next retry.
     pub(super) fn is_to_be_awaited(&mut self) -> bool {
         !self.failed.is_empty() && !std::mem::replace(&mut self.is_awaited, true)
     }
 }
 
 impl WatchIndex {
-    /// When to try again; none where there is nothing to try.
+    /// Returns the wait until the next retry; `None` if nothing has failed.
     fn next_try(&mut self) -> Option<(Duration, Arc<Notify>)> {
         let retry = &mut self.retry;
         if retry.failed.is_empty() || self.work.closed {
@@ -103,13 +103,13 @@ impl WatchIndex {
     }
 }
 
-/// Has the hub try again, until nothing is left that fails.
+/// Triggers retries until no route fails.
 pub(super) async fn try_again(shared: Arc<Shared>) {
     let mut due = None;
     loop {
         let next = shared.lock().next_try();
         let Some((wait, fresh)) = next else { return };
-        // What fails anew brings the next try on, and never puts it off.
+        // A new failure moves the next retry forward, never back.
         let soon = Instant::now() + wait;
         let at = due.map_or(soon, |due: Instant| due.min(soon));
         due = Some(at);
@@ -130,7 +130,7 @@ pub(super) async fn try_again(shared: Arc<Shared>) {
 mod tests {
     use super::*;
 
-    /// F-6: of many that cannot be watched a few are tried, others the next time; and all, as soon as they can be.
+    /// F-6: a round tries a few failed routes, the next round others, and all of them once watches succeed.
     #[test]
     fn each_has_its_turn_and_success_brings_more() {
         let mut retry = Retry::default();

@@ -1,4 +1,4 @@
-//! How it stands with a vertex: all its sources in place, or some of them not to be had.
+//! The status of the watch of a vertex: all sources established, or some absent.
 
 use super::Signal;
 use super::index::{LINKS, Leaf, Placed, Reported, RouteId, Running, WatchIndex};
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use steadfast_engine::VertexId;
 
 impl WatchIndex {
-    /// Those whose standing depends on a route, whether they are told of events just now or not.
+    /// Collects the vertices whose status depends on a route, muted ones included.
     pub(super) fn concern(&self, route: RouteId, vertices: &mut BTreeSet<VertexId>) {
         let Some(route) = self.routes.get(&route) else { return };
         for leaf in route.leaves.values() {
@@ -15,7 +15,7 @@ impl WatchIndex {
         vertices.extend(&route.below);
     }
 
-    /// The same for a path, also through links that lead to it.
+    /// Collects the vertices whose status depends on a path, also through symbolic links to it.
     pub(super) fn concern_leaf(
         &self,
         leaf: &Leaf,
@@ -33,7 +33,7 @@ impl WatchIndex {
         }
     }
 
-    /// Says how it stands with a vertex, where that is new.
+    /// Reports the status of a vertex if it has changed.
     pub(super) fn judge(&mut self, vertex: VertexId, signals: &mut Vec<Signal>) {
         let Some(armed) = self.vertices.get(&vertex) else { return };
         if armed.reported == Reported::Never {

@@ -1,4 +1,4 @@
-//! A hub moved step by step, over a kernel of the test's own: what must hold in one order of happenings, however rare it is.
+//! Tests of a hub that is moved step by step over a simulated kernel, for rare orders of events.
 
 use super::backend::{Backend, BackendEvent, DirectoryId, Failure, Sink};
 use super::filesystem::{EntryHandle, HostFileSystem};
@@ -13,14 +13,14 @@ use steadfast_resources::WatchSource;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// A kernel without events but those that the test makes.
+/// A kernel that reports only the events that the test makes.
 #[derive(Clone, Default)]
 struct Kernel(Arc<Mutex<Watches>>);
 
 #[derive(Default)]
 struct Watches {
     watched: BTreeMap<DirectoryId, PathBuf>,
-    /// At most so many.
+    /// The maximum number of watches.
     most: Option<usize>,
     sink: Option<Sink>,
 }
@@ -48,7 +48,7 @@ impl Backend for Kernel {
     }
 }
 
-/// All of it.
+/// The environment of a test.
 struct Stage {
     hub: WatchHub,
     hand: SteppedWorker,
@@ -96,7 +96,7 @@ impl Stage {
         while self.hand.step() {}
     }
 
-    /// Lets time pass, as far as the hub's own tasks are concerned.
+    /// Advances the paused clock and does the work that follows.
     fn wait(&self, time: Duration) {
         self.runtime.block_on(async { tokio::time::sleep(time).await });
         self.walk();
@@ -116,7 +116,7 @@ impl Stage {
         })
     }
 
-    /// The kernel reports something.
+    /// Reports an event of the kernel.
     fn happens(&self, happening: BackendEvent<'_>) {
         self.kernel.with(|kernel| {
             let sink = kernel.sink.as_ref().expect("made");
@@ -124,13 +124,13 @@ impl Stage {
         });
     }
 
-    /// An entry of a directory that is watched has come, gone or was replaced.
+    /// Reports a structural change of an entry in a watched directory.
     fn moves(&self, directory: &Path, name: &str) {
         let directory = self.number_of(directory).expect("watched");
         self.happens(BackendEvent::Entry { directory, name: name.as_bytes(), structural: true });
     }
 
-    /// Edits a file, and whether this vertex hears of it.
+    /// Reports an edit of a file; returns true if the vertex gets a signal.
     fn hears(&self, vertex: u32, below: &str) -> bool {
         let path = self.path(below);
         let Some(directory) = self.number_of(path.parent().expect("a parent")) else {
@@ -143,8 +143,8 @@ impl Stage {
     }
 }
 
-/// R-9, E-4: a part of the way moves, and in the same moment its only user is armed anew, as by a graph that declares it
-/// otherwise: the way is walked all the same. Seed 4443 of the simulation.
+/// R-9, E-4: a directory on the path moves while its only vertex is armed again, as by a new graph: the route is walked
+/// all the same. Found by seed 4443 of the simulation.
 #[test]
 fn who_is_armed_anew_while_its_way_moves_is_watched_where_it_is_now() {
     let stage = Stage::new();
@@ -163,7 +163,7 @@ fn who_is_armed_anew_while_its_way_moves_is_watched_where_it_is_now() {
     assert!(stage.hears(1, "a/b/file"));
 }
 
-/// The same before the way was ever walked: nothing of it was known.
+/// R-9, E-4: the vertex is armed again before the first walk of its route.
 #[test]
 fn who_is_armed_twice_before_the_first_walk_is_watched() {
     let stage = Stage::new();
@@ -177,7 +177,7 @@ fn who_is_armed_twice_before_the_first_walk_is_watched() {
     assert!(stage.hears(1, "a/b/file"));
 }
 
-/// F-6: what could not be watched is tried again by itself, and then there is a suspicion; all the others with it.
+/// F-6: failed watches are retried in time, and each success is followed by a `Suspect`.
 #[test]
 fn f6_what_could_not_be_watched_is_tried_again_in_time() {
     let stage = Stage::new();
@@ -203,7 +203,7 @@ fn f6_what_could_not_be_watched_is_tried_again_in_time() {
     assert!(stage.hears(299, "d299/file"));
 }
 
-/// F-6: a watch that is given back is given to who lacks one, at once.
+/// F-6: a free watch is used at once by a vertex without one.
 #[test]
 fn f6_a_watch_that_is_free_is_used() {
     let stage = Stage::new();
@@ -220,8 +220,7 @@ fn f6_a_watch_that_is_free_is_used() {
     assert!(stage.hears(2, "other/file"));
 }
 
-/// F-5: after an overflow a watch turns out to be gone, and cannot be had again: nobody takes it for one that stands, and it is
-/// tried until it does.
+/// F-5: a watch that is lost in an overflow and cannot be renewed is reported as absent, and retried until it succeeds.
 #[test]
 fn f5_a_watch_that_cannot_be_renewed_is_no_watch() {
     let stage = Stage::new();
@@ -253,7 +252,7 @@ fn f5_a_watch_that_cannot_be_renewed_is_no_watch() {
     }
 }
 
-/// F-6: a link led to what cannot be watched, and is a directory by now: there are events again, and that is said. Seed 8437.
+/// F-6: the status follows a symbolic link that no longer leads to an unwatchable target. Found by seed 8437.
 #[test]
 fn f6_who_is_led_elsewhere_is_judged_anew() {
     let stage = Stage::new();
@@ -273,7 +272,7 @@ fn f6_who_is_led_elsewhere_is_judged_anew() {
     assert!(stage.told().contains(&Signal::Established(VertexId(1))));
 }
 
-/// F-6: a watch is lost while its vertex is told of nothing, since it will be checked anyway: it is told all the same.
+/// F-6: a lost watch of a muted vertex is reported.
 #[test]
 fn f6_who_is_deaf_hears_that_there_are_no_events() {
     let stage = Stage::new();

@@ -1,8 +1,8 @@
-//! Units of systemd: one subscription for each bus, whatever is declared.
+//! Watches of systemd units: one subscription per bus, for any number of units.
 //!
-//! A unit is known by the path of its object. It is asked for once, when it is armed and whenever all units were read anew, and
-//! never in a way that would load it: that would be an event by itself. What of a unit tells nothing new about how far it is (a
-//! service that changes its status line every second) is not told on.
+//! A unit is known by its object path. The path is queried when the unit is armed and after each reload of systemd,
+//! with calls that do not load the unit, since loading would itself cause an event. Events that do not change the
+//! activity of a unit (a service that updates its status line every second) are not reported.
 
 use super::hub::Shared;
 use super::index::{Running, WatchIndex};
@@ -16,31 +16,33 @@ use steadfast_resources::host::systemd::{Activity, Bus, Happening, Sink};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// The wait before another attempt to reach a bus: it doubles from the first to the last.
+/// The first wait before another attempt to reach a bus; it doubles up to `AT_MOST`.
 const AGAIN: Duration = Duration::from_millis(100);
 const AT_MOST: Duration = Duration::from_secs(10);
-/// A bus that comes back within this time, as when it is restarted, was not lost: all is looked at again, and nobody told.
+/// A bus that returns within this time, as after a restart, does not count as lost: all units are suspect, and no
+/// failure is reported.
 const GRACE: Duration = Duration::from_secs(1);
-/// So many units are asked for at once.
+/// The maximum number of queries at the same time.
 const AT_ONCE: usize = 32;
 
-/// Who can listen to systemd.
+/// A source of systemd events.
 pub trait UnitSource: Send + Sync {
-    /// Calls `sink` for all that systemd tells on a bus, until the stream is dropped.
+    /// Subscribes to the events of a bus; `sink` receives them until the stream is dropped.
     fn subscribe(
         &self,
         bus: Bus,
         sink: Sink,
     ) -> SourceFuture<'_, Result<Box<dyn UnitStream>, String>>;
 
-    /// The object of a unit, by any of its names; none where it is not in memory. It must not load the unit.
+    /// Returns the object path of a unit, given any of its names; `None` if the unit is not loaded. Must not load the
+    /// unit.
     fn find<'s>(
         &'s self,
         bus: Bus,
         unit: &'s str,
     ) -> SourceFuture<'s, Result<Option<String>, String>>;
 
-    /// All names of the unit that is this object.
+    /// Returns all names of the unit with this object path.
     fn names<'s>(
         &'s self,
         bus: Bus,
@@ -48,50 +50,51 @@ pub trait UnitSource: Send + Sync {
     ) -> SourceFuture<'s, Result<Vec<String>, String>>;
 }
 
-/// A subscription.
+/// A subscription to one bus.
 pub trait UnitStream: Send {
-    /// Returns when nothing more will be told.
+    /// Completes when no more events will come.
     fn lost(&mut self) -> SourceFuture<'_, ()>;
 }
 
-/// All units that somebody waits for.
+/// All watched units, by bus.
 #[derive(Debug, Default)]
 pub(super) struct Units(BTreeMap<Bus, Followed>);
 
-/// One bus.
+/// The watched units of one bus.
 #[derive(Debug)]
 pub(super) struct Followed {
     standing: Running,
     names: HashMap<Arc<str>, Watched>,
     paths: HashMap<Arc<str>, Vec<Arc<str>>>,
-    /// Who is to be asked for.
+    /// Names of units whose object path must be queried.
     fresh: BTreeSet<Arc<str>>,
-    /// Objects that may be ours under another name.
+    /// Object paths that may belong to watched units under other names.
     strangers: BTreeSet<Arc<str>>,
-    /// Something may have been missed: all that are asked for are suspect.
+    /// True if events may have been missed: all queried units are suspect.
     suspect: bool,
-    /// All units are being read anew, which tells of each that it goes and comes.
+    /// True while systemd reloads; each unit is then reported as removed and new.
     reloading: bool,
     wake: Arc<Notify>,
 }
 
+/// One watched unit.
 #[derive(Debug, Default)]
 struct Watched {
     vertices: Vec<VertexId>,
     path: Option<Arc<str>>,
-    /// It was asked for.
+    /// True after the first query of the object path.
     known: bool,
     activity: Option<Activity>,
 }
 
-/// What the task of a bus is to do next.
+/// The queries that the task of a bus must make next.
 struct Questions {
     fresh: Vec<Arc<str>>,
     strangers: Vec<Arc<str>>,
     suspect: bool,
 }
 
-/// What it has learned.
+/// The results of the queries.
 struct Answers {
     found: Vec<(Arc<str>, Option<String>)>,
     names: Vec<(Arc<str>, Vec<String>)>,
@@ -118,7 +121,7 @@ impl Followed {
         self.wake.notify_one();
     }
 
-    /// What was known of objects is not true any more.
+    /// Drops all object paths and activities, which are no longer valid.
     fn forget(&mut self) {
         self.paths.clear();
         self.strangers.clear();
@@ -153,7 +156,7 @@ impl Followed {
         }
     }
 
-    /// Whom an event concerns.
+    /// Processes an event; returns the vertices that it concerns.
     fn hear(&mut self, happening: Happening<'_>) -> Vec<VertexId> {
         match happening {
             Happening::Reloading(true) => self.reloading = true,
@@ -162,7 +165,7 @@ impl Followed {
                 self.ask_for_all();
             }
             Happening::Files => self.ask_for_all(),
-            // All of them are asked for when it is over.
+            // All units are queried at the end of the reload.
             Happening::Unit { .. } | Happening::New { .. } | Happening::Removed { .. }
                 if self.reloading => {}
             Happening::Unit { path, activity, known } => {
@@ -191,7 +194,7 @@ impl Followed {
     fn came(&mut self, name: &str, path: &str) -> Vec<VertexId> {
         let suffix = |name: &str| name.rsplit('.').next().map(str::to_owned);
         let wanted = suffix(name);
-        // One of those that are not in memory may be another name of it.
+        // A watched unit that is not loaded may be another name of the new one.
         if self.names.iter().any(|(other, watched)| {
             watched.path.is_none() && **other != *name && suffix(other) == wanted
         }) {
@@ -204,7 +207,7 @@ impl Followed {
         self.names.get(&name).map(|watched| watched.vertices.clone()).unwrap_or_default()
     }
 
-    /// A unit was let go: it had ended before, which was told then.
+    /// Handles an unloaded unit: it had ended before, and that event was reported.
     fn went(&mut self, path: &str) {
         for name in self.paths.remove(path).unwrap_or_default() {
             let Some(watched) = self.names.get_mut(&name) else { continue };
@@ -213,13 +216,13 @@ impl Followed {
     }
 }
 
-/// Who is at work on a unit knows of it.
+/// Drops events that a run of the daemon itself causes.
 fn unless(known: bool, concerned: Vec<VertexId>) -> Vec<VertexId> {
     if known { Vec::new() } else { concerned }
 }
 
 impl Units {
-    /// Lets a vertex wait for a unit; true where nobody follows that bus yet.
+    /// Makes a vertex wait for a unit; returns true if the bus is not followed yet.
     pub(super) fn place(&mut self, vertex: VertexId, bus: Bus, unit: &Arc<str>) -> bool {
         let begins = !self.0.contains_key(&bus);
         let followed = self.0.entry(bus).or_insert_with(Followed::new);
@@ -232,7 +235,7 @@ impl Units {
         begins
     }
 
-    /// A vertex does not wait any more.
+    /// Ends the wait of a vertex for a unit.
     pub(super) fn displace(&mut self, vertex: VertexId, bus: Bus, unit: &Arc<str>) {
         let Some(followed) = self.0.get_mut(&bus) else { return };
         let Some(watched) = followed.names.get_mut(unit) else { return };
@@ -245,7 +248,7 @@ impl Units {
         }
     }
 
-    /// How it stands with a unit.
+    /// Returns the state of the watch of a unit.
     pub(super) fn unit_state(&self, bus: Bus, unit: &str) -> Running {
         let Some(followed) = self.0.get(&bus) else { return Running::Starting };
         match &followed.standing {
@@ -256,7 +259,7 @@ impl Units {
         }
     }
 
-    /// The bus will not be followed: there is nobody who could.
+    /// Marks the bus as failed: no source of systemd events exists.
     pub(super) fn refuse(&mut self, bus: Bus, why: &str) {
         if let Some(followed) = self.0.get_mut(&bus) {
             followed.standing = Running::Failed(why.to_owned());
@@ -299,7 +302,7 @@ pub(super) async fn follow(shared: Arc<Shared>, source: Arc<dyn UnitSource>, bus
     }
 }
 
-/// Answers what comes up while a subscription holds; returns why it ended.
+/// Makes the due queries while a subscription lasts; returns the reason for its end.
 async fn serve(
     shared: &Shared,
     source: &dyn UnitSource,
@@ -343,7 +346,7 @@ async fn ask(source: &dyn UnitSource, bus: Bus, questions: Questions) -> Result<
 }
 
 impl Shared {
-    /// Called for what systemd tells, in its order.
+    /// Processes an event of systemd, in the order of the events.
     fn take_in_unit(&self, bus: Bus, happening: Happening<'_>) {
         let mut state = self.lock();
         let Some(followed) = state.units.0.get_mut(&bus) else { return };
@@ -351,7 +354,7 @@ impl Shared {
         self.tell_of_units(&state, &concerned, Signal::Changed);
     }
 
-    /// The subscription holds: everything is asked for.
+    /// Starts the queries of all units after a new subscription.
     fn units_found(&self, bus: Bus) -> Option<Arc<Notify>> {
         let mut state = self.lock();
         let followed = state.units.0.get_mut(&bus)?;
@@ -375,7 +378,7 @@ impl Shared {
     fn learn(&self, bus: Bus, answers: Answers) {
         let mut state = self.lock();
         let Some(followed) = state.units.0.get_mut(&bus) else { return };
-        // Where the bus had been given up, its return is told with a suspicion.
+        // After a failure, the return of the bus is itself reported with a `Suspect`.
         let was_up = followed.standing == Running::Yes;
         let (mut changed, mut suspect, mut news) = (Vec::new(), Vec::new(), Vec::new());
         for (name, path) in answers.found {
@@ -398,13 +401,13 @@ impl Shared {
             }
         }
         followed.standing = Running::Yes;
-        // Before those that hear now for the first time that they are watched: they are checked anyway.
+        // Suspects come before `Established` signals: those vertices are checked anyway.
         self.tell_of_units(&state, &suspect, Signal::Suspect);
         self.tell_of_units(&state, &changed, Signal::Changed);
         self.judge_units(&mut state, &news);
     }
 
-    /// Nothing is told any more. Why, where it is time to say so.
+    /// Handles the loss of a bus. `why` is `None` during the grace time; then no failure is reported.
     fn lose_units(&self, bus: Bus, why: Option<String>) {
         let mut state = self.lock();
         let Some(followed) = state.units.0.get_mut(&bus) else { return };

@@ -1,4 +1,4 @@
-//! The sources that are no paths: timers, and commands whose lines are events.
+//! Event sources besides files and units: timers, and commands whose output lines are events.
 
 use super::index::Running;
 use super::{Shared, Signal};
@@ -9,39 +9,39 @@ use steadfast_engine::VertexId;
 use steadfast_resources::host::Command;
 use tokio::time::{Instant, MissedTickBehavior};
 
-/// The wait before a command that ended is started again: it doubles from the first to the last.
+/// The first wait before a command that ended is restarted; it doubles up to `AT_MOST`.
 const AGAIN: Duration = Duration::from_secs(1);
 const AT_MOST: Duration = Duration::from_mins(1);
 
-/// A future in a box.
+/// A boxed future of an event source.
 pub type SourceFuture<'p, T> = Pin<Box<dyn Future<Output = T> + Send + 'p>>;
 
-/// Starts commands to listen to.
+/// A source that runs watch commands.
 pub trait LineSource: Send + Sync {
-    /// Starts one; it runs until the stream is dropped.
+    /// Starts a command; it runs until the stream is dropped.
     fn open<'s>(
         &'s self,
         command: &'s Command,
     ) -> SourceFuture<'s, Result<Box<dyn LineStream>, String>>;
 }
 
-/// A command that is listened to.
+/// A running watch command.
 pub trait LineStream: Send {
-    /// True for each line; false when there will be none any more.
+    /// Waits for a line; returns false when there are no more.
     fn next(&mut self) -> SourceFuture<'_, bool>;
 
-    /// How the command ended.
+    /// Returns a description of the command's end.
     fn ended(self: Box<Self>) -> SourceFuture<'static, String>;
 }
 
-/// Which arming of which vertex a task belongs to.
+/// The owner of a task: a vertex, and the serial number of its arming.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SourceOwner {
     pub(super) vertex: VertexId,
     pub(super) serial: u64,
 }
 
-/// An event at each interval, on the monotonic clock; intervals that were missed are one event.
+/// Reports an event at each interval of the monotonic clock; missed intervals make one event.
 pub(super) async fn tick(shared: Arc<Shared>, owner: SourceOwner, interval: Duration) {
     let interval = interval.max(Duration::from_millis(1));
     let Some(first) = Instant::now().checked_add(interval) else { return };
@@ -53,7 +53,7 @@ pub(super) async fn tick(shared: Arc<Shared>, owner: SourceOwner, interval: Dura
     }
 }
 
-/// An event for each line; the command is started again when it ends.
+/// Reports an event for each line of a command, and restarts the command when it ends.
 pub(super) async fn listen(
     shared: Arc<Shared>,
     owner: SourceOwner,
@@ -76,7 +76,7 @@ pub(super) async fn listen(
         if began.elapsed() > wait {
             wait = AGAIN;
         }
-        // What it would have said meanwhile is not known.
+        // Lines may be missed until the restart.
         shared.set_running(
             owner,
             index,

@@ -1,8 +1,8 @@
-//! What the hub's thread has in hand, kept where another thread can take it over when a file system does not answer.
+//! The state of the hub's work, stored so that another thread can take over when a file system hangs.
 //!
-//! A turn is what came up since the last one; it is done step by step. The steps that look at the machine may wait for ever. One
-//! that waits for too long is given up: its thread is left where it is, the path is left alone until that thread comes
-//! back, and a new thread goes on with the rest. So a file system that hangs takes the watches of what is on it, and no other.
+//! A turn covers the work since the last turn, and is done in steps. A step that accesses the host may hang. After a
+//! time limit its thread is abandoned, its path is left alone until that thread returns, and a new thread continues. So
+//! a hanging file system disables only the watches on it.
 
 use super::Signal;
 use super::backend::DirectoryId;
@@ -15,66 +15,67 @@ use std::time::Duration;
 use steadfast_engine::VertexId;
 use tokio::time::Instant;
 
-/// A step that takes longer is given up.
+/// The time limit of a step.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// At most so many threads are left waiting. Beyond that the hub waits with them.
+/// The maximum number of abandoned threads. Beyond it the hub waits with them.
 const MOST_WAITING: usize = 16;
 
-/// What the thread does next.
+/// The next step of the hub's thread.
 #[derive(Clone, Debug)]
 pub(super) enum WorkStep {
-    /// Takes in what came up.
+    /// Takes the accumulated work.
     Begin,
+    /// Walks a route.
     Walk(RouteId, Reason),
-    /// Follows what a path links to.
+    /// Resolves the symbolic link at a path.
     Look(RouteId, Name),
-    /// Lists the directories in one of a tree.
+    /// Lists the subdirectories of a directory in a recursive watch.
     Grow(VertexId, RouteId),
-    /// Says how it stands.
+    /// Reports the status of the affected vertices.
     End,
 }
 
-/// What is in hand.
+/// The state of the current turn.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
-    /// The thread that works; one with another number was given up.
+    /// The number of the working thread; threads with other numbers are abandoned.
     pub(super) thread: u64,
     pub(super) work: Work,
-    /// To be told at the end.
+    /// Signals to report at the end of the turn.
     pub(super) signals: Vec<Signal>,
-    /// After an overflow: the directories whose watch was renewed already; none where watches are trusted.
+    /// The directories whose watches were renewed after an overflow; `None` if no overflow happened.
     pub(super) renewed: Option<HashSet<DirectoryId>>,
-    /// Some task looks whether it goes on.
+    /// True while a task monitors the thread.
     pub(super) guarded: bool,
     open: bool,
     step: Option<(WorkStep, Instant)>,
     place: Option<Looking>,
     silent: HashMap<PathBuf, Silence>,
-    /// How many threads were given up and have not come back.
+    /// The number of abandoned threads that have not returned.
     waiting: usize,
 }
 
-/// Where a step looks.
+/// The object that a step accesses.
 #[derive(Debug)]
 enum Looking {
     At(PathBuf),
-    /// The same without a path of its own.
+    /// An entry of a watched directory, whose path is computed on demand.
     In(DirectoryId, Name),
 }
 
-/// A path that does not answer.
+/// A path whose file system hangs.
 #[derive(Debug, Default)]
 struct Silence {
-    /// The thread that waits for it.
+    /// The abandoned thread that waits for the path.
     thread: u64,
-    /// What is to be done again once it answers.
+    /// Work to repeat when the path responds.
     routes: BTreeSet<RouteId>,
     looks: BTreeSet<(RouteId, Name)>,
 }
 
 impl WatchIndex {
-    /// What the thread with this number does next. None where there is nothing to do.
+    /// Returns the next step for the current thread; `None` if there is no work.
     pub(super) fn next_step(&mut self) -> Option<WorkStep> {
         let turn = &mut self.turn;
         (turn.step, turn.place) = (None, None);
@@ -86,7 +87,7 @@ impl WatchIndex {
             turn.work = self.work.take();
             turn.renewed = turn.work.overflow.then(HashSet::new);
             if turn.work.again == Again::All && turn.waiting < MOST_WAITING / 2 {
-                // It may be another file system by now.
+                // Another file system may be mounted at the path by now.
                 turn.silent.clear();
             }
             return Some(WorkStep::Begin);
@@ -97,7 +98,7 @@ impl WatchIndex {
         } else if let Some((route, name)) = work.looks.pop_first() {
             WorkStep::Look(route, name)
         } else if let Some((vertex, route)) = work.grow.pop_first() {
-            // What was found before is watched by now.
+            // The directories found before are watched by now.
             WorkStep::Grow(vertex, route)
         } else {
             turn.open = false;
@@ -107,7 +108,8 @@ impl WatchIndex {
         Some(step)
     }
 
-    /// Notes that an entry of a directory is looked at; false where it must be left alone, as it does not answer.
+    /// Notes an access to a directory entry. Returns false if the entry hangs and must be left alone; the route is then
+    /// walked later.
     pub(super) fn look_in(&mut self, directory: DirectoryId, name: Name, route: RouteId) -> bool {
         let silent = self.directories.get(&directory).filter(|_| !self.turn.silent.is_empty());
         let path = silent.map(|known| known.path.join(OsStr::from_bytes(&name)));
@@ -119,7 +121,7 @@ impl WatchIndex {
         true
     }
 
-    /// The same for a path.
+    /// Notes an access to a path. Returns false if the path hangs and must be left alone.
     pub(super) fn look_at(&mut self, path: PathBuf, route: RouteId) -> bool {
         if let Some(silence) = self.turn.silent.get_mut(&path) {
             silence.routes.insert(route);
@@ -129,7 +131,7 @@ impl WatchIndex {
         true
     }
 
-    /// The same for what a path links to.
+    /// Notes an access to a symbolic link. Returns false if its path hangs and must be left alone.
     pub(super) fn look_through(&mut self, path: PathBuf, leaf: &(RouteId, Name)) -> bool {
         if let Some(silence) = self.turn.silent.get_mut(&path) {
             silence.looks.insert(leaf.clone());
@@ -139,8 +141,8 @@ impl WatchIndex {
         true
     }
 
-    /// Gives the thread up where its step takes too long: the number of the one that is to go on, the path that does not answer,
-    /// and the directories that only the step used.
+    /// Abandons the thread if its step has exceeded the time limit. Returns the number of the next thread, the hanging
+    /// path, and the directories that only this step used.
     pub(super) fn give_up_step(
         &mut self,
         now: Instant,
@@ -177,7 +179,7 @@ impl WatchIndex {
         Some((self.turn.thread, path, unused))
     }
 
-    /// A route that cannot be followed to its end: what the walk noted on its way is forgotten.
+    /// Marks a route as failed, and drops the entries that its interrupted walk has noted.
     fn fail(&mut self, id: RouteId, path: &std::path::Path) {
         let Some(route) = self.routes.get_mut(&id) else { return };
         let why = format!("cannot watch {}: it does not answer", path.display());
@@ -200,7 +202,7 @@ impl WatchIndex {
         self.turn.work.judge = judge;
     }
 
-    /// A thread that was given up has come back: what it waited for answers.
+    /// Handles the return of an abandoned thread: its path responds again, and its work is repeated.
     pub(super) fn came_back(&mut self, thread: u64) {
         self.turn.waiting = self.turn.waiting.saturating_sub(1);
         let answers = self.turn.silent.extract_if(|_, silence| silence.thread == thread);
@@ -213,7 +215,7 @@ impl WatchIndex {
         }
     }
 
-    /// Whether nothing is in hand and nothing waits.
+    /// Returns true if no turn is open and no work waits.
     pub(super) fn is_idle(&self) -> bool {
         !self.turn.open && self.work.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The hub's own thread: arms, walks, follows links, gives up, and then says how it stands.
+//! The hub's thread: arms vertices, walks routes, resolves links, ends unused watches, and reports the status.
 
 use super::Signal;
 use super::arm::discard_unused;
@@ -25,10 +25,10 @@ use steadfast_resources::host::systemd::Bus;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-/// How often a thread that works is looked after.
+/// The interval at which a working thread is monitored.
 const LOOK_AFTER: Duration = Duration::from_millis(500);
 
-/// The hub's own thread.
+/// The worker of the hub, run by a thread or step by step.
 #[derive(Clone)]
 pub(super) struct Worker {
     shared: Arc<Shared>,
@@ -50,7 +50,7 @@ impl Worker {
         std::thread::Builder::new().name("watch".to_owned()).spawn(move || self.run())
     }
 
-    /// Works until the hub is closed, or until another one works in its place.
+    /// Works until the hub is closed or another thread has taken over.
     fn run(self) {
         let _ends = Ends(&self);
         while let Some(step) = self.next() {
@@ -73,7 +73,7 @@ impl Worker {
         self.shared.progress.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes one step on the thread of the caller, who looks after himself; false where there is nothing to do.
+    /// Does one step on the caller's thread, without a time limit; returns false if there is no work.
     pub(super) fn step(&self) -> bool {
         let mut state = self.shared.lock();
         let step = if state.work.closed { None } else { state.next_step() };
@@ -85,13 +85,13 @@ impl Worker {
         is_one
     }
 
-    /// Whether there is something to do.
+    /// Returns true if there is work.
     pub(super) fn is_wanted(&self) -> bool {
         let state = self.shared.lock();
         !state.work.closed && !state.is_idle()
     }
 
-    /// Waits for something to do.
+    /// Waits for the next step; returns `None` when the thread must end.
     fn next(&self) -> Option<WorkStep> {
         let mut state = self.shared.lock();
         loop {
@@ -113,7 +113,7 @@ impl Worker {
         }
     }
 
-    /// Looks, as long as there is work, whether it goes on; else lets another thread go on with it.
+    /// Monitors the thread while there is work; starts another thread if a step exceeds its time limit.
     async fn look_after(mut self) {
         loop {
             tokio::time::sleep(LOOK_AFTER).await;
@@ -136,7 +136,7 @@ impl Worker {
         }
     }
 
-    /// Changes the table and what is in hand; none where another one works in its place.
+    /// Changes the index and the turn; returns `None` if another thread has taken over.
     fn with<T>(&self, change: impl FnOnce(&mut WatchIndex, &mut Turn) -> T) -> Option<T> {
         let mut state = self.shared.lock();
         if state.turn.thread != self.number {
@@ -164,7 +164,7 @@ impl Worker {
             }
             let lost = std::mem::take(&mut work.lost);
             for directory in lost.iter().filter_map(|id| state.remove_directory(*id)) {
-                // Every way through it is walked again.
+                // Every route through a lost directory is walked again.
                 for route in directory.steps.values().flatten().chain(&directory.ends) {
                     work.walk(*route, Reason::Lost);
                 }
@@ -178,7 +178,7 @@ impl Worker {
         for (vertex, serial, sources) in arms {
             self.arm(SourceOwner { vertex, serial }, sources);
         }
-        // First what is given back: a limit may have been reached.
+        // Unused watches end first: a limit may have been reached.
         self.give_up();
     }
 
@@ -187,7 +187,7 @@ impl Worker {
             let emptied = std::mem::take(&mut turn.work.emptied);
             let mut used = Vec::new();
             for route in emptied {
-                // Somebody may wait there again: then it still has to be walked.
+                // A vertex may wait there again: then the route must still be walked.
                 if let Some(directories) = state.give_up(route) {
                     turn.work.dirty.remove(&route);
                     used.extend(directories);
@@ -202,7 +202,7 @@ impl Worker {
         discard_unused(&self.shared, &*self.backend, (self.number, directories));
     }
 
-    /// Says how it stands with those concerned, and tells everything that came up in this turn.
+    /// Ends the turn: determines the status of affected vertices and reports all signals.
     fn finish(&self) {
         self.give_up();
         self.with(|state, turn| {
@@ -210,7 +210,7 @@ impl Worker {
                 state.judge(vertex, &mut turn.signals);
             }
             let mut signals = std::mem::take(&mut turn.signals);
-            // Disarmed during the turn.
+            // Vertices that were disarmed during the turn get no signals.
             signals.retain(|signal| match signal {
                 Signal::Established(vertex)
                 | Signal::Absent(vertex, _)
@@ -290,7 +290,7 @@ impl Worker {
         }
     }
 
-    /// The first vertex that waits for a unit on this bus.
+    /// Starts to follow a bus, for the first vertex with a unit on it.
     fn begin_following(&self, bus: Bus, state: &mut WatchIndex) {
         let Some(units) = self.shared.sources.units.clone() else {
             state.units.refuse(bus, "systemd cannot be listened to");
@@ -301,7 +301,7 @@ impl Worker {
         self.shared.keep_following(task);
     }
 
-    /// Keeps the tasks of a vertex, or ends them where it was disarmed meanwhile.
+    /// Stores the tasks of a vertex; cancels them if the vertex was disarmed in between.
     fn keep(&self, owner: SourceOwner, tasks: Vec<AbortHandle>) {
         let mut kept = self.shared.tasks();
         let state = self.shared.lock();
@@ -350,7 +350,7 @@ impl Worker {
         self.discard(&used.unwrap_or_default());
     }
 
-    /// Follows what a path links to, so that changes there are seen as well.
+    /// Resolves the symbolic link at a path, so that changes of its target are seen as well.
     fn look(&self, leaf: &(RouteId, Name)) {
         let directory = {
             let mut state = self.shared.lock();
@@ -374,13 +374,13 @@ impl Worker {
             let known = state.routes.get(&leaf.0).and_then(|route| route.leaves.get(&leaf.1));
             if let Some(known) = known {
                 state.tell_leaf(known, Signal::Suspect, &mut turn.signals, LINKS);
-                // Where it led before may have been what could not be watched.
+                // The former target may have been the one that could not be watched.
                 state.concern_leaf(known, &mut turn.work.judge, LINKS);
             }
         });
     }
 
-    /// Looks which directories there are in one of a tree.
+    /// Lists the subdirectories of a directory in a recursive watch.
     fn grow(&self, vertex: VertexId, route: RouteId) {
         let end = {
             let mut state = self.shared.lock();
@@ -393,14 +393,14 @@ impl Worker {
         let found = end.map(|(path, identity)| self.ground.directories_in(&path, identity));
         self.with(|state, turn| {
             if state.branch(vertex, route, &found.unwrap_or_default(), &mut turn.work) {
-                // Something may have come into it before it was watched.
+                // Entries may have been created before the new directories were watched.
                 state.tell(vertex, Signal::Suspect, &mut turn.signals);
             }
         });
     }
 }
 
-/// However the thread ends, it is known. One that was given up, or whose hub is closed, is not missed.
+/// A guard that reports an unrequested end of the thread. Abandoned threads and those of a closed hub are not reported.
 struct Ends<'w>(&'w Worker);
 
 impl Drop for Ends<'_> {

@@ -1,6 +1,8 @@
-//! Commands of an operator that change the driver's state: pause and resume of resources, undo, protect and forget.
+//! Commands of an operator that change the state of the driver: pause and resume of resources, undo, protect and
+//! forget.
 //!
-//! Each command is answered once. Reading order: `resource_pause`, `state_commands`, `undo`.
+//! Invariant: each command is answered exactly once. Reading order: `resource_pause.rs`, `state_commands.rs`,
+//! `undo.rs`.
 
 pub(super) mod resource_pause;
 pub mod state_commands;

@@ -1,6 +1,7 @@
-//! A pause of single resources: who, why, until when. The engine is told when one begins and when it ends; it always ends by itself.
+//! Pauses of single resources, with reason and end. The engine is notified of the begin and the end; each pause ends by
+//! itself.
 //!
-//! Of a group of resources that run as one, all rest as long as one of them is paused.
+//! All members of a group rest while one of them is paused.
 
 use super::state_commands::CommandResult;
 use crate::driver::journal::client::PendingReply;
@@ -15,11 +16,11 @@ use steadfast_resources::LONGEST_SPAN;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// All that are paused by themselves.
+/// All resources that are paused on their own.
 #[derive(Debug, Default)]
 pub(in crate::driver) struct ResourcePauses {
     each: BTreeMap<VertexId, PausedResource>,
-    /// Of which vertices the engine knows.
+    /// The paused vertices that the engine knows of.
     known_to_engine: BTreeSet<VertexId>,
 }
 
@@ -30,27 +31,27 @@ struct PausedResource {
 }
 
 impl ResourcePauses {
-    /// When the next one ends.
+    /// Returns the end of the pause that ends first.
     pub(in crate::driver) fn due(&self) -> Option<Instant> {
         self.each.values().map(|parked| parked.until).min()
     }
 
-    /// The engine has forgotten this vertex.
+    /// Notes that the engine has forgotten this vertex.
     pub(in crate::driver) fn forget_vertex(&mut self, id: VertexId) {
         self.known_to_engine.remove(&id);
     }
 
-    /// The resource is in no graph any more.
+    /// Forgets the pause of a resource that is in no graph any more.
     pub(in crate::driver) fn forget(&mut self, id: VertexId) {
         self.each.remove(&id);
     }
 
-    /// Those that are in no graph that runs are paused no more.
+    /// Drops the pauses of resources that do not run.
     pub(in crate::driver) fn only(&mut self, runs: impl Fn(VertexId) -> bool) {
         self.each.retain(|id, _| runs(*id));
     }
 
-    /// The pause of one resource, as it is kept.
+    /// Returns the record to store for the pause of one resource.
     pub(in crate::driver) fn record(&self, id: VertexId, wall: Duration) -> Option<PauseRecord> {
         let parked = self.each.get(&id)?;
         let left = parked.until.saturating_duration_since(Instant::now());
@@ -63,7 +64,7 @@ impl ResourcePauses {
         self.each.contains_key(&id)
     }
 
-    /// The pause of one resource.
+    /// Returns the status of the pause of one resource.
     pub(in crate::driver) fn status(
         &self,
         id: VertexId,
@@ -78,7 +79,7 @@ impl ResourcePauses {
 }
 
 impl Driver {
-    /// Begins or ends a pause of single resources.
+    /// Begins or ends pauses of single resources.
     pub(in crate::driver) fn answer_parking(&mut self, question: Query) {
         match question {
             Query::Park { names, limit, reason, to } => {
@@ -96,12 +97,16 @@ impl Driver {
         }
     }
 
-    /// Whether it is paused by itself.
+    /// Returns true if the resource is paused on its own.
     pub(in crate::driver) fn is_parked(&self, id: VertexId) -> bool {
         self.parking.holds(id)
     }
 
-    /// Answers what is to be kept of it, or those that are no names of resources.
+    /// Pauses resources; returns the entries to record.
+    ///
+    /// # Errors
+    ///
+    /// The unknown identities.
     fn pause_resources(
         &mut self,
         names: &[String],
@@ -137,7 +142,7 @@ impl Driver {
         Ok(self.let_go(ids))
     }
 
-    /// What is over.
+    /// Ends the pauses that are over.
     pub(in crate::driver) fn end_parking(&mut self, now: Instant) {
         let over = self.parking.each.iter().filter(|(_, parked)| parked.until <= now);
         let over: Vec<VertexId> = over.map(|(id, _)| *id).collect();
@@ -160,7 +165,8 @@ impl Driver {
         entries
     }
 
-    /// Who asked is answered when it is durable, or at once where it cannot be kept for now: it holds all the same.
+    /// Records pauses. The reply comes when they are durable, or at once if the state cannot be written now: the pause
+    /// is in effect in any case.
     fn keep_parked(&mut self, entries: Vec<Entry>, mut to: Option<oneshot::Sender<Vec<String>>>) {
         let answer = |to: Option<oneshot::Sender<_>>| drop(to.map(|to| to.send(Vec::new())));
         let Some(keeper) = &mut self.keeper else { return answer(to) };
@@ -176,7 +182,7 @@ impl Driver {
         ids.into_iter().collect()
     }
 
-    /// What was paused when the last daemon ended, before its graph is loaded.
+    /// Restores the stored pauses of the previous session before its graph is loaded.
     pub(in crate::driver) fn recall_parked(&mut self, recalled: &StoredState) {
         if self.settings.one_shot {
             return;
@@ -200,7 +206,7 @@ impl Driver {
         }
     }
 
-    /// Tells the engine what it does not know yet. While a graph waits, who stands for a resource there rests as well.
+    /// Sends changed pauses to the engine. `waiting` also pauses the group leaders of the waiting graph.
     pub(in crate::driver) fn tell_parked(&mut self, waiting: bool) {
         let leader = |id: &VertexId| self.table.groups().leader(*id);
         let mut wanted: BTreeSet<VertexId> = self.parking.each.keys().map(leader).collect();
@@ -217,7 +223,7 @@ impl Driver {
         }
     }
 
-    /// All single pauses, by name: at most so many.
+    /// Lists at most `most` pauses of single resources in the order of vertex numbers.
     pub(in crate::driver) fn single_pauses(&self, most: usize) -> Vec<SinglePause> {
         let each = self.parking.each.keys().take(most).filter_map(|id| {
             let standing = self.current_status(*id)?;

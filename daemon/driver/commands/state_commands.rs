@@ -1,5 +1,5 @@
-//! What the operator orders about what is kept of resources (B-24): what runs learns of it in the same turn, the answer waits until it
-//! is durable.
+//! State commands of the operator on the records of resources (B-24). They take effect in the same turn; the reply
+//! waits until their records are durable.
 
 use crate::driver::Driver;
 use crate::driver::journal::client::PendingReply;
@@ -10,27 +10,27 @@ use steadfast_engine::{Event, VertexId};
 use steadfast_resources::registry::is_made_once;
 use tokio::sync::oneshot;
 
-/// What was done, a line for each resource; or why not.
+/// One line for each resource, or the rejection.
 pub type CommandResult = Result<Vec<String>, Rejection>;
 
-/// Why an order is not carried out.
+/// The reason for which a state command is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rejection {
-    /// Some are no names of resources.
+    /// Some identities are unknown.
     Unknown {
-        /// Which.
+        /// The unknown identities.
         names: Vec<String>,
-        /// All that are.
+        /// All known identities.
         known: Vec<String>,
     },
-    /// Not now.
+    /// The command is not possible now.
     Later(String),
-    /// Not at all.
+    /// The command is not possible at all.
     Refused(String),
 }
 
 impl Driver {
-    /// Carries an order out for all of these, or for none.
+    /// Carries out a state command for all of these identities, or for none.
     pub(in crate::driver) fn order(
         &mut self,
         order: StateCommand,
@@ -53,7 +53,7 @@ impl Driver {
                     words
                 }
                 Effect::Idle(words) => words,
-                // It was judged before: none is.
+                // `consider` has already rejected such commands.
                 Effect::Refused(_) => continue,
             };
             says.push(format!("{name} {words}"));
@@ -132,7 +132,7 @@ impl Driver {
         order.judge(name, self.ownership.record(name), entry.map(|entry| entry.protect))
     }
 
-    /// What is made once is made once more.
+    /// Drops the sent values of a resource whose values are made only once, so that they are made again.
     fn unsend(&mut self, name: &Arc<str>) -> Entry {
         self.values.unsend(name);
         let recalled = self.recalled.as_mut();
@@ -142,13 +142,13 @@ impl Driver {
         Entry::ForgetSent(Arc::clone(name))
     }
 
-    /// What is to be recorded.
+    /// Applies the command to one resource; returns the entry to record.
     fn carry_out(&mut self, order: StateCommand, name: &Arc<str>) -> Entry {
         let running = self.runs_as(name);
         let before = self.ownership.record(name).cloned();
         let entry = order.entry(name, before.as_ref(), self.ownership.graph());
         self.ownership.order(order, name, running);
-        // Of what is in no graph nothing else is needed either.
+        // A resource in no graph needs no other record either.
         let left = order == StateCommand::Forget && running.is_none() && self.recalled.is_none();
         let entry = if left { Entry::Forget(Arc::clone(name)) } else { entry };
         if left {

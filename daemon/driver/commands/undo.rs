@@ -1,5 +1,5 @@
-//! What a resource was before its last changes is put back: with a permit of its own, beside the engine, which hears of it as of any
-//! change from outside.
+//! Undo: restores a prior state of a resource with a permit of its own, beside the engine, which sees the result as
+//! drift.
 
 use crate::driver::temp_cleanup::sweep;
 use crate::driver::undo_values::put_back;
@@ -17,24 +17,24 @@ use steadfast_resources::{Failure, Host, MintKey, PriorShape, PriorState};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-/// The words in front of each path that an undo put back although others failed.
+/// The prefix of each restored path in the message of a partly failed undo.
 pub const PUT_BACK: &str = "this was put back:";
 
-/// The words in front of each fault of an undo after the first one.
+/// The prefix of each failure of an undo after the first.
 const NOT_PUT_BACK: &str = "nor is this put back:";
 
-/// So many faults of an undo are told in words; the others are counted.
+/// The maximum number of failures that a message describes; more are counted.
 const TOLD: usize = 10;
 
-/// What was put back, a line for each path; or why not.
+/// The restored paths, one line for each, or the error.
 pub type Undone = Result<Vec<String>, UndoError>;
 
-/// Why it is not undone as a whole, and what was put back all the same.
+/// The error of an undo, with the paths that were restored in spite of it.
 #[derive(Clone, Debug)]
 pub struct UndoError {
-    /// Why.
+    /// The failure.
     pub trouble: Failure,
-    /// A line for each path.
+    /// One line for each restored path.
     pub before: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ impl From<Failure> for UndoError {
     }
 }
 
-/// What was put back by it, as a deed; none where nothing was touched.
+/// Returns the audit entry of an undo; `None` if nothing was changed.
 #[must_use]
 pub fn deed(resource: &str, undone: &Undone) -> Option<AuditEntry> {
     let says = match undone {
@@ -62,7 +62,11 @@ pub fn deed(resource: &str, undone: &Undone) -> Option<AuditEntry> {
     Some(AuditEntry { what: "undone", resource: resource.into(), says })
 }
 
-/// What would be put back by [`undo`]; or why that cannot be done. Changes nothing.
+/// Returns the steps that [`undo`] would take, without any change.
+///
+/// # Errors
+///
+/// A failure if the history has no record of the resource or cannot be read, or if the values cannot be restored.
 pub fn to_undo(history: &History, what: &Undo) -> Result<Undoable, Failure> {
     let unknown = |error: HistoryError| Failure::new(error.to_string());
     let nothing = || Failure::new(format!("nothing is kept of {}", what.resource));
@@ -72,7 +76,7 @@ pub fn to_undo(history: &History, what: &Undo) -> Result<Undoable, Failure> {
     Ok(undoable)
 }
 
-/// The resource that has its former values again; none where it has had no values.
+/// Returns the resource with its prior values; `None` if the undo concerns paths only.
 fn restoring(what: &Undo, undoable: &Undoable) -> Result<Option<Restoring>, Failure> {
     let values = &undoable.values;
     if values.is_empty() {
@@ -81,24 +85,28 @@ fn restoring(what: &Undo, undoable: &Undoable) -> Result<Option<Restoring>, Fail
     registry::restoring(&what.resource, values).map(Some)
 }
 
-/// Puts back what a resource was before its last run that changed anything, or before a change and all that followed. Blocks. The
-/// undo is a change like others: it is in the history too. Once it is cancelled no further step is done.
+/// Restores the state of a resource before its last change, or before a given change and all later ones. Blocks. The
+/// undo is recorded in the history like any change. A cancelled undo takes no further step.
+///
+/// # Errors
+///
+/// The failures of all steps; other steps may have succeeded.
 pub fn undo(
     key: &MintKey,
     host: &Host,
     history: &Arc<History>,
     (what, cancel): (&Undo, CancellationToken),
 ) -> Undone {
-    // Also where it was an undo that was cut off.
+    // The interrupted work may be an earlier undo.
     sweep(key, host, history);
     let undoable = to_undo(history, what)?;
     let restoring = restoring(what, &undoable)?;
     let Undoable { steps, left, again, run, undoing, .. } = undoable;
     check_directories(host, &steps)?;
     history.begin_undo(undoing);
-    // Both halves are one: they are undone together.
+    // Paths and values share one history entry: a later undo reverts both.
     let keeper = history.keeper_of(&what.resource, UNDO, run);
-    // Who is cancelled is refused the next step.
+    // A cancelled permit refuses the next step.
     let permit = key.mint(cancel.clone()).kept_by(keeper);
     let (mut before, mut same) = (Vec::new(), Vec::new());
     let mut failed = Vec::new();
@@ -107,7 +115,7 @@ pub fn undo(
         match host.files().restore(&permit, &path, &former) {
             Ok(done) if done.is_empty() => same.push(format!("{name}: as it was already")),
             Ok(done) => before.push(format!("{name}: {}", done.join(", "))),
-            // The rest is put back all the same, unless it was asked to stop.
+            // The other steps go on, unless the undo was cancelled.
             Err(fault) => {
                 let is_cut_off = matches!(fault.why, Why::Revoked);
                 failed.push(host.files().trouble(fault, &path));
@@ -126,7 +134,7 @@ pub fn undo(
         }
     }
     history.flush();
-    // What has stopped half way is to be gone on with.
+    // An undo that stopped halfway can be continued.
     if failed.is_empty() || (before.is_empty() && !again) {
         history.end_undo(&what.resource);
     }
@@ -147,7 +155,7 @@ pub fn undo(
     Err(UndoError { trouble, before })
 }
 
-/// All faults of an undo as one, which begins with the first; none where there was none.
+/// Combines the failures of an undo, the first one leading; `None` if there are none.
 fn as_one(failed: Vec<Failure>) -> Option<Failure> {
     let mut failed = failed.into_iter();
     let mut first = failed.next()?;
@@ -162,7 +170,8 @@ fn as_one(failed: Vec<Failure>) -> Option<Failure> {
     Some(first)
 }
 
-/// Refuses an undo before its first step where something is to come back into a directory that neither exists nor comes back.
+/// Rejects an undo before its first step if a path would return into a directory that does not exist and is not
+/// restored.
 fn check_directories(host: &Host, steps: &[(PathBuf, PriorState)]) -> Result<(), Failure> {
     let mut directories = BTreeSet::new();
     for (path, former) in steps {
@@ -184,7 +193,7 @@ fn check_directories(host: &Host, steps: &[(PathBuf, PriorState)]) -> Result<(),
     Ok(())
 }
 
-/// What is being undone beside the engine. The driver ends after it, and asks it to end.
+/// Undos in progress. The driver cancels them at its end and waits for them.
 #[derive(Debug, Default)]
 pub(in crate::driver) struct ActiveUndos {
     under_way: BTreeSet<String>,
@@ -196,12 +205,12 @@ impl ActiveUndos {
         self.under_way.remove(resource);
     }
 
-    /// Whether any goes on.
+    /// Returns true if an undo is in progress.
     pub(in crate::driver) fn goes_on(&self) -> bool {
         !self.under_way.is_empty()
     }
 
-    /// Whether there is nothing to wait for, once the driver has come to its end.
+    /// Cancels all undos; returns true once none is in progress.
     pub(in crate::driver) fn is_over(&self) -> bool {
         self.cancel.cancel();
         !self.goes_on()
@@ -209,7 +218,7 @@ impl ActiveUndos {
 }
 
 impl Driver {
-    /// The same beside what runs. The resource rests, or is in no graph.
+    /// Starts an undo on a blocking thread. The resource must be at rest, or in no graph.
     pub(in crate::driver) fn undo(&mut self, what: Undo, answer: oneshot::Sender<Undone>) {
         let history = match self.may_undo(&what.resource) {
             Ok(history) => history,
@@ -221,7 +230,7 @@ impl Driver {
         self.undoing.under_way.insert(what.resource.clone());
         drop(tokio::task::spawn_blocking(move || {
             let undone = undo(&key, &host, &history, (&what, cancel));
-            // Who asked may have gone meanwhile.
+            // The client may have gone.
             let deed = deed(&what.resource, &undone);
             inbox.put(DriverEvent::Undone(what.resource, deed));
             drop(presence);
@@ -229,7 +238,7 @@ impl Driver {
         }));
     }
 
-    /// It is over: what a graph has said of names meanwhile is followed now.
+    /// Finishes an undo: reports it, and applies renames that waited for its end.
     pub(in crate::driver) fn undone(&mut self, resource: &str, deeds: &[AuditEntry]) {
         self.undoing.end(resource);
         self.tell_done(deeds);

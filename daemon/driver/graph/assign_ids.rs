@@ -1,4 +1,4 @@
-//! Which number the resources of a new graph have: that of who runs under their name, or under the one they had before.
+//! The assignment of vertex numbers to a new graph: a resource keeps the number of its present or former identity.
 
 use super::registry::GraphRegistry;
 use crate::config::Vertex;
@@ -10,16 +10,16 @@ use steadfast_engine::VertexId;
 /// The number of a vertex of a new graph.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::driver) enum IdAssignment {
-    /// It has this one.
+    /// The number of the running vertex with the same identity.
     Known(VertexId),
-    /// It has had another name, and this number.
+    /// The number of the running vertex with the former identity.
     Renamed(VertexId),
-    /// Nobody knows it.
+    /// No number yet.
     New,
 }
 
 impl GraphRegistry {
-    /// Under which names somebody runs, and nobody would in a graph of what was found so.
+    /// Lists the identities of running vertices that a graph with these assignments leaves out.
     pub(in crate::driver) fn missing(&self, found: &[IdAssignment]) -> Vec<Arc<str>> {
         let mut stays = vec![false; self.given as usize];
         for found in found {
@@ -34,18 +34,19 @@ impl GraphRegistry {
         missing.map(|(_, vertex)| Arc::clone(&vertex.identity)).collect()
     }
 
-    /// Whether the running graph declares it, or has something that removes it.
+    /// Returns true if the running graph has a vertex with this identity, a removal included.
     pub(in crate::driver) fn runs(&self, identity: &str) -> bool {
         self.number(identity).is_some_and(|id| self.rows.has(id))
     }
 
-    /// What runs under this name. One that only a graph has that waits is none: a newer graph takes its place.
+    /// Returns the running vertex with this identity. Vertices of a waiting graph do not count: a newer graph may
+    /// replace that one.
     pub(in crate::driver) fn called(&self, name: &str) -> Option<(VertexId, &Vertex)> {
         let id = self.number(name)?;
         self.get(id).filter(|before| *before.identity == *name).map(|before| (id, before))
     }
 
-    /// The number that each has, or that its former name has, for those that go on under another name.
+    /// Finds the number of each vertex by its identity, or by its former identity.
     pub(in crate::driver) fn find(
         &self,
         vertices: &[Vertex],

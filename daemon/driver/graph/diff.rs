@@ -1,4 +1,4 @@
-//! What a new graph means for the one that ran before it, by name.
+//! The difference between a new graph and its predecessor, by identity, and the result of a load.
 
 use super::registry::GraphRegistry;
 use super::vertices::VertexTable;
@@ -10,44 +10,44 @@ use std::sync::Arc;
 use steadfast_engine::{VertexId, VertexStatus};
 use tokio::time::Instant;
 
-/// So many of a sort are named; all are counted.
+/// The maximum number of names per category.
 const NAMED: usize = 20;
 
-/// What differs between two graphs.
+/// The difference between two graphs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GraphDiff {
-    /// Resources that only the new one has.
+    /// Resources that only the new graph declares.
     pub added: NameSample,
-    /// Those with another definition.
+    /// Resources with another definition.
     pub changed: NameSample,
-    /// Those that only the one before had.
+    /// Resources that only the old graph declares.
     pub removed: NameSample,
-    /// How many stayed as they were.
+    /// The number of resources with the same definition.
     pub unchanged: usize,
-    /// There was one before: else all is new, and is not named.
+    /// False for the first graph: all its resources are new, and are not named.
     pub again: bool,
 }
 
-/// A graph that was taken.
+/// The result of an accepted load.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadOutcome {
-    /// Its name.
+    /// The name of the graph.
     pub graph: String,
-    /// What it means for the one before.
+    /// The difference from the old graph.
     pub change: GraphDiff,
-    /// It runs as soon as these rest; at once where there is none.
+    /// Identities of resources whose runs must end before the graph runs; empty if it runs at once.
     pub waits: Vec<String>,
-    /// All of it is only looked at.
+    /// True if the graph is read-only.
     #[serde(default)]
     pub looks_only: bool,
 }
 
-/// Resources of one sort: how many, and the first of them by name.
+/// The number of resources in a category, with a sample of their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NameSample {
-    /// How many in all.
+    /// The total number.
     pub count: usize,
-    /// Some of them, in order: the others come after these.
+    /// The first names in ascending order.
     pub names: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ impl NameSample {
 }
 
 impl Driver {
-    /// A graph is not taken: the one that runs goes on.
+    /// Rejects a graph: the running graph stays.
     pub(in crate::driver) fn refuse(&mut self, why: String) {
         self.audience.hear(&Notification::Refused(&why));
         if self.settings.one_shot {
@@ -71,8 +71,8 @@ impl Driver {
         self.load_outcome = Err(why);
     }
 
-    /// The graph that was taken last, where none has been taken since the start: a host is not left alone for the refusal of a newer
-    /// one, which stays what is told of that.
+    /// Loads the last-good graph if no graph was accepted since the start: the host stays managed although a newer
+    /// graph is rejected. The rejection stays reported.
     pub(in crate::driver) fn load_again(&mut self, loaded: LoadedGraph) {
         if self.recalled.is_none() || self.broken.is_some() {
             return;
@@ -84,17 +84,17 @@ impl Driver {
         }
     }
 
-    /// The refusal of the graph that is there, where one newer than what was taken is.
+    /// Returns the last rejection, if the newest graph was rejected.
     pub(in crate::driver) fn refused_graph(&self) -> Option<Refusal> {
         let (since, full) = (self.refused_since?, self.load_outcome.as_ref().err()?);
         let refused_for = since.elapsed().as_secs();
         Some(Refusal { refused_for, why: first_error(full).to_owned(), full: full.clone() })
     }
 
-    /// The graph that waits to run.
+    /// Returns the status of the graph that waits to run.
     pub(in crate::driver) fn swap_status(&self) -> Option<SwapStatus> {
         let (graph, _) = self.table.change()?;
-        // Some of those at the beginning may rest by now.
+        // Some of the recorded runs may have ended.
         let is_busy = |name: &&String| {
             let standing = self.table.number(name).and_then(|id| self.current_status(id));
             matches!(standing, Some(VertexStatus::Running(..) | VertexStatus::Stuck(..)))
@@ -104,7 +104,7 @@ impl Driver {
         Some(SwapStatus { graph: graph.to_owned(), waiting_for, waits_for })
     }
 
-    /// The graph that waits to run is taken; it runs when these rest.
+    /// Records that the waiting graph is accepted; it runs after the runs of `waits` have ended.
     pub(in crate::driver) fn note_taken(&mut self, waits: &[VertexId]) {
         if let Some((graph, change)) = self.table.change() {
             let (graph, change) = (graph.to_owned(), change.clone());
@@ -115,14 +115,14 @@ impl Driver {
     }
 }
 
-/// The first line of what was said that tells of an error: warnings may come before, each with what stands at its place.
+/// Returns the first line with an error: warnings may come first, each with its context.
 fn first_error(full: &str) -> &str {
     let is_error = |line: &&str| !line.starts_with(' ') && !line.contains(": warning: ");
     full.lines().find(is_error).or_else(|| full.lines().next()).unwrap_or_default()
 }
 
 impl GraphDiff {
-    /// What these would change of the graph that runs; all that differ are known.
+    /// Compares new vertices with the running graph. `differs` lists all vertices that may differ.
     pub(in crate::driver) fn between(
         running: &GraphRegistry,
         new: &VertexTable,
@@ -139,7 +139,7 @@ impl GraphDiff {
         for (id, entry) in differs.iter().filter_map(|id| Some((*id, new.get(*id)?))) {
             let before = running.get(id).filter(|_| !running.is_removed(id));
             match before {
-                // It has left, whatever has to be done yet.
+                // The resource had already left the graph; its removal continues.
                 Some(before) if before.removes && entry.removes => {}
                 _ if entry.removes => removed.push(Arc::clone(&entry.identity)),
                 None => added.push(Arc::clone(&entry.identity)),
@@ -159,7 +159,7 @@ impl GraphDiff {
 mod tests {
     use super::first_error;
 
-    /// Warnings and hints are passed over.
+    /// Warnings and hints are skipped.
     #[test]
     fn the_first_error_of_a_refusal_is_found() {
         let warning = "g.yaml:1234:1: warning: odd [C9]\n  hint: none\n";

@@ -1,6 +1,7 @@
-//! The loaded graph: identities with their numbers in the engine, the difference to the graph before, and the restored state.
+//! The loaded graph: vertex numbers of identities, the difference from the previous graph, and the restored state.
 //!
-//! The folder decides nothing about runs. Reading order: `registry`, `vertices`, `assign_ids`, `diff`, `to_engine`, `restore`.
+//! Invariant: this folder decides nothing about runs. Reading order: `registry.rs`, `vertices.rs`, `assign_ids.rs`,
+//! `diff.rs`, `to_engine.rs`, `restore.rs`.
 
 pub(super) mod assign_ids;
 pub(super) mod diff;

@@ -1,4 +1,4 @@
-//! Names and numbers: which identity has which number in the engine, and which resource stands behind it.
+//! The graph registry: the identity, the vertex number and the resource of each vertex.
 
 use super::assign_ids::IdAssignment;
 use super::diff::GraphDiff;
@@ -14,91 +14,92 @@ use steadfast_engine::{
 };
 use steadfast_resources::{RunPolicy, WatchSource};
 
-/// The table of all that runs, and of a graph that waits to run.
+/// The registry of the running graph, and of an accepted graph that waits to run.
 #[derive(Debug, Default)]
 pub(in crate::driver) struct GraphRegistry {
-    /// What runs.
+    /// The vertices of the running graph.
     pub(in crate::driver) rows: VertexTable,
-    /// What has left the graph that runs, and is there for the engine still.
+    /// Vertices that have left the running graph; the engine still knows them.
     removed: BTreeMap<VertexId, Vertex>,
+    /// The vertex number of each identity.
     pub(in crate::driver) numbers: HashMap<Arc<str>, VertexId>,
-    /// How many numbers were ever given.
+    /// The number of vertex numbers ever assigned.
     pub(in crate::driver) given: u32,
     free: Vec<VertexId>,
     semaphores: HashMap<String, SemaphoreId>,
     pub(in crate::driver) counts: Vec<u32>,
-    /// Windows by number; one that is used no more keeps its own.
+    /// Windows by number; a window keeps its number when no vertex uses it any more.
     windows: Vec<(String, Window)>,
-    /// The graph that waits.
+    /// The accepted graph that waits to run.
     pending: Option<PendingGraph>,
-    /// Which of the running graph are one transaction.
+    /// The transaction groups of the running graph.
     pub(in crate::driver) groups: Groups,
-    /// The same as it will be when the engine has taken it.
+    /// The transaction groups that replace the current ones when the engine has accepted them.
     pub(in crate::driver) regrouped: Option<Groups>,
-    /// Its edges between resources, where some of them can be grouped.
+    /// Edges between resources of the running graph; empty if no groups are possible.
     pub(in crate::driver) edges: Vec<Edge>,
-    /// Who is in no group for now.
+    /// Resources that are temporarily split from their groups.
     pub(in crate::driver) apart: BTreeSet<VertexId>,
     /// The name of the running graph.
     name: String,
-    /// What was removed, and is there no more but for the engine.
+    /// Removed vertices; only the engine still knows them.
     buried: BTreeSet<VertexId>,
-    /// Of graphs that were replaced, until somebody drops it.
+    /// Replaced graphs, until their memory is freed.
     replaced: Vec<OldGraph>,
 }
 
-/// A graph that waits to run.
+/// An accepted graph that waits to run.
 #[derive(Debug)]
 struct PendingGraph {
     rows: VertexTable,
     groups: Groups,
     edges: Vec<Edge>,
     change: GraphDiff,
-    /// Who is new, or said otherwise in anything that is kept of it.
+    /// Vertices that are new or whose declaration differs in a recorded property.
     differs: Vec<VertexId>,
-    /// Numbers that nobody has who runs.
+    /// Vertex numbers that no running vertex has.
     alone: Vec<VertexId>,
-    /// Numbers of those who run under another name.
+    /// Vertex numbers that run under another name.
     renamed: Vec<VertexId>,
-    /// All that was loaded besides its vertices.
+    /// The loaded graph without its vertices.
     loaded: LoadedGraph,
 }
 
-/// What is left of a graph that was replaced: to free a hundred thousand resources takes a while.
+/// A replaced graph. Freeing a hundred thousand resources takes time, so another thread does it.
 pub(in crate::driver) type OldGraph = (VertexTable, LoadedGraph);
 
-/// What a graph that runs from now on means for the one before.
+/// The changes from the replaced graph to the graph that runs from now on.
 #[derive(Debug, Default)]
 pub(in crate::driver) struct SwapResult {
-    /// Members of groups that are in no graph any more; the engine does not know of them.
+    /// Group members that no graph has any more; the engine does not know them.
     pub(in crate::driver) dropped: Vec<VertexId>,
-    /// What differs.
+    /// The difference between the two graphs.
     pub(in crate::driver) change: GraphDiff,
-    /// Who is new, or said otherwise in anything that is kept of it.
+    /// Vertices that are new or whose declaration differs in a recorded property.
     pub(in crate::driver) differs: Vec<VertexId>,
-    /// Under which names nobody runs any more.
+    /// Identities that no vertex has any more.
     pub(in crate::driver) gone: Vec<Arc<str>>,
 }
 
 impl GraphRegistry {
-    /// What stands behind a vertex of the running graph.
+    /// Returns a vertex of the running graph, or one that has left the graph and is still in the engine.
     #[must_use]
     pub(in crate::driver) fn get(&self, id: VertexId) -> Option<&Vertex> {
         self.rows.get(id).or_else(|| self.removed.get(&id))
     }
 
-    /// What stands behind a vertex of the graph that waits.
+    /// Returns a vertex of the waiting graph.
     #[must_use]
     pub(in crate::driver) fn waiting(&self, id: VertexId) -> Option<&Vertex> {
         self.pending.as_ref()?.rows.get(id)
     }
 
-    /// The name of the graph that waits, and what it means for the one that runs.
+    /// Returns the name of the waiting graph, and its difference from the running one.
     pub(in crate::driver) fn change(&self) -> Option<(&str, &GraphDiff)> {
         self.pending.as_ref().map(|pending| (pending.loaded.name.as_str(), &pending.change))
     }
 
-    /// Those of the graph that waits who receive anything.
+    /// Lists the vertices of the waiting graph that receive values.
     pub(in crate::driver) fn waiting_receivers(&self) -> impl Iterator<Item = (VertexId, &Vertex)> {
         let pending = self.pending.iter();
         pending.flat_map(|pending| {
@@ -107,7 +108,7 @@ impl GraphRegistry {
         })
     }
 
-    /// Those who run and receive anything; ascending.
+    /// Lists the running vertices that receive values, in ascending order.
     pub(in crate::driver) fn receivers(&self) -> Vec<VertexId> {
         let left = self.removed.iter().filter(|(_, vertex)| vertex.recipe.is_some());
         let mut all: Vec<VertexId> =
@@ -116,43 +117,44 @@ impl GraphRegistry {
         all
     }
 
-    /// The identity of a vertex.
+    /// Returns the identity of a vertex; `?` if the vertex is unknown.
     #[must_use]
     pub(in crate::driver) fn name(&self, id: VertexId) -> &str {
         self.get(id).map_or("?", |entry| &entry.identity)
     }
 
-    /// The name of the running graph.
+    /// Returns the name of the running graph.
     #[must_use]
     pub(in crate::driver) fn graph(&self) -> &str {
         &self.name
     }
 
-    /// The number of an identity, if it has one.
+    /// Returns the vertex number of an identity.
     #[must_use]
     pub(in crate::driver) fn number(&self, identity: &str) -> Option<VertexId> {
         self.numbers.get(identity).copied()
     }
 
-    /// Which of the running graph are one transaction.
+    /// Returns the transaction groups of the running graph.
     #[must_use]
     pub(in crate::driver) fn groups(&self) -> &Groups {
         &self.groups
     }
 
-    /// Under which number the engine would know this resource in the graph that waits.
+    /// Returns the number under which the engine will know this resource in the waiting graph: that of its group's
+    /// leader.
     #[must_use]
     pub(in crate::driver) fn waiting_leader(&self, id: VertexId) -> VertexId {
         let waiting = self.pending.as_ref().map(|pending| &pending.groups);
         waiting.or(self.regrouped.as_ref()).map_or(id, |groups| groups.leader(id))
     }
 
-    /// Where the events of a vertex come from: for a group, those of all its members.
+    /// Returns the watch sources of a vertex; for a group, those of all its members.
     #[must_use]
     pub(in crate::driver) fn sources(&self, id: VertexId) -> Vec<WatchSource> {
         let mut sources = Vec::new();
         let members = self.groups.members(&id).iter().filter_map(|id| self.get(*id));
-        // What is removed is removed once: what comes to that place later is not ours.
+        // A removal runs once: objects that later appear at its path are not ours.
         for entry in members.filter(|entry| !entry.removes) {
             let alone = sources.is_empty();
             for source in entry.resource.watch() {
@@ -164,12 +166,13 @@ impl GraphRegistry {
         sources
     }
 
-    /// All vertices of the running graph that the engine knows: a group is one, under the number of its leader.
+    /// Lists the vertices of the running graph that the engine knows; a group is one vertex with the number of its
+    /// leader.
     pub(in crate::driver) fn vertices(&self) -> impl Iterator<Item = VertexId> + '_ {
         self.ids().filter(|id| self.groups.leader(*id) == *id)
     }
 
-    /// All resources of the running graph.
+    /// Lists all resources of the running graph, without the removed ones.
     pub(in crate::driver) fn ids(&self) -> impl Iterator<Item = VertexId> + '_ {
         self.numbers_in_use().filter(|id| !self.buried.contains(id))
     }
@@ -179,28 +182,28 @@ impl GraphRegistry {
         all.filter(|id| self.rows.has(*id) || self.removed.contains_key(id))
     }
 
-    /// What this one was to remove is gone.
+    /// Marks a vertex as removed.
     pub(in crate::driver) fn mark_removed(&mut self, id: VertexId) {
         self.buried.insert(id);
     }
 
-    /// It is there, or will be, as it turns out.
+    /// Takes back the mark of a removed vertex, whose object an earlier step of a plan may bring back.
     pub(in crate::driver) fn unmark_removed(&mut self, id: VertexId) {
         self.buried.remove(&id);
     }
 
-    /// Whether it was removed.
+    /// Returns true if the vertex is marked as removed.
     pub(in crate::driver) fn is_removed(&self, id: VertexId) -> bool {
         self.buried.contains(&id)
     }
 
-    /// All that were.
+    /// Lists the vertices that are marked as removed.
     pub(in crate::driver) fn buried(&self) -> impl Iterator<Item = VertexId> + '_ {
         self.buried.iter().copied()
     }
 
-    /// Gives numbers to a new graph, of which the first have been looked for, and makes it ready; [`GraphRegistry::install`] follows when the
-    /// engine has taken it.
+    /// Assigns numbers to the vertices of a new graph and stores the graph as pending. `found` holds the numbers of its
+    /// first vertices. [`GraphRegistry::install`] follows when the engine has accepted the graph.
     pub(in crate::driver) fn prepare(
         &mut self,
         mut loaded: LoadedGraph,
@@ -221,7 +224,7 @@ impl GraphRegistry {
             }
         };
         let ids: Vec<VertexId> = found.into_iter().map(number).collect();
-        // Until this one can be taken, the engine has the one that waits, and so has this table.
+        // The pending graph stays until the new one is valid, both in the engine and here.
         let (graph, groups, edges) = match self.for_the_engine(&mut loaded, &ids) {
             Ok(found) => found,
             Err(error) => {
@@ -253,7 +256,7 @@ impl GraphRegistry {
         })
     }
 
-    /// What the engine is to know of a graph. Semaphores and windows have the numbers of this table from now on.
+    /// Builds the engine's graph. The semaphores and windows of `loaded` get the numbers of this registry.
     fn for_the_engine(
         &mut self,
         loaded: &mut LoadedGraph,
@@ -267,7 +270,7 @@ impl GraphRegistry {
         let mut declared = Vec::with_capacity(loaded.vertices.len());
         for (vertex, id) in loaded.vertices.iter_mut().zip(ids) {
             if !vertex.meta.semaphores.is_empty() || vertex.meta.window.is_some() {
-                // The one before is kept: its address must be nobody else's.
+                // The map holds the old metadata: its address must not be reused.
                 let (_, meta) = metas.entry(Arc::as_ptr(&vertex.meta)).or_insert_with(|| {
                     let meta = renumber(&vertex.meta, &semaphores, &windows);
                     (Arc::clone(&vertex.meta), meta)
@@ -301,7 +304,7 @@ impl GraphRegistry {
         id
     }
 
-    /// How a semaphore is called.
+    /// Returns the name of a semaphore.
     pub(in crate::driver) fn semaphore_name(&self, id: SemaphoreId) -> Option<&str> {
         let found = self.semaphores.iter().find(|(_, number)| **number == id);
         found.map(|(name, _)| name.as_str())
@@ -316,18 +319,18 @@ impl GraphRegistry {
         WindowId(u32::try_from(number).unwrap_or(u32::MAX))
     }
 
-    /// Every window that any graph of this daemon has named, by number.
+    /// Returns every window that any graph of this session has named, by number.
     pub(in crate::driver) fn windows(&self) -> &[(String, Window)] {
         &self.windows
     }
 
-    /// How the times are written in which a resource of the running graph may be changed.
+    /// Returns the text of the window in which a resource of the running graph may be changed.
     pub(in crate::driver) fn window_of(&self, vertex: &Vertex) -> Option<&str> {
         let window = self.windows.get(vertex.meta.window?.0 as usize);
         window.map(|(text, _)| text.as_str())
     }
 
-    /// The graph that waits runs from now on.
+    /// Makes the waiting graph the running one.
     pub(in crate::driver) fn install(&mut self) -> SwapResult {
         let Some(mut pending) = self.pending.take() else { return SwapResult::default() };
         self.name = std::mem::take(&mut pending.loaded.name);
@@ -360,12 +363,12 @@ impl GraphRegistry {
         SwapResult { dropped, change: pending.change, differs: pending.differs, gone }
     }
 
-    /// What nobody needs any more.
+    /// Takes the replaced graphs, so that the caller can free them.
     pub(in crate::driver) fn take_replaced(&mut self) -> Vec<OldGraph> {
         std::mem::take(&mut self.replaced)
     }
 
-    /// The graph that waited will not run: numbers that only it had are free again.
+    /// Drops the waiting graph and frees the vertex numbers that only it had.
     pub(in crate::driver) fn drop_pending(&mut self) {
         let Some(pending) = self.pending.take() else { return };
         for id in pending.renamed.iter().chain(&pending.alone) {
@@ -377,7 +380,7 @@ impl GraphRegistry {
         self.replaced.push((pending.rows, pending.loaded));
     }
 
-    /// A vertex has left the graph.
+    /// Forgets a vertex that has left the graph; returns its identity.
     pub(in crate::driver) fn forget(&mut self, id: VertexId) -> Option<Arc<str>> {
         let vertex = self.removed.remove(&id)?;
         self.buried.remove(&id);
@@ -394,7 +397,7 @@ impl GraphRegistry {
         Some(vertex.identity)
     }
 
-    /// What the store remembers, by number, for those that wait to run.
+    /// Translates stored records into the engine's restored state for the vertices of the waiting graph.
     #[must_use]
     pub(in crate::driver) fn recall(
         &self,
@@ -405,10 +408,10 @@ impl GraphRegistry {
             .iter()
             .filter_map(|(identity, r)| {
                 let id = by_name(identity)?;
-                // What its resource was owed matters no more.
+                // A refresh owed to a removed resource is dropped.
                 let entry = self.waiting(id).filter(|entry| !entry.removes)?;
                 let owed = r.owed.as_ref().map(|(stamp, cause)| (Stamp(*stamp), by_name(cause)));
-                // A deed that was cut off under another definition is another deed now.
+                // An interrupted run counts only under the same definition, unless the resource declares a state.
                 let interrupted = r.interrupted.is_some_and(|definition| {
                     entry.resource.nature().repeat == RunPolicy::State
                         || definition == entry.definition
@@ -421,7 +424,8 @@ impl GraphRegistry {
 }
 
 impl PendingGraph {
-    /// What is remembered of the members is remembered of their group: the last that any is owed, whether any was cut off.
+    /// Combines the restored state of group members into that of their group: the latest refresh owed, and interrupted
+    /// if any member was.
     fn recall(
         &self,
         mut each: BTreeMap<VertexId, RestoredState>,
@@ -443,14 +447,14 @@ impl PendingGraph {
     }
 }
 
-/// A vertex as the engine is to have it.
+/// Returns the engine's specification of a vertex.
 pub(in crate::driver) fn declare(id: VertexId, vertex: &Vertex) -> VertexSpec {
     let (definition, meta) = (vertex.definition, Arc::clone(&vertex.meta));
     VertexSpec { id, definition, meta, nature: nature_for_engine(vertex.resource.nature()) }
 }
 
 impl Vertex {
-    /// The deadline of one run.
+    /// Returns the deadline of one run.
     pub(in crate::driver) fn timeout(&self) -> Option<Duration> {
         self.meta.timeout.or_else(|| self.resource.nature().timeout)
     }

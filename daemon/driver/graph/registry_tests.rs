@@ -1,4 +1,4 @@
-//! Numbers over many graphs, by a rule that looks everything up: what only looks at what comes next must find the same.
+//! Tests of vertex numbers over many graphs: the ordered lookup must agree with a full search.
 
 use super::assign_ids::IdAssignment;
 use super::registry::GraphRegistry;
@@ -31,7 +31,7 @@ impl Resource for Thing {
     }
 }
 
-/// Name, definition, whether it is protected, former name.
+/// Name, definition, protection, former name.
 type Declared = (u8, u64, bool, Option<u8>);
 
 fn loaded(declared: &[Declared]) -> LoadedGraph {
@@ -39,7 +39,7 @@ fn loaded(declared: &[Declared]) -> LoadedGraph {
     let names: BTreeSet<u8> = declared.iter().map(|one| one.0).collect();
     let mut taken = BTreeSet::new();
     let vertices = declared.iter().map(|(number, definition, protect, former)| {
-        // What is declared is nobody's former name, and each is of one only: so it is checked.
+        // Config rules: a declared name is no former name, and a former name belongs to one resource only.
         let former = former.filter(|former| !names.contains(former) && taken.insert(*former));
         Vertex {
             identity: name(*number),
@@ -79,7 +79,7 @@ fn running(table: &GraphRegistry) -> BTreeMap<VertexId, Vertex> {
     table.ids().filter_map(|id| Some((id, table.get(id)?.clone()))).collect()
 }
 
-/// Who runs under a former name; each new name has one at most.
+/// Returns the running resources under former names, at most one for each new name.
 fn renamed(running: &BTreeMap<VertexId, Vertex>, new: &[Vertex]) -> Vec<Renamed> {
     let runs = |name: &str| running.values().any(|other| *other.identity == *name);
     let new = new.iter().filter(|vertex| !runs(&vertex.identity));
@@ -91,7 +91,7 @@ fn renamed(running: &BTreeMap<VertexId, Vertex>, new: &[Vertex]) -> Vec<Renamed>
     former.collect()
 }
 
-/// The number of what runs under its name, or else under its former one.
+/// Returns the number of the running vertex with this identity, or else with its former identity.
 fn expected(running: &BTreeMap<VertexId, Vertex>, vertex: &Vertex) -> Option<VertexId> {
     let by_name = |name: &str| {
         let mut all = running.iter();
@@ -108,7 +108,7 @@ fn graphs() -> impl Strategy<Value = Vec<(Vec<Declared>, bool)>> {
             .map(|(name, (hash, protect, former))| (name, hash, protect, former))
             .collect()
     });
-    // In the order of names mostly, as in a file that is edited.
+    // Mostly sorted by name, as in an edited file.
     let all = all.prop_flat_map(
         |all: Vec<Declared>| prop_oneof![2 => Just(all.clone()), 1 => Just(all).prop_shuffle()],
     );
@@ -118,8 +118,8 @@ fn graphs() -> impl Strategy<Value = Vec<(Vec<Declared>, bool)>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// E-17, B-18: whoever runs keeps the number, also under another name; nobody else has it; a graph that waits and is replaced
-    /// leaves nothing behind; and all that differs, and nothing else, is said to.
+    /// E-17, B-18: a running resource keeps its number, also under a new name; no other has the number; a waiting graph
+    /// that is replaced leaves nothing behind; exactly the differing vertices are reported.
     #[test]
     fn numbers_stay_whatever_the_order(graphs in graphs()) {
         let mut table = GraphRegistry::default();
@@ -171,7 +171,8 @@ proptest! {
     }
 }
 
-/// E-17: a graph that the engine would not take leaves the one that waits as it is, names and numbers too; that one runs in its turn.
+/// E-17: a graph that the engine would reject leaves the waiting graph unchanged, with its names and numbers; the
+/// waiting graph then runs.
 #[test]
 fn a_graph_that_is_refused_leaves_the_one_that_waits() {
     let plain = |name| (name, 0, false, None);

@@ -1,4 +1,5 @@
-//! What a start makes of what the store told back: a pause goes on, what was skipped is done, what has left is forgotten.
+//! The restore at startup: pauses continue, skipped runs count as done, and records of undeclared resources are
+//! forgotten.
 
 use crate::driver::Driver;
 use crate::store::{Ended, Entry, StoredState};
@@ -8,7 +9,7 @@ use steadfast_engine::{Event, RestoredState, VertexId};
 use steadfast_resources::{LONGEST_SPAN, OnInterrupt, RunPolicy};
 
 impl Driver {
-    /// `on_interrupt: skip`: what was cut off is done, and that is recorded, or it would be skipped at each later start too.
+    /// Records the end of interrupted runs with `on_interrupt: skip`, so that they are not skipped again at each start.
     pub(in crate::driver) fn take_skipped_as_done(
         &mut self,
         recall: &BTreeMap<VertexId, RestoredState>,
@@ -23,7 +24,7 @@ impl Driver {
                 let recipe = entry.recipe.as_ref();
                 let hashes = recipe.map(|recipe| self.values.take_as_done(&identity, recipe));
                 let Some(keeper) = &mut self.keeper else { continue };
-                // Before its end: where only that was kept, a later start would find that it was made of something else.
+                // Inputs come before the end: with the end alone, a later start would see other inputs.
                 if let Some(hashes) = hashes {
                     let identity = Arc::clone(&identity);
                     keeper.other(Entry::Taken { identity, hashes: hashes.into() });
@@ -41,8 +42,8 @@ impl Driver {
         }
     }
 
-    /// What is kept of identities that left the graph while no daemon ran is forgotten, when the graph is a whole one that an
-    /// operator asked for.
+    /// Handles records of identities that the first graph does not declare: forgotten after an operator's load of a
+    /// complete graph, undeclared otherwise.
     pub(in crate::driver) fn forget_strangers(&mut self, recalled: &StoredState) {
         let Some(keeper) = self.keeper.as_mut().filter(|_| self.settings.whole) else { return };
         for (identity, kept) in &recalled.resources {
@@ -57,7 +58,7 @@ impl Driver {
         }
     }
 
-    /// A daemon that was paused when it ended starts paused, until the same moment.
+    /// Continues the pause of the previous session until its old end.
     pub(in crate::driver) fn restore_pause(&mut self) {
         if self.settings.one_shot {
             return;

@@ -1,11 +1,11 @@
-//! What the configuration and the kinds say of a resource, as the engine is to have it.
+//! Translation of metaparameters and traits of kinds into the types of the engine.
 
 use std::sync::Arc;
 use steadfast_engine as engine;
 use steadfast_engine::{SemaphoreId, WindowId};
 use steadfast_resources::{ExecutorKind, OnInterrupt, RunPolicy, Traits};
 
-/// The same metaparams with the numbers that semaphores have in the engine.
+/// Returns the metaparameters with the engine's numbers of semaphores and windows.
 pub(in crate::driver) fn renumber(
     meta: &Arc<engine::Meta>,
     semaphores: &[SemaphoreId],
@@ -21,7 +21,7 @@ pub(in crate::driver) fn renumber(
     Arc::new(mine)
 }
 
-/// What a kind says of itself, in the engine's words.
+/// Translates the traits of a kind into the engine's type.
 pub(in crate::driver) fn nature_for_engine(nature: Traits) -> engine::Nature {
     engine::Nature {
         slot: match nature.seat {

@@ -1,27 +1,27 @@
-//! The vertices of one graph as they were loaded, by the numbers that they have in the engine.
+//! The vertices of one graph, found by vertex number.
 
 use crate::config::Vertex;
 use std::sync::Arc;
 use steadfast_engine::VertexId;
 
-/// Where a number stands that no vertex has.
+/// The position of a vertex number that no vertex has.
 const NOWHERE: u32 = u32::MAX;
 
-/// What stands behind the numbers of one graph. It is taken as it was loaded, whole: a new graph costs nothing for each vertex
-/// that stays.
+/// The vertices of one graph in the order of the file. The table takes the loaded graph without copies, so a reload
+/// costs nothing for unchanged vertices.
 #[derive(Debug, Default)]
 pub(in crate::driver) struct VertexTable {
     vertices: Vec<Vertex>,
-    /// The number of each.
+    /// The vertex number at each position.
     ids: Vec<VertexId>,
-    /// Where each number stands among them.
+    /// The position of each vertex number.
     places: Vec<u32>,
-    /// Who receives anything; ascending.
+    /// Vertices that receive values, in ascending order.
     receivers: Vec<VertexId>,
 }
 
 impl VertexTable {
-    /// These vertices with these numbers, all of them below `numbers`.
+    /// Creates a table of these vertices with these numbers; each number is below `numbers`.
     pub(in crate::driver) fn new(
         vertices: Vec<Vertex>,
         ids: Vec<VertexId>,
@@ -52,24 +52,24 @@ impl VertexTable {
         self.places.get(id.0 as usize).is_some_and(|place| *place != NOWHERE)
     }
 
-    /// All of them, in the order of the graph.
+    /// Lists all vertices in the order of the graph.
     pub(in crate::driver) fn iter(&self) -> impl Iterator<Item = (VertexId, &Vertex)> {
         self.ids.iter().copied().zip(&self.vertices)
     }
 
-    /// All numbers, ascending.
+    /// Lists all vertex numbers in ascending order.
     pub(in crate::driver) fn ids(&self) -> impl Iterator<Item = VertexId> + '_ {
         let in_use = self.places.iter().zip(0..).filter(|(place, _)| **place != NOWHERE);
         in_use.map(|(_, id)| VertexId(id))
     }
 
-    /// Who receives anything; ascending.
+    /// Returns the vertices that receive values, in ascending order.
     pub(in crate::driver) fn receivers(&self) -> &[VertexId] {
         &self.receivers
     }
 
-    /// Who is new there, or said otherwise in anything that is kept of it; and all that removes something. Those that have another
-    /// name there are known (ascending): the numbers of all others were found by their names.
+    /// Lists the vertices of `new` that are new or differ in a recorded property, and all removals. `renamed` holds the
+    /// numbers of renamed vertices in ascending order; all other numbers were found by name.
     pub(in crate::driver) fn differences(&self, new: &Self, renamed: &[VertexId]) -> Vec<VertexId> {
         let is_same = |one: &Vertex, other: &Vertex| {
             one.definition == other.definition
@@ -90,13 +90,13 @@ impl VertexTable {
         new.iter().filter(differs).map(|(id, _)| id).collect()
     }
 
-    /// Looks for the numbers that identities have here, asked for in the order of another graph.
+    /// Returns a lookup of vertex numbers for identities that come in the order of another graph.
     pub(in crate::driver) fn follow(&self) -> OrderedLookup<'_> {
         OrderedLookup { rows: self, next: 0 }
     }
 }
 
-/// Mostly a graph names what the one before did, in the same order: then nobody is looked up.
+/// A lookup that expects identities in the order of the table: most reloads need no hash lookup.
 #[derive(Debug)]
 pub(in crate::driver) struct OrderedLookup<'a> {
     rows: &'a VertexTable,
@@ -104,7 +104,7 @@ pub(in crate::driver) struct OrderedLookup<'a> {
 }
 
 impl OrderedLookup<'_> {
-    /// The number of an identity, if it comes next.
+    /// Returns the number of an identity if it is the next one in the table.
     pub(in crate::driver) fn number(&mut self, identity: &Arc<str>) -> Option<VertexId> {
         let is_next = self.rows.vertices.get(self.next)?.identity == *identity;
         let id = self.rows.ids.get(self.next).copied().filter(|_| is_next)?;
@@ -112,7 +112,7 @@ impl OrderedLookup<'_> {
         Some(id)
     }
 
-    /// It was found otherwise: what stood behind it is what comes next.
+    /// Continues after this vertex, which another lookup has found.
     pub(in crate::driver) fn found(&mut self, id: VertexId) {
         if let Some(place) = self.rows.places.get(id.0 as usize).filter(|p| **p != NOWHERE) {
             self.next = *place as usize + 1;

@@ -1,7 +1,10 @@
-//! Resources that are one transaction: one vertex for the engine, each itself for everybody else (E-19).
+//! Transaction groups: resources that one transaction applies; the engine sees one vertex, all others see each resource
+//! (E-19).
 //!
-//! Each member keeps its number, its name, its record and its trouble. The engine knows only the leader's number, which stands
-//! for all of them.
+//! Purpose: each member keeps its number, identity, records and failures; the engine knows only the number of the
+//! leader. Invariant: a group never mixes resources whose kinds or metaparameters do not allow it. Reading order: this
+//! file (the groups of a graph), `run.rs` (one run for all members), `split.rs` (members that run alone for a while),
+//! `regroup.rs` (new groups for a running graph).
 
 pub(super) mod regroup;
 pub(super) mod run;
@@ -13,14 +16,14 @@ use std::sync::Arc;
 use steadfast_engine::{Candidate, Edge, VertexId, VertexSpec, contract};
 use steadfast_resources::{Grouping, Transaction};
 
-/// Several resources as one vertex.
+/// A group of resources that the engine sees as one vertex.
 #[derive(Debug)]
 pub(super) struct Group {
-    /// Their numbers, ascending.
+    /// The vertex numbers of the members in ascending order.
     pub(super) members: Vec<VertexId>,
-    /// What checks and applies them, in that order.
+    /// The transaction that checks and applies the members, in that order.
     pub(super) transaction: Arc<dyn Transaction>,
-    /// A hash over the definitions of all.
+    /// A hash of the definitions of all members.
     pub(super) definition: u64,
 }
 
@@ -30,12 +33,13 @@ pub(super) struct Groups {
     by_leader: BTreeMap<VertexId, Group>,
     /// The leader of each member.
     leaders: HashMap<VertexId, VertexId>,
-    /// Some of the graph could be grouped, whether they are or not.
+    /// True if some resources of the graph could form a group, even if they do not now.
     pub(super) are_possible: bool,
 }
 
 impl Groups {
-    /// Contracts a graph of these vertices as the engine is to have it. Who leads in `running` goes on leading; who is apart is in none.
+    /// Finds the groups and contracts the graph for the engine. Leaders in `running` stay leaders; resources in `apart`
+    /// join no group.
     pub(super) fn find<'a>(
         vertices: impl Iterator<Item = &'a Vertex>,
         declared: &mut Vec<VertexSpec>,
@@ -100,27 +104,27 @@ impl Groups {
         found
     }
 
-    /// The group that this one leads.
+    /// Returns the group with this leader.
     pub(super) fn get(&self, leader: VertexId) -> Option<&Group> {
         self.by_leader.get(&leader)
     }
 
-    /// Whether both have the same groups.
+    /// Returns true if both have the same groups.
     pub(super) fn are_those_of(&self, other: &Self) -> bool {
         self.leaders == other.leaders
     }
 
-    /// All of them, by leader.
+    /// Lists all groups by leader.
     pub(super) fn iter(&self) -> impl Iterator<Item = (VertexId, &Group)> {
         self.by_leader.iter().map(|(leader, group)| (*leader, group))
     }
 
-    /// The number under which the engine knows a resource.
+    /// Returns the number under which the engine knows a resource.
     pub(super) fn leader(&self, id: VertexId) -> VertexId {
         self.leaders.get(&id).copied().unwrap_or(id)
     }
 
-    /// Those for whom a number of the engine's stands.
+    /// Returns the members behind an engine vertex; a single resource is its own member.
     pub(super) fn members<'a>(&'a self, id: &'a VertexId) -> &'a [VertexId] {
         match self.by_leader.get(id) {
             Some(group) => &group.members,
@@ -129,14 +133,14 @@ impl Groups {
     }
 }
 
-/// A swap that removes one of a group changes the group for the engine, and waits for nobody of it: whom `realize` lets a swap wait
-/// for has a vertex of its own. What leaves is realized no more.
+/// Returns true if a vertex may join a group. A swap must wait for a vertex with `realize`, which needs its own engine
+/// vertex; a removal is never realized.
 fn may_join(vertex: &Vertex) -> bool {
     let is_waited_for = vertex.meta.realize && !vertex.removes;
     vertex.autogroup && vertex.recipe.is_none() && !is_waited_for
 }
 
-/// A group obeys one `rewatch`, too.
+/// Returns the grouping of a vertex; members of a group share one `rewatch` setting.
 fn grouping(vertex: &Vertex) -> Option<Grouping> {
     let mut grouping = vertex.resource.grouping()?;
     if !vertex.rewatch {
@@ -155,7 +159,8 @@ fn unite(parts: &[&Grouping]) -> Option<Arc<dyn Transaction>> {
 
 const FIRST: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// Part of a sum, so that the order of the file does not matter; it need not be the same in another process.
+/// Returns the summand of a vertex in the hash, so that the order in the file does not matter. The value may differ
+/// between processes.
 fn mixed(vertex: &VertexSpec) -> u64 {
     let word = vertex.definition.rotate_left(vertex.id.0 % 64) ^ u64::from(vertex.id.0);
     word.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)

@@ -1,4 +1,4 @@
-//! The running graph with other groups: the same resources and edges, contracted anew.
+//! Regrouping: the running graph with other transaction groups, from the same resources and edges.
 
 use super::Groups;
 use crate::driver::graph::registry::{GraphRegistry, declare};
@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 use steadfast_engine::{Graph, VertexId, VertexSpec};
 
 impl GraphRegistry {
-    /// Who is in no group from now on, in this graph and later ones.
+    /// Sets the resources that belong to no group from now on, in this graph and later ones.
     pub(in crate::driver) fn keep_apart(&mut self, apart: BTreeSet<VertexId>) {
         self.apart = apart;
     }
 
-    /// The running graph with the groups that it is to have by now, if those are others; [`GraphRegistry::install_groups`] follows when the
-    /// engine has taken it.
+    /// Returns the running graph with its new groups, if they differ; [`GraphRegistry::install_groups`] follows when
+    /// the engine has accepted it.
     pub(in crate::driver) fn regroup(&mut self) -> Option<Graph> {
         let mut declared: Vec<VertexSpec> =
             self.rows.iter().map(|(id, vertex)| declare(id, vertex)).collect();
@@ -27,7 +27,7 @@ impl GraphRegistry {
         Some(graph)
     }
 
-    /// Of each vertex of the engine's that could be in a group, under the groups that wait: its number, its members, and its definition.
+    /// Lists the engine vertices of the new groups and of former members: number, members and definition.
     pub(in crate::driver) fn regrouped(&self) -> Vec<(VertexId, Vec<VertexId>, u64)> {
         let Some(groups) = &self.regrouped else { return Vec::new() };
         let all =
@@ -38,7 +38,7 @@ impl GraphRegistry {
         all.chain(alone).collect()
     }
 
-    /// The engine has taken a graph: whether it was the same with other groups, which are those of the running one from now on.
+    /// Makes the new groups current after the engine has accepted a graph; returns true if that graph was a regrouping.
     pub(in crate::driver) fn install_groups(&mut self) -> bool {
         let groups = self.regrouped.take();
         let was_one = groups.is_some();
@@ -46,12 +46,12 @@ impl GraphRegistry {
         was_one
     }
 
-    /// Whether the engine waits to take other groups.
+    /// Returns true while the engine has not accepted the new groups.
     pub(in crate::driver) fn is_regrouping(&self) -> bool {
         self.regrouped.is_some()
     }
 
-    /// It will not take them.
+    /// Drops the new groups after the engine has rejected them; returns true if there were any.
     pub(in crate::driver) fn drop_groups(&mut self) -> bool {
         self.regrouped.take().is_some()
     }

@@ -1,4 +1,4 @@
-//! Runs of several resources as one: what is found and done of each, and what that is for the engine.
+//! Group runs: one run for several resources, with a result for each member and one for the engine.
 
 use crate::driver::queries::statistics::Moment;
 use crate::driver::runs::{ActiveRun, ActiveRuns, guarded};
@@ -12,7 +12,7 @@ use steadfast_resources::{
 };
 use tracing::Instrument as _;
 
-/// One resource in a run of several.
+/// One member of a group run.
 #[derive(Debug)]
 pub(in crate::driver) struct MemberRun {
     pub(in crate::driver) id: VertexId,
@@ -20,32 +20,32 @@ pub(in crate::driver) struct MemberRun {
     change: Option<Change>,
     pub(in crate::driver) differences: Vec<Difference>,
     pub(in crate::driver) destructive: bool,
-    /// Nothing of it is there yet.
+    /// True if the object does not exist yet.
     pub(in crate::driver) creates: bool,
-    /// How its apply ended.
+    /// The outcome of the apply.
     pub(in crate::driver) outcome: Option<Outcome>,
 }
 
 impl MemberRun {
-    /// See [`Change::seal`].
+    /// Returns the seal of the member's change; see [`Change::seal`].
     pub(in crate::driver) fn seal(&self) -> u64 {
         self.change.as_ref().map_or(0, |change| change.seal)
     }
 }
 
-/// How a member of a group stood when it was last looked at.
+/// The status of a group member at its last check or apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::driver) enum MemberStates {
     /// As declared.
     Fine,
     /// Not as declared.
     Differs,
-    /// It could not be told, or not be done.
+    /// The check or the apply has failed.
     Failed,
 }
 
 impl Driver {
-    /// The parts of a run of this vertex; none where it is one resource.
+    /// Returns the members for a run of this vertex; empty if the vertex is a single resource.
     pub(in crate::driver) fn parts(&self, leader: VertexId) -> Vec<MemberRun> {
         let Some(group) = self.table.groups().get(leader) else { return Vec::new() };
         let part = |id: &VertexId| MemberRun {
@@ -80,7 +80,7 @@ impl Driver {
         self.hands.run(seat, false, Box::pin(work.instrument(span)));
     }
 
-    /// What was found of each: told where it matters to nobody else, and one verdict for the engine.
+    /// Processes the check results of all members, and reports one combined result to the engine.
     pub(in crate::driver) fn checked_parts(&mut self, run: RunId, verdicts: Vec<CheckResult>) {
         let Some(live) = self.runs.0.get_mut(&run) else { return };
         let (look, mut parts) = (live.look, std::mem::take(&mut live.parts));
@@ -135,7 +135,7 @@ impl Driver {
         self.found(run, whole);
     }
 
-    /// Applies what was found of each.
+    /// Starts the apply of all members in one transaction.
     pub(in crate::driver) fn apply_parts(&mut self, run: RunId, id: VertexId) {
         let cause = self.cause(id);
         let Some((entry, live)) = self.table.get(id).zip(self.runs.0.get_mut(&run)) else { return };
@@ -161,7 +161,7 @@ impl Driver {
         self.hands.run(seat, true, Box::pin(work.instrument(span)));
     }
 
-    /// How each ended: kept until it is told, and one outcome for the engine.
+    /// Processes the outcomes of all members, and reports one combined outcome to the engine.
     pub(in crate::driver) fn ended_parts(&mut self, run: RunId, outcomes: Vec<Outcome>) {
         let Some(live) = self.runs.0.get_mut(&run) else { return };
         let mut sum = CombinedOutcome::default();
@@ -192,7 +192,7 @@ impl Driver {
         self.ended(run, sum.whole());
     }
 
-    /// Tells how each part of a run ended.
+    /// Reports the outcome of each member.
     pub(in crate::driver) fn tell_parts(&mut self, run: RunId, live: &ActiveRun) {
         let (took, class, in_fight) = (live.took, live.class, live.in_fight);
         let run = RunRef { number: run.0, cause: live.cause };
@@ -226,7 +226,8 @@ impl Driver {
         }
     }
 
-    /// How a resource stands: as its vertex does, but for a member of a group to whom that does not apply.
+    /// Returns the status of a resource: that of its vertex, except for group members to which the group's status does
+    /// not apply.
     pub(in crate::driver) fn current_status(&self, id: VertexId) -> Option<VertexStatus> {
         let groups = self.table.groups();
         let leader = groups.leader(id);
@@ -249,8 +250,8 @@ impl Driver {
         })
     }
 
-    /// Of several that run as one, the one that was changed last, of those in one second the one that was changed most: of a fight over
-    /// them the engine knows no more.
+    /// Returns the group member that was changed last; among changes in the same second, the one with most changes. The
+    /// engine knows only that the group is contended.
     pub(in crate::driver) fn changed_last(&self, leader: VertexId) -> VertexId {
         let members = self.table.groups().members(&leader).iter().copied();
         let youngest = members.min_by_key(|id| {
@@ -260,12 +261,12 @@ impl Driver {
         youngest.unwrap_or(leader)
     }
 
-    /// Whether it was as declared when it was last looked at.
+    /// Returns true if the member was as declared at its last check.
     pub(in crate::driver) fn is_fine(&self, id: VertexId) -> bool {
         self.member_states.get(&id) == Some(&MemberStates::Fine)
     }
 
-    /// How many resources stand how.
+    /// Returns the number of resources in each status; group members count individually.
     pub(in crate::driver) fn counts(&self) -> steadfast_engine::Counts {
         let mut counts = self.engine.counts();
         for (leader, group) in self.table.groups().iter() {
@@ -280,7 +281,7 @@ impl Driver {
                 }
             }
         }
-        // What was removed is nobody's any more, until the next graph.
+        // Removed resources are not counted.
         for id in self.table.buried() {
             if let Some(standing) = self.current_status(id) {
                 let count = counted(&mut counts, &standing);
@@ -291,7 +292,7 @@ impl Driver {
         counts
     }
 
-    /// Those for whom a vertex of the engine's stands, without those that are as declared where some are not.
+    /// Returns the members concerned by an event of their group: those that are not as declared, or all.
     pub(in crate::driver) fn concerned(&self, leader: VertexId) -> Vec<VertexId> {
         let members = self.table.groups().members(&leader);
         let ill = |id: &&VertexId| {
@@ -302,7 +303,7 @@ impl Driver {
     }
 }
 
-/// Where a standing is counted.
+/// Returns the counter for a status.
 fn counted<'a>(counts: &'a mut steadfast_engine::Counts, standing: &VertexStatus) -> &'a mut u32 {
     match standing {
         VertexStatus::Settled => &mut counts.settled,
@@ -324,7 +325,7 @@ fn counted<'a>(counts: &'a mut steadfast_engine::Counts, standing: &VertexStatus
     }
 }
 
-/// Several outcomes as one: a failure of one is a failure, with whatever any of them has touched.
+/// The combination of several outcomes: one failure makes a failure, and one change counts as touched.
 #[derive(Debug, Default)]
 struct CombinedOutcome {
     trouble: Option<Failure>,
@@ -356,7 +357,7 @@ impl CombinedOutcome {
 }
 
 impl ActiveRuns {
-    /// The run of a vertex that looks and may act.
+    /// Returns the run of a vertex that may apply, not a plain check.
     pub(in crate::driver) fn run_of_vertex(&self, id: VertexId) -> Option<(RunRef, &ActiveRun)> {
         let (run, live) = self.0.iter().find(|(_, live)| live.vertex == id && !live.look)?;
         Some((RunRef { number: run.0, cause: live.cause }, live))

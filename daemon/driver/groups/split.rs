@@ -1,7 +1,8 @@
-//! Members of groups that keep the others of theirs waiting: each has a vertex of its own until it was well for a while.
+//! Split members: group members that fail or are contended run alone until they have been healthy for a while.
 //!
-//! To the engine a group is one vertex, so what cannot be made right or is fought over would hold back whoever comes after any of the
-//! others (E-10), and their repairs (E-20). Who comes apart stays so for longer each time: groups are not made anew without end.
+//! To the engine a group is one vertex, so one failed or contended member would delay everything that depends on the
+//! others (E-10) and their repairs (E-20). Each split of the same member lasts longer, so groups are not rebuilt
+//! endlessly.
 
 use super::run::MemberStates;
 use crate::driver::{Driver, Notification};
@@ -11,32 +12,33 @@ use std::time::Duration;
 use steadfast_engine::{Event, Mode, RestoredState, Swap, VertexId, VertexStatus};
 use tokio::time::Instant;
 
-/// How long one must have been well to join again, the first time; twice as long each time.
+/// The healthy time before the first rejoin; the time doubles with each split.
 const WELL: Duration = Duration::from_mins(10);
-/// No wait to join again is longer.
+/// The longest healthy time before a rejoin.
 const LONGEST: Duration = Duration::from_hours(24);
-/// How often it is looked whether they are well.
+/// The interval between health checks of split members.
 const LOOK: Duration = Duration::from_mins(1);
-/// After so many failures in a row a group that is tried again is not waited for.
+/// The number of failures in a row after which a retried group is split.
 const TRIES: u32 = 3;
 
-/// Who is apart, and who was.
+/// Members that are split now, or were before.
 #[derive(Debug, Default)]
 pub(in crate::driver) struct SplitMembers {
     each: BTreeMap<VertexId, SplitMember>,
-    /// How often in a row each group has failed that is tried again.
+    /// The number of failures in a row of each retried group.
     tries: BTreeMap<VertexId, u32>,
-    /// Groups whose last begin was refused: none of them has failed.
+    /// Groups whose last begin was refused: no member has failed.
     refused: BTreeSet<VertexId>,
-    /// The engine does not have the groups yet that there are to be.
+    /// True if the engine does not have the current groups yet.
     is_due: bool,
     look_at: Option<Instant>,
 }
 
+/// The split history of one member.
 #[derive(Debug, Default)]
 struct SplitMember {
     is_apart: bool,
-    /// How often it has come apart.
+    /// The number of splits so far.
     times: u32,
     well_since: Option<Instant>,
 }
@@ -50,33 +52,33 @@ impl SplitMember {
 }
 
 impl SplitMembers {
-    /// Whether this one is in no group for now.
+    /// Returns true if this vertex is split from its group now.
     pub(in crate::driver) fn has(&self, id: VertexId) -> bool {
         self.each.get(&id).is_some_and(|one| one.is_apart)
     }
 
-    /// When it is to be looked whether they are well.
+    /// Returns the time of the next health check of split members.
     pub(in crate::driver) fn due(&self) -> Option<Instant> {
         self.look_at
     }
 
-    /// It has left for good.
+    /// Forgets a vertex that has left the graph.
     pub(in crate::driver) fn forget(&mut self, id: VertexId) {
         self.each.remove(&id);
         self.tries.remove(&id);
     }
 
-    /// What a group is about to do could not be kept, or may not be done now.
+    /// Notes that a begin of a group could not be recorded, or is not allowed now.
     pub(in crate::driver) fn is_refused(&mut self, leader: VertexId) {
         self.refused.insert(leader);
     }
 
-    /// It tries to begin.
+    /// Notes that a group tries to begin.
     pub(in crate::driver) fn begins(&mut self, leader: VertexId) {
         self.refused.remove(&leader);
     }
 
-    /// A group is right again.
+    /// Notes that a group has recovered.
     pub(in crate::driver) fn recovered(&mut self, leader: VertexId) {
         self.tries.remove(&leader);
     }
@@ -87,7 +89,8 @@ impl SplitMembers {
 }
 
 impl Driver {
-    /// A group is tried again: one that fails for ever must not be waited for for ever.
+    /// Counts a retry of a group; after some retries the failed members are split, so that dependents of the others
+    /// need not wait.
     pub(in crate::driver) fn note_retry(&mut self, leader: VertexId) {
         if self.table.groups().get(leader).is_none() || self.apart.refused.contains(&leader) {
             return;
@@ -99,7 +102,8 @@ impl Driver {
         }
     }
 
-    /// A group has failed: those of it that did come apart, where somebody waits for the others. Where it is not known who did, all do.
+    /// Splits the failed members from a failed group if other resources depend on the group; all members if it is
+    /// unknown which have failed.
     pub(in crate::driver) fn part_who_failed(&mut self, leader: VertexId) {
         let Some(group) = self.table.groups().get(leader) else { return };
         if self.apart.refused.contains(&leader) {
@@ -117,7 +121,7 @@ impl Driver {
         self.part(who, "it has failed, and others wait for its group");
     }
 
-    /// A group is fought over: the one that was changed last comes apart.
+    /// Splits the member that was changed last from a contended group.
     pub(in crate::driver) fn part_who_is_fought_over(&mut self, leader: VertexId) {
         if self.table.groups().get(leader).is_some() {
             let who = self.changed_last(leader);
@@ -139,12 +143,12 @@ impl Driver {
         }
     }
 
-    /// Who was well for long enough joins its group again; what has changed of groups is given to the engine.
+    /// Lets healthy members rejoin, and gives changed groups to the engine.
     pub(in crate::driver) fn tend_groups(&mut self, now: Instant) {
         if self.apart.look_at.is_some_and(|at| at <= now) {
             self.look_who_is_well(now);
         }
-        // What a graph that waits is to run as was said when it was taken; after that comes this.
+        // A waiting graph runs with the groups of its load; changed groups follow after it.
         let can = self.engine.mode() == Mode::Running && self.table.change().is_none();
         if !can || !std::mem::take(&mut self.apart.is_due) {
             return;
@@ -173,7 +177,8 @@ impl Driver {
         self.apart.look_at = some.then(|| now + LOOK);
     }
 
-    /// What was right stays so: a repair of it is one, and no change that the graph asks for.
+    /// Returns the restored state of changed groups: members that were as declared stay so, and a later change counts
+    /// as a repair.
     fn recall_regrouped(&self) -> BTreeMap<VertexId, RestoredState> {
         let right = |(id, members, definition): (VertexId, Vec<VertexId>, u64)| {
             let done = members.iter().all(|id| self.is_fine(*id)).then_some(definition);

@@ -1,7 +1,7 @@
-//! Begin and end against the store: which answer of the journal means which event of the engine.
+//! The journal client: records begins and ends, and turns replies of the journal into events of the engine.
 //!
-//! A begin that cannot be kept is refused, and nothing is changed. An end that cannot be kept is kept for later, and while one
-//! waits no begin is accepted: the log stays in order.
+//! A begin that cannot be recorded is refused, and nothing is changed. An end that cannot be recorded is retried; until
+//! it is durable no begin is accepted, so the entries stay in order.
 
 use crate::driver::commands::state_commands::{CommandResult, Rejection};
 use crate::store::{AuditEntry, Entry, Journal};
@@ -11,49 +11,51 @@ use std::time::Duration;
 use steadfast_engine::{Event, RunId};
 use tokio::time::Instant;
 
-/// How long to wait before an end that could not be kept is tried again.
+/// The time until an entry that could not be recorded is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// The driver's side of the journal.
+/// The driver's interface to the journal.
 #[derive(Debug)]
 pub(in crate::driver) struct JournalClient {
     journal: Journal,
     next: u64,
     asked: HashMap<u64, JournalQuery>,
-    /// Entries that could not be kept, and those that came after them, in their order.
+    /// Entries that could not be recorded, and all later ones, in their order.
     stalled: Vec<(u64, Entry)>,
-    /// Those of them that are being tried again.
+    /// Tickets of stalled entries that are being tried again.
     retrying: BTreeSet<u64>,
     retry_at: Option<Instant>,
-    /// Something was kept: until then nothing is changed before its begin is.
+    /// True after the first entry is durable; until then every begin waits for its own entry.
     has_kept: bool,
-    /// Nothing is tried once more.
+    /// True during shutdown: failed entries are not tried again.
     ends: bool,
-    /// What was ordered and is durable now, until it is told.
+    /// Audit entries that are durable and not reported yet.
     done: Vec<AuditEntry>,
 }
 
+/// The purpose of an entry whose reply is awaited.
 #[derive(Debug)]
 enum JournalQuery {
-    /// With what takes it back.
+    /// A begin, with the entries that withdraw it if it fails.
     Begin(RunId, Vec<Entry>),
     End(RunId, Entry),
     Pause(Entry),
-    /// One of several; the last of them answers.
+    /// One entry of a begin; the last one gets the reply.
     Part,
     Other(Entry),
     Order(Entry, AwaitedEntry),
 }
 
-/// What waits until several entries are durable: the last of them answers, or the first that could not be kept.
+/// A reply shared by several entries: sent when the last is durable, or at the first failure.
 type AwaitedEntry = Arc<Mutex<PendingReply>>;
 
-/// Who waits, and for what answer.
+/// A reply that waits for entries to become durable.
 pub(in crate::driver) struct PendingReply {
-    /// None once it was answered. Who asked may have gone, or was answered that it takes longer; it is done all the same.
+    /// The receiver; `None` after the reply. The client may be gone, or may have been answered that it takes longer:
+    /// the work continues.
     pub(in crate::driver) to: Option<Box<dyn FnOnce(CommandResult) + Send>>,
     pub(in crate::driver) messages: Vec<String>,
-    /// What is done by it.
+    /// The audit entries of the command.
     pub(in crate::driver) deeds: Vec<AuditEntry>,
 }
 
@@ -64,7 +66,7 @@ impl std::fmt::Debug for PendingReply {
 }
 
 impl PendingReply {
-    /// Answers what is done when the last of it is durable.
+    /// Sends the success reply if this is the last entry; returns the audit entries to report.
     fn keep(awaited: AwaitedEntry) -> Vec<AuditEntry> {
         let Some(last) = Arc::into_inner(awaited) else { return Vec::new() };
         let Self { to, messages: says, deeds } =
@@ -75,7 +77,7 @@ impl PendingReply {
         deeds
     }
 
-    /// Answers that it is done later, or never where this is the end.
+    /// Replies that the entry is recorded later, or never if `ends` is true.
     fn put_off(awaited: &AwaitedEntry, why: &str, ends: bool) {
         let to = awaited.lock().unwrap_or_else(PoisonError::into_inner).to.take();
         let declined = if ends {
@@ -91,7 +93,8 @@ impl PendingReply {
 }
 
 impl JournalClient {
-    /// Over this journal, whose answers go there, with the reason where something could not be kept.
+    /// Creates a client of this journal. `answer` receives the tickets, with the reason if the entries could not be
+    /// recorded.
     #[must_use]
     pub(in crate::driver) fn new(
         journal: Journal,
@@ -113,8 +116,8 @@ impl JournalClient {
         }
     }
 
-    /// Records a begin. Where losing it could lose nothing (`urgent` is false) the run may go on at once: the answer is then
-    /// an event to deliver now. The first of all waits: a state that cannot be written to lets nobody change anything.
+    /// Records a begin. If `urgent` is false, a lost record does no harm, and the event to go on is returned at once.
+    /// The first begin of a session always waits: with an unwritable state nothing may change.
     pub(in crate::driver) fn begin(
         &mut self,
         run: RunId,
@@ -134,7 +137,7 @@ impl JournalClient {
         let withdraw = withdraw.collect();
         let entry = entries.pop()?;
         for entry in entries {
-            // Where the run goes on, each of them is to be kept; else none is without the last.
+            // If the run goes on at once, each failed entry must be retried; otherwise the last entry decides for all.
             let asked =
                 if urgent { JournalQuery::Part } else { JournalQuery::Other(entry.clone()) };
             self.write(entry, urgent, asked);
@@ -148,7 +151,7 @@ impl JournalClient {
         (!urgent).then_some(Event::Begun(run))
     }
 
-    /// Records an end.
+    /// Records the end of a run.
     pub(in crate::driver) fn end(&mut self, run: RunId, mut entries: Vec<Entry>, urgent: bool) {
         let Some(entry) = entries.pop() else { return };
         for entry in entries {
@@ -157,22 +160,22 @@ impl JournalClient {
         self.write(entry.clone(), urgent, JournalQuery::End(run, entry));
     }
 
-    /// Records a pause, or its end.
+    /// Records a pause of the daemon, or its end.
     pub(in crate::driver) fn pause(&mut self, entry: Entry) {
         self.write(entry.clone(), true, JournalQuery::Pause(entry));
     }
 
-    /// Records what nobody waits for.
+    /// Records an entry whose reply nobody waits for.
     pub(in crate::driver) fn other(&mut self, entry: Entry) {
         self.write(entry.clone(), false, JournalQuery::Other(entry));
     }
 
-    /// The same for what must not be lost if the next moment is the last.
+    /// Records an entry that must reach the disk soon, although nobody waits for its reply.
     pub(in crate::driver) fn soon(&mut self, entry: Entry) {
         self.write(entry.clone(), true, JournalQuery::Other(entry));
     }
 
-    /// Records what an operator waits for.
+    /// Records the entries of a state command; the reply is sent when all are durable.
     pub(in crate::driver) fn order(&mut self, entries: Vec<Entry>, promise: PendingReply) {
         let awaited: AwaitedEntry = Arc::new(Mutex::new(promise));
         for entry in entries {
@@ -196,12 +199,12 @@ impl JournalClient {
         self.next - 1
     }
 
-    /// Whether all that was written so far is kept, or on its way for the first time.
+    /// Returns true if no entry is stalled or being tried again.
     pub(in crate::driver) fn is_sound(&self) -> bool {
         self.stalled.is_empty() && self.retrying.is_empty()
     }
 
-    /// What the journal's answer means for the engine.
+    /// Processes a reply of the journal; returns the events for the engine.
     pub(in crate::driver) fn answered(
         &mut self,
         tickets: &[u64],
@@ -222,7 +225,8 @@ impl JournalClient {
         match (asked, refused.is_none()) {
             (JournalQuery::Begin(run, _), true) => Some(Event::Begun(run)),
             (JournalQuery::Begin(run, withdraw), false) => {
-                // It may have been kept, and only its answer is an error. This also finds out when state can be kept again.
+                // The begin may be durable in spite of the error; withdrawing it also detects that writes succeed
+                // again.
                 for entry in withdraw {
                     let ticket = self.next_ticket();
                     self.stall(ticket, entry.clone(), JournalQuery::Other(entry));
@@ -262,20 +266,21 @@ impl JournalClient {
         self.retry_at = Some(Instant::now() + AGAIN);
     }
 
-    /// When [`JournalClient::retry`] is wanted, if ever.
+    /// Returns the time at which [`JournalClient::retry`] is due.
     #[must_use]
     pub(in crate::driver) fn retry_at(&self) -> Option<Instant> {
         self.retry_at
     }
 
-    /// Tries again to keep what could not be kept.
+    /// Tries stalled entries again if they are due.
     pub(in crate::driver) fn retry(&mut self, now: Instant) {
         if self.retry_at.is_some_and(|at| at <= now) {
             self.write_stalled();
         }
     }
 
-    /// In the old order. What takes something back comes first: nothing else may take that for a run that was cut off.
+    /// Writes stalled entries in their old order. Withdrawals come first: a begin to withdraw must not look like an
+    /// interrupted run.
     fn write_stalled(&mut self) {
         self.retry_at = None;
         let is_other = |entry: &Entry| !matches!(entry, Entry::Withdraw { .. });
@@ -287,27 +292,27 @@ impl JournalClient {
         }
     }
 
-    /// What was ordered and is durable, and was not told yet.
+    /// Takes the durable audit entries that were not reported yet.
     pub(in crate::driver) fn take_done(&mut self) -> Vec<AuditEntry> {
         std::mem::take(&mut self.done)
     }
 
-    /// Whether anything was kept at all.
+    /// Returns true if any entry of this session is durable.
     pub(in crate::driver) fn has_kept(&self) -> bool {
         self.has_kept
     }
 
-    /// Tells whether the journal has ended: nothing that is written from now on can be stored.
+    /// Returns true if the journal has ended: no later entry can be stored.
     pub(in crate::driver) fn has_ended(&self) -> bool {
         self.journal.ended().is_cancelled()
     }
 
-    /// Waits until everything written is answered. The answers are where they always are.
+    /// Waits for the replies to all written entries; they arrive through the usual callback.
     pub(in crate::driver) fn flush(&self) {
         self.journal.flush();
     }
 
-    /// What could not be kept is tried a last time; is to be followed by [`JournalClient::flush`].
+    /// Tries stalled entries a last time; [`JournalClient::flush`] must follow.
     pub(in crate::driver) fn try_last(&mut self) {
         self.ends = true;
         self.write_stalled();
@@ -339,7 +344,7 @@ mod tests {
         }
     }
 
-    /// A keeper whose commits fail so as long as it is asked for.
+    /// Returns a client whose commits fail with `fault` while the returned flag is true.
     fn keeper(
         kept: &MemoryStore,
         fault: Fault,
@@ -359,7 +364,8 @@ mod tests {
         (keeper, writer, answers, fails)
     }
 
-    /// B-3, B-6: what is written before the driver has heard that something could not be kept does not pass it: the newest is what is kept.
+    /// B-3, B-6: an entry written before the client learns of a failure does not overtake the failed one; the newest
+    /// value stays.
     #[test]
     fn nothing_passes_what_could_not_be_kept() {
         let mut kept = MemoryStore::default();
@@ -383,7 +389,7 @@ mod tests {
         assert_eq!(until, Some(2));
     }
 
-    /// B-1, B-6: the first begin waits, whatever it is; a later one that need not is tried again with all that belongs to it.
+    /// B-1, B-6: the first begin waits; a later one that need not wait is retried with all its entries.
     #[test]
     fn a_begin_that_does_not_wait_is_kept_whole_in_the_end() {
         let mut kept = MemoryStore::default();
@@ -415,7 +421,7 @@ mod tests {
         }
     }
 
-    /// B-24: who orders is answered when all of it is durable, not before; where it cannot be kept that is said, and it is tried again.
+    /// B-24: a state command is answered when all its entries are durable; a failure is reported and retried.
     #[test]
     fn an_order_is_answered_when_it_is_durable() {
         let (mut keeper, mut writer, answers, full) =
@@ -439,7 +445,7 @@ mod tests {
         assert_eq!(answer.try_recv(), Ok(Ok(vec!["done".to_owned()])));
         assert_eq!(keeper.take_done().len(), 1, "told when it is durable");
 
-        // Who asked has gone before it was answered.
+        // The receiver has gone before the reply.
         keeper.order(both(), promise().0);
         deliver(&mut keeper, &mut writer, &answers);
         assert_eq!(keeper.take_done().len(), 1, "it is done, and told");

@@ -1,6 +1,7 @@
-//! The driver's side of the journal: begins and ends of runs, and its reaction when the store cannot write.
+//! The driver's side of the journal: begins and ends of runs, and the reaction to a store that cannot write.
 //!
-//! No file is touched here; the worker of the store writes. Reading order: `client`, `replies`.
+//! Invariant: this folder accesses no file; the worker of the store writes. Reading order: `client.rs` (requests),
+//! `replies.rs` (replies and failures).
 
 pub(super) mod client;
 pub(super) mod replies;

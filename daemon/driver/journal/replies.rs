@@ -1,4 +1,4 @@
-//! What the journal answers: what is durable goes on, and what could not be kept is tried once more when it can.
+//! Replies of the journal: durable entries let runs go on, and failed writes are retried.
 
 use super::client::JournalClient;
 use crate::driver::{Driver, DriverEvent, Notification, UNKEPT};
@@ -35,15 +35,15 @@ impl Driver {
         }
     }
 
-    /// Who ordered it may have gone: that it is done is an event all the same.
+    /// Reports durable audit entries, even if their client has gone.
     pub(in crate::driver) fn tell_done(&mut self, done: &[AuditEntry]) {
         for deed in done {
             self.audience.hear(&Notification::Done(deed));
         }
     }
 
-    /// Waits for all that was to be kept, when the engine has come to its end: an order that was given in the last moment is done and
-    /// answered, too.
+    /// Waits for all pending entries after the end of the engine: a state command of the last moment is still recorded
+    /// and answered.
     pub(in crate::driver) fn close_keeper(&mut self, mut keeper: JournalClient) {
         for is_last in [false, true] {
             if is_last {
@@ -64,7 +64,8 @@ impl Driver {
         self.tell_done(&keeper.take_done());
     }
 
-    /// A command that runs once does not wait for ever for an end that cannot be stored, and not at all where nothing was begun.
+    /// Stops a one-shot command that has waited too long for an end record that cannot be written; at once if nothing
+    /// was recorded.
     pub(in crate::driver) fn give_up_unkept(&mut self, now: Instant) {
         let patience = self.patience();
         let lasts = self.unkept.as_ref().is_some_and(|(since, _)| now >= *since + patience);
@@ -73,14 +74,14 @@ impl Driver {
         }
     }
 
-    /// The time for which a one-shot command waits for an end that cannot be stored.
+    /// Returns the time for which a one-shot command waits for a failing end record.
     pub(in crate::driver) fn patience(&self) -> Duration {
         let has_kept = self.keeper.as_ref().is_some_and(JournalClient::has_kept);
         if has_kept { UNKEPT } else { Duration::ZERO }
     }
 
-    /// Ends a stop that waits for nothing but a journal that has ended: no begin and no end can be stored any more. A command that
-    /// still runs keeps its grace.
+    /// Ends a stop that waits only for a journal that has ended: no begin or end can be stored any more. A running
+    /// command keeps its grace period.
     pub(in crate::driver) fn give_up_journal(&mut self) {
         let is_stopping = self.engine.mode() == Mode::Stopping;
         let is_gone = self.keeper.as_ref().is_some_and(JournalClient::has_ended);
@@ -89,7 +90,7 @@ impl Driver {
         }
     }
 
-    /// State can be kept again: what was refused meanwhile gets one more attempt.
+    /// Checks failed resources again after the state has become writable: their refused begins get one more attempt.
     pub(in crate::driver) fn try_failed_again(&mut self) {
         let failed: Vec<VertexId> = self
             .table

@@ -1,19 +1,20 @@
-//! The resources of ours that may have undone a contended one, as far as their kinds know what they change.
+//! The search for culprits: the resources of the graph that may have undone a contended resource.
 
 use crate::driver::Driver;
 use steadfast_engine::{Class, Culprit, VertexId};
 use steadfast_resources::Claim;
 
 impl Driver {
-    /// The resource of ours that undoes a contended one, where the engine names one; of several that were at work each time, the first
-    /// that may have changed the object.
+    /// Returns the resource that undoes a contended one, if the engine names candidates. Among several candidates, the
+    /// first that may have changed the object is the culprit.
     pub(in crate::driver) fn culprit(&self, named: VertexId, id: VertexId) -> Option<VertexId> {
         let others = self.engine.culprits(id);
         let mut all = std::iter::once(named).chain(others);
         all.find(|other| self.may_have_undone(*other, id))
     }
 
-    /// Tells whether a run of `other` may have changed the object of `id`. An object without a path may have been changed by anyone.
+    /// Returns true if a run of `other` may have changed the object of `id`. Any run may change an object without a
+    /// path.
     fn may_have_undone(&self, other: VertexId, id: VertexId) -> bool {
         let Some((culprit, contended)) = self.table.get(other).zip(self.table.get(id)) else {
             return true;
@@ -28,7 +29,7 @@ impl Driver {
         first.is_none_or(|may| may || paths.any(|may| may))
     }
 
-    /// The class of a change that begins now: a run of ours that cannot have touched the object did not undo it.
+    /// Returns the class of a change that begins now: a run that cannot have touched the object is not its culprit.
     pub(in crate::driver) fn class_by_culprit(&self, id: VertexId, class: Class) -> Class {
         match self.engine.contended_by(id) {
             Some(Culprit::Ours(other))

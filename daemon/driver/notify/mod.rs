@@ -1,4 +1,8 @@
-//! The engine's notices in words: names for numbers, and what was found and done.
+//! Turns notices of the engine into notifications: vertex numbers become identities, and results of runs are added.
+//!
+//! Purpose: one place for all messages of the driver to its [`super::Observer`]. Invariants: a notification changes no
+//! state of the engine, and sending one never blocks. Reading order: `notification.rs` (the types), this file,
+//! `culprits.rs` (the culprit of a contention).
 
 pub(super) mod culprits;
 pub(super) mod notification;
@@ -10,7 +14,7 @@ use steadfast_engine::{
 };
 use steadfast_resources::Failure;
 
-/// How many of those that wait are named.
+/// The maximum number of waiting or running resources that a notification names.
 const NAMED: usize = 5;
 
 impl Driver {
@@ -86,19 +90,19 @@ impl Driver {
     }
 
     fn tell_loaded(&mut self) {
-        // Where there is none, it is the same graph with other groups: who came or went was told.
+        // No change: the same graph with other groups. Arrivals and removals were reported before.
         let Some(change) = self.graph_change.take() else { return };
         if let Some(hub) = &self.hub {
-            // A mount makes no event: who loads a graph need not wait for the sweep.
+            // A mount makes no event: an operator who reloads the graph need not wait for the sweep.
             if self.settings.sweep.is_some() { hub.walk_all() } else { hub.try_failed() }
         }
-        // It is not the one any more that converges next.
+        // A later convergence belongs to the new graph.
         self.skirmish = false;
         let graph = self.table.graph();
         self.audience.hear(&Notification::Loaded { graph, change: &change });
     }
 
-    /// Who is fought over moves for each repair: the fight itself was told.
+    /// Reports the first drift since convergence. Contended resources drift after each repair; the flag marks them.
     fn tell_diverged(&mut self, id: VertexId) {
         self.times.converged = None;
         self.skirmish = self.engine.is_contended(id);
@@ -172,7 +176,7 @@ impl Driver {
     fn tell_asking(&mut self, id: VertexId) {
         let above = match self.engine.vertex_status(id) {
             Some(VertexStatus::Asking(above)) => above,
-            // The answer was there at once, or came before the end was durable.
+            // The parents have answered already, or answered before the end was durable.
             _ => Vec::new(),
         };
         let above = names(&self.table, &above);
@@ -210,7 +214,7 @@ impl Driver {
 
     fn tell_ran(&mut self, id: VertexId, run: RunId, outcome: Outcome) {
         let mut live = self.runs.0.remove(&run);
-        // A later run may have taken it away meanwhile.
+        // A later run may have removed the record of this run.
         if let Some(trouble) = live.as_mut().and_then(|live| live.trouble.take()) {
             self.troubles.insert(id, trouble);
         }
@@ -275,7 +279,7 @@ impl Driver {
 
     fn tell_failed(&mut self, id: VertexId) {
         let mut waiting = (Vec::new(), 0);
-        // Where much fails at once, each failure is not worth a walk over all.
+        // A scan of all vertices for each failure costs too much when many fail at once.
         let few = self.engine.counts().failed <= 20;
         for other in self.table.ids().filter(|_| few) {
             if let Some(VertexStatus::WaitingFor(ids)) = self.current_status(other)
@@ -296,7 +300,7 @@ impl Driver {
         self.part_who_failed(id);
     }
 
-    /// What runs and who waits for whom: a few names of each.
+    /// Reports the progress: some running resources, and some waiting ones with one resource that each waits for.
     pub(super) fn tell_progress(&mut self) {
         const SCANNED: usize = 2000;
         let live = self.runs.0.values().filter(|live| !live.look && !live.closing);

@@ -1,4 +1,5 @@
-//! What the driver says of its work: to the log of a daemon, to the progress of `apply`, to the list of `plan`.
+//! Notifications: the driver's reports of its work, for the log of a daemon, the progress of `apply` and the list of
+//! `plan`.
 
 use crate::driver::graph::diff::GraphDiff;
 use crate::store::AuditEntry;
@@ -6,276 +7,277 @@ use std::time::Duration;
 use steadfast_engine::{Class, Counts, HeldReason};
 use steadfast_resources::{Difference, Failure};
 
-/// Whoever listens to a driver.
+/// A receiver of the notifications of a driver.
 pub trait Observer: Send {
-    /// Hears one piece of news. Called from the driver's loop: it must not wait.
+    /// Receives one notification. Called from the driver's loop: an implementation must not block.
     fn hear(&mut self, news: &Notification<'_>);
 
-    /// Whether it wants [`Notification::Progress`] now.
+    /// Returns true if [`Notification::Progress`] is wanted now.
     fn wants_progress(&self) -> bool {
         false
     }
 
-    /// Whether a pass that changes nothing is to say what an apply would do: where the changes of others count.
+    /// Returns true if a session that changes nothing must predict an apply, with the effects of steps on each other.
     fn wants_foresight(&self) -> bool {
         false
     }
 }
 
-/// How far a one-shot command has come.
+/// The progress of a one-shot command.
 #[derive(Debug)]
 pub struct Progress<'a> {
     /// Counts over all vertices.
     pub counts: Counts,
-    /// Some of those that run.
+    /// Identities of some running resources.
     pub running: Vec<&'a str>,
-    /// Some of those that wait, and for whom.
+    /// Some waiting resources, each with one resource that it waits for.
     pub waiting: Vec<(&'a str, &'a str)>,
 }
 
-/// Who undoes what a resource does (E-20).
+/// The culprit of a contention (E-20).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConflictCause<'a> {
     /// Somebody outside of the graph.
     Another,
-    /// It does so itself.
+    /// The resource itself.
     Itself,
-    /// This resource of the graph.
+    /// Another resource of the graph.
     Ours(&'a str),
-    /// Nobody was seen.
+    /// No culprit was observed.
     Unknown,
 }
 
-/// A run, as lines of the log name it.
+/// A reference to a run, as log lines show it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunRef {
-    /// Its number in this life of the daemon.
+    /// The number of the run in this session.
     pub number: u64,
-    /// Why it was started, in a word.
+    /// The cause of the run, in one word.
     pub cause: &'static str,
 }
 
-/// One piece of news. Names are identities, `kind[name]`.
+/// A notification of the driver. Names are identities, `kind[name]`.
 #[derive(Debug)]
 pub enum Notification<'a> {
-    /// A graph runs.
+    /// A new graph runs.
     Loaded {
-        /// Its name.
+        /// The name of the graph.
         graph: &'a str,
-        /// What it means for the one before.
+        /// The difference between the graph and its predecessor.
         change: &'a GraphDiff,
     },
-    /// A new graph was taken, and waits for some to come to rest.
+    /// A new graph was accepted, and waits for runs to end.
     SwapWaits {
-        /// For whom.
+        /// Identities of the resources whose runs must end.
         waits: Vec<&'a str>,
-        /// What it will mean for the one before.
+        /// The difference between the new graph and the running one.
         change: &'a GraphDiff,
     },
-    /// A new graph was not taken, and why.
+    /// A new graph was rejected, with the reason.
     Refused(&'a str),
-    /// A run has started (looks are not told).
+    /// A run has started. Plain checks are not reported.
     Started(&'a str),
-    /// A check found all as declared.
+    /// A check found the resource as declared.
     Same(&'a str),
-    /// A run has changed something.
+    /// A run has changed the resource.
     Changed {
-        /// Whose.
+        /// The resource.
         identity: &'a str,
-        /// What differed.
+        /// The differences that the check had found.
         differences: &'a [Difference],
-        /// What was done.
+        /// The changes that the apply has made.
         notes: &'a [String],
-        /// From its start to its end.
+        /// The time from the start of the run to its end.
         took: Duration,
-        /// What sort of change it was.
+        /// The cause of the change.
         class: Class,
-        /// Which run it was.
+        /// The run.
         run: RunRef,
-        /// Others, or it itself, undo it again and again.
+        /// True if the resource is contended.
         in_fight: bool,
     },
-    /// A run could not make it as declared; a retry may follow.
+    /// A run has failed; a retry may follow.
     Trouble {
-        /// Whose.
+        /// The resource.
         identity: &'a str,
-        /// Why.
+        /// The failure.
         trouble: &'a Failure,
-        /// Which run it was.
+        /// The run.
         run: RunRef,
     },
-    /// A run was cut off.
+    /// A run was interrupted.
     Interrupted {
-        /// Whose.
+        /// The resource.
         identity: &'a str,
-        /// Which.
+        /// The run.
         run: RunRef,
     },
-    /// A run failed, and its parents are looked at before the failure counts.
+    /// A run has failed; the parents of the resource are checked before the failure counts.
     Asking {
         /// The resource.
         identity: &'a str,
-        /// Those that are looked at: itself needs them, or what it needs does.
+        /// The resources that are checked: direct or indirect dependencies of the failed one.
         above: &'a [&'a str],
     },
-    /// The failure does not count: a resource that it needs differs, and is processed first.
+    /// The failure does not count: a dependency of the resource differs, and runs first.
     Excused(&'a str),
-    /// It is tried again after this.
+    /// A retry is scheduled.
     Retrying {
-        /// Whose.
+        /// The resource.
         identity: &'a str,
-        /// The last trouble.
+        /// The last failure.
         trouble: Option<&'a Failure>,
-        /// The wait.
+        /// The time until the retry.
         after: Duration,
-        /// The run before.
+        /// The failed run.
         run: Option<RunRef>,
-        /// Others undo it again and again.
+        /// True if the resource is contended.
         in_fight: bool,
     },
-    /// No retries are left.
+    /// A resource has failed, and no retries are left.
     Failed {
-        /// Whose.
+        /// The resource.
         identity: &'a str,
-        /// The last trouble.
+        /// The last failure.
         trouble: Option<&'a Failure>,
-        /// Those that wait for it: some names, and how many in all.
+        /// Resources that wait for the failed one: some identities, and their total number.
         waiting: (Vec<&'a str>, usize),
-        /// Its last run.
+        /// The last run.
         run: Option<RunRef>,
     },
-    /// It is right again.
+    /// A failed resource is as declared again.
     Recovered {
-        /// Which.
+        /// The resource.
         identity: &'a str,
-        /// Others undo it again and again.
+        /// True if the resource is contended.
         in_fight: bool,
     },
-    /// It is paused by itself.
+    /// A resource was paused on its own.
     Parked {
-        /// Which.
+        /// The resource.
         identity: &'a str,
-        /// Why.
+        /// The reason.
         reason: &'a str,
-        /// For how long at most.
+        /// The time until the pause ends without a resume.
         limit: Duration,
     },
-    /// It has left the graph, or its name, and what becomes of it.
+    /// A resource, or an old name of one, has left the graph.
     Left {
-        /// Which.
+        /// The resource.
         identity: &'a str,
-        /// What.
+        /// The consequence: removed, forgotten, or stored until a later reload.
         says: &'a str,
     },
-    /// An operator has had this done; what is kept of it is durable.
+    /// A state command of the operator was carried out, and its records are durable.
     Done(&'a AuditEntry),
-    /// It is in no group for now: the others of its own need not wait for it.
+    /// A resource was split from its group: the other members need not wait for it.
     Apart {
-        /// Which.
+        /// The resource.
         identity: &'a str,
-        /// Why.
+        /// The reason.
         why: &'a str,
     },
-    /// It was well for long enough to be grouped again.
+    /// A split resource was healthy for long enough, and is a member of its group again.
     Joined(&'a str),
-    /// The pause of it alone is over.
+    /// The pause of a single resource is over.
     Unparked(&'a str),
-    /// It rests although it is not as declared.
+    /// A resource is not as declared, and waits for a permission.
     Held {
-        /// Whose.
+        /// The resource.
         identity: &'a str,
-        /// Why.
+        /// The reason of the hold.
         holding: HeldReason,
-        /// For *unknown until*: that one. For a window: when it is open.
+        /// For *unknown until*: the other resource. For a window: its opening times.
         until: Option<&'a str>,
-        /// What would be changed.
+        /// The differences that an apply would remove.
         differences: &'a [Difference],
-        /// Something that exists would be gone afterwards.
+        /// True if an apply would destroy something that exists.
         destructive: bool,
-        /// See [`steadfast_resources::Change::seal`].
+        /// The seal of the change; see [`steadfast_resources::Change::seal`].
         seal: u64,
-        /// In a plan: what was found is also what steps before it make; the seal is that of the host as it is now.
+        /// True in a plan if earlier steps also cause these differences. The seal covers the present host only.
         follows: bool,
-        /// What kept the check from telling.
+        /// The failure that left the check without a result.
         trouble: Option<&'a Failure>,
-        /// The run that may do no more.
+        /// The run that was stopped before its apply.
         run: Option<RunRef>,
     },
-    /// It is undone again and again: its repairs wait from now on (E-20).
+    /// A resource is contended: the time between its repairs grows from now on (E-20).
     Contended {
-        /// Whose.
+        /// The resource.
         identity: &'a str,
-        /// By whom.
+        /// The culprit.
         by: ConflictCause<'a>,
-        /// How many repairs there were.
+        /// The number of repairs so far.
         repairs: u32,
     },
-    /// It still is.
+    /// A resource is still contended.
     StillContended {
-        /// Whose.
+        /// The resource.
         identity: &'a str,
-        /// How many repairs there were in all.
+        /// The number of repairs so far.
         repairs: u32,
-        /// For how long.
+        /// The time since the contention began.
         lasts: Duration,
-        /// When it is repaired again at the earliest.
+        /// The time until the next repair, at the earliest.
         next: Option<Duration>,
     },
-    /// It is not undone any more.
+    /// A resource is no longer contended.
     Calm(&'a str),
-    /// So many repairs were undone within a minute that nothing is repaired for that long.
+    /// The brake has stopped all repairs: too many repairs were undone within one minute.
     Braked {
-        /// How many.
+        /// The number of repeated repairs.
         repairs: u32,
-        /// How long.
+        /// The time for which nothing is repaired.
         pause: Duration,
     },
-    /// Repairing goes on.
+    /// The brake is released: repairs continue.
     Released,
-    /// A run does not return.
+    /// The run of a resource does not return.
     Stuck(&'a str),
-    /// No events come for it; looks are all it gets.
+    /// A resource has no working watch; only sweeps check it.
     Unwatched {
-        /// Whose.
+        /// The resource.
         identity: &'a str,
-        /// Why.
+        /// The reason.
         why: &'a str,
     },
-    /// Not all is as declared any more, first seen here.
+    /// The host is no longer converged; the first drift was found on this resource.
     Diverged {
-        /// Whose.
+        /// The resource.
         identity: &'a str,
-        /// It is fought over: that was told, and it is so with each of its repairs.
+        /// True if the resource is contended. The contention was reported before, and each repair causes this
+        /// notification.
         in_fight: bool,
     },
-    /// All is as declared.
+    /// All resources are as declared.
     Converged {
         /// Counts over all vertices.
         counts: Counts,
-        /// Nothing but what is fought over was not: as above.
+        /// True if only a contended resource had drifted.
         in_fight: bool,
     },
-    /// A pause waits for these.
+    /// A pause waits for the runs of these resources.
     Pausing(Vec<&'a str>),
-    /// At rest.
+    /// The daemon is paused, and no run is in progress.
     Paused {
         /// The reason for the pause.
         reason: &'a str,
         /// The time until the pause ends by itself.
         ends_in: Duration,
     },
-    /// Going on.
+    /// The pause of the daemon is over.
     Resumed,
-    /// The pause ends by itself after this.
+    /// The pause of the daemon ends after this time without a resume.
     PauseEnds(Duration),
-    /// Nothing is changed, whatever the graph says, and why: the state cannot be used (B-22).
+    /// The daemon is read-only, with the reason: the state cannot be used (B-22).
     Observing(&'a str),
-    /// The state cannot be kept at the moment; nothing is changed until it can.
+    /// The state cannot be written at the moment, with the reason; nothing is changed until it can.
     Unkept(&'a str),
-    /// How far it has come: told from time to time, to who wants it.
+    /// The progress of a one-shot command, sent periodically to observers that want it.
     Progress(Progress<'a>),
-    /// Stopping; these still run.
+    /// The daemon is stopping; these resources still run.
     Stopping(Vec<&'a str>),
-    /// Stopped; these were cut off.
+    /// The daemon has stopped; the runs of these resources were interrupted.
     Stopped(Vec<&'a str>),
 }

@@ -1,11 +1,11 @@
-//! What a guard over what may be done allows: a plan that is kept.
+//! The guard of an apply: only changes of a saved plan are admitted.
 
 use crate::driver::Driver;
 use steadfast_engine::{Intent, VertexId};
 use steadfast_resources::{CheckResult, Failure};
 
 impl Driver {
-    /// What counts as found, where a guard was set over what may be done.
+    /// Passes a check result through the guard, if there is one.
     pub(in crate::driver) fn admit(&self, id: VertexId, verdict: CheckResult) -> CheckResult {
         match (&self.settings.guard, self.table.get(id)) {
             (Some(guard), Some(entry)) => {
@@ -15,7 +15,7 @@ impl Driver {
         }
     }
 
-    /// Why a plan has none of these begun.
+    /// Returns the reason for which the guard forbids a run for any of its members.
     pub(in crate::driver) fn held_by_plan(&self, intent: &Intent) -> Option<Failure> {
         let guard = self.settings.guard.as_ref()?;
         let mut members = self.table.groups().members(&intent.vertex).iter();

@@ -1,7 +1,7 @@
-//! Plans inside a running driver: the guard that holds an apply to a saved plan, and the overlay in which planned steps run.
+//! Plans inside a running driver: the guard that binds an apply to a saved plan, and the overlay for planned steps.
 //!
-//! Nothing here changes the host. Reading order: `guard`, `overlay` (a step sees the results of earlier steps), `overlaps` and
-//! `path_overlap` (two steps that meet on one path).
+//! Invariant: nothing here changes the host. Reading order: `guard.rs`, `overlay.rs` (a step sees the results of
+//! earlier steps), `overlaps.rs` (steps that affect each other), `path_overlap.rs` (the comparison of paths).
 
 pub(super) mod guard;
 pub(super) mod overlaps;

@@ -1,8 +1,9 @@
-//! In a plan: where the changes of several resources meet on the host, what is found of one before another is changed says nothing
-//! of what its apply will find. It is *unknown until* that other.
+//! Plan overlaps: steps of a plan whose changes affect each other. The check of a step before such a change says
+//! nothing about its apply; the step is *unknown until* the other one.
 //!
-//! Paths do not tell: one may lead through a link that another replaces, or two lead to one thing. So when all has been checked, the ways of
-//! all paths are walked once, by a thread, and compared (`meet`); that may leave more unknown, and is done again.
+//! Path texts are not enough: a path may lead through a link that another step replaces, or two paths may lead to one
+//! object. So after all checks a thread resolves all paths and compares them (`find_overlaps`). New unknown steps may
+//! cause more, so the comparison is repeated.
 
 pub(in crate::driver) use super::overlay::{Layer, PlannedStep, check_step};
 
@@ -16,32 +17,33 @@ use steadfast_engine::{Event, HeldReason, Mode, Start, VertexId, VertexStatus};
 use steadfast_resources::{Claim, ExecutorKind};
 use tokio_util::sync::CancellationToken;
 
-/// How far that has come.
+/// The progress of the overlap search.
 #[derive(Debug, Default)]
 pub(in crate::driver) struct PlanOverlaps {
-    /// Who differs, and whether what is at its path would be replaced.
+    /// Vertices that differ; true if the object would be replaced.
     differing: HashMap<VertexId, bool>,
+    /// True while a search is running.
     is_asked: bool,
-    /// None before the first step on files.
+    /// The overlay in which planned steps are done; `None` before the first step on files.
     layer: Option<Layer>,
-    /// No more is unknown than was.
+    /// True if the last search found no new unknown step.
     is_over: bool,
-    /// It is an apply of a graph that declares each resource `noop`.
+    /// True for an apply of a graph whose resources are all `noop`.
     is_rehearsal: bool,
 }
 
 impl PlanOverlaps {
-    /// A check has found a difference.
+    /// Records that a check has found a difference.
     pub(in crate::driver) fn note(&mut self, id: VertexId, replaces: bool) {
         self.differing.insert(id, replaces);
     }
 
-    /// Tells whether what a plan has found of a resource is also what steps before it make.
+    /// Returns true if earlier steps of the plan also cause the differences of this resource.
     pub(in crate::driver) fn follows(&self, id: VertexId) -> bool {
         self.layer.as_ref().is_some_and(|layer| layer.follows(id))
     }
 
-    /// The graph of an apply: where each of it is declared `noop`, its steps are those of a plan.
+    /// Prepares the graph of an apply: if all resources are `noop`, its steps are those of a plan.
     pub(in crate::driver) fn rehearse(&mut self, graph: LoadedGraph) -> LoadedGraph {
         let mut all = graph.vertices.iter();
         let is_noop = all.all(|vertex| vertex.meta.noop && !vertex.meta.planned);
@@ -49,20 +51,20 @@ impl PlanOverlaps {
         if self.is_rehearsal { graph.rehearsed() } else { graph }
     }
 
-    /// Whether an answer is to come.
+    /// Returns true while a search is running.
     pub(in crate::driver) fn is_asked(&self) -> bool {
         self.is_asked
     }
 }
 
 impl Driver {
-    /// Whether this is a plan.
+    /// Returns true if this session is a plan.
     pub(in crate::driver) fn is_plan(&self) -> bool {
         let wants = self.foresight.is_rehearsal || self.audience.wants_foresight();
         self.settings.one_shot && wants
     }
 
-    /// Asks whose changes meet, where anything would be changed. Answers whether there is something to wait for.
+    /// Starts a search for overlaps if any step changes something. Returns true if a result will follow.
     pub(in crate::driver) fn find_overlaps(&mut self) -> bool {
         let is_done = self.foresight.is_over || self.engine.mode() == Mode::Stopped;
         if is_done || !self.is_plan() {
@@ -75,7 +77,7 @@ impl Driver {
         self.foresight.is_asked = true;
         let work = async move {
             let met = guarded(Box::pin(async move { find_overlaps(&subjects) })).await;
-            // A bug: the plan is as good as it was.
+            // A panic is a bug; the plan stays as it was.
             DriverEvent::Foreseen(met.unwrap_or_else(|trouble| {
                 tracing::error!("the ways of paths were not compared: {trouble}");
                 Vec::new()
@@ -85,7 +87,7 @@ impl Driver {
         true
     }
 
-    /// A step that a plan checks and does in its layer; none where that is a check on the host.
+    /// Returns a step to check and do in the overlay; `None` if the host itself is checked.
     pub(in crate::driver) fn planned_step(
         &mut self,
         start: Start,
@@ -103,7 +105,8 @@ impl Driver {
         Some(PlannedStep { layer, id, permit: self.key.mint(cancel.clone()) })
     }
 
-    /// A check in the layer could not tell, and all that comes before it was done there, or is declared `noop`: it will fail.
+    /// Predicts a failure: the check in the overlay has failed, and all earlier steps were done there or are declared
+    /// `noop`.
     pub(in crate::driver) fn note_failure(&mut self, id: VertexId) {
         let Some(layer) = self.foresight.layer.as_ref() else { return };
         let stays = |above| self.table.get(above).is_some_and(|entry| !entry.meta.planned);
@@ -114,7 +117,7 @@ impl Driver {
         }
     }
 
-    /// Tells whether a step was checked with what the other changes: that comes before it, and was done in the layer.
+    /// Returns true if the step was checked after the other one was done in the overlay.
     fn has_seen(&self, id: VertexId, other: VertexId) -> bool {
         let Some(layer) = &self.foresight.layer else { return false };
         let would_change =
@@ -125,7 +128,7 @@ impl Driver {
             && self.engine.is_before(other, id)
     }
 
-    /// All that has paths, and what it would do to them.
+    /// Lists all resources with paths, and their planned effects.
     fn subjects(&self) -> Vec<PlannedPath> {
         let ids = self.table.ids().chain(self.table.buried());
         ids.filter_map(|id| self.subject(id)).collect()
@@ -133,7 +136,7 @@ impl Driver {
 
     fn subject(&self, id: VertexId) -> Option<PlannedPath> {
         let (entry, standing) = (self.table.get(id)?, self.current_status(id)?);
-        // Whose path hangs must not be looked at.
+        // A hanging path must not be accessed.
         if matches!(standing, VertexStatus::Stuck(..)) {
             return None;
         }
@@ -157,7 +160,7 @@ impl Driver {
         })
     }
 
-    /// What an apply would do to the thing of a resource.
+    /// Returns the planned effect on the object of a resource.
     fn act(&self, id: VertexId, standing: &VertexStatus, is_planned: bool) -> PlannedEffect {
         match standing {
             _ if !is_planned => PlannedEffect::Nothing,
@@ -171,12 +174,12 @@ impl Driver {
                     Some(true) | None => PlannedEffect::Replaces,
                 }
             }
-            // Nobody knows.
+            // The effect cannot be known.
             _ => PlannedEffect::Unsure,
         }
     }
 
-    /// Says of each whose finding is worth nothing until when that is so.
+    /// Marks each overlapped step as unknown until the other step.
     pub(in crate::driver) fn apply_overlaps(&mut self, met: Vec<(VertexId, Vec<VertexId>)>) {
         self.foresight.is_asked = false;
         let mut is_new = false;
@@ -190,13 +193,13 @@ impl Driver {
                         | VertexStatus::Held(HeldReason::WouldChange | HeldReason::WouldRefresh)
                 )
             );
-            // What comes after it finds it done.
+            // A later step sees the change as done.
             let until = self.engine.not_after(id, &others).filter(|_| is_told);
             let Some(until) = until else { continue };
             let before = self.current_status(id);
             self.table.unmark_removed(id);
             self.turn(Event::Doubt { vertex: id, until });
-            // Where it changes nothing, no later look will find more: no plan goes on for ever.
+            // Without a new status a further search finds nothing more: the loop ends.
             is_new |= self.current_status(id) != before;
         }
         self.foresight.is_over = !is_new;

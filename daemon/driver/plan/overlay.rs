@@ -1,7 +1,7 @@
-//! In a plan: each step on files is done in a layer over the host, so that the steps after it find what it will leave.
+//! The overlay of a plan: each step on files is applied in memory over the host, so that later steps see its result.
 //!
-//! The check and the apply of such a step run unchanged; what the apply writes goes into memory
-//! ([`Overlay`]). A step that needs more than files is checked on the host and done nowhere.
+//! The check and the apply of such a step run unchanged; writes of the apply go to memory ([`Overlay`]). A step that
+//! needs more than files is checked on the host and not applied.
 
 use crate::driver::runs::{check, guarded};
 use crate::driver::values::ReceiverInputs;
@@ -15,7 +15,7 @@ use steadfast_resources::{
     BuiltResource, Change, CheckRequest, CheckResult, Failure, Host, Outcome, Permit, Resource,
 };
 
-/// The layer of one plan, and the steps that were checked in it.
+/// The overlay of one plan, with the results of its steps.
 #[derive(Clone, Debug)]
 pub(in crate::driver) struct Layer {
     overlay: Overlay,
@@ -25,23 +25,23 @@ pub(in crate::driver) struct Layer {
 
 const LIMITS: Limits = Limits { bytes: 64 << 20, nodes: 200_000 };
 
-/// The result of the check of a step, and of its change in the layer.
+/// The result of a step in the overlay.
 #[derive(Debug)]
 enum Found {
     Same,
-    /// It could not be told.
+    /// The check had no result.
     Failed,
     Differs {
         change: Change,
-        /// It was done in the layer.
+        /// True if the step was applied in the overlay.
         is_done: bool,
-        /// The host as it is has another seal than what was found in the layer.
+        /// True if the seal on the present host differs from the seal in the overlay.
         follows: bool,
     },
 }
 
 impl Layer {
-    /// An empty layer; none where the host cannot be looked at.
+    /// Creates an empty overlay; `None` if the host cannot be read.
     pub(in crate::driver) fn new() -> Option<Self> {
         match Overlay::new(LIMITS) {
             Ok(overlay) => Some(Self { overlay, found: Arc::default(), is_told: Arc::default() }),
@@ -56,27 +56,27 @@ impl Layer {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells whether what a step changes was seen by those that were checked after it.
+    /// Returns true if later steps saw the change of this step.
     pub(super) fn is_done(&self, id: VertexId) -> bool {
         matches!(self.found().get(&id), Some(Found::Differs { is_done: true, .. }))
     }
 
-    /// Tells whether the check of a step in the layer could not tell.
+    /// Returns true if the check of this step in the overlay had no result.
     pub(super) fn has_failed(&self, id: VertexId) -> bool {
         matches!(self.found().get(&id), Some(Found::Failed))
     }
 
-    /// Tells whether what was found of a step is also what steps before it make.
+    /// Returns true if earlier steps also cause the differences of this step.
     pub(super) fn follows(&self, id: VertexId) -> bool {
         matches!(self.found().get(&id), Some(Found::Differs { follows: true, .. }))
     }
 
-    /// Tells whether a step was checked here.
+    /// Returns true if this step was checked in the overlay.
     pub(super) fn has_checked(&self, id: VertexId) -> bool {
         self.found().contains_key(&id)
     }
 
-    /// Notes what became of a change in the layer.
+    /// Records the result of an apply in the overlay.
     fn note(&self, id: VertexId, (change, follows): (Change, bool), trouble: Option<Failure>) {
         let found = Found::Differs { change, is_done: trouble.is_none(), follows };
         self.found().insert(id, found);
@@ -91,7 +91,7 @@ impl Layer {
         tracing::debug!("not done in the layer of a plan: {why}");
     }
 
-    /// The first result of a step. A second check would find the step's own change.
+    /// Returns the first result of a step: a second check would find the step's own change.
     fn known(&self, id: VertexId) -> Option<CheckResult> {
         Some(match self.found().get(&id)? {
             Found::Failed => return None,
@@ -101,7 +101,7 @@ impl Layer {
     }
 }
 
-/// One step of a plan that uses only files, with the right to do it in the layer.
+/// A step of a plan that uses only files, with a permit for the overlay.
 #[derive(Debug)]
 pub(in crate::driver) struct PlannedStep {
     pub(in crate::driver) layer: Layer,
@@ -144,8 +144,8 @@ impl PlannedStep {
     }
 }
 
-/// The seal of what the host has now, for a change whose seal tells what was found: inodes and times of what a plan makes itself are
-/// not those that an apply will find.
+/// Returns the seal of the change on the present host: inodes and times in the overlay are not those that a real apply
+/// will find.
 async fn seal_on_host(
     seal: u64,
     (host, resource): (&Host, &Arc<dyn Resource>),
@@ -160,7 +160,7 @@ async fn seal_on_host(
     }
 }
 
-/// Checks a resource: a step of a plan in its layer, all else on the host.
+/// Checks a resource: a planned step in its overlay, everything else on the host.
 pub(in crate::driver) async fn check_step(
     step: Option<PlannedStep>,
     host: &Host,
@@ -184,7 +184,7 @@ fn trouble(outcome: Result<Outcome, Failure>) -> Option<Failure> {
     }
 }
 
-/// A change as it is shown: what its apply needs is left out.
+/// Returns the visible part of a change, without the data for its apply.
 fn shown(change: &Change) -> Change {
     Change {
         differences: change.differences.clone(),

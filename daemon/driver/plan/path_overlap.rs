@@ -1,4 +1,5 @@
-//! Whose changes meet: compared by the directories and names on the way of each path, whatever it is called.
+//! Path overlaps: finds resources whose planned changes affect each other, by the real directories and names behind
+//! their paths.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
@@ -7,36 +8,36 @@ use steadfast_engine::VertexId;
 use steadfast_resources::PathAfter;
 use steadfast_resources::host::files::{Coming, End, Ground, Name, Resolution, Resolver};
 
-/// So often links that are to come may lead what is to come elsewhere.
+/// The maximum number of rounds in which planned links may redirect other planned changes.
 const ROUNDS_AT_MOST: usize = 40;
 
-/// What would be done to the thing at a path.
+/// The planned effect on the object at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PlannedEffect {
     Nothing,
-    /// It is given other attributes, or what is in it is changed.
+    /// Attributes or content of the object change.
     Alters,
-    /// It is made, written anew or removed.
+    /// The object is created, rewritten or removed.
     Replaces,
-    /// Nobody knows: any of these.
+    /// The effect is unknown: any of these.
     Unsure,
 }
 
-/// A resource that has paths.
+/// A resource with paths.
 #[derive(Debug)]
 pub(super) struct PlannedPath {
     pub(super) id: VertexId,
     pub(super) act: PlannedEffect,
-    /// What it claims.
+    /// The claimed paths.
     pub(super) own: Vec<PathBuf>,
-    /// What else its check looks at, with all that is in it.
+    /// Other paths that its check reads, with all their content.
     pub(super) reads: Vec<PathBuf>,
-    /// The directory of which it holds all that nobody else claims.
+    /// The directory in which the resource removes everything that no other resource claims.
     pub(super) holds: Option<PathBuf>,
     pub(super) after: PathAfter,
-    /// It is as declared.
+    /// True if the resource is as declared.
     pub(super) is_settled: bool,
-    /// It removes what has left the graph, unless the graph holds that under another path.
+    /// True for a removal, which leaves the object alone if the graph declares it under another path.
     pub(super) removes: bool,
 }
 
@@ -45,7 +46,7 @@ impl PlannedPath {
         matches!(self.act, PlannedEffect::Replaces | PlannedEffect::Unsure)
     }
 
-    /// What would come to its path that leads on.
+    /// Returns the planned directory or link that other paths can pass through.
     fn coming(&self) -> Option<Coming> {
         match &self.after {
             _ if !self.replaces() => None,
@@ -56,14 +57,14 @@ impl PlannedPath {
     }
 }
 
-/// Where the paths of a subject lead.
+/// The resolved paths of a resource.
 struct ResolvedPaths<'s> {
     subject: &'s PlannedPath,
     own: Vec<Resolution>,
     reads: Vec<Resolution>,
 }
 
-/// Of each whose check may find something else once others are changed, these others; by number.
+/// Returns each vertex whose check may have another result after other changes, with the vertices of those changes.
 pub(super) fn find_overlaps(subjects: &[PlannedPath]) -> Vec<(VertexId, Vec<VertexId>)> {
     let walked = walk(subjects);
     let touched = ChangedPaths::of(&walked);
@@ -75,12 +76,12 @@ pub(super) fn find_overlaps(subjects: &[PlannedPath]) -> Vec<(VertexId, Vec<Vert
     each.map(|(one, others)| (one.subject.id, others.into_iter().collect())).collect()
 }
 
-/// Walks all paths, as they lead now and as they may when what is to come has come.
+/// Resolves all paths, as they lead now and as they will lead after planned changes.
 fn walk(subjects: &[PlannedPath]) -> Vec<ResolvedPaths<'_>> {
     let mut leads = Resolver::default();
     let coming = subjects.iter().filter_map(|one| Some((one.own.first()?, one.coming()?)));
     let mut coming: Vec<(&PathBuf, Coming)> = coming.collect();
-    // What is made in another that is made comes after it; only links may lead back.
+    // Sorted, a directory comes before its content; only links may lead back.
     coming.sort_by_key(|(path, _)| *path);
     for _ in 0..ROUNDS_AT_MOST {
         let mut is_new = false;
@@ -105,7 +106,7 @@ fn walk(subjects: &[PlannedPath]) -> Vec<ResolvedPaths<'_>> {
 }
 
 impl ResolvedPaths<'_> {
-    /// The ends of what it claims.
+    /// Lists the ends of the claimed paths.
     fn ends(&self) -> impl Iterator<Item = &End> {
         self.own.iter().flat_map(|lead| &lead.ends)
     }
@@ -114,12 +115,12 @@ impl ResolvedPaths<'_> {
         self.subject.replaces()
     }
 
-    /// Of a directory: whether it goes, or anything in it.
+    /// Returns true if a directory, or anything in it, is removed or replaced.
     fn changes_what_is_in_it(&self) -> bool {
         self.replaces() || self.subject.holds.is_some()
     }
 
-    /// The directories of which all that is in them counts.
+    /// Lists the directories whose whole content matters to the resource.
     fn whole(&self) -> impl Iterator<Item = Ground> {
         let subject = self.subject;
         let is_whole = subject.holds.is_some() || subject.act == PlannedEffect::Replaces;
@@ -127,7 +128,8 @@ impl ResolvedPaths<'_> {
         own.chain(self.reads.iter().flat_map(|lead| &lead.ends)).filter_map(directory)
     }
 
-    /// Whether this other is one that it leaves alone in the directory that it holds: declared there by its path, and found there.
+    /// Returns true if this resource does not touch the other one in its purged directory: declared there by its path,
+    /// and found there without a link.
     fn leaves(&self, other: &Self) -> bool {
         let is_below = |directory: &PathBuf| {
             other.subject.own.iter().all(|path| path.starts_with(directory))
@@ -142,14 +144,14 @@ fn directory(end: &End) -> Option<Ground> {
     Some(Ground::There(thing.identity))
 }
 
-/// What would be changed, and by whom: places in the list of those that were walked.
+/// The planned changes by name, object and directory; the numbers are positions in `walked`.
 struct ChangedPaths<'w> {
     walked: &'w [ResolvedPaths<'w>],
-    /// Names at which another thing, or none, will be.
+    /// Names that will lead to another object, or to none.
     names: HashMap<&'w Name, Vec<usize>>,
-    /// Things that will be otherwise.
+    /// Objects that will change.
     things: HashMap<(u64, u64), Vec<usize>>,
-    /// Directories that go, or in which anything may be changed.
+    /// Directories that will be removed, or whose content may change.
     grounds: HashMap<Ground, Vec<usize>>,
 }
 
@@ -180,7 +182,7 @@ impl<'w> ChangedPaths<'w> {
         touched
     }
 
-    /// Who changes what this one's check looks at.
+    /// Returns the vertices that change anything that the check of this resource reads.
     fn meets(&self, at: usize, one: &ResolvedPaths<'_>) -> BTreeSet<VertexId> {
         let mut met: BTreeSet<usize> = BTreeSet::new();
         let own = one.own.iter().map(|lead| (lead, true));
@@ -193,7 +195,7 @@ impl<'w> ChangedPaths<'w> {
                 let others = end.thing.and_then(|thing| self.things.get(&thing.identity));
                 let is_room = !is_own && directory(end).is_some();
                 met.extend(others.into_iter().flatten().filter(|other| {
-                    // Who reads what is in it does not mind its mode.
+                    // A reader of the content is not affected by the mode.
                     !is_room || self.get(**other).is_some_and(ResolvedPaths::changes_what_is_in_it)
                 }));
                 let others = end.above.iter().filter_map(|ground| self.grounds.get(ground));
@@ -210,7 +212,8 @@ impl<'w> ChangedPaths<'w> {
         self.walked.get(at)
     }
 
-    /// One that finds nothing on its way to be as declared finds nothing in a new directory either.
+    /// Returns true if the other change only makes a directory on the missing path of a settled resource: a new
+    /// directory is empty, so the path stays missing.
     fn is_mere_room(
         &self,
         one: &ResolvedPaths<'_>,
@@ -226,7 +229,7 @@ impl<'w> ChangedPaths<'w> {
     }
 }
 
-/// Adds who changes anything in a directory of which all counts.
+/// Adds the vertices that change something in a directory whose whole content matters.
 fn inside(walked: &[ResolvedPaths<'_>], met: &mut [BTreeSet<VertexId>]) {
     let mut whole: HashMap<Ground, Vec<usize>> = HashMap::new();
     for (at, one) in walked.iter().enumerate() {
@@ -238,7 +241,7 @@ fn inside(walked: &[ResolvedPaths<'_>], met: &mut [BTreeSet<VertexId>]) {
         let above = other.ends().flat_map(|end| &end.above);
         for at in above.filter_map(|ground| whole.get(ground)).flatten() {
             let (Some(one), Some(met)) = (walked.get(*at), met.get_mut(*at)) else { continue };
-            // What is removed first was in it: a plan knows that (`Plan::objection`).
+            // An object that is removed first was in the directory: a plan knows that (`Plan::objection`).
             let is_removed = other.subject.act == PlannedEffect::Replaces
                 && other.subject.after == PathAfter::Nothing
                 && one.subject.holds.is_none()
@@ -250,7 +253,8 @@ fn inside(walked: &[ResolvedPaths<'_>], met: &mut [BTreeSet<VertexId>]) {
     }
 }
 
-/// What has left the graph is left alone where the graph holds it under another path: who meets that path meets it.
+/// Adds overlaps of removals: a removal is skipped while the graph declares its object under another path, so a change
+/// of that path affects the removal.
 fn spared(walked: &[ResolvedPaths<'_>], met: &mut [BTreeSet<VertexId>]) {
     if walked.iter().all(|one| !one.subject.removes) {
         return;
@@ -308,7 +312,7 @@ mod tests {
         }
     }
 
-    /// Directories `one` and `two` with a file `f` in each, and a link `l` to the first.
+    /// Creates directories `one` and `two` with a file `f` in each, and a link `l` to the first.
     fn host() -> TempDir {
         let folder = tempfile::tempdir().unwrap();
         for name in ["one", "two"] {
@@ -324,7 +328,7 @@ mod tests {
         find_overlaps(subjects).into_iter().map(|(id, others)| (id.0, numbers(others))).collect()
     }
 
-    /// F-16: what is written through a link that another turns may be written where a third one is.
+    /// F-16: a write through a link that another resource redirects may hit the path of a third resource.
     #[test]
     fn a_link_that_is_turned_may_lead_to_what_another_declares() {
         let host = host();
@@ -339,7 +343,7 @@ mod tests {
         assert_eq!(met(&subjects), [(1, vec![0]), (2, vec![1])]);
     }
 
-    /// F-16: two paths into a directory that is yet to be made lead to one thing.
+    /// F-16: two paths into a planned directory lead to one object.
     #[test]
     fn two_paths_into_what_is_to_be_made_meet() {
         let host = host();
@@ -355,7 +359,7 @@ mod tests {
         assert_eq!(met(&subjects), [(1, vec![0]), (2, vec![0, 1]), (3, vec![2])]);
     }
 
-    /// F-16: another mode of a directory is nothing to what is in it; another mode of a file is to its other names.
+    /// F-16: a new mode of a directory does not affect its content; a new mode of a file affects its other names.
     #[test]
     fn attributes_meet_at_one_thing_alone() {
         let host = host();
@@ -370,7 +374,7 @@ mod tests {
         assert_eq!(met(&subjects), [(2, vec![1])]);
     }
 
-    /// F-16: what a directory is held with leaves alone what is declared in it, unless a link has led there.
+    /// F-16: a purged directory leaves declared content alone, unless a link leads there.
     #[test]
     fn who_holds_a_directory_meets_what_comes_there_by_a_link() {
         let host = host();
@@ -385,7 +389,7 @@ mod tests {
         assert_eq!(met(&subjects), [(0, vec![2]), (2, vec![0])]);
     }
 
-    /// F-16, B-16: what has left the graph and is held under another path goes once that path leads elsewhere.
+    /// F-16, B-16: a removal of an object that is declared through a link is unknown until that link has changed.
     #[test]
     fn what_is_spared_for_a_link_is_unknown_until_that_is_turned() {
         let host = host();

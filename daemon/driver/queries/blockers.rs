@@ -1,27 +1,27 @@
-//! What stands in the way of a resource, the worst first, and in whose way it stands itself.
+//! Blockers: the resources for which a resource waits, worst first, and those that wait for it.
 
 use super::phase;
 use crate::driver::Driver;
 use crate::driver::status::Phase;
 use steadfast_engine::{VertexId, VertexStatus};
 
-/// Among so many that need a resource those are found that wait for it.
+/// The maximum number of dependents among which waiting ones are searched.
 const LOOKED_AT: usize = 1000;
 
 impl Driver {
-    /// Puts first what stands in the way longest: what nobody tries again, then what is tried again, last what is on its way.
+    /// Sorts blockers by severity: those without a retry, then those with one, then those in progress.
     pub(in crate::driver) fn worst_first(&self, ids: &mut [VertexId]) {
         ids.sort_by_cached_key(|id| {
             (self.current_status(*id).map(|standing| rank(&standing)), *id)
         });
     }
 
-    /// Those that wait for it now.
+    /// Returns the identities of the resources that wait for this one.
     pub(in crate::driver) fn waiters(&self, id: VertexId) -> Vec<String> {
         self.names(&self.engine.waiters(self.table.groups().leader(id), LOOKED_AT))
     }
 
-    /// The semaphores for which it waits, and who holds them.
+    /// Describes the awaited semaphores and their holders.
     pub(in crate::driver) fn semaphores_in_words(&self, id: VertexId) -> (String, Vec<String>) {
         let mut holders = Vec::new();
         let taken = self.engine.semaphores_waited_for(self.table.groups().leader(id));
@@ -37,14 +37,14 @@ impl Driver {
         holders.sort_unstable();
         holders.dedup();
         if words.is_empty() {
-            // Free by now: it is let in as soon as the engine turns.
+            // The semaphores are free by now: the next turn of the engine starts the run.
             return ("waits for its semaphores".to_owned(), holders);
         }
         (format!("waits for {}", words.join(" and ")), holders)
     }
 }
 
-/// An operator must see to the first ones; the others may pass by themselves.
+/// Returns the severity of a status: the first ones need an operator, the others may pass.
 fn rank(standing: &VertexStatus) -> u8 {
     match phase(standing) {
         Phase::Stuck => 0,

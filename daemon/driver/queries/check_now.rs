@@ -1,6 +1,6 @@
-//! A look on request: what differs now, and so would be changed. Beside the engine, which hears nothing of it: so it is possible
-//! at rest. What a resume will change is looked at in order, each step on files over what those before it write into the layer of a
-//! plan; nothing of the host is changed.
+//! Checks on request: reports present differences without a change. The checks run beside the engine, so they are
+//! possible during a pause. For a resume, resources are checked in order, each step on files in the overlay of a plan,
+//! after the steps before it.
 
 use crate::driver::Driver;
 use crate::driver::plan::overlaps::{Layer, PlannedStep, check_step};
@@ -16,23 +16,23 @@ use steadfast_resources::{CheckRequest, CheckResult, ExecutorKind, Failure, Host
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-/// So many are looked at for one question.
+/// The maximum number of checks per query.
 const MOST: usize = 500;
-/// So many at once: the threads of those who ask are not the threads of the work.
+/// The maximum number of checks at the same time; they use other threads than runs.
 const AT_ONCE: usize = 8;
-/// What hangs is not waited for longer.
+/// The time limit of one check.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Nor are all together.
+/// The time limit of all checks of a query.
 const ALL: Duration = Duration::from_mins(1);
 
-/// Resources that go on resting when the general pause ends.
+/// Resources that stay at rest when the pause of the daemon ends.
 #[derive(Debug, Default)]
 struct Resting {
-    /// Those with a pause of their own that must be processed.
+    /// Resources with a check due that are paused on their own.
     paused: Vec<VertexId>,
-    /// Those that must be processed and depend on them.
+    /// Resources with a check due that depend on a paused one.
     waiting: Vec<VertexId>,
-    /// The vertices of the engine that rest for that.
+    /// Engine vertices that stay at rest for this reason.
     blocked: HashSet<VertexId>,
 }
 
@@ -42,18 +42,18 @@ impl Resting {
     }
 }
 
-/// One look that is to be done.
+/// One check to make.
 struct CheckNow {
     name: String,
     resource: Arc<dyn Resource>,
     meal: Result<Option<ReceiverInputs>, Failure>,
     seat: ExecutorKind,
-    /// The step in the layer of a plan, if there is one.
+    /// The step in the overlay of a plan, if there is one.
     step: Option<PlannedStep>,
 }
 
 impl Driver {
-    /// Looks at these, or at all that must be processed, and answers when that is done.
+    /// Checks these resources, or all that are due, and replies when the checks are done.
     pub(in crate::driver) fn inspect(
         &mut self,
         (names, resume): (&[String], bool),
@@ -89,17 +89,18 @@ impl Driver {
             let of: Vec<Inspection> = looks.buffered(at_once).take_until(in_time).collect().await;
             let left = asked.saturating_sub(of.len());
             let of = of.into_iter().filter(|one| one.differs() || one.trouble.is_some()).collect();
-            // Who asked may have gone meanwhile.
+            // The client may have gone.
             drop(to.send(Ok(Inspections { of, left, paused, waiting })));
         });
     }
 
-    /// The resources that no end of the general pause lets go on: those with a pause of their own, and what depends on them.
+    /// Returns the resources that the end of the daemon's pause does not release: those paused on their own, and their
+    /// dependents.
     fn find_resting(&self) -> Resting {
         let mut resting = Resting::default();
         let paused = self.table.ids().filter(|id| self.is_parked(*id));
         resting.paused = paused.filter(|id| self.must_be_processed(*id)).collect();
-        // One that only may have been changed holds nothing back.
+        // A settled resource with a check due blocks nothing.
         let holds = |id: &&VertexId| self.current_status(**id) != Some(VertexStatus::Settled);
         let holding = resting.paused.iter().filter(holds);
         let mut next: Vec<VertexId> = holding.map(|id| self.table.groups().leader(*id)).collect();
@@ -128,7 +129,7 @@ impl Driver {
         }
     }
 
-    /// Plans a resource, as a step in the layer of a plan, for the time when the driver goes on.
+    /// Returns the step of a resource in the overlay; `None` if the resource is checked on the host.
     fn step_on_resume(&self, id: VertexId, layer: &Layer) -> Option<PlannedStep> {
         let entry = self.table.get(id)?;
         let is_step = entry.resource.uses_only_files() && !entry.meta.noop;
@@ -156,7 +157,7 @@ impl Driver {
 
 async fn look(job: CheckNow, host: Host) -> Inspection {
     let CheckNow { name, resource, meal, seat, step } = job;
-    // What the host of the daemon notes of files that it has changed must not come from a layer.
+    // The daemon's host records facts about changed files, and must not take them from an overlay.
     let host = if step.is_some() { Host::default() } else { host };
     let cancel = CancellationToken::new();
     let _when_late = cancel.clone().drop_guard();

@@ -1,4 +1,4 @@
-//! All resources as a list: filtered, in an order, a part of it at a time. For whoever watches.
+//! The list of all resources: filtered, sorted, and returned page by page.
 
 use super::phase;
 use super::statistics::Moment;
@@ -7,7 +7,7 @@ use crate::driver::status::{List, Order, Phase, Wanted};
 use std::cmp::Reverse;
 use steadfast_engine::{VertexId, VertexStatus};
 
-/// By what a row stands where it does: smaller is earlier; equal ones follow their names.
+/// The sort key of a row, ascending; rows with equal keys are sorted by name.
 type Rank = (Phase, Reverse<u64>);
 
 impl Driver {
@@ -35,7 +35,7 @@ impl Driver {
         match order {
             Order::Name => (Phase::Stuck, Reverse(0)),
             Order::State => (phase(standing), Reverse(0)),
-            // The youngest first, and last what was never changed.
+            // The last change first; unchanged resources come last.
             Order::Changed => {
                 let age = self.times.age(id, Moment::Changed);
                 (Phase::Stuck, Reverse(age.map_or(0, |age| u64::MAX - age)))

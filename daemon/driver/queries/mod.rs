@@ -1,4 +1,10 @@
-//! What the driver answers when it is asked how it stands. Questions go through the inbox like everything else; none of them waits.
+//! Queries: read-only questions to the driver, and the operator's requests. They pass through the inbox, and none of
+//! them blocks.
+//!
+//! Purpose: answer queries from the state of the driver and the engine. Invariant: no reply waits for the host within
+//! the loop; requests become events of the engine or jobs on other threads. Reading order: this file, `statistics.rs`
+//! (times and counts), `blockers.rs` (resources that wait), `list.rs` (the paged list), `check_now.rs` (a check on
+//! request).
 
 pub(super) mod blockers;
 pub(super) mod check_now;
@@ -21,48 +27,51 @@ use steadfast_engine::{Class, Culprit, Event, HeldReason, Mode, VertexId, Vertex
 use steadfast_resources::WatchSource;
 use tokio::sync::oneshot;
 
-/// A question, with where its answer goes. One that nobody waits for any more is answered all the same.
+/// A query or a request, with the sender for its reply. It is processed even if nobody waits for the reply any more.
 #[derive(Debug)]
 pub enum Query {
-    /// How the host stands, with at most so many of those that are not as declared.
+    /// The status of the host, with at most this many resources that are not as declared.
     Status(usize, oneshot::Sender<Status>),
-    /// How one resource stands; none where there is none of that name.
+    /// The details of one resource; `None` if the identity is unknown.
     Show(String, oneshot::Sender<Option<ResourceDetails>>),
-    /// The names that begin so, in order, at most so many.
+    /// Identities with this prefix in ascending order, at most this many.
     Names(String, usize, oneshot::Sender<Vec<String>>),
-    /// A part of the list of all.
+    /// A page of the list of all resources.
     List(Wanted, oneshot::Sender<List>),
-    /// What differs now of these, or of all that must be processed; or the names that are none.
+    /// Checks these resources, or all that are due, without a change; the reply may be the unknown identities.
     Inspect {
-        /// Which.
+        /// The identities; empty means all resources that are due.
         resources: Vec<String>,
-        /// As a resume of these will find them: each after those that are changed before it. Of all that must be processed it is always so.
+        /// True to predict a resume of these resources: each is checked after its dependencies are changed. An empty
+        /// list always does so.
         resume: bool,
-        /// Where the answer goes.
+        /// The sender for the reply.
         to: oneshot::Sender<Result<Inspections, Vec<String>>>,
     },
-    /// Pause these by themselves: the names that are none, if any, and then nothing is done.
+    /// Pauses single resources. The reply lists unknown identities; if there are any, nothing is done.
     Park {
-        /// Which.
+        /// The identities.
         names: Vec<String>,
-        /// For how long; the usual time where none is given.
+        /// The time until the pause ends without a resume; `None` selects the configured limit.
         limit: Option<Duration>,
-        /// Shown in status.
+        /// The reason, as shown in the status.
         reason: String,
-        /// Where the answer goes.
+        /// The sender for the reply.
         to: oneshot::Sender<Vec<String>>,
     },
-    /// End that: as above.
+    /// Resumes single resources. The reply lists unknown identities; if there are any, nothing is done.
     Unpark(Vec<String>, oneshot::Sender<Vec<String>>),
-    /// Put back what a resource was.
+    /// Restores a prior state of a resource.
     Undo(Undo, oneshot::Sender<Undone>),
-    /// What became of the graph that was handed over last: taken, or why not.
+    /// The result of the last load.
     Taken(Vec<oneshot::Sender<Result<LoadOutcome, String>>>),
-    /// What the operator orders about what is kept of these: answered when it is durable.
+    /// Carries out a state command for these identities; the reply comes when its records are durable.
     Order(StateCommand, Vec<String>, oneshot::Sender<CommandResult>),
-    /// Look again now at these (all where none is named): the names that are none, if any, and then nothing is done.
+    /// Checks these resources now; empty means all. The reply lists unknown identities; if there are any, nothing is
+    /// done.
     Look(Vec<String>, oneshot::Sender<Vec<String>>),
-    /// Run these again, also what runs once or has failed: as above.
+    /// Runs these resources again, also those that run once or have failed. The reply lists unknown identities; if
+    /// there are any, nothing is done.
     Redo(Vec<String>, oneshot::Sender<Vec<String>>),
 }
 
@@ -128,12 +137,16 @@ impl Driver {
         self.table.number(name).filter(|id| self.table.get(*id).is_some())
     }
 
-    /// Those that are no names of resources.
+    /// Lists the identities that no running resource has.
     pub(super) fn strangers(&self, names: &[String]) -> Vec<String> {
         names.iter().filter(|name| self.running(name).is_none()).cloned().collect()
     }
 
-    /// The numbers of these, or those names that are none.
+    /// Returns the vertices of these identities; empty means all.
+    ///
+    /// # Errors
+    ///
+    /// The unknown identities.
     fn named(&self, names: &[String]) -> Result<Vec<VertexId>, Vec<String>> {
         if names.is_empty() {
             return Ok(self.table.vertices().collect());
@@ -209,7 +222,7 @@ impl Driver {
             more,
             up_for: self.began.elapsed().as_secs(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            // Not of the driver: added by who passes it on.
+            // Other workers own these fields and fill them in.
             instead: None,
             daemon: Vec::new(),
             reboot: None,
@@ -217,7 +230,7 @@ impl Driver {
         }
     }
 
-    /// Resources that count as settled and have a check due: somebody may have changed them.
+    /// Counts settled resources with a check due: they may have drifted.
     fn suspected(&self) -> u32 {
         let is_suspected = |id: &VertexId| {
             self.current_status(*id) == Some(VertexStatus::Settled)
@@ -244,12 +257,12 @@ impl Driver {
         }
     }
 
-    /// Tells whether this driver has loaded no graph yet.
+    /// Returns true if this driver has loaded no graph yet.
     pub(super) fn is_starting(&self) -> bool {
         self.recalled.is_some()
     }
 
-    /// The caveat that the answer to a ping adds to the counts.
+    /// Returns the caveat that the reply to a ping adds to the counts.
     pub(super) fn caveat(&self) -> Option<Caveat> {
         let read_only = self.observing.is_some().then_some(Caveat::ReadOnly);
         let starting = self.is_starting().then_some(Caveat::Starting);
@@ -311,7 +324,7 @@ impl Driver {
         }
     }
 
-    /// What a standing means, and whom it waits for.
+    /// Describes a status in words, with the identities that the resource waits for.
     fn in_words(&self, id: VertexId, standing: &VertexStatus) -> (String, Vec<String>) {
         let says = match standing {
             VertexStatus::Contended { party, repairs, since, .. } => {
@@ -403,7 +416,7 @@ impl Driver {
         if words.is_empty() { "nothing can move it".to_owned() } else { words.join(", ") }
     }
 
-    /// The names of those for whom these numbers of the engine's stand.
+    /// Returns the identities of these engine vertices; a group is replaced by its concerned members.
     pub(super) fn names(&self, ids: &[VertexId]) -> Vec<String> {
         let each = ids.iter().flat_map(|id| self.concerned(*id));
         each.map(|id| self.table.name(id).to_owned()).collect()

@@ -1,4 +1,5 @@
-//! When each vertex was last checked, put right, and heard of, and of what sort its last change was. Seventeen bytes each.
+//! Statistics of each vertex: the last check, change and event, and the cause of the last change. Seventeen bytes per
+//! vertex.
 
 use crate::driver::RunRef;
 use std::collections::BTreeMap;
@@ -6,34 +7,34 @@ use std::time::Duration;
 use steadfast_engine::{Class, VertexId};
 use tokio::time::Instant;
 
-/// What can be said to have happened to a vertex.
+/// A kind of event whose time is recorded per vertex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::driver) enum Moment {
-    /// A check of it has ended.
+    /// The end of a check.
     Checked = 0,
-    /// Something of it was changed.
+    /// A change.
     Changed = 1,
-    /// Its source reported something.
+    /// An event of a watch source.
     Heard = 2,
 }
 
-/// The last moments of each kind; a moment is counted in seconds from the start, and one more.
+/// Statistics of all vertices. Times are in seconds since the start, plus one; zero means never.
 #[derive(Debug)]
 pub(in crate::driver) struct ResourceStatistics {
     began: Instant,
     each: Vec<[u32; 3]>,
-    /// How often each was changed.
+    /// The number of changes per vertex.
     changes: Vec<u32>,
-    /// Of what sort its last change was.
+    /// The cause of the last change per vertex.
     classes: Vec<Option<Class>>,
-    /// How many changes of each sort there were.
+    /// The number of changes per cause.
     totals: [u32; 4],
     last_at: [u32; 3],
-    /// Since when those wait that were cut off and that the operator has to decide about.
+    /// The times since which interrupted resources have waited for the operator.
     undecided: BTreeMap<VertexId, Instant>,
-    /// The last run of each that is not right.
+    /// The last run of each failing vertex.
     failing: BTreeMap<VertexId, RunRef>,
-    /// Since when all is as declared, where it is.
+    /// The time of convergence, if the host is converged.
     pub(in crate::driver) converged: Option<Instant>,
 }
 
@@ -64,7 +65,7 @@ impl ResourceStatistics {
         self.last_at[moment as usize] = seconds;
     }
 
-    /// Something of it was changed, and what sort of change that was.
+    /// Records a change and its cause.
     pub(in crate::driver) fn note_change(&mut self, id: VertexId, class: Class) {
         self.note(id, Moment::Changed);
         let at = id.0 as usize;
@@ -74,27 +75,27 @@ impl ResourceStatistics {
         *total = total.saturating_add(1);
     }
 
-    /// A run did not make it right.
+    /// Records a run that has failed.
     pub(in crate::driver) fn note_failing(&mut self, id: VertexId, run: RunRef) {
         self.failing.insert(id, run);
     }
 
-    /// It is right again.
+    /// Records that a vertex is as declared again.
     pub(in crate::driver) fn note_right(&mut self, id: VertexId) {
         self.failing.remove(&id);
     }
 
-    /// The last run of one that is not right.
+    /// Returns the last run of a failing vertex.
     pub(in crate::driver) fn failing(&self, id: VertexId) -> Option<RunRef> {
         self.failing.get(&id).copied()
     }
 
-    /// It waits for the operator's word, from now on if it did not before.
+    /// Records that a vertex waits for the operator; the first call counts.
     pub(in crate::driver) fn note_undecided(&mut self, id: VertexId) {
         self.undecided.entry(id).or_insert_with(Instant::now);
     }
 
-    /// For how long it has waited for the operator's word, in seconds; where it does not any more, that is of no meaning.
+    /// Returns the seconds since the vertex began to wait for the operator; meaningless if the vertex no longer waits.
     pub(in crate::driver) fn undecided(&self, id: VertexId) -> Option<u64> {
         self.undecided.get(&id).map(|since| since.elapsed().as_secs())
     }
@@ -109,27 +110,27 @@ impl ResourceStatistics {
         }
     }
 
-    /// How often it was changed since the start.
+    /// Returns the number of changes since the start.
     pub(in crate::driver) fn changes(&self, id: VertexId) -> u32 {
         self.changes.get(id.0 as usize).copied().unwrap_or_default()
     }
 
-    /// What sort of change its last one was.
+    /// Returns the cause of the last change.
     pub(in crate::driver) fn class(&self, id: VertexId) -> Option<Class> {
         self.classes.get(id.0 as usize).copied().flatten()
     }
 
-    /// How many changes of this sort there were since the start, also of what has left since.
+    /// Returns the number of changes with this cause since the start, including vertices that have left the graph.
     pub(in crate::driver) fn total(&self, class: Class) -> u32 {
         self.totals[class as usize]
     }
 
-    /// How long ago it was for one vertex; none where it never was.
+    /// Returns the seconds since the last such event of a vertex; `None` if there was none.
     pub(in crate::driver) fn age(&self, id: VertexId, moment: Moment) -> Option<u64> {
         self.ago(self.each.get(id.0 as usize)?[moment as usize])
     }
 
-    /// The same for any of them.
+    /// Returns the seconds since the last such event of any vertex.
     pub(in crate::driver) fn youngest(&self, moment: Moment) -> Option<u64> {
         self.ago(self.last_at[moment as usize])
     }

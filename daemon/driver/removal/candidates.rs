@@ -1,4 +1,4 @@
-//! Who may leave with a graph, and which removals of long ago are over.
+//! Candidates for removal: identities that a graph may leave out, and interrupted removals that are obsolete.
 
 use super::plan::definition_of_removal;
 use crate::config::LoadedGraph;
@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 impl Driver {
-    /// A removal that a crash cut off is over where a graph declares again what it was to remove: a later start must not take it up.
+    /// Ends interrupted removals whose resources are declared again, so that a later start does not continue them.
     pub(in crate::driver) fn forget_removals(&mut self, recalled: &StoredState) {
         for (identity, kept) in &recalled.resources {
             let Some((begun, owned)) = kept.interrupted.zip(kept.owned.as_ref()) else { continue };
@@ -33,7 +33,8 @@ impl Driver {
         }
     }
 
-    /// Of what is kept, all that this graph may leave out: what runs and is not in it, and what does not run.
+    /// Returns the recorded identities that this graph may leave out: running vertices without a declaration, and
+    /// records without a vertex.
     pub(in crate::driver) fn may_leave(
         &self,
         loaded: &LoadedGraph,

@@ -1,4 +1,5 @@
-//! A path that goes from one resource to another within a graph: what we made stays ours.
+//! Handover of a path from one resource to another within a graph: objects created by the daemon stay recorded as
+//! created.
 
 use crate::config::Vertex;
 use crate::driver::Driver;
@@ -7,11 +8,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use steadfast_engine::VertexId;
 
-/// A thing that a record is about: kinds describe different things by the same hash, a file by its absolute path.
+/// The prefix of identities that take part in a handover: hashes of objects are comparable within one kind only.
 const KIND: &str = "file[";
 
 impl Driver {
-    /// The paths that we made, and whose resources let go of them with the graph that runs now: they have left it, or have another path.
+    /// Returns the created objects that resources release with the new graph: the resource is forgotten, or has another
+    /// path.
     pub(in crate::driver) fn released_paths(
         &self,
         differs: &[VertexId],
@@ -30,7 +32,7 @@ impl Driver {
         forgotten.iter().filter_map(created).chain(moved).collect()
     }
 
-    /// Those who claim such paths now have made them, as far as the records say.
+    /// Records released objects as created for the resources that now claim them.
     pub(in crate::driver) fn hand_over_paths(&mut self, released: &HashSet<u64>) {
         if released.is_empty() {
             return;
@@ -42,7 +44,7 @@ impl Driver {
         }
     }
 
-    /// The record of one who claims a path that was released.
+    /// Returns the new record of a resource that claims a released object.
     fn inherited(&self, id: VertexId, released: &HashSet<u64>) -> Option<(Arc<str>, Ownership)> {
         let entry = self.table.get(id).filter(|entry| !entry.removes && !entry.meta.noop)?;
         if !entry.identity.starts_with(KIND) || !self.table.runs(&entry.identity) {

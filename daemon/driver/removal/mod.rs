@@ -1,8 +1,10 @@
-//! Resources that leave the graph: the records that are dropped, the objects that are removed, and the records that stay.
+//! Resources that leave the graph: dropped records, removed objects, and records that stay.
 //!
-//! The folder plans and records; it never changes the host itself: a removal runs as a vertex of the engine.
-//! Reading order: `plan` (decides for each identity), `ownership` (created or adopted), `candidates`, `undeclared`, `renames`,
-//! `handover`, `notifications`.
+//! Invariant: this folder plans and records, and does not change the host; a removal runs as a vertex of the engine.
+//!
+//! Reading order: `plan.rs` (decides for each identity), `ownership.rs` (created or adopted), `candidates.rs`
+//! (identities that may leave), `undeclared.rs` (records that stay), `renames.rs` (aliases), `handover.rs` (paths that
+//! change their resource), `notifications.rs` (refreshes after a removal).
 
 pub(super) mod candidates;
 pub(super) mod handover;

@@ -1,13 +1,13 @@
-//! The notifications of a removal: the resources that a removed resource notified are refreshed when it is gone.
+//! Notifications of removals: resources that a removed resource notified are refreshed after the removal.
 
 use crate::config::LoadedGraph;
 use std::collections::{HashMap, HashSet};
 
-/// Takes out of `orders` each pair that would close a cycle with the notifications. In a pair of either, the second comes after the
-/// first; vertices from the number `first` on are removals.
+/// Drops the pairs of `orders` that would close a cycle with the notifications. In each pair the second vertex comes
+/// after the first; vertices with numbers from `first` on are removals.
 ///
-/// A notified resource, and all that comes after it, is run after the removal that notifies it: it cannot come before that removal
-/// as well.
+/// A notified resource and its dependents run after the removal that notifies it, so they cannot also come before that
+/// removal.
 pub(in crate::driver) fn make_room(
     loaded: &LoadedGraph,
     orders: &mut Vec<(usize, usize)>,
@@ -32,7 +32,7 @@ pub(in crate::driver) fn make_room(
     }
 }
 
-/// A vertex and all that its edges lead to.
+/// Returns a vertex and all vertices that its edges lead to.
 fn reachable(edges: &HashMap<usize, Vec<usize>>, from: usize) -> HashSet<usize> {
     let (mut seen, mut next) = (HashSet::from([from]), vec![from]);
     while let Some(at) = next.pop() {

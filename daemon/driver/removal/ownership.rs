@@ -1,4 +1,4 @@
-//! Whose the things are that we hold: noted when they are made or found, and kept as long as their resources are declared.
+//! Ownership records: the origin of each managed object, recorded when a run creates or finds the object.
 
 use super::plan::{
     KeptOwned, LoadPolicy, RemovalPlan, definition_of_removal, is_deletable, plan_removals,
@@ -14,36 +14,36 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use steadfast_engine::{Intent, Outcome, RunId, VertexId};
 
-/// What is kept of whose things are, as it will be when all that was written is durable.
+/// All ownership records, as they will be when all pending writes are durable.
 #[derive(Debug, Default)]
 pub(in crate::driver) struct OwnershipRecords {
     pub(in crate::driver) records: KeptOwned,
-    /// What was kept before of things that a run in progress makes.
+    /// Prior records of objects that a run in progress creates.
     marked: HashMap<VertexId, Option<Arc<Ownership>>>,
-    /// Of whom all is kept that there is to keep, under this graph.
+    /// Vertices whose records are complete under the running graph.
     settled: HashSet<VertexId>,
-    /// All that is kept of nobody who runs, and maybe more; a later graph may leave it out.
+    /// Identities with records and without a running vertex, and maybe more; a later graph may leave them out.
     pub(in crate::driver) without_vertex: BTreeSet<Arc<str>>,
-    /// Of whom what is kept may be something else than what the graph says, although that says the same as before.
+    /// Vertices whose records may differ from the graph although their declarations have not changed.
     unsettled: BTreeSet<VertexId>,
-    /// So may all.
+    /// True if the records of all vertices may differ from the graph.
     all_unsettled: bool,
-    /// What the graph that waits means for what it leaves out, and who has other names in it.
+    /// Removals that the waiting graph causes.
     pending_removals: RemovalPlan,
+    /// Resources that have other names in the waiting graph.
     pub(in crate::driver) renamed: Vec<Renamed>,
-    /// What the history is to be told of names, when that graph runs.
+    /// Aliases to record in the history when the waiting graph runs.
     pub(in crate::driver) names: Names,
-    /// What was made since that graph was taken: whoever judged what leaves has not known of it.
+    /// Objects created since the waiting graph was accepted; its removals were planned without them.
     made: BTreeSet<Arc<str>>,
-    /// All of it is only looked at: nothing of what is kept changes for it.
+    /// True if the graph is read-only: no ownership record changes for it.
     looks_only: bool,
-    /// An operator has asked for it: what it leaves out is forgotten.
+    /// True if an operator has requested the graph: resources that it leaves out are forgotten.
     forgets: bool,
-    /// The name of the graph that runs.
     graph: Arc<str>,
 }
 
-/// What a graph means for what it leaves out, until it is taken.
+/// The ownership changes of a loaded graph, until the graph is accepted.
 #[derive(Debug)]
 pub(in crate::driver) struct PendingOwnership {
     removals: RemovalPlan,
@@ -53,7 +53,7 @@ pub(in crate::driver) struct PendingOwnership {
 }
 
 impl OwnershipRecords {
-    /// With what the store told back.
+    /// Creates the records from the stored state.
     pub(in crate::driver) fn new(recalled: &StoredState) -> Self {
         let owned = |(identity, kept): (&String, &crate::store::ResourceRecord)| {
             Some((identity.as_str().into(), Arc::clone(kept.owned.as_ref()?)))
@@ -62,50 +62,50 @@ impl OwnershipRecords {
         Self { without_vertex: kept.keys().cloned().collect(), records: kept, ..Self::default() }
     }
 
-    /// What is kept of this one.
+    /// Returns the ownership record of a resource.
     pub(in crate::driver) fn record(&self, identity: &str) -> Option<&Ownership> {
         self.records.get(identity).map(AsRef::as_ref)
     }
 
-    /// Whether the record stays although its resource has left.
+    /// Returns true if the record stays although its resource has left the graph.
     pub(in crate::driver) fn stays(&self, identity: &str) -> bool {
         self.pending_removals.keep.contains(identity)
     }
 
-    /// What is removed by a later load, by name: at most so many.
+    /// Lists up to `most` identities that a later load will remove.
     pub(in crate::driver) fn waiting(&self, most: usize) -> Vec<String> {
         let keep =
             self.pending_removals.keep.iter().filter(|name| self.records.contains_key(*name));
         keep.take(most).map(ToString::to_string).collect()
     }
 
-    /// Of whom anything is kept.
+    /// Lists all identities with a record.
     pub(in crate::driver) fn names(&self) -> impl Iterator<Item = &str> {
         self.records.keys().map(AsRef::as_ref)
     }
 
-    /// Whether what the graph that was taken last leaves out is forgotten.
+    /// Returns true if the records of resources that the last accepted graph leaves out are forgotten.
     pub(in crate::driver) fn forgets(&self) -> bool {
         self.forgets
     }
 
-    /// Who has another name in the graph that waits.
+    /// Returns the resources that have other names in the waiting graph.
     pub(in crate::driver) fn renamed(&self) -> &[Renamed] {
         &self.renamed
     }
 
-    /// It runs no more; what is kept of it stays.
+    /// Marks a vertex as no longer running; its record stays.
     pub(in crate::driver) fn forget_vertex(&mut self, id: VertexId) {
         self.settled.remove(&id);
         self.marked.remove(&id);
     }
 
-    /// Whether all of the graph that was taken last is only looked at.
+    /// Returns true if the last accepted graph is read-only.
     pub(in crate::driver) fn looks_only(&self) -> bool {
         self.looks_only
     }
 
-    /// A graph was taken: what it means for what it leaves out, and who has other names in it.
+    /// Accepts a graph: takes its planned removals and its renamed resources.
     pub(in crate::driver) fn take(&mut self, leave: PendingOwnership, renamed: Vec<Renamed>) {
         let PendingOwnership { removals: farewell, aliases, looks_only, forgets } = leave;
         self.names.aliases = aliases;
@@ -114,12 +114,12 @@ impl OwnershipRecords {
         self.made.clear();
     }
 
-    /// The name of the graph that runs.
+    /// Returns the name of the running graph.
     pub(in crate::driver) fn graph(&self) -> &Arc<str> {
         &self.graph
     }
 
-    /// What the operator orders holds from now on. What is forgotten is noted again as soon as it is found as declared.
+    /// Applies a state command to a record. After a forget, the next converged run records the object again.
     pub(in crate::driver) fn order(
         &mut self,
         order: StateCommand,
@@ -146,7 +146,7 @@ impl OwnershipRecords {
 }
 
 impl Vertex {
-    /// What is to be kept of it, where this was kept; a thing of which nothing is known is of this origin.
+    /// Returns the record for this resource, given the record `before`. `origin` applies to an object without a record.
     pub(in crate::driver) fn owned(
         &self,
         before: Option<&Ownership>,
@@ -177,7 +177,7 @@ impl Vertex {
         }
     }
 
-    /// Whether the graph says the same of it as what is kept.
+    /// Returns true if the record agrees with the declaration.
     fn agrees(&self, owned: &Ownership, context: &OwnershipContext<'_>) -> bool {
         owned.delete == (self.delete && !self.meta.noop)
             && owned.protect == self.protect
@@ -186,13 +186,13 @@ impl Vertex {
             && owned.removal.as_deref().is_none_or(|text| self.refreshes_by_removal(text))
     }
 
-    /// Tells whether a removal by this text refreshes the resources that a change refreshes.
+    /// Returns true if a removal by this text refreshes the same resources as a change of this vertex.
     fn refreshes_by_removal(&self, text: &str) -> bool {
         *Self::notified_by_removal(text) == *self.notifies
     }
 }
 
-/// What stands around a resource whose thing is noted.
+/// The context of an ownership record: the graph, its registry and all other records.
 pub(in crate::driver) struct OwnershipContext<'a> {
     graph: Arc<str>,
     table: &'a crate::driver::graph::registry::GraphRegistry,
@@ -200,7 +200,7 @@ pub(in crate::driver) struct OwnershipContext<'a> {
 }
 
 impl OwnershipContext<'_> {
-    /// Those that it comes after: as the graph says, and of those that have left it as long as they are not removed.
+    /// Returns the dependencies to record: those of the graph, and undeclared ones that are not removed yet.
     fn after(&self, entry: &Vertex, before: &Ownership) -> Vec<Arc<str>> {
         let is_live = |name: &str| {
             let id = self.table.number(name).filter(|_| self.table.runs(name));
@@ -215,7 +215,7 @@ impl OwnershipContext<'_> {
     }
 }
 
-/// The ways out for resources that are protected and not in a new graph: each protection ends in its own way.
+/// Returns a hint for protected resources that a new graph leaves out: each kind of protection ends in another way.
 fn protection_hint(protected: &[Arc<str>], kept: &KeptOwned) -> String {
     let of = |is: fn(&Ownership) -> bool| {
         let names = protected.iter().filter(|name| kept.get(*name).is_some_and(|owned| is(owned)));
@@ -234,7 +234,7 @@ fn protection_hint(protected: &[Arc<str>], kept: &KeptOwned) -> String {
 }
 
 impl Driver {
-    /// What a new graph means for what it leaves out. It is refused, with the reason, where something protected would leave.
+    /// Plans the removals of a new graph; fails with a message if the graph leaves out protected resources.
     pub(in crate::driver) fn plan_removals(
         &self,
         loaded: &mut LoadedGraph,
@@ -251,7 +251,7 @@ impl Driver {
             let removed =
                 table.number(name).and_then(|id| table.waiting(id).or_else(|| table.get(id)));
             let begun = recalled.and_then(|it| it.resources.get(name)?.interrupted);
-            // What an operator had removed when the daemon died may be half gone: it is removed to the end.
+            // An operator's removal that a crash interrupted may be half done: the removal is finished.
             let cut_off = begun.is_some() && begun == definition_of_removal(name, owned);
             cut_off || removed.is_some_and(|entry| entry.removes)
         };
@@ -268,7 +268,7 @@ impl Driver {
             farewell.messages.clear();
         }
         if !forgets {
-            // They are as they were when they come back; an operator's reload says what becomes of them.
+            // Their records stay for their return; the next reload by an operator settles them.
             let left: HashSet<Arc<str>> = farewell.forget.drain(..).collect();
             farewell.messages.retain(|(identity, _)| !left.contains(identity));
         }
@@ -280,7 +280,7 @@ impl Driver {
         })
     }
 
-    /// The graph that waited runs from now on: what it says is kept, and what it leaves out is forgotten.
+    /// Updates the records for the new graph: declared resources are recorded, others are forgotten as planned.
     pub(in crate::driver) fn settle_ownership(&mut self, installed: &SwapResult) {
         self.rename();
         self.rename_history();
@@ -313,7 +313,7 @@ impl Driver {
         }
         self.settle_departed();
         let (table, kept) = (&self.table, &self.ownership.records);
-        // Of one whose run is stuck something may be kept yet.
+        // A vertex with a stuck run may still write a record.
         let is_known = |name: &str| kept.contains_key(name) || table.number(name).is_some();
         self.ownership.without_vertex.retain(|name| is_known(name) && !table.runs(name));
         if self.ownership.looks_only {
@@ -337,13 +337,13 @@ impl Driver {
         debug_assert!(self.disagreeing(self.table.ids()).is_empty(), "nobody else differs");
     }
 
-    /// Of whom something else is kept than what the graph says, of the same thing; and what is to be kept.
+    /// Returns the vertices whose declaration differs from their record for the same object, with the new record.
     fn disagreeing(&self, of: impl IntoIterator<Item = VertexId>) -> Vec<(VertexId, Ownership)> {
         let context = self.context();
         let each = of.into_iter().filter(|id| !self.table.is_removed(*id));
         let changed = each.filter_map(|id| {
             let entry = self.table.get(id).filter(|entry| !entry.removes)?;
-            // Of one that has left, and whose run is stuck, this graph says nothing.
+            // The graph declares nothing for a removed vertex with a stuck run.
             if !self.table.runs(&entry.identity) {
                 return None;
             }
@@ -352,13 +352,13 @@ impl Driver {
                 return None;
             }
             let owned = entry.owned(Some(before), &context, Origin::Adopted);
-            // Another thing under the same name is whose it is found to be.
+            // Another object under the same name gets its record from the run that finds it.
             (owned.thing == before.thing).then_some((id, owned))
         });
         changed.collect()
     }
 
-    /// What stands after somebody who has left is looked at with each graph, until that is gone.
+    /// Schedules another comparison of a record that names dependencies without a declaration.
     fn note_leftovers(&mut self, id: VertexId) {
         let entry = self.table.get(id).filter(|entry| !entry.removes);
         let kept = entry.and_then(|entry| self.ownership.records.get(&entry.identity));
@@ -383,7 +383,7 @@ impl Driver {
         }
     }
 
-    /// A run has found or made it as declared: whose it is, is noted, if that is another thing than what is kept (B-5).
+    /// Records the ownership of the object of a converged vertex, if the record is of another object (B-5).
     pub(in crate::driver) fn note_owned(&mut self, id: VertexId, origin: Origin) {
         let Some(entry) = self.table.get(id) else { return };
         if entry.removes || entry.meta.noop || !self.ownership.settled.insert(id) {
@@ -402,7 +402,7 @@ impl Driver {
         }
     }
 
-    /// What is to be recorded before a run that makes something: that it is ours. True where that must not be lost.
+    /// Returns the records to write before a run that creates objects. The flag is true if a record must not be lost.
     pub(in crate::driver) fn mark_created(&mut self, intent: &Intent) -> (Vec<Entry>, bool) {
         let (mut entries, mut urgent) = (Vec::new(), false);
         for id in self.table.groups().members(&intent.vertex) {
@@ -431,7 +431,7 @@ impl Driver {
         (entries, urgent)
     }
 
-    /// What was to be recorded was not: it is nobody's yet. It may have been kept, and only its answer is an error.
+    /// Restores and writes the prior records after a failed begin, whose entries may be durable in spite of the error.
     pub(in crate::driver) fn unmark(&mut self, vertex: VertexId) {
         for id in self.table.groups().members(&vertex).to_vec() {
             if let Some(before) = self.ownership.marked.remove(&id) {
@@ -445,7 +445,7 @@ impl Driver {
         }
     }
 
-    /// A run that was begun is over.
+    /// Settles the ownership record at the end of a run.
     pub(in crate::driver) fn note_end(&mut self, run: RunId, id: VertexId, outcome: Outcome) {
         let marked = self.ownership.marked.remove(&id);
         let created = marked.is_some();
@@ -454,7 +454,7 @@ impl Driver {
         match outcome {
             Outcome::Changed => self.note_owned(id, Origin::Adopted),
             Outcome::Unchanged | Outcome::Failed { touched: false } if created => {
-                // It is proven that nothing was made.
+                // The outcome proves that nothing was created.
                 let identity = self.identity(id);
                 self.keep_owned(&identity, marked.flatten());
                 self.ownership.unsettled.insert(id);
@@ -467,14 +467,14 @@ impl Driver {
         }
     }
 
-    /// What was to be removed is gone: nothing of it is kept any more, and nobody looks at it again.
+    /// Drops the record of a removed object, and excludes its vertex from later checks.
     pub(in crate::driver) fn mark_removed(&mut self, id: VertexId) {
         let identity = self.identity(id);
         self.ownership.records.remove(&identity);
         self.table.mark_removed(id);
     }
 
-    /// What was removed is said to be, when that is durable; or, where it was not there, that.
+    /// Reports a removal when its record is durable, or reports that the object was already gone.
     pub(in crate::driver) fn tell_removed(&mut self, id: VertexId, was_there: bool) {
         if self.table.is_removed(id) {
             let identity = self.identity(id);
@@ -486,8 +486,8 @@ impl Driver {
         }
     }
 
-    /// A vertex leaves that was made while the graph without it waited (`realize`, or its first run was under way): what is removed
-    /// was judged before that, so it is removed by the next load.
+    /// Postpones the removal of a resource whose object was created while the graph without it waited: its first run
+    /// was in progress, or `realize` made it. The removals were planned before that, so the next load removes it.
     pub(in crate::driver) fn keep_if_made_since(&mut self, identity: &Arc<str>) {
         let is_new = self.ownership.made.remove(identity);
         if !is_new || !self.ownership.record(identity).is_some_and(is_deletable) {
@@ -498,7 +498,7 @@ impl Driver {
         self.audience.hear(&Notification::Left { identity, says });
     }
 
-    /// A vertex has left: what is kept of it goes, but for what a later load needs to remove it.
+    /// Forgets the records of a removed vertex, except for the data that a later load needs for the removal.
     pub(in crate::driver) fn forget_owned(&mut self, id: VertexId, identity: &Arc<str>) {
         self.ownership.forget_vertex(id);
         let stays = self.ownership.stays(identity);

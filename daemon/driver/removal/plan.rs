@@ -1,7 +1,7 @@
-//! What a new graph leaves out: what of it is removed, what is left alone, and what must not leave (B-16, B-17).
+//! The removal plan: the resources that a new graph leaves out are removed, forgotten, or protected (B-16, B-17).
 //!
-//! What is removed is a vertex of the new graph that declares it absent, after all that came after it: so order, retries, limits
-//! and the record of the run are those of every other vertex.
+//! A removal is a vertex of the new graph that declares the object absent and runs after all former dependents of the
+//! resource. So order, retries, limits and run records are those of every other vertex.
 
 use super::notifications::make_room;
 use crate::config::{LoadedGraph, Vertex};
@@ -11,32 +11,32 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steadfast_resources::{Claim, DeclaredPaths, guard_removal};
 
-/// What is kept of whose things are, by identity.
+/// Ownership records by identity.
 pub(in crate::driver) type KeptOwned = HashMap<Arc<str>, Arc<Ownership>>;
 
-/// Under which terms a graph is loaded.
+/// The policy of a load.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::driver) struct LoadPolicy {
-    /// An operator asks for it: only then anything is approved.
+    /// True if an operator requests the load: only then removals are approved.
     pub(in crate::driver) explicit: bool,
-    /// It is the whole graph, not a selection of it.
+    /// True if the graph is complete, not a selection.
     pub(in crate::driver) whole: bool,
-    /// A command that ends: what belongs to graphs of other names is none of its business.
+    /// True for a one-shot command: resources of graphs with other names stay untouched.
     pub(in crate::driver) one_shot: bool,
 }
 
-/// What becomes of what a graph leaves out.
+/// The plan for the resources that a graph leaves out.
 #[derive(Debug, Default)]
 pub(in crate::driver) struct RemovalPlan {
-    /// Whose records stay: they are removed by a later load.
+    /// Resources whose records stay: a later load removes them.
     pub(in crate::driver) keep: BTreeSet<Arc<str>>,
-    /// What is nobody's from now on.
+    /// Resources whose records are dropped.
     pub(in crate::driver) forget: Vec<Arc<str>>,
-    /// What is to be said of each.
+    /// Messages to the user, by identity.
     pub(in crate::driver) messages: Vec<(Arc<str>, String)>,
 }
 
-/// What an apply of this graph would remove because it has left the graph, by name; nothing where it would be refused.
+/// Returns the identities that an apply of this graph would remove; empty if the graph would be rejected.
 #[must_use]
 pub fn removals(mut loaded: LoadedGraph, recalled: &StoredState) -> Vec<Arc<str>> {
     let owned = |(identity, kept): (&String, &ResourceRecord)| {
@@ -52,15 +52,19 @@ pub fn removals(mut loaded: LoadedGraph, recalled: &StoredState) -> Vec<Arc<str>
     removed.map(|vertex| vertex.identity).collect()
 }
 
-/// What is to become of one.
+/// The planned treatment of one undeclared resource.
 enum Disposition {
     Forgotten(Option<String>),
     Kept(Option<String>),
     Removed,
 }
 
-/// Takes leave of what is not in this graph: adds to it what removes the rest, or names all that must not leave. Of all that is
-/// kept, at most these are not in it.
+/// Plans the removals of a graph and adds removal vertices to it. `may_leave` holds every record that the graph may
+/// leave out.
+///
+/// # Errors
+///
+/// The protected resources that the graph leaves out.
 pub(in crate::driver) fn plan_removals(
     loaded: &mut LoadedGraph,
     (kept, may_leave): (&KeptOwned, BTreeSet<Arc<str>>),
@@ -109,7 +113,7 @@ pub(in crate::driver) fn plan_removals(
     Ok(farewell)
 }
 
-/// All that is kept and not in the graph, under no former name either; in order.
+/// Lists the recorded resources that the graph declares under no name or alias, in order of identity.
 fn leaving(
     loaded: &LoadedGraph,
     kept: &KeptOwned,
@@ -134,12 +138,12 @@ fn leaving(
     leaving.collect()
 }
 
-/// What the definition is called of the vertex that removes what is kept so.
+/// Returns the definition of the removal vertex of a resource, if its record has a removal text.
 pub(in crate::driver) fn definition_of_removal(identity: &str, owned: &Ownership) -> Option<u64> {
     owned.removal.as_deref().map(|text| Vertex::removal_definition(identity, text))
 }
 
-/// What we have made, and remove when it leaves.
+/// Returns true if the object was created by the daemon and is to be deleted when its resource leaves the graph.
 pub(in crate::driver) fn is_deletable(owned: &Ownership) -> bool {
     owned.delete && owned.origin == Some(Origin::Created) && owned.removal.is_some()
 }
@@ -163,7 +167,7 @@ fn disposition(loaded: &LoadedGraph, owned: &Ownership, explicit: bool) -> Dispo
     Disposition::Removed
 }
 
-/// Makes the vertex that removes it, unless somebody else has it now.
+/// Adds the removal vertex of a resource, unless another resource now has its object.
 fn add_removal_vertex(
     loaded: &mut LoadedGraph,
     (identity, owned): (&Arc<str>, &Ownership),
@@ -190,13 +194,14 @@ fn add_removal_vertex(
     Disposition::Removed
 }
 
-/// What the resources of a graph claim.
+/// The claims of the resources of a graph.
 struct Claims {
     exact: HashMap<Claim, usize>,
     paths: BTreeMap<PathBuf, usize>,
-    /// Directories that are held with all that is in them.
+    /// Directories that a resource manages with all their content.
     trees: Vec<(PathBuf, usize)>,
-    /// The same for who can look whether two paths lead to one thing: that is not done here, where nothing may block.
+    /// All declared paths, for a later comparison of the real objects on the host. The plan itself must not block on
+    /// file access.
     held: Arc<DeclaredPaths>,
 }
 
@@ -218,7 +223,7 @@ impl Claims {
         Self { exact, paths, trees, held: Arc::new(DeclaredPaths::by(held.collect())) }
     }
 
-    /// What follows where the graph itself has what would be removed, or something in it.
+    /// Returns the treatment of an object that the graph itself declares, or that contains a declared object.
     fn hold(&self, loaded: &LoadedGraph, tomb: &Vertex) -> Option<Disposition> {
         let name = |number: usize| {
             loaded
@@ -246,13 +251,13 @@ impl Claims {
     }
 
     fn below(&self, path: &Path) -> Option<usize> {
-        // Paths are ordered by their parts, so that all below one follow it.
+        // Paths are ordered by their components: all paths below a directory follow it.
         let mut from = self.paths.range(path.to_owned()..);
         from.next().filter(|(next, _)| next.starts_with(path)).map(|(_, number)| *number)
     }
 }
 
-/// Everything that came after something comes before its removal: what is removed, and what stays.
+/// Orders the removals: each dependent of a removed resource comes before the removal.
 fn order(loaded: &mut LoadedGraph, kept: &KeptOwned, removal_vertices: &BTreeMap<Arc<str>, usize>) {
     if removal_vertices.is_empty() {
         return;
@@ -304,7 +309,7 @@ fn order(loaded: &mut LoadedGraph, kept: &KeptOwned, removal_vertices: &BTreeMap
     loaded.put_notifications(&notified);
 }
 
-/// Orders of different graphs may contradict each other: what would close a cycle is left out (B-21).
+/// Drops edges that would close a cycle: the orders of different graphs may contradict each other (B-21).
 fn without_cycles(edges: &BTreeMap<usize, Vec<usize>>) -> Vec<(usize, usize)> {
     let (mut done, mut kept) = (HashSet::new(), Vec::new());
     for root in edges.keys() {
@@ -341,7 +346,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::{BTreeMap, HashSet};
 
-    /// Whether one leads to the other.
+    /// Returns true if there is a path from `from` to `to`.
     fn leads(edges: &[(usize, usize)], from: usize, to: usize) -> bool {
         let (mut next, mut seen) = (vec![from], HashSet::new());
         while let Some(at) = next.pop() {
@@ -356,8 +361,8 @@ mod tests {
     }
 
     proptest! {
-        /// B-13, B-14: each thing stands after its neighbour of the old order or of the new one, as far as the swap has come: whatever
-        /// has been recorded, what is left of both is an order, no edge is given up that fits in, and before and after the swap none is.
+        /// B-13, B-14: each vertex follows its predecessors of the old order or of the new one, in any mix. The result
+        /// has no cycle, no edge is dropped that fits in, and none is dropped before and after the swap.
         #[test]
         fn between_two_orders_there_is_always_one(
             old in Just((0..8_usize).collect::<Vec<_>>()).prop_shuffle(),

@@ -1,4 +1,4 @@
-//! Who is called otherwise in a new graph: it goes on as it was, and what is kept of it moves.
+//! Renames: a resource with a new identity continues, and its records move.
 
 use super::undeclared::Renamed;
 use crate::config::LoadedGraph;
@@ -20,7 +20,7 @@ impl Driver {
             || recalled.is_some_and(|recalled| recalled.resources.contains_key(name))
     }
 
-    /// Who is called otherwise now. A run of long ago under the new name does not keep what is there from moving to it.
+    /// Returns the renamed resources of a graph. A former run under the new identity does not prevent the move.
     pub(in crate::driver) fn renamed(&self, loaded: &LoadedGraph) -> Vec<Renamed> {
         let is_held = |name: &str| self.is_held(name);
         let has_run = |name: &str| self.has_run(name);
@@ -36,7 +36,7 @@ impl Driver {
         .collect()
     }
 
-    /// All former names that stand in a graph.
+    /// Lists all aliases of a graph.
     pub(in crate::driver) fn aliases(&self, loaded: &LoadedGraph) -> Vec<Alias> {
         let named = loaded.vertices.iter().filter(|vertex| !vertex.aliases.is_empty());
         let aliases = named.flat_map(|vertex| {
@@ -49,9 +49,9 @@ impl Driver {
         aliases.collect()
     }
 
-    /// The graph that was taken last runs: what the history keeps under former names moves too.
+    /// Moves the history of renamed resources to their new identities.
     pub(in crate::driver) fn rename_history(&mut self) {
-        // An undo goes on under the name that it was asked for.
+        // A running undo continues under its own identity.
         if self.undoing.goes_on() {
             return;
         }
@@ -61,7 +61,7 @@ impl Driver {
         }
     }
 
-    /// Before the first graph: what is kept moves at once, for nothing runs yet.
+    /// Moves the stored records of renamed resources before the first graph, since nothing runs yet.
     pub(in crate::driver) fn rename_recalled(&mut self, recalled: &mut StoredState) {
         for Renamed { from, to, definition } in &self.ownership.renamed {
             recalled.rename(from, to, Some(*definition));
@@ -69,8 +69,8 @@ impl Driver {
         self.rename();
     }
 
-    /// What was sent under an old name is there under the new one, while the graph waits too. Answers what the engine is to know
-    /// of who runs already.
+    /// Copies the values of renamed resources to their new identities while the graph waits. Returns the restored state
+    /// of those that already run.
     pub(in crate::driver) fn recall_renamed(&mut self) -> BTreeMap<VertexId, RestoredState> {
         let mut recall = BTreeMap::new();
         for Renamed { from, to, definition } in &self.ownership.renamed {
@@ -86,7 +86,7 @@ impl Driver {
         recall
     }
 
-    /// B-18: what is kept moves, before anything is begun under the new name.
+    /// B-18: moves all records to the new identities, before any run begins there.
     pub(in crate::driver) fn rename(&mut self) {
         for Renamed { from, to, definition } in std::mem::take(&mut self.ownership.renamed) {
             let is_other = self.values.copy(&from, &to, definition);
@@ -100,7 +100,7 @@ impl Driver {
                 identity: &from,
                 says: &format!("it is called {to} now"),
             });
-            // In one entry: who is killed in between would find nothing under the new name that it can read.
+            // One entry for all: after a crash in between, values under the new identity would be unreadable.
             let sent = if is_other { self.sent_as_written(&to) } else { None };
             let Some(keeper) = &mut self.keeper else { continue };
             keeper.soon(Entry::Rename { from, to, definition: Some(definition), sent });

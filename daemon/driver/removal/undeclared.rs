@@ -1,5 +1,5 @@
-//! Who has left the graph and is not forgotten: where no operator has asked for it, or all is only looked at, a graph that is half
-//! written or an older one must lose nothing. All is as it was when they come back (B-16).
+//! Undeclared records: records of resources that have left the graph without an operator's reload, or under a read-only
+//! graph. A half-written or older graph file must lose nothing: returning resources continue with their records (B-16).
 
 use crate::driver::Driver;
 use crate::store::{Entry, ResourceRecord, StoredState};
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steadfast_engine::{RestoredState, VertexId};
 
-/// A resource that was called otherwise before, and what its definition was called then and is called now.
+/// A resource with a new identity, and the old and new hash of its definition.
 #[derive(Clone, Debug)]
 pub(in crate::driver) struct Renamed {
     pub(in crate::driver) from: Arc<str>,
@@ -15,18 +15,18 @@ pub(in crate::driver) struct Renamed {
     pub(in crate::driver) definition: (u64, u64),
 }
 
-/// What is remembered of each; what it has sent and received, and whose it is, is known elsewhere.
+/// Records of undeclared resources. Values and ownership are stored elsewhere.
 #[derive(Debug, Default)]
 pub(in crate::driver) struct UndeclaredRecords(BTreeMap<String, ResourceRecord>);
 
 impl UndeclaredRecords {
-    /// It has left.
+    /// Adds the record of a resource that has left the graph.
     pub(in crate::driver) fn note(&mut self, identity: &str, kept: &ResourceRecord) {
         let kept = ResourceRecord { sent: None, taken: None, owned: None, ..kept.clone() };
         self.0.insert(identity.to_owned(), kept);
     }
 
-    /// What is remembered of this one.
+    /// Returns the record of an undeclared resource.
     pub(in crate::driver) fn get_mut(&mut self, identity: &str) -> Option<&mut ResourceRecord> {
         self.0.get_mut(identity)
     }
@@ -45,7 +45,7 @@ impl UndeclaredRecords {
 }
 
 impl Driver {
-    /// What is remembered of a vertex that leaves, by what the engine knew of it.
+    /// Returns the record of a vertex that leaves, from the state that the engine had of it.
     pub(in crate::driver) fn remembered(
         &self,
         id: VertexId,
@@ -54,7 +54,7 @@ impl Driver {
         let cause = |by: Option<VertexId>| by.map_or("", |by| self.table.name(by)).to_owned();
         let definition = self.table.get(id).map(|entry| entry.definition);
         ResourceRecord {
-            // Of a group the engine knows another definition; that it has run is true of each.
+            // The engine knows the definition of a group only; a completed run counts for each member.
             done: definition.filter(|_| recall.done.is_some()),
             owed: recall.owed.map(|(stamp, by)| (stamp.0, cause(by))),
             interrupted: definition.filter(|_| recall.interrupted),
@@ -63,7 +63,8 @@ impl Driver {
         }
     }
 
-    /// What is remembered of those that are in the graph that waits and not in the one that runs, by the names that they have there.
+    /// Returns the records of resources that the waiting graph declares and the running graph does not, by their new
+    /// identities.
     fn returning(&self) -> StoredState {
         let comes = |identity: &str| {
             let id = self.table.number(identity)?;
@@ -86,7 +87,7 @@ impl Driver {
         StoredState { resources, ..StoredState::default() }
     }
 
-    /// Those that come back with the graph that waits go on as they were.
+    /// Adds the restored state of resources that return with the waiting graph.
     pub(in crate::driver) fn recall_departed(
         &mut self,
         recall: &mut BTreeMap<VertexId, RestoredState>,
@@ -100,7 +101,7 @@ impl Driver {
         for (id, found) in self.table.recall(&back.resources) {
             recall.entry(id).or_insert(found);
         }
-        // As at a start: what is to be received was never sent, or something else was received.
+        // A value was never sent, or another value was received: the run is repeated, as after a start.
         for id in silent.iter().copied().chain(self.outdated_receivers()) {
             if self.table.get(id).is_none() {
                 recall.entry(id).and_modify(|recall| recall.done = None);
@@ -108,7 +109,8 @@ impl Driver {
         }
     }
 
-    /// The graph that waited runs: who is in it has not departed. Where an operator asked for it, the others are forgotten.
+    /// Drops the records of resources in the new running graph. After an operator's reload all other records are
+    /// forgotten.
     pub(in crate::driver) fn settle_departed(&mut self) {
         let runs = |identity: &str| {
             self.table.number(identity).is_some_and(|id| self.table.get(id).is_some())

@@ -1,22 +1,22 @@
-//! Own writes are not drift: events that may be the echo of our own apply only make us look again.
+//! The echo filter: events that the daemon's own apply may have caused are not drift, and only cause a check.
 //!
-//! A look checks and disturbs nothing: it finds a foreign change that fell into the same moment, and an echo costs one check.
-//! Level, not edge: an event never says more than *look again*.
+//! A check changes nothing. It finds a foreign change that happened at the same time, and an echo costs one check only:
+//! an event never means more than *check again*.
 
 use std::collections::HashMap;
 use std::time::Duration;
 use steadfast_engine::VertexId;
 use tokio::time::Instant;
 
-/// How long after an apply its events may still be under way.
+/// The time after an apply during which its events may still arrive.
 const REACH: Duration = Duration::from_millis(100);
 
-/// Who wrote lately.
+/// Vertices with a recent apply.
 #[derive(Debug, Default)]
 pub(crate) struct EchoFilter {
-    /// `None` while the apply is in progress.
+    /// The end of the last apply; `None` while it is in progress.
     wrote: HashMap<VertexId, Option<Instant>>,
-    /// When the table is cleaned next.
+    /// The time of the next cleanup of `wrote`.
     clean_at: Option<Instant>,
 }
 
@@ -36,7 +36,7 @@ impl EchoFilter {
         }
     }
 
-    /// Whether an event of this vertex may be our own doing.
+    /// Returns true if an event of this vertex may be an echo of its own apply.
     pub(crate) fn covers(&self, id: VertexId) -> bool {
         self.wrote.get(&id).is_some_and(|at| at.is_none_or(|at| at.elapsed() < REACH))
     }

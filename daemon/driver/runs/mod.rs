@@ -1,4 +1,8 @@
-//! Runs in progress: a check or an apply on a thread or as a task, what it found, and how it is cancelled.
+//! Active runs: checks and applies on threads or as tasks, their results, and their cancellation.
+//!
+//! Purpose: start a run, take its result back into the loop, and report the result to the engine. Invariants: no apply
+//! starts without a permit, and a panic of a kind never ends the driver. Reading order: this file, `thread_pool.rs`
+//! (the threads), `echo_filter.rs` (events of the daemon's own writes).
 
 pub(super) mod echo_filter;
 pub(super) mod thread_pool;
@@ -23,53 +27,54 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-/// One run, from its start until what it did has been told.
+/// A run, from its start until its result has been reported.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct ActiveRun {
     pub(super) vertex: VertexId,
-    /// Its name: the vertex may have left when the end of this run is told.
+    /// The identity of the vertex: the vertex may be gone when the end of the run is reported.
     pub(super) identity: Arc<str>,
-    /// What went wrong in it.
+    /// The failure of the run.
     pub(super) trouble: Option<Failure>,
     pub(super) look: bool,
-    /// Why it was started, in a word.
+    /// The cause of the run, in one word.
     pub(super) cause: &'static str,
-    /// It was told of a refresh.
+    /// True if the run includes a refresh.
     refresh: bool,
     started: Instant,
     pub(super) cancel: CancellationToken,
-    /// What is run; where it receives values, what was made of them.
+    /// The resource as declared. A receiver runs the resource in `made` instead.
     pub(super) resource: Arc<dyn Resource>,
+    /// The resource built with received values.
     pub(super) made: Arc<OnceLock<BuiltResource>>,
-    /// What it is made of, where it receives values.
+    /// The hash of the received values.
     pub(super) origins: Option<KeyedHash>,
-    /// Where its check tells what it has found to be copied.
+    /// The slot for the digest of a copied source, filled by the check.
     pub(super) copies: Option<Arc<CopyDigestSlot>>,
     pub(super) change: Option<Change>,
-    /// Where several resources run as one: each of them.
+    /// The members of a group run; empty for a single resource.
     pub(super) parts: Vec<MemberRun>,
     pub(super) differences: Vec<Difference>,
     pub(super) destructive: bool,
-    /// Nothing of it is there yet.
+    /// True if the object does not exist yet.
     creates: bool,
     pub(super) notes: Vec<String>,
     pub(super) took: Duration,
-    /// Its intent was recorded, or is being so.
+    /// True if the begin of this run was recorded or is being recorded.
     pub(super) begun: bool,
-    /// What sort of change it makes.
+    /// The cause of the change.
     pub(super) class: Class,
-    /// It is undone again and again.
+    /// True if the resource is contended.
     pub(super) in_fight: bool,
-    /// Its end is being recorded: it is told when that is durable.
+    /// True while the end of the run is being recorded; the result is reported when the record is durable.
     pub(super) closing: bool,
 }
 
-/// All runs.
+/// All active runs by number.
 #[derive(Debug, Default)]
 pub(super) struct ActiveRuns(pub(super) BTreeMap<RunId, ActiveRun>);
 
-/// A driver that breaks leaves runs behind: they may change nothing more.
+/// A dropped driver cancels its runs, so that they change nothing more.
 impl Drop for ActiveRuns {
     fn drop(&mut self) {
         for live in self.0.values() {
@@ -80,14 +85,14 @@ impl Drop for ActiveRuns {
 
 impl Driver {
     fn ask(&self, start: Start, entry: &Vertex, cancel: &CancellationToken) -> CheckRequest {
-        // Of what is only looked at nothing is kept.
+        // Plain checks and noop resources record nothing.
         let keeps = !start.look && !entry.meta.noop && self.keeper.is_some();
         let copies =
             keeps.then(|| Arc::new(CopyDigestSlot::since(self.values.copied(&entry.identity))));
         CheckRequest { refresh: start.refresh, run: !start.look, cancel: cancel.clone(), copies }
     }
 
-    /// Checks a vertex.
+    /// Starts the check of a vertex.
     pub(super) fn start(&mut self, start: Start) {
         let Some(entry) = self.table.get(start.vertex) else {
             let trouble = Failure::new("the resource is not there any more");
@@ -159,14 +164,14 @@ impl Driver {
         self.hands.run(seat, false, Box::pin(work.instrument(span)));
     }
 
-    /// What every line that is logged from within a run carries.
+    /// Returns the span for all log lines of a run.
     pub(super) fn span(&self, run: RunId) -> tracing::Span {
         let Some(live) = self.runs.0.get(&run) else { return tracing::Span::none() };
-        // Of the highest level, so that it is there whatever is filtered.
+        // The highest level passes every log filter.
         tracing::error_span!("run", resource = &*live.identity, run = run.0, cause = live.cause)
     }
 
-    /// Why a vertex runs, in a word.
+    /// Returns the cause of a run in one word.
     pub(super) fn cause(&self, id: VertexId) -> &'static str {
         match self.engine.why(id) {
             Some(Why::Operator) => "operator",
@@ -180,7 +185,7 @@ impl Driver {
         }
     }
 
-    /// Applies what the check of this run found.
+    /// Starts the apply of the change that the check of this run has found.
     pub(super) fn apply(&mut self, run: RunId, id: VertexId) {
         if self.runs.0.get(&run).is_some_and(|live| !live.parts.is_empty()) {
             self.apply_parts(run, id);
@@ -227,7 +232,7 @@ impl Driver {
         self.found(run, verdict);
     }
 
-    /// Tells the engine what a check has found.
+    /// Reports the result of a check to the engine.
     pub(super) fn found(&mut self, run: RunId, verdict: CheckResult) {
         let foresees = self.is_plan();
         let Some(live) = self.runs.0.get_mut(&run) else { return };
@@ -255,7 +260,7 @@ impl Driver {
                 }
                 live.change = Some(change);
                 if live.parts.is_empty() {
-                    // What kept it from being looked at is over.
+                    // This check has succeeded: an earlier failure is obsolete.
                     self.troubles.remove(&id);
                 }
                 steadfast_engine::RunVerdict::Differs
@@ -275,7 +280,7 @@ impl Driver {
         }
     }
 
-    /// What is as declared without a run is somebody's too; and what is to be gone is gone.
+    /// Records the ownership of resources found as declared, and finishes removals whose object is already gone.
     fn found_same(&mut self, id: VertexId) {
         for id in self.table.groups().members(&id).to_vec() {
             let removes = self.table.get(id).is_some_and(|entry| entry.removes);
@@ -340,7 +345,7 @@ impl Driver {
         self.drop_unless_closing(run);
     }
 
-    /// A refresh of a timer begins its interval anew: its sources are armed again.
+    /// Arms the sources of a refreshed vertex again: a refresh restarts the interval of a timer.
     fn restart_intervals(&self, id: VertexId) {
         let Some((hub, entry)) = self.hub.as_ref().zip(self.table.get(id)) else { return };
         let sources = entry.resource.watch();
@@ -349,15 +354,15 @@ impl Driver {
         }
     }
 
-    /// Forgets a run whose end is not being recorded: there is nothing more to tell of it.
+    /// Drops a run whose end is not being recorded.
     pub(super) fn drop_unless_closing(&mut self, run: RunId) {
         if self.runs.0.get(&run).is_some_and(|live| !live.closing) {
             self.runs.0.remove(&run);
         }
     }
 
-    /// Looks once more at all that was changed (one-shot): what differs by now was undone by another, or is not idempotent.
-    /// Answers whether there is something to wait for.
+    /// Checks all changed resources once more (one-shot): a difference means that someone has undone the change, or
+    /// that the resource is not idempotent. Returns true if checks were started.
     pub(super) fn look_once_more(&mut self) -> bool {
         let stopped = self.engine.mode() == steadfast_engine::Mode::Stopped;
         if !self.settings.one_shot || stopped || std::mem::replace(&mut self.looks_back, true) {
@@ -371,7 +376,7 @@ impl Driver {
         true
     }
 
-    /// What a look back finds is told at the end and not repaired.
+    /// Collects the differences of a final check; they are reported at the end and not repaired.
     pub(super) fn look_back(&mut self, id: VertexId, verdict: CheckResult) -> CheckResult {
         if let Some(found) = differences(verdict) {
             self.moved.push((self.table.name(id).to_owned(), found));
@@ -379,7 +384,7 @@ impl Driver {
         CheckResult::Same
     }
 
-    /// The intent of a run could not be kept: nothing was changed, and its vertex shows why (B-1).
+    /// Handles a begin that could not be recorded: nothing was changed, and the vertex shows the reason (B-1).
     pub(super) fn note_refusal(&mut self, run: RunId) {
         let Some(live) = self.runs.0.remove(&run) else { return };
         let trouble = Failure::new("nothing is changed: what is about to be done cannot be kept")
@@ -391,7 +396,7 @@ impl Driver {
         self.apart.is_refused(live.vertex);
     }
 
-    /// A run that was cancelled for its deadline says so.
+    /// Records a failure for a run that was cancelled at its deadline.
     fn note_deadline(&mut self, run: RunId) {
         let Some(live) = self.runs.0.get_mut(&run) else { return };
         if !live.cancel.is_cancelled() || self.engine.mode() == steadfast_engine::Mode::Stopping {
@@ -409,7 +414,7 @@ impl Driver {
     }
 }
 
-/// Checks a resource; one that receives values is made of them first.
+/// Checks a resource; a receiver is built from its inputs first.
 pub(super) async fn check(
     host: &Host,
     resource: Arc<dyn Resource>,
@@ -424,7 +429,7 @@ pub(super) async fn check(
     let (resource, blind) = (Arc::clone(&new.resource), new.blind);
     drop(made.set(new));
     match resource.check(host, ask).await {
-        // With a stand-in for what is not kept nothing can be done.
+        // Placeholders for values that are not stored cannot be applied.
         CheckResult::Differs(_) if blind => CheckResult::Unknown(
             Failure::new("what it receives is not kept in clear, and it is to run again")
                 .hint("notify the sender to make a new one, or keep it there with `saved: true`"),
@@ -434,7 +439,7 @@ pub(super) async fn check(
 }
 
 impl ActiveRun {
-    /// Whether it makes something of which nothing is there.
+    /// Returns true if the run creates the object of this vertex.
     pub(super) fn creates(&self, id: VertexId) -> bool {
         match self.parts.iter().find(|part| part.id == id) {
             Some(part) => part.creates,
@@ -442,7 +447,7 @@ impl ActiveRun {
         }
     }
 
-    /// How it ended for one of several.
+    /// Returns the outcome for one member of a group run.
     pub(super) fn outcome(&self, id: VertexId) -> Option<steadfast_engine::Outcome> {
         let part = self.parts.iter().find(|part| part.id == id)?;
         Some(match part.outcome.as_ref()? {
@@ -455,12 +460,12 @@ impl ActiveRun {
         })
     }
 
-    /// What its check has found to be copied, where that matters.
+    /// Returns the digest of the copied source, if the check has recorded one.
     pub(super) fn copied(&self) -> Option<CopyDigest> {
         self.copies.as_ref()?.now()
     }
 
-    /// What this run is of.
+    /// Returns the resource that this run checks and applies.
     pub(super) fn resource(&self) -> Arc<dyn Resource> {
         Arc::clone(self.made.get().map_or(&self.resource, |made| &made.resource))
     }
@@ -479,7 +484,7 @@ fn differences(verdict: CheckResult) -> Option<Vec<Difference>> {
     }
 }
 
-/// A panic in a kind is a failed run with the resource's name, and nothing more.
+/// Turns a panic of a kind into a failure of its run.
 pub(super) async fn guarded<T>(answer: Answer<'_, T>) -> Result<T, Failure> {
     std::panic::AssertUnwindSafe(answer).catch_unwind().await.map_err(|panic| {
         let said = panic

@@ -1,49 +1,49 @@
-//! Threads for what blocks: checks and applies that make system calls.
+//! A thread pool for blocking work: checks and applies that make system calls.
 //!
-//! The engine gives out the slots; this gives each slot a thread. Checks are quick, so a few threads serve them; an apply waits
-//! for the disk, so each gets a thread of its own at once, that many syncs may be in flight. When queued work does not move
-//! (a hung file system), threads are added.
+//! The engine limits the number of jobs. Checks are quick, so a few threads serve them. An apply waits for the disk, so
+//! each one gets its own thread at once, and many syncs run in parallel. Threads are added if queued work makes no
+//! progress (a hanging file system).
 //!
-//! Waking somebody costs more than a check. So a thread is only woken for a job that no awake one will take, and whoever waits
-//! for the jobs is told when few are left, not after each.
+//! A wake-up costs more than a check. So a thread is woken only for a job that no awake thread will take, and the
+//! driver is notified when few jobs are left, not after each job.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Fewer waiting jobs than this are few: those who give out jobs are told, and have time to give out more.
+/// The number of waiting jobs below which the driver is notified, so that it has time to add more.
 const FEW: usize = 16;
 
-/// How long an idle thread stays.
+/// The time after which an idle thread ends.
 const IDLE: Duration = Duration::from_secs(5);
-/// How long queued work may stand still before a thread is added.
+/// The time without progress of queued work after which a thread is added.
 const STALL: Duration = Duration::from_millis(5);
 
-/// A pool of threads that grows with need up to a bound, for one sort of jobs.
+/// A pool of threads for one type of jobs, growing on demand up to a limit.
 pub(in crate::driver) struct Pool<J>(Arc<Shared<J>>);
 
 struct Shared<J> {
     state: Mutex<State<J>>,
     work: Condvar,
-    /// Does one job.
+    /// Runs one job.
     act: Box<dyn Fn(J) + Send + Sync>,
-    /// Tells that jobs are done: soon after each that blocks; of others when few are left.
+    /// Notifies the driver of finished jobs: after each blocking job, and after other jobs when few are left.
     done: Box<dyn Fn() + Send + Sync>,
     base: usize,
     most: usize,
 }
 
 struct State<J> {
-    /// Each with whether it blocks.
+    /// The queue; the flag is true for a blocking job.
     jobs: VecDeque<(bool, J)>,
     threads: usize,
-    /// Threads that wait for work and have not been woken.
+    /// The number of threads that wait for work and have not been woken.
     idle: usize,
-    /// Threads that have been woken and are not there yet.
+    /// The number of threads that were woken and have not resumed yet.
     woken: usize,
-    /// Threads in a job that blocks: they come for nothing soon.
+    /// The number of threads in a blocking job.
     blocked: usize,
-    /// When a job was last taken, or put into an empty queue.
+    /// The time at which a job was last taken, or put into an empty queue.
     moved: Instant,
 }
 
@@ -70,8 +70,9 @@ impl<J> Shared<J> {
 }
 
 impl<J: Send + 'static> Pool<J> {
-    /// A pool of at most `most` threads, each of which does jobs by `act`. `done` is called when jobs are done, from their threads: after each that blocks, and
-    /// after others once few are left. While jobs wait ([`Pool::is_waiting`]), some may be done that nobody was told of.
+    /// Creates a pool of at most `most` threads that run jobs with `act`. The threads call `done` after each blocking
+    /// job, and after other jobs when few are left; while jobs wait ([`Pool::is_waiting`]), some finished jobs may not
+    /// be notified yet.
     #[must_use]
     pub(in crate::driver) fn new(
         most: usize,
@@ -87,21 +88,21 @@ impl<J: Send + 'static> Pool<J> {
         Self(Arc::new(Shared { state, work, act, done, base, most }))
     }
 
-    /// Runs a job soon. `blocks` says that it will wait for a device: it then does not wait for another's end.
+    /// Queues a job. `blocks` means that the job waits for a device: then it gets a thread at once.
     pub(in crate::driver) fn run(&self, blocks: bool, job: J) {
         let mut state = self.0.lock();
         if state.jobs.is_empty() {
             state.moved = Instant::now();
         }
         state.jobs.push_back((blocks, job));
-        // Those that are awake come for it, unless it must not wait, or they do not move.
+        // Awake threads take the job, unless it blocks or they make no progress.
         let awake = state.threads - state.idle - state.blocked;
         if blocks || awake < self.0.base || state.is_stalled() {
             self.add_hands(&mut state);
         }
     }
 
-    /// Adds a thread if queued work does not move. Called once in a while.
+    /// Adds a thread if queued work makes no progress. The driver calls this periodically.
     pub(in crate::driver) fn nudge(&self) {
         let mut state = self.0.lock();
         if state.is_stalled() {
@@ -109,13 +110,13 @@ impl<J: Send + 'static> Pool<J> {
         }
     }
 
-    /// Whether work is queued: then it is worth to nudge.
+    /// Returns true if work is queued, so that [`Pool::nudge`] is useful.
     #[must_use]
     pub(in crate::driver) fn is_waiting(&self) -> bool {
         !self.0.lock().jobs.is_empty()
     }
 
-    /// One thread more for the queue, unless as many as there are jobs are on their way.
+    /// Wakes or starts one thread, unless enough threads for all jobs are on their way.
     fn add_hands(&self, state: &mut State<J>) {
         if state.woken >= state.jobs.len() {
             return;
@@ -134,7 +135,7 @@ impl<J: Send + 'static> Pool<J> {
         let name = "steadfast-work".to_owned();
         match std::thread::Builder::new().name(name).spawn(move || work(&shared)) {
             Ok(_handle) => state.threads += 1,
-            // Without a new thread the others serve the queue; with none at all, the next job tries again.
+            // The other threads serve the queue; without any, the next job tries again.
             Err(error) => tracing::warn!(%error, "cannot start a thread"),
         }
     }
@@ -150,7 +151,7 @@ fn work<J>(shared: &Shared<J>) {
             (shared.act)(job);
             state = shared.lock();
             state.blocked -= usize::from(blocks);
-            // Looked at after the job: whoever waits with an empty queue is told of all that ends from then on.
+            // Decided after the job: with an empty queue every later end is notified.
             if blocks || state.jobs.len() < FEW {
                 drop(state);
                 (shared.done)();
@@ -162,7 +163,7 @@ fn work<J>(shared: &Shared<J>) {
         let (next, timeout) =
             shared.work.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner);
         state = next;
-        // Whichever of them was woken: what counts is how many are still to come.
+        // Any waiting thread may get the wake-up; only the number of pending wake-ups matters.
         if state.woken > 0 {
             state.woken -= 1;
         } else {
@@ -186,7 +187,7 @@ mod tests {
         Pool::new(most, |job: Job| job(), done)
     }
 
-    /// E-6, F-12: jobs that hang do not keep others from running.
+    /// E-6, F-12: hanging jobs do not keep others from running.
     #[test]
     fn a_hung_job_holds_up_nobody() {
         let pool = pool(16, || ());
@@ -207,7 +208,7 @@ mod tests {
         drop(free);
     }
 
-    /// E-6: jobs that block have threads of their own, and leave those of the quick ones alone.
+    /// E-6: blocking jobs have their own threads, and leave those of quick jobs alone.
     #[test]
     fn jobs_that_block_hold_up_no_quick_one() {
         let pool = pool(16, || ());
@@ -221,13 +222,13 @@ mod tests {
             std::thread::yield_now();
         }
         let (done, answer) = mpsc::channel();
-        // Nobody nudges: it must have been given hands at once.
+        // No nudge follows: the job must get a thread at once.
         pool.run(false, Box::new(move || done.send(()).expect("the test waits")));
         answer.recv_timeout(Duration::from_secs(30)).expect("the quick job never ran");
         drop(free);
     }
 
-    /// Whoever sleeps while no job waits is told after the last one: its results are there by then.
+    /// The last job is always notified, with its result available.
     #[test]
     fn the_last_job_is_always_told() {
         let (tell, told) = mpsc::channel();

@@ -1,4 +1,5 @@
-//! Values as they are kept: secrets as keyed hashes, and those that are declared as `saved` encrypted besides (B-26).
+//! Records of sent and received values: secrets are stored as keyed hashes, those with `saved: true` also encrypted
+//! (B-26).
 
 use super::format::{Body, One, Written};
 use crate::store::OpaqueText;
@@ -6,61 +7,62 @@ use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, HashMap};
 use steadfast_resources::{Failure, Host, KeyedHash, Secret, Sent, SentValue, StateKey};
 
-/// What a resource has sent, as one.
+/// All values that a resource has sent.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::driver) struct SentRecord {
-    /// Under which definition.
+    /// The definition of the sender at that time.
     pub(in crate::driver) definition: u64,
-    /// By key.
+    /// The values by key.
     pub(in crate::driver) values: BTreeMap<String, ValueRecord>,
 }
 
-/// One value.
+/// One sent value.
 #[derive(Clone, Debug)]
 pub(in crate::driver) struct ValueRecord {
     pub(in crate::driver) seal: KeyedHash,
-    /// None where only the hash was kept, or what was kept cannot be decrypted.
+    /// The value; `None` if only the hash was stored or decryption has failed.
     pub(in crate::driver) datum: Option<SentValue>,
 }
 
-/// They are the same value if their hashes are.
+/// Two records are equal if their hashes are equal and both or neither have the value.
 impl PartialEq for ValueRecord {
     fn eq(&self, other: &Self) -> bool {
         self.seal == other.seal && self.datum.is_some() == other.datum.is_some()
     }
 }
 
-/// What a good run of a receiver was made of.
+/// The inputs of the last successful run of a receiver.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::driver) struct ReceivedRecord {
-    /// The values.
+    /// A hash of the sent values.
     pub(in crate::driver) origins: KeyedHash,
-    /// What they made, by slot.
+    /// The built inputs by slot.
     pub(in crate::driver) fields: HashMap<String, Field>,
-    /// What it copied; none where it copied nothing, or a program of before has not kept it.
+    /// The copied source; `None` if nothing was copied or an older version did not record it.
     pub(in crate::driver) copied: Option<CopySource>,
-    /// It was cut off, and is taken as done: what was made of the values nobody saw, and the fields are those of before.
+    /// True if the receiver was interrupted and counts as done: nobody has seen the built inputs, and `fields` are
+    /// older.
     pub(in crate::driver) unseen: bool,
 }
 
-/// What somebody has copied.
+/// The source of a copy, at the time of the copy.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::driver) struct CopySource {
-    /// A hash of its state.
+    /// A hash of the metadata of the source.
     pub(in crate::driver) state: u64,
-    /// A hash of its content, which may be a secret.
+    /// A keyed hash of the content, which may be a secret.
     pub(in crate::driver) content: KeyedHash,
 }
 
-/// What a slot came to.
+/// The built input of one slot.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::driver) struct Field {
     pub(in crate::driver) whole: KeyedHash,
-    /// What made it; programs of before have not kept that.
+    /// A hash of the single inputs; older versions did not record it.
     pub(in crate::driver) pieces: Option<KeyedHash>,
 }
 
-/// What of this cannot be read, if anything.
+/// Returns a message if one of these stored texts cannot be read.
 #[must_use]
 pub fn unreadable(sent: Option<&OpaqueText>, taken: Option<&str>) -> Option<&'static str> {
     let sent = sent.is_none_or(|OpaqueText(text)| Written::parse(text).is_some());
@@ -72,14 +74,14 @@ pub fn unreadable(sent: Option<&OpaqueText>, taken: Option<&str>) -> Option<&'st
     }
 }
 
-/// Whether of what somebody was made of anything was received, and whether anything was copied.
+/// Returns two flags for a stored text: values were received; a source was copied.
 #[must_use]
 pub fn sorts(taken: &str) -> (bool, bool) {
     ReceivedRecord::parse(taken)
         .map_or((false, false), |it| (!it.fields.is_empty(), it.copied.is_some()))
 }
 
-/// The same without secrets that are declared as `saved`: of those, as of others, only the keyed hash.
+/// Returns the record without encrypted secrets: only their keyed hashes stay.
 #[must_use]
 pub fn without_secrets(sent: &OpaqueText) -> Option<OpaqueText> {
     let mut written = Written::parse(&sent.0)?;
@@ -91,7 +93,7 @@ pub fn without_secrets(sent: &OpaqueText) -> Option<OpaqueText> {
     Some(OpaqueText(written.to_text().into()))
 }
 
-/// The same with the secrets that are kept, as they are kept, where their hashes are those of the ones that were left out.
+/// Returns the record with the encrypted secrets of `kept` added, as far as their hashes match.
 #[must_use]
 pub fn with_secrets(sent: &OpaqueText, kept: &OpaqueText) -> Option<OpaqueText> {
     let (mut written, kept) = (Written::parse(&sent.0)?, Written::parse(&kept.0)?);
@@ -104,7 +106,7 @@ pub fn with_secrets(sent: &OpaqueText, kept: &OpaqueText) -> Option<OpaqueText> 
     Some(OpaqueText(written.to_text().into()))
 }
 
-/// What was kept, and whether that was in the form of before: with secrets in clear.
+/// A decoded record. `in_clear` marks the old format with secrets in clear text.
 pub(in crate::driver) struct Decoded {
     pub(in crate::driver) snapshot: SentRecord,
     pub(in crate::driver) in_clear: bool,
@@ -117,14 +119,18 @@ impl SentRecord {
         Self { definition, values: values.collect() }
     }
 
-    /// Whether anything in it stands there only under the name of who sent it.
+    /// Returns true if the record contains an encrypted value, which is bound to the name of its sender.
     pub(in crate::driver) fn is_bound(&self) -> bool {
         let is_saved =
             |one: &ValueRecord| matches!(one.datum, Some(SentValue::Secret { saved: true, .. }));
         self.values.values().any(is_saved)
     }
 
-    /// As it is kept of this sender. Fails where a secret cannot be encrypted: none is written in clear.
+    /// Returns the text to store for this sender.
+    ///
+    /// # Errors
+    ///
+    /// A failure if a secret cannot be encrypted: no secret is written in clear text.
     pub(in crate::driver) fn to_text(
         &self,
         sender: &str,
@@ -146,7 +152,8 @@ impl SentRecord {
         Ok(Written { definition: self.definition, values }.to_text())
     }
 
-    /// What is kept of this sender. What another key has encrypted, or what was changed, is not known.
+    /// Decodes a stored record of this sender. Values encrypted with another key, or modified, are decoded without
+    /// their content.
     pub(in crate::driver) fn parse(text: &str, sender: &str, key: &StateKey) -> Option<Decoded> {
         let Written { definition, values } = Written::parse(text)?;
         let in_clear = values.values().any(|value| matches!(value.body, Body::Clear(_)));
@@ -156,7 +163,7 @@ impl SentRecord {
             let datum = match body {
                 Body::Shown(value) => Some(SentValue::Shown(value)),
                 Body::Clear(secret) => {
-                    // Its hash may be one by a key of before: what is encrypted has one by that of now.
+                    // The hash may come from an older key; encryption needs the current key.
                     let datum = saved(secret);
                     seal = datum.seal(key);
                     Some(datum)
@@ -164,7 +171,7 @@ impl SentRecord {
                 Body::Encrypted(secret) => key
                     .decrypt(&secret, &[sender, &name])
                     .map(saved)
-                    // It may be one of before, put there again.
+                    // An older ciphertext may have been put back.
                     .filter(|datum| datum.seal(key) == seal),
                 Body::TooLong => Some(SentValue::TooLong),
                 Body::Hashed => None,
@@ -177,7 +184,7 @@ impl SentRecord {
 }
 
 impl ReceivedRecord {
-    /// By somebody who was cut off and is taken as done.
+    /// Creates the record of an interrupted receiver that counts as done.
     pub(in crate::driver) fn unseen(origins: KeyedHash, before: Option<&Self>) -> Self {
         let fields = before.map(|before| before.fields.clone()).unwrap_or_default();
         let copied = before.and_then(|before| before.copied.clone());
@@ -242,7 +249,7 @@ mod tests {
         OpaqueText(text.into())
     }
 
-    /// A password that is saved, as it is kept.
+    /// Returns the stored text of a saved password.
     fn saved(text: &str, key: &StateKey) -> String {
         let snapshot = SentRecord::new(1, vec![("p", secret(text, true))], key);
         snapshot.to_text(SENDER, key, &Host::default()).unwrap()
@@ -252,7 +259,7 @@ mod tests {
         SentRecord::parse(text, sender, key).unwrap().snapshot.values["p"].datum.clone()
     }
 
-    /// S-6, B-26: of a secret that is not saved, only its keyed hash is kept; one that is saved is encrypted.
+    /// S-6, B-26: a secret that is not saved is stored as a keyed hash only; a saved one is encrypted.
     #[test]
     fn what_is_kept_is_told_back() {
         let key = StateKey::new([3; 32]);
@@ -289,7 +296,7 @@ mod tests {
         }
     }
 
-    /// B-26: what was kept in clear before is known, and said to be in clear.
+    /// B-26: a record with clear text secrets is decoded and marked.
     #[test]
     fn what_was_kept_in_clear_is_read() {
         let key = StateKey::new([3; 32]);
@@ -306,7 +313,7 @@ mod tests {
         assert!(!bare.0.contains("old"), "{}", bare.0);
     }
 
-    /// B-26: with another key, under another name, beside the hash of another one, or changed, it is unknown.
+    /// B-26: a ciphertext under another key, another name or another hash, or modified, has no content.
     #[test]
     fn what_cannot_be_decrypted_is_not_known() {
         let (key, other) = (StateKey::new([3; 32]), StateKey::new([4; 32]));
@@ -331,7 +338,7 @@ mod tests {
         }
     }
 
-    /// B-24, B-26: a document has only hashes; with what is kept here it is what it was.
+    /// B-24, B-26: an export has only hashes; with the local record its secrets are restored.
     #[test]
     fn what_was_left_out_is_joined_again() {
         let key = StateKey::new([3; 32]);

@@ -1,5 +1,5 @@
-//! What a load and the end of a run mean for values: who must send again, who has received something else than what there is, and what
-//! is kept of what is sent.
+//! The exchange of values at loads and at the ends of runs: senders that must send again, receivers with outdated
+//! inputs, and records of sent values.
 
 use super::OutgoingValues;
 use crate::config::Vertex;
@@ -11,7 +11,7 @@ use steadfast_engine::{Event, RunId, VertexId};
 use steadfast_resources::{CheckResult, Failure, Origin, Outcome, RunPolicy, ValueRetention};
 
 impl Driver {
-    /// Those of the graph that waits from whom something is to be received that they have not sent.
+    /// Returns the senders of the waiting graph that have not sent a value that a receiver needs.
     pub(in crate::driver) fn silent_senders(&self) -> BTreeSet<VertexId> {
         let mut silent = BTreeSet::new();
         for recipe in self.table.waiting_receivers().filter_map(|(_, it)| it.recipe.as_ref()) {
@@ -26,7 +26,7 @@ impl Driver {
         silent
     }
 
-    /// Those of them that run already run once more, before their receivers do.
+    /// Schedules another run for running senders, ahead of their receivers.
     pub(in crate::driver) fn ask_to_send(&mut self, silent: BTreeSet<VertexId>) {
         for id in silent {
             let Some(entry) = self.table.get(id) else { continue };
@@ -35,7 +35,7 @@ impl Driver {
         }
     }
 
-    /// those of the graph that waits whose last good run was made of something else than what there is now.
+    /// returns the receivers of the waiting graph whose inputs differ from those of their last successful run.
     pub(in crate::driver) fn outdated_receivers(&self) -> Vec<VertexId> {
         let is_outdated = |(_, entry): &(VertexId, &Vertex)| {
             let recipe = entry.recipe.as_ref();
@@ -45,7 +45,7 @@ impl Driver {
         outdated.map(|(id, _)| id).collect()
     }
 
-    /// What was kept in clear by a program of before is kept encrypted from now on (B-26).
+    /// Encrypts values that an older version stored in clear text (B-26).
     pub(in crate::driver) fn encrypt_what_was_in_clear(&mut self) {
         let in_clear = self.values.take_in_clear();
         if in_clear.is_empty() {
@@ -56,7 +56,7 @@ impl Driver {
                 keeper.soon(Entry::Wipe { now });
             }
         };
-        // Owed first: who is killed in between leaves it to the next.
+        // Recorded first: after a crash in between, the next session repeats the wipe.
         wipe(self, false);
         for identity in in_clear {
             let sent = self.sent_as_written(&identity);
@@ -67,7 +67,7 @@ impl Driver {
         wipe(self, true);
     }
 
-    /// What somebody has sent, as it is written now.
+    /// Returns the stored text of the sent values of a resource.
     pub(in crate::driver) fn sent_as_written(&self, identity: &Arc<str>) -> Option<OpaqueText> {
         match self.values.text(identity) {
             Ok(text) => text.map(|text| OpaqueText(text.into())),
@@ -78,7 +78,8 @@ impl Driver {
         }
     }
 
-    /// What a run that has ended well sends is made ready to be kept: where that cannot be, it has failed, and sends nothing (B-26).
+    /// Prepares the sent values of a successful run for storage; a failure turns the run into a failed one that sends
+    /// nothing (B-26).
     pub(in crate::driver) fn packed(
         &self,
         run: RunId,
@@ -95,7 +96,7 @@ impl Driver {
         }
     }
 
-    /// The same of what a check found as declared.
+    /// Processes the sent values of a resource that its check found as declared; a failure makes the check unknown.
     pub(in crate::driver) fn same(&mut self, run: RunId) -> CheckResult {
         match self.pack(run) {
             Ok(parcel) => {
@@ -109,7 +110,7 @@ impl Driver {
     fn pack(&self, run: RunId) -> Result<Option<OutgoingValues>, Failure> {
         let Some(live) = self.runs.0.get(&run) else { return Ok(None) };
         let Some(entry) = self.table.get(live.vertex) else { return Ok(None) };
-        // A stand-in is nobody's value.
+        // A placeholder is never sent.
         if live.made.get().is_some_and(|made| made.blind) {
             return Ok(None);
         }
@@ -124,8 +125,8 @@ impl Driver {
         self.values.pack(&entry.identity, entry.definition, sent)
     }
 
-    /// A run has ended well: what it was made of is noted, and what it sends. Told before its end is, so that those who receive
-    /// it are marked before they may run.
+    /// Records the inputs and the sent values of a successful run, and reports the values to their receivers. This
+    /// precedes the end of the run, so that receivers are marked before they may run.
     pub(in crate::driver) fn exchange(&mut self, run: RunId, parcel: Option<OutgoingValues>) {
         let Some(live) = self.runs.0.get(&run) else { return };
         let Some(entry) = self.table.get(live.vertex) else { return };

@@ -1,33 +1,33 @@
-//! The text in which what a resource has sent is kept.
+//! The JSON text in which sent values are stored.
 
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use steadfast_resources::{Encrypted, KeyedHash, Secret, Value};
 
-/// All that it has sent, as it stands there.
+/// All sent values of a resource, as stored.
 #[derive(Debug)]
 pub(in crate::driver) struct Written {
     pub(in crate::driver) definition: u64,
     pub(in crate::driver) values: BTreeMap<String, One>,
 }
 
-/// One value.
+/// One stored value.
 #[derive(Debug)]
 pub(in crate::driver) struct One {
     pub(in crate::driver) seal: KeyedHash,
     pub(in crate::driver) body: Body,
 }
 
-/// What stands there beside its hash.
+/// The stored content beside the hash of a value.
 #[derive(Clone, Debug)]
 pub(in crate::driver) enum Body {
     Shown(Value),
     Encrypted(Encrypted),
-    /// As programs of before have kept what is `saved`.
+    /// A clear text secret, as older versions stored it.
     Clear(Secret),
-    /// It was longer than what is kept.
+    /// A value beyond the maximum length; the content was not stored.
     TooLong,
-    /// Nothing.
+    /// No content.
     Hashed,
 }
 
@@ -59,7 +59,7 @@ impl Written {
     }
 }
 
-/// None where it was not written by us.
+/// Reads the content of a value; `None` for an invalid text.
 fn body(json: &Json) -> Option<Body> {
     if let Some(encrypted) = json.get("encrypted") {
         return Encrypted::from_hex(encrypted.as_str()?).map(Body::Encrypted);
@@ -76,7 +76,7 @@ fn shown(value: &Value) -> Json {
         Value::Text(text) => json!({"text": text}),
         Value::Bool(truth) => json!({"bool": truth}),
         Value::Int(number) => json!({"int": number}),
-        // As bits: not every number can be written in JSON.
+        // As bits, since JSON cannot express every number.
         Value::Float(number) => json!({"float": number.to_bits()}),
         Value::Texts(texts) => json!({"texts": texts}),
         Value::TextMap(_) | Value::Secret(_) | Value::Sealed(_) => json!({}),

@@ -1,7 +1,13 @@
-//! Values between resources: what each has sent, what each has received by its last good run, and who must hear of a change.
+//! Values between resources (send/recv): sent values, values received by the last successful run, and receivers of a
+//! change.
 //!
-//! A value is a snapshot: it never changes, another one takes its place. Of a secret that is not to be saved only a keyed hash
-//! outlives the process; one that is to be is encrypted.
+//! Purpose: store sent values and pass them to their receivers. Invariants: a sent value is immutable, and a new one
+//! replaces it; a secret without `saved: true` outlives the process only as a keyed hash; a saved one is stored
+//! encrypted.
+//!
+//! Reading order: this file (the store of values), `codec.rs` (stored records), `format.rs` (their JSON text),
+//! `flow.rs` (the exchange during runs), `source_changes.rs` (copies whose source changes), `secret_rotation.rs`
+//! (secrets that change without a run).
 
 pub mod codec;
 pub(super) mod flow;
@@ -23,56 +29,58 @@ use steadfast_resources::{
 use steadfast_resources::{CopyDigest, Host, SentValue};
 use tokio_util::sync::CancellationToken;
 
-/// All values of this daemon.
+/// All sent and received values of this session.
 #[derive(Debug)]
 pub(super) struct ValueStore {
     key: StateKey,
-    /// Its randomness encrypts.
+    /// The source of randomness for encryption.
     host: Host,
     sent: HashMap<Arc<str>, SentRecord>,
-    /// Whose secrets were kept in clear, by a program of before.
+    /// Senders whose secrets were stored in clear text by an older version.
     in_clear: Vec<Arc<str>>,
+    /// The received values of each receiver, as hashes.
     taken: HashMap<Arc<str>, ReceivedRecord>,
-    /// Who receives of whom, in the running graph.
+    /// Receivers of each sender in the running graph.
     receivers: HashMap<Arc<str>, Vec<VertexId>>,
 }
 
-/// What a resource sends, and as what it is kept.
+/// The values that a resource sends, and their stored text.
 #[derive(Debug)]
 pub(super) struct OutgoingValues {
     snapshot: SentRecord,
     text: String,
 }
 
-/// What one run of a receiver is made of.
+/// The inputs of one run of a receiver.
 #[derive(Debug)]
 pub(super) struct ReceiverInputs {
     recipe: Arc<DeferredResource>,
     courses: Vec<InputSource>,
     key: StateKey,
-    /// What its last good run was made of.
+    /// The inputs of the last successful run, by slot.
     before: HashMap<String, Field>,
-    /// Whether what was sent is what it was then, and no secret is among it: of a program that did not keep what made a slot, this is all
-    /// that is known.
+    /// True if the sent values are those of the last successful run and no secret is among the inputs. Records of older
+    /// versions lack hashes of single inputs; for them this flag decides.
     is_as_before: bool,
-    /// What the values are, by their hashes.
+    /// A keyed hash of all sent values among the inputs.
     pub(super) origins: KeyedHash,
 }
 
+/// The source of one input.
 #[derive(Debug)]
 enum InputSource {
     Given(ResolvedInput),
-    /// It is asked for when the run is made.
+    /// A secret that is read at the start of the run.
     Secret(Supply),
 }
 
 impl ValueStore {
-    /// With what the store told back.
+    /// Creates the store from the stored state.
     pub(super) fn new(recalled: &StoredState, host: &Host) -> Self {
         let key = recalled.key.as_ref().map_or_else(|| one_time_key(host), |key| key.0);
         let (key, host) = (StateKey::new(key), host.clone());
         let (mut sent, mut taken, mut in_clear) = (HashMap::new(), HashMap::new(), Vec::new());
-        // Without the key no hash says anything.
+        // Hashes are useless without the key that made them.
         for (identity, kept) in recalled.resources.iter().filter(|_| recalled.key.is_some()) {
             let name: Arc<str> = identity.as_str().into();
             let told = kept.sent.as_ref().and_then(|it| SentRecord::parse(&it.0, identity, &key));
@@ -86,18 +94,18 @@ impl ValueStore {
         Self { key, host, sent, in_clear, taken, receivers: HashMap::new() }
     }
 
-    /// Whose secrets were found in clear: they are to be kept anew. Told once.
+    /// Takes the senders whose secrets were stored in clear text; the caller stores them again, encrypted.
     pub(super) fn take_in_clear(&mut self) -> Vec<Arc<str>> {
         std::mem::take(&mut self.in_clear)
     }
 
-    /// As what it is kept that somebody has sent; none where nothing was.
+    /// Returns the text to store for the values of a sender; `None` if nothing was sent.
     pub(super) fn text(&self, identity: &str) -> Result<Option<String>, Failure> {
         let snapshot = self.sent.get(identity);
         snapshot.map(|it| it.to_text(identity, &self.key, &self.host)).transpose()
     }
 
-    /// Takes note of who receives of whom.
+    /// Rebuilds the index of receivers from the running graph.
     pub(super) fn index(&mut self, table: &GraphRegistry) {
         self.receivers.clear();
         for id in table.receivers() {
@@ -111,8 +119,8 @@ impl ValueStore {
         }
     }
 
-    /// What was sent and taken under one name is there under another too (B-18). Answers whether it is called otherwise there, and is to be
-    /// kept so.
+    /// Copies the values of a renamed resource to its new name (B-18). Returns true if the record changes with the name
+    /// and must be stored again.
     pub(super) fn copy(&mut self, from: &Arc<str>, to: &Arc<str>, (old, new): (u64, u64)) -> bool {
         if let Some(taken) = self.taken.get(from).cloned() {
             self.taken.insert(Arc::clone(to), taken);
@@ -122,13 +130,13 @@ impl ValueStore {
         if is_same {
             snapshot.definition = new;
         }
-        // What is encrypted is so for its name.
+        // Encrypted values are bound to the name of the sender.
         let is_other = is_same || snapshot.is_bound();
         self.sent.insert(Arc::clone(to), snapshot);
         is_other
     }
 
-    /// What is made once is made once more.
+    /// Drops the sent values, so that a value that is made only once is made again.
     pub(super) fn unsend(&mut self, identity: &str) {
         self.sent.remove(identity);
     }
@@ -138,19 +146,23 @@ impl ValueStore {
         self.taken.remove(identity);
     }
 
-    /// Whether this value has been sent.
+    /// Returns true if this value has been sent.
     pub(super) fn has(&self, by: &str, key: &str) -> bool {
         self.sent.get(by).is_some_and(|snapshot| snapshot.values.contains_key(key))
     }
 
-    /// What is kept of what a resource has sent under this definition.
+    /// Returns the form in which the values of a resource are stored, if they were sent under this definition.
     pub(super) fn stored_value(&self, identity: &str, definition: u64) -> Option<ValueRetention> {
         let snapshot = self.sent.get(identity).filter(|s| s.definition == definition)?;
         let known = snapshot.values.values().all(|value| value.datum.is_some());
         Some(if known { ValueRetention::Known } else { ValueRetention::Sealed })
     }
 
-    /// What a run of a receiver is made of, or what is missing.
+    /// Returns the inputs of a run of a receiver.
+    ///
+    /// # Errors
+    ///
+    /// A failure that names a value that was not sent yet, or that is too long.
     pub(super) fn meal(
         &self,
         identity: &str,
@@ -183,7 +195,7 @@ impl ValueStore {
         Ok(ReceiverInputs { recipe, courses, key, before, is_as_before, origins })
     }
 
-    /// A hash of all values that a recipe takes.
+    /// Returns a keyed hash of all sent values that a recipe uses.
     pub(super) fn fingerprint(&self, recipe: &DeferredResource) -> KeyedHash {
         let mut text = String::new();
         for origin in &recipe.origins {
@@ -197,7 +209,7 @@ impl ValueStore {
         self.key.seal(text.as_bytes())
     }
 
-    /// whether what a receiver's last good run was made of is something else than what it would be made of now.
+    /// returns true if all inputs are available and differ from those of the last successful run.
     pub(super) fn is_outdated(&self, identity: &str, recipe: &DeferredResource) -> bool {
         let is_there = |origin: &Origin| match origin {
             Origin::Sent { by, key } => self.has(by, key),
@@ -208,7 +220,7 @@ impl ValueStore {
             && recipe.origins.iter().all(is_there)
     }
 
-    /// Whether this is made of something else than its last good run was.
+    /// Returns true if the built resource has other inputs than the last successful run.
     pub(super) fn is_remade(&self, identity: &str, made: &BuiltResource) -> bool {
         let Some(taken) = self.taken.get(identity).filter(|taken| !taken.unseen) else {
             return false;
@@ -218,8 +230,8 @@ impl ValueStore {
             .any(|it| taken.fields.get(&it.slot).is_none_or(|before| before.whole != it.whole))
     }
 
-    /// Notes that who was cut off is taken as done, with what there is: of that nothing was seen yet but what others have sent. Answers what is to be
-    /// kept.
+    /// Records that an interrupted receiver counts as done with the values sent so far; its inputs are marked as
+    /// unseen. Returns the text to store.
     pub(super) fn take_as_done(
         &mut self,
         identity: &Arc<str>,
@@ -231,18 +243,18 @@ impl ValueStore {
         text
     }
 
-    /// Whether this one is taken as done, and what with was not seen yet.
+    /// Returns true if the receiver counts as done with inputs that were not seen yet.
     pub(super) fn is_taken_as_done(&self, identity: &str) -> bool {
         self.taken.get(identity).is_some_and(|taken| taken.unseen)
     }
 
-    /// Whether what this copies is something else than what its last good run has copied.
+    /// Returns true if the source of a copy has other content than at the last successful run.
     pub(super) fn is_copied_anew(&self, identity: &str, copied: CopyDigest) -> bool {
         let before = self.taken.get(identity).and_then(|taken| taken.copied.as_ref());
         before.is_some_and(|before| before.content != self.original(copied).content)
     }
 
-    /// The state of what its last good run has copied.
+    /// Returns the state hash of the source that the last successful run copied.
     pub(super) fn copied(&self, identity: &str) -> Option<u64> {
         Some(self.taken.get(identity)?.copied.as_ref()?.state)
     }
@@ -251,8 +263,8 @@ impl ValueStore {
         CopySource { state, content: self.key.seal(&content.to_le_bytes()) }
     }
 
-    /// Notes what a good run was made of: what it has received, with the hash of that, and what it has copied, if that is another thing. Answers what
-    /// is to be kept, if anything is.
+    /// Records the inputs of a successful run: received values with their hash, and the copied source. Returns the text
+    /// to store, if the record has changed.
     pub(super) fn note_taken(
         &mut self,
         identity: &Arc<str>,
@@ -280,12 +292,17 @@ impl ValueStore {
         Some(text)
     }
 
-    /// Whether anybody would hear of what a resource sends, or might one day take what it has sent before for what it sends now.
+    /// Returns true if the sent values of a resource must be recorded: for receivers, or because an old record would
+    /// become outdated.
     pub(super) fn is_wanted(&self, identity: &str, is_kept: bool) -> bool {
         is_kept || self.receivers.contains_key(identity) || self.sent.contains_key(identity)
     }
 
-    /// What a resource sends now, if it is another thing than before. Fails where it cannot be kept as it must be: nothing of it is then.
+    /// Prepares the sent values for storage; `None` if they have not changed.
+    ///
+    /// # Errors
+    ///
+    /// A failure if a secret cannot be encrypted; nothing is recorded then.
     pub(super) fn pack(
         &self,
         identity: &str,
@@ -300,7 +317,7 @@ impl ValueStore {
         Ok(Some(OutgoingValues { snapshot, text }))
     }
 
-    /// Notes what a resource has sent. Answers what is to be kept and who must hear of it.
+    /// Records the sent values. Returns the text to store, and the receivers of changed values.
     pub(super) fn note_sent(
         &mut self,
         identity: &Arc<str>,
@@ -327,7 +344,7 @@ impl ValueStore {
     }
 }
 
-/// The senders that a recipe names.
+/// Lists the senders that a recipe names.
 pub(super) fn senders(recipe: &DeferredResource) -> impl Iterator<Item = &Arc<str>> {
     recipe.origins.iter().filter_map(|origin| match origin {
         Origin::Sent { by, .. } => Some(by),
@@ -335,7 +352,7 @@ pub(super) fn senders(recipe: &DeferredResource) -> impl Iterator<Item = &Arc<st
     })
 }
 
-/// The secrets that it takes by reference.
+/// Lists the secrets that a recipe takes by reference.
 pub(super) fn secrets(recipe: &DeferredResource) -> impl Iterator<Item = &Supply> {
     recipe.origins.iter().filter_map(|origin| match origin {
         Origin::Secret(supply) => Some(supply),
@@ -354,10 +371,10 @@ fn too_long(by: &str, key: &str) -> Failure {
         .hint("have it print less, or write to a file that others read; it has run, and does not run again for this")
 }
 
-/// For a process that keeps nothing.
+/// Returns a random key for a process that stores nothing.
 fn one_time_key(host: &Host) -> [u8; 32] {
     let mut key = [0; 32];
-    // Hashes that outlive no process need no more than to differ.
+    // Hashes that stay in this process need no secrecy.
     if host.random(&mut key).is_err() {
         tracing::warn!("no randomness: hashes of values are made without a key");
     }
@@ -365,7 +382,11 @@ fn one_time_key(host: &Host) -> [u8; 32] {
 }
 
 impl ReceiverInputs {
-    /// The resource, with its secrets as they are now.
+    /// Builds the resource with the present content of its secrets.
+    ///
+    /// # Errors
+    ///
+    /// A failure if a secret cannot be read, or if the resource cannot be built.
     pub(super) async fn make(
         self,
         host: &Host,
@@ -397,8 +418,7 @@ mod tests {
     use super::*;
     use steadfast_resources::Value;
 
-    /// Whoever receives a value again, after a graph in which nobody did, must not be given the one from before. (Found by the
-    /// simulation.)
+    /// Regression test from the simulation: a receiver must not get an outdated value after a graph without receivers.
     #[test]
     fn what_was_sent_once_is_kept_up_to_date() {
         let mut values = ValueStore::new(&StoredState::default(), &Host::default());

@@ -1,8 +1,10 @@
-//! Deeds whose secrets may be others by now. Of a deed nothing can be seen but its record, so nobody would find that what it was given is not
-//! what there is any more: its secrets are read after a load, when their files move, and when events of them were lost. Where they are
-//! others than those of its last good run, told by their hashes, it is made of something else. Whoever has a state is looked at instead.
+//! Secret rotation: detects that a secret of an `exec` resource has changed since its last successful run.
 //!
-//! What a command supplies may be another one each time it is asked: a deed with such a secret is not asked.
+//! A check of such a resource sees only its record, so nobody would notice a changed secret. The secrets are therefore
+//! read after each load, after changes of their files, and after lost events; a changed hash triggers a new run.
+//! Resources that declare a state are checked instead.
+//!
+//! The output of a command may differ each time, so resources with a secret from a command are left out.
 
 use super::secrets;
 use crate::config::Vertex;
@@ -18,36 +20,37 @@ use steadfast_resources::{BuiltResource, ExecutorKind, Failure, Received};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// A file system that hangs is waited for so long.
+/// The time limit for reading the secrets of one resource; the file system may hang.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// When it is tried again to read what could not be read.
+/// The time until unreadable secrets are read again.
 const AGAIN: Duration = Duration::from_mins(1);
 
-/// So many are read at once.
+/// The maximum number of resources whose secrets are read at the same time.
 const AT_ONCE: usize = 8;
 
-/// Whose secrets are to be read, and are being.
+/// The schedule of secret reads.
 #[derive(Debug, Default)]
 pub(in crate::driver) struct SecretRotation {
-    /// Whose files move just now.
+    /// Vertices whose secret files have just changed.
     pub(in crate::driver) settling: Debounce,
-    /// Read when they do not run: what runs takes them as they are.
+    /// Vertices whose secrets are to be read when no run is active; a run reads its secrets itself.
     wanted: BTreeSet<VertexId>,
+    /// Vertices whose secrets are being read.
     asked: BTreeSet<VertexId>,
-    /// Could not be read: when that is tried again.
+    /// Vertices whose secrets could not be read, with the time of the next try.
     again: BTreeMap<VertexId, Instant>,
-    /// What somebody was told last that it is made of: once is enough, whatever came of it.
+    /// The inputs that were last reported for each vertex; each is reported once.
     reported: BTreeMap<VertexId, Vec<Received>>,
 }
 
 impl SecretRotation {
-    /// When something of it is due.
+    /// Returns the time of the next due read.
     pub(in crate::driver) fn due(&self) -> Option<Instant> {
         self.settling.due().into_iter().chain(self.again.values().copied()).min()
     }
 
-    /// It runs, and takes its secrets as they are.
+    /// Cancels the reads for a vertex whose run starts: the run reads the secrets itself.
     pub(in crate::driver) fn runs(&mut self, id: VertexId) {
         self.wanted.remove(&id);
         self.asked.remove(&id);
@@ -62,7 +65,7 @@ impl SecretRotation {
 }
 
 impl Driver {
-    /// A graph runs: all of its deeds are asked.
+    /// Schedules secret reads for all eligible vertices of a new graph.
     pub(in crate::driver) fn read_secrets_of_all(&mut self) {
         for id in self.table.receivers() {
             if self.may_be_rotated(id) {
@@ -71,14 +74,14 @@ impl Driver {
         }
     }
 
-    /// Events of the file of a secret may have been lost.
+    /// Schedules a secret read after events of the file may have been lost.
     pub(in crate::driver) fn suspect_secrets(&mut self, id: VertexId) {
         if self.may_be_rotated(id) {
             self.rotated.wanted.insert(id);
         }
     }
 
-    /// Whether this is a deed that takes secrets, all of which stand somewhere.
+    /// Returns true for a vertex without a checkable state that has secrets, none of them from a command.
     fn may_be_rotated(&self, id: VertexId) -> bool {
         let recipe = self.table.get(id).and_then(|entry| entry.recipe.as_ref());
         let stands = |supply: &Supply| !matches!(supply, Supply::Command(_));
@@ -87,12 +90,12 @@ impl Driver {
         takes && self.is_deed(id)
     }
 
-    /// Whether none is read, and none can be now.
+    /// Returns true if no read is active, and none can start now.
     pub(in crate::driver) fn is_done_with_secrets(&self) -> bool {
         self.rotated.asked.is_empty() && self.free_to_read().is_empty()
     }
 
-    /// What is paused by itself is left alone.
+    /// Lists the scheduled vertices without a run, a read or a pause.
     fn free_to_read(&self) -> Vec<VertexId> {
         let rotated = &self.rotated;
         if rotated.wanted.is_empty() {
@@ -105,13 +108,13 @@ impl Driver {
         rotated.wanted.iter().copied().filter(is_free).collect()
     }
 
-    /// What is due of it.
+    /// Starts the due reads.
     pub(in crate::driver) fn tend_rotated(&mut self, now: Instant) {
         let settled = self.rotated.settling.take(now);
         if matches!(self.engine.mode(), Mode::Stopping | Mode::Stopped) {
             return;
         }
-        // Whoever writes one anew has it empty for a moment.
+        // A file that is being rewritten is empty for a moment.
         for id in settled {
             if self.may_be_rotated(id) {
                 self.rotated.wanted.insert(id);
@@ -122,7 +125,7 @@ impl Driver {
         let again = self.rotated.again.extract_if(.., |_, at| *at <= now);
         let again: Vec<VertexId> = again.map(|(id, _)| id).collect();
         self.rotated.wanted.extend(again);
-        // Paused is at rest: nothing is started.
+        // A pause of the daemon also pauses reads.
         if self.engine.mode() == Mode::Running {
             let free = AT_ONCE.saturating_sub(self.rotated.asked.len());
             for id in self.free_to_read().into_iter().take(free) {
@@ -136,7 +139,7 @@ impl Driver {
         let Some(Vertex { identity, recipe: Some(recipe), .. }) = self.table.get(id) else {
             return;
         };
-        // Where something else is missing as well, it is told to who runs it.
+        // A run reports a missing input itself.
         let Ok(meal) = self.values.meal(identity, recipe) else { return };
         let (identity, host) = (Arc::clone(identity), self.host.clone());
         self.rotated.asked.insert(id);
@@ -149,7 +152,7 @@ impl Driver {
         self.hands.run(ExecutorKind::Command, false, Box::pin(work));
     }
 
-    /// The secrets of a deed are these.
+    /// Processes the result of a secret read.
     pub(in crate::driver) fn rotated(
         &mut self,
         id: VertexId,
@@ -157,7 +160,7 @@ impl Driver {
         made: Result<BuiltResource, Failure>,
     ) {
         let is_same = self.table.get(id).is_some_and(|entry| entry.identity == *identity);
-        // What has begun to run meanwhile takes them itself.
+        // A run has started in between, and reads the secrets itself.
         if !self.rotated.asked.remove(&id) || !is_same {
             return;
         }
@@ -184,7 +187,7 @@ impl Driver {
         self.turn(Event::Received(id));
     }
 
-    /// What was cut off and is taken as done was given what there is.
+    /// Records the present secrets as the inputs of an interrupted receiver that counts as done.
     fn take_as_given(&mut self, id: VertexId, identity: &Arc<str>, made: &BuiltResource) {
         let recipe = self.table.get(id).and_then(|entry| entry.recipe.as_ref());
         let Some(origins) = recipe.map(|recipe| self.values.fingerprint(recipe)) else { return };

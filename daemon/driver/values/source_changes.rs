@@ -1,4 +1,4 @@
-//! Runs that are made of something else than the last good one, and who has changed that.
+//! Runs with other inputs than their last successful run, and the search for those who changed the inputs.
 
 use crate::driver::Driver;
 use std::collections::VecDeque;
@@ -11,20 +11,20 @@ use tokio::time::Instant;
 /// The time for which an apply is remembered.
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// The number of applies that are remembered at most.
+/// The maximum number of remembered applies.
 const MOST: usize = 1024;
 
 /// The applies of the last minute.
 #[derive(Debug, Default)]
 pub(in crate::driver) struct RecentApplies {
-    /// The start of each, oldest first.
+    /// The start and the vertex of each apply, oldest first.
     all: VecDeque<(Instant, VertexId)>,
-    /// The start of the last one that was forgotten because there were too many.
+    /// The start of the last apply that was dropped because of the maximum.
     lost: Option<Instant>,
 }
 
 impl RecentApplies {
-    /// Notes that an apply starts.
+    /// Records the start of an apply.
     pub(in crate::driver) fn note(&mut self, id: VertexId, now: Instant) {
         while self.all.front().is_some_and(|(at, _)| *at + MINUTE <= now) {
             self.all.pop_front();
@@ -35,7 +35,8 @@ impl RecentApplies {
         self.all.push_back((now, id));
     }
 
-    /// Those that have started since the last apply of this vertex, or in the last minute; none where that is not known.
+    /// Returns the vertices that have applied since the last apply of this vertex, or in the last minute; `None` if
+    /// applies were dropped.
     fn since_last_of(&self, id: VertexId, now: Instant) -> Option<Vec<VertexId>> {
         let last = self.all.iter().rev().find(|(_, other)| *other == id).map(|(at, _)| *at);
         let since = last.unwrap_or(now - MINUTE);
@@ -48,8 +49,8 @@ impl RecentApplies {
 }
 
 impl Driver {
-    /// Tells the engine where a run is made of something else than the last good one: somebody has changed that, and nothing was
-    /// undone.
+    /// Reports to the engine that a run has other inputs than the last successful one: the inputs have changed, and no
+    /// repair was undone.
     pub(in crate::driver) fn turn_remade(&mut self, run: RunId) {
         let Some(live) = self.runs.0.get(&run) else { return };
         let (id, of) = (live.vertex, &live.identity);
@@ -63,7 +64,7 @@ impl Driver {
         }
     }
 
-    /// Tells whether no run of ours since the last apply of a copy can have changed its source.
+    /// Returns true if no run of ours since the last apply of a copy can have changed its source.
     fn is_supplied_by_others(&self, id: VertexId) -> bool {
         let Some(copy) = self.table.get(id) else { return false };
         let claims = copy.resource.claims();
@@ -87,7 +88,7 @@ impl Driver {
     }
 }
 
-/// Tells whether a path is claimed, or lies above or below a claimed one.
+/// Returns true if a path is claimed, or is above or below a claimed path.
 fn is_near_one(claims: &[Claim], path: &Path) -> bool {
     claims.iter().any(|claim| match claim {
         Claim::Path(other) => path.starts_with(other) || other.starts_with(path),

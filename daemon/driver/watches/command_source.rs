@@ -1,11 +1,11 @@
-//! Watch commands, started through the host's door.
+//! Watch commands, run through the host.
 
 use crate::watch::{LineSource, LineStream, SourceFuture};
 use steadfast_resources::Host;
 use steadfast_resources::host::{Command, End, Lines};
 use tokio_util::sync::CancellationToken;
 
-/// The host as a source of lines.
+/// The host as a source of output lines of watch commands.
 #[derive(Debug)]
 pub(in crate::driver) struct HostLines(pub(in crate::driver) Host);
 
@@ -15,7 +15,7 @@ impl LineSource for HostLines {
         command: &'s Command,
     ) -> SourceFuture<'s, Result<Box<dyn LineStream>, String>> {
         Box::pin(async {
-            // Dropping the stream ends the command; there is nothing else that would cancel it.
+            // Dropping the stream ends the command, so nothing uses this token.
             let cancel = CancellationToken::new();
             let lines = self.0.lines(command, &cancel).await.map_err(|trouble| trouble.what)?;
             Ok(Box::new(Stream(lines)) as Box<dyn LineStream>)

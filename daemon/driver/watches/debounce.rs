@@ -1,4 +1,4 @@
-//! One write of a file is several events: whoever runs a command for each waits a moment for the rest of them.
+//! Debouncing: one write of a file makes several events, and a command should run once for them.
 
 use crate::driver::Driver;
 use std::collections::BTreeMap;
@@ -6,37 +6,37 @@ use std::time::Duration;
 use steadfast_engine::{Event, VertexId};
 use tokio::time::Instant;
 
-/// How long events of one write may lie apart.
+/// The time for which events after the first one are collected.
 const MOMENT: Duration = Duration::from_millis(50);
 
-/// Events that are told when their moment is over.
+/// Events that are delivered when their time is over.
 #[derive(Debug, Default)]
 pub(in crate::driver) struct Debounce(BTreeMap<VertexId, Instant>);
 
 impl Debounce {
-    /// The first of them begins the moment; the others fall into it.
+    /// Adds an event; the first one of a vertex starts the time.
     pub(in crate::driver) fn put(&mut self, id: VertexId, now: Instant) {
         self.0.entry(id).or_insert(now + MOMENT);
     }
 
-    /// When the next is over.
+    /// Returns the time at which the next event is due.
     pub(in crate::driver) fn due(&self) -> Option<Instant> {
         self.0.values().min().copied()
     }
 
-    /// Those that are over.
+    /// Takes the vertices whose time is over.
     pub(in crate::driver) fn take(&mut self, now: Instant) -> Vec<VertexId> {
         self.0.extract_if(.., |_, at| *at <= now).map(|(id, _)| id).collect()
     }
 
-    /// Its watch is closed.
+    /// Drops the event of a vertex whose watch is closed.
     pub(in crate::driver) fn forget(&mut self, id: VertexId) {
         self.0.remove(&id);
     }
 }
 
 impl Driver {
-    /// Tells of those whose moment is over.
+    /// Delivers the events whose time is over.
     pub(in crate::driver) fn tell_settled(&mut self, now: Instant) {
         for id in self.settling.take(now) {
             self.turn(Event::Changed(id));

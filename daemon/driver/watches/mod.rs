@@ -1,7 +1,8 @@
-//! The watches of the loaded resources: requested, established or lost, and the two sources that the host provides.
+//! The watches of the loaded resources: requested, established or lost, and the two event sources that the host
+//! provides.
 //!
-//! Paths are watched by `daemon/watch`, never here. Reading order: `state`, `debounce`, `sweep`, `command_source`,
-//! `systemd_source`.
+//! Invariant: paths are watched in `daemon/watch`, not here. Reading order: `state.rs`, `debounce.rs`, `sweep.rs`,
+//! `command_source.rs`, `systemd_source.rs`.
 
 pub(super) mod command_source;
 pub(super) mod debounce;

@@ -1,4 +1,4 @@
-//! How it stands with the watch of each vertex: asked for, answered, not to be had.
+//! The state of the watch of each vertex: requested, established or failed.
 
 use super::sweep::{Sweep, UNWATCHED};
 use std::collections::{BTreeSet, HashMap};
@@ -7,30 +7,30 @@ use steadfast_engine::VertexId;
 use steadfast_resources::CheckResult;
 use tokio::time::Instant;
 
-/// How long the hub may do nothing before those who wait for it go on without.
+/// The time without progress of the hub after which requested watches count as failed.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// A watch that stands for less than this and is lost again (a bus that comes and goes while it is restarted) is one loss.
+/// The time within which repeated losses count as one: a bus that restarts comes and goes.
 const ONE_LOSS: Duration = Duration::from_secs(10);
 
-/// The standing of all watches.
+/// The states of all watches.
 #[derive(Debug)]
 pub(in crate::driver) struct WatchStates {
-    /// Asked for, and not closed since.
+    /// Watches that were requested and not closed since.
     open: BTreeSet<VertexId>,
-    /// Asked for and not answered yet.
+    /// Watches that were requested and not answered yet.
     asked: BTreeSet<VertexId>,
-    /// There are no events for these.
+    /// Vertices without a working watch.
     unwatched: BTreeSet<VertexId>,
-    /// The time at which the loss of a watch was told.
+    /// The time at which the loss of a watch was last reported.
     loss_reported: HashMap<VertexId, Instant>,
-    /// The trouble of these may pass without an event.
+    /// Vertices with a failure that may pass without an event.
     passing: BTreeSet<VertexId>,
-    /// Closed and opened again: an answer may be that of an earlier opening.
+    /// Watches that were closed and reopened: an answer may belong to the earlier request.
     reopened: BTreeSet<VertexId>,
-    /// How far the hub had come, and when that was seen first.
+    /// The last progress counter of the hub, and the time at which it was first seen.
     progress: (u64, Instant),
-    /// The looks at those that are polled.
+    /// The sweep over polled vertices.
     pub(in crate::driver) sweep: Sweep,
 }
 
@@ -48,7 +48,7 @@ impl WatchStates {
         }
     }
 
-    /// A watch is asked for.
+    /// Notes a request for a watch.
     pub(in crate::driver) fn ask(&mut self, id: VertexId) {
         if self.asked.is_empty() {
             self.progress.1 = Instant::now();
@@ -57,7 +57,7 @@ impl WatchStates {
         self.open.insert(id);
     }
 
-    /// A watch is closed.
+    /// Notes the end of a watch.
     pub(in crate::driver) fn close(&mut self, id: VertexId) {
         self.open.remove(&id);
         self.asked.remove(&id);
@@ -65,7 +65,7 @@ impl WatchStates {
         self.reopened.insert(id);
     }
 
-    /// Its vertex has left.
+    /// Forgets a vertex that has left the graph.
     pub(in crate::driver) fn forget(&mut self, id: VertexId) {
         self.close(id);
         self.reopened.remove(&id);
@@ -73,14 +73,14 @@ impl WatchStates {
         self.loss_reported.remove(&id);
     }
 
-    /// It stands. True where its vertex may have moved since it was last looked at.
+    /// Notes an established watch. Returns true if the object may have changed since its last check.
     pub(in crate::driver) fn stands(&mut self, id: VertexId) -> bool {
         self.asked.remove(&id);
         self.unwatched.remove(&id) | self.reopened.contains(&id)
     }
 
-    /// Notes that a watch cannot be had, and answers whether that is news: of a watch that was closed meanwhile nothing is, and a
-    /// watch that was lost a moment ago is lost once.
+    /// Notes a failed watch. Returns true if the failure must be reported: a closed watch is not, and neither is a
+    /// repeated loss.
     pub(in crate::driver) fn fails(&mut self, id: VertexId, now: Instant) -> bool {
         self.asked.remove(&id);
         if !self.open.contains(&id) || !self.unwatched.insert(id) {
@@ -94,12 +94,12 @@ impl WatchStates {
         is_news
     }
 
-    /// Those for which there are no events.
+    /// Returns the vertices without a working watch.
     pub(in crate::driver) fn without(&self) -> &BTreeSet<VertexId> {
         &self.unwatched
     }
 
-    /// Notes after each check whether it has found trouble that may pass without an event.
+    /// Notes after a check whether its failure may pass without an event.
     pub(in crate::driver) fn note_verdict(&mut self, id: VertexId, verdict: &CheckResult) {
         if matches!(verdict, CheckResult::Unknown(trouble) if trouble.passes) {
             self.passing.insert(id);
@@ -108,18 +108,18 @@ impl WatchStates {
         }
     }
 
-    /// Those that are looked at often, whether there are events or not.
+    /// Returns the vertices that are polled.
     pub(in crate::driver) fn polled(&self) -> Vec<VertexId> {
         self.unwatched.union(&self.passing).copied().collect()
     }
 
-    /// The next time at which some of them are checked.
+    /// Returns the time of the next poll.
     pub(in crate::driver) fn next_look(&self) -> Option<Instant> {
         let any = !self.unwatched.is_empty() || !self.passing.is_empty();
         self.sweep.next().filter(|_| any)
     }
 
-    /// Those whose wait has been too long: the hub has come no further since.
+    /// Returns the requested watches if the hub has made no progress for too long.
     pub(in crate::driver) fn late(&mut self, now: Instant, progress: u64) -> Vec<VertexId> {
         if self.asked.is_empty() {
             return Vec::new();
@@ -131,12 +131,12 @@ impl WatchStates {
         if late { self.asked.iter().copied().collect() } else { Vec::new() }
     }
 
-    /// The next time at which anything is due here.
+    /// Returns the next time at which anything is due here.
     pub(in crate::driver) fn next_due(&self) -> Option<Instant> {
         self.due().into_iter().chain(self.next_look()).min()
     }
 
-    /// When to look for those next.
+    /// Returns the time at which the requested watches count as failed.
     pub(in crate::driver) fn due(&self) -> Option<Instant> {
         (!self.asked.is_empty()).then(|| self.progress.1 + ANSWER)
     }
@@ -167,7 +167,7 @@ mod tests {
         assert!(watches.without().is_empty());
     }
 
-    /// F6: a bus that comes back for a moment and goes again is told once, and a later loss once more.
+    /// F6: a bus that returns for a moment and goes again is reported once; a later loss is reported again.
     #[test]
     fn a_watch_that_stands_for_a_moment_is_lost_once() {
         let (mut watches, id) = (WatchStates::new(), VertexId(1));
@@ -185,7 +185,7 @@ mod tests {
         assert!(watches.fails(id, later(12)), "another resource");
     }
 
-    /// F4: a flapping service is quiet one day, and no event says so.
+    /// F4: a flapping service may become quiet without an event.
     #[test]
     fn trouble_that_may_pass_is_looked_at() {
         let (mut watches, id) = (WatchStates::new(), VertexId(1));

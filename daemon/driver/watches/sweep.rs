@@ -1,23 +1,23 @@
-//! The sweep: a look at everything, spread over its interval, whatever events said (DESIGN.md 2.4); and a quicker one over those
-//! for which there are no events (E-1: declared absent, so polled), and those whose trouble may pass without one.
+//! Sweeps: a check of every resource, spread over an interval, independent of events (DESIGN.md 2.4); and a faster
+//! sweep over vertices without a working watch (E-1) or with a failure that may pass without an event.
 
 use crate::driver::{Driver, Tuning};
 use std::time::Duration;
 use steadfast_engine::{Event, VertexId};
 use tokio::time::Instant;
 
-/// How often a part of the sweep is done.
+/// The interval between two parts of a sweep.
 const STEP: Duration = Duration::from_secs(1);
 
-/// The duration of a round over all polled resources.
+/// The duration of a sweep over all polled resources.
 pub(in crate::driver) const UNWATCHED: Duration = Duration::from_secs(30);
 
-/// Where the sweep stands.
+/// The progress of a sweep.
 #[derive(Debug)]
 pub(crate) struct Sweep {
     interval: Option<Duration>,
     next: Option<Instant>,
-    /// When this round began, and who is still to be looked at in it, last first.
+    /// The start of the current round, its size, and the remaining vertices in reverse order.
     round: Option<(Instant, usize, Vec<VertexId>)>,
 }
 
@@ -31,7 +31,7 @@ impl Sweep {
         self.next
     }
 
-    /// Those whose turn it is now.
+    /// Returns the vertices that are due now.
     pub(in crate::driver) fn due(
         &mut self,
         now: Instant,
@@ -67,7 +67,7 @@ impl Sweep {
 }
 
 impl Driver {
-    /// Changes settings of a driver that runs.
+    /// Changes the settings of a running driver.
     pub(in crate::driver) fn tune(&mut self, Tuning { sweep, pause_limit, brake }: Tuning) {
         if self.settings.sweep != sweep {
             self.sweep = Sweep::new(sweep);
@@ -77,7 +77,7 @@ impl Driver {
         (settings.sweep, settings.pause_limit, settings.brake) = (sweep, pause_limit, brake);
     }
 
-    /// Looks at the part of the graph whose turn it is.
+    /// Checks the vertices that are due in the sweeps.
     pub(in crate::driver) fn sweep_some(&mut self, now: Instant) {
         if self.watches.next_look().is_some_and(|at| at <= now) {
             let polled = self.watches.polled();

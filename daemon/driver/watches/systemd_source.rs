@@ -1,10 +1,10 @@
-//! systemd, heard through the host's door.
+//! Events of systemd, received through the host.
 
 use crate::watch::{SourceFuture, UnitSource, UnitStream};
 use steadfast_resources::Host;
 use steadfast_resources::host::systemd::{Bus, Sink, Subscription};
 
-/// The host as a source of what happens to units.
+/// The host as a source of events of systemd units.
 #[derive(Debug)]
 pub(in crate::driver) struct HostUnits(pub(in crate::driver) Host);
 

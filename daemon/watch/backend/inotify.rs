@@ -1,8 +1,8 @@
-//! File events straight from the kernel: inotify itself, with a mask that leaves out what only reads.
+//! File events from inotify, with a mask that excludes read accesses.
 //!
-//! A directory is watched through the descriptor that the walk holds, so it is that very directory, whatever its path leads to by
-//! now; and the kernel names it by a number that is never given twice. A thread reads. While it reads nothing but noise (names
-//! that nobody waits for) it reads less often: the kernel then merges what repeats.
+//! A directory is watched through the open handle of the walk, so the watch is on that very directory even if its path
+//! leads elsewhere by now. The kernel's watch numbers are never reused. One thread reads events. After reads without
+//! relevant names, the thread reads less often, so that the kernel merges repeated events.
 
 use super::{Backend, BackendEvent, DirectoryId, Failure, Sink};
 use crate::watch::batch::{Batch, Read};
@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Everything but reads.
+/// All events except read accesses.
 const MASK: WatchFlags = WatchFlags::ATTRIB
     .union(WatchFlags::CREATE)
     .union(WatchFlags::DELETE)
@@ -30,22 +30,23 @@ const MASK: WatchFlags = WatchFlags::ATTRIB
     .union(WatchFlags::MOVE_SELF)
     .union(WatchFlags::ONLYDIR);
 
-/// The pause after a read that another one followed at once: doubles from the first to one of the others.
+/// The first pause after consecutive reads; it doubles up to one of the other limits.
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
 const LONGEST_AFTER_NEWS: Duration = Duration::from_micros(500);
 const LONGEST_AFTER_NOISE: Duration = Duration::from_micros(1600);
 
-/// So many events are kept for watches that are being made.
+/// The maximum number of stored events for watches that are being set up.
 const MOST_EARLY: usize = 1 << 16;
 
-/// Two instances, each made at its first watch, since a host may have none to give: one for directories in which only root and
-/// we can write, one for all others. Whoever floods the second loses events of the second alone.
+/// Two inotify instances, created at their first watch since the host may have none left: one for directories that only
+/// root and the daemon's user can write, one for all others. A flood of events in the second loses events of the second
+/// only.
 pub(in crate::watch) struct InotifyBackend {
     sink: Arc<Sink>,
     instances: Mutex<[Option<Arc<Instance>>; 2]>,
 }
 
-/// Which of the two.
+/// The class of users who can write in a directory, which selects the instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Writers {
     Trusted,
@@ -55,21 +56,22 @@ enum Writers {
 struct Instance {
     inotify: Arc<OwnedFd>,
     numbers: Arc<Numbers>,
-    /// Written to when the thread is to end.
+    /// An eventfd that ends the thread.
     end: Arc<OwnedFd>,
 }
 
-/// The kernel's numbers for our directories.
+/// The kernel's watch numbers of the directories.
 #[derive(Default)]
 struct Numbers(Mutex<Both>);
 
+/// The maps between watch numbers and directories.
 #[derive(Default)]
 struct Both {
     by_number: HashMap<i32, DirectoryId>,
     by_id: HashMap<DirectoryId, i32>,
-    /// How many watches are being made, whose numbers are not known yet.
+    /// The number of watches in setup, whose numbers are not known yet.
     coming: usize,
-    /// Meanwhile, events of unknown numbers are kept.
+    /// Events with unknown numbers, stored during such a setup.
     early: Vec<Read>,
 }
 
@@ -78,7 +80,7 @@ impl InotifyBackend {
         Self { sink: Arc::new(sink), instances: Mutex::default() }
     }
 
-    /// The instance for a directory; the other one where no second can be had.
+    /// Returns the instance for a class of directories; the other instance if no second one can be created.
     fn instance(&self, writers: Writers) -> Result<Arc<Instance>, Failure> {
         let (wanted, other) = match writers {
             Writers::Trusted => (0, 1),
@@ -131,7 +133,7 @@ impl Backend for InotifyBackend {
         instance.numbers.lock().coming += 1;
         let exact = format!("/proc/self/fd/{}", at.as_raw_fd());
         let number = match inotify::add_watch(&instance.inotify, exact, MASK) {
-            // Without /proc by its path; the walk looks afterwards whether it was the same one.
+            // Without /proc the watch is set by path; the walk then checks the identity.
             Err(Errno::NOENT) => inotify::add_watch(&instance.inotify, path, MASK),
             answer => answer,
         };
@@ -153,7 +155,7 @@ impl Backend for InotifyBackend {
         for instance in self.lock().iter().flatten() {
             let mut numbers = instance.numbers.lock();
             if let Some(number) = numbers.take(directory) {
-                // The kernel may have dropped it by itself already.
+                // The kernel may have removed the watch already.
                 let _gone = inotify::remove_watch(&instance.inotify, number);
             }
         }
@@ -170,7 +172,7 @@ impl Drop for InotifyBackend {
     }
 }
 
-/// Who can write in a directory, as far as its mode says, when its watch is made.
+/// Returns the class of users who can write in a directory according to its mode at setup time.
 fn writers(directory: BorrowedFd<'_>) -> Writers {
     let trusted = rustix::fs::fstat(directory).is_ok_and(|stat| {
         let owner = stat.st_uid == 0 || stat.st_uid == rustix::process::geteuid().as_raw();
@@ -187,8 +189,8 @@ impl Numbers {
 }
 
 impl Both {
-    /// A directory that is watched again may have another number now. The directory that had this number, where another did: it
-    /// was found by a path that led there meanwhile.
+    /// Stores the number of a directory, which may change with a renewal. Returns the directory that had this number
+    /// before, if another one was reached by a path that has changed.
     fn put(&mut self, number: i32, directory: DirectoryId) -> Option<DirectoryId> {
         if let Some(before) = self.by_id.insert(directory, number).filter(|b| *b != number) {
             self.by_number.remove(&before);
@@ -200,7 +202,7 @@ impl Both {
         other
     }
 
-    /// A watch is made, or could not be: what happened in its directory so far, and what [`Self::put`] says.
+    /// Finishes the setup of a watch; returns its early events and the result of [`Self::put`].
     fn come(
         &mut self,
         number: Option<i32>,
@@ -222,7 +224,7 @@ impl Both {
     }
 }
 
-/// The thread that reads.
+/// The thread that reads events.
 struct Listener {
     inotify: Arc<OwnedFd>,
     numbers: Arc<Numbers>,
@@ -237,12 +239,12 @@ impl Listener {
         ends.why = self.listen().err().map(|error| error.to_string());
     }
 
-    /// Reads until it is time to end.
+    /// Reads events until the backend is dropped.
     fn listen(&self) -> Result<(), Errno> {
         let mut buffer = vec![MaybeUninit::uninit(); 64 * 1024];
         let mut pause = Duration::ZERO;
         loop {
-            // After a pause there mostly is something: to ask first would be one call more.
+            // After a pause there are mostly events: a poll first would be a wasted call.
             let mut news = if pause.is_zero() { None } else { self.read(&mut buffer)? };
             let mut quiet = false;
             while news.is_none() {
@@ -261,7 +263,7 @@ impl Listener {
         }
     }
 
-    /// Waits for events; false when it is time to end.
+    /// Waits for events; returns false when the thread must end.
     fn wait(&self) -> Result<bool, Errno> {
         let mut both =
             [PollFd::new(&self.inotify, PollFlags::IN), PollFd::new(&self.end, PollFlags::IN)];
@@ -274,7 +276,7 @@ impl Listener {
         }
     }
 
-    /// Lets events come together; false when it is time to end.
+    /// Pauses to let events accumulate; returns false when the thread must end.
     fn pause(&self, pause: Duration) -> Result<bool, Errno> {
         let pause = Timespec { tv_sec: 0, tv_nsec: pause.subsec_nanos().into() };
         match poll(&mut [PollFd::new(&self.end, PollFlags::IN)], Some(&pause)) {
@@ -284,7 +286,7 @@ impl Listener {
         }
     }
 
-    /// Reads once and tells; whether anybody waits for any of it, none where there was nothing.
+    /// Reads once and reports the events. Returns true if any of them matters to a vertex; `None` if there were none.
     fn read(&self, buffer: &mut [MaybeUninit<u8>]) -> Result<Option<bool>, Errno> {
         #[cfg(debug_assertions)]
         crate::fault_injection::suffer("inotify").map_err(|_fault| Errno::IO)?;
@@ -306,7 +308,7 @@ impl Listener {
         if batch.0.is_empty() { Ok(None) } else { Ok(Some(self.tell(batch))) }
     }
 
-    /// Whether anybody waits for any of it.
+    /// Reports a batch of events; returns true if any of them matters to a vertex.
     fn tell(&self, batch: Batch) -> bool {
         let mut overflow = batch.overflowed();
         let Batch(mut events) = batch;
@@ -316,7 +318,7 @@ impl Listener {
             let early: Vec<_> = events.extract_if(.., unknown).collect();
             numbers.early.extend(early);
             if numbers.early.len() > MOST_EARLY {
-                // Some watch has been in the making for long: its file system does not answer.
+                // A watch has been in setup for long: its file system hangs.
                 numbers.early.clear();
                 overflow = true;
             }
@@ -329,7 +331,7 @@ impl Listener {
         if overflow {
             match self.writers {
                 Writers::Trusted => known.push(BackendEvent::Overflow),
-                // What others do in their directories is no reason to look at the rest.
+                // A flood in directories of other users affects only these directories.
                 Writers::Others => {
                     known.extend(numbers.by_id.keys().copied().map(BackendEvent::Lost));
                 }
@@ -340,7 +342,7 @@ impl Listener {
     }
 }
 
-/// However the thread ends, it is known, unless it was asked to.
+/// A guard that reports an unrequested end of the thread, panics included.
 struct Ends<'l> {
     sink: &'l Sink,
     why: Option<String>,

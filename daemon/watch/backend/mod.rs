@@ -1,4 +1,7 @@
-//! What the hub asks of the kernel's file events, whichever crate brings them: one watch for each directory, not recursive.
+//! The interface between the hub and the kernel's file events: one non-recursive watch per directory.
+//!
+//! Purpose: hide the crate that reads the events. Invariant: a backend does not interpret events; the hub does. Reading
+//! order: this file, `inotify.rs` (used for resources), `notify.rs` (used for the graph's own files).
 
 pub(super) mod inotify;
 pub(super) mod notify;
@@ -7,55 +10,59 @@ use super::filesystem::EntryHandle;
 use std::path::Path;
 use thiserror::Error;
 
-/// A directory that is watched; never given twice.
+/// The number of a watched directory; numbers are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DirectoryId(pub u32);
 
-/// One thing that the kernel reports.
+/// An event of the kernel.
 #[derive(Clone, Copy, Debug)]
 pub enum BackendEvent<'n> {
-    /// Something happened to an entry of a directory; an empty name is the directory itself.
+    /// A change of a directory entry; an empty name means the directory itself.
     Entry {
-        /// Which directory.
+        /// The directory.
         directory: DirectoryId,
-        /// The name in it.
+        /// The name of the entry.
         name: &'n [u8],
-        /// It came, went or was replaced; else its content or attributes changed.
+        /// True if the entry was created, removed or replaced; false if its content or attributes changed.
         structural: bool,
     },
-    /// The watch is gone: the directory was removed or moved.
+    /// The watch has ended, because the directory was removed or moved.
     Lost(DirectoryId),
-    /// Events were lost, nobody knows which.
+    /// Events were lost, for unknown directories.
     Overflow,
-    /// Nothing more will be reported, for the reason given.
+    /// No more events will come, for the given reason.
     Broken(&'n str),
 }
 
-/// Who is told. Called by the thread of a backend; answers whether anybody waits for any of it.
+/// The receiver of events, called by the backend's thread. Returns true if any event matters to a vertex.
 pub type Sink = Box<dyn Fn(&[BackendEvent<'_>]) -> bool + Send + Sync>;
 
-/// Why a directory cannot be watched.
+/// The reason for which a directory cannot be watched.
 #[derive(Debug, Error)]
 pub enum Failure {
-    /// It is not there any more.
+    /// The directory no longer exists.
     #[error("it is gone")]
     Gone,
-    /// A limit of the system.
+    /// A limit of the system is reached: the sysctl with this name.
     #[error("no watch is free; raise the sysctl {0}")]
     Limit(&'static str),
-    /// Anything else.
+    /// Any other error.
     #[error("{0}")]
     Other(String),
 }
 
-/// A source of file events. Its methods may block until the kernel has answered. They are called by the hub's own thread, and by
-/// one that was given up while it waited for a file system, when that answers at last.
+/// A source of file events. Methods may block until the kernel has replied. The hub's thread calls them, and so may an
+/// abandoned thread whose file system has responded at last.
 pub trait Backend: Send + Sync {
-    /// Watches a directory; in place when it returns. Called again for a watch that may have been lost without notice, it renews
-    /// it without a gap. `at` is open on the directory; where a backend goes by `path`, that may be another one by now, so the
-    /// caller looks.
+    /// Watches a directory; the watch is active on return. A repeated call renews a watch that may have been lost,
+    /// without a gap. `at` is open on the directory; a backend that uses `path` may watch another directory, so the
+    /// caller checks afterwards.
+    ///
+    /// # Errors
+    ///
+    /// The reason for which the directory cannot be watched.
     fn watch(&self, directory: DirectoryId, path: &Path, at: &EntryHandle) -> Result<(), Failure>;
 
-    /// Ends a watch; no error where there is none any more.
+    /// Ends a watch; does nothing if there is none.
     fn unwatch(&self, directory: DirectoryId);
 }

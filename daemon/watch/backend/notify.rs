@@ -1,10 +1,10 @@
-//! File events through the crate `notify`: for the few quiet directories of the graph's own files, where its costs do not show
-//! (docs/decisions/0009-inotify-itself.md).
+//! File events from the crate `notify`, for the few quiet directories of the graph's own files, where its cost does not
+//! matter (docs/decisions/0009-inotify-itself.md).
 //!
-//! What must be known of notify 8: a watch goes by path, and it drops a watch (and every one below that path) by itself when the
-//! parent reports that the directory was removed or moved away; so that is what [`BackendEvent::Lost`] says here. It asks the
-//! kernel for reads too, which end in the handler below. Adding and removing a watch waits for its thread, so
-//! the handler never does either.
+//! Properties of notify 8 that this code relies on: a watch goes by path; a watch and all watches below its path are
+//! dropped when the parent reports that the directory was removed or moved away, which becomes [`BackendEvent::Lost`].
+//! The crate also subscribes to read accesses, which the handler below ignores. Adding and removing a watch waits for
+//! the crate's thread, so the handler does neither.
 
 use super::{Backend, BackendEvent, DirectoryId, Failure, Sink};
 use crate::watch::filesystem::EntryHandle;
@@ -19,13 +19,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const EMFILE: i32 = 24;
 
-/// The one watcher; made at the first watch, since a host may have none to give.
+/// The backend with one watcher, created at the first watch since the host may have none left.
 pub(in crate::watch) struct NotifyBackend {
     watcher: Mutex<Option<RecommendedWatcher>>,
     known: Arc<Known>,
 }
 
-/// What the handler and the hub's thread share.
+/// The data that the handler and the hub's thread share.
 struct Known {
     paths: Mutex<Paths>,
     sink: Sink,
@@ -33,7 +33,7 @@ struct Known {
 
 #[derive(Default)]
 struct Paths {
-    /// In the order of bytes: all below one directory stand together.
+    /// Sorted by bytes, so that all paths below one directory are adjacent.
     by_path: BTreeMap<Arc<[u8]>, DirectoryId>,
     by_id: HashMap<DirectoryId, Arc<[u8]>>,
 }
@@ -65,10 +65,10 @@ impl Backend for NotifyBackend {
     fn watch(&self, directory: DirectoryId, path: &Path, _at: &EntryHandle) -> Result<(), Failure> {
         let mut watcher = self.lock();
         let key: Arc<[u8]> = path.as_os_str().as_bytes().into();
-        // Known before the kernel is asked: what it reports from then on is not dropped.
+        // Stored before the kernel call, so that no event is dropped.
         let (elsewhere, replaced) = self.known.lock().put(directory, &key);
         for old in elsewhere.as_ref().into_iter().chain(replaced.as_ref().map(|_| &key)) {
-            // Two paths for one directory are one watch, which would go with the first of them.
+            // Two paths of one directory share a watch, which the first path would take away.
             drop(self.made(&mut watcher)?.unwatch(as_path(old)));
         }
         if let Some(other) = replaced {
@@ -88,7 +88,7 @@ impl Backend for NotifyBackend {
         if let Some(path) = path
             && let Some(watcher) = self.lock().as_mut()
         {
-            // It may have dropped the watch by itself already.
+            // The crate may have dropped the watch already.
             drop(watcher.unwatch(as_path(&path)));
         }
     }
@@ -120,7 +120,8 @@ impl Known {
 }
 
 impl Paths {
-    /// The path that the directory had before, and the directory that had this path before, where they differ.
+    /// Stores the path of a directory. Returns its former path, and the directory that had this path before, if they
+    /// differ.
     fn put(
         &mut self,
         directory: DirectoryId,
@@ -145,7 +146,7 @@ impl Paths {
         Some(path)
     }
 
-    /// What notify drops together with this path.
+    /// Removes the directories that the crate drops together with this path.
     fn drop_below(&mut self, path: &[u8]) -> Vec<DirectoryId> {
         let Some(own) = self.by_path.get(path).copied() else { return Vec::new() };
         let mut below = path.to_vec();
@@ -198,7 +199,7 @@ impl EventHandler for Handler {
 }
 
 impl Handler {
-    /// An event says only a path: it may be that of an entry, of a watched directory, or of both.
+    /// Reports an event. Its path may belong to an entry, a watched directory, or both.
     fn tell(&self, path: &Path, structural: bool, away: bool) {
         let bytes = path.as_os_str().as_bytes();
         let mut told = Vec::with_capacity(2);
