@@ -1,5 +1,7 @@
 //! The program: parse, run, one exit code.
 
+mod allocator;
+
 use std::process::ExitCode;
 
 /// Why not the system's: docs/decisions/0008-an-allocator-of-our-own.md

@@ -20,6 +20,7 @@ mod limits;
 mod log_fields;
 mod log_injection;
 mod malformed_input;
+mod memory;
 mod non_regular_files;
 mod notify;
 mod offline_commands;

@@ -158,24 +158,6 @@ fn no_room_for_callers_is_said_and_passes() {
     drop(socket);
 }
 
-/// F-19: the thread that takes signals hangs: another one takes its place, and what was sent meanwhile is obeyed. Root only (ptrace).
-#[test]
-fn a_thread_that_takes_no_signals_is_replaced() {
-    assert!(is_root(), "this test must run as root");
-    let host = Host::with(GRAPH);
-    let mut command = host.command(&["run", "--log", "json"]);
-    command.env("STEADFAST_TEST_SILENCE", "3000");
-    let mut daemon = Daemon::start(command, &host.path(""));
-    daemon.wait_for("converged");
-    let stopped = Stopped::thread(&daemon, "signals");
-    daemon.signal(Signal::SIGUSR1).wait_for("paused");
-    host.ask_daemon(&["report"]).exits(0).prints("the thread that takes signals hangs");
-    daemon.signal(Signal::SIGUSR2).wait_for("resumed");
-    drop(stopped);
-    daemon.signal(Signal::SIGTERM);
-    assert_eq!(daemon.ends(), 0);
-}
-
 /// What only helps to look for a fault is told by `events` where it is asked for.
 #[test]
 fn events_tell_what_helps_to_look_for_a_fault() {

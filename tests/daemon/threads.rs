@@ -104,18 +104,3 @@ resources:
     repairs(&host, "a");
     ends(&host, &mut daemon, "panic");
 }
-
-/// F-19, R-15: the thread that takes signals ends when one comes; that one is obeyed too.
-#[test]
-fn the_thread_that_takes_signals_ends() {
-    let host = Host::with(GRAPH);
-    host.make_directory("d");
-    let mut daemon = host.run(&[]);
-    daemon.wait_for("converged");
-    fault(&host, "in:signals", "panic");
-    daemon.signal(Signal::SIGUSR1).wait_for("paused");
-    runs_again(&host, "signals", 2);
-    daemon.signal(Signal::SIGUSR2).wait_for("resumed");
-    repairs(&host, "a");
-    ends(&host, &mut daemon, "panic");
-}
