@@ -1,4 +1,4 @@
-//! The stations of a run: Checked, Begun, Ended, Durable, and how each leads to the next.
+//! The stations of a run: Checked, Begun, Ended, Durable, and the transitions between them.
 
 use crate::action::{Action, Class, HeldReason, Intent, Notice, Record};
 use crate::engine::Engine;
@@ -9,14 +9,15 @@ use crate::vertex::{Cancelled, Causes, Phase, Run, RunKind, Station, Vertex};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a cancelled run may take to return before it is called stuck.
+/// The time in which a cancelled run must return before it counts as stuck.
 pub(crate) const RETURN: Duration = Duration::from_secs(1);
 
-/// The same for a command: its family is asked to end first, and killed two seconds later.
+/// The time in which a cancelled command must return: its processes are asked to end first, and killed two seconds
+/// later.
 pub(crate) const RETURN_OF_COMMAND: Duration = Duration::from_secs(3);
 
 impl Engine {
-    /// The vertex of a run in progress, and the run.
+    /// Returns the vertex of a run in progress, and the run.
     fn run_of(&mut self, run: RunId) -> Option<(VertexId, &mut Run)> {
         let id = *self.in_flight.get(&run)?;
         let found = self.vertices.get_mut(id.0 as usize)?.as_mut()?.run_mut()?;
@@ -29,7 +30,7 @@ impl Engine {
             return;
         }
         if now.cancelled.is_some() || now.obsolete {
-            // It crossed the cancel: the check has returned, and nothing was begun.
+            // The result crossed the cancel: the check has returned, and nothing was begun.
             self.ended(run, Outcome::Interrupted);
             return;
         }
@@ -49,22 +50,24 @@ impl Engine {
         }
     }
 
-    /// A run is made of something else than the last good one: what it finds was undone by nobody, and is intentional. It counts for a fight
-    /// and for the brake all the same: they are what bounds it where that goes on and on.
+    /// Marks a run whose inputs differ from those of the last good run: a difference that it finds is intentional,
+    /// since nobody undid
+    /// anything. The run still counts for contention and the brake, which bound an endless repetition.
     pub(crate) fn remade(&mut self, run: RunId) {
         if let Some((_, run)) = self.run_of(run) {
             run.remade = true;
         }
     }
 
-    /// Others have changed what a run copies: nothing goes on and on by our own doing, and a fight need not bound it.
+    /// Marks a run that copies a source that others have changed: our own runs cause no loop here, so the run does not
+    /// count for contention.
     pub(crate) fn supplied(&mut self, run: RunId) {
         if let Some((_, run)) = self.run_of(run) {
             run.supplied = true;
         }
     }
 
-    /// E-11: a swap has taken it out of noop while it was checked only: it is run again.
+    /// Returns true if a swap has ended the noop of a vertex during its check: the vertex is run again (E-11).
     fn is_freed(&self, id: VertexId) -> bool {
         self.vertex(id).is_some_and(|vertex| !vertex.meta.noop)
     }
@@ -149,7 +152,7 @@ impl Engine {
             vertex.seen = start;
         }
         match (verdict, held) {
-            // In noop nothing is ever paid: what is owed keeps it held.
+            // In noop nothing owed is ever done, so an owed refresh keeps the vertex held.
             (RunVerdict::Same, held) if held.is_none() || !owed => self.found_right(id),
             (RunVerdict::Same | RunVerdict::Differs | RunVerdict::Unknown, Some(holding)) => {
                 if let Some(vertex) = self.vertex_mut(id) {
@@ -157,7 +160,7 @@ impl Engine {
                 }
                 if verdict == RunVerdict::Differs && matches!(holding, HeldReason::UnknownUntil(_))
                 {
-                    // It can be told now.
+                    // The check can decide now.
                     self.mark(id, Causes::LOOK);
                 }
             }
@@ -169,7 +172,8 @@ impl Engine {
         }
     }
 
-    /// A look has found a vertex right: also one that had failed, and that its window held since.
+    /// Handles a look that found a vertex as declared, including a vertex that had failed and that its window held
+    /// since.
     fn found_right(&mut self, id: VertexId) {
         let Some(vertex) = self.vertex_mut(id) else { return };
         if std::mem::take(&mut vertex.failing) {
@@ -183,7 +187,7 @@ impl Engine {
         self.calm_down(id);
     }
 
-    /// A check found that it differs, or could not tell.
+    /// Records that a check found a difference, or could not decide.
     fn note_moved(&mut self, id: VertexId) {
         let stamp = self.tick_stamp();
         if let Some(vertex) = self.vertex_mut(id) {
@@ -251,7 +255,8 @@ impl Engine {
         }
     }
 
-    /// A run has ended well: what it saw when it started is paid, its children owe what it changed, and its budget is whole.
+    /// Ends a run that was successful: refreshes owed at its start are done, its children are owed refreshes for its
+    /// change, and its budget is refilled.
     fn well(&mut self, id: VertexId, outcome: Outcome) {
         let Some(run) = self.release(id) else { return };
         let stamp = self.tick_stamp();
@@ -307,7 +312,7 @@ impl Engine {
             notices.insert(0, self.ask(id, &run));
         } else {
             if permitted {
-                // Undone while it was being done: that it came to nothing makes it no less a fight.
+                // The change was undone during the run; its failure does not make that less of a contention.
                 notices.extend(self.record_outcome(id, &run, true));
             }
             notices.push(self.fail(id));
@@ -315,7 +320,7 @@ impl Engine {
         self.close(record, station, notices);
     }
 
-    /// A run was cut off by a stop or a swap: it is done again, here or after the next start.
+    /// Ends a run that was cut off by a stop or a swap. The run is repeated, here or after the next start.
     fn cut_off(&mut self, id: VertexId, station: Station, unproven: bool) {
         let Some(run) = self.release(id) else { return };
         let stamp = self.tick_stamp();
@@ -419,7 +424,8 @@ impl Engine {
         if budget {
             vertex.retries = vertex.retries.saturating_add(1);
         }
-        // An event or a look during the failed run is no new budget, and yet a check must follow (E-4): it does, after the delay.
+        // An event or a look during the failed run gives no new budget, and yet a check must follow (E-4): after the
+        // delay.
         let look = std::mem::take(&mut vertex.look);
         let notice = if budget || look || vertex.causes.any() {
             let newly = !vertex.causes.any();
@@ -441,12 +447,13 @@ impl Engine {
         notice
     }
 
-    /// E-11: rests, although not as declared.
+    /// Lets a vertex rest in a held phase although it is not as declared (E-11).
     pub(crate) fn hold(&mut self, id: VertexId, holding: HeldReason) {
         let Some(run) = self.release(id) else { return };
         let Some(vertex) = self.vertex_mut(id) else { return };
         vertex.phase = Phase::Held(holding);
-        // For order it counts as settled, also for those that became dirty before it did so again.
+        // A held vertex counts as settled for the order, also for descendants that became dirty before it was held
+        // again.
         vertex.right = run.stamp;
         vertex.failing = false;
         vertex.excused = 0;
@@ -456,7 +463,7 @@ impl Engine {
         self.tell(Notice::Held(id, holding));
     }
 
-    /// Outside of its window it is not as declared, and neither good nor bad.
+    /// Holds a vertex that differs outside of its window: neither converged nor failed.
     fn hold_for_window(&mut self, id: VertexId) {
         let Some(window) = self.vertex(id).and_then(|vertex| vertex.meta.window) else { return };
         if self.release(id).is_none() {
@@ -468,7 +475,7 @@ impl Engine {
         self.tell(Notice::Held(id, HeldReason::Window(window)));
     }
 
-    /// Something is not as declared: said once, until all is well again.
+    /// Reports that the host is not as declared, once until it is converged again.
     pub(crate) fn diverge(&mut self, id: VertexId) {
         if std::mem::take(&mut self.said_converged) {
             self.tell(Notice::Diverged(id));
@@ -476,13 +483,13 @@ impl Engine {
     }
 }
 
-/// The record of a run that owes and pays nothing.
+/// Returns the record of a run that owes nothing and completes no owed refresh.
 fn record(vertex: VertexId, run: &Run, (outcome, stamp): (Outcome, Stamp)) -> Record {
     let (owes, paid, definition) = (Vec::new(), None, run.definition);
     Record { run: run.id, vertex, definition, outcome, begun: run.begun, stamp, owes, paid }
 }
 
-/// The wait before the next retry: doubles from `delay` to `delay_max`, and never less than 100 ms.
+/// Returns the wait before the next retry: doubles from `delay` to `delay_max`, at least 100 ms.
 fn back_off(vertex: &Vertex) -> Duration {
     let first = vertex.meta.delay.max(crate::Meta::SHORTEST_DELAY);
     let longest = vertex.meta.delay_max.max(first);
