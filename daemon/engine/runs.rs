@@ -295,14 +295,14 @@ impl Engine {
         }
     }
 
-    /// A run has failed: what it may have changed is owed all the same (E-9).
+    /// Ends a run that failed. Possible changes are still owed to its children as refreshes (E-9).
     fn failed(&mut self, id: VertexId, touched: bool) {
         let Some(run) = self.release(id) else { return };
         let stamp = self.tick_stamp();
         self.diverge(id);
         let owes = if touched { self.debts(id, &run) } else { Vec::new() };
         let outcome = Outcome::Failed { touched };
-        // Before it counts as failed: what it owes must not back-poke the one that has just failed.
+        // Owed refreshes come before the failure: they must not back-poke the vertex that has just failed.
         self.owe(id, &owes, stamp, run.station);
         let (permitted, station) = (run.station == Station::Applying, run.station);
         let mut notices: Vec<Notice> =
@@ -333,7 +333,7 @@ impl Engine {
         self.close(record, station, notices);
         self.owe(id, &owes, stamp, station);
         if !run.obsolete || self.vertex(id).is_some_and(Vertex::is_checkable) {
-            // A deed is not done because what its vertex was before did not return.
+            // An operation is not repeated because a run of its vertex's former definition did not return.
             self.mark(id, Causes::AGAIN);
         }
         if touched && let Some(stop) = &mut self.stop {
@@ -341,7 +341,7 @@ impl Engine {
         }
     }
 
-    /// Records the end where a begin was recorded or something is paid; else there is nothing to wait for.
+    /// Records the end if a begin was recorded or an owed refresh is done. Otherwise the notices are sent at once.
     fn close(&mut self, record: Record, station: Station, notices: Vec<Notice>) {
         if station == Station::Checking && record.paid.is_none() {
             for notice in notices {
@@ -362,8 +362,9 @@ impl Engine {
         }
     }
 
-    /// Who is owed a refresh by a run that changed something: those its intent names, and those that have joined since. What is done
-    /// for that is of the class of this change, whatever is found later without one.
+    /// Returns the vertices that are owed a refresh by a run that changed something: those in its intent, and those
+    /// added since. Their
+    /// refreshes have the class of this change.
     fn debts(&mut self, id: VertexId, run: &Run) -> Vec<VertexId> {
         if let Some(vertex) = self.vertex_mut(id) {
             vertex.intended = run.class == Class::Intentional;
@@ -377,7 +378,7 @@ impl Engine {
         owes
     }
 
-    /// The children that this vertex refreshes.
+    /// Returns the children that this vertex refreshes.
     pub(crate) fn notified(&self, id: VertexId) -> Vec<VertexId> {
         self.topology.children(id).iter().filter(|c| c.notify).map(|c| c.id).collect()
     }
@@ -398,7 +399,7 @@ impl Engine {
         }
     }
 
-    /// A parent that changed is a reason to try again with a new budget (E-10).
+    /// Gives failing children a new budget of retries and an attempt, after a change of their parent (E-10).
     fn encourage_children(&mut self, id: VertexId) {
         let topology = Arc::clone(&self.topology);
         for child in topology.children(id) {
@@ -410,7 +411,7 @@ impl Engine {
         }
     }
 
-    /// E-10: after a failure, either a retry or the end of them. Answers what is to be told.
+    /// Schedules a retry after a failure, or ends the retries (E-10). Returns the notice of that.
     pub(crate) fn fail(&mut self, id: VertexId) -> Notice {
         let (now, stamp, one_shot) = (self.now, self.tick_stamp(), self.one_shot);
         let Some(vertex) = self.vertex_mut(id) else { return Notice::Failed(id) };
@@ -418,7 +419,7 @@ impl Engine {
         vertex.excused = 0;
         vertex.failing = true;
         vertex.doublings = vertex.doublings.saturating_add(1);
-        // Retries are for applies: a plan that cannot tell says so at once.
+        // Retries are for applies: a plan whose check cannot decide reports that at once.
         let only_asks = one_shot && vertex.meta.noop;
         let budget = !only_asks && vertex.meta.retry.is_none_or(|limit| vertex.retries < limit);
         if budget {

@@ -108,7 +108,7 @@ pub(crate) struct Run {
     pub(crate) kind: RunKind,
     /// The run was started to check only: no apply follows, even if a swap ends the noop meanwhile.
     pub(crate) noop: bool,
-    /// Only a poll tick caused it, and it has found nothing so far.
+    /// Only a poll tick caused the run, and the run has found nothing so far.
     pub(crate) quiet: bool,
     /// The causes of the start.
     pub(crate) causes: Causes,
