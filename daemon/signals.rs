@@ -1,10 +1,12 @@
 //! Signals in the order in which they were sent: HUP reloads, USR1 pauses, USR2 resumes, TERM and INT stop.
 //!
-//! They are blocked in all threads, and one thread takes them: one after the other, and none by a thread that was quicker than
-//! another. What it takes, it writes into a pipe, one byte each: unlike a set of flags, a pipe keeps order and
-//! repeats, and what is sent before anybody listens waits in it. Signals that the kernel holds pending at one and the same moment
-//! come in the order of their numbers (HUP, INT, USR1, USR2, TERM): it knows no other. A thread that starts a child lets
-//! signals through for that moment, since the child inherits what is blocked: then a handler writes the byte.
+//! The signals are blocked in all threads, and one thread reads them with a signalfd, so that their order is not lost
+//! between threads. The
+//! thread writes one byte for each signal into a pipe: unlike a set of flags, a pipe preserves order and
+//! repetitions, and stores signals until somebody reads. Signals that are pending in the kernel at the same moment
+//! come in the order of their numbers (HUP, INT, USR1, USR2, TERM), the only order that the kernel has. A thread that
+//! starts a child
+//! unblocks signals for that moment, since the child inherits the mask; then a handler writes the byte.
 
 use nix::sys::signal::SigSet;
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -21,14 +23,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::unix::pipe::Receiver;
 
-/// What an operator can ask of the daemon by a signal.
+/// A request of the operator by a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// HUP: read the graph again.
+    /// HUP: reload the graph.
     Reload,
-    /// USR1: come to rest.
+    /// USR1: pause.
     Pause,
-    /// USR2: go on.
+    /// USR2: resume.
     Resume,
     /// TERM or INT: stop; a second one stops at once.
     Stop,
@@ -45,7 +47,7 @@ const MEANINGS: [(i32, Signal); 5] = [
 /// The signals sent to this process since [`Signals::install`].
 #[derive(Debug)]
 pub struct Signals {
-    /// None until it is registered with the runtime that first waits.
+    /// None until the pipe is registered with the runtime of the first wait.
     ready: Option<Receiver>,
     unregistered: Option<OwnedFd>,
     spilled: Arc<Spill>,
@@ -55,8 +57,13 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Takes the signals over. To be called before any thread is started, so that none of them is met by its default action;
+    /// Takes over the signals. The call must come before any thread is started, so that no signal triggers its default
+    /// action. It
     /// needs no runtime.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system if a signal or the thread cannot be set up.
     pub fn install() -> io::Result<Self> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let spilled = Arc::new(Spill::default());
@@ -69,8 +76,9 @@ impl Signals {
             actions: Vec::new(),
             taker: None,
         };
-        // Held back here and in every thread that is started from now on: also between the system's knowing of a handler and the
-        // handler's knowing what to do, when a signal would be lost.
+        // The signals are blocked in this thread and all later ones. During the registration this prevents the loss of
+        // a signal for which
+        // the kernel has a handler, but the handler has no action yet.
         known().thread_block()?;
         signals.register_all(&write, &spilled)?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
@@ -81,8 +89,13 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Starts the thread that takes them, where it has ended: meanwhile the system has held what was sent. To be called where signals are
-    /// blocked, as they are in all threads but of this program's making.
+    /// Starts the thread that reads signals, if it has ended; the kernel holds signals meanwhile. The caller must have
+    /// the signals
+    /// blocked, as all threads of this program have.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system if the thread cannot be started.
     pub fn go_on(&mut self) -> io::Result<()> {
         let Some(taker) = self.taker.as_ref().filter(|taker| taker.has_ended()) else {
             return Ok(());
@@ -101,14 +114,15 @@ impl Signals {
         Ok(())
     }
 
-    /// The thread that takes them has ended: no signal comes until [`Signals::go_on`].
+    /// Returns true if the thread that reads signals has ended: no signal arrives until [`Signals::go_on`].
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.taker.as_ref().is_some_and(|taker| taker.has_ended())
     }
 
-    /// Whether the system holds a signal that the thread does not take: looked at twice, so long apart. Then that thread is given up, as if it had
-    /// ended. Cancel-safe.
+    /// Returns true if a signal stays pending in the kernel for the time `apart` and the thread reads none. The thread
+    /// is then given up, as if it
+    /// had ended. Cancel-safe.
     pub async fn hangs(&self, apart: Duration) -> bool {
         let Some(taker) = &self.taker else { return false };
         let before = taker.taken.load(Ordering::SeqCst);
@@ -131,8 +145,11 @@ impl Signals {
         Ok(())
     }
 
-    /// The next signal, in the order sent. Cancel-safe. Fails where the thread that takes them has ended, and where the runtime cannot
-    /// wait for a pipe.
+    /// Returns the next signal, in the order sent. Cancel-safe.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the thread that reads signals has ended, or if the runtime cannot wait for a pipe.
     pub async fn next(&mut self) -> io::Result<Signal> {
         loop {
             if let Some(signal) = self.waiting.pop_front() {
@@ -142,7 +159,11 @@ impl Signals {
         }
     }
 
-    /// Waits until a stop is among those that wait, and takes none of them. Cancel-safe.
+    /// Waits until a stop is among the pending signals, without removing any of them. Cancel-safe.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Signals::next`].
     pub async fn asked_to_stop(&mut self) -> io::Result<()> {
         while !self.waiting.contains(&Signal::Stop) {
             self.fill().await?;
@@ -150,13 +171,13 @@ impl Signals {
         Ok(())
     }
 
-    /// Whoever asks this need not read signals himself.
+    /// Returns a value that detects stops without reading signals.
     #[must_use]
     pub fn stops(&self) -> Stops {
         Stops { taker: self.taker.clone(), spilled: Arc::clone(&self.spilled) }
     }
 
-    /// Waits for more, and puts it to those that wait.
+    /// Waits for signals, and appends them to the pending ones.
     async fn fill(&mut self) -> io::Result<()> {
         if let Some(pipe) = self.unregistered.take() {
             self.ready = Some(Receiver::from_owned_fd(pipe)?);
@@ -177,7 +198,7 @@ impl Signals {
         if self.waiting.is_empty() && self.has_ended() {
             return Err(io::Error::other("the thread that takes signals has ended"));
         }
-        // A pipe that is not empty may hold a byte that was sent before what spilled.
+        // A pipe that is not empty may contain a byte that was sent before the spilled signals.
         if rustix::io::ioctl_fionread(pipe)? == 0 {
             self.waiting.extend(self.spilled.take());
         }
@@ -185,7 +206,7 @@ impl Signals {
     }
 }
 
-/// Whether a stop was sent.
+/// A detector of stop signals.
 #[derive(Clone, Debug)]
 pub struct Stops {
     taker: Option<Arc<Taker>>,
@@ -193,7 +214,11 @@ pub struct Stops {
 }
 
 impl Stops {
-    /// Whether one was sent up to now; taken by somebody or not.
+    /// Returns true if a stop was sent up to now, even if it was read already.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the pending signals cannot be read.
     pub fn is_asked(&self) -> io::Result<bool> {
         if let Some(taker) = &self.taker {
             taker.take_all()?;
@@ -210,14 +235,14 @@ impl Drop for Signals {
     }
 }
 
-/// What did not fit into the pipe: 65 536 signals that nobody has read. Their order is lost, their end is not.
+/// Signals that did not fit into the pipe, which holds 65 536 unread ones. Their order is lost, their effect is not.
 #[derive(Debug, Default)]
 struct Spill {
     reload: AtomicU8,
     stop: AtomicU8,
     /// The last of pause and resume.
     last: AtomicU8,
-    /// A stop was sent at some time, spilled or not.
+    /// True after the first stop, spilled or not.
     stopped: AtomicBool,
 }
 
@@ -244,7 +269,7 @@ impl Spill {
     }
 }
 
-/// The signals that mean something.
+/// Returns the signals that have a meaning.
 fn known() -> SigSet {
     MEANINGS
         .iter()
@@ -256,15 +281,15 @@ fn meaning(byte: u8) -> Option<Signal> {
     [Signal::Reload, Signal::Pause, Signal::Resume, Signal::Stop].get(usize::from(byte)).copied()
 }
 
-/// Takes what the kernel holds for us, and writes it into the pipe.
+/// Reads pending signals from the kernel, and writes them into the pipe.
 #[derive(Debug)]
 struct Taker {
     queue: SignalFd,
-    /// What was taken stands in the pipe when this is free.
+    /// Locked while signals are read: when it is free, all of them are in the pipe.
     alone: Mutex<()>,
-    /// No thread takes any.
+    /// True if no thread reads signals.
     ended: AtomicBool,
-    /// How often some were taken.
+    /// The number of reads.
     taken: AtomicU64,
     pipe: Arc<OwnedFd>,
     spilled: Arc<Spill>,
@@ -275,14 +300,14 @@ impl Taker {
         self.ended.load(Ordering::SeqCst)
     }
 
-    /// Whether there is one to be taken.
+    /// Returns true if a signal is pending in the kernel.
     fn holds(&self) -> bool {
         let mut ready = [PollFd::new(&self.queue, PollFlags::IN)];
-        // Where that cannot be asked, nothing is known.
+        // A failed poll counts as no signal.
         poll(&mut ready, Some(&Timespec::default())).is_ok_and(|count| count > 0)
     }
 
-    /// Takes one signal after the other, for ever.
+    /// Reads signals for ever.
     fn run(&self) {
         loop {
             let mut ready = [PollFd::new(&self.queue, PollFlags::IN)];
@@ -321,21 +346,22 @@ impl Taker {
     }
 }
 
-/// The thread that takes signals. However it ends, who waits for one is woken.
+/// A guard of the thread that reads signals: its end, also by a panic, wakes the reader of the pipe.
 struct Ends<'t>(&'t Taker);
 
-/// A byte that means no signal.
+/// A byte without a signal.
 const NONE: u8 = u8::MAX;
 
 impl Drop for Ends<'_> {
     fn drop(&mut self) {
         self.0.ended.store(true, Ordering::SeqCst);
-        // A pipe that is full wakes who waits all the same.
+        // A full pipe wakes the reader all the same.
         let _woken = rustix::io::write(&self.0.pipe, &[NONE]);
     }
 }
 
-/// Runs also inside a signal handler: one `write`, and stores of atomics; no lock, no memory, no panic.
+/// Passes a signal on. The function also runs inside a signal handler: one `write` and atomic stores; no lock, no
+/// allocation, no panic.
 fn pass(signal: Signal, pipe: &OwnedFd, spilled: &Spill) {
     if signal == Signal::Stop {
         spilled.stopped.store(true, Ordering::SeqCst);
@@ -345,7 +371,7 @@ fn pass(signal: Signal, pipe: &OwnedFd, spilled: &Spill) {
     }
 }
 
-/// The one unsafe call of the program (docs/decisions/0007-one-unsafe-call.md).
+/// Registers a signal handler, with the only unsafe call of the program (docs/decisions/0007-one-unsafe-call.md).
 #[expect(unsafe_code, reason = "safe signal crates merge repeats and lose the order of signals")]
 fn register(number: i32, action: impl Fn() + Send + Sync + 'static) -> io::Result<SigId> {
     // SAFETY: the action only calls `pass`: a raw write system call (rustix keeps errno untouched) on a descriptor that the action

@@ -12,8 +12,8 @@
 //! `sqlite` (the store on
 //! disk), `state_dir` with `lock_owner`, `modes` and `placement` (the directory), `integrity`, `ownership`, then the
 //! operator's side:
-//! `state_command`, `maintenance`, `export_format`. `memory` and `fault_injection` serve tests, too; `regular_file`
-//! opens files safely.
+//! `state_command`, `maintenance`, `export_format`. `memory` and `fault_injection` serve one-shot commands and tests;
+//! `regular_file` opens files without blocking.
 
 pub(crate) mod database;
 pub mod export_format;

@@ -85,7 +85,7 @@ impl StateCommand {
         }
     }
 
-    /// Returns the audit entry of the command for a resource. Callers use it only if [`Self::entry`] was stored.
+    /// Returns the audit entry of the command for a resource. `says` is its text.
     #[must_use]
     pub fn deed(self, resource: &Arc<str>, says: &str) -> AuditEntry {
         let what = match self {
