@@ -374,7 +374,8 @@ fn pass(signal: Signal, pipe: &OwnedFd, spilled: &Spill) {
 /// Registers a signal handler, with the only unsafe call of the program (docs/decisions/0007-one-unsafe-call.md).
 #[expect(unsafe_code, reason = "safe signal crates merge repeats and lose the order of signals")]
 fn register(number: i32, action: impl Fn() + Send + Sync + 'static) -> io::Result<SigId> {
-    // SAFETY: the action only calls `pass`: a raw write system call (rustix keeps errno untouched) on a descriptor that the action
-    // owns, and atomic stores. Both are async-signal-safe, neither allocates, locks or panics.
+    // SAFETY: the action only calls `pass`: a raw write system call (rustix leaves errno untouched) on a descriptor
+    // that the
+    // action owns, and atomic stores. Both are async-signal-safe; neither allocates, locks or panics.
     unsafe { signal_hook::low_level::register(number, action) }
 }
