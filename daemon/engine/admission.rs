@@ -208,7 +208,7 @@ impl Engine {
         }
         let meta = Arc::clone(&vertex.meta);
         if run.written_off {
-            // A replacement slot is free again, for a run that has held its slot too long at the limit.
+            // There is a replacement slot again, for a run that has held its slot too long at the limit.
             self.write_off();
         }
         if run.kind == RunKind::Process && !meta.semaphores.is_empty() {
