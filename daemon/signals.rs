@@ -1,12 +1,11 @@
 //! Signals in the order in which they were sent: HUP reloads, USR1 pauses, USR2 resumes, TERM and INT stop.
 //!
 //! The signals are blocked in all threads, and one thread reads them with a signalfd, so that their order is not lost
-//! between threads. The
-//! thread writes one byte for each signal into a pipe: unlike a set of flags, a pipe preserves order and
-//! repetitions, and stores signals until somebody reads. Signals that are pending in the kernel at the same moment
-//! come in the order of their numbers (HUP, INT, USR1, USR2, TERM), the only order that the kernel has. A thread that
-//! starts a child
-//! unblocks signals for that moment, since the child inherits the mask; then a handler writes the byte.
+//! between threads. The thread writes one byte for each signal into a pipe: unlike a set of flags, a pipe preserves
+//! order and repetitions, and stores signals until somebody reads. Signals that are pending in the kernel at the same
+//! moment come in the order of their numbers (HUP, INT, USR1, USR2, TERM), the only order that the kernel has. A thread
+//! that starts a child unblocks signals for that moment, since the child inherits the mask; then a handler writes the
+//! byte.
 
 use nix::sys::signal::SigSet;
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -58,8 +57,7 @@ pub struct Signals {
 
 impl Signals {
     /// Takes over the signals. The call must come before any thread is started, so that no signal triggers its default
-    /// action. It
-    /// needs no runtime.
+    /// action. No runtime is needed.
     ///
     /// # Errors
     ///
@@ -77,8 +75,7 @@ impl Signals {
             taker: None,
         };
         // The signals are blocked in this thread and all later ones. During the registration this prevents the loss of
-        // a signal for which
-        // the kernel has a handler, but the handler has no action yet.
+        // a signal for which the kernel has a handler, but the handler has no action yet.
         known().thread_block()?;
         signals.register_all(&write, &spilled)?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
@@ -90,8 +87,7 @@ impl Signals {
     }
 
     /// Starts the thread that reads signals, if it has ended; the kernel holds signals meanwhile. The caller must have
-    /// the signals
-    /// blocked, as all threads of this program have.
+    /// the signals blocked, as all threads of this program have.
     ///
     /// # Errors
     ///
@@ -121,8 +117,7 @@ impl Signals {
     }
 
     /// Returns true if a signal stays pending in the kernel for the time `apart` and the thread reads none. The thread
-    /// is then given up, as if it
-    /// had ended. Cancel-safe.
+    /// is then given up, as if it had ended. Cancel-safe.
     pub async fn hangs(&self, apart: Duration) -> bool {
         let Some(taker) = &self.taker else { return false };
         let before = taker.taken.load(Ordering::SeqCst);
@@ -375,7 +370,6 @@ fn pass(signal: Signal, pipe: &OwnedFd, spilled: &Spill) {
 #[expect(unsafe_code, reason = "safe signal crates merge repeats and lose the order of signals")]
 fn register(number: i32, action: impl Fn() + Send + Sync + 'static) -> io::Result<SigId> {
     // SAFETY: the action only calls `pass`: a raw write system call (rustix leaves errno untouched) on a descriptor
-    // that the
-    // action owns, and atomic stores. Both are async-signal-safe; neither allocates, locks or panics.
+    // that the action owns, and atomic stores. Both are async-signal-safe; neither allocates, locks or panics.
     unsafe { signal_hook::low_level::register(number, action) }
 }

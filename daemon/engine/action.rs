@@ -30,8 +30,7 @@ pub enum Action {
     /// Cancel a run. The driver replies with `Ended` as soon as the thread or process has returned.
     Cancel(RunId, VertexId),
     /// Delete the record of a vertex that has left the graph; its number may be given to another identity. The state is
-    /// what the driver
-    /// stores if it keeps the record of the vertex.
+    /// what the driver stores if it keeps the record of the vertex.
     Forget(VertexId, RestoredState),
     /// Record that the daemon is paused until a moment, or no longer. The driver replies with `PauseSaved`.
     SavePause(Option<Tick>),
@@ -80,8 +79,7 @@ pub enum Class {
     /// Somebody else has changed the host.
     Corrective,
     /// Our own runs cause the difference: a defect of the kind or of the graph (E-20), or an operation that is declared
-    /// to run at each
-    /// start.
+    /// to run at each start.
     NotIdempotent,
     /// Another party undoes the change again and again (E-20).
     Contended,

@@ -1,15 +1,12 @@
 //! Asking ancestors before a failure counts (E-3, E-10): a vertex whose run fails asks its settled ancestors first.
 //!
 //! An ancestor may have changed without an event so far: the event comes later, or the ancestor is only polled.
-//! Therefore each settled
-//! ancestor is looked at (check only), unless a check of it has started after the failed run. The vertex waits
-//! meanwhile, and its retry budget is not used. If an ancestor differs, the vertex is dirty again and waits for that
-//! ancestor; if none
-//! differs, the failure counts.
+//! Therefore each settled ancestor is looked at (check only), unless a check of it has started after the failed run.
+//! The vertex waits meanwhile, and its retry budget is not used. If an ancestor differs, the vertex is dirty again and
+//! waits for that ancestor; if none differs, the failure counts.
 //!
 //! One failure asks each ancestor once, and only `EXCUSES` failures in a row are excused. A one-shot engine does not
-//! ask:
-//! its ancestors have just run.
+//! ask: its ancestors have just run.
 
 use crate::action::{Class, HeldReason, Notice};
 use crate::engine::Engine;
@@ -165,8 +162,8 @@ impl Engine {
     }
 
     /// Discards the failure: the vertex is processed again after the ancestors that differ. The vertex sends no
-    /// back-poke:
-    /// one was sent before the failed run, and an ancestor that failed for good since then has just had its attempt.
+    /// back-poke: one was sent before the failed run, and an ancestor that failed for good since then has just had its
+    /// attempt.
     fn excuse(&mut self, id: VertexId) {
         let Some(Asking { run, .. }) = self.stop_asking(id) else { return };
         let stamp = self.tick_stamp();

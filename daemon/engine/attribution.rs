@@ -45,8 +45,7 @@ impl Engine {
     }
 
     /// Returns the other vertices that are applying or have just applied, in a run begun since the last repair of this
-    /// vertex. One
-    /// run counts for one reversal only, however long it lasts.
+    /// vertex. One run counts for one reversal only, however long it lasts.
     pub(crate) fn writers(&self, id: VertexId) -> Vec<VertexId> {
         let since = self.fights.get(&id).map_or(Stamp::NEVER, |fight| fight.begun);
         let applying = self.in_flight.values().filter_map(|other| {
@@ -63,8 +62,7 @@ impl Engine {
     }
 
     /// Returns the vertices that were writing at each reversal and may have caused it. The first of them is the
-    /// culprit, unless a caller
-    /// with knowledge of the objects excludes it.
+    /// culprit, unless a caller with knowledge of the objects excludes it.
     #[must_use]
     pub fn culprits(&self, id: VertexId) -> Vec<VertexId> {
         let rounds = self.fights.get(&id).into_iter().flat_map(Contention::judged);
@@ -111,10 +109,8 @@ impl Engine {
     /// Returns true if a run of `other` may have undone `id`.
     ///
     /// A command may write outside of its claims, unless it is confined to them. Two vertices that undo each other are
-    /// seen at each
-    /// other's writes. Any other kind writes only its claims: being busy at the same time proves nothing. A vertex
-    /// without a state to
-    /// check is never undone; the two form a loop only if `id` also triggers `other`.
+    /// seen at each other's writes. Any other kind writes only its claims: being busy at the same time proves nothing.
+    /// A vertex without a state to check is never undone; the two form a loop only if `id` also triggers `other`.
     pub(crate) fn may_undo(&self, other: VertexId, id: VertexId) -> bool {
         if !self.vertex(id).is_some_and(Vertex::is_checkable) {
             return self.is_set_off_by(other, id);

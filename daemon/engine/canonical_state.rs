@@ -13,8 +13,7 @@ use std::time::Duration;
 
 impl Engine {
     /// Returns an engine that behaves like this one, up to the names of stamps, runs and tickets and the origin of
-    /// time. Two
-    /// engines that behave alike are mostly equal in this form.
+    /// time. Two engines that behave alike are mostly equal in this form.
     #[must_use]
     pub fn ranked(&self) -> Self {
         let mut same = self.clone();
@@ -45,8 +44,7 @@ impl Engine {
     }
 
     /// Rounds the stamps of checks: a check matters only to failures of descendants that are in progress or suspended,
-    /// and only as
-    /// earlier or later than their start.
+    /// and only as earlier or later than their start.
     fn round_checks(&mut self) {
         let start = |vertex: &Vertex| match &vertex.phase {
             Phase::Running(run) if run.kind == RunKind::Process => Some(run.stamp),

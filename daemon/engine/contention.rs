@@ -2,11 +2,9 @@
 //! reported.
 //!
 //! A *repair* is a run that changed something although its definition had converged before and nobody asked for a run;
-//! each repair
-//! follows a reversal. [`Meta::REVERSALS`] repairs of one vertex within [`Meta::REVERSAL_WINDOW`] are a contention.
-//! From then on the
-//! repair of drift is delayed, each time twice as long. The vertex counts against convergence and blocks no other
-//! vertex.
+//! each repair follows a reversal. [`Meta::REVERSALS`] repairs of one vertex within [`Meta::REVERSAL_WINDOW`] are a
+//! contention. From then on the repair of drift is delayed, each time twice as long. The vertex counts against
+//! convergence and blocks no other vertex.
 
 use crate::action::{Action, Class, Culprit, Notice};
 use crate::engine::Engine;
@@ -75,7 +73,7 @@ pub(crate) struct Contention {
     pub(crate) reported: Option<Tick>,
     /// The culprit named in the last notice.
     named: Option<Culprit>,
-    /// The culprit was already corrected once since the last summary: another correction waits for the next summary.
+    /// The reported culprit was already corrected once: later corrections wait until a summary is due.
     renamed: bool,
     /// Events of the vertex are not delivered: the vertex is dirty, and they would add no information.
     deaf: bool,
@@ -93,7 +91,8 @@ impl Contention {
         enough && first.zip(self.last_repair()).is_some_and(|(end, last)| last <= end)
     }
 
-    /// Returns the reversals by which the culprit is judged, from that of the second repair to that of the last.
+    /// Returns the reversals by which the culprit is judged, from the reversal of the first repair to that of the last
+    /// but one.
     pub(crate) fn judged(&self) -> impl Iterator<Item = &Repair> {
         self.rounds.iter().skip(1)
     }
@@ -154,8 +153,7 @@ impl Engine {
     }
 
     /// Delays a vertex with `on_conflict: yield` until a full period without events has passed (see `backoff_over`). A
-    /// pause, a parent or a swap may have
-    /// outlasted its wait; that time does not count.
+    /// pause, a parent or a swap may have outlasted its wait; that time does not count.
     pub(crate) fn must_listen(&mut self, id: VertexId) {
         let until = self.now.after(Meta::REVERSAL_WINDOW);
         let wanted = ASKED.and(Causes::OWED);
@@ -300,8 +298,8 @@ impl Engine {
     }
 
     /// Returns true if a run repairs drift: nobody asked for the run, and the vertex had converged under its present
-    /// definition. A
-    /// vertex without a state to check repairs nothing; its runs count only if our own writes triggered them.
+    /// definition. A vertex without a state to check repairs nothing; its runs count only if our own writes triggered
+    /// them.
     pub(crate) fn is_repair(&self, id: VertexId) -> bool {
         let Some((vertex, run)) = self.vertex(id).and_then(|v| Some((v, v.run()?))) else {
             return false;

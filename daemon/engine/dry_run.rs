@@ -9,8 +9,7 @@ use std::collections::BTreeSet;
 
 impl Engine {
     /// E-11: marks the children that a vertex in noop would refresh, so that they are checked as if it had. In a plan
-    /// this holds for a
-    /// change that will be applied.
+    /// this holds for a change that will be applied.
     pub(crate) fn assume_refresh(&mut self, id: VertexId) {
         let planned = self.vertex(id).is_some_and(|vertex| vertex.meta.planned);
         for child in self.notified(id) {
@@ -64,8 +63,7 @@ impl Engine {
     }
 
     /// Invalidates in a plan the finding of a vertex at rest until another vertex is changed. The vertex is checked
-    /// again, with the
-    /// vertices that it would refresh and the descendants whose check has failed.
+    /// again, with the vertices that it would refresh and the descendants whose check has failed.
     pub(crate) fn invalidate_finding(&mut self, id: VertexId, until: VertexId) {
         let Some(vertex) = self.vertex_mut(id) else { return };
         let is_told = !vertex.causes.any()

@@ -1,11 +1,9 @@
 //! The engine: a value with one entry point, [`Engine::handle`].
 //!
 //! An event changes a few vertices and marks them *stale*. Consequences (blocked vertices, vertices that may start,
-//! counts) are
-//! derived for stale vertices only, until none is left. Then free slots are assigned. Then the engine completes a
-//! pause, a swap, a
-//! stop or convergence if one is due. Therefore each rule is implemented once, and does not depend on the order of past
-//! events.
+//! counts) are derived for stale vertices only, until none is left. Then free slots are assigned. Then the engine
+//! completes a pause, a swap, a stop or convergence if one is due. Therefore each rule is implemented once, and does
+//! not depend on the order of past events.
 
 use crate::action::{Action, Actions, Notice};
 use crate::attribution::Wrote;
@@ -230,8 +228,7 @@ impl Engine {
     }
 
     /// Returns true if nothing runs, nothing may be started, no retry is due and every end is durable: a one-shot
-    /// command is over.
-    /// Stuck runs, and vertices that wait for them, do not prevent this.
+    /// command is over. Stuck runs, and vertices that wait for them, do not prevent this.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
         let idle = self.in_flight.is_empty() && self.queued == 0;

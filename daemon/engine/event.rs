@@ -35,12 +35,10 @@ pub enum Event {
         until: VertexId,
     },
     /// The inputs of this run differ from those of its vertex's last good run: a difference that the check finds is no
-    /// reversal. Comes
-    /// before `Checked`.
+    /// reversal. Comes before `Checked`.
     Remade(RunId),
     /// Others have changed the source that this run copies, and no run of ours can have: its change does not count for
-    /// contention.
-    /// Comes after `Remade`.
+    /// contention. Comes after `Remade`.
     Supplied(RunId),
     /// A check ended.
     Checked(RunId, RunVerdict),

@@ -184,8 +184,7 @@ impl Graph {
 }
 
 /// Sorts topologically (Kahn's algorithm, smallest number first). Unreachable vertices contain a cycle. `ids` must be
-/// ascending, and
-/// edges sorted.
+/// ascending, and edges sorted.
 fn sorted(ids: &[VertexId], edges: &[Edge]) -> Result<Vec<VertexId>, GraphError> {
     let mut places = vec![None; ids.last().map_or(0, |id| id.0 as usize + 1)];
     for (at, id) in ids.iter().enumerate() {

@@ -1,14 +1,11 @@
 //! Automatic groups (E-19): vertices that can be one transaction become one vertex, before the engine sees the graph.
 //!
 //! A class contains all vertices with the same key and the same metaparams (semaphores aside, which are united). The
-//! members of a
-//! class are divided into layers: the layer of a member is the largest number of members of its class on one path to
-//! it. No path
-//! joins two members of one layer, so each layer becomes one vertex. Every member of a layer has an ancestor in the
-//! layer before:
-//! a path joins any two groups of a class, so no groups can be merged further, and the number of transactions of that
-//! class is
-//! minimal. Classes are processed one after the other, each in the graph as contracted so far.
+//! members of a class are divided into layers: the layer of a member is the largest number of members of its class on
+//! one path to it. No path joins two members of one layer, so each layer becomes one vertex. Every member of a layer
+//! has an ancestor in the layer before: a path joins any two groups of a class, so no groups can be merged further, and
+//! the number of transactions of that class is minimal. Classes are processed one after the other, each in the graph as
+//! contracted so far.
 
 use crate::graph::Edge;
 use crate::ids::VertexId;
@@ -25,7 +22,8 @@ pub struct Candidate {
     pub key: Option<u32>,
     /// The metaparams of the vertex.
     pub meta: Arc<Meta>,
-    /// The vertex has led a group so far. It is preferred as leader, so that the group keeps its state in the engine.
+    /// The vertex has led a group so far. Such a vertex is preferred as leader, so that the state of the group in the
+    /// engine is preserved.
     pub leads: bool,
 }
 

@@ -68,8 +68,7 @@ impl Meta {
     /// The window of [`Meta::REVERSALS`], and the shortest quiet time after which a contention is over.
     pub const REVERSAL_WINDOW: Duration = Duration::from_mins(1);
     /// The first wait in a contention, from the end of a repair; doubles up to [`Meta::LONGEST_BACKOFF`]. Up to a
-    /// quarter of
-    /// each wait is subtracted as jitter, so that vertices that began together do not stay together.
+    /// quarter of each wait is subtracted as jitter, so that vertices that began together do not stay together.
     pub const FIRST_BACKOFF: Duration = Duration::from_secs(1);
     /// The longest wait in a contention, and the shortest time for which a vertex yields.
     pub const LONGEST_BACKOFF: Duration = Duration::from_mins(5);

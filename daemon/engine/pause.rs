@@ -134,8 +134,7 @@ impl Engine {
     }
 
     /// Ends the pause in one step (E-15): vertices that could not start during the pause are queued. Ancestors that had
-    /// failed for good
-    /// get the attempt that a back-poke from newly dirty vertices would have given them (E-3).
+    /// failed for good get the attempt that a back-poke from newly dirty vertices would have given them (E-3).
     pub(crate) fn resume(&mut self) {
         match self.mode {
             Mode::Running | Mode::Stopping | Mode::Stopped => return,

@@ -69,8 +69,8 @@ impl Engine {
     }
 
     /// Returns the position of a vertex in the topological order: parents come before their children. The driver
-    /// delivers events that it read
-    /// together in this order, so that no child starts before the event of its parent is known (E-3).
+    /// delivers events that it read together in this order, so that no child starts before the event of its parent is
+    /// known (E-3).
     #[must_use]
     pub fn position(&self, id: VertexId) -> usize {
         self.topology.place(id)
@@ -107,8 +107,7 @@ impl Engine {
     }
 
     /// Returns the vertices that wait for a vertex: its descendants, and vertices that wait for a semaphore that it
-    /// holds. At most `most`
-    /// descendants are examined.
+    /// holds. At most `most` descendants are examined.
     #[must_use]
     pub fn waiters(&self, id: VertexId, most: usize) -> Vec<VertexId> {
         let (mut found, mut seen, mut next) = (BTreeSet::new(), BTreeSet::new(), vec![id]);

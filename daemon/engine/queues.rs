@@ -89,8 +89,8 @@ impl Semaphore {
     }
 
     /// Returns true if a ticket may be admitted: holders + lower tickets < count. A higher ticket is admitted only if
-    /// there is room for all
-    /// below it, so admitted tickets count as lower, and an admissible ticket stays so unless the count shrinks.
+    /// there is room for all below it, so admitted tickets count as lower, and an admissible ticket stays so unless the
+    /// count shrinks.
     pub(crate) fn admits(&self, ticket: u64) -> bool {
         let room = self.room();
         self.queue.len() <= room || self.queue.keys().take(room).any(|waiting| *waiting == ticket)

@@ -1,13 +1,10 @@
 //! Readiness (E-1, E-2, E-3, E-8): the vertices that block others, maintained with each change.
 //!
 //! The *clearance* of a vertex is a stamp: descendants that became dirty before it are not blocked by this vertex or
-//! its ancestors. The
-//! clearance is unbounded if the vertex is settled, else it is the start of its last good run. A vertex may start if
-//! the smallest
-//! clearance of its parents is later than the moment at which it became dirty. A poke is a rising clearance: the rise
-//! passes through
-//! clean vertices and ends at the first unchanged one. Therefore waves cannot loop, and cost only the part of the graph
-//! whose readiness changes.
+//! its ancestors. The clearance is unbounded if the vertex is settled, else it is the start of its last good run. A
+//! vertex may start if the smallest clearance of its parents is later than the moment at which it became dirty. A poke
+//! is a rising clearance: the rise passes through clean vertices and ends at the first unchanged one. Therefore waves
+//! cannot loop, and cost only the part of the graph whose readiness changes.
 
 use crate::engine::Engine;
 use crate::ids::{Stamp, VertexId};
@@ -120,8 +117,7 @@ impl Engine {
     }
 
     /// Corrects the gates after a swap: those that the swap has touched, those with other parents than in `before`, and
-    /// their
-    /// descendants. One pass, parents before children.
+    /// their descendants. One pass, parents before children.
     pub(crate) fn rebuild_gates(&mut self, before: &Arc<Topology>) {
         let topology = Arc::clone(&self.topology);
         let order = topology.order();
@@ -145,8 +141,7 @@ impl Engine {
     }
 
     /// Derives the gate of a vertex from its parents, which must be correct already. Returns true if that changes the
-    /// clearance for its
-    /// children.
+    /// clearance for its children.
     fn rebuild_gate(&mut self, id: VertexId) -> bool {
         let topology = Arc::clone(&self.topology);
         let parents = topology.parents(id);
@@ -246,8 +241,7 @@ impl Engine {
     }
 
     /// Gives the blocking ancestors that had failed for good one attempt each (E-3); all others are in progress
-    /// already. Does
-    /// nothing unless the engine runs: a resume makes up for it.
+    /// already. Does nothing unless the engine runs: a resume makes up for it.
     pub(crate) fn back_poke(&mut self, id: VertexId) {
         self.back_poke_all(vec![id]);
     }

@@ -2,8 +2,7 @@
 //! brake is reported.
 //!
 //! Only repeated repairs count: those of a vertex that was already repaired within the last minute. Repairing a whole
-//! tree once is normal
-//! work; repairing it again and again is not.
+//! tree once is normal work; repairing it again and again is not.
 
 use crate::action::Notice;
 use crate::engine::Engine;

@@ -51,8 +51,8 @@ impl Engine {
     }
 
     /// Marks a run whose inputs differ from those of the last good run: a difference that it finds is intentional,
-    /// since nobody undid
-    /// anything. The run still counts for contention and the brake, which bound an endless repetition.
+    /// since nobody undid anything. The run still counts for contention and the brake, which bound an endless
+    /// repetition.
     pub(crate) fn remade(&mut self, run: RunId) {
         if let Some((_, run)) = self.run_of(run) {
             run.remade = true;
@@ -363,8 +363,7 @@ impl Engine {
     }
 
     /// Returns the vertices that are owed a refresh by a run that changed something: those in its intent, and those
-    /// added since. Their
-    /// refreshes have the class of this change.
+    /// added since. Their refreshes have the class of this change.
     fn debts(&mut self, id: VertexId, run: &Run) -> Vec<VertexId> {
         if let Some(vertex) = self.vertex_mut(id) {
             vertex.intended = run.class == Class::Intentional;

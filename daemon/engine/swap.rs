@@ -1,6 +1,5 @@
 //! Swaps (E-17): a new graph replaces the running one. The graphs are compared, differing vertices come to rest, and
-//! the
-//! replacement is one step.
+//! the replacement is one step.
 
 use crate::action::{Action, HeldReason, Notice};
 use crate::engine::Engine;
@@ -151,8 +150,7 @@ impl Engine {
     }
 
     /// Marks a removed vertex with a stuck run: it stays until the run returns, without edges, watch or causes (E-6:
-    /// never two runs
-    /// at once).
+    /// never two runs at once).
     fn start_leaving(&mut self, id: VertexId) {
         let Some(vertex) = self.vertex_mut(id) else { return };
         vertex.leaving = true;
@@ -198,8 +196,7 @@ impl Engine {
     }
 
     /// Gives a vertex another definition. The vertex is no longer converged; owed refreshes stay owed. If the stored
-    /// state shows the new
-    /// definition as done, the vertex was only renamed, and stays done.
+    /// state shows the new definition as done, the vertex was only renamed, and stays done.
     fn redefine(&mut self, id: VertexId, new: &VertexSpec, recall: Option<&RestoredState>) {
         self.forget_fight(id);
         self.stop_asking(id);

@@ -48,9 +48,8 @@ impl Engine {
         }
     }
 
-    /// Requests a look. A vertex that has failed for good gets one attempt instead, once its back-off is over. That
-    /// includes
-    /// vertices without a state to check, since their one run has not been successful yet (E-10).
+    /// Requests a look. A vertex that has failed for good gets one attempt instead, once its back-off is over. This
+    /// includes vertices without a state to check, since their one run has not been successful yet (E-10).
     pub(crate) fn look(&mut self, id: VertexId) {
         let now = self.now;
         let Some(vertex) = self.vertex_mut(id) else { return };

@@ -1,6 +1,5 @@
 //! Pauses of single vertices (E-15). A paused vertex is not started, neither for a look nor to be processed. Events
-//! still mark
-//! the vertex dirty, and then it blocks its descendants. A run in progress ends as usual.
+//! still mark the vertex dirty, and then it blocks its descendants. A run in progress ends as usual.
 //!
 //! The engine does not know the end of a pause: as with windows, the driver sends an event.
 

@@ -28,8 +28,7 @@ pub(crate) struct Pending {
 
 impl Engine {
     /// Returns the vertices that the waiting graph changes or removes and that still run, or that must converge once
-    /// before their
-    /// removal. A stuck run delays no swap: removing its vertex is the way out.
+    /// before their removal. A stuck run delays no swap: removing its vertex is the way out.
     pub(crate) fn waits_for(&self) -> Vec<VertexId> {
         let Some(pending) = &self.pending else { return Vec::new() };
         let all = pending.changed.iter().chain(&pending.removed);
@@ -60,8 +59,7 @@ impl Engine {
     }
 
     /// Prevents starts of all vertices that the waiting graph changes or removes, except for those that must converge
-    /// once and their
-    /// ancestors.
+    /// once and their ancestors.
     pub(crate) fn freeze(&mut self) {
         let Some(pending) = &self.pending else { return };
         let all: Vec<VertexId> = pending.changed.iter().chain(&pending.removed).copied().collect();

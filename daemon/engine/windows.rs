@@ -1,6 +1,5 @@
 //! Maintenance windows (`when_allowed`): outside of its window a vertex is checked and not changed; when the window
-//! opens, held
-//! changes are made at once.
+//! opens, held changes are made at once.
 //!
 //! The engine knows no calendar: events report that a window opens or closes. A window that was never reported is
 //! closed.

@@ -1,12 +1,9 @@
 //! The lease: the right to act on this host, held by one daemon at a time (C-1 to C-10).
 //!
 //! A [`Lease`] is acquired, renewed and released; [`keep`] does that in time and publishes the status. Without the
-//! lease no run is
-//! begun; runs in progress end and are recorded. On one host the lease is a lock ([`StateDirLease`]), which is never
-//! lost; a lease shared by
-//! hosts can be lost. The design follows the token source of Pulumi's managed updates. This folder must never decide
-//! about runs: the driver
-//! reads the status and does.
+//! lease no run is begun; runs in progress end and are recorded. On one host the lease is a lock ([`StateDirLease`]),
+//! which is never lost; a lease shared by hosts can be lost. The design follows the token source of Pulumi's managed
+//! updates. This folder must never decide about runs: the driver reads the status and does.
 //!
 //! Reading order: this file, then `local`.
 
@@ -99,8 +96,8 @@ pub enum LeaseStatus {
         /// The epoch of the holder.
         epoch: u64,
         /// The end of the lease by [`Lease::now`], unless it is renewed; none if it is valid until its release. Every
-        /// begin of a run
-        /// compares it with the time: after a suspend the lease may be over without a change of the status (C-6).
+        /// begin of a run compares it with the time: after a suspend the lease may be over without a change of the
+        /// status (C-6).
         until: Option<Duration>,
     },
     /// The lease was held, and was lost for this reason.
@@ -193,8 +190,7 @@ fn held(token: Token, asked: Duration) -> LeaseStatus {
 }
 
 /// Releases the lease within a limited time (C-7). A failure is logged: the next holder has to wait for the end of the
-/// lease
-/// (C-8).
+/// lease (C-8).
 async fn give_back<L: Lease, B: Future<Output = ()>>(
     lease: &mut L,
     (token, asked): (Token, Duration),

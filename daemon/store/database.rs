@@ -1,6 +1,5 @@
 //! Functions shared by the databases of a state directory: opening a database, making commits durable, detecting
-//! damage, and moving
-//! a damaged database aside.
+//! damage, and moving a damaged database aside.
 
 pub(crate) use super::state_dir::{private, sync};
 
@@ -18,7 +17,7 @@ pub(crate) enum Fault {
     /// The content is not what was written.
     #[error("it is damaged: {0}")]
     Damaged(String),
-    /// A newer program made the database. It is left as it is, since its content is unknown.
+    /// A newer program made the database. The file is left as it is, since its content is unknown.
     #[error("it was made by a newer steadfast (schema {version}, this one knows {known})")]
     Newer {
         /// The schema of the database.
@@ -148,8 +147,7 @@ pub(crate) fn read<T>(
 }
 
 /// Returns the length of the file, or none if there is no file. A file of a few bytes, which `SQLite` would take for a
-/// new
-/// database, is an error.
+/// new database, is an error.
 fn length_of(path: &Path) -> Result<Option<u64>, Fault> {
     if !regular_file::is_there(path)? {
         return Ok(None);
@@ -236,13 +234,11 @@ pub(crate) fn check_beside(path: &Path) -> Result<(), Fault> {
 }
 
 /// The size of a log that contains only its header, and so no data. A reader that finds such a log waits ten seconds,
-/// because `SQLite`
-/// assumes that a writer is just starting it.
+/// because `SQLite` assumes that a writer is just starting it.
 const LOG_HEADER: u64 = 32;
 
 /// Returns true if a log may contain data. A log whose header is not of `SQLite` contains nothing for a writer either,
-/// and a reader
-/// would wait for it, too.
+/// and a reader would wait for it, too.
 fn is_log(path: &Path) -> bool {
     let Ok(mut log) = std::fs::File::open(path) else { return path.exists() };
     if !log.metadata().is_ok_and(|log| log.len() > LOG_HEADER) {

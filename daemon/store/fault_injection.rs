@@ -1,6 +1,5 @@
 //! A store with fault injection: a wrapper around any store, for tests of rejected writes and of writes whose reply is
-//! lost. It enforces B-6:
-//! after an error every call fails until the handle is reopened.
+//! lost. The wrapper enforces B-6: after an error every call fails until the handle is reopened.
 
 use super::{Entry, Store, StoreError, StoredState};
 use std::fmt;

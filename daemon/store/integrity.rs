@@ -2,8 +2,7 @@
 //!
 //! One function judges a record: at every load, after every write of a record, and for the operator. Two conditions of
 //! B-19 are not violations here: an object that `after` names may be gone, and the orders of several graphs may
-//! contradict each other.
-//! Both are resolved by the code that uses the order.
+//! contradict each other. Both are resolved by the code that uses the order.
 
 use super::replay::{InFlight, Record, Records, settle};
 use super::{OpaqueText, Ownership, StoredState};
@@ -286,8 +285,7 @@ mod tests {
     use std::sync::Arc;
 
     /// B-19, B-21: an empty ownership record, which no entry produces, is found by the judge at a load and after a
-    /// write. It is removed, with
-    /// the whole record if that is empty, too.
+    /// write. It is removed, with the whole record if that is empty, too.
     #[test]
     fn what_says_nothing_is_left_out() {
         let owned = Some(Arc::new(Ownership { graph: "g".into(), ..Ownership::default() }));

@@ -26,8 +26,7 @@ type OnDone = Box<dyn FnMut(&[u64], Result<(), &StoreError>) + Send>;
 type Recall = mpsc::Sender<Result<StoredState, StoreError>>;
 
 /// A handle to the thread that owns the store; clones share the thread. Entries are committed in the order in which
-/// they were
-/// written. The journal outlives its clients: one at a time is attached.
+/// they were written. The journal outlives its clients: one at a time is attached.
 #[derive(Clone)]
 pub struct Journal(Arc<Inner>);
 
@@ -119,8 +118,7 @@ impl Journal {
 
     /// Attaches a client. `on_done` is called once for each batch with the client's tickets, mostly from the journal's
     /// thread; it must be quick and must not call the journal. Entries of an earlier client are still stored, and their
-    /// results are
-    /// discarded.
+    /// results are discarded.
     pub fn attach(&self, on_done: impl FnMut(&[u64], Result<(), &StoreError>) + Send + 'static) {
         let mut attached = self.0.shared.attached();
         attached.0 += 1;
@@ -130,8 +128,7 @@ impl Journal {
     }
 
     /// Accepts entries again after an error. Until this call all entries are rejected in their order. The client calls
-    /// it when it knows of the error
-    /// and repeats the entries in the old order.
+    /// it when it knows of the error and repeats the entries in the old order.
     pub fn go_on(&self) {
         let mut queue = self.0.shared.lock();
         if matches!(queue.takes, Takes::NothingNew(_)) {
@@ -171,13 +168,11 @@ impl Journal {
     }
 
     /// Appends an entry to the log. The result of its ticket is reported when the entry is durable, or could not be
-    /// made so. An entry after
-    /// a rejected one is rejected as well, until [`Self::go_on`].
+    /// made so. An entry after a rejected one is rejected as well, until [`Self::go_on`].
     ///
     /// An entry that is not `urgent` does not start a sync at once: it waits up to 5 ms for another one to share a sync
-    /// with. Entries
-    /// whose loss does no harm are not urgent: the begin of a run that owes nothing and may run again, and the
-    /// end of a run that nobody waits for. No later entry overtakes them.
+    /// with. Entries whose loss does no harm are not urgent: the begin of a run that owes nothing and may run again,
+    /// and the end of a run that nobody waits for. No later entry overtakes them.
     pub fn write(&self, entry: Entry, ticket: u64, urgent: bool) {
         let shared = &self.0.shared;
         let writer = shared.attached().0;

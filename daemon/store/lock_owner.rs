@@ -18,8 +18,8 @@ pub(super) struct LockOwner {
 
 impl LockOwner {
     /// Returns the process that has this file locked, according to the kernel, with the details in the file; an owner
-    /// that has written nothing
-    /// yet has no details. If the kernel does not show the process, as in another container, only the file is used.
+    /// that has written nothing yet has no details. If the kernel does not show the process, as in another container,
+    /// only the file is used.
     pub(super) fn find(file: &mut File) -> std::io::Result<Self> {
         let said = Self::said(file)?;
         Ok(match locker(file) {
@@ -51,8 +51,7 @@ impl LockOwner {
 }
 
 /// Returns the process that has locked a file (`proc_locks(5)`). Some file systems (btrfs, overlayfs) report another
-/// device there, so
-/// the inode number is compared, and the process must have this very file open.
+/// device there, so the inode number is compared, and the process must have this very file open.
 pub(super) fn locker(file: &File) -> Option<String> {
     let found = file.metadata().ok()?;
     let number = found.ino().to_string();

@@ -2,18 +2,14 @@
 //! pauses.
 //!
 //! A [`Store`] commits a batch of entries durably and returns the state after a restart: [`MemoryStore`] for one-shot
-//! commands,
-//! [`SqliteStore`] for the daemon. The [`Journal`] is the only writer: it commits waiting entries together (group
-//! commit), and
-//! replies to each ticket when its entry is durable. The store must never act on the host or interpret the values that
-//! it stores.
+//! commands, [`SqliteStore`] for the daemon. The [`Journal`] is the only writer: it commits waiting entries together
+//! (group commit), and replies to each ticket when its entry is durable. The store must never act on the host or
+//! interpret the values that it stores.
 //!
 //! Reading order: this file (entries and records), `replay` (the meaning of each entry), `journal`, `database` and
-//! `sqlite` (the store on
-//! disk), `state_dir` with `lock_owner`, `modes` and `placement` (the directory), `integrity`, `ownership`, then the
-//! operator's side:
-//! `state_command`, `maintenance`, `export_format`. `memory` and `fault_injection` serve one-shot commands and tests;
-//! `regular_file` opens files without blocking.
+//! `sqlite` (the store on disk), `state_dir` with `lock_owner`, `modes` and `placement` (the directory), `integrity`,
+//! `ownership`, then the operator's side: `state_command`, `maintenance`, `export_format`. `memory` and
+//! `fault_injection` serve one-shot commands and tests; `regular_file` opens files without blocking.
 
 pub(crate) mod database;
 pub mod export_format;
@@ -105,8 +101,7 @@ pub enum Entry {
     /// The identity has left the graph. No other entry deletes a refresh owed to it.
     Forget(Arc<str>),
     /// The resource is treated as if declared for the first time: its completed definition and its ownership are
-    /// deleted. Owed refreshes,
-    /// sent and received values, its pause and a run in progress stay.
+    /// deleted. Owed refreshes, sent and received values, its pause and a run in progress stay.
     Reset(Arc<str>),
     /// The completed definition is deleted: a resource that runs once runs once more.
     Redo(Arc<str>),
@@ -127,8 +122,7 @@ pub enum Entry {
         /// True if the object is protected from now on.
         protect: bool,
     },
-    /// The record of one identity moves to another one that has no record yet; owed refreshes move in any
-    /// case (B-18).
+    /// The record of one identity moves to another one that has no record yet; owed refreshes move in any case (B-18).
     Rename {
         /// The old identity.
         from: Arc<str>,
@@ -248,8 +242,7 @@ pub struct PauseRecord {
 
 impl PauseRecord {
     /// Returns the remaining time at wall-clock time `wall`: at most `most` if the duration is unknown, and never more
-    /// than
-    /// `longest`.
+    /// than `longest`.
     #[must_use]
     pub fn remaining(&self, wall: Duration, most: Duration, longest: Duration) -> Duration {
         let left = Duration::from_secs(self.until_unix.saturating_sub(wall.as_secs()));
@@ -278,8 +271,7 @@ pub struct ResourceRecord {
     /// The stamp of the refresh that is owed, and the identity that caused it.
     pub owed: Option<(u64, String)>,
     /// The definition of a run that has begun and not ended, or was cut off. The refreshes of its begin are owed (they
-    /// are in `owed` of
-    /// the other records).
+    /// are in `owed` of the other records).
     pub interrupted: Option<u64>,
     /// The operation of that run, if known.
     pub cut: Option<Verb>,

@@ -229,8 +229,7 @@ fn note_sent(identity: &str, values: &OpaqueText, rows: &mut impl Rows) -> Resul
 }
 
 /// Moves a record to a new identity, unless the new one has more than an old run: the record with ownership wins. A run
-/// in flight under
-/// either identity will not end under it, and counts as cut off.
+/// in flight under either identity will not end under it, and counts as cut off.
 fn rename(
     (from, to): (&str, &str),
     definition: Option<(u64, u64)>,
@@ -257,8 +256,7 @@ fn rename(
 }
 
 /// Records a begin. An earlier run in flight was cut off. A begin that is repeated because its result was unknown is
-/// the same run, or an
-/// earlier one.
+/// the same run, or an earlier one.
 fn begin(identity: &str, flight: InFlight, rows: &mut impl Rows) -> Result<(), StoreError> {
     reach(flight.stamp, rows);
     let mut record = rows.load(identity)?;
@@ -292,8 +290,7 @@ fn ended(
 }
 
 /// Ends the run in flight. A begin with another stamp was cut off, and its refreshes are owed. A begin that is newer
-/// than
-/// the end stays: the end was repeated because its result was unknown.
+/// than the end stays: the end was repeated because its result was unknown.
 fn end(
     identity: &str,
     (begun, stamp): (Option<u64>, u64),

@@ -42,8 +42,7 @@ pub enum Effect {
 
 impl StateCommand {
     /// Decides the effect of the command on a resource with this ownership record. `running` is none without a daemon;
-    /// otherwise it is
-    /// true if the running graph protects the resource.
+    /// otherwise it is true if the running graph protects the resource.
     #[must_use]
     pub fn judge(self, name: &str, before: Option<&Ownership>, running: Option<bool>) -> Effect {
         let is_protected = before.is_some_and(Ownership::is_protected);

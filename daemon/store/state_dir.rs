@@ -118,8 +118,7 @@ impl StateLock {
     }
 
     /// Locks a state directory without a note in the lock file: for callers that may have nothing to write. The note is
-    /// written with the
-    /// first commit.
+    /// written with the first commit.
     pub fn take_unsaid(directory: &Path) -> Result<Self, StoreError> {
         prepare(directory)?;
         let hold = lock(directory)?;
@@ -147,8 +146,7 @@ impl StateLock {
     }
 
     /// Returns a token that is cancelled when another process has taken the state although we hold the directory: the
-    /// lock file was removed
-    /// (C-10).
+    /// lock file was removed (C-10).
     #[must_use]
     pub fn fenced(&self) -> &CancellationToken {
         &self.fenced.0
@@ -170,7 +168,7 @@ impl StateLock {
             && (!self.taken.load(Ordering::SeqCst) || standing <= self.epoch())
     }
 
-    /// Records that a process with this epoch has taken the state after us.
+    /// Records that a process with this epoch has taken the state after us. Returns the error of all later writes.
     pub(super) fn fence(&self, epoch: u64) -> StoreError {
         self.fenced.1.fetch_max(epoch, Ordering::SeqCst);
         self.fenced.0.cancel();
@@ -229,8 +227,7 @@ impl StateLock {
     }
 
     /// Restricts the modes of our files and checks that the files are in their places. If they are not, checks if
-    /// another process has
-    /// taken the state.
+    /// another process has taken the state.
     pub fn look(&self) {
         if self.check_place().is_ok() {
             modes::narrow(&self.directory);

@@ -55,8 +55,7 @@ impl Manifold {
     const GRACE: Duration = Duration::from_secs(5);
 
     /// Declares a worker. Its future sets itself up, calls [`WorkerContext::ready`], and works until
-    /// [`WorkerContext::stopping`] or until nothing is
-    /// left to do.
+    /// [`WorkerContext::stopping`] or until nothing is left to do.
     pub fn new<W>(
         name: &str,
         start: impl Fn(Inputs, WorkerContext) -> W + Send + Sync + 'static,

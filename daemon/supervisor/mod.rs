@@ -2,16 +2,13 @@
 //! stop.
 //!
 //! A dependency engine after juju's; docs/decisions/0018-supervisor.md describes the differences. A worker is declared
-//! by a
-//! [`Manifold`]: its name, the names of its inputs, and a function that runs it. A worker is started when its required
-//! inputs
-//! run, restarted when one of them starts or stops, started again with a growing delay after a failure, and
-//! stopped before its inputs. All decisions are made by a value without a clock (`state_machine`); a task of its own
-//! (`runner`) executes them, and must never call code of a worker.
+//! by a [`Manifold`]: its name, the names of its inputs, and a function that runs it. A worker is started when its
+//! required inputs run, restarted when one of them starts or stops, started again with a growing delay after a failure,
+//! and stopped before its inputs. All decisions are made by a value without a clock (`state_machine`); a task of its
+//! own (`runner`) executes them, and must never call code of a worker.
 //!
 //! Reading order: `manifold`, `outputs`, `failure`, `backoff`, `dependencies`, `heartbeat`, `state_machine`,
-//! `shutdown`, `hang_detection`,
-//! `runner`, `report`.
+//! `shutdown`, `hang_detection`, `runner`, `report`.
 
 mod backoff;
 mod dependencies;

@@ -71,8 +71,7 @@ impl OutputRegistry {
     }
 
     /// Removes and returns the outputs of a worker. The caller drops them: that is foreign code, which must run neither
-    /// with the lock held
-    /// nor on the loop.
+    /// with the lock held nor on the loop.
     pub(super) fn take(&self, name: &Name) -> Option<Outputs> {
         self.lock().remove(name)
     }

@@ -1,6 +1,5 @@
 //! The task that executes the decisions of the state machine: starts workers, asks them to end, waits for them. It must
-//! never call
-//! code of a worker itself.
+//! never call code of a worker itself.
 
 use super::Name;
 use super::backoff::Delays;

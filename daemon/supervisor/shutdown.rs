@@ -71,8 +71,8 @@ impl SupervisorState {
         let is_next = |node: &&&&Node| Some(node.declared.stop_rank) == lowest;
         let mut next: Vec<&&Node> = free.iter().filter(is_next).copied().collect();
         if next.is_empty() && !live.iter().any(|node| is_asked(&node)) {
-            // A worker of the last stop rank needs one of a lower rank: dependents end before their inputs all the
-            // same.
+            // Each worker of the lowest rank is needed by one of a higher rank: dependents end before their inputs all
+            // the same.
             next = free;
         }
         let names: Vec<Name> =

@@ -1,8 +1,7 @@
 //! Benchmarks of the engine alone, on one core: `cargo bench -p steadfast-engine`.
 //!
 //! Each line is the median of several rounds. Ratios (2n to n) show if the work is linear; they hold on any machine.
-//! Absolute times
-//! are for the machine that printed them. Each line ends with its limit from the performance goals.
+//! Absolute times are for the machine that printed them. Each line ends with its limit from the performance goals.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;

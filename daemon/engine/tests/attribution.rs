@@ -96,8 +96,7 @@ fn remade(world: &mut World, number: u32) {
 }
 
 /// E-20: a run with changed inputs makes an intentional change, whatever triggered the run (an event, a look, a start);
-/// drift is still
-/// corrective.
+/// drift is still corrective.
 #[test]
 fn e20_what_is_made_of_something_else_was_undone_by_nobody() {
     let mut world = settled(&[Shape::of(1)]);
@@ -139,8 +138,8 @@ fn e20_who_is_refreshed_by_what_is_made_of_something_else() {
     sound(&world);
 }
 
-/// E-20: inputs that change again and again (a file that is its own secret, another party that rotates it a
-/// hundred times a second) are bounded like a contention, and each change has the right class.
+/// E-20: inputs that change again and again (a file that is its own secret, another party that rotates it a hundred
+/// times a second) are bounded like a contention, and each change has the right class.
 #[test]
 fn e20_what_is_made_of_something_else_for_ever_is_bounded() {
     let mut world = settled(&[Shape::of(1)]);
@@ -162,8 +161,7 @@ fn e20_what_is_made_of_something_else_for_ever_is_bounded() {
 }
 
 /// E-20: a copy whose source others change again and again is not contended, and each change is intentional. Drift of
-/// the copy meanwhile
-/// counts all the same, and so do inputs changed by our own runs.
+/// the copy meanwhile counts all the same, and so do inputs changed by our own runs.
 #[test]
 fn e20_a_source_that_others_change_is_no_fight() {
     let mut world = settled(&[Shape::of(1)]);
@@ -199,8 +197,7 @@ fn e20_a_source_that_others_change_is_no_fight() {
 }
 
 /// E-20: an operation of each start finds something to do each time. As declared, it is not idempotent and not
-/// contended; neither are
-/// the vertices that it notifies. The first run, and requested ones, are intentional.
+/// contended; neither are the vertices that it notifies. The first run, and requested ones, are intentional.
 #[test]
 fn e20_a_deed_of_each_start_is_not_idempotent() {
     let deed = |nature: &mut steadfast_engine::Nature| {
@@ -266,8 +263,7 @@ fn beside_a_long_run(shape: Shape) -> World {
 }
 
 /// E-20: a command that runs all the time counts as one cause only, since it has begun once. An operation that others
-/// trigger is not
-/// contended beside it.
+/// trigger is not contended beside it.
 #[test]
 fn e20_one_long_run_sets_off_nothing_again_and_again() {
     let world = beside_a_long_run(deed(Shape::of(2), 0));
@@ -285,8 +281,7 @@ fn e20_one_long_run_sets_off_nothing_again_and_again() {
 }
 
 /// E-20: a vertex at work at each reversal is named only if it can have touched the object: a command can, a timer that
-/// occupies the
-/// slot of a command cannot.
+/// occupies the slot of a command cannot.
 #[test]
 fn e20_what_is_confined_to_its_claims_is_not_named() {
     for (confined, named) in [(false, Some(Culprit::Ours(v(1)))), (true, None)] {
@@ -344,8 +339,7 @@ fn e20_a_chain_of_commands_is_no_fight() {
 }
 
 /// Runs v0 and its followers for two minutes, where `sets_off` lists the vertices that trigger each other by files.
-/// Returns the number
-/// of runs of v0.
+/// Returns the number of runs of v0.
 fn go_round(shape: Shape, sets_off: &[(u32, u32)]) -> (World, usize) {
     let mut world = settled(&[shape]);
     world.steps(&[Step::Changed(v(0))]);
@@ -370,8 +364,7 @@ fn go_round(shape: Shape, sets_off: &[(u32, u32)]) -> (World, usize) {
 }
 
 /// E-20: real loops are bounded: two operations that trigger each other by files, through a handler, or through a third
-/// one. Each names
-/// another member of the loop.
+/// one. Each names another member of the loop.
 #[test]
 fn e20_deeds_that_set_each_other_off_are_bounded() {
     let three = || deed(deed(deed(Shape::of(3), 0), 1), 2);
@@ -392,8 +385,7 @@ fn e20_deeds_that_set_each_other_off_are_bounded() {
 }
 
 /// E-20: an operation that was taken for a loop, because its handler runs whenever the next event comes, runs for each
-/// foreign
-/// event again as soon as one comes alone.
+/// foreign event again as soon as one comes alone.
 #[test]
 fn e20_a_deed_is_let_go_when_others_are_heard() {
     let mut world = settled(&[handler(deed(Shape::of(2).notify(0, 1), 0), 1)]);
@@ -432,8 +424,7 @@ fn named(world: &World) -> Vec<Culprit> {
 }
 
 /// E-20: a party that rewrites a file fifty times a second is at first confused with the handler of the file, which
-/// always runs at the
-/// time. The party is named as soon as an event comes alone, and reported once.
+/// always runs at the time. The party is named as soon as an event comes alone, and reported once.
 #[test]
 fn e20_who_was_blamed_wrongly_is_so_no_more() {
     let mut world = settled(&[handler(Shape::of(2).notify(0, 1), 1)]);
@@ -473,8 +464,7 @@ fn undone_by(world: &mut World, ours: bool) {
 }
 
 /// E-20: the culprit is the party of all the last reversals, even if another one was named before. Two parties that
-/// alternate
-/// do not cause a notice for each repair.
+/// alternate do not cause a notice for each repair.
 #[test]
 fn e20_the_party_is_who_undoes_it_now() {
     let shape = Shape::of(2).meta(0, |meta| meta.on_conflict = Conflict::Win);

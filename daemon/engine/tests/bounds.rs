@@ -83,8 +83,7 @@ fn e20_a_whole_tree_put_back_once_is_no_storm() {
 }
 
 /// `when_allowed`: outside of the window a difference is held and shown; inside, it is repaired at once. A child waits
-/// for a parent that
-/// never converged.
+/// for a parent that never converged.
 #[test]
 fn e20_windows_hold_changes_and_let_them_in() {
     let shape = Shape::of(2).edge(0, 1).meta(0, |meta| meta.window = Some(WindowId(0)));

@@ -287,8 +287,7 @@ fn e20_configured_delays_ignored() {
 }
 
 /// Defect of others: own changes count as drift. Effects of our own repair, during it and after it, are looked at,
-/// found converged, and not
-/// counted: three repairs a minute are not a contention, although each causes three events.
+/// found converged, and not counted: three repairs a minute are not a contention, although each causes three events.
 #[test]
 fn e20_own_changes_counted_as_drift() {
     let mut world = settled(&[Shape::of(1)]);
@@ -313,8 +312,7 @@ fn e20_own_changes_counted_as_drift() {
 }
 
 /// E-20: another received value is no reversal: each is applied at once, with an intentional change and without
-/// contention. Neither
-/// the brake nor a contention delays it.
+/// contention. Neither the brake nor a contention delays it.
 #[test]
 fn e20_values_that_come_are_no_fight() {
     let mut world = settled(&[Shape::of(1)]);

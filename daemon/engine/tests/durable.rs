@@ -14,8 +14,8 @@ fn has_told(world: &World, notice: &Notice) -> bool {
     world.told.contains(notice)
 }
 
-/// B-4: the outcome of a run is reported only when its end is durable. Internal pokes need only that the end
-/// precedes their own begin in the log.
+/// B-4: the outcome of a run is reported only when its end is durable. Internal pokes need only that the end precedes
+/// their own begin in the log.
 #[test]
 fn b04_nothing_is_told_before_its_end_is_durable() {
     let mut world = settled(&[Shape::of(2).notify(0, 1)]);
@@ -43,8 +43,7 @@ fn b04_nothing_is_told_before_its_end_is_durable() {
 }
 
 /// B-8: a run without an end is looked at first among the ready vertices, as soon as its ancestors converge. The
-/// refreshes of its
-/// intent are owed.
+/// refreshes of its intent are owed.
 #[test]
 fn b08_what_was_cut_off_is_looked_at_first() {
     for after in [None, Some(1)] {

@@ -1,9 +1,8 @@
 //! A deterministic environment of the real engine: it performs the engine's actions against a simulated host and store,
-//! and
-//! a schedule decides the next step. Every turn is shown to the oracle.
+//! and a schedule decides the next step. Every turn is shown to the oracle.
 //!
-//! A crash may fall between any two actions: the only durable effect of an action is its entry in the log,
-//! and [`Step::Crash`] preserves any number of the written entries.
+//! A crash may fall between any two actions: the only durable effect of an action is its entry in the log, and
+//! [`Step::Crash`] preserves any number of the written entries.
 
 use crate::oracle::Oracle;
 use crate::remade_equivalence::Twin;

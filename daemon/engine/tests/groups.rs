@@ -8,8 +8,7 @@ use steadfast_engine::{
 };
 
 /// Parses a shape: `a:p` is a vertex with the key p, `a` one without; `a:p!` is in noop, `a:p~` has a retry, `a:p/1/2`
-/// has semaphores.
-/// `a>b` is an edge, `a>>b` one that notifies.
+/// has semaphores. `a>b` is an edge, `a>>b` one that notifies.
 fn read(text: &str) -> (Vec<Candidate>, Vec<Edge>) {
     let id = |name: &str| VertexId(name.bytes().fold(0, |id, byte| id * 256 + u32::from(byte)));
     let (mut candidates, mut edges) = (Vec::new(), Vec::new());

@@ -1,10 +1,8 @@
 //! A small model of the classic way to take several semaphores (ascending order, hold and wait), which the engine does
-//! not use: the
-//! steps C1 to C3 of docs/semaphores.md, over every order of ends and changes.
+//! not use: the steps C1 to C3 of docs/semaphores.md, over every order of ends and changes.
 //!
 //! Each vertex takes its semaphores one by one in ascending order; each semaphore serves first come, first served. At
-//! most two runs of
-//! others end during one run (A2). An ancestor may become dirty at any time.
+//! most two runs of others end during one run (A2). An ancestor may become dirty at any time.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -109,8 +107,7 @@ impl State {
     }
 
     /// Moves a vertex with `held` semaphores on: into the next queue, or to its run. With all semaphores and a dirty
-    /// ancestor it holds and
-    /// waits.
+    /// ancestor it holds and waits.
     fn take(&mut self, setting: &Setting, vertex: usize, held: usize) {
         self.phases[vertex] = match setting.takes[vertex].get(held) {
             Some(next) => {

@@ -2,8 +2,7 @@
 //!
 //! Reading order: a `shape` is a graph as a test writes it, a `step` is one possible event, the `environment` performs
 //! the engine's actions, the `oracle` records independently all that must hold (`oracle_log`), and `invariants` names
-//! each rule. The tests
-//! must never read the engine's private state.
+//! each rule. The tests must never read the engine's private state.
 
 mod attribution;
 mod contention;

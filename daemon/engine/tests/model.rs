@@ -2,8 +2,8 @@
 //!
 //! The state is the engine, the world and the oracle. E-1 to E-20 are its properties. In addition, no path may loop (a
 //! livelock) or end early (a deadlock, or a vertex that starves): at the end all is as declared, or the reason is
-//! reported. CI explores a small part. The whole of docs/model.md, with printed coverage, is explored by
-//! `cargo test -p steadfast-engine --release --test engine explore -- --ignored --nocapture --test-threads 1`.
+//! reported. CI explores a small part. The whole of docs/model.md, with printed coverage, is explored by `cargo test -p
+//! steadfast-engine --release --test engine explore -- --ignored --nocapture --test-threads 1`.
 
 use self::budget::Budget;
 use self::explorer::{Explorer, Found};

@@ -1,8 +1,7 @@
 //! The records of the oracle, made from events and actions alone, never from inside the engine.
 //!
 //! If the rules leave the order of two events open, the records contain both readings: the *possible* and the
-//! *certain*. Safety is
-//! judged by the first, liveness by the second.
+//! *certain*. Safety is judged by the first, liveness by the second.
 
 mod vertex;
 

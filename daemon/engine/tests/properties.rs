@@ -1,9 +1,8 @@
 //! F-15: random graphs, schedules, outcomes, pauses, swaps, stops and crashes against the oracle.
 //!
 //! The seed is fixed, so that each run of the tests gives the same result. More cases: `PROPTEST_CASES=200000
-//! PROPTEST_RNG_SEED=7
-//! cargo test -p steadfast-engine --release --test engine properties`. A failing schedule is shrunk and written below
-//! target/tmp/. Moved to tests/schedules/, it is replayed by every run.
+//! PROPTEST_RNG_SEED=7 cargo test -p steadfast-engine --release --test engine properties`. A failing schedule is shrunk
+//! and written below target/tmp/. Moved to tests/schedules/, it is replayed by every run.
 
 use crate::environment::World;
 use crate::generate::{play, play_plan, smallest};

@@ -64,8 +64,7 @@ impl Twin {
 }
 
 /// Returns false for equal actions, and for the class of a remade run, which is intentional. Returns true for the class
-/// of a run that
-/// such a run refreshes. None if the difference is not allowed.
+/// of a run that such a run refreshes. None if the difference is not allowed.
 fn is_known(books: &Books, action: &Action, other: &Action) -> Option<bool> {
     let (Action::Begin(intent), Action::Begin(before)) = (action, other) else {
         return (action == other).then_some(false);

@@ -87,8 +87,7 @@ pub(super) fn sum_of_whole(whole: &GlobalRecord, (rows, digest): (u64, u64)) -> 
 }
 
 /// FNV-1a over 64 bits: every step is a bijection, so a single changed byte is always detected. The sum guards against
-/// damage, not
-/// against somebody who can write the file.
+/// damage, not against somebody who can write the file.
 struct Sum(u64);
 
 impl Default for Sum {

@@ -1,8 +1,7 @@
 //! Fencing (C-10): the owner with the largest epoch in the database may write.
 //!
 //! The lock on the directory keeps a second daemon out, unless somebody removes the lock file. Then the second daemon
-//! takes the next epoch
-//! here, and later commits of the first are rejected in the same transaction.
+//! takes the next epoch here, and later commits of the first are rejected in the same transaction.
 
 use super::super::database::Fault;
 use super::checksums::sum_of_number;

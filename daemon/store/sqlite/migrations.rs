@@ -18,8 +18,7 @@ pub(super) struct Columns {
 }
 
 /// The columns of each schema. The first has no values, the second no pauses of resources, the third no ownership;
-/// those before the
-/// seventh have no operation of runs and no duration of pauses.
+/// those before the seventh have no operation of runs and no duration of pauses.
 const COLUMNS: [Columns; 5] = [
     Columns {
         most: "identity, done, owed, cause, sum, NULL, NULL, NULL, NULL, NULL, \

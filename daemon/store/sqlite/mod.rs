@@ -1,13 +1,12 @@
 //! The store on disk: one `SQLite` database (WAL, `synchronous=FULL`) in a directory of its own.
 //!
-//! Every row carries a checksum, and the whole a digest over all rows: a damaged database is never taken for
-//! another state (B-11), and stays as it is until the operator repairs it. A readable record that violates a rule is
-//! repaired at the
-//! load, and a copy of the database is stored beside it. This folder must never write without the fence of C-10.
+//! Every row carries a checksum, and the whole a digest over all rows: a damaged database is never taken for another
+//! state (B-11), and stays as it is until the operator repairs it. A readable record that violates a rule is repaired
+//! at the load, and a copy of the database is stored beside it. A batch must never be committed without the check of
+//! the fence (C-10).
 //!
 //! Reading order: this file, `rows` and `ownership` (records as rows), `schema`, `checksums`, `migrations`, `manifest`,
-//! `fence`, `read_snapshot`,
-//! `read_only`, `deferred_open`, then `repair`, `replace` and `secure_erase`.
+//! `fence`, `read_snapshot`, `read_only`, `deferred_open`, then `repair`, `replace` and `secure_erase`.
 
 mod checksums;
 mod deferred_open;
@@ -162,8 +161,8 @@ impl Store for SqliteStore {
         for identity in &in_flight {
             settle(identity, &mut kept)?;
         }
-        // Stored now, so that a later end does not delete refreshes that are still owed. On a full disk the
-        // result is correct all the same, and the next recall derives it again (B-12).
+        // Stored now, so that a later end does not delete refreshes that are still owed. On a full disk the result is
+        // correct all the same, and the next recall derives it again (B-12).
         let hold = Arc::clone(&self.hold);
         let written = self.with(|open| write_settled(open, &hold, (&before, &in_flight)));
         if let Err(error) = written {
@@ -239,8 +238,7 @@ fn tell_strangers(kept: &Records, readers: &RecordReaders) {
 }
 
 /// Judges the records that a batch touches, and notes new and resolved violations in the manifest. Returns the lines to
-/// report; none if
-/// the manifest does not change.
+/// report; none if the manifest does not change.
 fn look_at(
     rows: &Batch<'_>,
     readers: &RecordReaders,
@@ -298,8 +296,7 @@ fn begin_anew(path: &Path) -> Result<Opened, Fault> {
 }
 
 /// Opens the database, makes its tables if it is new, and verifies everything in it. The key beside it is made later,
-/// so a key without a
-/// database is a loss.
+/// so a key without a database is a loss.
 fn connect(path: &Path) -> Result<Opened, Fault> {
     let was_there = path.parent().is_some_and(state_dir::has_key);
     if was_there && let Some(gone) = gone(path)? {

@@ -102,8 +102,7 @@ impl SqliteStore {
     }
 
     /// Reads the state like [`Self::peek`], with all damage that a full check finds: the check of SQLite, of every row
-    /// and the whole, and of
-    /// the key.
+    /// and the whole, and of the key.
     pub fn verify(state_directory: &Path) -> Result<Verified, StoreError> {
         let path = state_directory.join(state_dir::DATABASE);
         let found = look(&path, |connection| {

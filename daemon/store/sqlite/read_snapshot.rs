@@ -1,6 +1,5 @@
 //! The content of a database, read and verified in one place: every reader, with or without a lock, accepts and rejects
-//! the same
-//! databases.
+//! the same databases.
 
 use super::manifest::Manifest;
 use super::{Records, fence, migrations, rows};
@@ -24,8 +23,7 @@ impl Generation {
     }
 
     /// Checks and reads a database for its owner, when nobody else writes. The pages are checked in parallel through a
-    /// second connection,
-    /// which saves a fifth of the time.
+    /// second connection, which saves a fifth of the time.
     pub(super) fn held(connection: &Connection, path: &Path) -> Result<Self, Fault> {
         thread::scope(|scope| {
             let beside = thread::Builder::new().name("pages".to_owned());

@@ -92,8 +92,7 @@ pub(super) fn repair_all(
 }
 
 /// Marks all objects as adopted if the state was made on another machine, as in a copied one: objects created there are
-/// not ours to
-/// delete here.
+/// not ours to delete here.
 pub(super) fn adopt(
     kept: &mut Records,
     manifest: &Manifest,
@@ -192,8 +191,7 @@ impl SqliteStore {
     }
 
     /// Replaces the state with an imported one of a given machine (B-24); the old state stays beside it, at the path in
-    /// the report. Exports contain no
-    /// secrets: stored secrets with the same hashes are kept.
+    /// the report. Exports contain no secrets: stored secrets with the same hashes are kept.
     pub fn import(
         hold: &StateLock,
         new: Imported,

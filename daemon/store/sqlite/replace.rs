@@ -1,6 +1,5 @@
 //! Replacement of an unreadable database: the new one is complete before the old one is moved, so a kill in between
-//! loses
-//! nothing.
+//! loses nothing.
 
 use super::manifest::Manifest;
 use super::repair::write_all;

@@ -1,6 +1,6 @@
 //! Erasure of plaintext secrets that are no longer stored (B-26), from the log and from free pages. The database header
-//! records a pending
-//! erasure, in the same commit as its cause: after a kill, or on a full disk, the next open completes it.
+//! records a pending erasure, in the same commit as its cause: after a kill, or on a full disk, the next open completes
+//! it.
 
 use crate::store::database::Fault;
 use rusqlite::{Connection, Row};

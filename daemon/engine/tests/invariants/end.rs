@@ -10,12 +10,10 @@ use steadfast_engine::{HeldReason, Tick, VertexId, VertexStatus};
 const SWAP: Duration = Duration::from_secs(30);
 
 /// Checks the end after everything succeeded: each vertex is settled, or has a reason not to be. No refresh is owed
-/// unless it is
-/// blocked.
+/// unless it is blocked.
 ///
 /// `tick`: the time of the next poll tick, the only event to come. The end is valid only if nothing else is due before
-/// the
-/// tick: a tick must not be the only event that wakes a stalled vertex.
+/// the tick: a tick must not be the only event that wakes a stalled vertex.
 pub(crate) fn at_the_end(world: &mut World, tick: Option<Tick>) {
     let Some(graph) = world.running.clone() else { return };
     let mut found = Vec::new();

@@ -21,15 +21,13 @@ pub(super) fn brake(configuration: &Configuration) -> Option<u32> {
 }
 
 /// Returns true if drift of the vertex is repaired at the beginning. A vertex with `realize` has never converged, and a
-/// polled one gets
-/// no events.
+/// polled one gets no events.
 fn is_repaired(vertex: &VertexSpec) -> bool {
     !vertex.meta.realize && vertex.meta.poll == Poll::Never && !vertex.meta.noop
 }
 
 /// Lets somebody change the vertex `times` times, with a repair each time: a state well after the last write, an
-/// operation at once,
-/// since only an event after its own write is not attributed to others.
+/// operation at once, since only an event after its own write is not attributed to others.
 pub(super) fn drift(world: &mut World, vertex: &VertexSpec, times: u8) {
     if times == 0 || !is_repaired(vertex) {
         return;

@@ -319,8 +319,7 @@ pub(super) fn configurations(
 }
 
 /// Returns the swaps of one graph: a vertex redefined, removed, added; edges removed or added; and, if it has features,
-/// all of them
-/// removed or added, and its semaphores with other counts.
+/// all of them removed or added, and its semaphores with other counts.
 fn swaps(plain: &Shape, shape: &Shape) -> Vec<Vec<Shape>> {
     let mut all = Vec::new();
     for vertex in &shape.vertices {

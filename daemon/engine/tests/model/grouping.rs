@@ -1,5 +1,4 @@
-//! Groups (E-19): swaps that group vertices or separate them, and the duties of the grouped graph for each
-//! member.
+//! Groups (E-19): swaps that group vertices or separate them, and the duties of the grouped graph for each member.
 
 use super::budget::Budget;
 use super::features::Configuration;
@@ -106,8 +105,7 @@ impl Grouping {
 }
 
 /// Returns true if the engine has the member's vertex, or has started it in this step. A removed vertex with a run that
-/// does not return is
-/// still in the engine (E-6).
+/// does not return is still in the engine (E-6).
 fn acts(before: &World, after: &World, member: VertexId) -> bool {
     if after.oracle.books.leaving.contains_key(&member) {
         return after

@@ -1,8 +1,7 @@
 //! The identity of states: all values that can matter from here on, and no others.
 //!
 //! Omitted or normalised: the origin of time; the numbers of runs, tickets and stamps, which are replaced by ranks;
-//! earlier findings of
-//! checks; the durable state if no restart can read it; and the constant parts of a graph.
+//! earlier findings of checks; the durable state if no restart can read it; and the constant parts of a graph.
 
 use super::explorer::State;
 use crate::environment::World;

@@ -1,6 +1,5 @@
 //! Runs whose inputs differ from those of the last good run (a rotated secret): their changes are intentional, and
-//! nothing else
-//! differs (E-20, docs/decisions/0012). A second engine verifies that the rest of the schedule is equal
+//! nothing else differs (E-20, docs/decisions/0012). A second engine verifies that the rest of the schedule is equal
 //! (`remade_equivalence.rs`).
 
 use super::budget::Budget;

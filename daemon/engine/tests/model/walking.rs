@@ -1,8 +1,8 @@
 //! A random walk through one configuration: the states, steps and rules of the exploration, one path at a time.
 //!
 //! Walks are for configurations that are too large to be explored completely. A walk continues until nothing can happen
-//! any more. All rules
-//! are checked at each state; the walk may not reach the same state twice (a livelock) or end too early (a deadlock).
+//! any more. All rules are checked at each state; the walk may not reach the same state twice (a livelock) or end too
+//! early (a deadlock).
 
 use super::explorer::{Explorer, Found, State};
 use super::features::Configuration;

@@ -1,11 +1,9 @@
 //! Random walks through configurations that are too large to be explored (docs/model.md, *Walks*).
 //!
 //! Each walk follows from the numbers of its configuration and of itself, so that each run of the tests gives the same
-//! result.
-//! `STEADFAST_WALKS` is the number of walks for each configuration, `STEADFAST_WALKS_FROM` the number of the first of
-//! them;
-//! `STEADFAST_WALK=1234:5` takes walk 5 of configuration 1234 alone. A violation is reported with the command that
-//! replays its walk.
+//! result. `STEADFAST_WALKS` is the number of walks for each configuration, `STEADFAST_WALKS_FROM` the number of the
+//! first of them; `STEADFAST_WALK=1234:5` takes walk 5 of configuration 1234 alone. A violation is reported with the
+//! command that replays its walk.
 
 use super::budget::Budget;
 use super::explorer::{Explorer, Found};

@@ -1,14 +1,12 @@
 //! Breakages of the engine, one for each rule and race: each still applies to the sources, and each is caught by a
 //! test.
 //!
-//! Every run of the tests checks that the breakages apply. The check that they are caught takes half an hour:
-//! `cargo test -p steadfast-engine --test mutations -- --ignored --nocapture` copies the engine to a folder of its own,
-//! breaks
+//! Every run of the tests checks that the breakages apply. The check that they are caught takes half an hour: `cargo
+//! test -p steadfast-engine --test mutations -- --ignored --nocapture` copies the engine to a folder of its own, breaks
 //! the copy, runs its tests, and prints the test that caught each breakage; it fails if one survives.
-//! `STEADFAST_MUTATIONS=e09,planted`
-//! selects breakages by the beginning of their names. The suites run from the cheapest on until one catches the
-//! breakage; with
-//! `STEADFAST_MUTATIONS_ALL=1` all suites run. The last printed table is in docs/mutations.md.
+//! `STEADFAST_MUTATIONS=e09,planted` selects breakages by the beginning of their names. The suites run from the
+//! cheapest on until one catches the breakage; with `STEADFAST_MUTATIONS_ALL=1` all suites run. The last printed table
+//! is in docs/mutations.md.
 
 use std::path::{Path, PathBuf};
 

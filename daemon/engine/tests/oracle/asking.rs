@@ -74,8 +74,7 @@ impl Books {
     }
 
     /// Returns the reason for which the failure must not count: an ancestor certainly differs, or was certainly not
-    /// checked since the failed
-    /// run started.
+    /// checked since the failed run started.
     fn must_not_count(&self, id: VertexId, since: When) -> Option<String> {
         let vertex = &self.vertices[&id];
         let open = !self.one_shot && self.asked == Asked::Running && !self.paused;

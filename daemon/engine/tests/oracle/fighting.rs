@@ -116,7 +116,8 @@ impl Books {
         }
     }
 
-    /// Returns true for a delay shown certainly, and possibly, over this turn.
+    /// Returns two readings of a delay by contention or the brake: certain, and possible, from the statuses before and
+    /// after this turn.
     pub(crate) fn is_put_off(&self, vertex: &Vertex) -> (bool, bool) {
         let (before, after) = (vertex.put_off.0.is_some(), vertex.put_off.1.is_some());
         let fails = vertex.failures > 0 && vertex.backoff_sure;

@@ -26,8 +26,7 @@ impl Books {
     }
 
     /// Checks that a failing check below a vertex that would change is unknown until that one has converged or is gone,
-    /// and that due
-    /// checks are repeated (E-11).
+    /// and that due checks are repeated (E-11).
     pub(crate) fn findings_are_known(&mut self, face: &impl Face) {
         let would_change = |id: &VertexId| {
             let held = HeldReason::WouldChange;
@@ -65,8 +64,7 @@ impl Books {
     }
 
     /// Allows another check of a vertex that is unknown until another one, after that one has converged, or after a
-    /// look that can decide
-    /// (E-11).
+    /// look that can decide (E-11).
     pub(crate) fn allow_what_is_known(&mut self, event: &Event) {
         let right = matches!(
             event,

@@ -5,8 +5,7 @@ use steadfast_engine::{Poll, VertexId};
 
 impl Books {
     /// Expects back-pokes of a vertex that was clean until now: every ancestor that failed for good blocks it (E-3). In
-    /// a pause the resume
-    /// makes up for it.
+    /// a pause the resume makes up for it.
     pub(super) fn must_back_poke(&mut self, id: VertexId) {
         if self.asked != Asked::Running || self.paused {
             self.late_pokes.insert(id);
