@@ -256,7 +256,7 @@ impl Engine {
     }
 
     /// Ends a run that was successful: refreshes owed at its start are done, its children are owed refreshes for its
-    /// change, and its budget is refilled.
+    /// change, and `retryreset` refills its budget.
     fn well(&mut self, id: VertexId, outcome: Outcome) {
         let Some(run) = self.release(id) else { return };
         let stamp = self.tick_stamp();

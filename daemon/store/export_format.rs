@@ -106,7 +106,7 @@ pub fn write(exported: &Imported, hide: impl Fn(&OpaqueText) -> Option<OpaqueTex
     serde_json::to_string_pretty(&document).unwrap_or_default()
 }
 
-/// Reads a document made by [`write`].
+/// Reads a document made by `write`.
 ///
 /// # Errors
 ///

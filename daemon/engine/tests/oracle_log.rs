@@ -86,8 +86,7 @@ pub(crate) struct Running {
     pub(crate) at: Tick,
     /// The deadline declared at the start.
     pub(crate) deadline: Option<Tick>,
-    /// True if the run may be cancelled, by the kind at the start: the vertex may change its kind while the run is
-    /// stuck.
+    /// True if the kind at the start allows a cancel: the vertex may change its kind while the run is stuck.
     pub(crate) cancellable: bool,
     pub(crate) look: bool,
     pub(crate) noop: bool,
@@ -130,8 +129,7 @@ pub(crate) struct Vertex {
     pub(crate) good: (When, When),
     /// The start of the last check that found the vertex as declared, looks included.
     pub(crate) seen: When,
-    /// The times of the last check that certainly, and of the last that possibly, found a difference or could not
-    /// decide.
+    /// The times of the last check that certainly, or possibly, found a difference or could not decide.
     pub(crate) moved: (When, When),
     /// The number of failures in a row that ancestors have excused: minimum, maximum.
     pub(crate) excused: (u8, u8),
@@ -146,11 +144,9 @@ pub(crate) struct Vertex {
     pub(crate) owed_stamp: Stamp,
     pub(crate) owed_unsure: bool,
     pub(crate) watched: Watched,
-    /// The time since which a series of graphs waits for the run, or for the vertex to converge once before its
-    /// removal.
+    /// The time since which graphs wait for the run, or for the vertex to converge once before its removal.
     pub(crate) awaited: Option<Tick>,
-    /// In noop: the result is unknown until this vertex is changed, and may be checked again when this vertex has
-    /// converged or is gone.
+    /// In noop: the result is unknown until this vertex is changed, has converged or is gone.
     pub(crate) unknown_until: Option<VertexId>,
     /// The time at which the bucket is full again (GCRA), in nanoseconds.
     pub(crate) full_at: u64,
@@ -280,8 +276,7 @@ pub(crate) struct Books {
     pub(crate) unchecked: Option<VertexId>,
     /// Time has passed since the previous turn.
     pub(crate) passed: bool,
-    /// The vertices that became dirty in a pause: an ancestor that had failed for good gets its attempt when the pause
-    /// ends.
+    /// Vertices that became dirty in a pause: a failed ancestor gets its attempt when the pause ends.
     pub(crate) late_pokes: BTreeSet<VertexId>,
     /// Ends that are not durable, and true for those with a permit.
     pub(crate) undurable: BTreeMap<RunId, (VertexId, Outcome, bool)>,
@@ -292,11 +287,9 @@ pub(crate) struct Books {
     pub(crate) turn_of: Option<VertexId>,
     /// Vertices that had failed for good, and must get an attempt in this turn.
     pub(crate) back_poked: BTreeSet<VertexId>,
-    /// Vertices whose failures the event of this turn may excuse, whatever a swap in the same turn does to their
-    /// ancestors.
+    /// Vertices whose failures the event of this turn may excuse, whatever a swap does to their ancestors.
     pub(crate) excusable: BTreeSet<VertexId>,
-    /// Vertices that were asking at a load: the failure may have counted just before. Reported at once, or when that
-    /// run is durable.
+    /// Vertices that asked at a load: the failure may have counted just before, after the end of that run.
     pub(crate) judged_before_load: Vec<(Option<RunId>, VertexId)>,
     /// The end that became durable in this turn.
     pub(crate) durable_now: Option<(RunId, VertexId, Outcome, bool)>,
@@ -328,11 +321,9 @@ pub(crate) struct Books {
     pub(crate) brake: Option<u32>,
     /// The times of the certain repairs that were not the first within a minute.
     pub(crate) repeated: Vec<Tick>,
-    /// The number of begun applies of each vertex. Not part of the compared state: the number only grows, and only
-    /// forbids.
+    /// The number of begun applies of each vertex; not compared between states, since it only grows.
     pub(crate) begun: BTreeMap<VertexId, usize>,
-    /// The class of the last change of each vertex, and the vertices with an event or a requested look. Not part of the
-    /// compared state either.
+    /// The class of each vertex's last change, and the vertices with an event or a look; not compared either.
     pub(crate) changed_as: BTreeMap<VertexId, Class>,
     pub(crate) stirred_up: BTreeSet<VertexId>,
     /// The changes that may have been repairs, by time and vertex.
