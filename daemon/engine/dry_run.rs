@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 impl Engine {
     /// E-11: marks the children that a vertex in noop would refresh, so that they are checked as if it had. In a plan
-    /// this holds for a change that will be applied.
+    /// only the changes that will be applied count.
     pub(crate) fn assume_refresh(&mut self, id: VertexId) {
         let planned = self.vertex(id).is_some_and(|vertex| vertex.meta.planned);
         for child in self.notified(id) {

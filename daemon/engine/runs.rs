@@ -152,7 +152,7 @@ impl Engine {
             vertex.seen = start;
         }
         match (verdict, held) {
-            // In noop nothing owed is ever done, so an owed refresh keeps the vertex held.
+            // In noop nothing owed is ever done, so an owed refresh holds the vertex.
             (RunVerdict::Same, held) if held.is_none() || !owed => self.found_right(id),
             (RunVerdict::Same | RunVerdict::Differs | RunVerdict::Unknown, Some(holding)) => {
                 if let Some(vertex) = self.vertex_mut(id) {

@@ -137,6 +137,10 @@ impl Journal {
     }
 
     /// Returns the stored state, after everything that was written so far. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the store, or [`StoreError::Ended`] if the thread has ended.
     pub fn recall(&self) -> Result<StoredState, StoreError> {
         let (recall, recalled) = mpsc::channel();
         let mut queue = self.0.shared.lock();

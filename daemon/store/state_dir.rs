@@ -119,6 +119,10 @@ impl StateLock {
 
     /// Locks a state directory without a note in the lock file: for callers that may have nothing to write. The note is
     /// written with the first commit.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error at once if another daemon holds the directory.
     pub fn take_unsaid(directory: &Path) -> Result<Self, StoreError> {
         prepare(directory)?;
         let hold = lock(directory)?;

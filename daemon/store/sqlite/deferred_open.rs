@@ -44,6 +44,10 @@ struct Sound {
 impl SqliteStore {
     /// Opens the store of a state directory for an owner that may find nothing to write: a valid state is only read.
     /// The first commit takes the state over, and is rejected if the state has changed by then.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Self::open_held`].
     pub fn open_later(hold: Arc<StateLock>, readers: RecordReaders) -> Result<Self, StoreError> {
         let path = hold.directory().join(state_dir::DATABASE);
         // A full open repairs the state, or returns its error.

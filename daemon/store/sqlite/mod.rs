@@ -74,11 +74,19 @@ impl SqliteStore {
     }
 
     /// Opens the store of a locked state directory. Records that violate a rule are repaired and reported to `readers`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error for a damaged database, which is left as it is, and for one of a newer program.
     pub fn open_held(hold: Arc<StateLock>, readers: RecordReaders) -> Result<Self, StoreError> {
         Self::open_on(hold, readers, state_dir::machine())
     }
 
     /// Opens the store of a locked state directory on a machine with this ID.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Self::open_held`].
     pub fn open_on(
         hold: Arc<StateLock>,
         readers: RecordReaders,

@@ -17,12 +17,20 @@ use std::time::SystemTime;
 impl SqliteStore {
     /// Reads the whole state without a lock and without changes, also beside a running daemon. The state is empty if
     /// there is none yet. The key is not needed to show the rows.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the state cannot be read or is damaged.
     pub fn peek(state_directory: &Path) -> Result<StoredState, StoreError> {
         let found = generation(state_directory)?;
         found.map_or_else(|| Ok(StoredState::default()), |found| settled(found.records))
     }
 
     /// Reads the state like [`Self::peek`], with the runs in progress, and the program and time of the last write.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Self::peek`].
     pub fn overview(state_directory: &Path) -> Result<Overview, StoreError> {
         let path = state_directory.join(state_dir::DATABASE);
         let found = look(&path, |connection| {
@@ -45,7 +53,11 @@ impl SqliteStore {
         Ok(Overview { recalled: settled(kept)?, in_progress, program, written_at })
     }
 
-    /// Returns the state that a load would return, or its error, with nothing changed: repairs are made in memory only.
+    /// Returns the state that a load would return, with nothing changed: repairs are made in memory only.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error that a load would return.
     pub fn preview_load(
         state_directory: &Path,
         readers: &RecordReaders,
@@ -73,6 +85,10 @@ impl SqliteStore {
     }
 
     /// Returns true if the daemon is paused and no run is in flight: as long as nobody writes, nothing begins.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Self::peek`].
     pub fn rests(state_directory: &Path) -> Result<bool, StoreError> {
         let found = generation(state_directory)?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -103,6 +119,10 @@ impl SqliteStore {
 
     /// Reads the state like [`Self::peek`], with all damage that a full check finds: the check of SQLite, of every row
     /// and the whole, and of the key.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database cannot be opened; damage is a part of the result.
     pub fn verify(state_directory: &Path) -> Result<Verified, StoreError> {
         let path = state_directory.join(state_dir::DATABASE);
         let found = look(&path, |connection| {

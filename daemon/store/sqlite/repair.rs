@@ -121,7 +121,7 @@ fn adopt_all(kept: &mut Records) -> usize {
 }
 
 impl SqliteStore {
-    /// Repairs a state as far as possible (B-24). Readable records are kept, and a copy of the old database stays
+    /// Repairs a state as far as possible (B-24). Readable records are preserved, and a copy of the old database stays
     /// beside it.
     ///
     /// # Errors
@@ -135,6 +135,10 @@ impl SqliteStore {
     }
 
     /// Repairs a state on a machine with this ID.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Self::repair`].
     pub fn repair_on(
         hold: Arc<StateLock>,
         readers: RecordReaders,
@@ -191,7 +195,11 @@ impl SqliteStore {
     }
 
     /// Replaces the state with an imported one of a given machine (B-24); the old state stays beside it, at the path in
-    /// the report. Exports contain no secrets: stored secrets with the same hashes are kept.
+    /// the report. Exports contain no secrets: stored secrets with the same hashes are preserved.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the state directory was lost or taken over, or cannot be written.
     pub fn import(
         hold: &StateLock,
         new: Imported,
@@ -201,6 +209,10 @@ impl SqliteStore {
     }
 
     /// Imports a state on a machine with this ID.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Self::import`].
     pub fn import_on(
         hold: &StateLock,
         Imported { recalled, machine }: Imported,
