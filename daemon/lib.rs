@@ -1,5 +1,9 @@
-//! steadfast: holds a Linux host to a YAML graph of resources. In reading order: the command line, the graph file, the loop, what
-//! survives a crash, and the signals.
+//! steadfast: keeps a Linux host in the state that a YAML graph of resources declares.
+//!
+//! The library must never print or exit on its own outside of `cli`. Reading order: `cli` (the command line), `config`
+//! (the graph file), `driver` and `watch` (the loop), `plan`, `store`, `history` and `lease` (the state that survives a
+//! crash), `events`, `control` (the socket), `supervisor` and `workers` (the threads and tasks of the daemon),
+//! `signals`.
 
 pub mod cli;
 pub mod config;

@@ -1,10 +1,10 @@
-//! The program: parse, run, one exit code.
+//! The program: calls the library and returns its exit code.
 
 mod allocator;
 
 use std::process::ExitCode;
 
-/// Why not the system's: docs/decisions/0008-an-allocator-of-our-own.md
+/// The allocator mimalloc; docs/decisions/0008-an-allocator-of-our-own.md gives the reason.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,217 +1,221 @@
-//! Everything the engine can ask of the driver: one closed list, in the order in which it is to be done.
+//! The closed list of everything that the engine can ask of the driver.
 
 use crate::event::Outcome;
 use crate::graph::RestoredState;
 use crate::ids::{RunId, Stamp, Tick, VertexId, WindowId};
 
-/// What [`crate::Engine::handle`] returns: to be performed in this order.
+/// The actions that [`crate::Engine::handle`] returns. The driver performs them in this order.
 pub type Actions = Vec<Action>;
 
-/// One thing to do.
+/// One action of the driver.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Open the watch of a vertex; answered by `Watching` or `Unwatched`.
+    /// Open the watch of a vertex. The driver replies with `Watching` or `Unwatched`.
     Watch(VertexId),
-    /// Close it.
+    /// Close the watch of a vertex.
     Unwatch(VertexId),
-    /// Its events say nothing new until [`Action::Listen`]: it will be checked after that whatever comes (E-20).
+    /// Stop delivering the events of a vertex until [`Action::Listen`]: the vertex will be checked after that in any
+    /// case (E-20).
     Deafen(VertexId),
-    /// Its events are wanted again: what is checked afterwards may move.
+    /// Deliver the events of a vertex again, after [`Action::Deafen`].
     Listen(VertexId),
-    /// Check a vertex; answered by `Checked`.
+    /// Check a vertex. The driver replies with `Checked`.
     Start(Start),
-    /// Record what is about to be done; answered by `Begun` or `Refused`.
+    /// Record the start of a change. The driver replies with `Begun` or `Refused`.
     Begin(Intent),
-    /// Apply the change that the check of this run found; answered by `Ended`.
+    /// Apply the change that the check of this run found. The driver replies with `Ended`.
     Apply(RunId, VertexId),
-    /// Record how a run ended; answered by `Durable`.
+    /// Record the end of a run. The driver replies with `Durable`.
     End(Record),
-    /// Cancel a run; answered by `Ended` as soon as its thread or process has returned.
+    /// Cancel a run. The driver replies with `Ended` as soon as the thread or process has returned.
     Cancel(RunId, VertexId),
-    /// The vertex has left the graph: its record goes, and its number may be given to another identity. With what is to be remembered
-    /// of it where its record stays.
+    /// Delete the record of a vertex that has left the graph; its number may be given to another identity. The state is
+    /// what the driver stores if it keeps the record of the vertex.
     Forget(VertexId, RestoredState),
-    /// Record that the daemon is paused until then, or not any more; answered by `PauseSaved`.
+    /// Record that the daemon is paused until a moment, or no longer. The driver replies with `PauseSaved`.
     SavePause(Option<Tick>),
-    /// Say it: to the log, the status, whoever listens.
+    /// Pass a notice on to the log, the status and all observers.
     Tell(Notice),
 }
 
 /// The start of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Start {
-    /// Its number, unique for the life of the engine.
+    /// The number of the run, unique for the life of the engine.
     pub run: RunId,
-    /// Whose.
+    /// The vertex that the run checks.
     pub vertex: VertexId,
-    /// Check only, and only to see whether something moved: nothing waits for it.
+    /// The run only checks for drift. No other vertex waits for the run.
     pub look: bool,
-    /// A refresh is owed (or in noop: would be): the kind decides what that means.
+    /// The vertex is owed a refresh, or would be in noop. The kind decides the meaning.
     pub refresh: bool,
-    /// It will not be followed by an apply (E-11).
+    /// No apply follows the check (E-11).
     pub noop: bool,
 }
 
-/// What is recorded before an apply.
+/// The record of an apply that is about to start.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Intent {
     /// The run.
     pub run: RunId,
-    /// Whose.
+    /// The vertex that the run changes.
     pub vertex: VertexId,
-    /// The definition it applies.
+    /// The definition that the run applies.
     pub definition: u64,
-    /// The engine's counter when it began: what a crash leaves owed is owed with this stamp.
+    /// The engine's counter at the begin: everything that a crash leaves owed has this stamp.
     pub stamp: Stamp,
-    /// What sort of change it is.
+    /// The class of the change.
     pub class: Class,
-    /// The children that will be owed a refresh unless it is proven that nothing was changed.
+    /// The children that are owed a refresh unless it is proven that nothing was changed.
     pub owes: Vec<VertexId>,
 }
 
-/// What sort of change is made.
+/// The class of a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// The graph changed, or the operator asked: it has not been right under this definition yet.
+    /// The graph changed, or the operator asked: the vertex has not converged under this definition yet.
     #[default]
     Intentional,
-    /// Something else has changed the host.
+    /// Somebody else has changed the host.
     Corrective,
-    /// We changed it, and it differs again by our own hand: a fault of the kind or the graph (E-20); or a deed that is declared to be done
-    /// at each start.
+    /// Our own runs cause the difference: a defect of the kind or of the graph (E-20), or an operation that is declared
+    /// to run at each start.
     NotIdempotent,
-    /// Another party undoes it again and again (E-20).
+    /// Another party undoes the change again and again (E-20).
     Contended,
 }
 
-/// Who undoes what a vertex does (E-20).
+/// The party that undoes the repairs of a vertex (E-20).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Culprit {
     /// Somebody outside of the graph.
     Foreign,
-    /// The vertex itself: what it does changes what it depends on, or its check never finds it right.
+    /// The vertex itself: its apply changes its own dependencies, or its check never finds it as declared.
     Itself,
-    /// Another vertex of ours.
+    /// Another vertex of the graph.
     Ours(VertexId),
-    /// Nobody was seen: it has no watch, or it is too early to tell (then it is told again).
+    /// Not known: the vertex has no watch, or it is too early to decide. In the second case the contention is reported
+    /// again.
     Unknown,
 }
 
-/// What is recorded when a run is over.
+/// The record of a run that is over.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Record {
     /// The run.
     pub run: RunId,
-    /// Whose.
+    /// The vertex of the run.
     pub vertex: VertexId,
-    /// The definition it applied.
+    /// The definition that the run applied.
     pub definition: u64,
-    /// How it ended.
+    /// The outcome of the run.
     pub outcome: Outcome,
-    /// The stamp of its intent; none where nothing was begun.
+    /// The stamp of the run's intent; none if nothing was begun.
     pub begun: Option<Stamp>,
-    /// The engine's counter when it ended: what it owes is owed with this stamp.
+    /// The engine's counter at the end: the refreshes that the run owes have this stamp.
     pub stamp: Stamp,
-    /// The children that are owed a refresh from now on: empty where nothing was changed.
+    /// The children that are owed a refresh from now on; empty if nothing was changed.
     pub owes: Vec<VertexId>,
-    /// What was owed to the vertex up to this stamp is paid.
+    /// The refreshes owed to the vertex up to this stamp are done.
     pub paid: Option<Stamp>,
 }
 
-/// Something worth a line: one for each change of state. What must be durable first, is.
+/// A notice of the engine: one for each change of state. A notice is sent only after its records are durable.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Notice {
     /// A new graph runs.
     Loaded {
-        /// How many vertices are new.
+        /// The number of new vertices.
         added: u32,
-        /// How many have another definition.
+        /// The number of vertices with another definition.
         changed: u32,
-        /// How many are gone.
+        /// The number of removed vertices.
         removed: u32,
-        /// How many stayed.
+        /// The number of unchanged vertices.
         kept: u32,
     },
-    /// A new graph is taken, and waits for these runs to end.
+    /// A new graph is accepted, and waits for these runs to end.
     SwapWaits(Vec<VertexId>),
-    /// A new graph cannot be taken: the engine is stopping.
+    /// A new graph is rejected: the engine is stopping.
     SwapRefused,
-    /// A run was given a permit and has ended.
+    /// A run with a permit has ended.
     Ran(VertexId, RunId, Outcome),
     /// A check could not be made.
     CheckFailed(VertexId, RunId),
-    /// A run failed, and its failure does not count yet: its ancestors are asked (E-3). Told before the failed run is.
+    /// A run failed. The failure does not count yet: its ancestors are checked first (E-3). This notice comes before
+    /// that of the run.
     Asking(VertexId, RunId),
-    /// The failure of that run does not count: an ancestor differs, and the vertex is processed after it.
+    /// The failure of a run does not count: an ancestor differs, and the vertex is processed again after that ancestor.
     Excused(VertexId, RunId),
-    /// A failed vertex will be tried again at that time.
+    /// A failed vertex is tried again at this time.
     Retrying(VertexId, Tick),
-    /// No retries are left: those below wait for it.
+    /// A vertex has no retries left: its descendants wait for it.
     Failed(VertexId),
-    /// A failed vertex is right again.
+    /// A failed vertex is converged again.
     Recovered(VertexId),
-    /// A vertex in noop would change or would be refreshed.
+    /// A vertex is held: its run ended without the change that it found.
     Held(VertexId, HeldReason),
-    /// It is undone again and again: repairs of it wait from now on (E-20). Told once more when it is known by whom.
+    /// A vertex is undone again and again: its repairs are delayed from now on (E-20). The notice is repeated once the
+    /// culprit is known.
     Contended {
-        /// Whose.
+        /// The vertex.
         vertex: VertexId,
-        /// By whom.
+        /// The culprit.
         party: Culprit,
-        /// How many repairs there were.
+        /// The number of repairs.
         repairs: u32,
     },
-    /// It still is: said from time to time.
+    /// A vertex is still contended. This summary is sent from time to time.
     StillContended {
-        /// Whose.
+        /// The vertex.
         vertex: VertexId,
-        /// How many repairs there were in all.
+        /// The number of repairs since the contention began.
         repairs: u32,
-        /// When that began.
+        /// The time at which the contention began.
         since: Tick,
     },
-    /// It is not undone any more, or the operator wants it tried again.
+    /// A vertex is no longer contended, or the operator asked for another attempt.
     Calm(VertexId),
-    /// So many repairs were undone within a minute that nothing is repaired until then.
+    /// Too many repairs were undone within a minute: no repair runs until the given time.
     Braked {
-        /// How many.
+        /// The number of repeated repairs.
         repairs: u32,
-        /// When repairing goes on.
+        /// The time at which repairs continue.
         until: Tick,
     },
-    /// Repairing goes on.
+    /// Repairs continue after [`Notice::Braked`].
     Released,
     /// A run has not returned although its deadline is over.
     Stuck(VertexId, RunId),
-    /// Something is not as declared any more, first seen at this vertex.
+    /// The host is no longer as declared. The difference was first seen at this vertex.
     Diverged(VertexId),
-    /// All is settled, nothing is owed, and all of it is durable.
+    /// Every vertex is settled, no refresh is owed, and all records are durable.
     Converged,
-    /// A pause is asked for and waits for these.
+    /// A pause is requested and waits for these runs.
     Pausing(Vec<VertexId>),
-    /// Nothing runs and nothing will be started.
+    /// The pause is complete: nothing runs and nothing will be started.
     Paused,
-    /// Going on.
+    /// The pause is over.
     Resumed,
-    /// The pause ends by itself within the hour.
+    /// The pause ends by itself within the hour, at this time.
     PauseEnds(Tick),
-    /// Stopping; these still run.
+    /// The engine is stopping, and these runs are still in progress.
     Stopping(Vec<VertexId>),
-    /// Nothing runs and all watches are closed. These were cut off, or never returned.
+    /// The engine has stopped: nothing runs and all watches are closed. These runs were cut off, or never returned.
     Stopped(Vec<VertexId>),
 }
 
-/// Why a vertex rests although it is not as declared.
+/// The reason for which a vertex rests although it is not as declared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HeldReason {
-    /// In noop: it would be changed.
+    /// In noop: an apply would change the vertex.
     WouldChange,
-    /// In noop: it would be refreshed.
+    /// In noop: the vertex would be refreshed.
     WouldRefresh,
-    /// In noop: it cannot be told before this ancestor is changed.
+    /// In noop: the check cannot know the result before this ancestor is changed.
     UnknownUntil(VertexId),
-    /// It would be changed, and its window is closed.
+    /// The vertex would be changed, and its maintenance window is closed.
     Window(WindowId),
-    /// A run was cut off, and its kind asks for the operator's word (`redo`).
+    /// A run was cut off, and the kind asks for the operator's permission (`redo`).
     Operator,
 }

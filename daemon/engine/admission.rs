@@ -1,4 +1,4 @@
-//! The way to a start (E-1, E-6, E-7, E-12, E-14): limiter, semaphores, slot, start.
+//! Admission of vertices that are ready to run (E-1, E-6, E-7, E-12, E-14): limiter, semaphores, slot, start.
 
 use crate::action::{Action, Start};
 use crate::engine::Engine;
@@ -11,11 +11,12 @@ use crate::vertex::{Causes, Phase, Place, Run, RunKind, Station, Vertex};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a thread may be occupied before its slot is written off and replaced.
+/// The longest time that a run may occupy a thread before its slot is written off and replaced.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Engine {
-    /// First gate: fights and the brake, then the limiter. Nothing is taken from it before the start.
+    /// Puts a ready vertex into its first queue: the contention back-off and the brake, then the limiter. The limiter's
+    /// token is taken only at the start.
     pub(crate) fn enqueue(&mut self, id: VertexId) {
         let now = self.now;
         self.must_listen(id);
@@ -36,7 +37,7 @@ impl Engine {
         self.line_up(id);
     }
 
-    /// Second gate: one ticket in the queues of all its semaphores.
+    /// Takes one ticket in the queues of all semaphores of a vertex: the second stage of admission.
     fn line_up(&mut self, id: VertexId) {
         let ticket = self.next_ticket;
         let Some(vertex) = self.vertex_mut(id) else { return };
@@ -56,7 +57,7 @@ impl Engine {
         }
     }
 
-    /// Third gate: a slot.
+    /// Puts a vertex into the queue for a slot: the third stage of admission.
     pub(crate) fn push_slot(&mut self, id: VertexId) {
         let number = self.next_entry;
         let Some(vertex) = self.vertex_mut(id) else { return };
@@ -77,7 +78,8 @@ impl Engine {
         self.lanes.of(class).push(Priority::Look, number, id);
     }
 
-    /// Takes a vertex out of whatever queue it is in. Entries for slots stay behind, and are told by their number.
+    /// Removes a vertex from the queue that holds it. Entries of the slot queues remain; their number no longer matches
+    /// the vertex.
     pub(crate) fn withdraw(&mut self, id: VertexId) {
         let Some(vertex) = self.vertex_mut(id) else { return };
         let place = std::mem::replace(&mut vertex.place, Place::Nowhere);
@@ -104,7 +106,7 @@ impl Engine {
         }
     }
 
-    /// Lets those at the front of these queues go on to the slots.
+    /// Moves the vertices at the front of these semaphore queues on to the queue for slots.
     pub(crate) fn admit_waiting(&mut self, ids: &[SemaphoreId]) {
         for id in self.semaphores.front(ids) {
             let Some(vertex) = self.vertex(id).filter(|v| v.place == Place::Semaphores) else {
@@ -117,7 +119,7 @@ impl Engine {
         }
     }
 
-    /// Gives out free slots, best first. Answers whether any run was started.
+    /// Assigns free slots in the order of priority. Returns true if any run was started.
     pub(crate) fn dispatch(&mut self) -> bool {
         let mut started = false;
         for class in [SlotClass::Thread, SlotClass::Command] {
@@ -128,7 +130,7 @@ impl Engine {
         started
     }
 
-    /// Starts the vertex of a live entry, unless a semaphore has shrunk since it was admitted.
+    /// Starts the vertex of a live entry, unless a semaphore has shrunk since the vertex was admitted.
     fn grant(&mut self, number: u64, id: VertexId) -> bool {
         let Some(vertex) = self.vertices.get_mut(id.0 as usize).and_then(Option::as_mut) else {
             return false;
@@ -181,7 +183,8 @@ impl Engine {
         self.touch(id);
     }
 
-    /// Ends a run as far as slots, semaphores and timers go; the vertex rests. What the run found is the caller's.
+    /// Ends the slots, semaphores and timers of a run and lets the vertex rest. The caller handles the result of the
+    /// run.
     pub(crate) fn release(&mut self, id: VertexId) -> Option<Run> {
         let vertex = self.vertices.get_mut(id.0 as usize).and_then(Option::as_mut)?;
         let Phase::Running(run) = std::mem::replace(&mut vertex.phase, Phase::Resting) else {
@@ -204,7 +207,7 @@ impl Engine {
         }
         let meta = Arc::clone(&vertex.meta);
         if run.written_off {
-            // There is a spare one again, for a run that has held its slot too long at the cap.
+            // There is a replacement slot again, for a run that has held its slot too long at the limit.
             self.write_off();
         }
         if run.kind == RunKind::Process && !meta.semaphores.is_empty() {
@@ -216,13 +219,14 @@ impl Engine {
         Some(*run)
     }
 
-    /// The moment at which the next slot is written off; none while there is no spare one.
+    /// Returns the moment at which the next slot is written off; none while no replacement is left.
     pub(crate) fn next_write_off(&self) -> Option<Tick> {
         let is_spare = self.lanes.threads.written_off < self.replaceable;
         self.patience.front().map(|(at, ..)| *at).filter(|_| is_spare)
     }
 
-    /// Writes off the slots of runs that do not come back, as long as there are spare ones (E-6). Those at the cap keep their turn.
+    /// Writes off the slots of runs that do not return, as long as replacements are left (E-6). Runs beyond the limit
+    /// stay in the queue.
     pub(crate) fn write_off(&mut self) {
         while self.next_write_off().is_some_and(|at| at <= self.now) {
             let Some((_, run, id)) = self.patience.pop_front() else { return };

@@ -1,12 +1,12 @@
-//! Back-poke before a failure (E-3, E-10): a vertex whose run fails asks its settled ancestors first.
+//! Asking ancestors before a failure counts (E-3, E-10): a vertex whose run fails asks its settled ancestors first.
 //!
-//! An ancestor may have moved without an event so far: its event comes later, or it is only polled. So each settled
-//! ancestor is looked at (check only), unless a check of it has started since the failed run did. The vertex waits
-//! meanwhile, and its budget stays untouched. If an ancestor differs, the vertex is dirty again and waits for that
-//! ancestor; if none differs, the failure counts.
+//! An ancestor may have changed without an event so far: the event comes later, or the ancestor is only polled.
+//! Therefore each settled ancestor is looked at (check only), unless a check of it has started after the failed run.
+//! The vertex waits meanwhile, and its retry budget is not used. If an ancestor differs, the vertex is dirty again and
+//! waits for that ancestor; if none differs, the failure counts.
 //!
-//! One failure asks each ancestor once, and only so many failures in a row are excused. A one-shot engine does not ask:
-//! there the ancestors have just run.
+//! One failure asks each ancestor once, and only `EXCUSES` failures in a row are excused. A one-shot engine does not
+//! ask: its ancestors have just run.
 
 use crate::action::{Class, HeldReason, Notice};
 use crate::engine::Engine;
@@ -15,24 +15,24 @@ use crate::status::Mode;
 use crate::vertex::{Asking, Causes, Phase, Place, Run, RunKind, Station, Vertex};
 use std::collections::{BTreeSet, VecDeque};
 
-/// The nearest ancestors that one failure asks, at most.
+/// The largest number of ancestors that one failure asks, the nearest first.
 const NEAREST: usize = 256;
 
-/// The failures in a row that ancestors can excuse: the next one counts at once.
+/// The number of failures in a row that ancestors can excuse. The next failure counts at once.
 pub(crate) const EXCUSES: u8 = 3;
 
-/// The answer of the ancestors of a failed vertex.
+/// The state of the ancestors of a failed vertex.
 enum Ancestors {
-    /// These have not been checked since the failed run started.
+    /// These ancestors have not been checked since the failed run started.
     Unchecked(Vec<VertexId>),
-    /// At least one differs, or waits for something else than its own check.
+    /// At least one ancestor differs, or waits for something other than its own check.
     Differ,
-    /// All that can be checked were found as declared.
+    /// All ancestors that can be checked were found as declared.
     Same,
 }
 
 impl Engine {
-    /// Tells whether a failed run has to wait for its ancestors.
+    /// Returns true if a failed run has to wait for its ancestors.
     pub(crate) fn must_ask(&self, id: VertexId, since: Stamp) -> bool {
         let may_ask = self.mode == Mode::Running && !self.one_shot;
         let excusable = |vertex: &Vertex| !vertex.leaving && vertex.excused < EXCUSES;
@@ -41,10 +41,10 @@ impl Engine {
             && (self.is_blocked(id) || !matches!(self.survey(id, since), Ancestors::Same))
     }
 
-    /// The failure of this run does not count yet.
+    /// Suspends the failure of this run until its ancestors are checked. Returns the notice of that.
     pub(crate) fn ask(&mut self, id: VertexId, run: &Run) -> Notice {
         let notice = Notice::Asking(id, run.id);
-        // What else is known of the run is over; why it was started matters to what it applied.
+        // The causes of the run matter only to a change that it applied.
         let applied = run.station == Station::Applying;
         let run = Run {
             causes: if applied { run.causes } else { Causes::default() },
@@ -70,7 +70,8 @@ impl Engine {
         notice
     }
 
-    /// A check of a vertex that started at that stamp has ended, or will not end: those that await it are judged.
+    /// Records that a check of a vertex, started at stamp `start`, has ended or will not end. Failures that awaited it
+    /// are judged.
     pub(crate) fn answer_askers(&mut self, id: VertexId, start: Stamp) {
         if self.asking.is_empty() {
             return;
@@ -88,12 +89,12 @@ impl Engine {
         }
     }
 
-    /// Judges all failures again: the graph has changed.
+    /// Judges all suspended failures again after a change of the graph.
     pub(crate) fn judge_all(&mut self) {
         self.unjudged.extend(self.asking.iter().copied());
     }
 
-    /// Judges the failures whose ancestors may all have answered. Returns whether there were any.
+    /// Judges the failures whose ancestors may all have been checked. Returns true if there were any.
     pub(crate) fn judge_failures(&mut self) -> bool {
         let unjudged = std::mem::take(&mut self.unjudged);
         let any = !unjudged.is_empty();
@@ -108,7 +109,8 @@ impl Engine {
         match self.survey(id, since) {
             Ancestors::Unchecked(unchecked) => self.look_at_all(id, unchecked, since),
             Ancestors::Differ => self.excuse(id),
-            // An ancestor is on its way: its end touches this vertex. Whoever was awaited may have left the graph.
+            // A blocking ancestor is in progress: its end touches this vertex. Awaited ancestors may have left the
+            // graph.
             Ancestors::Same if self.is_blocked(id) => {
                 if let Some(asking) = self.asking_mut(id) {
                     asking.awaited.clear();
@@ -118,7 +120,7 @@ impl Engine {
         }
     }
 
-    /// Sums up the checks of the ancestors since that stamp, the nearest first.
+    /// Sums up the checks of the ancestors since stamp `since`, the nearest first.
     fn survey(&self, id: VertexId, since: Stamp) -> Ancestors {
         let (mut known, mut next) = (BTreeSet::new(), VecDeque::from([id]));
         let (mut unchecked, mut differs) = (Vec::new(), false);
@@ -144,7 +146,7 @@ impl Engine {
         }
     }
 
-    /// Asks for a look at each, unless one is in progress that started late enough.
+    /// Requests a look at each ancestor, unless a check of it that started late enough is in progress.
     fn look_at_all(&mut self, asker: VertexId, ancestors: Vec<VertexId>, since: Stamp) {
         for id in &ancestors {
             let Some(vertex) = self.vertex_mut(*id) else { continue };
@@ -159,8 +161,9 @@ impl Engine {
         }
     }
 
-    /// The failure does not count: the vertex is processed again after the ancestors that differ. It back-pokes nobody:
-    /// it did so before the failed run, and an ancestor that failed for good since then has just had its attempt.
+    /// Discards the failure: the vertex is processed again after the ancestors that differ. The vertex sends no
+    /// back-poke: one was sent before the failed run, and an ancestor that failed for good since then has just had its
+    /// attempt.
     fn excuse(&mut self, id: VertexId) {
         let Some(Asking { run, .. }) = self.stop_asking(id) else { return };
         let stamp = self.tick_stamp();
@@ -171,7 +174,7 @@ impl Engine {
         self.tell_in_turn(id, Notice::Excused(id, run.id));
     }
 
-    /// No ancestor differs: the run has failed.
+    /// Counts the failure of the run: no ancestor differs.
     fn count_failure(&mut self, id: VertexId) {
         let Some(Asking { run, .. }) = self.stop_asking(id) else { return };
         let permitted = run.station == Station::Applying;
@@ -182,7 +185,7 @@ impl Engine {
         }
     }
 
-    /// The vertex rests; what follows is the caller's.
+    /// Ends the wait for the ancestors and lets the vertex rest. The caller handles the failure.
     pub(crate) fn stop_asking(&mut self, id: VertexId) -> Option<Asking> {
         if !self.asking.remove(&id) {
             return None;
@@ -204,25 +207,25 @@ impl Engine {
         }
     }
 
-    /// An ancestor is in the way.
+    /// Returns true if an ancestor blocks the vertex.
     fn is_blocked(&self, id: VertexId) -> bool {
         self.vertex(id).is_some_and(|vertex| vertex.gate.least != Stamp::CLEAR)
     }
 }
 
 impl Vertex {
-    /// A look can tell whether it is as declared.
+    /// Returns true if a look can find out if the vertex is as declared.
     fn can_be_asked(&self) -> bool {
         let stuck = self.run().is_some_and(|run| run.stuck);
         self.is_settled() && self.is_checkable() && !self.leaving && !stuck
     }
 
-    /// It will be processed when its limiter, its fight or the brake lets it.
+    /// Returns true if the vertex is dirty and waits for its limiter, its contention or the brake.
     fn is_dirty_and_put_off(&self) -> bool {
         self.causes.any() && matches!(self.place, Place::Limit(_) | Place::Backoff(_))
     }
 
-    /// It is in the way of its descendants, and no check of it is about to end that.
+    /// Returns true if the vertex blocks its descendants, and no check of it is about to end that.
     fn blocks_for_long(&self, can_start: bool) -> bool {
         match &self.phase {
             Phase::Delayed(_) | Phase::Failed { .. } | Phase::Held(HeldReason::Operator) => true,

@@ -1,4 +1,5 @@
-//! Who undoes it (E-20): who of ours was writing when it was undone, and whether that one may have done it.
+//! Attribution of a reverted change (E-20): the runs of ours that were writing at the time, and the ones that could be
+//! the cause.
 
 use crate::action::Culprit;
 use crate::contention::{Contention, Repair, SUSPECTS};
@@ -9,20 +10,20 @@ use crate::vertex::{Run, Station, Vertex, Watch};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// How long after an apply its events may still be under way.
+/// The time after an apply during which its events may still arrive.
 pub(crate) const ECHO: Duration = Duration::from_millis(100);
 
-/// An apply that has ended, and whose events may still come.
+/// An apply that has ended, and whose events may still arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Wrote {
     pub(crate) at: Tick,
     pub(crate) by: VertexId,
-    /// When it was begun.
+    /// The stamp of its begin.
     pub(crate) begun: Stamp,
 }
 
 impl Engine {
-    /// An apply has ended: its events may still come.
+    /// Records that an apply of this vertex has ended: its events may still arrive.
     pub(crate) fn note_write(&mut self, id: VertexId) {
         while self.wrote.front().is_some_and(|wrote| wrote.at.after(ECHO) <= self.now) {
             self.wrote.pop_front();
@@ -32,19 +33,19 @@ impl Engine {
         self.wrote.push_back(Wrote { at: self.now, by: id, begun: begun.unwrap_or(Stamp::NEVER) });
     }
 
-    /// Those of ours that have just applied: their events may still come.
+    /// Returns the recent applies whose events may still arrive.
     fn wrote_lately(&self) -> impl Iterator<Item = &Wrote> + '_ {
         self.wrote.iter().rev().take_while(|wrote| wrote.at.after(ECHO) > self.now)
     }
 
-    /// It is applying now, or has just applied.
+    /// Returns true if the vertex is applying, or has just applied.
     pub(crate) fn is_writing(&self, id: VertexId) -> bool {
         let applies = self.vertex(id).and_then(Vertex::run).is_some_and(is_applying);
         applies || self.wrote_lately().any(|wrote| wrote.by == id)
     }
 
-    /// Who else of ours is applying now, or has just applied, in a run that it has begun since this vertex was repaired last: one
-    /// run sets off one reversal, however long it lasts.
+    /// Returns the other vertices that are applying or have just applied, in a run begun since the last repair of this
+    /// vertex. One run counts for one reversal only, however long it lasts.
     pub(crate) fn writers(&self, id: VertexId) -> Vec<VertexId> {
         let since = self.fights.get(&id).map_or(Stamp::NEVER, |fight| fight.begun);
         let applying = self.in_flight.values().filter_map(|other| {
@@ -60,8 +61,8 @@ impl Engine {
         all
     }
 
-    /// Those of ours that were at work each time it was undone, and may have done it. The first of them is the party, unless whoever
-    /// knows the objects rules that one out.
+    /// Returns the vertices that were writing at each reversal and may have caused it. The first of them is the
+    /// culprit, unless a caller with knowledge of the objects excludes it.
     #[must_use]
     pub fn culprits(&self, id: VertexId) -> Vec<VertexId> {
         let rounds = self.fights.get(&id).into_iter().flat_map(Contention::judged);
@@ -72,11 +73,12 @@ impl Engine {
         common.into_iter().flatten().filter(|other| self.may_undo(*other, id)).collect()
     }
 
-    /// Who undoes it, where that can be told by now.
+    /// Returns the culprit of the reversals, if it is known by now.
     pub(crate) fn party(&self, id: VertexId) -> Option<Culprit> {
         let (vertex, fight) = self.vertex(id).zip(self.fights.get(&id))?;
         let ours = self.culprits(id).first().copied();
-        // Who is heard while none of ours is writing is another. One event may come late; a deed goes round where not one does.
+        // An event while none of our runs is writing comes from somebody else. One such event may just be late. An
+        // operation without a state to check loops only if there is none.
         let others = fight.judged().filter(|round| round.foreign).count();
         let alone = others <= usize::from(vertex.is_checkable());
         if let Some(other) = ours.filter(|_| alone) {
@@ -88,8 +90,9 @@ impl Engine {
         } else if others > 0 {
             Some(Culprit::Foreign)
         } else {
-            // It moved at once and nobody was heard while it waited: a command whose check is never content, or somebody who
-            // answers each repair, as another daemon does. What is no command is made as it is checked.
+            // The difference came back at once, and no event arrived while the vertex waited: either a command whose
+            // check is never satisfied, or another daemon that answers each repair. Only a command can be its own
+            // culprit.
             let heard = fight.rounds.back().is_some_and(|round| round.heard);
             let itself = !heard && vertex.nature.slot == SlotClass::Command;
             let party = if itself { Culprit::Itself } else { Culprit::Foreign };
@@ -97,15 +100,17 @@ impl Engine {
         }
     }
 
-    /// The party that undoes a contended vertex, as far as it is known.
+    /// Returns the party that undoes a contended vertex, as far as it is known.
     #[must_use]
     pub fn contended_by(&self, id: VertexId) -> Option<Culprit> {
         self.fights.get(&id)?.party
     }
 
-    /// A command may write what nobody watches for it, unless it is confined to what it claims; it and another that undo each other are seen at each other's writes. What is no
-    /// command writes what it claims and nothing else: that it was busy at the same time says nothing. And a deed that another sets off
-    /// is undone by nobody, unless it sets that one off itself: then the two go round without end.
+    /// Returns true if a run of `other` may have undone `id`.
+    ///
+    /// A command may write outside of its claims, unless it is confined to them. Two vertices that undo each other are
+    /// seen at each other's writes. Any other kind writes only its claims: being busy at the same time proves nothing.
+    /// A vertex without a state to check is never undone; the two form a loop only if `id` also triggers `other`.
     pub(crate) fn may_undo(&self, other: VertexId, id: VertexId) -> bool {
         if !self.vertex(id).is_some_and(Vertex::is_checkable) {
             return self.is_set_off_by(other, id);
@@ -118,13 +123,14 @@ impl Engine {
         (is_command(other) && !is_confined) || mutual && is_command(id)
     }
 
-    /// Whether what sets it off in this round was ours alone.
+    /// Returns true if only our own runs triggered the vertex in this round.
     pub(crate) fn is_by_ours(&self, id: VertexId, round: &Repair) -> bool {
         let ours = || round.suspects.iter().any(|other| self.may_undo(*other, id));
         !round.foreign && (round.own || ours())
     }
 
-    /// Whether what `id` does may be why `other` runs: by a refresh or a value, by what it writes, or over others.
+    /// Returns true if an apply of `id` may be the reason for which `other` runs: by a refresh, a value, a write, or
+    /// through other vertices.
     fn is_set_off_by(&self, other: VertexId, id: VertexId) -> bool {
         let (mut seen, mut next) = (BTreeSet::from([other]), vec![other]);
         while let Some(at) = next.pop() {

@@ -1,4 +1,5 @@
-//! The same engine with ranks in place of numbers that only grow, so that a model checker recognises a state it has seen.
+//! A canonical form of the engine for model checking: ranks replace ever-growing numbers, so that equal states compare
+//! equal.
 
 use crate::attribution::{ECHO, Wrote};
 use crate::contention::SUMMARY;
@@ -11,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 impl Engine {
-    /// An engine that behaves as this one does, up to the names of stamps, runs and tickets and the origin of time: two
-    /// engines that behave alike are mostly equal after this.
+    /// Returns an engine that behaves like this one, up to the names of stamps, runs and tickets and the origin of
+    /// time. Two engines that behave alike are mostly equal in this form.
     #[must_use]
     pub fn ranked(&self) -> Self {
         let mut same = self.clone();
@@ -34,7 +35,7 @@ impl Engine {
         same
     }
 
-    /// The runs in progress or closing, in the order of their start: their place in it is their rank.
+    /// Returns the runs in progress or closing, in the order of their start. The index of a run is its rank.
     #[must_use]
     pub fn runs(&self) -> Vec<RunId> {
         let all: BTreeSet<RunId> =
@@ -42,8 +43,8 @@ impl Engine {
         all.into_iter().collect()
     }
 
-    /// A check matters to the failures of runs below that are in progress or ask, and only as earlier or later than
-    /// their start.
+    /// Rounds the stamps of checks: a check matters only to failures of descendants that are in progress or suspended,
+    /// and only as earlier or later than their start.
     fn round_checks(&mut self) {
         let start = |vertex: &Vertex| match &vertex.phase {
             Phase::Running(run) if run.kind == RunKind::Process => Some(run.stamp),
@@ -159,10 +160,10 @@ impl Engine {
         }
     }
 
-    /// What is over and still matters, and how long it does (E-20): an age beyond that is as good as any other.
+    /// Caps the age of everything past (E-20): beyond the time for which an entry matters, all ages are equal.
     fn shift_past(&mut self, now: Tick) {
         let within = |most: Duration| move |at: Tick| Tick(at.after(most).0.saturating_sub(now.0));
-        // A fight is one that has lasted for the whole window, too.
+        // A series of repairs that lasts exactly as long as the window still counts as contention.
         let window = Meta::REVERSAL_WINDOW + Duration::from_nanos(1);
         for fight in self.fights.values_mut() {
             fight.map_past(within(window), within(SUMMARY));

@@ -1,8 +1,10 @@
-//! Fights settle (E-20): what is undone again and again is recognised, repaired less and less often, and said.
+//! Contention (E-20): a vertex that is undone again and again is recognised, repaired less and less often, and
+//! reported.
 //!
-//! A *repair* is a run that changed something although its definition had been right before and nobody asked: so each one is a
-//! reversal. [`Meta::REVERSALS`] of one vertex within [`Meta::REVERSAL_WINDOW`] are a fight. From then on drift of it waits, each
-//! time twice as long; it counts against convergence, and blocks nobody. Nothing is shared: no neighbour waits for it.
+//! A *repair* is a run that changed something although its definition had converged before and nobody asked for a run;
+//! each repair follows a reversal. [`Meta::REVERSALS`] repairs of one vertex within [`Meta::REVERSAL_WINDOW`] are a
+//! contention. From then on the repair of drift is delayed, each time twice as long. The vertex counts against
+//! convergence and blocks no other vertex.
 
 use crate::action::{Action, Class, Culprit, Notice};
 use crate::engine::Engine;
@@ -13,66 +15,67 @@ use crate::vertex::{Causes, Phase, Place, Run, RunKind, Vertex, Watch};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How often a fight that lasts is told again, at most.
+/// The shortest time between two summaries of a contention that lasts.
 pub(crate) const SUMMARY: Duration = Duration::from_mins(10);
-/// How many of ours may be suspected of one reversal.
+/// The largest number of our vertices suspected of one reversal.
 pub(crate) const SUSPECTS: usize = 4;
-/// How many events that may be our own doing are looked into, for one repair.
+/// The largest number of events per repair that are examined although our own runs may have caused them.
 const ENOUGH: u8 = 64;
-/// Causes that are no drift: what is declared has changed, or somebody of ours wants it.
+/// Causes that are not drift: a change of the declaration, or a request of our own side.
 const ASKED: Causes = Causes::LOAD.and(Causes::OPERATOR).and(Causes::VALUE);
 
-/// One repair, and what was seen between the one before and it.
+/// One repair, and the observations since the repair before.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Repair {
-    /// Its end.
+    /// The time at which the repair ended.
     pub(crate) at: Tick,
-    /// The vertex itself was writing when it was undone, or had just written.
+    /// The vertex itself was writing, or had just written, when it was undone.
     pub(crate) own: bool,
-    /// An event came while none of ours was writing.
+    /// An event came while none of our runs was writing.
     pub(crate) foreign: bool,
-    /// An event came that is not its own doing, whoever else was writing.
+    /// An event came that the vertex did not cause itself. Other vertices may have been writing.
     pub(crate) heard: bool,
-    /// Who else of ours was writing.
+    /// The other vertices that were writing.
     pub(crate) suspects: Vec<VertexId>,
-    /// How many events were looked into.
+    /// The number of events examined.
     seen: u8,
 }
 
 impl Repair {
-    /// Nothing more is to be learned from an event in it, or from a look: somebody else was heard, or of ours enough.
+    /// Returns true if another event or look adds no information: a foreign writer is known, or enough events were
+    /// examined.
     fn says_all(&self, heard: bool) -> bool {
         self.foreign || self.seen >= ENOUGH && (self.heard || !heard)
     }
 }
 
-/// The repairs of one vertex, and the fight they may be.
+/// The repairs of one vertex, and the contention that they may form.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Contention {
     /// The last repairs, oldest first.
     pub(crate) rounds: VecDeque<Repair>,
-    /// The round in progress: since the last repair.
+    /// The round in progress, since the last repair.
     round: Repair,
-    /// When the last repair was begun.
+    /// The stamp of the begin of the last repair.
     pub(crate) begun: Stamp,
-    /// Since when it is recognised as a fight.
+    /// The time at which the contention was recognised.
     pub(crate) since: Option<Tick>,
-    /// Repairs in all of it.
+    /// The number of repairs in the whole contention.
     pub(crate) repairs: u32,
     doublings: u8,
-    /// No repair of drift before.
+    /// The earliest time of the next repair of drift.
     pub(crate) not_before: Tick,
-    /// Quiet until then: it is over.
+    /// The time at which the contention ends if nothing happens before.
     pub(crate) calm_at: Tick,
-    /// Who undoes it, by the last reversals alone.
+    /// The culprit according to the last reversals alone.
     pub(crate) party: Option<Culprit>,
-    /// When it was last told of; nothing was told yet where there is none.
+    /// The time of the last notice; none if nothing was reported yet.
     pub(crate) reported: Option<Tick>,
-    /// Who was told to undo it.
+    /// The culprit named in the last notice.
     named: Option<Culprit>,
-    /// Whether another was told to than before: again not before a summary is due.
+    /// The reported culprit was already corrected once: later corrections wait until a summary is due.
     renamed: bool,
-    /// Its events are not delivered: it is dirty, and they would say nothing new.
+    /// Events of the vertex are not delivered: the vertex is dirty, and they would add no information.
     deaf: bool,
 }
 
@@ -81,30 +84,31 @@ impl Contention {
         self.rounds.back().map(|round| round.at)
     }
 
-    /// Whether the last repairs are so many in so short a time.
+    /// Returns true if the last repairs are enough for a contention within the window.
     fn is_one(&self) -> bool {
         let enough = self.rounds.len() >= Meta::REVERSALS;
         let first = self.rounds.front().map(|round| round.at.after(Meta::REVERSAL_WINDOW));
         enough && first.zip(self.last_repair()).is_some_and(|(end, last)| last <= end)
     }
 
-    /// The reversals that a fight is judged by: what undid the first repair, to what undid the one before the last.
+    /// Returns the reversals by which the culprit is judged, from the reversal of the first repair to that of the last
+    /// but one.
     pub(crate) fn judged(&self) -> impl Iterator<Item = &Repair> {
         self.rounds.iter().skip(1)
     }
 
-    /// The last two, and the one in progress.
+    /// Returns the last two rounds and the one in progress.
     pub(crate) fn latest(&self) -> impl Iterator<Item = &Repair> {
         self.rounds.iter().rev().take(2).chain([&self.round])
     }
 
-    /// What is to be told: that it is a fight and with whom, that it is with another, or that it lasts.
+    /// Returns the next notice, if one is due: a new contention, another culprit, or a summary.
     fn next_notice(&mut self, vertex: VertexId, now: Tick) -> Option<Notice> {
         let party = self.party.unwrap_or(Culprit::Unknown);
         let late = self.reported.is_none_or(|told| told.after(SUMMARY) <= now);
         let (newly, is_renamed) = match self.named {
             None | Some(Culprit::Unknown) => (self.named != Some(party), false),
-            // That it is not known any more is nothing to tell.
+            // A culprit that is no longer known is not reported.
             Some(before) => {
                 let other = before != party && party != Culprit::Unknown;
                 (other && (late || !self.renamed), other)
@@ -120,14 +124,14 @@ impl Contention {
         Some(Notice::StillContended { vertex, repairs: self.repairs, since })
     }
 
-    /// Moves every moment that may be to come, for comparison of states (see `ranked`).
+    /// Maps every moment in the future, for the comparison of states (see `ranked`).
     pub(crate) fn map(&mut self, f: impl Fn(Tick) -> Tick) {
         self.since = self.since.map(&f);
         self.not_before = f(self.not_before);
         self.calm_at = f(self.calm_at);
     }
 
-    /// The same for what is over: repairs, and when it was told of.
+    /// Maps every moment in the past (repairs, and the last notice), for the comparison of states (see `ranked`).
     pub(crate) fn map_past(&mut self, repair: impl Fn(Tick) -> Tick, told: impl Fn(Tick) -> Tick) {
         for round in &mut self.rounds {
             round.at = repair(round.at);
@@ -137,7 +141,7 @@ impl Contention {
 }
 
 impl Engine {
-    /// Until when drift of this vertex has to wait, by its fight or by the brake. What is asked for otherwise does not.
+    /// Returns the time until which contention or the brake delays the repair of drift. Requested runs are not delayed.
     pub(crate) fn is_delayed(&self, id: VertexId) -> Option<Tick> {
         let vertex = self.vertex(id)?;
         if vertex.causes.has(ASKED.and(Causes::OWED)) {
@@ -148,8 +152,8 @@ impl Engine {
         brake.max(fight.map(|fight| fight.not_before)).filter(|at| *at > self.now)
     }
 
-    /// A vertex that gives way is let in by the end of its listening alone (see `backoff_over`). A pause, a parent or a swap may have
-    /// outlasted its wait meanwhile: that was no listening.
+    /// Delays a vertex with `on_conflict: yield` until a full period without events has passed (see `backoff_over`). A
+    /// pause, a parent or a swap may have outlasted its wait; that time does not count.
     pub(crate) fn must_listen(&mut self, id: VertexId) {
         let until = self.now.after(Meta::REVERSAL_WINDOW);
         let wanted = ASKED.and(Causes::OWED);
@@ -166,7 +170,8 @@ impl Engine {
         }
     }
 
-    /// The time of a vertex that was held back is over. One that gives way is let in only after it has listened, and heard nothing.
+    /// Ends the back-off of a vertex. A vertex that yields may run only after a period in which its events were
+    /// delivered and none came.
     pub(crate) fn backoff_over(&mut self, id: VertexId, at: Tick) {
         let now = self.now;
         let Some(vertex) = self.vertex_mut(id).filter(|v| v.place == Place::Backoff(at)) else {
@@ -186,10 +191,11 @@ impl Engine {
         }
     }
 
-    /// An event of a vertex, or a look at what may be our own doing: who of ours was writing then?
+    /// Examines an event of a vertex, or a look caused by an event that may be our own, for the runs that were writing
+    /// then.
     pub(crate) fn witness(&mut self, id: VertexId, heard: bool) {
         let Some(vertex) = self.vertex(id).filter(|v| v.nature.check != Check::Events) else {
-            // Nobody causes a tick.
+            // A poll tick has no culprit.
             return;
         };
         let deed = !vertex.is_checkable();
@@ -215,13 +221,14 @@ impl Engine {
         self.delay_repair(id, heard);
     }
 
-    /// A vertex that is held back, and of whose other party enough is known, needs no more events before its next run.
+    /// Stops the events of a delayed vertex if enough is known about its culprit: no more events are needed before its
+    /// next run.
     fn delay_repair(&mut self, id: VertexId, heard: bool) {
         let now = self.now;
         let Some(vertex) = self.vertex(id).filter(|vertex| vertex.contended) else { return };
         let yields = vertex.meta.on_conflict == Conflict::Yield;
         if yields && !heard {
-            // A look says nothing of whether anybody has touched it.
+            // A look does not prove that somebody has touched the vertex.
             return;
         }
         let command = vertex.nature.slot == SlotClass::Command;
@@ -229,13 +236,13 @@ impl Engine {
         let later = self.is_delayed(id).is_some() || matches!(vertex.phase, Phase::Delayed(_));
         let waits = waits && vertex.causes.any() && later;
         let Some(fight) = self.fights.get_mut(&id).filter(|f| waits && !f.deaf) else { return };
-        // What is no command, and was undone while none of ours was writing, was undone by somebody else.
+        // A vertex that is not a command, undone while none of our runs was writing, was undone by somebody else.
         let told = fight.party.is_some() && !command && fight.round.suspects.is_empty();
         if !(fight.round.says_all(true) || yields || told) {
             return;
         }
         fight.deaf = true;
-        // Who gives way repairs nothing that a summary could come with: what is heard again says that it lasts.
+        // A vertex that yields makes no repair, so the next event has to trigger the summary.
         let mut lasts = None;
         if yields {
             fight.not_before = now.after(Meta::LONGEST_BACKOFF);
@@ -251,7 +258,7 @@ impl Engine {
         self.touch(id);
     }
 
-    /// Its events are wanted again.
+    /// Delivers the events of a vertex again.
     pub(crate) fn listen(&mut self, id: VertexId) {
         if let Some(fight) = self.fights.get_mut(&id)
             && std::mem::take(&mut fight.deaf)
@@ -260,7 +267,7 @@ impl Engine {
         }
     }
 
-    /// What sort of change a run is about to make.
+    /// Returns the class of the change that a run is about to make.
     pub(crate) fn class_of(&self, id: VertexId) -> Class {
         let Some((vertex, run)) = self.vertex(id).and_then(|v| Some((v, v.run()?))) else {
             return Class::Intentional;
@@ -282,15 +289,17 @@ impl Engine {
         if asked || follows {
             return Class::Intentional;
         }
-        // A deed of each start finds something to do each time, by what is declared; so does what it notifies.
+        // A vertex that runs at each start has something to do each time, as declared; so do the vertices that it
+        // notifies.
         let at_start = |vertex: &Vertex| vertex.nature.check == Check::EachStart;
         let again = at_start(vertex) && run.causes.has(Causes::LOAD);
         let with = run.refresh && by.is_some_and(at_start);
         if !moved && (again || with) { Class::NotIdempotent } else { Class::Corrective }
     }
 
-    /// Whether a run repairs drift: nobody asked for it, and it had been right under its present definition. A deed repairs nothing:
-    /// of those only the ones count whose cause are our own writes.
+    /// Returns true if a run repairs drift: nobody asked for the run, and the vertex had converged under its present
+    /// definition. A vertex without a state to check repairs nothing; its runs count only if our own writes triggered
+    /// them.
     pub(crate) fn is_repair(&self, id: VertexId) -> bool {
         let Some((vertex, run)) = self.vertex(id).and_then(|v| Some((v, v.run()?))) else {
             return false;
@@ -303,14 +312,14 @@ impl Engine {
             let round = self.fights.get(&id).map(|fight| &fight.round);
             round.is_some_and(|r| r.own || !r.suspects.is_empty())
         };
-        // What was never right is tried again by its failures (E-10), but for each event at once.
+        // A vertex that never converged is retried by its failures (E-10), but runs at once for each event.
         let drifts = vertex.done || vertex.failing && run.causes.has(Causes::EVENT);
         let drifts = drifts && !run.refresh && !run.causes.has(ASKED) && !self.one_shot;
         let counts = vertex.is_checkable() || vertex.contended || ours();
         run.kind == RunKind::Process && drifts && counts
     }
 
-    /// A run has applied something, or found all right. Answers what is to be told.
+    /// Records that a run has applied a change, or found the vertex as declared. Returns the notices of that.
     pub(crate) fn record_outcome(&mut self, id: VertexId, run: &Run, changed: bool) -> Vec<Notice> {
         let Some(vertex) = self.vertex(id) else { return Vec::new() };
         let (contended, is_deed) = (vertex.contended, !vertex.is_checkable());
@@ -322,7 +331,7 @@ impl Engine {
             return self.book_round(id, run.begun);
         }
         if is_deed && changed {
-            // It was asked for, or another has caused it: nothing goes round.
+            // The operation was requested, or somebody else triggered it: there is no loop.
             self.drop_rounds(id);
         }
         if contended {
@@ -348,7 +357,7 @@ impl Engine {
         }
     }
 
-    /// One more repair: recognises the fight, or lets the next one wait longer.
+    /// Adds one repair: recognises a contention, or makes the next repair wait longer.
     fn book_round(&mut self, id: VertexId, begun: Option<Stamp>) -> Vec<Notice> {
         let now = self.now;
         let fight = self.fights.entry(id).or_default();
@@ -364,12 +373,12 @@ impl Engine {
         let deed = self.vertex(id).is_some_and(|vertex| !vertex.is_checkable());
         let by_ours = matches!(party, Some(Culprit::Itself | Culprit::Ours(_)));
         let Some(fight) = self.fights.get_mut(&id) else { return Vec::new() };
-        // A deed that others cause is no fight, however often it runs.
+        // An operation that others trigger is not a contention, however often it runs.
         if fight.since.is_none() && !(fight.is_one() && (!deed || by_ours)) {
             return Vec::new();
         }
         fight.since.get_or_insert(now);
-        // A deed that goes round no more is set off by others.
+        // An operation that no longer loops is triggered by others.
         fight.party = party.or_else(|| deed.then_some(Culprit::Foreign));
         let notices = fight.next_notice(id, now).into_iter().collect();
         if deed && !self.is_ours_to_blame(id) {
@@ -380,13 +389,13 @@ impl Engine {
         notices
     }
 
-    /// The last time a deed was set off by nobody but ours.
+    /// Returns true if only our own vertices triggered the last run of an operation.
     fn is_ours_to_blame(&self, id: VertexId) -> bool {
         let last = self.fights.get(&id).and_then(|fight| fight.rounds.back());
         last.is_some_and(|round| self.is_by_ours(id, round))
     }
 
-    /// A deed that somebody else sets off is done as ever; where that was so each time lately, nothing goes round any more.
+    /// Records that somebody else triggered an operation. The contention ends if that was so for all recent rounds.
     fn record_other_cause(&mut self, id: VertexId) {
         let now = self.now;
         let goes_round =
@@ -424,7 +433,7 @@ impl Engine {
         self.calm_after(id, wait.max(Meta::REVERSAL_WINDOW));
     }
 
-    /// It is over after a quiet longer than that.
+    /// Sets the time at which the contention ends: later than `quiet` from now.
     fn calm_after(&mut self, id: VertexId, quiet: Duration) {
         let calm_at = self.now.after(quiet + Duration::from_nanos(1));
         let Some(fight) = self.fights.get_mut(&id) else { return };
@@ -434,7 +443,7 @@ impl Engine {
         self.touch(id);
     }
 
-    /// Nothing has moved it for longer than it would have waited: it is over.
+    /// Ends the contention if nothing has changed the vertex for longer than it would have waited.
     pub(crate) fn calm_down(&mut self, id: VertexId) {
         let now = self.now;
         let Some(vertex) = self.vertex(id).filter(|v| v.contended) else { return };
@@ -444,7 +453,7 @@ impl Engine {
         }
     }
 
-    /// Forgets the fight of a vertex, and says so where it was told of.
+    /// Deletes the contention of a vertex, and reports the end if the contention was reported.
     pub(crate) fn end_fight(&mut self, id: VertexId) {
         self.listen(id);
         let Some(fight) = self.fights.remove(&id) else { return };
@@ -457,7 +466,8 @@ impl Engine {
     }
 }
 
-/// A number that looks like chance and is always the same (the finisher of SplitMix64): the engine has no chance.
+/// Hashes a number with the finisher of SplitMix64. The engine uses no random numbers, so jitter is derived from this
+/// hash.
 fn scatter(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,4 +1,4 @@
-//! E-11: what is supposed where nothing is changed: what would be refreshed, and what nobody can know yet.
+//! Dry runs (E-11): assumed refreshes, and findings that stay unknown until an ancestor is changed.
 
 use crate::action::{HeldReason, Notice};
 use crate::engine::Engine;
@@ -8,24 +8,25 @@ use crate::vertex::{Causes, Phase, Vertex};
 use std::collections::BTreeSet;
 
 impl Engine {
-    /// E-11: what a vertex in noop would refresh is checked as if it were; in a plan, where the change will really be made.
+    /// E-11: marks the children that a vertex in noop would refresh, so that they are checked as if it had. In a plan
+    /// only the changes that will be applied count.
     pub(crate) fn assume_refresh(&mut self, id: VertexId) {
         let planned = self.vertex(id).is_some_and(|vertex| vertex.meta.planned);
         for child in self.notified(id) {
             if self.vertex(child).is_some_and(|c| c.meta.noop && (planned || !c.meta.planned)) {
-                // Also one that has failed: as if it were refreshed (E-10).
+                // A child that has failed is checked as well (E-10).
                 self.attempt(child);
                 self.mark(child, Causes::SUPPOSED);
             }
         }
     }
 
-    /// The nearest ancestor that rests in *would change*.
+    /// Returns the nearest ancestor that is held as *would change*.
     pub(crate) fn would_change_above(&self, id: VertexId) -> Option<VertexId> {
         self.unseen_above(id, |_| false)
     }
 
-    /// The nearest ancestor that is unknown, or would change and was not seen changed.
+    /// Returns the nearest ancestor that is unknown, or that would change and for which `is_seen` is false.
     #[must_use]
     pub fn unseen_above(
         &self,
@@ -49,20 +50,20 @@ impl Engine {
         None
     }
 
-    /// In a plan: the next check of a vertex that cannot tell will not be able to tell when the changes above are made either.
+    /// Records for a plan that the check of a vertex fails even after the changes of its ancestors.
     pub fn expect_failure(&mut self, id: VertexId) {
         self.certain.insert(id);
     }
 
-    /// In a plan: nobody knows whether it will change, and so not whether those that it notifies are refreshed.
+    /// Assumes in a plan that a vertex of unknown result refreshes its children.
     pub(crate) fn assume_possible_refresh(&mut self, id: VertexId) {
         if self.vertex(id).is_some_and(|vertex| vertex.meta.planned) {
             self.assume_refresh(id);
         }
     }
 
-    /// In a plan: what was found of a vertex at rest is known no more before the other is changed. So it is with those that it would
-    /// refresh, and with whose check has failed below it: they are asked again.
+    /// Invalidates in a plan the finding of a vertex at rest until another vertex is changed. The vertex is checked
+    /// again, with the vertices that it would refresh and the descendants whose check has failed.
     pub(crate) fn invalidate_finding(&mut self, id: VertexId, until: VertexId) {
         let Some(vertex) = self.vertex_mut(id) else { return };
         let is_told = !vertex.causes.any()
@@ -90,19 +91,19 @@ impl Engine {
         self.assume_possible_refresh(id);
     }
 
-    /// One of these that does not come after the vertex; none where all of them do.
+    /// Returns one of `others` that does not come after the vertex; none if all of them do.
     #[must_use]
     pub fn not_after(&self, id: VertexId, others: &[VertexId]) -> Option<VertexId> {
         let place = self.topology.place(id);
         let before = others.iter().find(|other| self.topology.place(**other) < place);
-        // Asked first: it costs nothing, and most of them are.
+        // The comparison of positions comes first: it is cheap and finds most of them.
         before.copied().or_else(|| {
             let after = self.all_after(id);
             others.iter().find(|other| !after.contains(other)).copied()
         })
     }
 
-    /// Tells that a vertex comes before another: a path leads from it to the other.
+    /// Returns true if a path leads from `id` to `other`.
     #[must_use]
     pub fn is_before(&self, id: VertexId, other: VertexId) -> bool {
         let (mut seen, mut next) = (BTreeSet::new(), vec![other]);
@@ -125,8 +126,8 @@ impl Engine {
         found
     }
 
-    /// In a plan: the parent whose change would refresh it, where nobody knows whether that will change, and nothing but this
-    /// refresh was a reason to look.
+    /// Returns in a plan the parent whose unknown change would refresh the vertex, if that refresh is the only reason
+    /// for this run.
     pub(crate) fn refreshed_perhaps(&self, id: VertexId) -> Option<VertexId> {
         let vertex = self.vertex(id).filter(|vertex| vertex.meta.planned)?;
         let run = vertex.run().filter(|run| run.refresh)?;
@@ -145,7 +146,7 @@ impl Engine {
         self.notifier(id, |holding| matches!(holding, HeldReason::UnknownUntil(_)))
     }
 
-    /// A parent that notifies this one, and is held so.
+    /// Returns a parent that notifies this vertex and is held for a reason that `how` accepts.
     fn notifier(&self, id: VertexId, how: impl Fn(HeldReason) -> bool) -> Option<VertexId> {
         let parents = self.topology.parents(id).iter().copied();
         parents.filter(|parent| self.is_held(*parent, &how)).find(|parent| {
@@ -157,17 +158,18 @@ impl Engine {
         self.vertex(id).and_then(Vertex::held_by).is_some_and(how)
     }
 
-    /// Nobody knows what it would do before the other is changed: when that one is right, it is asked again.
+    /// Holds a vertex as unknown until the vertex `above` is changed. The vertex is checked again once `above` has
+    /// converged.
     pub(crate) fn hold_until(&mut self, id: VertexId, above: VertexId) {
         let one_shot = self.one_shot;
         if let Some(above) = self.vertex_mut(above) {
-            // In a plan nothing is changed, and who doubts asks again.
+            // Nothing is changed in a plan; a doubtful vertex asks again by itself.
             above.awaited = !one_shot;
         }
         self.hold(id, HeldReason::UnknownUntil(above));
     }
 
-    /// A vertex is right: whoever was unknown until then is asked again.
+    /// Checks the descendants again that were unknown until this vertex converged.
     pub(crate) fn ask_those_below(&mut self, id: VertexId) {
         let Some(vertex) = self.vertex_mut(id) else { return };
         if std::mem::take(&mut vertex.awaited) {
@@ -179,7 +181,8 @@ impl Engine {
         }
     }
 
-    /// A swap has taken vertices or edges away: what was unknown until one that is above no more, or would change no more, is asked again.
+    /// Checks the vertices again that were held as unknown because of an ancestor that a swap removed, or that would no
+    /// longer change.
     pub(crate) fn ask_what_is_known(&mut self) {
         let unknown =
             |vertex: &Vertex| matches!(vertex.held_by(), Some(HeldReason::UnknownUntil(_)));

@@ -1,8 +1,9 @@
-//! The engine itself: a value with one way in.
+//! The engine: a value with one entry point, [`Engine::handle`].
 //!
-//! An event changes a few vertices and marks them *stale*. What follows from that (who blocks whom, who may start, the counts) is
-//! derived for stale vertices only, until none is left; then slots are given out; then it is asked whether a pause, a swap, a stop
-//! or convergence is complete. So each rule stands in one place, and the order in which things happened does not matter to it.
+//! An event changes a few vertices and marks them *stale*. Consequences (blocked vertices, vertices that may start,
+//! counts) are derived for stale vertices only, until none is left. Then free slots are assigned. Then the engine
+//! completes a pause, a swap, a stop or convergence if one is due. Therefore each rule is implemented once, and does
+//! not depend on the order of past events.
 
 use crate::action::{Action, Actions, Notice};
 use crate::attribution::Wrote;
@@ -20,14 +21,14 @@ use crate::waits::Pending;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// How many runs may be in progress at once, by what they occupy (E-6).
+/// The number of runs that may be in progress at once, by the resource that they occupy (E-6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slots {
-    /// Runs that occupy a thread.
+    /// The number of runs that occupy a thread.
     pub threads: u32,
-    /// Runs that occupy a child process.
+    /// The number of runs that occupy a child process.
     pub commands: u32,
-    /// How many threads that do not come back may be written off and replaced.
+    /// The number of hung threads that may be written off and replaced.
     pub replaceable: u32,
 }
 
@@ -37,11 +38,11 @@ impl Default for Slots {
     }
 }
 
-/// The engine: graph, phases, queues, and nothing of the world.
+/// The engine: graph, phases and queues, without access to the host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Engine {
     pub(crate) one_shot: bool,
-    /// In a plan: those of which a check that cannot tell says that an apply fails.
+    /// In a plan: the vertices whose apply is certain to fail according to their check.
     pub(crate) certain: BTreeSet<VertexId>,
     pub(crate) replaceable: u32,
     pub(crate) now: Tick,
@@ -57,49 +58,51 @@ pub struct Engine {
     pub(crate) timers: Timers,
     /// Runs in progress.
     pub(crate) in_flight: BTreeMap<RunId, VertexId>,
-    /// Runs on threads, oldest first, until their slot would be written off.
+    /// Runs on threads, oldest first, with the time at which their slot is written off.
     pub(crate) patience: VecDeque<(Tick, RunId, VertexId)>,
-    /// Runs that are over and not durably so: of which vertex, and what is to be told then.
+    /// Runs that are over but not durable yet: their vertex, and the notices to send when they are.
     pub(crate) closing: BTreeMap<RunId, (VertexId, Vec<Notice>)>,
-    /// Vertices to be looked at again before this turn ends.
+    /// Vertices to be settled again before this turn ends.
     pub(crate) stale: Vec<VertexId>,
     /// Vertices that could start when the engine runs again.
     pub(crate) shelf: Vec<VertexId>,
-    /// Vertices in the queues of semaphores and slots.
+    /// The number of vertices in the queues of semaphores and slots.
     pub(crate) queued: u32,
     pub(crate) counts: Counts,
     pub(crate) disturbing: u32,
     pub(crate) said_converged: bool,
     pub(crate) pending: Option<Pending>,
-    /// A swap is being taken: its edges are not in place yet.
+    /// A swap is in progress: its edges are not in place yet.
     pub(crate) rewires: bool,
     pub(crate) pause: PauseState,
     pub(crate) stop: Option<StopState>,
-    /// Vertices that were repaired lately, or are fought over (E-20).
+    /// Vertices that were repaired recently, or are contended (E-20).
     pub(crate) fights: BTreeMap<VertexId, Contention>,
-    /// Who has applied lately, and when that ended.
+    /// The recent applies, oldest first.
     pub(crate) wrote: VecDeque<Wrote>,
     pub(crate) brake: Brake,
-    /// The windows that are open.
+    /// The open maintenance windows.
     pub(crate) open: BTreeSet<WindowId>,
     /// The vertices whose failure does not count yet.
     pub(crate) asking: BTreeSet<VertexId>,
-    /// Those of them to be judged before this turn ends.
+    /// The vertices in `asking` to be judged before this turn ends.
     pub(crate) unjudged: Vec<VertexId>,
-    /// The vertices that are paused one by one.
+    /// The vertices that are paused on their own.
     pub(crate) parked: BTreeSet<VertexId>,
     pub(crate) out: Actions,
 }
 
 impl Engine {
-    /// The same that counts on from here: what an earlier one has stamped is older than all that this one stamps.
+    /// Returns the engine with its counter at `stamp` or later, so that all stamps of an earlier engine are older than
+    /// its own.
     #[must_use]
     pub fn counting_from(mut self, stamp: Stamp) -> Self {
         self.stamp = self.stamp.max(stamp);
         self
     }
 
-    /// An engine with the empty graph. `one_shot` (for `apply` and `plan`) asks for no watches and no polls (E-1).
+    /// Returns an engine with the empty graph. A `one_shot` engine (for `apply` and `plan`) requests no watches and no
+    /// polls (E-1).
     #[must_use]
     pub fn new(slots: Slots, one_shot: bool) -> Self {
         Self {
@@ -141,10 +144,10 @@ impl Engine {
         }
     }
 
-    /// Takes the time and one event, and says what is to be done, in order.
+    /// Handles one event at time `now` and returns the actions that follow, in order.
     ///
-    /// The time must not go backwards; a smaller one counts as the last. Events about vertices and runs that are not there are
-    /// answered with nothing.
+    /// The time must not go backwards; a smaller value counts as the last one. Events about unknown vertices and runs
+    /// have no effect.
     #[must_use]
     pub fn handle(&mut self, now: Tick, event: Event) -> Actions {
         self.now = self.now.max(now);
@@ -190,7 +193,7 @@ impl Engine {
         }
     }
 
-    /// When [`Event::Wake`] is wanted next, if ever.
+    /// Returns the time at which [`Event::Wake`] is wanted next, if any.
     #[must_use]
     pub fn next_wakeup(&self) -> Option<Tick> {
         let swap = self.pending.as_ref().and_then(|p| p.cancel_at);
@@ -202,19 +205,20 @@ impl Engine {
             .min()
     }
 
-    /// What the engine as a whole is doing.
+    /// Returns the mode of the engine as a whole.
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Counts over all vertices. Kept, not counted: it costs nothing.
+    /// Returns the counts over all vertices. The counts are maintained with each change, so the call is cheap.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Whether all is settled, nothing is owed and all of it is durable, of the events delivered so far (E-18).
+    /// Returns true if every vertex is settled, no refresh is owed and all is durable, for the events delivered so far
+    /// (E-18).
     #[must_use]
     pub fn is_converged(&self) -> bool {
         self.disturbing == 0
@@ -223,8 +227,8 @@ impl Engine {
             && self.mode == Mode::Running
     }
 
-    /// Whether nothing runs, nothing may be started, no retry is due and every end is durable: a one-shot command is over. What is
-    /// stuck runs for ever, and what waits for it likewise.
+    /// Returns true if nothing runs, nothing may be started, no retry is due and every end is durable: a one-shot
+    /// command is over. Stuck runs, and vertices that wait for them, do not prevent this.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
         let idle = self.in_flight.is_empty() && self.queued == 0;
@@ -238,7 +242,7 @@ impl Engine {
             && self.timers.next().is_none()
     }
 
-    // ---- what all parts use ----
+    // ---- helpers of all parts ----
 
     pub(crate) fn vertex(&self, id: VertexId) -> Option<&Vertex> {
         self.vertices.get(id.0 as usize)?.as_ref()
@@ -248,7 +252,7 @@ impl Engine {
         self.vertices.get_mut(id.0 as usize)?.as_mut()
     }
 
-    /// Tells something of a vertex, after what is still to be told of its earlier runs.
+    /// Sends a notice about a vertex, after the pending notices of its earlier runs.
     pub(crate) fn tell_in_turn(&mut self, id: VertexId, notice: Notice) {
         match self.closing.values_mut().rev().find(|(vertex, _)| *vertex == id) {
             Some((_, notices)) => notices.push(notice),
@@ -260,13 +264,13 @@ impl Engine {
         self.out.push(Action::Tell(notice));
     }
 
-    /// The next reading of the counter.
+    /// Advances the counter and returns its new value.
     pub(crate) fn tick_stamp(&mut self) -> Stamp {
         self.stamp.0 += 1;
         self.stamp
     }
 
-    /// Vertices with a run in progress, looks included, in the order of their start.
+    /// Returns the vertices with a run in progress, looks included, in the order of their start.
     pub(crate) fn running(&self) -> Vec<VertexId> {
         self.in_flight.values().copied().collect()
     }

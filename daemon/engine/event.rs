@@ -1,4 +1,4 @@
-//! Everything that can happen to the engine: one closed list.
+//! The closed list of everything that can happen to the engine.
 
 use crate::graph::{Graph, RestoredState};
 use crate::ids::{RunId, Tick, VertexId, WindowId};
@@ -6,35 +6,39 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One thing that happened. The driver reports it with the time; [`crate::Engine::handle`] answers with actions.
+/// One event. The driver reports it with the time; [`crate::Engine::handle`] returns actions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// A new graph is to replace the running one (E-17); the first replaces the empty one.
+    /// A new graph replaces the running one (E-17). The first graph replaces the empty one.
     Swap(Swap),
     /// The watch of a vertex is established.
     Watching(VertexId),
-    /// There is no source of events for a vertex, or it was given up: looks are all it gets.
+    /// A vertex has no source of events, or its watch was given up: only looks detect its drift.
     Unwatched(VertexId),
     /// The source of a vertex reports a change made by somebody else.
     Changed(VertexId),
-    /// A value that a vertex receives is another one now: a reason to try again with a new budget, also while it runs.
+    /// A vertex receives another value: it is tried again with a new budget. The event is valid during a run,
+    /// too.
     Received(VertexId),
-    /// The source lost events or was re-armed: what the vertex covers may differ. Ignored where nothing can be checked.
+    /// The source of a vertex lost events or was re-armed: the vertex may differ. Ignored if the vertex has no state to
+    /// check.
     Suspect(VertexId),
     /// Look at a vertex (sweep, or an event that may be the echo of our own write): check only, lowest priority.
     Look(VertexId),
-    /// The operator asks for a run, also of what runs once.
+    /// The operator requests a run, including one of a vertex that runs only once.
     Redo(VertexId),
-    /// In a plan: what was found of a vertex may be otherwise when it is applied, for another is changed by then.
+    /// In a plan: the finding of a vertex is uncertain until another vertex is changed.
     Doubt {
-        /// Which.
+        /// The vertex with the uncertain finding.
         vertex: VertexId,
-        /// The other.
+        /// The vertex to be changed first.
         until: VertexId,
     },
-    /// What this run is made of is not what its vertex was right with: nobody has undone what its check finds. Comes before `Checked`.
+    /// The inputs of this run differ from those of its vertex's last good run: a difference that the check finds is no
+    /// reversal. Comes before `Checked`.
     Remade(RunId),
-    /// Others have changed what this run copies, and no run of ours can have: its change counts for no fight. Comes after `Remade`.
+    /// Others have changed the source that this run copies, and no run of ours can have: its change does not count for
+    /// contention. Comes after `Remade`.
     Supplied(RunId),
     /// A check ended.
     Checked(RunId, RunVerdict),
@@ -46,80 +50,81 @@ pub enum Event {
     Ended(RunId, Outcome),
     /// The record of a run's end is durable.
     Durable(RunId),
-    /// Come to rest (E-15).
+    /// Pause the engine (E-15).
     Pause(Pause),
-    /// What the last [`crate::Action::SavePause`] asked for is durable.
+    /// The record of the last [`crate::Action::SavePause`] is durable.
     PauseSaved,
-    /// Go on.
+    /// End the pause.
     Resume,
-    /// Stop (E-16): runs are cancelled when the grace is over. A second one with no grace cancels at once.
+    /// Stop the engine (E-16): runs are cancelled when the grace is over. A second stop with no grace cancels them at
+    /// once.
     Stop {
-        /// How long runs may still take.
+        /// The time for which runs may continue.
         grace: Duration,
     },
-    /// A window opens or closes (`when_allowed`).
+    /// A maintenance window opens or closes (`when_allowed`).
     Window {
-        /// Which.
+        /// The window.
         window: WindowId,
-        /// Whether it is open from now on.
+        /// True if the window is open from now on.
         open: bool,
     },
-    /// A pause of one vertex begins or ends (E-15). It ends when this says so, or when its vertex leaves the graph.
+    /// The pause of one vertex begins or ends (E-15). The pause also ends when the vertex leaves the graph.
     Park {
-        /// Which.
+        /// The vertex.
         vertex: VertexId,
-        /// Whether it is not started from now on.
+        /// True if the vertex is not started from now on.
         parked: bool,
     },
-    /// Time has passed; sent when [`crate::Engine::next_wakeup`] is reached.
+    /// Time has passed. Sent when [`crate::Engine::next_wakeup`] is reached.
     Wake,
 }
 
-/// A new graph.
+/// A new graph with its context.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Swap {
-    /// It.
+    /// The graph.
     pub graph: Arc<Graph>,
-    /// What the store remembers of vertices that it adds; those without an entry are new.
+    /// The stored state of the vertices that the graph adds. Vertices without an entry are new.
     pub recall: BTreeMap<VertexId, RestoredState>,
-    /// Who asked: an operator's reload refills the budgets of retries (E-10).
+    /// The operator requested the reload: budgets of retries are refilled (E-10).
     pub operator: bool,
 }
 
 /// A request to pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Pause {
-    /// First let end what is dirty now and what that pokes.
+    /// First finish the vertices that are dirty now, and the runs that follow from them.
     pub drain: bool,
-    /// When it ends by itself; every pause does.
+    /// The time at which the pause ends by itself.
     pub until: Tick,
-    /// It was already recorded (a daemon that starts paused); then nothing is saved.
+    /// The pause is recorded already (a daemon that starts paused); nothing is saved.
     pub recorded: bool,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RunVerdict {
     /// As declared.
     Same,
-    /// Not as declared; the driver keeps the change until the apply.
+    /// Not as declared. The driver holds the change until the apply.
     Differs,
-    /// It could not be told.
+    /// The check could not decide.
     Unknown,
 }
 
-/// How a run ended that was told to apply, or that was cancelled.
+/// The outcome of a run that was asked to apply, or that was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// It is proven that nothing was changed, and all is as declared.
+    /// The run is proven to have changed nothing, and the vertex is as declared.
     Unchanged,
-    /// Changed, and as declared now.
+    /// The run changed the host, and the vertex is now as declared.
     Changed,
-    /// Not as declared.
+    /// The vertex is not as declared.
     Failed {
-        /// False only where it is proven that nothing was changed.
+        /// False only if it is proven that nothing was changed.
         touched: bool,
     },
-    /// Cut off by a cancel before it was done; something may have been changed.
+    /// The run was cancelled before its end; something may have been changed.
     Interrupted,
 }

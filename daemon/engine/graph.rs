@@ -1,4 +1,4 @@
-//! The graph as the engine takes it: checked once, when it is made, so that a [`Graph`] cannot be wrong.
+//! The graph of the engine. A [`Graph`] is validated when it is made, so an invalid one cannot exist.
 
 use crate::ids::{SemaphoreId, Stamp, VertexId};
 use crate::meta::{Meta, Nature};
@@ -10,29 +10,29 @@ use std::sync::Arc;
 /// One vertex as declared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct VertexSpec {
-    /// Its number; the same identity keeps the same number in every graph.
+    /// The number of the vertex. An identity has the same number in every graph.
     pub id: VertexId,
-    /// A hash of what is declared of it, metaparams aside; another hash is a changed vertex (E-17).
+    /// A hash of the declaration without metaparams. Another hash is a changed vertex (E-17).
     pub definition: u64,
-    /// Its metaparams; equal ones are best shared.
+    /// The metaparams. Vertices with equal metaparams should share them.
     pub meta: Arc<Meta>,
-    /// What its kind says of itself.
+    /// The properties of its kind.
     pub nature: Nature,
 }
 
-/// One edge: `to` waits for `from`, and with `notify` is refreshed when `from` changes.
+/// An edge: `to` waits for `from`, and with `notify` is refreshed when `from` changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Edge {
-    /// The need.
+    /// The vertex that runs first.
     pub from: VertexId,
-    /// The dependent.
+    /// The vertex that depends on `from`.
     pub to: VertexId,
-    /// Whether a change of `from` owes `to` a refresh (E-9).
+    /// True if a change of `from` owes `to` a refresh (E-9).
     pub notify: bool,
 }
 
 impl Edge {
-    /// Sorts edges and makes each pair one (notify OR-ed).
+    /// Sorts edges and merges duplicate pairs (their `notify` flags are OR-ed).
     pub(crate) fn unite(edges: &mut Vec<Self>) {
         edges.sort_unstable();
         edges.dedup_by(|later, kept| {
@@ -45,12 +45,12 @@ impl Edge {
     }
 }
 
-/// A valid graph: acyclic, edges between its own vertices, semaphores with their counts.
+/// A valid graph: acyclic, with edges between its own vertices, and semaphores with their counts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Graph {
-    /// By number.
+    /// The vertices, by number.
     vertices: Vec<VertexSpec>,
-    /// Sorted, each pair once (notify OR-ed).
+    /// The edges, sorted, each pair once (notify OR-ed).
     pub(crate) edges: Vec<Edge>,
     /// The count of each semaphore, by its number.
     pub(crate) semaphores: Vec<u32>,
@@ -58,20 +58,20 @@ pub struct Graph {
     pub(crate) order: Vec<VertexId>,
 }
 
-/// Why something is not a [`Graph`].
+/// The reason for which a graph is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GraphError {
-    /// Two vertices have one number.
+    /// Two vertices have the same number.
     Duplicate(VertexId),
-    /// An edge names a vertex that is not there.
+    /// An edge names a vertex that does not exist.
     Dangling(Edge),
-    /// These vertices wait for each other, in this order, the last for the first.
+    /// These vertices wait for each other, in this order, the last one for the first.
     Cycle(Vec<VertexId>),
-    /// A vertex names a semaphore that is not there, or one twice, or out of order.
+    /// A vertex names an unknown semaphore, or the same one twice, or they are out of order.
     Semaphore(VertexId, SemaphoreId),
     /// A semaphore has the count 0.
     Count(SemaphoreId),
-    /// A pace that can never start anything, or that overflows.
+    /// The pace of a vertex can never start anything, or overflows.
     Pace(VertexId),
 }
 
@@ -99,13 +99,17 @@ impl fmt::Display for GraphError {
 impl std::error::Error for GraphError {}
 
 impl Graph {
-    /// A graph with nothing in it.
+    /// Returns the empty graph.
     #[must_use]
     pub fn empty() -> Self {
         Self { vertices: Vec::new(), edges: Vec::new(), semaphores: Vec::new(), order: Vec::new() }
     }
 
-    /// Makes a graph, or says why it is none. `semaphores` holds the count of each, by number.
+    /// Builds and validates a graph. `semaphores` holds the count of each semaphore, by number.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first [`GraphError`] found.
     pub fn new(
         mut vertices: Vec<VertexSpec>,
         mut edges: Vec<Edge>,
@@ -144,19 +148,19 @@ impl Graph {
         }
     }
 
-    /// How many vertices it has.
+    /// Returns the number of vertices.
     #[must_use]
     pub fn len(&self) -> usize {
         self.vertices.len()
     }
 
-    /// Whether it has none.
+    /// Returns true if the graph has no vertices.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.vertices.is_empty()
     }
 
-    /// Its vertices, by number.
+    /// Returns the vertices, by number.
     pub fn vertices(&self) -> impl Iterator<Item = &VertexSpec> {
         self.vertices.iter()
     }
@@ -166,27 +170,28 @@ impl Graph {
         self.vertices.get(at)
     }
 
-    /// Its edges, sorted.
+    /// Returns the edges, sorted.
     #[must_use]
     pub fn edges(&self) -> &[Edge] {
         &self.edges
     }
 
-    /// Every vertex, parents before children.
+    /// Returns every vertex, parents before children.
     #[must_use]
     pub fn order(&self) -> &[VertexId] {
         &self.order
     }
 }
 
-/// Kahn's sort, smallest number first; what it cannot reach holds a cycle. `ids` ascend, and edges are sorted.
+/// Sorts topologically (Kahn's algorithm, smallest number first). Unreachable vertices contain a cycle. `ids` must be
+/// ascending, and edges sorted.
 fn sorted(ids: &[VertexId], edges: &[Edge]) -> Result<Vec<VertexId>, GraphError> {
     let mut places = vec![None; ids.last().map_or(0, |id| id.0 as usize + 1)];
     for (at, id) in ids.iter().enumerate() {
         places[id.0 as usize] = Some(at);
     }
     let place = |id: VertexId| places.get(id.0 as usize).copied().flatten();
-    // Of each vertex: how many parents are missing, and where its own edges begin and end.
+    // For each vertex: the number of missing parents, and the range of its own edges.
     let mut missing = vec![0_usize; ids.len()];
     let mut ends = vec![0_usize; ids.len() + 1];
     for edge in edges {
@@ -199,7 +204,7 @@ fn sorted(ids: &[VertexId], edges: &[Edge]) -> Result<Vec<VertexId>, GraphError>
     for at in 0..ids.len() {
         ends[at + 1] += ends[at];
     }
-    // Most have no parent: those are in order already, and only who becomes free is sorted in.
+    // Most vertices have no parent and are already in order; only vertices that become free are sorted in.
     let roots: Vec<usize> = (0..ids.len()).filter(|at| missing[*at] == 0).collect();
     let mut roots = roots.into_iter().peekable();
     let mut free: BinaryHeap<Reverse<usize>> = BinaryHeap::new();
@@ -223,7 +228,8 @@ fn sorted(ids: &[VertexId], edges: &[Edge]) -> Result<Vec<VertexId>, GraphError>
     Err(GraphError::Cycle(cycle(&left, edges)))
 }
 
-/// One cycle among the vertices that still miss a parent: each of them has such a parent, so walking up must meet itself.
+/// Returns one cycle among the vertices that still miss a parent. Each of them has such a parent, so the path upwards
+/// must repeat.
 fn cycle(left: &BTreeSet<VertexId>, edges: &[Edge]) -> Vec<VertexId> {
     let mut up = BTreeMap::new();
     for edge in edges.iter().filter(|e| left.contains(&e.from) && left.contains(&e.to)) {
@@ -244,13 +250,13 @@ fn cycle(left: &BTreeSet<VertexId>, edges: &[Edge]) -> Vec<VertexId> {
     path
 }
 
-/// What the store remembers of a vertex that a swap adds.
+/// The stored state of a vertex that a swap adds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RestoredState {
-    /// A refresh still owed to it, and who caused it (if that vertex is known).
+    /// The stamp of a refresh still owed to the vertex, and the vertex that caused it, if known.
     pub owed: Option<(Stamp, Option<VertexId>)>,
-    /// A run of it was cut off between its begin and its end.
+    /// A run of the vertex was cut off between its begin and its end.
     pub interrupted: bool,
-    /// The definition it last ran well under.
+    /// The definition of the vertex's last good run.
     pub done: Option<u64>,
 }

@@ -1,10 +1,11 @@
-//! Vertices that can be one transaction become one vertex, before the engine sees the graph (E-19).
+//! Automatic groups (E-19): vertices that can be one transaction become one vertex, before the engine sees the graph.
 //!
-//! A class is all that can be one transaction: one key, and one set of metaparams (semaphores aside, which are united). The
-//! members of a class fall into layers: the layer of a member is the most members of its class that one path to it passes. Two
-//! members of one layer are never joined by a path, so each layer becomes one vertex. Every member of a layer has an ancestor
-//! in the layer before: a path joins any two groups of a class, none can be joined further, and no other way needs fewer
-//! transactions for that class. Classes are taken one after the other, each in the graph as contracted so far.
+//! A class contains all vertices with the same key and the same metaparams (semaphores aside, which are united). The
+//! members of a class are divided into layers: the layer of a member is the largest number of members of its class on
+//! one path to it. No path joins two members of one layer, so each layer becomes one vertex. Every member of a layer
+//! has an ancestor in the layer before: a path joins any two groups of a class, so no groups can be merged further, and
+//! the number of transactions of that class is minimal. Classes are processed one after the other, each in the graph as
+//! contracted so far.
 
 use crate::graph::Edge;
 use crate::ids::VertexId;
@@ -15,38 +16,42 @@ use std::sync::Arc;
 /// A vertex that may be grouped.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Candidate {
-    /// It.
+    /// The vertex.
     pub id: VertexId,
-    /// What those share that can be one transaction, as a number; none where it is a transaction of its own.
+    /// The number of its transaction class; none if the vertex is always a transaction of its own.
     pub key: Option<u32>,
-    /// Its metaparams.
+    /// The metaparams of the vertex.
     pub meta: Arc<Meta>,
-    /// It has led a group so far: rather it than another, so that the group keeps what the engine knows of it.
+    /// The vertex has led a group so far. Such a vertex is preferred as leader, so that the state of the group in the
+    /// engine is preserved.
     pub leads: bool,
 }
 
 /// Several vertices that became one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Group {
-    /// The member whose number the group has.
+    /// The member that gives the group its number.
     pub leader: VertexId,
-    /// All of them, at least two, ascending.
+    /// All members, at least two, ascending.
     pub members: Vec<VertexId>,
-    /// The metaparams that they share, with the semaphores of all.
+    /// The shared metaparams, with the semaphores of all members.
     pub meta: Arc<Meta>,
 }
 
-/// A graph in which groups are single vertices.
+/// A graph in which each group is a single vertex.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Contracted {
-    /// The groups, by leader. A vertex that is in none is as it was.
+    /// The groups, by leader. Vertices outside of the groups are unchanged.
     pub groups: Vec<Group>,
-    /// The edges between what is left, sorted, each pair once (notify OR-ed).
+    /// The edges between the remaining vertices, sorted, each pair once (notify OR-ed).
     pub edges: Vec<Edge>,
 }
 
-/// Contracts an acyclic graph; what lies on a cycle, or names a vertex that is not there, is left as it is. The result does not
-/// depend on the order of what is given, and which vertices form a group does not depend on their numbers.
+/// Contracts an acyclic graph into groups. Vertices on a cycle, and edges that name an unknown vertex, stay as they
+/// are.
+///
+/// The result does not depend on the order of the input, and the membership of groups does not depend on the numbers of
+/// vertices.
 #[must_use]
 pub fn contract(candidates: &[Candidate], edges: &[Edge]) -> Contracted {
     let mut vertices: Vec<&Candidate> = candidates.iter().collect();
@@ -58,7 +63,7 @@ pub fn contract(candidates: &[Candidate], edges: &[Edge]) -> Contracted {
     shape.finish(&vertices, edges)
 }
 
-/// The members of each class that has several, by position.
+/// Returns the members of each class with at least two of them, by position.
 fn classes(vertices: &[&Candidate]) -> Vec<Vec<usize>> {
     let mut classes: BTreeMap<(u32, Meta), Vec<usize>> = BTreeMap::new();
     for (at, vertex) in vertices.iter().enumerate() {
@@ -72,7 +77,7 @@ fn classes(vertices: &[&Candidate]) -> Vec<Vec<usize>> {
 
 /// The graph by positions, as contracted so far.
 struct Shape {
-    /// The first vertex of the group that each belongs to.
+    /// For each vertex, the first vertex of its group.
     heads: Vec<usize>,
     edges: Vec<(usize, usize)>,
 }
@@ -98,7 +103,8 @@ impl Shape {
         }
     }
 
-    /// How many members one path to each vertex passes at most; none for what a cycle keeps from being sorted.
+    /// Returns for each vertex the largest number of members on one path to it; none for vertices that a cycle excludes
+    /// from the order.
     fn layers(&self, members: &[usize]) -> Vec<Option<usize>> {
         let count = self.heads.len();
         let mut counts = vec![0_usize; count];

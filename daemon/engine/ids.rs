@@ -1,41 +1,43 @@
-//! The names the engine gives to things: numbers only, so that it stays small and its order is always the same.
+//! The identifiers of the engine: numbers only, so that they are small and always have the same order.
 
 use std::fmt;
 use std::time::Duration;
 
-/// A vertex of the graph. The driver gives each identity (`kind[name]`) one number for as long as it is known.
+/// The number of a vertex. The driver gives each identity (`kind[name]`) one number for as long as the identity is
+/// known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VertexId(pub u32);
 
-/// A semaphore, by its number in [`crate::Graph`].
+/// The number of a semaphore in [`crate::Graph`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SemaphoreId(pub u32);
 
-/// A window of time in which changes are allowed. The driver knows when it is open.
+/// A maintenance window, in which changes are allowed. The driver knows the times at which the window is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WindowId(pub u32);
 
-/// One run of one vertex: from its start to its end.
+/// The number of one run of one vertex, from start to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(pub u64);
 
-/// A reading of the engine's own counter, which grows with every start and every new mark; never a wall clock.
+/// A value of the engine's own counter, which grows with every start and every new mark. It is not a clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Stamp(pub u64);
 
 impl Stamp {
-    /// Before everything: a vertex that has never been right.
+    /// Earlier than every event: the stamp of a vertex that has never converged.
     pub const NEVER: Self = Self(0);
-    /// After everything: a vertex that blocks nobody.
+    /// Later than every event: the clearance of a vertex that blocks no other.
     pub const CLEAR: Self = Self(u64::MAX);
 }
 
-/// A moment of the monotonic clock, in nanoseconds since the driver began. The engine is told it, it never reads one.
+/// A moment of the monotonic clock, in nanoseconds since the driver began. The engine receives the time and reads no
+/// clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tick(pub u64);
 
 impl Tick {
-    /// The moment that lies `wait` after this one; the end of time where that is too far.
+    /// Returns the moment `wait` after this one, or the largest moment on overflow.
     #[must_use]
     pub fn after(self, wait: Duration) -> Self {
         Self(self.0.saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)))

@@ -1,8 +1,12 @@
-//! The engine of steadfast: a value that is told the time and one event, and answers with an ordered list of actions.
+//! The engine of steadfast: a value that receives the time and one event, and returns an ordered list of actions.
 //!
-//! It waits for nothing, reads no clock and touches no machine; the same [`Engine::handle`] that runs on hosts is what
-//! property tests and the model checker drive. Reading order: the words ([`ids`](VertexId), [`Meta`], [`Graph`]), what
-//! goes in ([`Event`]), what comes out ([`Action`]), then the engine itself. The rules are named E-1 to E-20 in the design.
+//! The engine must never wait, read a clock, or touch the host: the [`Engine::handle`] that runs on hosts is also
+//! driven by property tests and by the model checker. The rules are named E-1 to E-20 in the design.
+//!
+//! Reading order: the data types (`ids`, `meta`, `graph`), the input (`event`), the output (`action`), the engine
+//! (`engine`), then its parts: `triggers`, `readiness`, `admission`, `queues`, `runs`, `asking`, `swap`, `waits`,
+//! `pause`, `contention`, `attribution`, `dry_run`; last `queries` and `status`. `group` joins vertices before the
+//! engine sees the graph.
 #![deny(clippy::wildcard_enum_match_arm)]
 #![forbid(unsafe_code)]
 

@@ -1,40 +1,41 @@
-//! What a graph says of *how* a vertex is run (metaparams), and what a kind says of itself.
+//! Metaparams, which declare the treatment of a vertex, and the properties of its kind.
 
 use crate::ids::{SemaphoreId, WindowId};
 use std::time::Duration;
 
-/// The metaparams of one vertex, as the engine obeys them (DESIGN.md 2.3).
+/// The metaparams of one vertex, as the engine applies them (DESIGN.md 2.3).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a metaparam of its own")]
 pub struct Meta {
     /// Check only, never apply (E-11).
     pub noop: bool,
-    /// `noop` for the sake of a plan alone: what it would change counts as changed for those that come after it, and what holds
-    /// it otherwise (a window) holds it still.
+    /// Noop for a plan: changes found count as made for later vertices, and other reasons to hold a vertex (a window)
+    /// stay valid.
     pub planned: bool,
-    /// Retries after a failure; `None` is for ever (E-10).
+    /// The number of retries after a failure; `None` is unlimited (E-10).
     pub retry: Option<u32>,
     /// A success refills the budget of retries.
     pub retryreset: bool,
-    /// The first wait before a retry; doubles up to `delay_max`. At least 100 ms is waited.
+    /// The first wait before a retry, at least 100 ms. The wait doubles up to `delay_max`.
     pub delay: Duration,
     /// The longest wait before a retry.
     pub delay_max: Duration,
-    /// Deadline of one run; `None` leaves it to [`Nature::timeout`].
+    /// The deadline of one run; `None` uses [`Nature::timeout`].
     pub timeout: Option<Duration>,
-    /// E-13.
+    /// The polling of the vertex (E-13).
     pub poll: Poll,
-    /// E-12; `None` is without a limit.
+    /// The limit on starts (E-12); `None` is no limit.
     pub pace: Option<Pace>,
-    /// E-14; ascending, each once ([`crate::Graph::new`] refuses others).
+    /// The semaphores of the vertex (E-14): ascending, each once. [`crate::Graph::new`] rejects any other list.
     pub semaphores: Vec<SemaphoreId>,
-    /// A changed definition forgets the back-off and the budget of the old one.
+    /// A changed definition resets the back-off and the budget of retries.
     pub reset: bool,
-    /// What it does in a fight (E-20).
+    /// The behaviour of the vertex in a contention (E-20).
     pub on_conflict: Conflict,
-    /// Changes are made while this window is open, and otherwise held; none: always.
+    /// The maintenance window in which changes are made; outside of it they are held. `None` allows changes at any
+    /// time.
     pub window: Option<WindowId>,
-    /// A swap that removes it waits until it has been right once, for as long as a swap waits.
+    /// A swap that removes the vertex waits until the vertex has converged once, within the grace of the swap.
     pub realize: bool,
 }
 
@@ -60,67 +61,67 @@ impl Default for Meta {
 }
 
 impl Meta {
-    /// No retry comes sooner than this.
+    /// The shortest wait before a retry.
     pub const SHORTEST_DELAY: Duration = Duration::from_millis(100);
-    /// So many repairs within [`Meta::REVERSAL_WINDOW`] are a fight (E-20).
+    /// The number of repairs within [`Meta::REVERSAL_WINDOW`] that make a contention (E-20).
     pub const REVERSALS: usize = 5;
-    /// See [`Meta::REVERSALS`]. Also the shortest quiet after which a fight is over.
+    /// The window of [`Meta::REVERSALS`], and the shortest quiet time after which a contention is over.
     pub const REVERSAL_WINDOW: Duration = Duration::from_mins(1);
-    /// The first wait in a fight, from the end of a repair; doubles up to [`Meta::LONGEST_BACKOFF`]. Up to a quarter of
-    /// each wait is left out, so that what began together does not stay together.
+    /// The first wait in a contention, from the end of a repair; doubles up to [`Meta::LONGEST_BACKOFF`]. Up to a
+    /// quarter of each wait is subtracted as jitter, so that vertices that began together do not stay together.
     pub const FIRST_BACKOFF: Duration = Duration::from_secs(1);
-    /// The longest wait in a fight, and how long one gives way at least.
+    /// The longest wait in a contention, and the shortest time for which a vertex yields.
     pub const LONGEST_BACKOFF: Duration = Duration::from_mins(5);
-    /// Every wait of one that wants to win.
+    /// The wait before each repair of a vertex with [`Conflict::Win`].
     pub const SHORTEST_BACKOFF: Duration = Duration::from_millis(250);
 }
 
-/// What a vertex does when others undo it again and again (E-20).
+/// The behaviour of a vertex that others undo again and again (E-20).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Conflict {
-    /// Repairs go on, [`Meta::SHORTEST_BACKOFF`] apart.
+    /// Repairs continue, [`Meta::SHORTEST_BACKOFF`] apart.
     Win,
     /// Each repair waits twice as long as the one before.
     #[default]
     Backoff,
-    /// It gives way until nobody touches it any more, it is defined anew, or the operator asks.
+    /// Repairs stop until nobody changes the vertex any more, its definition changes, or the operator asks.
     Yield,
 }
 
-/// Whether a vertex is polled instead of watched (E-13).
+/// The polling of a vertex; a polled vertex is not watched (E-13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Poll {
-    /// It is watched.
+    /// The vertex is watched and not polled.
     Never,
     /// `poll: -1`: processed once for each load, then neither polled nor watched.
     Once,
-    /// Processed at this interval.
+    /// The vertex is processed at this interval.
     Every(Duration),
 }
 
-/// A token bucket on starts (E-12): one token each `period_ns`, at most `burst` saved up; it starts full.
+/// A token bucket on starts (E-12): one token each `period_ns`, at most `burst` saved. The bucket starts full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pace {
-    /// Nanoseconds for one token; at least 1, and `period_ns * burst` below 2^62.
+    /// Nanoseconds for one token: at least 1, and `period_ns * burst` below 2^62.
     pub period_ns: u64,
-    /// The most starts in a row; at least 1.
+    /// The largest number of starts in a row; at least 1.
     pub burst: u32,
 }
 
-/// What the engine must know of the kind of a vertex.
+/// The properties of a vertex's kind that the engine needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Nature {
-    /// What a run occupies.
+    /// The resource that a run occupies.
     pub slot: SlotClass,
-    /// What there is to check.
+    /// The state that a check can compare.
     pub check: Check,
-    /// What follows when a run was cut off between its begin and its end.
+    /// The action after a run that was cut off between its begin and its end.
     pub interrupted: Interrupted,
-    /// Whether a run in progress may be cancelled (a package transaction may not).
+    /// True if a run in progress may be cancelled (a package transaction may not).
     pub cancellable: bool,
     /// The kind's own deadline for one run.
     pub timeout: Option<Duration>,
-    /// An apply changes nothing but what the resource claims, although it occupies the slot of a command (a timer).
+    /// An apply changes only the claims of the resource, although it occupies the slot of a command (a timer).
     pub confined: bool,
 }
 
@@ -137,34 +138,34 @@ impl Default for Nature {
     }
 }
 
-/// What a run occupies while it is in progress. Each class has its own number of slots.
+/// The resource that a run occupies while it is in progress. Each class has its own number of slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SlotClass {
-    /// A thread: it makes system calls that may block.
+    /// A thread: the run makes system calls that may block.
     Thread,
-    /// A child process: it holds no thread.
+    /// A child process: the run occupies no thread.
     Command,
 }
 
-/// What there is to check, and so who may cause a run.
+/// The state that a check can compare, which decides the causes that start a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Check {
-    /// There is a state on the host that can be compared: every cause runs it.
+    /// The host has a state to compare: every cause starts a run.
     State,
     /// Nothing to compare (a command without guard): runs once per definition, and for events, refreshes and `redo`.
     Once,
     /// As [`Check::Once`], and once at each start of the daemon (`always: true`).
     EachStart,
-    /// A deed done for events, refreshes and `redo` only (a timer): settled from the load on.
+    /// Nothing to compare (a timer): runs for events, refreshes and `redo` only, and is settled from the load on.
     Events,
 }
 
-/// What follows after a run that was cut off between its begin and its end, and whose check cannot tell.
+/// The action after a run that was cut off between its begin and its end, if a check cannot decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Interrupted {
     /// Run again: at least once.
     Again,
-    /// Take it as done: at most once.
+    /// Treat the run as done: at most once.
     Skip,
     /// Wait for the operator (`redo`).
     Wait,

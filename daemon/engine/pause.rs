@@ -1,4 +1,4 @@
-//! Coming to rest and going on (E-15), stopping (E-16), and the question after each turn: is it complete?
+//! Pause and resume (E-15), stop (E-16), and the completion of pauses, swaps, stops and convergence after each turn.
 
 use crate::action::{Action, Notice};
 use crate::engine::Engine;
@@ -8,21 +8,21 @@ use crate::status::Mode;
 use crate::vertex::{Cancelled, Place, Run, Watch};
 use std::time::Duration;
 
-/// How long before its end a pause says that it will end.
+/// The time before its end at which a pause is reported to end soon.
 const WARNING: Duration = Duration::from_hours(1);
 
-/// What is known of a pause.
+/// The state of a pause.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct PauseState {
-    /// When it ends by itself.
+    /// The time at which the pause ends by itself.
     until: Tick,
-    /// The engine's counter at its beginning: whoever became dirty later has back-poked nobody.
+    /// The engine's counter at the beginning of the pause: vertices that became dirty later have sent no back-poke.
     pub(crate) since: Stamp,
-    /// When that is said.
+    /// The time of the notice that the pause ends soon; none if it was sent.
     warn_at: Option<Tick>,
-    /// Records asked for and not durable yet.
+    /// The number of requested records that are not durable yet.
     unsaved: u32,
-    /// A resume that is to be told when it is durable.
+    /// A resume waits to be reported until it is durable.
     resumed: bool,
 }
 
@@ -36,19 +36,19 @@ impl PauseState {
         }
     }
 
-    /// Moves every moment, for comparison of states (see `ranked`).
+    /// Maps every moment, for the comparison of states (see `ranked`).
     pub(crate) fn map(&mut self, f: impl Fn(Tick) -> Tick) {
         self.until = f(self.until);
         self.warn_at = self.warn_at.map(f);
     }
 }
 
-/// What is known of a stop.
+/// The state of a stop.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct StopState {
-    /// When runs are cancelled.
+    /// The time at which runs are cancelled.
     pub(crate) cancel_at: Option<Tick>,
-    /// Runs that were cut off.
+    /// The vertices whose runs were cut off.
     pub(crate) cut_off: Vec<VertexId>,
 }
 
@@ -60,7 +60,8 @@ impl Engine {
                 self.pause.since = self.stamp;
                 self.drain();
             }
-            // Said again: its end may have moved, and what was dirty at the request is let end still.
+            // A repeated request: its end may have moved; vertices that were dirty at the first request are still
+            // finished.
             Mode::Draining if pause.drain => {}
             Mode::Running | Mode::Draining => {
                 if self.mode == Mode::Running {
@@ -69,7 +70,7 @@ impl Engine {
                 self.mode = Mode::Pausing;
                 self.shelve_queues();
             }
-            // Said again: its end may have moved, and whoever asks wants the answer.
+            // A repeated request: its end may have moved, and the caller waits for the notice again.
             Mode::Pausing | Mode::Paused => self.mode = Mode::Pausing,
         }
         self.pause.until = pause.until;
@@ -86,7 +87,7 @@ impl Engine {
         }
     }
 
-    /// What is dirty now is let end; the rest waits.
+    /// Lets the vertices that are dirty now finish; all others wait.
     fn drain(&mut self) {
         self.mode = Mode::Draining;
         for slot in self.vertices.iter_mut().flatten() {
@@ -96,7 +97,7 @@ impl Engine {
         self.unshelve();
     }
 
-    /// E-7: withdraws everything that is queued.
+    /// Withdraws every queued vertex (E-7).
     fn shelve_queues(&mut self) {
         let ids: Vec<VertexId> = self
             .vertices
@@ -114,7 +115,7 @@ impl Engine {
         self.purge_lanes();
     }
 
-    /// Drops the entries of those that were withdrawn.
+    /// Drops the queue entries of withdrawn vertices.
     pub(crate) fn purge_lanes(&mut self) {
         let vertices = &self.vertices;
         let live = |number: u64, id: VertexId| {
@@ -132,8 +133,8 @@ impl Engine {
         }
     }
 
-    /// E-15: one step. What could not start while the engine rested stands on the shelf. Who had failed for good above what became
-    /// dirty meanwhile gets the attempt that a back-poke would have given it (E-3).
+    /// Ends the pause in one step (E-15): vertices that could not start during the pause are queued. Ancestors that had
+    /// failed for good get the attempt that a back-poke from newly dirty vertices would have given them (E-3).
     pub(crate) fn resume(&mut self) {
         match self.mode {
             Mode::Running | Mode::Stopping | Mode::Stopped => return,
@@ -205,7 +206,7 @@ impl Engine {
         }
     }
 
-    /// Whether a swap, a pause or a stop is complete, and whether all has converged. Answers whether there is more to settle.
+    /// Completes a swap, a pause, a stop or convergence if it is due. Returns true if more vertices must be settled.
     pub(crate) fn conclude(&mut self) -> bool {
         if self.commit_when_quiet() {
             return true;
@@ -230,7 +231,7 @@ impl Engine {
         false
     }
 
-    /// The grace is over, each run was cancelled, and none has returned in the time that it has for that.
+    /// Returns true if the grace is over and every cancelled run has exceeded its time to return.
     fn is_left_behind(&self) -> bool {
         let over = self.stop.as_ref().is_some_and(|stop| stop.cancel_at.is_none());
         let is_late = |run: &Run| run.returns.is_some_and(|at| at <= self.now);
@@ -240,7 +241,7 @@ impl Engine {
             .all(|id| self.vertex(*id).is_some_and(|vertex| vertex.run().is_some_and(is_late)))
     }
 
-    /// E-16: watches close in topological order, then it is over.
+    /// Closes the watches in topological order and completes the stop (E-16).
     fn close_watches(&mut self) {
         let topology = std::sync::Arc::clone(&self.topology);
         for id in topology.order() {

@@ -1,4 +1,4 @@
-//! The answer to *how does it stand with this vertex, and whom does it wait for?*
+//! Queries on single vertices: the status of a vertex, and the vertices that it waits for.
 
 use crate::engine::Engine;
 use crate::ids::{SemaphoreId, Stamp, VertexId};
@@ -6,11 +6,11 @@ use crate::status::{TakenSemaphore, VertexStatus, Why};
 use crate::vertex::{Causes, Phase, Place, RunKind, Vertex, Watch};
 use std::collections::BTreeSet;
 
-/// Later than any stamp: only who is out of the way of everything is out of the way of this.
+/// A stamp later than every real one: any clearance but `CLEAR` is earlier.
 const UNBLOCKED: Stamp = Stamp(u64::MAX - 1);
 
 impl Engine {
-    /// How it stands with one vertex; `None` if it is not in the graph.
+    /// Returns the status of a vertex; `None` if the vertex is not in the graph.
     #[must_use]
     pub fn vertex_status(&self, id: VertexId) -> Option<VertexStatus> {
         let vertex = self.vertex(id)?;
@@ -37,7 +37,7 @@ impl Engine {
         })
     }
 
-    /// Why the run that is in progress was started; `None` where none is.
+    /// Returns the cause of the run in progress; `None` if there is no run.
     #[must_use]
     pub fn why(&self, id: VertexId) -> Option<Why> {
         let causes = self.vertex(id)?.run()?.causes;
@@ -52,30 +52,31 @@ impl Engine {
             (Causes::POLL, Why::Poll),
         ];
         let found = each.into_iter().find(|(cause, _)| causes.has(*cause));
-        // Nothing but a look is started without a cause.
+        // Only a look is started without a cause.
         Some(found.map_or(Why::Look, |(_, why)| why))
     }
 
-    /// Whether a look is to come, which may find that it must be processed.
+    /// Returns true if a look at the vertex is due; the look may find work to do.
     #[must_use]
     pub fn is_to_be_looked_at(&self, id: VertexId) -> bool {
         self.vertex(id).is_some_and(|vertex| vertex.look)
     }
 
-    /// Whether it is fought over (E-20), whatever it does at the moment.
+    /// Returns true if the vertex is contended (E-20), in any phase.
     #[must_use]
     pub fn is_contended(&self, id: VertexId) -> bool {
         self.vertex(id).is_some_and(|vertex| vertex.contended)
     }
 
-    /// The position of a vertex among all: parents come before their children. Events that were read together are
-    /// given in this order, so that no child starts before the event of its parent is known (E-3).
+    /// Returns the position of a vertex in the topological order: parents come before their children. The driver
+    /// delivers events that it read together in this order, so that no child starts before the event of its parent is
+    /// known (E-3).
     #[must_use]
     pub fn position(&self, id: VertexId) -> usize {
         self.topology.place(id)
     }
 
-    /// What a vertex needs, and what needs it.
+    /// Returns the parents and the children of a vertex.
     #[must_use]
     pub fn neighbours(&self, id: VertexId) -> (Vec<VertexId>, Vec<VertexId>) {
         if self.vertex(id).is_none() {
@@ -85,7 +86,7 @@ impl Engine {
         (self.topology.parents(id).to_vec(), children)
     }
 
-    /// The semaphores that keep a vertex waiting, with those that hold them.
+    /// Returns the semaphores that a vertex waits for, with their holders.
     #[must_use]
     pub fn semaphores_waited_for(&self, id: VertexId) -> Vec<TakenSemaphore> {
         let Some(vertex) = self.vertex(id).filter(|vertex| vertex.place == Place::Semaphores)
@@ -105,8 +106,8 @@ impl Engine {
         taken.collect()
     }
 
-    /// Those that wait for a vertex: because they need it, themselves or through others, or for a semaphore that it holds. Among
-    /// at most so many that need it.
+    /// Returns the vertices that wait for a vertex: its descendants, and vertices that wait for a semaphore that it
+    /// holds. At most `most` descendants are examined.
     #[must_use]
     pub fn waiters(&self, id: VertexId, most: usize) -> Vec<VertexId> {
         let (mut found, mut seen, mut next) = (BTreeSet::new(), BTreeSet::new(), vec![id]);
@@ -131,7 +132,7 @@ impl Engine {
         found.into_iter().collect()
     }
 
-    /// The semaphores that a run in progress holds: looks hold none.
+    /// Returns the semaphores that a run in progress holds; a look holds none.
     fn held_by(&self, id: VertexId) -> &[SemaphoreId] {
         match self.vertex(id) {
             Some(vertex) if vertex.run().is_some_and(|run| run.kind == RunKind::Process) => {
@@ -177,7 +178,7 @@ impl Engine {
         }
     }
 
-    /// The nearest ancestors that block what became dirty then: in the way themselves, not through others.
+    /// Returns the nearest ancestors that themselves block a vertex that became dirty at `since`.
     fn blockers(&self, id: VertexId, since: Stamp) -> Vec<VertexId> {
         let mut found = BTreeSet::new();
         let mut seen = BTreeSet::new();

@@ -1,30 +1,30 @@
-//! Slots and semaphores: who may start, in which order (E-6, E-14).
+//! Queues for slots and semaphores, which decide the order of starts (E-6, E-14).
 
 use crate::ids::{SemaphoreId, VertexId};
 use crate::meta::SlotClass;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Who comes first when slots are short.
+/// The order of starts if slots are short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Priority {
-    /// Drift, refreshes, retries, the operator's requests.
+    /// Drift, refreshes, retries, and requests of the operator.
     Drift,
-    /// First runs of what was loaded.
+    /// First runs after a load.
     Load,
     /// Looks.
     Look,
 }
 
-/// The queues for slots of one class, and how many slots there are.
+/// The queues for slots of one class, and the number of slots.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Lane {
-    /// Slots that there are.
+    /// The number of slots.
     pub(crate) total: u32,
-    /// Slots taken, those written off not counted.
+    /// The number of slots in use, without those written off.
     pub(crate) used: u32,
-    /// Slots written off because their run does not return.
+    /// The number of slots written off because their run does not return.
     pub(crate) written_off: u32,
-    /// Entries, oldest first; one is live while its vertex has this number in its place.
+    /// Entries by priority, oldest first. An entry is live while the place of its vertex has the same number.
     queues: [VecDeque<(u64, VertexId)>; 3],
 }
 
@@ -37,7 +37,7 @@ impl Lane {
         self.queues[priority as usize].push_back((number, vertex));
     }
 
-    /// The oldest entry of the first queue that has one, if a slot is free.
+    /// Removes the oldest entry of the highest priority, if a slot is free.
     pub(crate) fn pop(&mut self) -> Option<(u64, VertexId)> {
         if self.used >= self.total {
             return None;
@@ -56,7 +56,7 @@ impl Lane {
     }
 }
 
-/// Both classes.
+/// The lanes of both slot classes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Lanes {
     pub(crate) threads: Lane,
@@ -72,24 +72,25 @@ impl Lanes {
     }
 }
 
-/// One counting semaphore: how many hold it, how many are on their way to a slot, and who waits with which ticket.
+/// A counting semaphore: the number of holders, the number of admitted vertices, and the queue by ticket.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Semaphore {
     pub(crate) count: u32,
     pub(crate) holders: u32,
-    /// Those that may go and wait for a slot. They hold nothing, and their place is kept.
+    /// The number of vertices that may wait for a slot. They hold nothing yet, and their place is reserved.
     pub(crate) admitted: u32,
     pub(crate) queue: BTreeMap<u64, VertexId>,
 }
 
 impl Semaphore {
-    /// How many of those that wait may go.
+    /// Returns the number of waiting vertices that may be admitted.
     fn room(&self) -> usize {
         self.count.saturating_sub(self.holders).saturating_sub(self.admitted) as usize
     }
 
-    /// Whether this ticket may go: holders + lower tickets < count. A higher ticket is only admitted where there is room for all
-    /// below it, so what is admitted counts as lower, and a ticket that may go may go for good, unless the count shrinks.
+    /// Returns true if a ticket may be admitted: holders + lower tickets < count. A higher ticket is admitted only if
+    /// there is room for all below it, so admitted tickets count as lower, and an admissible ticket stays so unless the
+    /// count shrinks.
     pub(crate) fn admits(&self, ticket: u64) -> bool {
         let room = self.room();
         self.queue.len() <= room || self.queue.keys().take(room).any(|waiting| *waiting == ticket)
@@ -119,14 +120,14 @@ impl Semaphores {
         }
     }
 
-    /// P, first half: one ticket in all queues, in one step.
+    /// P, first half: enters one ticket into all queues, in one step.
     pub(crate) fn enqueue(&mut self, ids: &[SemaphoreId], ticket: u64, vertex: VertexId) {
         self.each(ids, |semaphore| {
             semaphore.queue.insert(ticket, vertex);
         });
     }
 
-    /// Leaves all queues, whether admitted or not.
+    /// Removes a ticket from all queues, admitted or not.
     pub(crate) fn withdraw(&mut self, ids: &[SemaphoreId], ticket: u64) {
         self.each(ids, |semaphore| {
             if semaphore.queue.remove(&ticket).is_none() {
@@ -135,7 +136,7 @@ impl Semaphores {
         });
     }
 
-    /// Lets a ticket go if all its semaphores do; it leaves their queues and keeps its place.
+    /// Admits a ticket if all its semaphores allow it. The ticket leaves the queues, and its place is reserved.
     pub(crate) fn admit(&mut self, ids: &[SemaphoreId], ticket: u64) -> bool {
         let may = ids.iter().all(|id| self.0.get(id.0 as usize).is_none_or(|s| s.admits(ticket)));
         if may {
@@ -147,7 +148,8 @@ impl Semaphores {
         may
     }
 
-    /// P, second half: from admitted to holding. Where a count has shrunk meanwhile, back to the queues.
+    /// P, second half: turns an admitted ticket into a holder. If a count has shrunk meanwhile, the ticket returns to
+    /// the queues.
     pub(crate) fn hold(&mut self, ids: &[SemaphoreId], ticket: u64, vertex: VertexId) -> bool {
         let fits =
             ids.iter().all(|id| self.0.get(id.0 as usize).is_none_or(|s| s.holders < s.count));
@@ -162,17 +164,17 @@ impl Semaphores {
         fits
     }
 
-    /// A run in progress holds these from now on.
+    /// Adds a run in progress as a holder of these semaphores.
     pub(crate) fn take_over(&mut self, ids: &[SemaphoreId]) {
         self.each(ids, |semaphore| semaphore.holders += 1);
     }
 
-    /// V.
+    /// V: releases the semaphores.
     pub(crate) fn release(&mut self, ids: &[SemaphoreId]) {
         self.each(ids, |semaphore| semaphore.holders = semaphore.holders.saturating_sub(1));
     }
 
-    /// Those among the first in these queues, who may be able to go.
+    /// Returns the vertices at the front of these queues, which may be admissible.
     pub(crate) fn front(&self, ids: &[SemaphoreId]) -> Vec<VertexId> {
         let mut found = Vec::new();
         for semaphore in ids.iter().filter_map(|id| self.0.get(id.0 as usize)) {

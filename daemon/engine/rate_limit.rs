@@ -1,4 +1,5 @@
-//! The token bucket on starts (E-12): GCRA by `governor`, over the engine's own clock and one integer kept in the vertex.
+//! The token bucket on starts (E-12): GCRA by `governor`, on the engine's own time and one integer stored in the
+//! vertex.
 
 use crate::ids::Tick;
 use crate::meta::Pace;
@@ -11,7 +12,7 @@ use std::cell::Cell;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// The engine's time as `governor` wants it: a limiter takes its first reading as its beginning.
+/// The engine's time as a clock for `governor`. A limiter takes its first reading as its beginning.
 #[derive(Clone, Debug, Default)]
 struct EngineClock(Cell<Duration>);
 
@@ -23,7 +24,7 @@ impl Clock for EngineClock {
     }
 }
 
-/// The one number of a limiter: when the bucket would be full again, in nanoseconds.
+/// The only state of a limiter: the time at which the bucket would be full again, in nanoseconds.
 #[derive(Debug)]
 struct BucketState(Cell<Option<u64>>);
 
@@ -40,7 +41,11 @@ impl StateStore for BucketState {
     }
 }
 
-/// Tries to take a token now. `Ok` holds the new number; `Err` the moment at which there will be one.
+/// Tries to take a token now. `Ok` contains the new state.
+///
+/// # Errors
+///
+/// `Err` contains the moment at which a token will be available.
 pub(crate) fn take(pace: Pace, number: Option<u64>, now: Tick) -> Result<Option<u64>, Tick> {
     let burst = NonZeroU32::new(pace.burst).unwrap_or(NonZeroU32::MIN);
     let Some(quota) = Quota::with_period(Duration::from_nanos(pace.period_ns)) else {

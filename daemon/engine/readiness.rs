@@ -1,9 +1,10 @@
-//! Readiness (E-1, E-2, E-3, E-8): who blocks whom, kept as it changes.
+//! Readiness (E-1, E-2, E-3, E-8): the vertices that block others, maintained with each change.
 //!
-//! The *clearance* of a vertex is the stamp before which a descendant must have become dirty for this vertex, and all above it, to
-//! be out of its way: without bound when it is settled, else the start of its last good run. A vertex may start when the least
-//! clearance among its parents is later than the moment it became dirty. A poke is the rise of a clearance: it goes through clean
-//! vertices and ends where nothing flips. So a wave cannot run round, and costs only the cone whose readiness changes.
+//! The *clearance* of a vertex is a stamp: descendants that became dirty before it are not blocked by this vertex or
+//! its ancestors. The clearance is unbounded if the vertex is settled, else it is the start of its last good run. A
+//! vertex may start if the smallest clearance of its parents is later than the moment at which it became dirty. A poke
+//! is a rising clearance: the rise passes through clean vertices and ends at the first unchanged one. Therefore waves
+//! cannot loop, and cost only the part of the graph whose readiness changes.
 
 use crate::engine::Engine;
 use crate::ids::{Stamp, VertexId};
@@ -13,11 +14,11 @@ use crate::vertex::{Causes, Class, Gate, Phase, Place, Watch};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Above so many parents a gate counts its clearances instead of looking at each parent again.
+/// The number of parents above which a gate counts its clearances instead of reading each parent again.
 const CROWD: usize = 16;
 
 impl Engine {
-    /// Marks a vertex to be looked at again before this turn ends.
+    /// Marks a vertex to be settled again before this turn ends.
     pub(crate) fn touch(&mut self, id: VertexId) {
         if let Some(vertex) = self.vertex_mut(id)
             && !vertex.stale
@@ -27,7 +28,7 @@ impl Engine {
         }
     }
 
-    /// Derives everything that follows from what was changed.
+    /// Derives all consequences of the changes so far.
     pub(crate) fn settle(&mut self) {
         while let Some(id) = self.stale.pop() {
             let Some(vertex) = self.vertices.get_mut(id.0 as usize).and_then(Option::as_mut) else {
@@ -76,7 +77,7 @@ impl Engine {
         }
     }
 
-    /// One parent's clearance went from `before` to `after`.
+    /// Updates a gate after the clearance of one parent changed from `before` to `after`.
     fn shift_gate(&mut self, id: VertexId, before: Stamp, after: Stamp) {
         let Some(vertex) = self.vertices.get_mut(id.0 as usize).and_then(Option::as_mut) else {
             return;
@@ -115,8 +116,8 @@ impl Engine {
         parents.filter_map(|p| self.vertex(*p)).map(|p| p.clearance).min().unwrap_or(Stamp::CLEAR)
     }
 
-    /// Makes gates right after a swap: of what the swap has touched, of whoever has other parents than in `before`, and of all
-    /// that follows from these. One pass, parents before children.
+    /// Corrects the gates after a swap: those that the swap has touched, those with other parents than in `before`, and
+    /// their descendants. One pass, parents before children.
     pub(crate) fn rebuild_gates(&mut self, before: &Arc<Topology>) {
         let topology = Arc::clone(&self.topology);
         let order = topology.order();
@@ -139,8 +140,8 @@ impl Engine {
         }
     }
 
-    /// Makes the gate of a vertex anew from its parents, which must be right already. Answers whether that changes anything for
-    /// its children.
+    /// Derives the gate of a vertex from its parents, which must be correct already. Returns true if that changes the
+    /// clearance for its children.
     fn rebuild_gate(&mut self, id: VertexId) -> bool {
         let topology = Arc::clone(&self.topology);
         let parents = topology.parents(id);
@@ -162,7 +163,7 @@ impl Engine {
         before != clearance
     }
 
-    /// Puts a vertex where it belongs: into a queue if it may start, out of it if it may not (E-7).
+    /// Queues a vertex if it may start, and withdraws it if it may not (E-7).
     fn consider(&mut self, id: VertexId) {
         let mode = self.mode;
         let Some(vertex) = self.vertex(id) else { return };
@@ -183,7 +184,7 @@ impl Engine {
             Mode::Pausing | Mode::Paused | Mode::Stopping | Mode::Stopped => false,
         };
         match vertex.place {
-            // It was set aside for a look, or before a drain owed it a refresh.
+            // The vertex was shelved for a look, or before a drain owed it a refresh.
             Place::Shelf if run && open => {
                 self.withdraw(id);
                 self.enter(id, run, look, open);
@@ -218,7 +219,7 @@ impl Engine {
         }
     }
 
-    /// Marks a vertex dirty. If something blocks it, it back-pokes (E-3).
+    /// Marks a vertex dirty. If an ancestor blocks it, the vertex sends a back-poke (E-3).
     pub(crate) fn mark(&mut self, id: VertexId, cause: Causes) {
         let stamp = Stamp(self.stamp.0 + 1);
         let Some(vertex) = self.vertex_mut(id) else { return };
@@ -233,19 +234,20 @@ impl Engine {
             self.back_poke(id);
         }
         if overtakes && queued {
-            // It waits for a slot among those that were loaded, and comes before them now.
+            // The vertex waits for a slot among loaded ones, and now has a higher priority.
             self.push_slot(id);
         }
         self.touch(id);
     }
 
-    /// E-3: the ancestors that block and had failed for good get one attempt each; all others are on their way already. Dropped
-    /// unless the engine runs: a resume makes up for it.
+    /// Gives the blocking ancestors that had failed for good one attempt each (E-3); all others are in progress
+    /// already. Does nothing unless the engine runs: a resume makes up for it.
     pub(crate) fn back_poke(&mut self, id: VertexId) {
         self.back_poke_all(vec![id]);
     }
 
-    /// The same for many, in one walk: the one that became dirty last is blocked by all that block any other.
+    /// Back-pokes for many vertices in one walk: the vertex that became dirty last is blocked by every blocker of the
+    /// others.
     pub(crate) fn back_poke_all(&mut self, mut ids: Vec<VertexId>) {
         if self.mode != Mode::Running || self.counts.failed == 0 || self.rewires {
             return;
@@ -272,7 +274,8 @@ impl Engine {
         }
     }
 
-    /// One attempt for a vertex that had failed for good, its budget unchanged (E-10). It back-pokes in its turn.
+    /// Gives a vertex that had failed for good one attempt, with its budget unchanged (E-10). The vertex sends a
+    /// back-poke as well.
     pub(crate) fn attempt(&mut self, id: VertexId) {
         if self.revive(id) {
             self.back_poke(id);

@@ -1,4 +1,4 @@
-//! The memory of a vertex, and what a load makes of it.
+//! The stored state of a vertex, and its effect at a load.
 
 use crate::action::HeldReason;
 use crate::graph::RestoredState;
@@ -6,7 +6,7 @@ use crate::ids::Stamp;
 use crate::meta::{Check, Interrupted};
 use crate::vertex::Vertex;
 
-/// The meaning of a load for a vertex.
+/// The effect of a load on a vertex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AtLoad {
     Process,
@@ -15,7 +15,7 @@ pub(crate) enum AtLoad {
 }
 
 impl Vertex {
-    /// The record that the vertex starts from if it comes back.
+    /// Returns the state to restore if the vertex comes back.
     pub(crate) fn recall(&self) -> RestoredState {
         RestoredState {
             owed: (self.owed > Stamp::NEVER).then_some((self.owed, self.owed_by)),
@@ -24,7 +24,7 @@ impl Vertex {
         }
     }
 
-    /// Decides the meaning of a load from the definition of the last good run, and from a run that was cut off.
+    /// Decides the effect of a load from the definition of the last good run, and from a run that was cut off.
     pub(crate) fn at_load(&self, done: Option<u64>, interrupted: bool) -> AtLoad {
         let done = done == Some(self.definition);
         match (self.nature.check, interrupted, self.nature.interrupted) {

@@ -1,7 +1,8 @@
-//! The global brake (E-20): when repairs are undone all over, changing stops for a while. Watching goes on, and it is said.
+//! The brake (E-20): a global limit that pauses all repairs if too many of them are undone. Watches continue, and the
+//! brake is reported.
 //!
-//! What counts is a repair of a vertex that was repaired already within the last minute: that a whole tree is put back once is work, that
-//! it is put back again and again is a storm.
+//! Only repeated repairs count: those of a vertex that was already repaired within the last minute. Repairing a whole
+//! tree once is normal work; repairing it again and again is not.
 
 use crate::action::Notice;
 use crate::engine::Engine;
@@ -9,18 +10,18 @@ use crate::ids::{Tick, VertexId};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Over which time repairs are counted, and how long the brake holds.
+/// The period over which repairs are counted, and the time for which the brake holds.
 pub(crate) const MINUTE: Duration = Duration::from_mins(1);
 
-/// Repairs of the last minute, and whether they were too many.
+/// The repairs of the last minute, and the state of the brake.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Brake {
-    /// The most repeated repairs in a minute; none for no brake.
+    /// The largest number of repeated repairs in a minute; none disables the brake.
     pub(crate) limit: Option<u32>,
-    /// When each was, whose, and whether it was not the first.
+    /// The time and vertex of each repair, and if it was a repeated one.
     pub(crate) recent: VecDeque<(Tick, VertexId, bool)>,
     repeated: u32,
-    /// Nothing is repaired before.
+    /// The time before which nothing is repaired.
     pub(crate) until: Option<Tick>,
 }
 
@@ -31,36 +32,38 @@ impl Default for Brake {
 }
 
 impl Brake {
-    /// Moves every moment that is over, for comparison of states (see `ranked`).
+    /// Maps every moment in the past, for the comparison of states (see `ranked`).
     pub(crate) fn map_past(&mut self, f: impl Fn(Tick) -> Tick) {
         for (at, _, _) in &mut self.recent {
             *at = f(*at);
         }
-        // Those of one moment are forgotten together.
+        // Entries of the same moment are forgotten together, so their order does not matter.
         self.recent.make_contiguous().sort_unstable();
     }
 }
 
 impl Engine {
-    /// The same engine with another bound on repeated repairs in a minute; none for no brake. 600 where nothing is said.
+    /// Returns the engine with another limit on repeated repairs in a minute; none disables the brake. The default is
+    /// 600.
     #[must_use]
     pub fn with_brake(mut self, limit: Option<u32>) -> Self {
         self.brake.limit = limit;
         self
     }
 
-    /// Changes the bound on repeated repairs in a minute; none for no brake. A brake that holds goes on to its end.
+    /// Changes the limit on repeated repairs in a minute; none disables the brake. An active brake continues to its
+    /// end.
     pub fn set_brake(&mut self, limit: Option<u32>) {
         self.brake.limit = limit;
     }
 
-    /// Until when nothing is repaired, if the brake holds.
+    /// Returns the time until which nothing is repaired, if the brake is active.
     #[must_use]
     pub fn braked_until(&self) -> Option<Tick> {
         self.brake.until
     }
 
-    /// One more repair. Repairs of which nothing followed within the minute are forgotten.
+    /// Counts a repair. Repairs without a successor within the minute are forgotten.
     pub(crate) fn count_repair(&mut self, id: VertexId) {
         let now = self.now;
         while let Some((at, other, again)) = self.brake.recent.front().copied() {

@@ -1,4 +1,4 @@
-//! The stations of a run: Checked, Begun, Ended, Durable, and how each leads to the next.
+//! The stations of a run: Checked, Begun, Ended, Durable, and the transitions between them.
 
 use crate::action::{Action, Class, HeldReason, Intent, Notice, Record};
 use crate::engine::Engine;
@@ -9,14 +9,15 @@ use crate::vertex::{Cancelled, Causes, Phase, Run, RunKind, Station, Vertex};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a cancelled run may take to return before it is called stuck.
+/// The time in which a cancelled run must return before it counts as stuck.
 pub(crate) const RETURN: Duration = Duration::from_secs(1);
 
-/// The same for a command: its family is asked to end first, and killed two seconds later.
+/// The time in which a cancelled command must return: its processes are asked to end first, and killed two seconds
+/// later.
 pub(crate) const RETURN_OF_COMMAND: Duration = Duration::from_secs(3);
 
 impl Engine {
-    /// The vertex of a run in progress, and the run.
+    /// Returns the vertex of a run in progress, and the run.
     fn run_of(&mut self, run: RunId) -> Option<(VertexId, &mut Run)> {
         let id = *self.in_flight.get(&run)?;
         let found = self.vertices.get_mut(id.0 as usize)?.as_mut()?.run_mut()?;
@@ -29,7 +30,7 @@ impl Engine {
             return;
         }
         if now.cancelled.is_some() || now.obsolete {
-            // It crossed the cancel: the check has returned, and nothing was begun.
+            // The result crossed the cancel: the check has returned, and nothing was begun.
             self.ended(run, Outcome::Interrupted);
             return;
         }
@@ -49,22 +50,24 @@ impl Engine {
         }
     }
 
-    /// A run is made of something else than the last good one: what it finds was undone by nobody, and is intentional. It counts for a fight
-    /// and for the brake all the same: they are what bounds it where that goes on and on.
+    /// Marks a run whose inputs differ from those of the last good run: a difference that it finds is intentional,
+    /// since nobody undid anything. The run still counts for contention and the brake, which bound an endless
+    /// repetition.
     pub(crate) fn remade(&mut self, run: RunId) {
         if let Some((_, run)) = self.run_of(run) {
             run.remade = true;
         }
     }
 
-    /// Others have changed what a run copies: nothing goes on and on by our own doing, and a fight need not bound it.
+    /// Marks a run that copies a source that others have changed: our own runs cause no loop here, so the run does not
+    /// count for contention.
     pub(crate) fn supplied(&mut self, run: RunId) {
         if let Some((_, run)) = self.run_of(run) {
             run.supplied = true;
         }
     }
 
-    /// E-11: a swap has taken it out of noop while it was checked only: it is run again.
+    /// Returns true if a swap has ended the noop of a vertex during its check: the vertex is run again (E-11).
     fn is_freed(&self, id: VertexId) -> bool {
         self.vertex(id).is_some_and(|vertex| !vertex.meta.noop)
     }
@@ -149,7 +152,7 @@ impl Engine {
             vertex.seen = start;
         }
         match (verdict, held) {
-            // In noop nothing is ever paid: what is owed keeps it held.
+            // In noop nothing owed is ever done, so an owed refresh holds the vertex.
             (RunVerdict::Same, held) if held.is_none() || !owed => self.found_right(id),
             (RunVerdict::Same | RunVerdict::Differs | RunVerdict::Unknown, Some(holding)) => {
                 if let Some(vertex) = self.vertex_mut(id) {
@@ -157,7 +160,7 @@ impl Engine {
                 }
                 if verdict == RunVerdict::Differs && matches!(holding, HeldReason::UnknownUntil(_))
                 {
-                    // It can be told now.
+                    // The check can decide now.
                     self.mark(id, Causes::LOOK);
                 }
             }
@@ -169,7 +172,8 @@ impl Engine {
         }
     }
 
-    /// A look has found a vertex right: also one that had failed, and that its window held since.
+    /// Handles a look that found a vertex as declared, including a vertex that had failed and that its window held
+    /// since.
     fn found_right(&mut self, id: VertexId) {
         let Some(vertex) = self.vertex_mut(id) else { return };
         if std::mem::take(&mut vertex.failing) {
@@ -183,7 +187,7 @@ impl Engine {
         self.calm_down(id);
     }
 
-    /// A check found that it differs, or could not tell.
+    /// Records that a check found a difference, or could not decide.
     fn note_moved(&mut self, id: VertexId) {
         let stamp = self.tick_stamp();
         if let Some(vertex) = self.vertex_mut(id) {
@@ -251,7 +255,8 @@ impl Engine {
         }
     }
 
-    /// A run has ended well: what it saw when it started is paid, its children owe what it changed, and its budget is whole.
+    /// Ends a run that was successful: refreshes owed at its start are done, its children are owed refreshes for its
+    /// change, and `retryreset` refills its budget.
     fn well(&mut self, id: VertexId, outcome: Outcome) {
         let Some(run) = self.release(id) else { return };
         let stamp = self.tick_stamp();
@@ -290,14 +295,14 @@ impl Engine {
         }
     }
 
-    /// A run has failed: what it may have changed is owed all the same (E-9).
+    /// Ends a run that failed. Possible changes are still owed to its children as refreshes (E-9).
     fn failed(&mut self, id: VertexId, touched: bool) {
         let Some(run) = self.release(id) else { return };
         let stamp = self.tick_stamp();
         self.diverge(id);
         let owes = if touched { self.debts(id, &run) } else { Vec::new() };
         let outcome = Outcome::Failed { touched };
-        // Before it counts as failed: what it owes must not back-poke the one that has just failed.
+        // Owed refreshes come before the failure: they must not back-poke the vertex that has just failed.
         self.owe(id, &owes, stamp, run.station);
         let (permitted, station) = (run.station == Station::Applying, run.station);
         let mut notices: Vec<Notice> =
@@ -307,7 +312,7 @@ impl Engine {
             notices.insert(0, self.ask(id, &run));
         } else {
             if permitted {
-                // Undone while it was being done: that it came to nothing makes it no less a fight.
+                // The change was undone during the run; its failure does not make that less of a contention.
                 notices.extend(self.record_outcome(id, &run, true));
             }
             notices.push(self.fail(id));
@@ -315,7 +320,7 @@ impl Engine {
         self.close(record, station, notices);
     }
 
-    /// A run was cut off by a stop or a swap: it is done again, here or after the next start.
+    /// Ends a run that was cut off by a stop or a swap. The run is repeated, here or after the next start.
     fn cut_off(&mut self, id: VertexId, station: Station, unproven: bool) {
         let Some(run) = self.release(id) else { return };
         let stamp = self.tick_stamp();
@@ -328,7 +333,7 @@ impl Engine {
         self.close(record, station, notices);
         self.owe(id, &owes, stamp, station);
         if !run.obsolete || self.vertex(id).is_some_and(Vertex::is_checkable) {
-            // A deed is not done because what its vertex was before did not return.
+            // An operation is not repeated because a run of its vertex's former definition did not return.
             self.mark(id, Causes::AGAIN);
         }
         if touched && let Some(stop) = &mut self.stop {
@@ -336,7 +341,7 @@ impl Engine {
         }
     }
 
-    /// Records the end where a begin was recorded or something is paid; else there is nothing to wait for.
+    /// Records the end if a begin was recorded or an owed refresh is done. Otherwise the notices are sent at once.
     fn close(&mut self, record: Record, station: Station, notices: Vec<Notice>) {
         if station == Station::Checking && record.paid.is_none() {
             for notice in notices {
@@ -357,8 +362,8 @@ impl Engine {
         }
     }
 
-    /// Who is owed a refresh by a run that changed something: those its intent names, and those that have joined since. What is done
-    /// for that is of the class of this change, whatever is found later without one.
+    /// Returns the vertices that are owed a refresh by a run that changed something: those in its intent, and those
+    /// added since. Their refreshes have the class of this change.
     fn debts(&mut self, id: VertexId, run: &Run) -> Vec<VertexId> {
         if let Some(vertex) = self.vertex_mut(id) {
             vertex.intended = run.class == Class::Intentional;
@@ -372,7 +377,7 @@ impl Engine {
         owes
     }
 
-    /// The children that this vertex refreshes.
+    /// Returns the children that this vertex refreshes.
     pub(crate) fn notified(&self, id: VertexId) -> Vec<VertexId> {
         self.topology.children(id).iter().filter(|c| c.notify).map(|c| c.id).collect()
     }
@@ -393,7 +398,7 @@ impl Engine {
         }
     }
 
-    /// A parent that changed is a reason to try again with a new budget (E-10).
+    /// Gives failing children a new budget of retries and an attempt, after a change of their parent (E-10).
     fn encourage_children(&mut self, id: VertexId) {
         let topology = Arc::clone(&self.topology);
         for child in topology.children(id) {
@@ -405,7 +410,7 @@ impl Engine {
         }
     }
 
-    /// E-10: after a failure, either a retry or the end of them. Answers what is to be told.
+    /// Schedules a retry after a failure, or ends the retries (E-10). Returns the notice of that.
     pub(crate) fn fail(&mut self, id: VertexId) -> Notice {
         let (now, stamp, one_shot) = (self.now, self.tick_stamp(), self.one_shot);
         let Some(vertex) = self.vertex_mut(id) else { return Notice::Failed(id) };
@@ -413,13 +418,14 @@ impl Engine {
         vertex.excused = 0;
         vertex.failing = true;
         vertex.doublings = vertex.doublings.saturating_add(1);
-        // Retries are for applies: a plan that cannot tell says so at once.
+        // Retries are for applies: a plan whose check cannot decide reports that at once.
         let only_asks = one_shot && vertex.meta.noop;
         let budget = !only_asks && vertex.meta.retry.is_none_or(|limit| vertex.retries < limit);
         if budget {
             vertex.retries = vertex.retries.saturating_add(1);
         }
-        // An event or a look during the failed run is no new budget, and yet a check must follow (E-4): it does, after the delay.
+        // An event or a look during the failed run gives no new budget, and yet a check must follow (E-4): after the
+        // delay.
         let look = std::mem::take(&mut vertex.look);
         let notice = if budget || look || vertex.causes.any() {
             let newly = !vertex.causes.any();
@@ -441,12 +447,13 @@ impl Engine {
         notice
     }
 
-    /// E-11: rests, although not as declared.
+    /// Lets a vertex rest in a held phase although it is not as declared (E-11).
     pub(crate) fn hold(&mut self, id: VertexId, holding: HeldReason) {
         let Some(run) = self.release(id) else { return };
         let Some(vertex) = self.vertex_mut(id) else { return };
         vertex.phase = Phase::Held(holding);
-        // For order it counts as settled, also for those that became dirty before it did so again.
+        // A held vertex counts as settled for the order, also for descendants that became dirty before it was held
+        // again.
         vertex.right = run.stamp;
         vertex.failing = false;
         vertex.excused = 0;
@@ -456,7 +463,7 @@ impl Engine {
         self.tell(Notice::Held(id, holding));
     }
 
-    /// Outside of its window it is not as declared, and neither good nor bad.
+    /// Holds a vertex that differs outside of its window: neither converged nor failed.
     fn hold_for_window(&mut self, id: VertexId) {
         let Some(window) = self.vertex(id).and_then(|vertex| vertex.meta.window) else { return };
         if self.release(id).is_none() {
@@ -468,7 +475,7 @@ impl Engine {
         self.tell(Notice::Held(id, HeldReason::Window(window)));
     }
 
-    /// Something is not as declared: said once, until all is well again.
+    /// Reports that the host is not as declared, once until it is converged again.
     pub(crate) fn diverge(&mut self, id: VertexId) {
         if std::mem::take(&mut self.said_converged) {
             self.tell(Notice::Diverged(id));
@@ -476,13 +483,13 @@ impl Engine {
     }
 }
 
-/// The record of a run that owes and pays nothing.
+/// Returns the record of a run that owes nothing and completes no owed refresh.
 fn record(vertex: VertexId, run: &Run, (outcome, stamp): (Outcome, Stamp)) -> Record {
     let (owes, paid, definition) = (Vec::new(), None, run.definition);
     Record { run: run.id, vertex, definition, outcome, begun: run.begun, stamp, owes, paid }
 }
 
-/// The wait before the next retry: doubles from `delay` to `delay_max`, and never less than 100 ms.
+/// Returns the wait before the next retry: doubles from `delay` to `delay_max`, at least 100 ms.
 fn back_off(vertex: &Vertex) -> Duration {
     let first = vertex.meta.delay.max(crate::Meta::SHORTEST_DELAY);
     let longest = vertex.meta.delay_max.max(first);

@@ -1,96 +1,96 @@
-//! What can be asked of the engine at any time.
+//! The types of the engine's replies to queries.
 
 use crate::action::{Culprit, HeldReason};
 use crate::ids::{RunId, SemaphoreId, Tick, VertexId};
 
-/// How it stands with one vertex.
+/// The status of one vertex.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VertexStatus {
     /// As declared, as far as is known.
     Settled,
-    /// It must be processed and its watch is not established yet.
+    /// The vertex must be processed, and its watch is not established yet.
     WaitingForWatch,
-    /// It must be processed and waits for these ancestors: the nearest that block.
+    /// The vertex must be processed and waits for these ancestors, the nearest that block.
     WaitingFor(Vec<VertexId>),
-    /// It must be processed and its limiter lets it start then.
+    /// The vertex must be processed, and its limiter allows a start at this time.
     WaitingForLimit(Tick),
-    /// It must be processed and waits for semaphores.
+    /// The vertex must be processed and waits for semaphores.
     WaitingForSemaphore,
-    /// It must be processed and waits for a slot.
+    /// The vertex must be processed and waits for a slot.
     WaitingForSlot,
-    /// It must be processed, and will be when the engine runs again (pause, stop, or a swap that waits).
+    /// The vertex must be processed, and will be when the engine runs again (pause, stop, or a swap that waits).
     Suspended,
-    /// It must be processed, and is paused by itself.
+    /// The vertex must be processed, and is paused on its own.
     Parked,
-    /// It must be processed, and the brake lets it start then (E-20).
+    /// The vertex must be processed, and the brake allows a start at this time (E-20).
     WaitingForBrake(Tick),
-    /// It is undone again and again (E-20). Right at the moment, or put off.
+    /// The vertex is undone again and again (E-20): converged at the moment, or its repair is delayed.
     Contended {
-        /// By whom, where that is known by now.
+        /// The culprit, if it is known by now.
         party: Option<Culprit>,
-        /// How many repairs there were.
+        /// The number of repairs.
         repairs: u32,
-        /// When that began.
+        /// The time at which the contention began.
         since: Tick,
-        /// When it is repaired next, where it must be.
+        /// The time of the next repair, if one is due.
         next: Option<Tick>,
     },
-    /// A run is in progress since then.
+    /// A run is in progress since this time.
     Running(RunId, Tick),
-    /// A run of it failed, and these ancestors are looked at before the failure counts.
+    /// A run failed, and these ancestors are looked at before the failure counts.
     Asking(Vec<VertexId>),
-    /// It has failed and is tried again then.
+    /// The vertex has failed and is tried again at this time.
     Delayed(Tick),
-    /// It has failed and has no retries left.
+    /// The vertex has failed and has no retries left.
     Failed,
-    /// It rests although it is not as declared.
+    /// The vertex rests although it is not as declared.
     Held(HeldReason),
-    /// Its run does not return since then.
+    /// The run of the vertex has not returned since this time.
     Stuck(RunId, Tick),
 }
 
-/// A semaphore that lets nobody more in.
+/// A semaphore that admits no more vertices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakenSemaphore {
-    /// Which.
+    /// The semaphore.
     pub semaphore: SemaphoreId,
-    /// How many may hold it.
+    /// The largest number of holders.
     pub count: u32,
-    /// Who does.
+    /// The vertices that hold the semaphore.
     pub holders: Vec<VertexId>,
 }
 
-/// Why a run was started: of several causes the one that says most.
+/// The reason for which a run was started: the most informative one of several causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Why {
     /// The operator asked.
     Operator,
-    /// Its source reported a change.
+    /// The source of the vertex reported a change.
     Event,
-    /// It receives another value.
+    /// The vertex receives another value.
     Value,
-    /// A refresh is owed, or would be.
+    /// A refresh is owed, or would be in noop.
     Refresh,
     /// An earlier run failed or was cut off.
     Again,
-    /// It is new, or has a new definition.
+    /// The vertex is new, or has a new definition.
     Load,
-    /// A look, or what a look has found.
+    /// A look, or the finding of a look.
     Look,
     /// A poll tick.
     Poll,
 }
 
-/// Counts over all vertices.
+/// The counts over all vertices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Counts {
-    /// All.
+    /// All vertices.
     pub total: u32,
     /// As declared.
     pub settled: u32,
     /// To be processed, and waiting for something.
     pub waiting: u32,
-    /// In progress (looks not counted).
+    /// In progress, without looks.
     pub running: u32,
     /// Waiting for a retry.
     pub delayed: u32,
@@ -104,19 +104,19 @@ pub struct Counts {
     pub contended: u32,
 }
 
-/// What the engine as a whole is doing.
+/// The mode of the engine as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Starting what may be started.
+    /// Starts vertices as they become ready.
     Running,
-    /// Letting end what was dirty at the request to pause.
+    /// Finishes the vertices that were dirty at the request to pause.
     Draining,
-    /// Letting end what runs.
+    /// Finishes the runs in progress, and starts nothing.
     Pausing,
-    /// At rest.
+    /// Paused: nothing runs.
     Paused,
-    /// Letting end what runs, for good.
+    /// Finishes the runs in progress before the stop.
     Stopping,
-    /// Over.
+    /// Stopped for good.
     Stopped,
 }

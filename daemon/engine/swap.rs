@@ -1,4 +1,5 @@
-//! A new graph replaces the running one (E-17): compare, let what differs come to rest, replace in one step.
+//! Swaps (E-17): a new graph replaces the running one. The graphs are compared, differing vertices come to rest, and
+//! the replacement is one step.
 
 use crate::action::{Action, HeldReason, Notice};
 use crate::engine::Engine;
@@ -14,10 +15,10 @@ use crate::vertex::{Causes, Phase, Place, RunKind, Vertex, Watch};
 use crate::waits::{GRACE, Pending};
 use std::sync::Arc;
 
-/// The stamp of a vertex that a load finds settled: earlier than all that this engine does.
+/// The stamp of a vertex that a load finds settled: earlier than every stamp of this engine's runs.
 const SETTLED: Stamp = Stamp(1);
 
-/// What a new graph means for the running one.
+/// The difference between a new graph and the running one.
 #[derive(Default)]
 struct Difference {
     changed: Vec<VertexId>,
@@ -40,7 +41,7 @@ impl Engine {
             removed.iter().any(|id| self.vertex(*id).is_some_and(|vertex| vertex.meta.realize));
         self.pending = Some(Pending { swap, changed, removed, differs, cancel_at, realizes });
         self.freeze();
-        // A newer graph does not give those more time for whom the older one has waited already.
+        // A newer graph gives no additional time to vertices for which the older one has waited already.
         let again = self.waits_for().iter().any(|id| waited.contains(id));
         if let (Some(pending), Some(until), true) = (&mut self.pending, until, again) {
             pending.cancel_at = pending.cancel_at.min(Some(until));
@@ -52,7 +53,7 @@ impl Engine {
         }
     }
 
-    /// What a graph means for the running one: both by number, in one walk.
+    /// Compares a graph with the running one in one walk, by number.
     fn difference(&self, graph: &Graph) -> Difference {
         let mut found = Difference::default();
         let mut declared = graph.vertices().peekable();
@@ -76,7 +77,7 @@ impl Engine {
         found
     }
 
-    /// Replaces the graph as soon as nothing that it changes runs. Answers whether it did.
+    /// Replaces the graph as soon as none of the changed vertices runs. Returns true if that was done.
     pub(crate) fn commit_when_quiet(&mut self) -> bool {
         if self.pending.is_none() || !self.waits_for().is_empty() {
             return false;
@@ -84,7 +85,7 @@ impl Engine {
         let Some(pending) = self.pending.take() else { return false };
         let Pending { swap, changed, removed, differs, .. } = pending;
         let stamp = self.stamp;
-        // What is marked here back-pokes by the new edges.
+        // Vertices marked here send back-pokes along the new edges.
         self.rewires = true;
         for id in &removed {
             self.remove(*id);
@@ -97,7 +98,7 @@ impl Engine {
             }
         }
         let gone = u32::try_from(removed.len()).unwrap_or(u32::MAX);
-        // One that was leaving may have gone while its graph waited: it is new again.
+        // A vertex that was leaving may have gone while its graph waited: it is added as a new one.
         let still = changed.iter().filter(|id| self.vertex(**id).is_some()).count();
         let differ = u32::try_from(still).unwrap_or(u32::MAX);
         let added = self.adopt(&swap, &differs);
@@ -107,14 +108,14 @@ impl Engine {
             self.encourage_all();
         }
         self.said_converged = false;
-        // Not of the total before: that has those in it which have left and are stuck.
+        // Not derived from the total before, which includes removed vertices that are stuck.
         let all = u32::try_from(swap.graph.len()).unwrap_or(u32::MAX);
         let kept = all.saturating_sub(added).saturating_sub(differ);
         self.tell(Notice::Loaded { added, changed: differ, removed: gone, kept });
         true
     }
 
-    /// Who has left is owed nothing by runs in progress: its number may be given to another.
+    /// Removes vertices that are gone from the lists of runs in progress: their numbers may be given to others.
     fn strike(&mut self, gone: &[VertexId]) {
         if gone.is_empty() {
             return;
@@ -148,7 +149,8 @@ impl Engine {
         self.out.push(Action::Forget(id, vertex.recall()));
     }
 
-    /// A vertex whose run is stuck stays until it returns, without edges, watch or causes (E-6: never twice at once).
+    /// Marks a removed vertex with a stuck run: it stays until the run returns, without edges, watch or causes (E-6:
+    /// never two runs at once).
     fn start_leaving(&mut self, id: VertexId) {
         let Some(vertex) = self.vertex_mut(id) else { return };
         vertex.leaving = true;
@@ -165,7 +167,7 @@ impl Engine {
         self.touch(id);
     }
 
-    /// The stuck run of a vertex has returned: if it was only waited for, the vertex goes now.
+    /// Removes a vertex whose stuck run has returned, if it was marked as leaving.
     pub(crate) fn leave(&mut self, id: VertexId) {
         if self.vertex(id).is_some_and(|v| v.leaving) {
             self.remove(id);
@@ -184,7 +186,8 @@ impl Engine {
         }
     }
 
-    /// A vertex that leaves, or is another from now on, is fought over no more; the new graph says it all.
+    /// Deletes the contention of a vertex that is removed or redefined, without a notice: the new graph is reported
+    /// already.
     fn forget_fight(&mut self, id: VertexId) {
         if let Some(fight) = self.fights.get_mut(&id) {
             fight.reported = None;
@@ -192,8 +195,8 @@ impl Engine {
         }
     }
 
-    /// A vertex with another definition: what was right is so no more; what is owed stays owed. Where its new definition is
-    /// recalled as done, it is the old one under another name: what was done is done.
+    /// Gives a vertex another definition. The vertex is no longer converged; owed refreshes stay owed. If the stored
+    /// state shows the new definition as done, the vertex was only renamed, and stays done.
     fn redefine(&mut self, id: VertexId, new: &VertexSpec, recall: Option<&RestoredState>) {
         self.forget_fight(id);
         self.stop_asking(id);
@@ -203,7 +206,7 @@ impl Engine {
         let done = vertex.done.then_some(new.definition);
         vertex.definition = new.definition;
         let was = std::mem::replace(&mut vertex.nature, new.nature).check;
-        // A deed is not repeated for a look at what it was before.
+        // An operation is not repeated for a look at its former definition.
         vertex.look &= vertex.is_checkable();
         vertex.frozen = false;
         let came_back = std::mem::take(&mut vertex.leaving);
@@ -229,14 +232,14 @@ impl Engine {
             self.forget_what_it_was(id);
         }
         if settled && let Some(vertex) = self.vertex_mut(id) {
-            // As one that a load finds settled.
+            // The state of a vertex that a load finds settled.
             (vertex.right, vertex.done, vertex.failing) = (SETTLED, true, false);
         }
         if let Some(before) = before {
             self.change_meta(id, &before, new);
         }
         if came_back {
-            // Its poll went with it, and its metaparams may be what they were.
+            // Its poll was cleared at the removal, and its metaparams may be unchanged.
             self.set_poll(id);
         }
         self.rewatch(id);
@@ -249,7 +252,8 @@ impl Engine {
         }
     }
 
-    /// A new definition counts as dirty from its load on: an ancestor that was right for the old one may be in its way.
+    /// Sets the moment at which a redefined vertex became dirty to now: an ancestor that converged for the old
+    /// definition may block it.
     fn renew_dirt(&mut self, id: VertexId) {
         let stamp = self.tick_stamp();
         if let Some(vertex) = self.vertex_mut(id) {
@@ -257,7 +261,7 @@ impl Engine {
         }
     }
 
-    /// Takes the metaparams of a kept or changed vertex.
+    /// Applies the metaparams of an unchanged or redefined vertex.
     fn change_meta(&mut self, id: VertexId, before: &crate::Meta, new: &VertexSpec) {
         if *before == *new.meta {
             return;
@@ -269,7 +273,7 @@ impl Engine {
             self.withdraw(id);
         }
         if running && before.semaphores != new.meta.semaphores {
-            // A run in progress holds what it would hold had it started now; new starts obey.
+            // A run in progress holds the semaphores that a start would take now; new starts are limited accordingly.
             self.semaphores.release(&before.semaphores);
             self.semaphores.take_over(&new.meta.semaphores);
             self.admit_waiting(&before.semaphores);
@@ -284,7 +288,7 @@ impl Engine {
         let waits = matches!(vertex.held_by(), Some(HeldReason::Window(_)));
         let fights_otherwise = before.on_conflict != new.meta.on_conflict || new.meta.noop;
         if freed {
-            // What it was found to be in noop says nothing of what it will be.
+            // The finding in noop is not valid for real runs.
             vertex.right = Stamp::NEVER;
         }
         if freed && held {
@@ -294,11 +298,11 @@ impl Engine {
             }
         }
         if freed && (held || vertex.owed > Stamp::NEVER) {
-            // What is owed is a reason to run from now on, also where the check has failed for good.
+            // An owed refresh is a reason to run from now on, also if the check has failed for good.
             self.attempt(id);
             self.mark(id, Causes::LOAD);
         }
-        // In noop it is checked as what would change.
+        // In noop the vertex is checked for possible changes.
         if waits && (before.window != new.meta.window || new.meta.noop) {
             self.let_in(id);
         }
@@ -309,14 +313,14 @@ impl Engine {
             self.set_poll(id);
             self.rewatch(id);
             if new.meta.poll == Poll::Never && !self.one_shot {
-                // What happened between the last tick and the watch, nobody has seen.
+                // Changes between the last poll and the new watch were not observed.
                 self.suspect(id);
             }
         }
         self.touch(id);
     }
 
-    /// Closes the watch of a vertex and opens the one it wants now.
+    /// Closes the watch of a vertex and opens the one that it needs now.
     fn rewatch(&mut self, id: VertexId) {
         let one_shot = self.one_shot;
         let Some(vertex) = self.vertex_mut(id) else { return };
@@ -332,7 +336,7 @@ impl Engine {
         self.touch(id);
     }
 
-    /// Adds what is new, and gives what was kept its new metaparams. Answers how many are new.
+    /// Adds new vertices, and gives unchanged ones their new metaparams. Returns the number of new vertices.
     fn adopt(&mut self, swap: &Swap, differs: &[VertexId]) -> u32 {
         let none = RestoredState::default();
         let mut added = 0;
@@ -360,7 +364,7 @@ impl Engine {
         }
         match load {
             AtLoad::Process => {}
-            // It has been right, before this daemon began.
+            // The vertex converged before this daemon began.
             AtLoad::Settled => (vertex.right, vertex.done) = (SETTLED, true),
             AtLoad::WaitForOperator => vertex.phase = Phase::Held(HeldReason::Operator),
         }
@@ -376,7 +380,7 @@ impl Engine {
         if load == AtLoad::Process {
             self.mark(id, Causes::LOAD);
             if recall.interrupted {
-                // Unknown since the last start: looked at before what was never touched (B-8).
+                // The state is unknown since the last start: looked at before vertices that were never touched (B-8).
                 self.mark(id, Causes::AGAIN);
             }
         }
@@ -388,11 +392,11 @@ impl Engine {
         }
     }
 
-    /// Takes the new edges.
+    /// Installs the new edges.
     fn rewire(&mut self, graph: &Graph, before: Stamp) {
         let edges = Arc::clone(&self.topology);
         self.rewires = false;
-        // Mostly a graph differs in a few resources and in no edge.
+        // Most graphs differ in a few resources and in no edge.
         if !edges.is_of(graph) {
             self.topology = Arc::new(Topology::new(graph, self.vertices.len()));
         }
@@ -403,7 +407,7 @@ impl Engine {
             .collect();
         self.admit_waiting(&semaphores);
         if self.counts.failed > 0 {
-            // What was dirty before has back-poked before: a swap alone is no attempt (E-10).
+            // Vertices that were dirty before have sent their back-pokes before: a swap alone is no attempt (E-10).
             let newly = |v: &Vertex| v.causes.any() && v.dirty_since > before;
             let touched = self.stale.iter();
             let all = touched.filter(|id| self.vertex(**id).is_some_and(newly)).copied().collect();
@@ -414,7 +418,7 @@ impl Engine {
         }
     }
 
-    /// The operator's reload: new budgets, and one more try for what had failed.
+    /// Refills all budgets and retries all failed vertices after an operator's reload.
     fn encourage_all(&mut self) {
         for vertex in self.vertices.iter_mut().flatten() {
             vertex.retries = 0;

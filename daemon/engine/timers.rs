@@ -1,12 +1,12 @@
-//! Deadlines of vertices: a table, and one question, *when next?*
+//! Deadlines of vertices: a table ordered by time.
 
 use crate::ids::{Tick, VertexId};
 use std::collections::BTreeSet;
 
-/// What a deadline is for.
+/// The purpose of a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Timer {
-    /// Its limiter has a token again.
+    /// The limiter has a token again.
     Limit,
     /// A retry is due.
     Retry,
@@ -14,9 +14,9 @@ pub(crate) enum Timer {
     Poll,
     /// The run in progress has lasted too long.
     Deadline,
-    /// What is held back by a fight or the brake may go.
+    /// A vertex delayed by contention or the brake may run.
     Backoff,
-    /// A fight has been quiet for long enough.
+    /// A contention has been quiet for long enough.
     Calm,
     /// The cancelled run should have returned by now.
     Return,
@@ -39,12 +39,12 @@ impl Timers {
         self.0.first().map(|(at, _, _)| *at)
     }
 
-    /// Takes one that is due.
+    /// Removes and returns a deadline that is due.
     pub(crate) fn pop_due(&mut self, now: Tick) -> Option<(Tick, VertexId, Timer)> {
         if self.next()? > now { None } else { self.0.pop_first() }
     }
 
-    /// Replaces every moment, for comparison of states (see `ranked`).
+    /// Maps every moment, for the comparison of states (see `ranked`).
     pub(crate) fn map(&mut self, f: impl Fn(Tick) -> Tick) {
         self.0 = self.0.iter().map(|(at, v, t)| (f(*at), *v, *t)).collect();
     }

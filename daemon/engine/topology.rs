@@ -1,17 +1,17 @@
-//! The edges of the running graph, packed: who is above and below each vertex.
+//! The edges of the running graph in packed form: the parents and children of each vertex.
 
 use crate::graph::{Edge, Graph};
 use crate::ids::VertexId;
 use std::ops::Range;
 
-/// An edge as seen from above.
+/// An edge as seen from its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Child {
     pub(crate) id: VertexId,
     pub(crate) notify: bool,
 }
 
-/// Parents and children of each vertex, by number, each list in ascending order.
+/// The parents and children of each vertex, by number, each list in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Topology {
     child_at: Vec<u32>,
@@ -19,7 +19,7 @@ pub(crate) struct Topology {
     parent_at: Vec<u32>,
     parents: Vec<VertexId>,
     order: Vec<VertexId>,
-    /// The place of each vertex in `order`.
+    /// The position of each vertex in `order`.
     place: Vec<u32>,
 }
 
@@ -49,7 +49,7 @@ impl Topology {
         Self { child_at, children, parent_at, parents, order: graph.order().to_vec(), place }
     }
 
-    /// Whether these are the edges and the vertices of that graph.
+    /// Returns true if the graph has these edges and vertices.
     pub(crate) fn is_of(&self, graph: &Graph) -> bool {
         let same = |(edge, (child, at)): (&Edge, (&Child, u32))| {
             let is_above =
@@ -78,12 +78,12 @@ impl Topology {
         &self.parents[Self::range(&self.parent_at, id)]
     }
 
-    /// Where a vertex of it stands in [`Topology::order`].
+    /// Returns the position of a vertex in [`Topology::order`].
     pub(crate) fn place(&self, id: VertexId) -> usize {
         self.place.get(id.0 as usize).map_or(0, |at| *at as usize)
     }
 
-    /// Every vertex, parents before children.
+    /// Returns every vertex, parents before children.
     pub(crate) fn order(&self) -> &[VertexId] {
         &self.order
     }

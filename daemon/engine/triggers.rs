@@ -1,4 +1,4 @@
-//! What makes a vertex dirty: watches, looks, polls, the operator, timers.
+//! Triggers that make a vertex dirty: watches, looks, polls, the operator, timers.
 
 use crate::action::{Action, Notice};
 use crate::engine::Engine;
@@ -19,7 +19,7 @@ impl Engine {
         self.touch(id);
     }
 
-    /// A foreign change event: new budget, unless our own run may have caused it (E-10).
+    /// Handles a change by somebody else. The budget is refilled, unless our own run may have caused the event (E-10).
     pub(crate) fn changed(&mut self, id: VertexId) {
         let Some(vertex) = self.vertex_mut(id) else { return };
         let own = vertex.run().is_some_and(|run| run.kind == RunKind::Process);
@@ -31,7 +31,7 @@ impl Engine {
         self.witness(id, true);
     }
 
-    /// another value. What its run in progress was made of is not it, so that this is never the echo of that run.
+    /// Handles a new value. A run in progress uses the old value, so the event is never the echo of that run.
     pub(crate) fn received(&mut self, id: VertexId) {
         let Some(vertex) = self.vertex_mut(id) else { return };
         vertex.retries = 0;
@@ -39,7 +39,8 @@ impl Engine {
         self.mark(id, Causes::VALUE);
     }
 
-    /// Lost events or a re-armed watch: it may differ. What cannot be checked is not run for this.
+    /// Marks a vertex that may differ after lost events or a re-armed watch. A vertex without a state to check is not
+    /// run.
     pub(crate) fn suspect(&mut self, id: VertexId) {
         if self.vertex(id).is_some_and(Vertex::is_checkable) {
             self.attempt(id);
@@ -47,8 +48,8 @@ impl Engine {
         }
     }
 
-    /// A look. A vertex that has failed for good gets one attempt instead, not sooner than its back-off says: also where there
-    /// is nothing to check, since its one run has not been well yet (E-10).
+    /// Requests a look. A vertex that has failed for good gets one attempt instead, once its back-off is over. This
+    /// includes vertices without a state to check, since their one run has not been successful yet (E-10).
     pub(crate) fn look(&mut self, id: VertexId) {
         let now = self.now;
         let Some(vertex) = self.vertex_mut(id) else { return };
@@ -73,7 +74,8 @@ impl Engine {
         }
     }
 
-    /// A deed is not done because what its vertex was before had to be made, looked at or tried again: nobody has asked for the deed.
+    /// Removes the causes of a vertex's former definition (load, retry, look, poll) from an operation that nobody has
+    /// requested.
     pub(crate) fn forget_what_it_was(&mut self, id: VertexId) {
         let Some(vertex) = self.vertex_mut(id).filter(|vertex| !vertex.is_checkable()) else {
             return;
@@ -83,7 +85,8 @@ impl Engine {
         self.touch(id);
     }
 
-    /// The operator asks: new budget, no fight any more, and also what runs once runs again.
+    /// Handles the operator's request for a run: the budget is refilled, contention ends, and a vertex that runs only
+    /// once runs again.
     pub(crate) fn redo(&mut self, id: VertexId) {
         self.end_fight(id);
         let Some(vertex) = self.vertex_mut(id) else { return };
@@ -92,7 +95,7 @@ impl Engine {
         self.mark(id, Causes::OPERATOR);
     }
 
-    /// Sets or clears the poll of a vertex to what its metaparams say (E-13).
+    /// Sets or clears the poll of a vertex according to its metaparams (E-13).
     pub(crate) fn set_poll(&mut self, id: VertexId) {
         let (now, one_shot) = (self.now, self.one_shot);
         let Some(vertex) = self.vertex_mut(id) else { return };
@@ -109,7 +112,7 @@ impl Engine {
         }
     }
 
-    /// Everything whose time has come.
+    /// Fires all timers that are due.
     pub(crate) fn fire(&mut self) {
         self.write_off();
         while let Some((at, id, timer)) = self.timers.pop_due(self.now) {
@@ -168,7 +171,7 @@ impl Engine {
         }
     }
 
-    /// Cancels the run of a vertex, once, where its kind allows.
+    /// Cancels the run of a vertex, once, if its kind allows.
     pub(crate) fn cancel(&mut self, id: VertexId, why: Cancelled) {
         let now = self.now;
         let Some(run) = self.vertex_mut(id).and_then(Vertex::run_mut) else { return };
@@ -189,12 +192,12 @@ impl Engine {
         self.out.push(Action::Cancel(run, id));
     }
 
-    /// Whether that timer is of the run in progress, and not of one before it.
+    /// Returns true if the timer at `at` belongs to the run in progress, and not to an earlier one.
     fn is_due_back(&self, id: VertexId, at: Tick) -> bool {
         self.vertex(id).and_then(Vertex::run).is_some_and(|run| run.returns == Some(at))
     }
 
-    /// E-6: a run that does not return is stuck; it counts as running and is shown.
+    /// Marks a run that does not return as stuck (E-6). The run counts as running, and is reported.
     fn not_returned(&mut self, id: VertexId) {
         let Some(run) = self.vertex_mut(id).and_then(Vertex::run_mut) else { return };
         if run.stuck || (run.cancellable && run.cancelled.is_none()) {

@@ -1,4 +1,4 @@
-//! One vertex as the engine keeps it: what was declared, what it is doing, and why it must be processed.
+//! The engine's state of one vertex: its declaration, its phase, and the causes to process it.
 
 use crate::action::{Class as ChangeClass, HeldReason};
 use crate::graph::VertexSpec;
@@ -7,31 +7,31 @@ use crate::meta::{Check, Meta, Nature, Poll, SlotClass};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Why a vertex must be processed: a set, kept until a run starts (E-4, E-5).
+/// The causes to process a vertex: a set that lasts until a run starts (E-4, E-5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Causes(u16);
 
 impl Causes {
     /// Newly loaded, or with a new definition.
     pub(crate) const LOAD: Self = Self(1);
-    /// Its source reported a change, or lost track.
+    /// The source reported a change, or lost track.
     pub(crate) const EVENT: Self = Self(1 << 1);
-    /// A poll tick: does not end convergence by itself (E-18).
+    /// A poll tick, which does not end convergence by itself (E-18).
     pub(crate) const POLL: Self = Self(1 << 2);
     /// A refresh is owed.
     pub(crate) const OWED: Self = Self(1 << 3);
-    /// The operator asks.
+    /// The operator asked.
     pub(crate) const OPERATOR: Self = Self(1 << 4);
     /// An earlier run failed or was cut off.
     pub(crate) const AGAIN: Self = Self(1 << 5);
     /// A look found a difference.
     pub(crate) const LOOK: Self = Self(1 << 6);
-    /// In noop: a parent that would change would refresh it.
+    /// In noop: a parent that would change would refresh the vertex.
     pub(crate) const SUPPOSED: Self = Self(1 << 7);
-    /// It receives another value: what was right is so no more, and nobody undid it.
+    /// The vertex receives another value: it is no longer converged, and nobody undid anything.
     pub(crate) const VALUE: Self = Self(1 << 8);
 
-    /// Both sets.
+    /// Returns the union of both sets.
     pub(crate) const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
@@ -48,7 +48,8 @@ impl Causes {
         self.0 == other.0
     }
 
-    /// Whether it takes its turn among what was loaded: drift, the operator's requests and what was cut off go before (E-6).
+    /// Returns true if the vertex has the priority of loaded vertices: drift, the operator's requests and interrupted
+    /// runs come first (E-6).
     pub(crate) fn can_wait(self) -> bool {
         let first = Self(Self::EVENT.0 | Self::VALUE.0 | Self::OPERATOR.0 | Self::AGAIN.0);
         self.has(Self::LOAD) && !self.has(first)
@@ -67,24 +68,24 @@ impl Causes {
     }
 }
 
-/// What a vertex is doing. Waiting is not a phase of its own: it is derived (see [`Place`] and the gate).
+/// The phase of a vertex. Waiting is not a phase: it is derived (see [`Place`] and the gate).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Phase {
-    /// Nothing; settled if there is no cause to process it.
+    /// Nothing is in progress. The vertex is settled if there is no cause to process it.
     Resting,
-    /// A run is in progress. Apart, so that the many that rest stay small.
+    /// A run is in progress. Boxed, so that the many resting vertices stay small.
     Running(Box<Run>),
-    /// It failed; a retry follows.
+    /// The last run failed; a retry follows at this time.
     Delayed(Tick),
-    /// It failed, and no retries are left. `until` is when a look may try it once more.
+    /// The last run failed, and no retries are left. A look may try the vertex once more after `until`.
     Failed { until: Tick },
-    /// Its run failed, and the failure does not count before its ancestors have answered.
+    /// The last run failed, and the failure does not count before the ancestors are checked.
     Asking(Box<Asking>),
-    /// It rests although it is not as declared.
+    /// The vertex rests although it is not as declared.
     Held(HeldReason),
 }
 
-/// A failed run whose ancestors are asked.
+/// A failed run whose ancestors are being checked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Asking {
     pub(crate) run: Run,
@@ -98,46 +99,46 @@ pub(crate) struct Asking {
 pub(crate) struct Run {
     pub(crate) id: RunId,
     pub(crate) since: Tick,
-    /// The definition of its vertex when it started: a swap may give that another one while the run is stuck.
+    /// The definition of the vertex at the start: a swap may change it while the run is stuck.
     pub(crate) definition: u64,
     pub(crate) stamp: Stamp,
-    /// What was owed when it started: that, and no more, is paid if it ends well.
+    /// The stamp of the refresh owed at the start: a good run completes refreshes up to it, and no later ones.
     pub(crate) pays: Stamp,
     pub(crate) station: Station,
     pub(crate) kind: RunKind,
-    /// It was started to check only: no apply follows, whatever a swap says meanwhile.
+    /// The run was started to check only: no apply follows, even if a swap ends the noop meanwhile.
     pub(crate) noop: bool,
-    /// Only a poll tick caused it, and it has found nothing so far.
+    /// Only a poll tick caused the run, and the run has found nothing so far.
     pub(crate) quiet: bool,
-    /// Why it was started.
+    /// The causes of the start.
     pub(crate) causes: Causes,
-    /// What sort of change it makes, as recorded with its intent.
+    /// The class of the change, as recorded with the intent.
     pub(crate) class: ChangeClass,
     pub(crate) refresh: bool,
     pub(crate) cancelled: Option<Cancelled>,
-    /// When it is called stuck if it has not returned from its cancel.
+    /// The time at which a cancelled run counts as stuck.
     pub(crate) returns: Option<Tick>,
     pub(crate) stuck: bool,
-    /// Its slot was written off: another one takes its place until it returns.
+    /// The slot of the run was written off: another slot replaces it until the run returns.
     pub(crate) written_off: bool,
-    /// Its vertex was changed or removed while it was stuck: what it answers counts for nothing.
+    /// The vertex was changed or removed while the run was stuck: the result does not count.
     pub(crate) obsolete: bool,
     pub(crate) deadline: Option<Tick>,
-    /// The stamp of its intent, if that was recorded.
+    /// The stamp of the intent, if one was recorded.
     pub(crate) begun: Option<Stamp>,
-    /// What it occupies: its vertex may get another nature while it is stuck.
+    /// The slot class that the run occupies: the vertex may get another one while the run is stuck.
     pub(crate) slot: SlotClass,
-    /// It is made of something else than the last good one.
+    /// The inputs of the run differ from those of the last good one.
     pub(crate) remade: bool,
-    /// Others have changed what it copies: its change undoes nothing.
+    /// Others have changed the source that the run copies: its change undoes nothing.
     pub(crate) supplied: bool,
-    /// Whether it may be cancelled: that, too, is of the kind that it was started for.
+    /// True if the kind at the start allows a cancel.
     pub(crate) cancellable: bool,
-    /// The children that its intent names: they are owed even if the edge goes meanwhile (E-9).
+    /// The children in the intent: they are owed a refresh even if the edge is removed meanwhile (E-9).
     pub(crate) owes: Vec<VertexId>,
 }
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Station {
     Checking,
@@ -145,58 +146,58 @@ pub(crate) enum Station {
     Applying,
 }
 
-/// What sort of run it is.
+/// The purpose of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum RunKind {
     Process,
-    /// A look keeps the vertex settled, or as it was held.
+    /// A look: the vertex stays settled, or held for this reason.
     Look(Option<HeldReason>),
 }
 
-/// Why a run was cancelled.
+/// The reason for which a run was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Cancelled {
-    /// Its deadline was over: it has failed.
+    /// The deadline was over: the run has failed.
     Deadline,
-    /// A stop or a swap: it is neither good nor bad, and is done again.
+    /// A stop or a swap: the run neither succeeded nor failed, and is repeated.
     Withdrawn,
 }
 
-/// Where a vertex that could start is queued.
+/// The queue that contains a vertex that could start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
     Nowhere,
     /// Set aside until the engine runs again.
     Shelf,
-    /// Its limiter lets it start then.
+    /// The limiter allows a start at this time.
     Limit(Tick),
-    /// A fight or the brake holds it back until then (E-20).
+    /// Contention or the brake delays the vertex until this time (E-20).
     Backoff(Tick),
     /// In the queues of its semaphores.
     Semaphores,
-    /// In the queue for a slot; the number tells a live entry from a withdrawn one.
+    /// In the queue for a slot; the number distinguishes a live entry from a withdrawn one.
     Slot(u64),
-    /// The same, for a look.
+    /// In the queue for a slot of a look; the number distinguishes a live entry from a withdrawn one.
     Look(u64),
 }
 
-/// Whether events of a vertex reach us.
+/// The state of a vertex's watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Watch {
-    /// None is wanted (polled, or a one-shot command).
+    /// No watch is needed (polled, or a one-shot command).
     None,
-    /// Asked for: nothing starts before the answer (E-1).
+    /// A watch was requested: nothing starts before the reply (E-1).
     Asked,
     Established,
     Absent,
 }
 
-/// The parents' side of readiness (E-8): how many block, and the smallest clearance among those.
+/// The readiness of a vertex's parents (E-8): the number of blocking ones, and the smallest clearance.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Gate {
     pub(crate) blocking: u32,
     pub(crate) least: Stamp,
-    /// Where there are many parents: how many of them have which clearance, so that no change scans them all.
+    /// The number of parents per clearance, if there are many parents, so that no change scans them all.
     pub(crate) crowd: Option<BTreeMap<Stamp, u32>>,
 }
 
@@ -210,56 +211,56 @@ impl Gate {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Vertex {
-    // What every event may touch comes first.
+    // Fields that every event may touch come first.
     pub(crate) gate: Gate,
-    /// For whom this vertex and all its ancestors are out of the way: those that became dirty before this stamp.
+    /// The clearance of this vertex and its ancestors: descendants that became dirty before this stamp are not blocked.
     pub(crate) clearance: Stamp,
     pub(crate) dirty_since: Stamp,
-    /// The start of its last good run under its present definition.
+    /// The start of the last good run under the present definition.
     pub(crate) right: Stamp,
-    /// The start of the last check, looks included, that found it as declared or made it so.
+    /// The start of the last check, looks included, that found the vertex as declared or made it so.
     pub(crate) seen: Stamp,
-    /// The last time at which a check found a difference, or could not tell.
+    /// The stamp of the last check that found a difference, or could not decide.
     pub(crate) moved: Stamp,
     pub(crate) causes: Causes,
-    /// A look is wanted.
+    /// A look is due.
     pub(crate) look: bool,
-    /// It stands in the engine's list of vertices to be looked at again.
+    /// The vertex is in the engine's list of vertices to be settled again.
     pub(crate) stale: bool,
-    /// A swap waits for it, or will replace it: it starts nothing.
+    /// A swap waits for the vertex, or will replace it: no run is started.
     pub(crate) frozen: bool,
-    /// It has left the graph, and goes when its stuck run returns.
+    /// The vertex has left the graph, and is removed when its stuck run returns.
     pub(crate) leaving: bool,
-    /// Part of what a draining pause lets end.
+    /// A draining pause finishes the vertex.
     pub(crate) drains: bool,
-    /// It has failed and has not been right since.
+    /// The vertex has failed and has not converged since.
     pub(crate) failing: bool,
-    /// Somebody below it is held as unknown until it is changed.
+    /// A descendant is held as unknown until this vertex is changed.
     pub(crate) awaited: bool,
-    /// It is fought over (E-20).
+    /// The vertex is contended (E-20).
     pub(crate) contended: bool,
-    /// It has been right under its present definition, in this life of the daemon or before.
+    /// The vertex has converged under its present definition, in this session or an earlier one.
     pub(crate) done: bool,
-    /// What it changed last, it changed because the graph had.
+    /// The last change of the vertex was intentional.
     pub(crate) intended: bool,
-    /// It counts against convergence, as last counted.
+    /// The vertex counts against convergence, as last counted.
     pub(crate) disturbs: bool,
-    /// Its class in the counts, as last counted.
+    /// The class of the vertex in the counts, as last counted.
     pub(crate) class: Class,
     pub(crate) watch: Watch,
     pub(crate) place: Place,
     pub(crate) phase: Phase,
-    /// Its ticket in the queues of its semaphores; 0 is none.
+    /// The ticket in the queues of the semaphores; 0 is none.
     pub(crate) ticket: u64,
     pub(crate) owed: Stamp,
     pub(crate) owed_by: Option<VertexId>,
-    /// The one number of its limiter.
+    /// The state of the limiter.
     pub(crate) pace: Option<u64>,
-    /// Retries used of the budget.
+    /// The number of retries used.
     pub(crate) retries: u32,
-    /// The failures in a row that ancestors have excused.
+    /// The number of failures in a row that ancestors have excused.
     pub(crate) excused: u8,
-    /// How often the delay has doubled.
+    /// The number of times that the delay has doubled.
     pub(crate) doublings: u8,
     pub(crate) poll_at: Option<Tick>,
     pub(crate) definition: u64,
@@ -267,7 +268,7 @@ pub(crate) struct Vertex {
     pub(crate) nature: Nature,
 }
 
-/// How a vertex is counted.
+/// The class of a vertex in the counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Class {
     Settled,
@@ -319,17 +320,17 @@ impl Vertex {
         }
     }
 
-    /// Resting and not dirty.
+    /// Returns true if the vertex rests and is not dirty.
     pub(crate) fn is_settled(&self) -> bool {
         match &self.phase {
             Phase::Resting => !self.causes.any(),
-            // A look leaves a settled vertex settled, unless something came meanwhile.
+            // A look leaves a settled vertex settled, unless a cause was added meanwhile.
             Phase::Running(run) => run.kind == RunKind::Look(None) && !self.causes.any(),
             Phase::Delayed(_) | Phase::Failed { .. } | Phase::Asking(_) | Phase::Held(_) => false,
         }
     }
 
-    /// Held in a way that lets others go on (E-11).
+    /// Returns true if the vertex is held in a way that does not block others (E-11).
     fn is_out_of_the_way(&self) -> bool {
         !self.causes.any()
             && match self.held_by() {
@@ -338,13 +339,13 @@ impl Vertex {
                     | HeldReason::WouldRefresh
                     | HeldReason::UnknownUntil(_),
                 ) => true,
-                // Merely put off, as by a limiter.
+                // The vertex is only delayed, as by a limiter.
                 Some(HeldReason::Window(_)) => self.right > Stamp::NEVER,
                 Some(HeldReason::Operator) | None => false,
             }
     }
 
-    /// Why it rests although it is not as declared, also while it is looked at.
+    /// Returns the reason for which the vertex is held, also during a look.
     pub(crate) fn held_by(&self) -> Option<HeldReason> {
         match &self.phase {
             Phase::Held(holding) => Some(*holding),
@@ -356,7 +357,8 @@ impl Vertex {
         }
     }
 
-    /// For whom this vertex itself is out of the way: those that became dirty before this stamp.
+    /// Returns the clearance of this vertex alone: descendants that became dirty before this stamp are not blocked by
+    /// it.
     pub(crate) fn own_clearance(&self) -> Stamp {
         let put_off = matches!(self.place, Place::Limit(_) | Place::Backoff(_));
         let merely_limited = put_off && !self.failing;
@@ -368,7 +370,7 @@ impl Vertex {
         }
     }
 
-    /// The run in progress.
+    /// Returns the run in progress.
     pub(crate) fn run(&self) -> Option<&Run> {
         match &self.phase {
             Phase::Running(run) => Some(run),
@@ -380,7 +382,7 @@ impl Vertex {
         }
     }
 
-    /// The run in progress, to change it.
+    /// Returns the run in progress, mutably.
     pub(crate) fn run_mut(&mut self) -> Option<&mut Run> {
         match &mut self.phase {
             Phase::Running(run) => Some(run),
@@ -392,28 +394,29 @@ impl Vertex {
         }
     }
 
-    /// It must be processed, or is.
+    /// Returns true if the vertex must be processed, or is in progress.
     pub(crate) fn causes_or_runs(&self) -> bool {
         self.causes.any() || self.run().is_some() || matches!(self.phase, Phase::Asking(_))
     }
 
-    /// It must be processed, and is neither in progress nor put off.
+    /// Returns true if the vertex must be processed, and is neither in progress nor delayed.
     pub(crate) fn wants_run(&self) -> bool {
         let rests = matches!(self.phase, Phase::Resting | Phase::Held(_));
         self.causes.any() && rests && !self.awaits_operator()
     }
 
-    /// A run was cut off, and nothing but the operator's word starts the next one: no refresh and no event does.
+    /// Returns true if a run was cut off and only the operator's request starts the next one; refreshes and events do
+    /// not.
     pub(crate) fn awaits_operator(&self) -> bool {
         self.phase == Phase::Held(HeldReason::Operator) && !self.causes.has(Causes::OPERATOR)
     }
 
-    /// A look is wanted, and nothing better is due.
+    /// Returns true if a look is due, and nothing of higher priority.
     pub(crate) fn wants_look(&self) -> bool {
         self.look && !self.causes.any() && matches!(self.phase, Phase::Resting | Phase::Held(_))
     }
 
-    /// Whether it stands against convergence (E-18). A poll or a look in progress does not.
+    /// Returns true if the vertex counts against convergence (E-18). A poll or a look in progress does not.
     pub(crate) fn is_disturbing(&self) -> bool {
         if self.leaving {
             return false;
@@ -433,12 +436,12 @@ impl Vertex {
             }
     }
 
-    /// Its fight holds it back.
+    /// Returns true if contention delays the vertex.
     pub(crate) fn is_put_off(&self) -> bool {
         self.contended && matches!(self.place, Place::Backoff(_))
     }
 
-    /// How it is counted.
+    /// Returns the class of the vertex in the counts.
     pub(crate) fn classify(&self) -> Class {
         match &self.phase {
             Phase::Running(run) if run.stuck => Class::Stuck,
@@ -461,12 +464,13 @@ impl Vertex {
         }
     }
 
-    /// Whether a sweep, an overflow or a re-armed watch may run it: what is a deed is not repeated for these.
+    /// Returns true if a sweep, an overflow or a re-armed watch may run the vertex. Operations without a state to check
+    /// are not repeated for these.
     pub(crate) fn is_checkable(&self) -> bool {
         self.nature.check == Check::State
     }
 
-    /// Whether it is watched at all.
+    /// Returns true if the vertex is watched at all.
     pub(crate) fn wants_watch(&self) -> bool {
         self.meta.poll == Poll::Never
     }

@@ -1,13 +1,13 @@
-//! Parked vertices: a pause of single ones (E-15). Such a one is not started, neither to be looked at nor to be processed; events
-//! make it dirty as ever, and then it blocks those below it. A run that is in progress ends as it would.
+//! Pauses of single vertices (E-15). A paused vertex is not started, neither for a look nor to be processed. Events
+//! still mark the vertex dirty, and then it blocks its descendants. A run in progress ends as usual.
 //!
-//! When it ends is not known here: as with windows, the engine is told.
+//! The engine does not know the end of a pause: as with windows, the driver sends an event.
 
 use crate::engine::Engine;
 use crate::ids::{Stamp, VertexId};
 
 impl Engine {
-    /// Of a vertex that is in no graph yet it holds from its beginning.
+    /// Starts or ends the pause of a vertex. The pause of a vertex that is in no graph yet holds from the load on.
     pub(crate) fn set_paused(&mut self, id: VertexId, parked: bool) {
         let changed = if parked { self.parked.insert(id) } else { self.parked.remove(&id) };
         if changed {

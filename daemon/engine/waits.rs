@@ -1,4 +1,5 @@
-//! A graph that waits (E-17): until all that it changes or removes is at rest, and nothing of that starts.
+//! Waiting graphs (E-17): an accepted graph waits until every vertex that it changes or removes is at rest. None of
+//! them starts meanwhile.
 
 use crate::action::Notice;
 use crate::engine::Engine;
@@ -9,25 +10,25 @@ use crate::vertex::{Cancelled, Phase, Vertex};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The time that a swap waits for runs before it cancels them, where the kind allows.
+/// The time that a swap waits for runs before it cancels them, if the kind allows.
 pub(crate) const GRACE: Duration = Duration::from_secs(30);
 
-/// A graph that was taken and waits for what it changes to come to rest.
+/// An accepted graph that waits until the vertices that it changes are at rest.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Pending {
     pub(crate) swap: Swap,
     pub(crate) changed: Vec<VertexId>,
     pub(crate) removed: Vec<VertexId>,
-    /// The vertices that are new, changed, or have other metaparams: all that the swap looks at.
+    /// The vertices that are new, changed, or have other metaparams: all that the swap examines.
     pub(crate) differs: Vec<VertexId>,
     pub(crate) cancel_at: Option<Tick>,
-    /// Something of it must be right once before it goes.
+    /// At least one removed vertex must converge once before the removal.
     pub(crate) realizes: bool,
 }
 
 impl Engine {
-    /// Vertices that the waiting graph changes or removes and that still run, or that must be right once before they go. A stuck run
-    /// holds nobody up: to remove what hangs is the way out of it.
+    /// Returns the vertices that the waiting graph changes or removes and that still run, or that must converge once
+    /// before their removal. A stuck run delays no swap: removing its vertex is the way out.
     pub(crate) fn waits_for(&self) -> Vec<VertexId> {
         let Some(pending) = &self.pending else { return Vec::new() };
         let all = pending.changed.iter().chain(&pending.removed);
@@ -36,7 +37,7 @@ impl Engine {
         all.filter(|id| runs(**id) || gone(**id) && self.is_to_realize(**id)).copied().collect()
     }
 
-    /// The same, and what the waiting graph waited for until its time was over.
+    /// Returns the vertices that the waiting graph waits for, and those that it waited for until its time was over.
     pub(crate) fn waited_for(&self) -> Vec<VertexId> {
         let realizes = |id: &VertexId| self.vertex(*id).is_some_and(|v| v.meta.realize && !v.done);
         let removed = self.pending.iter().flat_map(|pending| &pending.removed).copied();
@@ -45,7 +46,8 @@ impl Engine {
         all
     }
 
-    /// `realize`: a vertex that is about to be removed has never been right, and still can be, before the swap has waited too long.
+    /// Returns true if a vertex with `realize` is about to be removed, has never converged, and still can within the
+    /// grace of the swap.
     fn is_to_realize(&self, id: VertexId) -> bool {
         let waits = self.pending.as_ref().is_some_and(|pending| pending.cancel_at.is_some());
         let goes_on = waits && self.mode == Mode::Running;
@@ -56,7 +58,8 @@ impl Engine {
             })
     }
 
-    /// Stops starts of all vertices that the waiting graph changes or removes, but for those that must be right once and their ancestors.
+    /// Prevents starts of all vertices that the waiting graph changes or removes, except for those that must converge
+    /// once and their ancestors.
     pub(crate) fn freeze(&mut self) {
         let Some(pending) = &self.pending else { return };
         let all: Vec<VertexId> = pending.changed.iter().chain(&pending.removed).copied().collect();
@@ -78,7 +81,7 @@ impl Engine {
         }
     }
 
-    /// Gives up a waiting graph: what it had frozen goes on.
+    /// Drops a waiting graph; the vertices that it had frozen continue.
     pub(crate) fn thaw(&mut self) -> bool {
         let Some(pending) = self.pending.take() else { return false };
         for id in pending.changed.into_iter().chain(pending.removed) {

@@ -1,6 +1,8 @@
-//! Windows (`when_allowed`): outside of its own a vertex is checked and not changed; inside, what was held is done at once.
+//! Maintenance windows (`when_allowed`): outside of its window a vertex is checked and not changed; when the window
+//! opens, held changes are made at once.
 //!
-//! The engine knows no calendar: it is told that a window opens or closes. One of which nothing was said is closed.
+//! The engine knows no calendar: events report that a window opens or closes. A window that was never reported is
+//! closed.
 
 use crate::action::HeldReason;
 use crate::engine::Engine;
@@ -19,14 +21,14 @@ impl Engine {
         }
     }
 
-    /// Whether it may be changed now.
+    /// Returns true if the vertex may be changed now.
     #[must_use]
     pub fn is_allowed(&self, id: VertexId) -> bool {
         let window = self.vertex(id).and_then(|vertex| vertex.meta.window);
         window.is_none_or(|window| self.open.contains(&window))
     }
 
-    /// What was held for its window is processed.
+    /// Processes a vertex that was held for its window.
     pub(crate) fn let_in(&mut self, id: VertexId) {
         let Some(vertex) = self.vertex_mut(id) else { return };
         match vertex.run_mut() {
@@ -36,7 +38,7 @@ impl Engine {
         self.mark(id, Causes::AGAIN);
     }
 
-    /// The vertices of which that is true.
+    /// Returns the vertices for which `is` returns true.
     pub(crate) fn all(&self, is: impl Fn(&Vertex) -> bool) -> Vec<VertexId> {
         let slots = self.vertices.iter().zip(0..);
         slots

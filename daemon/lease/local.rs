@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// A lock on the state directory, which the system takes away from nobody but the dead.
+/// A lock on the state directory, which the kernel releases only when the process ends.
 #[derive(Debug)]
 pub struct StateDirLease {
     directory: PathBuf,
@@ -14,13 +14,13 @@ pub struct StateDirLease {
 }
 
 impl StateDirLease {
-    /// On this state directory.
+    /// Returns a lease on this state directory.
     #[must_use]
     pub fn new(directory: PathBuf) -> Self {
         Self { directory, held: watch::Sender::new(None) }
     }
 
-    /// What is held, for whoever works under it.
+    /// Returns the held lock, for workers that act under the lease.
     #[must_use]
     pub fn held(&self) -> watch::Receiver<Option<Arc<StateLock>>> {
         self.held.subscribe()
@@ -32,7 +32,7 @@ impl Lease for StateDirLease {
 
     fn acquire(&mut self) -> Answer<'_, Result<Token, StoreError>> {
         Box::pin(async move {
-            // Who asks for it again has it still: a lock of ours would be in our own way.
+            // A repeated call returns the lock that is already held: a second lock of ours would conflict with it.
             let before = self.held.borrow().clone();
             let hold = if let Some(hold) = before {
                 hold

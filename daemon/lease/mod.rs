@@ -1,8 +1,11 @@
-//! The right to act on this host: held by one daemon at a time, and known to be held (C-1 to C-10).
+//! The lease: the right to act on this host, held by one daemon at a time (C-1 to C-10).
 //!
-//! A [`Lease`] is acquired, renewed and given back; [`keep`] does that in time and tells how it stands. Without it nothing is
-//! begun, and what runs ends and is recorded. On one host the lease is a lock ([`StateDirLease`]), which is never lost; one that is shared by
-//! hosts can be. After the token source of Pulumi's managed updates, in our own words.
+//! A [`Lease`] is acquired, renewed and released; [`keep`] does that in time and publishes the status. Without the
+//! lease no run is begun; runs in progress end and are recorded. On one host the lease is a lock ([`StateDirLease`]),
+//! which is never lost; a lease shared by hosts can be lost. The design follows the token source of Pulumi's managed
+//! updates. This folder must never decide about runs: the driver reads the status and does.
+//!
+//! Reading order: this file, then `local`.
 
 mod local;
 
@@ -18,47 +21,55 @@ use tokio_util::sync::CancellationToken;
 /// The proof that the lease is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// Grows with each holder: what an earlier one still writes can be told.
+    /// The epoch of the holder. It grows with each holder, so that late writes of an earlier one are recognised.
     pub epoch: u64,
-    /// How long it holds without being renewed; none where it holds until it is given back.
+    /// The time for which the lease is valid without renewal; none if it is valid until its release.
     pub lifetime: Option<Duration>,
 }
 
-/// What comes of asking to have it renewed.
+/// The result of a renewal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Renewal {
-    /// It holds for its lifetime again.
+    /// The lease is valid for its lifetime again.
     Renewed(Token),
-    /// Nobody could be asked; the old one holds until its end.
+    /// The lease could not be renewed now; the old one is valid until its end.
     Later(String),
-    /// Somebody else has it.
+    /// Somebody else has the lease.
     Lost(String),
 }
 
-/// An answer that takes its time.
+/// The future that a call returns.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A lease. Every call may take as long as it likes: it is given up when it would be too late.
+/// A lease. A call may take any time: it is dropped when its result would come too late.
 pub trait Lease: Send {
-    /// Why it cannot be had.
+    /// The error of a failed acquisition.
     type Refusal: std::error::Error + Send + Sync + 'static;
 
-    /// Gets it, or says who has it.
+    /// Acquires the lease.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason for which the lease cannot be had, for example its present holder.
     fn acquire(&mut self) -> Answer<'_, Result<Token, Self::Refusal>>;
 
-    /// Holds it for longer.
+    /// Extends the lease.
     fn renew(&mut self, token: Token) -> Answer<'_, Renewal>;
 
-    /// Gives it back.
+    /// Releases the lease.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason in words if the release failed or is uncertain.
     fn release(&mut self, token: Token) -> Answer<'_, Result<(), String>>;
 
-    /// The time by which it ends: on a clock that goes on while the machine sleeps (C-6).
+    /// Returns the time by which the lease ends, on a clock that includes suspends of the machine (C-6).
     fn now(&self) -> Duration {
         boottime()
     }
 }
 
-/// Since the machine was booted, with all the time that it slept.
+/// Returns the time since the boot of the machine, including suspends.
 #[must_use]
 pub fn boottime() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
@@ -68,44 +79,49 @@ pub fn boottime() -> Duration {
     )
 }
 
-/// Why it is lost where the machine slept, or nobody let us go on.
+/// The reason for a loss after a suspend, or after a long time without CPU.
 const TOO_LATE: &str = "its time was over before it could be renewed";
 
-/// How long giving it back may take, where it does not end sooner by itself.
+/// The longest time that a release may take, unless the lease ends sooner.
 const RELEASE: Duration = Duration::from_secs(5);
 
-/// How the lease stands.
+/// The status of the lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum LeaseStatus {
-    /// It was not had yet.
+    /// The lease was not acquired yet.
     #[default]
     Wanted,
-    /// It is held.
+    /// The lease is held.
     Held {
-        /// As the holder of this epoch.
+        /// The epoch of the holder.
         epoch: u64,
-        /// Until then by [`Lease::now`], unless it is renewed; none where it holds until it is given back. Who begins something
-        /// judges by it: when the machine has slept, nobody has renewed it, and nobody has said so yet (C-6).
+        /// The end of the lease by [`Lease::now`], unless it is renewed; none if it is valid until its release. Every
+        /// begin of a run compares it with the time: after a suspend the lease may be over without a change of the
+        /// status (C-6).
         until: Option<Duration>,
     },
-    /// It was held, and is not any more.
+    /// The lease was held, and was lost for this reason.
     Lost(String),
 }
 
-/// Why it is not kept any longer.
+/// The reason for which [`keep`] ended.
 #[derive(Debug, Error)]
 pub enum LeaseLost<R: std::error::Error> {
-    /// It was never had.
+    /// The lease was never acquired.
     #[error(transparent)]
     Refused(R),
-    /// It was lost.
+    /// The lease was lost.
     #[error("the lease is lost: {0}")]
     Lost(String),
 }
 
-/// Acquires the lease, holds it until it is asked to stop, and gives it back. How it stands is told in `standing`.
+/// Acquires the lease, renews it until `stop` is cancelled, and releases it. The status is published in `standing`.
 ///
-/// While it waits it calls `beat` again and again, which takes its time: the proof that it goes on.
+/// While it waits, the function calls `beat` again and again as a sign of life; each call must take some time.
+///
+/// # Errors
+///
+/// Returns an error if the lease was not acquired, or was lost.
 pub async fn keep<L: Lease, B: Future<Output = ()>>(
     lease: &mut L,
     standing: &watch::Sender<LeaseStatus>,
@@ -113,7 +129,7 @@ pub async fn keep<L: Lease, B: Future<Output = ()>>(
     beat: impl Fn() -> B,
 ) -> Result<(), LeaseLost<L::Refusal>> {
     let mut asked = lease.now();
-    // C-7: who stops does not wait for somebody who does not answer.
+    // C-7: a stop does not wait for a server that does not reply.
     let answer = beating(stop.run_until_cancelled(lease.acquire()), &beat).await;
     let Some(answer) = answer else { return Ok(()) };
     let mut token = answer.map_err(LeaseLost::Refused)?;
@@ -124,7 +140,7 @@ pub async fn keep<L: Lease, B: Future<Output = ()>>(
             beating(stop.cancelled(), &beat).await;
             break;
         };
-        // C-3, C-5: several tries fit before the end, also where each of them takes its time, and none is made sooner.
+        // C-3, C-5: several attempts fit before the end, even slow ones, and none is made sooner.
         let rest = stop.run_until_cancelled(tokio::time::sleep_until(looked + lifetime / 8));
         if beating(rest, &beat).await.is_none() {
             break;
@@ -137,10 +153,10 @@ pub async fn keep<L: Lease, B: Future<Output = ()>>(
         let left = lifetime.saturating_sub(since);
         let at = lease.now();
         let renewal = if left.is_zero() {
-            // C-4: whoever had it since is not asked.
+            // C-4: an expired lease is not renewed, since another holder may have it.
             Renewal::Lost(late.clone())
         } else {
-            // C-7: it never waits for longer than it may matter.
+            // C-7: the wait never lasts longer than its result may matter.
             let asking = tokio::time::timeout(left.min(lifetime / 8), lease.renew(token));
             match beating(stop.run_until_cancelled(asking), &beat).await {
                 Some(Ok(renewal)) => renewal,
@@ -167,14 +183,14 @@ pub async fn keep<L: Lease, B: Future<Output = ()>>(
     Ok(())
 }
 
-/// It was asked for at that moment: from then on its life is counted.
+/// Returns the status of a lease requested at time `asked`, from which its lifetime is counted.
 fn held(token: Token, asked: Duration) -> LeaseStatus {
     let until = token.lifetime.map(|lifetime| asked.saturating_add(lifetime));
     LeaseStatus::Held { epoch: token.epoch, until }
 }
 
-/// Gives it back, without waiting for longer than it may matter (C-7). Where that fails it is said, not hidden: who comes next waits
-/// for its end (C-8).
+/// Releases the lease within a limited time (C-7). A failure is logged: the next holder has to wait for the end of the
+/// lease (C-8).
 async fn give_back<L: Lease, B: Future<Output = ()>>(
     lease: &mut L,
     (token, asked): (Token, Duration),
@@ -190,7 +206,7 @@ async fn give_back<L: Lease, B: Future<Output = ()>>(
     }
 }
 
-/// Waits for something, and beats meanwhile.
+/// Waits for `work`, and calls `beat` meanwhile.
 async fn beating<T, B: Future<Output = ()>>(
     work: impl Future<Output = T>,
     beat: &impl Fn() -> B,

@@ -1,5 +1,5 @@
-//! What the databases of a state directory have in common: how one is opened and held to the disk, how damage is noticed, and
-//! how a damaged one is moved aside.
+//! Functions shared by the databases of a state directory: opening a database, making commits durable, detecting
+//! damage, and moving a damaged database aside.
 
 pub(crate) use super::state_dir::{private, sync};
 
@@ -11,21 +11,21 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use thiserror::Error;
 
-/// Why a database cannot be used.
+/// The reason for which a database cannot be used.
 #[derive(Debug, Error)]
 pub(crate) enum Fault {
-    /// What is in it is not what was written.
+    /// The content is not what was written.
     #[error("it is damaged: {0}")]
     Damaged(String),
-    /// It is left as it is: we cannot know what stands in it.
+    /// A newer program made the database. The file is left as it is, since its content is unknown.
     #[error("it was made by a newer steadfast (schema {version}, this one knows {known})")]
     Newer {
-        /// Its schema.
+        /// The schema of the database.
         version: i64,
-        /// The newest that is known here.
+        /// The newest schema known to this program.
         known: i64,
     },
-    /// It cannot be read or written now.
+    /// The database cannot be read or written now.
     #[error("{0}")]
     Refused(String),
 }
@@ -41,11 +41,11 @@ impl From<rusqlite::Error> for Fault {
         let code = error.sqlite_error_code();
         let detail = error.sqlite_error().map(|error| error.extended_code);
         if detail == Some(rusqlite::ffi::SQLITE_IOERR_SHMSIZE) {
-            // Beside the log stands a file that readers and writers share; it could not be made.
+            // SQLite could not create the shared-memory file (`-shm`) beside the log.
             return Self::Refused("no room beside it: its file system is full".to_owned());
         }
         if code == Some(ErrorCode::ConstraintViolation) {
-            // No row of ours is in the way of another one of ours.
+            // Our own rows never violate a constraint of each other.
             return Self::Refused("another steadfast writes into it too".to_owned());
         }
         let shape = matches!(
@@ -57,7 +57,7 @@ impl From<rusqlite::Error> for Fault {
                 | rusqlite::Error::Utf8Error(..)
                 | rusqlite::Error::SqlInputError { .. }
         );
-        // An unknown error is what a missing table or column gives.
+        // SQLite reports a missing table or column as an unknown error.
         let bad = [ErrorCode::DatabaseCorrupt, ErrorCode::NotADatabase, ErrorCode::Unknown];
         if shape || code.is_some_and(|code| bad.contains(&code)) {
             Self::Damaged(error.to_string())
@@ -67,16 +67,16 @@ impl From<rusqlite::Error> for Fault {
     }
 }
 
-/// How a database of ours is laid out: by this it is told from one of another program.
+/// The layout of one of our databases, by which it is distinguished from one of another program.
 pub(crate) struct Layout {
     /// The newest schema that this program knows.
     pub(crate) schema: i64,
-    /// What can be asked of each database of a schema: tables and columns.
+    /// Queries that every database of a schema can answer: they name its tables and columns.
     pub(crate) asks: fn(version: i64) -> Vec<String>,
 }
 
 impl Layout {
-    /// The schema of a database; 0 of one in which nothing is yet. Only reads.
+    /// Returns the schema of a database, 0 for an empty one. The database is only read.
     pub(crate) fn version(&self, connection: &Connection) -> Result<i64, Fault> {
         let version = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
         match version {
@@ -93,7 +93,7 @@ impl Layout {
     }
 }
 
-/// What of ours is not in it is said by the question that has no answer.
+/// Converts the error of a layout query: a missing table or column means that the database is not ours.
 fn foreign(error: rusqlite::Error) -> Fault {
     match error {
         rusqlite::Error::SqlInputError { msg, .. } => not_ours(&msg),
@@ -110,7 +110,8 @@ fn not_ours(why: &str) -> Fault {
     Fault::Damaged(format!("it is of another program: {why}"))
 }
 
-/// Reads a database at one moment, without a lock of ours and with as little as can be opened for writing; nothing of it is changed.
+/// Reads a database in one transaction, without a lock, opening as little as possible for writing. The database is not
+/// changed.
 pub(crate) fn read<T>(
     path: &Path,
     work: impl Fn(&Connection) -> Result<T, Fault>,
@@ -120,12 +121,12 @@ pub(crate) fn read<T>(
     let read = |name: &Path, flags| {
         let connection = Connection::open_with_flags(name, flags)?;
         connection.busy_timeout(Duration::from_secs(2))?;
-        // What follows is of one generation, whatever a daemon commits meanwhile (B-25).
+        // All reads are of one generation, whatever a daemon commits meanwhile (B-25).
         connection.execute_batch("BEGIN")?;
         work(&connection)
     };
     let with_uri = flags | OpenFlags::SQLITE_OPEN_URI;
-    // Somebody may take it into use meanwhile: what cannot be read is looked at once more.
+    // Somebody may start to use the database meanwhile, so a failed read is repeated once.
     for is_last in [false, true] {
         let Some(name) = unused(path) else { break };
         match read(&name, with_uri) {
@@ -135,7 +136,7 @@ pub(crate) fn read<T>(
             decided => return decided,
         }
     }
-    // As a reader of a log in use it would write into the file that readers and writers share: that is the last resort.
+    // The last resort: a reader of a log in use writes into the file that readers and writers share.
     if let Some(name) = shared(path) {
         match read(&name, with_uri) {
             Ok(found) => return Ok(found),
@@ -145,7 +146,8 @@ pub(crate) fn read<T>(
     read(path, flags)
 }
 
-/// How long the file is; none where there is none. `SQLite` takes one of a few bytes for a new database: it is none.
+/// Returns the length of the file, or none if there is no file. A file of a few bytes, which `SQLite` would take for a
+/// new database, is an error.
 fn length_of(path: &Path) -> Result<Option<u64>, Fault> {
     if !regular_file::is_there(path)? {
         return Ok(None);
@@ -160,12 +162,14 @@ fn length_of(path: &Path) -> Result<Option<u64>, Fault> {
     }
 }
 
-/// Opens the file, which is made where there is none, for us alone. Also answers the version of its schema. What is not ours, or of a
-/// newer program, is refused before anything is opened for writing; of the rest nothing is changed yet.
+/// Opens a database for this process alone, and makes it if it is missing. Also returns the version of its schema.
+///
+/// A database that is not ours, or of a newer program, is rejected before anything is opened for writing. Nothing is
+/// changed yet.
 pub(crate) fn open(path: &Path, layout: &Layout) -> Result<(Connection, i64), Fault> {
     let refused = |error: std::io::Error| Fault::Refused(error.to_string());
     let length = length_of(path)?;
-    // What was cut off with a journal beside it can only be read by one who also writes.
+    // A database with a leftover rollback journal can be read only by a process that also writes.
     if length.is_some_and(|length| length > 0) && !with_suffix(path, "-journal").exists() {
         match read(path, |connection| layout.version(connection)) {
             Ok(_) | Err(Fault::Refused(_)) => {}
@@ -185,7 +189,7 @@ pub(crate) fn open(path: &Path, layout: &Layout) -> Result<(Connection, i64), Fa
     Ok((connection, version))
 }
 
-/// From now on what is committed is on the disk.
+/// Configures a connection so that every commit is durable when it returns.
 pub(crate) fn hold(connection: &Connection) -> Result<(), Fault> {
     let mode: String = connection.query_row("PRAGMA journal_mode=WAL", (), |row| row.get(0))?;
     if mode != "wal" {
@@ -193,19 +197,19 @@ pub(crate) fn hold(connection: &Connection) -> Result<(), Fault> {
     }
     connection.execute_batch("PRAGMA synchronous=FULL; PRAGMA cell_size_check=ON")?;
     if connection.is_readonly(MAIN_DB)? {
-        // The file itself can be written to: this is what a damaged header gives.
+        // The file itself is writable, so a damaged header is the reason.
         return Err(Fault::Damaged("its format says that it must not be written to".to_owned()));
     }
     Ok(())
 }
 
-/// Makes the tables of a database without a version; with something already in it, it is not new but damaged.
+/// Makes the tables of a database without a version. A database without a version that is not empty is damaged.
 pub(crate) fn make(transaction: &Transaction<'_>, tables: &str) -> Result<(), Fault> {
     is_new(transaction)?;
     Ok(transaction.execute_batch(tables)?)
 }
 
-/// A database without a version has nothing in it, or is none of ours.
+/// Returns an error unless a database without a version is empty.
 pub(crate) fn is_new(connection: &Connection) -> Result<(), Fault> {
     let count: i64 =
         connection.query_row("SELECT count(*) FROM sqlite_schema", (), |row| row.get(0))?;
@@ -215,13 +219,13 @@ pub(crate) fn is_new(connection: &Connection) -> Result<(), Fault> {
     Err(not_ours("it has tables but no version"))
 }
 
-/// Whether its pages are whole.
+/// Checks the pages of a database.
 pub(crate) fn check(connection: &Connection) -> Result<(), Fault> {
     let answer: String = connection.query_row("PRAGMA quick_check(1)", (), |row| row.get(0))?;
     if answer == "ok" { Ok(()) } else { Err(Fault::Damaged(answer)) }
 }
 
-/// The same of one that is open here already, through a connection that only reads.
+/// Checks the pages of a database that is open in this process, through a second, read-only connection.
 pub(crate) fn check_beside(path: &Path) -> Result<(), Fault> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -229,12 +233,12 @@ pub(crate) fn check_beside(path: &Path) -> Result<(), Fault> {
     check(&connection)
 }
 
-/// A log of no more bytes than its header has holds nothing. One that only reads, and finds a header alone, waits ten seconds for
-/// what could follow: `SQLite` takes it for one that is begun anew just then.
+/// The size of a log that contains only its header, and so no data. A reader that finds such a log waits ten seconds,
+/// because `SQLite` assumes that a writer is just starting it.
 const LOG_HEADER: u64 = 32;
 
-/// Whether there is a log that may hold anything. One whose header is of no log of `SQLite` holds nothing for who writes either, and
-/// would be waited for too.
+/// Returns true if a log may contain data. A log whose header is not of `SQLite` contains nothing for a writer either,
+/// and a reader would wait for it, too.
 fn is_log(path: &Path) -> bool {
     let Ok(mut log) = std::fs::File::open(path) else { return path.exists() };
     if !log.metadata().is_ok_and(|log| log.len() > LOG_HEADER) {
@@ -249,10 +253,11 @@ fn is_log(path: &Path) -> bool {
     (magic | 1) == LOG_MAGIC && page.is_power_of_two() && (512..=65536).contains(&page)
 }
 
-/// What a log begins with; the last bit says how its sums are made.
+/// The first bytes of a log; the last bit selects the byte order of its checksums.
 const LOG_MAGIC: u32 = 0x377f_0683;
 
-/// The name under which `SQLite` reads a database, and opens nothing for writing, while nobody uses it: nothing is in its log.
+/// Returns the URI with which `SQLite` reads a database without opening anything for writing; none if the log may
+/// contain data.
 pub(crate) fn unused(path: &Path) -> Option<PathBuf> {
     let log = PathBuf::from(format!("{}-wal", path.to_str()?));
     if is_log(&log) {
@@ -261,7 +266,8 @@ pub(crate) fn unused(path: &Path) -> Option<PathBuf> {
     named(path, "immutable=1")
 }
 
-/// The name under which it reads one that others use, and opens nothing for writing: not even the file beside the log that its users share.
+/// Returns the URI with which `SQLite` reads a database in use without opening anything for writing, not even the
+/// shared-memory file.
 pub(crate) fn shared(path: &Path) -> Option<PathBuf> {
     named(path, "readonly_shm=1")
 }
@@ -279,13 +285,13 @@ fn named(path: &Path, parameter: &str) -> Option<PathBuf> {
     Some(PathBuf::from(format!("{name}?{parameter}")))
 }
 
-/// So many copies of one sort are kept beside.
+/// The number of copies with one word that are stored beside a database.
 const COPIES: usize = 3;
 
-/// Gives the database and what belongs to it another name, so that somebody can look into it.
+/// Renames a damaged database and its files, so that it can be examined. Returns the new path.
 pub(crate) fn move_aside(path: &Path) -> std::io::Result<PathBuf> {
     let aside = beside(path, "bad");
-    // The log goes first: a database must never meet the log of another.
+    // The log is renamed first: a database must never be combined with the log of another.
     for suffix in PARTS {
         match std::fs::rename(with_suffix(path, suffix), with_suffix(&aside, suffix)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
@@ -297,12 +303,12 @@ pub(crate) fn move_aside(path: &Path) -> std::io::Result<PathBuf> {
     Ok(aside)
 }
 
-/// What was renamed beside it is so on the disk.
+/// Makes renames beside the database durable.
 pub(crate) fn sync_beside(path: &Path) -> std::io::Result<()> {
     path.parent().map_or(Ok(()), sync)
 }
 
-/// Removes a database, if there is one, with what belongs to it.
+/// Removes a database with its files, if it exists.
 pub(crate) fn remove(path: &Path) -> std::io::Result<()> {
     for suffix in PARTS {
         match std::fs::remove_file(with_suffix(path, suffix)) {
@@ -313,7 +319,7 @@ pub(crate) fn remove(path: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Puts a copy of it beside, as it is now. `word` says what it is the copy of.
+/// Stores a copy of the database beside it, as it is now. `word` is part of its name and gives the reason.
 pub(crate) fn copy_aside(
     connection: &Connection,
     path: &Path,
@@ -321,7 +327,7 @@ pub(crate) fn copy_aside(
 ) -> Result<PathBuf, Fault> {
     let refused = |error: std::io::Error| Fault::Refused(format!("no copy can be kept: {error}"));
     let aside = beside(path, word);
-    // An empty file is written into, and stays ours alone.
+    // SQLite writes into the empty file, which keeps its private mode.
     drop(private(&aside).map_err(refused)?);
     let name = aside.to_str().ok_or_else(|| Fault::Refused("its path is no text".to_owned()))?;
     if let Err(error) = connection.execute("VACUUM INTO ?1", [name]) {
@@ -339,21 +345,21 @@ pub(crate) fn copy_aside(
     Ok(aside)
 }
 
-/// What belongs to a database, itself last.
+/// The suffixes of the files of a database, the database itself last.
 const PARTS: [&str; 3] = ["-wal", "-shm", ""];
 
-/// A name that is free, and sorts after those that were given before.
+/// Returns an unused name that sorts after all earlier ones.
 fn beside(path: &Path, word: &str) -> PathBuf {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let now = format!("{word}-{}", since.as_secs());
-    // After the last of this second, not into a place that was given free.
+    // The number follows the largest one of this second; gaps are not reused.
     let last = copies(path, &now).pop();
     let last = last.and_then(|name| name.rsplit_once('-')?.1.parse::<u32>().ok());
     let count = last.map_or(0, |last| last + 1);
     with_suffix(path, &format!(".{now}-{count:03}"))
 }
 
-/// The copies whose names go on so, oldest first, without what belongs to them.
+/// Returns the copies with this word, oldest first, without their log files.
 fn copies(path: &Path, word: &str) -> Vec<String> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(|n| n.to_str()))
     else {
@@ -369,7 +375,7 @@ fn copies(path: &Path, word: &str) -> Vec<String> {
     copies
 }
 
-/// Only the newest copies stay.
+/// Removes all but the newest copies.
 fn thin_out(path: &Path, word: &str) {
     let Some(folder) = path.parent() else { return };
     let copies = copies(path, word);
@@ -386,7 +392,7 @@ fn thin_out(path: &Path, word: &str) {
     }
 }
 
-/// The same name with this behind it.
+/// Returns the path with a suffix appended to its name.
 pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
@@ -397,7 +403,7 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 mod tests {
     use super::*;
 
-    /// B-25: what is committed while somebody reads is not in what that one reads.
+    /// B-25: a commit during a read is not visible to that read.
     #[test]
     fn what_is_read_is_of_one_moment() {
         let directory = tempfile::tempdir().expect("a directory");
@@ -416,7 +422,7 @@ mod tests {
         assert_eq!(of(&writer).expect("read"), after + 1);
     }
 
-    /// What a kill leaves between the header of the log and what was to follow holds up nobody who reads.
+    /// A log that a kill left with an incomplete header, or with nothing but a header, delays no reader.
     #[test]
     fn a_log_without_a_header_or_with_nothing_else_is_empty() {
         let directory = tempfile::tempdir().expect("a directory");

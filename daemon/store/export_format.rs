@@ -1,6 +1,6 @@
-//! All that is kept, as a document that people and other programs read (B-24). Secrets are in it only as keyed hashes.
+//! The exported state, as a document for people and other programs (B-24). Secrets are included only as keyed hashes.
 //!
-//! Definitions, and what a thing is, are hashes of 64 bits, written as 16 hexadecimal digits; times are seconds since 1970.
+//! Definitions and object hashes have 64 bits, written as 16 hexadecimal digits. Times are in seconds since 1970.
 
 use super::integrity::{RecordReaders, violations};
 use super::{
@@ -9,13 +9,13 @@ use super::{
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What the first line of every document says.
+/// The value of `format` in every document.
 const FORMAT: &str = "steadfast state";
 
-/// No state comes to a larger stamp, and the next ones must have room.
+/// The largest stamp accepted. Real stamps never reach it, and later ones must have room.
 const LARGEST_STAMP: u64 = 1 << 60;
 
-/// The version of its shape.
+/// The version of the document format.
 const VERSION: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
@@ -23,7 +23,7 @@ const VERSION: u32 = 1;
 struct Document {
     format: String,
     version: u32,
-    /// On which it was kept; documents of before say nothing of it.
+    /// The machine on which the state was stored; absent in older documents.
     machine: Option<String>,
     stamp: u64,
     pause: Option<Pause>,
@@ -35,7 +35,7 @@ struct Document {
 struct Pause {
     reason: String,
     until: u64,
-    /// In seconds; documents of before do not say it.
+    /// The duration in seconds; absent in older documents.
     lasts: Option<u64>,
 }
 
@@ -44,7 +44,7 @@ struct Pause {
 struct One {
     done: Option<String>,
     interrupted: Option<String>,
-    /// What was cut off; documents of before do not say it.
+    /// The operation that was cut off; absent in older documents.
     cut: Option<String>,
     owed: Option<Owed>,
     sent: Option<String>,
@@ -80,7 +80,7 @@ enum Maker {
     Adopted,
 }
 
-/// What is kept, and on which machine, written down; `hide` gives what was sent without its secrets.
+/// Writes a state as a document. `hide` returns sent values without their secrets.
 #[must_use]
 pub fn write(exported: &Imported, hide: impl Fn(&OpaqueText) -> Option<OpaqueText>) -> String {
     let Imported { recalled, machine } = exported;
@@ -106,7 +106,11 @@ pub fn write(exported: &Imported, hide: impl Fn(&OpaqueText) -> Option<OpaqueTex
     serde_json::to_string_pretty(&document).unwrap_or_default()
 }
 
-/// Reads one that was written so; or all that is wrong with it.
+/// Reads a document made by `write`.
+///
+/// # Errors
+///
+/// Returns all problems of the document, a line each.
 pub fn read(text: &str, readers: &RecordReaders) -> Result<Imported, Vec<String>> {
     let wrong = |why: String| vec![why];
     let document: Document = serde_json::from_str(text)

@@ -1,10 +1,10 @@
-//! Any store with faults on request: the simulated host with which tests and simulations ask what becomes of a refused write, and of one whose answer
-//! is lost. It holds its caller to B-6: after an error nothing is answered before the handle is opened anew.
+//! A store with fault injection: a wrapper around any store, for tests of rejected writes and of writes whose reply is
+//! lost. The wrapper enforces B-6: after an error every call fails until the handle is reopened.
 
 use super::{Entry, Store, StoreError, StoredState};
 use std::fmt;
 
-/// What is asked of a store.
+/// A call to a store.
 #[derive(Clone, Copy, Debug)]
 pub enum Call<'a> {
     /// [`Store::recall`].
@@ -15,23 +15,23 @@ pub enum Call<'a> {
     Reopen,
 }
 
-/// How a call fails.
+/// The kind of an injected failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing is done (no space is left, say).
+    /// Nothing is done, as on a full disk.
     Refused,
-    /// It is done, and an error is answered: the write was durable, and its sync failed.
+    /// The operation is done and an error is returned: the write was durable, and its sync failed.
     Unanswered,
 }
 
-/// Says of each call whether it fails, before it reaches the store.
+/// Decides for each call if it fails, before the call reaches the store.
 type Faults = Box<dyn FnMut(Call<'_>) -> Option<Fault> + Send>;
 
-/// A store with faults.
+/// A store with fault injection.
 pub struct Faulty {
     store: Box<dyn Store>,
     faults: Faults,
-    /// An error was answered, and the handle is not opened anew yet.
+    /// An error was returned, and the handle is not reopened yet.
     lost: bool,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Debug for Faulty {
 }
 
 impl Faulty {
-    /// This store, with the faults that are asked for.
+    /// Wraps a store; `faults` decides the failures.
     pub fn new(
         store: impl Store + 'static,
         faults: impl FnMut(Call<'_>) -> Option<Fault> + Send + 'static,

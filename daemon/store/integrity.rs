@@ -1,47 +1,48 @@
-//! What must hold of all that is kept, beyond what each row's checksum says (B-19), and how what does not hold is put right (B-21).
+//! Integrity rules of the stored state beyond the checksums of rows (B-19), and the repair of violations (B-21).
 //!
-//! One function judges a record: at every load, after every write of those that were touched, and for the operator. Two things that
-//! B-19 names are no damage here: what a thing came after may be gone, and the orders of several graphs may contradict each other;
-//! both are sorted out where they are used.
+//! One function judges a record: at every load, after every write of a record, and for the operator. Two conditions of
+//! B-19 are not violations here: an object that `after` names may be gone, and the orders of several graphs may
+//! contradict each other. Both are resolved by the code that uses the order.
 
 use super::replay::{InFlight, Record, Records, settle};
 use super::{OpaqueText, Ownership, StoredState};
 use std::fmt;
 use std::sync::Arc;
 
-/// A record was put right when it was loaded.
+/// The event of a record that was repaired at a load.
 pub const REPAIRED: &str = "state_repaired";
 
-/// A record that was written is not as it must be.
+/// The event of a written record that violates a rule.
 pub const UNSOUND: &str = "state_unsound";
 
-/// What is kept of a kind that this program does not know is left alone.
+/// The event of stored records of an unknown kind, which are left alone.
 pub const LEFT_ALONE: &str = "state_left_alone";
 
-/// What is wrong with a name, if anything.
+/// Returns the problem of a name, if there is one.
 type Judge = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// Hears an event in a word, and a line.
+/// Reports an event name with a line of text.
 type Tell = Arc<dyn Fn(&'static str, &str) + Send + Sync>;
 
-/// What is wrong with what was sent and received, if anything.
+/// Returns the problem of sent and received values, if there is one.
 type JudgeValues = Arc<dyn Fn(Option<&OpaqueText>, Option<&str>) -> Option<String> + Send + Sync>;
 
-/// What was sent, with what of a secret is known of what was sent before, where the hashes are the same.
+/// Merges sent values with the stored secrets of earlier ones that have the same hashes.
 type Join = Arc<dyn Fn(&OpaqueText, &OpaqueText) -> Option<OpaqueText> + Send + Sync>;
 
-/// What others know of the texts that are kept, and who is told what a write has broken.
+/// Functions that validate the stored texts, and report violations.
 #[derive(Clone)]
 pub struct RecordReaders {
-    /// What is wrong with an identity.
+    /// Returns the problem of an identity.
     pub identity: Judge,
-    /// Of an identity, where its kind is not known here, just that: what is kept of it stays, and a start is not told of it.
+    /// Returns the reason for which the kind of an identity is unknown. Records of such an identity stay, and are not
+    /// loaded.
     pub kind: Judge,
-    /// Gives what was sent, as it was exported, the secrets that are kept.
+    /// Adds the stored secrets to sent values that were exported without them.
     pub secrets: Join,
-    /// What is wrong with what was sent and received.
+    /// Returns the problem of sent and received values.
     pub values: JudgeValues,
-    /// Is told what was put right at a load ([`REPAIRED`]), and what is not as it must be after a write ([`UNSOUND`]).
+    /// Reports repairs at a load ([`REPAIRED`]) and violations after a write ([`UNSOUND`]).
     pub report: Tell,
 }
 
@@ -51,7 +52,7 @@ impl fmt::Debug for RecordReaders {
     }
 }
 
-/// Knows nothing of texts, and tells nobody.
+/// Accepts every text and reports nothing.
 impl Default for RecordReaders {
     fn default() -> Self {
         Self {
@@ -65,7 +66,7 @@ impl Default for RecordReaders {
 }
 
 impl RecordReaders {
-    /// What was told back without what is kept of kinds that are not known here: nobody can act on it, and it must not be lost.
+    /// Returns the loaded state without records of unknown kinds: nobody can act on these, and they must not be lost.
     #[must_use]
     pub fn only_known(&self, mut recalled: StoredState) -> StoredState {
         recalled.resources.retain(|identity, _| (self.kind)(identity).is_none());
@@ -73,32 +74,32 @@ impl RecordReaders {
     }
 }
 
-/// A rule that can be broken, with what puts it right.
+/// A rule that a record can violate, with the data for its repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Rule {
-    /// It is an identity.
+    /// The identity is valid.
     Identity,
-    /// What was sent can be read.
+    /// The sent values can be read.
     Sent,
-    /// What was received can be read.
+    /// The received values can be read.
     Received,
-    /// Who owes is an identity.
+    /// The cause of an owed refresh is a valid identity.
     OwedBy,
-    /// Nothing is owed, and nothing was begun, later than the newest stamp.
+    /// No stamp is later than the newest stamp; the value is the violating stamp.
     Late(u64),
-    /// Who is owed a refresh by a run in flight is an identity.
+    /// Each resource owed a refresh by a run in flight is a valid identity.
     Owes(String),
-    /// What it comes after is an identity, and another one.
+    /// Each entry of `after` is a valid identity, and another one.
     After(String),
-    /// What it comes after is sorted, each once.
+    /// The entries of `after` are sorted, each once.
     Sorted,
-    /// Only of what is to be removed it is kept how.
+    /// Removal data is stored only for resources that are to be deleted.
     Removal,
-    /// What is kept of whose a thing is says something.
+    /// An ownership record is not empty.
     Silent,
 }
 
-/// One thing that is not as it must be.
+/// One violation of an integrity rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     identity: String,
@@ -107,32 +108,33 @@ pub struct Violation {
 }
 
 impl Violation {
-    /// Whether only an operator may have it put right: a secret that nobody else has may be lost by it.
+    /// Returns true if only an operator may repair the violation: the repair may lose a secret that is stored nowhere
+    /// else.
     pub(super) fn is_damage(&self) -> bool {
         self.rule == Rule::Sent
     }
 }
 
-/// In words that begin with the identity.
+/// The text begins with the identity.
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.identity, self.what)
     }
 }
 
-/// All that is not as it must be in what was told back, or shall be taken in.
+/// Returns all violations in a loaded state, or in one to be imported.
 #[must_use]
 pub fn violations(recalled: &StoredState, readers: &RecordReaders) -> Vec<Violation> {
     of_kept(&Records::from(recalled.clone()), readers)
 }
 
-/// The same of all that is kept.
+/// Returns all violations in the stored records.
 pub(super) fn of_kept(kept: &Records, readers: &RecordReaders) -> Vec<Violation> {
     let each = kept.records.iter();
     each.flat_map(|(identity, record)| judge(identity, record, kept.whole.stamp, readers)).collect()
 }
 
-/// What is wrong with one record: the one function that knows the rules.
+/// Returns the violations of one record. This function contains all rules.
 pub(super) fn judge(
     identity: &str,
     record: &Record,
@@ -146,7 +148,7 @@ pub(super) fn judge(
     if let Some(what) = (readers.identity)(identity) {
         add(Rule::Identity, what);
     }
-    // What a newer program wrote of a kind of its own is its own affair.
+    // Values of an unknown kind were written by a newer program and are not judged.
     let known = (readers.kind)(identity).is_none();
     if known && let Some(what) = (readers.values)(record.sent.as_ref(), None) {
         add(Rule::Sent, what);
@@ -200,8 +202,8 @@ fn of_owned(identity: &str, owned: &Ownership, judge: &Judge, add: &mut impl FnM
     }
 }
 
-/// Puts right what was found, and says of each what was done. Nothing that is owed, and nothing that protects, is lost by it, but with
-/// what is no identity.
+/// Repairs violations and returns a line for each. Owed refreshes and protections are never lost, except those of an
+/// invalid identity.
 pub(super) fn repair(kept: &mut Records, found: &[Violation]) -> Vec<String> {
     found.iter().map(|one| format!("{one}; {}", put_right(kept, one))).collect()
 }
@@ -212,7 +214,7 @@ fn put_right(kept: &mut Records, Violation { identity, rule, .. }: &Violation) -
         return "the newest stamp was raised";
     }
     if *rule == Rule::Identity {
-        // What its run would owe to others is owed.
+        // Refreshes that its run would owe to others are owed.
         if let Err(error) = settle(identity, kept) {
             tracing::debug!(%error, "in memory nothing is refused");
         }
@@ -282,8 +284,8 @@ mod tests {
     use crate::store::replay::{Record, Records};
     use std::sync::Arc;
 
-    /// B-19, B-21: what says nothing of whose a thing is, which no entry leaves behind, is found by the one function that judges at a load and
-    /// after a write, and left out, with its record where nothing else stands in it.
+    /// B-19, B-21: an empty ownership record, which no entry produces, is found by the judge at a load and after a
+    /// write. It is removed, with the whole record if that is empty, too.
     #[test]
     fn what_says_nothing_is_left_out() {
         let owned = Some(Arc::new(Ownership { graph: "g".into(), ..Ownership::default() }));

@@ -1,4 +1,5 @@
-//! The one writer of a store: a thread that commits together whatever waits (group commit), and answers every ticket.
+//! The only writer of a store: a thread that commits all waiting entries together (group commit), and replies to every
+//! ticket.
 
 use super::{Entry, Store, StoreError, StoredState};
 use std::collections::VecDeque;
@@ -10,26 +11,26 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// The most entries in one transaction: bounds the memory of a commit and the wait of what comes next.
+/// The largest number of entries in one transaction: limits the memory of a commit and the wait of later entries.
 const BATCH: usize = 1024;
 
-/// How long an entry that is not urgent may wait for another to share its sync with.
+/// The time for which an entry that is not urgent may wait for others to share its sync.
 const LINGER: Duration = Duration::from_millis(5);
 
-/// The shortest time between two attempts to get a handle again.
+/// The shortest time between two attempts to reopen the handle.
 const REOPEN_EVERY: Duration = Duration::from_millis(100);
 
-/// Who is told what became of tickets.
+/// The callback that receives the result of tickets.
 type OnDone = Box<dyn FnMut(&[u64], Result<(), &StoreError>) + Send>;
 
 type Recall = mpsc::Sender<Result<StoredState, StoreError>>;
 
-/// A handle to the thread that owns the store; clones are the same one. Entries are committed in the order in which they were
-/// written. It outlives those that write through it: one at a time is attached to it.
+/// A handle to the thread that owns the store; clones share the thread. Entries are committed in the order in which
+/// they were written. The journal outlives its clients: one at a time is attached.
 #[derive(Clone)]
 pub struct Journal(Arc<Inner>);
 
-/// Ends the thread with the last handle.
+/// The shared state of all handles; dropping the last one ends the thread.
 struct Inner {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -46,41 +47,43 @@ impl fmt::Debug for Journal {
 #[derive(Default)]
 struct Shared {
     queue: Mutex<Queue>,
-    /// The thread waits here for work.
+    /// Signals work to the thread.
     work: Condvar,
-    /// Those who flush wait here.
+    /// Signals an empty queue to threads that flush.
     idle: Condvar,
-    /// Who is attached, with its number. Called with the lock held: it must be quick and must not call the journal.
+    /// The attached client with its number. The callback runs with the lock held: it must be quick and must not call
+    /// the journal.
     attached: Mutex<(u64, Option<OnDone>)>,
-    /// Cancelled when the thread has ended, however it did.
+    /// Cancelled when the thread has ended for any reason.
     ended: CancellationToken,
 }
 
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Waiting>,
-    /// Tickets that are being committed, with the number of who wrote them.
+    /// Tickets that are being committed, with the number of their writer.
     under_way: Vec<(u64, u64)>,
     recalls: Vec<Recall>,
-    /// Those who want to know whether the thread lives.
+    /// Requests for a sign of life of the thread.
     pings: Vec<oneshot::Sender<()>>,
-    /// How many of those waiting may not linger.
+    /// The number of waiting entries that are urgent.
     urgent: usize,
-    /// How many threads wait for the queue to run empty.
+    /// The number of threads that wait for an empty queue.
     flushing: usize,
     committing: bool,
     closed: bool,
     takes: Takes,
 }
 
-/// Whether entries are taken.
+/// The acceptance of new entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Takes {
     #[default]
     All,
-    /// Something could not be kept, for this reason, and who wrote it has not said yet that it knows: what comes now must not pass it.
+    /// An entry could not be stored, for this reason, and its writer has not acknowledged that yet: newer entries must
+    /// not overtake it.
     NothingNew(String),
-    /// The thread is gone: whatever comes is refused.
+    /// The thread has ended: every entry is rejected.
     Nothing,
 }
 
@@ -93,7 +96,11 @@ struct Waiting {
 }
 
 impl Journal {
-    /// Starts the thread.
+    /// Starts the journal's thread.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system if the thread cannot be started.
     pub fn spawn(store: Box<dyn Store>) -> std::io::Result<Self> {
         let (journal, writer) = Self::by_hand(store);
         let thread = std::thread::Builder::new().name("journal".to_owned());
@@ -101,7 +108,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// The same without a thread: nothing is kept but by the hand of whoever holds the writer.
+    /// Makes a journal without a thread: entries are committed only by calls to the returned writer.
     #[must_use]
     pub fn by_hand(store: Box<dyn Store>) -> (Self, Writer) {
         let shared = Arc::new(Shared::default());
@@ -109,9 +116,9 @@ impl Journal {
         (Self(Arc::new(Inner { shared, thread: Mutex::default() })), writer)
     }
 
-    /// From now on entries are this writer's: `on_done` is called once for each batch with its tickets, mostly from the journal's
-    /// thread: it must be cheap and must not call the journal. What an earlier writer wrote is kept, and its tickets are answered
-    /// to nobody.
+    /// Attaches a client. `on_done` is called once for each batch with the client's tickets, mostly from the journal's
+    /// thread; it must be quick and must not call the journal. Entries of an earlier client are still stored, and their
+    /// results are discarded.
     pub fn attach(&self, on_done: impl FnMut(&[u64], Result<(), &StoreError>) + Send + 'static) {
         let mut attached = self.0.shared.attached();
         attached.0 += 1;
@@ -120,7 +127,8 @@ impl Journal {
         self.go_on();
     }
 
-    /// After an error all is refused, in its order, until this is called: by who has heard of it, and now tries again in the old order.
+    /// Accepts entries again after an error. Until this call all entries are rejected in their order. The client calls
+    /// it when it knows of the error and repeats the entries in the old order.
     pub fn go_on(&self) {
         let mut queue = self.0.shared.lock();
         if matches!(queue.takes, Takes::NothingNew(_)) {
@@ -128,7 +136,11 @@ impl Journal {
         }
     }
 
-    /// All that is kept, after everything that was written so far. Blocks.
+    /// Returns the stored state, after everything that was written so far. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the store, or [`StoreError::Ended`] if the thread has ended.
     pub fn recall(&self) -> Result<StoredState, StoreError> {
         let (recall, recalled) = mpsc::channel();
         let mut queue = self.0.shared.lock();
@@ -140,7 +152,7 @@ impl Journal {
         recalled.recv().unwrap_or(Err(StoreError::Ended))
     }
 
-    /// Answered by the thread before it does anything else.
+    /// Sends a ping, which the thread answers before any other work.
     #[must_use]
     pub fn ping(&self) -> oneshot::Receiver<()> {
         let (ping, answer) = oneshot::channel();
@@ -153,18 +165,18 @@ impl Journal {
         answer
     }
 
-    /// Cancelled when the thread has ended: because it was closed, or by a panic.
+    /// Returns a token that is cancelled when the thread has ended, by `close` or by a panic.
     #[must_use]
     pub fn ended(&self) -> &CancellationToken {
         &self.0.shared.ended
     }
 
-    /// Puts an entry at the end of the log; its ticket is answered when it is durable, or could not be made so. One that comes after
-    /// a refused one is refused as well, before [`Self::go_on`].
+    /// Appends an entry to the log. The result of its ticket is reported when the entry is durable, or could not be
+    /// made so. An entry after a rejected one is rejected as well, until [`Self::go_on`].
     ///
-    /// An entry that is not `urgent` starts no sync of its own at once: it waits up to 5 ms for another to share one with. Not
-    /// urgent is what could be lost without losing anything: the begin of a run that owes nothing and may run again, the
-    /// end of a run that nobody waits for. It is never passed by a later entry.
+    /// An entry that is not `urgent` does not start a sync at once: it waits up to 5 ms for another one to share a sync
+    /// with. Entries whose loss does no harm are not urgent: the begin of a run that owes nothing and may run again,
+    /// and the end of a run that nobody waits for. No later entry overtakes them.
     pub fn write(&self, entry: Entry, ticket: u64, urgent: bool) {
         let shared = &self.0.shared;
         let writer = shared.attached().0;
@@ -186,7 +198,7 @@ impl Journal {
         shared.work.notify_one();
     }
 
-    /// Waits until everything written so far is answered. Where there is no thread, nobody is waited for.
+    /// Waits until everything written so far is done. Returns at once if there is no thread.
     pub fn flush(&self) {
         if self.0.thread().is_none() {
             return;
@@ -201,7 +213,7 @@ impl Journal {
         queue.flushing -= 1;
     }
 
-    /// Answers everything written so far, then ends the thread and gives the store up.
+    /// Completes everything written so far, then ends the thread and drops the store.
     pub fn close(&self) {
         self.0.stop();
     }
@@ -239,7 +251,7 @@ impl Shared {
         self.attached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells who is attached what became of its tickets, each with the number of its writer.
+    /// Reports the result of tickets to the attached client, if the client has written them.
     fn answer(&self, tickets: &[(u64, u64)], result: Result<(), &StoreError>) {
         let mut attached = self.attached();
         let own = tickets.iter().filter(|(writer, _)| *writer == attached.0);
@@ -250,11 +262,11 @@ impl Shared {
     }
 }
 
-/// The one who commits what waits, batch by batch.
+/// The part of the journal that commits waiting entries, batch by batch.
 pub struct Writer {
     shared: Arc<Shared>,
     store: Box<dyn Store>,
-    /// Since when the store's handle is given up.
+    /// The time at which the store's handle was given up.
     lost: Option<Instant>,
 }
 
@@ -264,19 +276,19 @@ impl fmt::Debug for Writer {
     }
 }
 
-/// What became of a batch that is not answered yet.
+/// The result of a batch that is not reported yet.
 #[derive(Debug)]
 pub struct Committed(Result<(), StoreError>);
 
 impl Committed {
-    /// Whether it is durable.
+    /// Returns true if the batch is durable.
     #[must_use]
     pub fn is_kept(&self) -> bool {
         self.0.is_ok()
     }
 }
 
-/// However the thread ends, nobody waits for it in vain.
+/// Fails all waiting tickets, so that nobody waits for a thread that has ended.
 impl Drop for Writer {
     fn drop(&mut self) {
         let mut queue = self.shared.lock();
@@ -293,7 +305,7 @@ impl Drop for Writer {
 }
 
 impl Queue {
-    /// How long there is nothing to be done yet; none where nothing waits.
+    /// Returns the time until there is work; none if nothing is waiting.
     fn time_to_next(&self) -> Option<Duration> {
         let Some(first) = self.waiting.front() else {
             return (!self.recalls.is_empty()).then_some(Duration::ZERO);
@@ -310,13 +322,13 @@ impl Queue {
 impl Writer {
     fn run(mut self) {
         while self.wait() {
-            // Without the wait, a caller that tries again at once would spin against a full disk.
+            // Without the wait, a caller that retries at once would spin against a full disk.
             std::thread::sleep(self.before_reopening());
             self.write_next();
         }
     }
 
-    /// How long nothing is to be written yet; none where nothing waits.
+    /// Returns the time until the next commit; none if nothing is waiting.
     #[must_use]
     pub fn due(&self) -> Option<Duration> {
         let left = self.shared.lock().time_to_next()?;
@@ -327,14 +339,14 @@ impl Writer {
         self.lost.map_or(Duration::ZERO, |since| REOPEN_EVERY.saturating_sub(since.elapsed()))
     }
 
-    /// Commits a batch of what waits, if anything does, and answers it; when nothing does, tells what is kept to those who asked.
+    /// Commits and reports one batch, if anything is waiting. Otherwise replies to the waiting recalls.
     pub fn write_next(&mut self) {
         if let Some(committed) = self.commit_next() {
             self.answer(&committed);
         }
     }
 
-    /// The first half of it: what waits is committed, or not, and nobody is told yet. Meanwhile more may come to wait.
+    /// Commits one batch without reporting the result. More entries may be queued meanwhile.
     #[must_use]
     pub fn commit_next(&mut self) -> Option<Committed> {
         match self.take() {
@@ -346,15 +358,15 @@ impl Writer {
         }
     }
 
-    /// The other half.
+    /// Reports the result of a batch from [`Self::commit_next`].
     pub fn answer(&mut self, committed: &Committed) {
         let result = &committed.0;
         let mut queue = self.shared.lock();
         let mut tickets = std::mem::take(&mut queue.under_way);
         if let Err(error) = result {
-            // Whoever asked says so, once.
+            // The caller logs the error, once.
             tracing::debug!(%error, entries = tickets.len(), "entries could not be kept");
-            // What waits behind them is refused too: whoever tries again does so in the old order.
+            // Waiting entries are rejected as well: their writer repeats them in the old order.
             tickets.extend(queue.waiting.drain(..).map(|w| (w.writer, w.ticket)));
             queue.urgent = 0;
             queue.takes = Takes::NothingNew(error.to_string());
@@ -365,12 +377,12 @@ impl Writer {
         self.shared.idle.notify_all();
     }
 
-    /// Waits until there is something to be done; false when there will be nothing any more.
+    /// Waits for work. Returns false if there will be no more.
     fn wait(&self) -> bool {
         let mut queue = self.shared.lock();
         loop {
             for ping in queue.pings.drain(..) {
-                // Who asked may have gone.
+                // The receiver may be gone.
                 let _gone = ping.send(());
             }
             match queue.time_to_next() {
@@ -387,7 +399,7 @@ impl Writer {
         }
     }
 
-    /// A batch of what waits; where nothing does, those who want to know what is kept.
+    /// Takes a batch of waiting entries; if there is none, the waiting recalls.
     fn take(&self) -> Result<Vec<Entry>, Vec<Recall>> {
         let mut queue = self.shared.lock();
         let count = queue.waiting.len().min(BATCH);
@@ -407,12 +419,12 @@ impl Writer {
             let recalled = self.regain().and_then(|()| {
                 self.store.recall().inspect_err(|_| self.lost = Some(Instant::now()))
             });
-            // Who asked may have gone.
+            // The receiver may be gone.
             let _gone = recall.send(recalled);
         }
     }
 
-    /// B-6: after an error the handle is given up, and opened anew before anything else is asked of it.
+    /// Reopens a handle that was given up after an error, before any other call (B-6).
     fn regain(&mut self) -> Result<(), StoreError> {
         if self.lost.is_some() {
             self.lost = Some(Instant::now());

@@ -1,14 +1,14 @@
-//! Who holds a state directory: the one that has its lock file locked.
+//! The owner of a state directory: the process that has its lock file locked.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// Of whom it is not known.
+/// The text for an unknown owner.
 const UNKNOWN: &str = "unknown";
 
-/// Process, epoch, since when (in seconds since 1970), on which host.
+/// The process, epoch, time (in seconds since 1970) and host of an owner.
 pub(super) struct LockOwner {
     pub(super) pid: String,
     pub(super) epoch: u64,
@@ -17,8 +17,9 @@ pub(super) struct LockOwner {
 }
 
 impl LockOwner {
-    /// Who has this file locked, as the kernel tells, with what the file says of that one; who has written nothing yet is not in it. Of a
-    /// process that the kernel does not show us, such as one of another container, the file alone is asked.
+    /// Returns the process that has this file locked, according to the kernel, with the details in the file; an owner
+    /// that has written nothing yet has no details. If the kernel does not show the process, as in another container,
+    /// only the file is used.
     pub(super) fn find(file: &mut File) -> std::io::Result<Self> {
         let said = Self::said(file)?;
         Ok(match locker(file) {
@@ -29,7 +30,7 @@ impl LockOwner {
         })
     }
 
-    /// What the file says: of who holds it, or of the last who has written.
+    /// Returns the owner in the file: the current one, or the last one that has written.
     pub(super) fn said(file: &mut File) -> std::io::Result<Self> {
         let mut text = String::new();
         file.rewind()?;
@@ -42,14 +43,15 @@ impl LockOwner {
         Ok(Self { pid, epoch, since, host })
     }
 
-    /// Killed a moment ago: a child that it was starting has the file open until its exec.
+    /// Returns true if the process was killed a moment ago: a child that it was starting has the file open until its
+    /// exec.
     pub(super) fn is_gone(&self) -> bool {
         self.pid.parse::<u32>().is_ok_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
     }
 }
 
-/// Who has locked a file (`proc_locks(5)`). Its device is not told there as everywhere else (btrfs, overlayfs): who has this very file
-/// open, and a file of that number locked, is the one.
+/// Returns the process that has locked a file (`proc_locks(5)`). Some file systems (btrfs, overlayfs) report another
+/// device there, so the inode number is compared, and the process must have this very file open.
 pub(super) fn locker(file: &File) -> Option<String> {
     let found = file.metadata().ok()?;
     let number = found.ino().to_string();
@@ -66,7 +68,7 @@ pub(super) fn locker(file: &File) -> Option<String> {
         found_by.any(|open| (open.dev(), open.ino()) == (found.dev(), found.ino()))
     };
     let candidates: Vec<String> = candidates.collect();
-    // One that was killed a moment ago has nothing open any more, and a child of it has.
+    // A process that was killed a moment ago has no open files; its child still has.
     let gone = |pid: &&String| !Path::new(&format!("/proc/{pid}")).exists();
     let found = candidates.iter().find(|pid| has_open(pid));
     found.or_else(|| candidates.iter().find(gone)).cloned()
@@ -76,12 +78,12 @@ fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Says that it is this process.
+/// Writes this process into the lock file as its owner.
 pub(super) fn name(mut file: &File, epoch: u64) -> std::io::Result<()> {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let since = since.map_or(0, |since| since.as_secs());
     let text = format!("{}\n{epoch}\n{since}\n{}\n", std::process::id(), host());
-    // In one piece, and cut afterwards: whoever reads meanwhile finds a holder.
+    // Written in one piece and truncated afterwards, so that a concurrent reader always finds an owner.
     file.rewind()?;
     file.write_all(text.as_bytes())?;
     file.set_len(text.len() as u64)?;

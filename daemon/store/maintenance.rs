@@ -1,4 +1,4 @@
-//! What an operator has done to the state as a whole (B-24): the same whether a daemon does it or a command alone.
+//! Maintenance of the whole state by an operator (B-24), used by the daemon and by offline commands.
 
 use super::{
     Imported, RecordReaders, RepairReport, SqliteStore, StateLock, StoreError, StoredState,
@@ -8,23 +8,28 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What is to be done.
+/// A maintenance operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Maintenance {
-    /// What does not hold is put right, as far as it can be read.
+    /// Repair everything that violates a rule, as far as it can be read.
     Repair,
-    /// What lies in the state directory as `import.json` is kept from now on.
+    /// Replace the state with the content of `import.json` in the state directory.
     Import,
 }
 
-/// Where a state lies that a daemon shall take in.
+/// Returns the path of a state that a daemon imports.
 #[must_use]
 pub fn inbox(state_directory: &Path) -> PathBuf {
     state_directory.join("import.json")
 }
 
-/// Does it, with nobody else at the state.
+/// Executes a maintenance operation; the lock guarantees that nobody else uses the state. Returns a line for each
+/// change.
+///
+/// # Errors
+///
+/// Returns the reason in words.
 pub fn mend(
     what: Maintenance,
     directory: &Path,
@@ -39,7 +44,7 @@ pub fn mend(
             let text = std::fs::read_to_string(&path)
                 .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
             let new = export_format::read(&text, &readers).map_err(|wrong| wrong.join("\n"))?;
-            // Who paused the daemon has not resumed it.
+            // An import does not end a pause of the daemon.
             let pause = SqliteStore::peek(directory).ok().and_then(|kept| kept.pause);
             let Imported { recalled: new, machine } = new;
             let recalled = StoredState { pause: pause.or_else(|| new.pause.clone()), ..new };

@@ -1,23 +1,24 @@
-//! A store in memory: for one-shot commands and tests. Clones share what is kept, so that a test can crash and come back.
+//! A store in memory, for one-shot commands and tests. Clones share their content, so that a test can simulate a crash
+//! and restart.
 
 use super::replay::{Records, fold, settle};
 use super::{Entry, Store, StoreError, StoredState};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Keeps entries as long as one clone of it lives.
+/// A store whose content lasts as long as one clone of it.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
     records: Arc<Mutex<Records>>,
 }
 
 impl MemoryStore {
-    /// With this to begin with.
+    /// Returns a store with this content.
     #[must_use]
     pub fn with(recalled: StoredState) -> Self {
         Self { records: Arc::new(Mutex::new(Records::from(recalled))) }
     }
 
-    /// What is kept now, in a store of its own: what a crash at this moment would leave.
+    /// Returns an independent copy of the store, as a crash at this moment would leave it.
     #[must_use]
     pub fn fork(&self) -> Self {
         let kept = self.records.lock().unwrap_or_else(PoisonError::into_inner).clone();

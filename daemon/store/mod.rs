@@ -1,8 +1,15 @@
-//! What must survive a crash: begin and end of every run, what is owed, what has run once, the pause.
+//! The state that survives a crash: begin and end of every run, owed refreshes, completed definitions, ownership,
+//! pauses.
 //!
-//! A [`Store`] commits a batch of entries durably and tells them back after a restart: [`MemoryStore`] for one-shot commands,
-//! [`SqliteStore`] for the daemon. The [`Journal`] is the one writer: it commits together whatever waits (group commit), and
-//! answers each ticket when its entry is durable.
+//! A [`Store`] commits a batch of entries durably and returns the state after a restart: [`MemoryStore`] for one-shot
+//! commands, [`SqliteStore`] for the daemon. The [`Journal`] is the only writer: it commits waiting entries together
+//! (group commit), and replies to each ticket when its entry is durable. The store must never act on the host or
+//! interpret the values that it stores.
+//!
+//! Reading order: this file (entries and records), `replay` (the meaning of each entry), `journal`, `database` and
+//! `sqlite` (the store on disk), `state_dir` with `lock_owner`, `modes` and `placement` (the directory), `integrity`,
+//! `ownership`, then the operator's side: `state_command`, `maintenance`, `export_format`. `memory` and
+//! `fault_injection` serve one-shot commands and tests; `regular_file` opens files without blocking.
 
 pub(crate) mod database;
 pub mod export_format;
@@ -37,130 +44,131 @@ use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 
-/// One thing to be kept. Identities are `kind[name]`.
+/// One entry to be stored. Identities are `kind[name]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// A run is about to apply.
     Begin {
-        /// Whose.
+        /// The identity of the resource.
         identity: Arc<str>,
-        /// The definition it applies.
+        /// The definition that the run applies.
         definition: u64,
         /// The engine's stamp of the run.
         stamp: u64,
-        /// What it is about to do.
+        /// The operation that is about to start.
         verb: Verb,
         /// The identities that will be owed a refresh.
         owes: Vec<Arc<str>>,
     },
-    /// The begin with this stamp was refused, and nothing was done: where it was kept all the same, it is nothing.
+    /// The begin with this stamp was rejected, and nothing was done: if the begin was stored all the same, it is void.
     Withdraw {
-        /// Whose.
+        /// The identity of the resource.
         identity: Arc<str>,
         /// The stamp of the begin.
         stamp: u64,
     },
-    /// A run is over. It ends the begin of the same identity, if there was one.
+    /// A run is over. The entry ends the begin of the same identity, if there was one.
     End {
-        /// Whose.
+        /// The identity of the resource.
         identity: Arc<str>,
-        /// The definition it applied.
+        /// The definition that the run applied.
         definition: u64,
-        /// How it ended.
+        /// The outcome of the run.
         outcome: Ended,
-        /// The stamp of the begin that it ends; none where nothing was begun.
+        /// The stamp of the begin; none if nothing was begun.
         begun: Option<u64>,
-        /// The engine's counter when it ended: what it owes is owed with this stamp.
+        /// The engine's counter at the end: the refreshes that the run owes have this stamp.
         stamp: u64,
         /// The identities that are owed a refresh from now on.
         owes: Vec<Arc<str>>,
-        /// What was owed to this identity up to this stamp is paid.
+        /// The refreshes owed to this identity up to this stamp are done.
         paid: Option<u64>,
     },
-    /// What a resource sends from now on. It comes before the end of the run that made it.
+    /// The values that a resource sends from now on. The entry comes before the end of the run that made them.
     Sent {
-        /// Whose.
+        /// The identity of the resource.
         identity: Arc<str>,
         /// The values, in a form that only their writer reads.
         values: OpaqueText,
     },
-    /// What a resource has received by a run that ends well next.
+    /// The values that a resource has received in a run that ends well next.
     Taken {
-        /// Whose.
+        /// The identity of the resource.
         identity: Arc<str>,
         /// Hashes, in a form that only their writer reads.
         hashes: Arc<str>,
     },
-    /// The identity has left the graph; only this ends what is owed to it.
+    /// The identity has left the graph. No other entry deletes a refresh owed to it.
     Forget(Arc<str>),
-    /// It is treated as if it was declared for the first time: whether it has run, and whose it is, is forgotten. What is owed to it,
-    /// what it has sent and received, its pause and a run under way stay.
+    /// The resource is treated as if declared for the first time: its completed definition and its ownership are
+    /// deleted. Owed refreshes, sent and received values, its pause and a run in progress stay.
     Reset(Arc<str>),
-    /// Whether it has run is forgotten: what runs once runs once more.
+    /// The completed definition is deleted: a resource that runs once runs once more.
     Redo(Arc<str>),
-    /// What it has sent is forgotten: what is made once is made once more.
+    /// The sent values are deleted: values that are made once are made once more.
     ForgetSent(Arc<str>),
-    /// Whose a thing is from now on; nobody's where none is given.
+    /// The ownership of an object from now on; none deletes the record.
     Own {
-        /// Of which identity.
+        /// The identity of the resource.
         identity: Arc<str>,
-        /// All that is kept of it.
+        /// The whole ownership record.
         owned: Option<Arc<Ownership>>,
     },
-    /// The operator protects a thing, or ends every protection of it; nothing where nothing is kept of whose it is.
+    /// The operator protects an object, or ends every protection of it. Without an ownership record the entry has no
+    /// effect.
     Protect {
-        /// Of which identity.
+        /// The identity of the resource.
         identity: Arc<str>,
-        /// Whether it is protected from now on.
+        /// True if the object is protected from now on.
         protect: bool,
     },
-    /// All that is kept of one identity is kept of another one from now on, where nothing is kept of that one yet; what is owed
-    /// moves in any case (B-18).
+    /// The record of one identity moves to another one that has no record yet; owed refreshes move in any case (B-18).
     Rename {
-        /// Its old name.
+        /// The old identity.
         from: Arc<str>,
-        /// Its new one.
+        /// The new identity.
         to: Arc<str>,
-        /// What the definition of the old name is called under the new one, where they are the same.
+        /// The hash of the old definition and that of the new one, if both definitions are the same.
         definition: Option<(u64, u64)>,
-        /// What it has sent, as that is written under the new name, where it is written otherwise: what is encrypted is for one name.
+        /// The sent values as written under the new identity, if they are written differently: encryption is bound to
+        /// the identity.
         sent: Option<OpaqueText>,
     },
-    /// The daemon is paused, or not any more.
+    /// The pause of the daemon from now on; none if it is not paused.
     Pause(Option<PauseRecord>),
-    /// One resource is paused by itself, or not any more.
+    /// The pause of one resource begins or ends.
     Park {
-        /// Which.
+        /// The identity of the resource.
         identity: Arc<str>,
         /// The pause, if there is one from now on.
         pause: Option<PauseRecord>,
     },
-    /// Nothing is to be left of what is overwritten from here on, also where nothing reads it any more: it was a secret in clear (B-26).
+    /// Overwritten content must be erased from the disk from now on: it was a plaintext secret (B-26).
     Wipe {
-        /// Whether all of it is overwritten: it is done now. Before that it is owed.
+        /// True if all of it is overwritten: the erasure is done now. Before that, it is owed.
         now: bool,
     },
 }
 
-/// What a run is about to do. Where it was cut off, an operator reads it.
+/// The operation of a run, shown to the operator if the run is cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// To make what is not there.
+    /// Make an object that does not exist.
     Create,
-    /// To change what is there.
+    /// Change an existing object.
     Update,
-    /// To remove what has left the graph.
+    /// Remove an object that has left the graph.
     Delete,
-    /// To heed a refresh, where nothing differs.
+    /// Carry out a refresh without a difference.
     Refresh,
-    /// To do what no look can tell whether it is done (a command).
+    /// Run an operation whose result no check can verify (a command).
     Run,
 }
 
 impl Verb {
     const ALL: [Self; 5] = [Self::Create, Self::Update, Self::Delete, Self::Refresh, Self::Run];
 
-    /// In a word.
+    /// Returns the operation as a word.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -172,7 +180,7 @@ impl Verb {
         }
     }
 
-    /// With its article, for people.
+    /// Returns the operation as a phrase with its article.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -189,7 +197,7 @@ impl Verb {
     }
 }
 
-/// A text that is kept and never shown: programs of before have kept in it what is declared as `saved` in clear.
+/// A text that is stored and never shown: older programs have stored values declared as `saved` in plaintext.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OpaqueText(pub Arc<str>);
 
@@ -199,7 +207,7 @@ impl std::fmt::Debug for OpaqueText {
     }
 }
 
-/// What keyed hashes are made with, and the key of the cipher follows from: random, made once for a state directory.
+/// The random key of a state directory, used for keyed hashes; the key of the cipher is derived from it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(pub [u8; 32]);
 
@@ -209,31 +217,32 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// How a run ended, as kept.
+/// The outcome of a run, as stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// As declared now: the definition has run.
+    /// As declared: the definition has completed.
     Well,
     /// Not as declared.
     Failed,
-    /// Cut off: at the next start it is treated like a begin without an end.
+    /// Cut off: treated at the next start like a begin without an end.
     Interrupted,
 }
 
-/// A pause, as kept.
+/// A pause, as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PauseRecord {
-    /// Who or what asked for it.
+    /// The person or rule that requested the pause.
     pub reason: String,
-    /// When it ends by itself, in seconds of the wall clock since 1970.
+    /// The time at which the pause ends, in seconds of the wall clock since 1970.
     pub until_unix: u64,
-    /// How long that was from when it was kept, in seconds: a clock that is wrong makes it no longer. None where that is not known.
+    /// The duration in seconds from the time of storing, so that a wrong clock makes the pause no longer. None if
+    /// unknown.
     pub lasts: Option<u64>,
 }
 
 impl PauseRecord {
-    /// How much of it is left at this time of the wall clock: of one that does not say how long it lasts at most so much, and of none more
-    /// than the longest.
+    /// Returns the remaining time at wall-clock time `wall`: at most `most` if the duration is unknown, and never more
+    /// than `longest`.
     #[must_use]
     pub fn remaining(&self, wall: Duration, most: Duration, longest: Duration) -> Duration {
         let left = Duration::from_secs(self.until_unix.saturating_sub(wall.as_secs()));
@@ -241,50 +250,50 @@ impl PauseRecord {
     }
 }
 
-/// All that is kept, as told back at a start.
+/// The whole stored state, as loaded at a start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredState {
-    /// By identity.
+    /// The records by identity.
     pub resources: BTreeMap<String, ResourceRecord>,
-    /// The pause that holds.
+    /// The active pause of the daemon.
     pub pause: Option<PauseRecord>,
-    /// The largest stamp ever kept.
+    /// The largest stamp ever stored.
     pub stamp: u64,
-    /// The key of the hashes; none where nothing is kept for longer than this process.
+    /// The key of the hashes; none if nothing outlives this process.
     pub key: Option<Key>,
 }
 
-/// What is kept of one identity.
+/// The stored record of one identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceRecord {
-    /// The definition it last ran well under.
+    /// The definition of the last good run.
     pub done: Option<u64>,
-    /// The stamp of the refresh that is owed to it, and the identity that caused it.
+    /// The stamp of the refresh that is owed, and the identity that caused it.
     pub owed: Option<(u64, String)>,
-    /// A run under this definition has begun and not ended, or was cut off. What its begin owed is owed (it stands in `owed` of
-    /// the others).
+    /// The definition of a run that has begun and not ended, or was cut off. The refreshes of its begin are owed (they
+    /// are in `owed` of the other records).
     pub interrupted: Option<u64>,
-    /// What that run was about to do, where that is known.
+    /// The operation of that run, if known.
     pub cut: Option<Verb>,
-    /// What it has sent.
+    /// The values that the resource has sent.
     pub sent: Option<OpaqueText>,
-    /// What it has received by its last good run.
+    /// The values received by its last good run.
     pub taken: Option<Arc<str>>,
-    /// The pause of it alone.
+    /// The pause of the resource on its own.
     pub parked: Option<PauseRecord>,
-    /// Whose it is.
+    /// The ownership of the object.
     pub owned: Option<Arc<Ownership>>,
 }
 
 impl ResourceRecord {
-    /// The same after [`Entry::Anew`].
+    /// Applies [`Entry::Reset`] to a loaded record.
     pub fn anew(&mut self) {
         (self.done, self.interrupted, self.cut, self.owned) = (None, None, None, None);
     }
 }
 
 impl StoredState {
-    /// As [`Entry::Rename`] has it, of what was told back.
+    /// Applies [`Entry::Rename`] to a loaded state.
     pub fn rename(&mut self, from: &str, to: &str, definition: Option<(u64, u64)>) {
         let Some(mut record) = self.resources.remove(from) else { return };
         let new = self.resources.entry(to.to_owned()).or_default();
@@ -311,7 +320,7 @@ impl StoredState {
     }
 }
 
-/// Why something could not be kept, or told back.
+/// The reason for which state could not be stored or loaded.
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// Another daemon holds the state directory.
@@ -319,21 +328,21 @@ pub enum StoreError {
     Locked {
         /// The state directory.
         dir: String,
-        /// Its process, as far as known.
+        /// The process that holds it, if known.
         pid: String,
-        /// The name of its host, as far as known.
+        /// The name of that process's host, if known.
         host: Option<String>,
-        /// Since when it has it, in seconds since 1970, as far as known.
+        /// The time of locking, in seconds since 1970, if known.
         since: Option<u64>,
     },
-    /// Another one has taken the state while we held the directory: the file of the lock was removed.
+    /// Another daemon has taken the state while we held the directory: the lock file was removed.
     #[error("another steadfast has taken the state in {dir} (epoch {epoch}, ours is {ours})")]
     Fenced {
         /// The state directory.
         dir: String,
-        /// Its epoch.
+        /// The epoch of the other daemon.
         epoch: u64,
-        /// Ours.
+        /// Our epoch.
         ours: u64,
     },
     /// The state directory was removed or replaced while we held it.
@@ -349,47 +358,47 @@ pub enum StoreError {
     Directory {
         /// The state directory.
         dir: String,
-        /// What the system said.
+        /// The error of the system.
         why: String,
-        /// It is a permission that is missing.
+        /// True if a permission is missing.
         denied: bool,
     },
-    /// Others than the owner have rights on the state directory.
+    /// Users other than the owner have access to the state directory.
     #[error("cannot use the state directory {dir}: others may enter it (mode {mode:04o})")]
     OpenToOthers {
         /// The state directory.
         dir: String,
-        /// Its mode.
+        /// The mode of the directory.
         mode: u32,
     },
-    /// The database refused.
+    /// The database returned an error.
     #[error("cannot keep state in {path}: {why}")]
     Database {
-        /// Its file.
+        /// The file of the database.
         path: String,
-        /// What it said.
+        /// The error of the database.
         why: String,
     },
-    /// A newer program has made it; it was left as it is.
+    /// A newer program made the database; it was left as it is.
     #[error("cannot keep state in {path}: {why}")]
     Newer {
-        /// Its file.
+        /// The file of the database.
         path: String,
-        /// Which schemas there are.
+        /// The schemas of the database and of this program.
         why: String,
     },
-    /// What is kept cannot be read; it was left as it is.
+    /// The stored state cannot be read; it was left as it is.
     #[error("the state in {path} is damaged: {why}")]
     Damaged {
-        /// Its file.
+        /// The file of the database.
         path: String,
-        /// What is wrong.
+        /// The damage.
         why: String,
     },
-    /// Something before it could not be kept, and comes first.
+    /// An earlier entry could not be stored, and must be repeated first.
     #[error("what comes before it could not be kept: {0}")]
     Behind(String),
-    /// The thread that keeps state has ended.
+    /// The thread that stores state has ended.
     #[error("state is not kept any more: its thread has ended")]
     Ended,
 }
@@ -401,15 +410,27 @@ fn place_words(host: Option<&str>, since: Option<u64>) -> String {
     host + &age.map(|age| format!(", for {age} s")).unwrap_or_default()
 }
 
-/// A place that keeps entries.
+/// A storage of entries.
 pub trait Store: Send {
-    /// All that is kept. A begin without an end is told back as interrupted, with what it would owe as owed.
+    /// Returns the whole state. A begin without an end is returned as interrupted, with its refreshes as owed.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the state cannot be read.
     fn recall(&mut self) -> Result<StoredState, StoreError>;
 
-    /// Keeps a batch, all or nothing, in this order; durable when it returns.
+    /// Commits a batch in order, all or nothing. The batch is durable when the call returns.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the batch may not be durable; the handle must be reopened then (B-6).
     fn commit(&mut self, batch: &[Entry]) -> Result<(), StoreError>;
 
-    /// Gives up a handle that has failed and opens it anew (B-6); nothing to do where there is no handle.
+    /// Closes a handle that has failed and opens a new one (B-6). Does nothing if there is no handle.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the handle cannot be opened.
     fn reopen(&mut self) -> Result<(), StoreError> {
         Ok(())
     }

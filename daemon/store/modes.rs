@@ -1,14 +1,15 @@
-//! Modes in the state directory: 0700 for directories and 0600 for files, also after a restore without modes (S-7).
+//! Modes in the state directory: 0700 for directories and 0600 for files, enforced also after a restore without modes
+//! (S-7).
 
 use rustix::fs::{Mode, OFlags};
 use std::fs::{File, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
-/// The files that we put into the directory, by the beginnings of their names; the socket has a mode of its own.
+/// The prefixes of the names of our files; the socket has a mode of its own.
 const OURS: [&str; 6] = ["lock", "state.db", "events.db", "history", "values.key", "graph.json"];
 
-/// Narrows the directory and the files in it. Each change is logged, and so is a mode that cannot be changed.
+/// Restricts the modes of the directory and its files. Each change is logged, and so is a mode that cannot be changed.
 pub(super) fn narrow(directory: &Path) {
     narrow_one(directory);
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
@@ -18,7 +19,7 @@ pub(super) fn narrow(directory: &Path) {
     }
 }
 
-/// As [`narrow`], with all that the history keeps.
+/// Restricts modes as [`narrow`] does, and those of the whole history.
 pub(super) fn narrow_all(directory: &Path) {
     narrow(directory);
     let mut folders = vec![directory.join(super::HISTORY)];
@@ -33,7 +34,7 @@ pub(super) fn narrow_all(directory: &Path) {
 }
 
 fn narrow_one(path: &Path) {
-    // Most are narrow already, and are not even opened. A link is not followed.
+    // Most files have a restricted mode already, and are not even opened. Symbolic links are not followed.
     let is_wide =
         |found: std::fs::Metadata| (found.is_file() || found.is_dir()) && found.mode() & 0o077 != 0;
     if !path.symlink_metadata().is_ok_and(is_wide) {
@@ -54,13 +55,13 @@ fn narrow_one(path: &Path) {
     }
 }
 
-/// Answers the modes before and after; nothing where it is not ours alone to change.
+/// Restricts the mode of one file. Returns the modes before and after; none if the file is not ours alone.
 fn try_narrow(path: &Path) -> std::io::Result<Option<(u32, u32)>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     let found = file.metadata()?;
     let own = rustix::process::geteuid().as_raw();
-    // Who could write in the directory may have linked a file of ours from elsewhere.
+    // Somebody with write access to the directory may have hard-linked a file of ours from elsewhere.
     let is_linked = found.is_file() && found.nlink() > 1;
     if found.uid() != own || is_linked || !(found.is_file() || found.is_dir()) {
         return Ok(None);
@@ -78,7 +79,8 @@ mod tests {
         path.symlink_metadata().expect("there").mode() & 0o7777
     }
 
-    /// F6: files that a restore has made wide are narrowed; strangers' files, links and hard links are left as they are.
+    /// F6: files with wide modes after a restore are restricted; files of others, symbolic links and hard links are
+    /// left as they are.
     #[test]
     fn modes_are_narrowed() {
         let folder = tempfile::tempdir().expect("a folder");

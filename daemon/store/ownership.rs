@@ -1,51 +1,51 @@
-//! Whose a thing is, and what becomes of it when its resource leaves the graph (B-16, B-17).
+//! The ownership of an object, which decides the object's fate when its resource leaves the graph (B-16, B-17).
 
 use std::sync::Arc;
 
-/// Who brought a thing into being.
+/// The origin of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// We did: it was not there when it was first applied.
+    /// A run of ours created the object: it did not exist at the first apply.
     Created,
-    /// Others did: it was there.
+    /// The object existed at the first apply.
     Adopted,
 }
 
-/// What is kept of whose a thing is. One that says nothing is as good as none.
+/// The ownership record of an object. An empty record is equal to none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ownership {
-    /// Who brought it into being; none where there is nothing that could be removed.
+    /// The origin; none if there is nothing that could be removed.
     pub origin: Option<Origin>,
-    /// The name of the graph that declares it: only a graph of that name removes it.
+    /// The name of the graph that declares the object: only a graph of that name removes it.
     pub graph: Arc<str>,
-    /// It is deleted when its resource leaves the graph (`on_remove: delete`).
+    /// The object is deleted when its resource leaves the graph (`on_remove: delete`).
     pub delete: bool,
-    /// It must not leave: so its graph says.
+    /// The object must not be removed, by its graph.
     pub protect: bool,
-    /// It must not leave: so the operator says.
+    /// The object must not be removed, by the operator.
     pub pinned: bool,
-    /// A hash of how it is removed: another one means another thing.
+    /// A hash of the removal data: another hash means another object.
     pub thing: u64,
-    /// How it is removed, in a form that only their writer reads; where it is deleted.
+    /// The removal data of an object to be deleted, in a form that only its writer reads.
     pub removal: Option<Arc<str>>,
-    /// The identities that it came after, as far as any of them is deleted when it leaves; sorted.
+    /// The identities that come before this one in order, if they are deleted on removal; sorted.
     pub after: Vec<Arc<str>>,
 }
 
 impl Ownership {
-    /// Whether it says anything.
+    /// Returns true if the record is not empty.
     #[must_use]
     pub fn is_recorded(&self) -> bool {
         self.origin.is_some() || self.is_protected() || !self.after.is_empty()
     }
 
-    /// Whether it must not leave.
+    /// Returns true if the object must not be removed.
     #[must_use]
     pub fn is_protected(&self) -> bool {
         self.protect || self.pinned
     }
 
-    /// The same after [`super::Entry::Protect`].
+    /// Returns the record after [`super::Entry::Protect`].
     #[must_use]
     pub fn protected(&self, protect: bool) -> Self {
         Self { pinned: protect, protect: protect && self.protect, ..self.clone() }

@@ -1,4 +1,4 @@
-//! Only what is a file is opened in a state directory: who opens a FIFO waits for somebody else, maybe for ever.
+//! Opening of regular files only: opening a FIFO in a state directory could block for ever.
 
 use super::database::{Fault, with_suffix};
 use rustix::fs::OFlags;
@@ -7,11 +7,15 @@ use std::io::{Error, ErrorKind, Read as _};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// What belongs to a database beside itself.
+/// The suffixes of the files of a database.
 const BESIDE: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
-/// Whether there is a database; refused where it, or what belongs to it, is no file. Nothing is opened: whoever closes a file takes away
-/// all locks that this process has on it.
+/// Returns true if the database exists. Nothing is opened: closing a file would drop all locks that this process has on
+/// it.
+///
+/// # Errors
+///
+/// Returns an error if the database or one of its files is not a regular file.
 pub(crate) fn is_there(path: &Path) -> Result<bool, Fault> {
     for suffix in BESIDE {
         let name = with_suffix(path, suffix);
@@ -31,7 +35,7 @@ pub(crate) fn is_there(path: &Path) -> Result<bool, Fault> {
     Ok(true)
 }
 
-/// Refused where it is no file.
+/// Returns an error unless the metadata is of a regular file.
 pub(crate) fn only_file(found: &Metadata) -> Result<(), Error> {
     let sort = found.file_type();
     if sort.is_file() {
@@ -53,19 +57,19 @@ fn word(sort: FileType) -> &'static str {
     }
 }
 
-/// Waits for nobody when it opens something.
+/// Makes an open call non-blocking.
 pub(crate) fn nonblocking(options: &mut OpenOptions) -> &mut OpenOptions {
     options.custom_flags(i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default())
 }
 
-/// Opens a file that is no database, to be read.
+/// Opens a regular file that is not a database, for reading.
 pub(crate) fn open(path: &Path) -> Result<File, Error> {
     let file = nonblocking(OpenOptions::new().read(true)).open(path)?;
     only_file(&file.metadata()?)?;
     Ok(file)
 }
 
-/// All that is in it.
+/// Reads a whole regular file.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     open(path)?.read_to_end(&mut bytes)?;

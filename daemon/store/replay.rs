@@ -1,4 +1,4 @@
-//! The meaning of each entry, in one place: both stores keep what this says.
+//! The meaning of each entry, in one place: both stores use this code.
 
 use super::{
     Ended, Entry, OpaqueText, Ownership, PauseRecord, ResourceRecord, StoreError, StoredState, Verb,
@@ -6,14 +6,15 @@ use super::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What is kept of one identity, also what is in flight. What few have stands in a box: a start reads a hundred thousand of these.
+/// The stored record of one identity, with a run in flight. Rare fields are boxed: a start reads a hundred thousand of
+/// these.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) done: Option<u64>,
     pub(super) owed: Option<(u64, String)>,
-    /// The definition under which a run was cut off.
+    /// The definition of a run that was cut off.
     pub(super) interrupted: Option<u64>,
-    /// What that run was about to do.
+    /// The operation of that run.
     pub(super) cut: Option<Verb>,
     pub(super) flight: Option<Box<InFlight>>,
     pub(super) sent: Option<OpaqueText>,
@@ -27,30 +28,30 @@ pub(super) struct Record {
 pub(super) struct InFlight {
     pub(super) definition: u64,
     pub(super) stamp: u64,
-    /// None in what older programs have begun.
+    /// None in records of older programs.
     pub(super) verb: Option<Verb>,
-    /// The epoch of who began it; 0 where there is none.
+    /// The epoch of the writer; 0 if there is none.
     pub(super) epoch: u64,
     pub(super) owes: Vec<String>,
 }
 
-/// What is kept besides the identities.
+/// The part of the state that is not about one identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct GlobalRecord {
     pub(super) pause: Option<PauseRecord>,
     pub(super) stamp: u64,
 }
 
-/// Where records stand while entries are folded in. A default record and none are the same.
+/// The storage of records while entries are applied. A default record is equal to none.
 pub(super) trait Rows {
     fn load(&mut self, identity: &str) -> Result<Record, StoreError>;
     fn save(&mut self, identity: &str, record: Record);
     fn whole(&mut self) -> &mut GlobalRecord;
-    /// The epoch of who writes; 0 where there is none.
+    /// Returns the epoch of the writer; 0 if there is none.
     fn epoch(&self) -> u64;
 }
 
-/// Everything, in memory.
+/// All records, in memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Records {
     pub(super) records: BTreeMap<String, Record>,
@@ -80,7 +81,7 @@ impl Rows for Records {
 }
 
 impl Records {
-    /// What a start is told, once nothing is in flight any more.
+    /// Returns the state for a start, once nothing is in flight.
     pub(super) fn recalled(self) -> StoredState {
         let tell = |record: Record| ResourceRecord {
             done: record.done,
@@ -100,13 +101,13 @@ impl Records {
         }
     }
 
-    /// The identities that something is in flight for.
+    /// Returns the identities with a run in flight.
     pub(super) fn in_flight(&self) -> Vec<String> {
         let flying = |(name, kept): (&String, &Record)| kept.flight.is_some().then(|| name.clone());
         self.records.iter().filter_map(flying).collect()
     }
 
-    /// The identities with a run that was begun under this epoch and has not ended.
+    /// Returns the identities with a run that was begun under this epoch and has not ended.
     pub(super) fn begun_under(&self, epoch: u64) -> BTreeSet<String> {
         let is_begun = |kept: &Record| kept.flight.as_ref().is_some_and(|it| it.epoch == epoch);
         let begun = self.records.iter().filter(|(_, kept)| is_begun(kept));
@@ -114,7 +115,7 @@ impl Records {
     }
 }
 
-/// What was told back, as it would be kept: nothing is in flight.
+/// Converts a loaded state into records without runs in flight.
 impl From<StoredState> for Records {
     fn from(recalled: StoredState) -> Self {
         let record = |kept: ResourceRecord| Record {
@@ -147,7 +148,7 @@ fn alter(
     Ok(())
 }
 
-/// Folds one entry in.
+/// Applies one entry.
 pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError> {
     match entry {
         Entry::Begin { identity, definition, stamp, verb, owes } => {
@@ -177,7 +178,7 @@ pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError
             alter(identity, rows, |record| record.taken = Some(Arc::clone(hashes)))?;
         }
         Entry::Forget(identity) => {
-            // What it owes outlives it (E-9); only what is owed to it goes.
+            // Refreshes that the resource owes outlive it (E-9); only those owed to it are deleted.
             settle(identity, rows)?;
             rows.save(identity, Record::default());
         }
@@ -189,7 +190,7 @@ pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError
         }
         Entry::ForgetSent(identity) => alter(identity, rows, |record| record.sent = None)?,
         Entry::Redo(identity) => {
-            // Also of one that was cut off: the operator has decided.
+            // Includes a run that was cut off: the operator has decided.
             alter(identity, rows, |record| {
                 (record.done, record.interrupted, record.cut) = (None, None, None);
             })?;
@@ -214,7 +215,7 @@ pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError
             }
         }
         Entry::Pause(pause) => rows.whole().pause.clone_from(pause),
-        // Of what is kept nothing changes.
+        // The records do not change.
         Entry::Wipe { .. } => {}
     }
     Ok(())
@@ -227,8 +228,8 @@ fn note_sent(identity: &str, values: &OpaqueText, rows: &mut impl Rows) -> Resul
     Ok(())
 }
 
-/// Moves what is kept, unless the new name has more than a run of long ago: who owns a thing is who it is. Whoever is in flight
-/// under either name will not end under it: it was cut off.
+/// Moves a record to a new identity, unless the new one has more than an old run: the record with ownership wins. A run
+/// in flight under either identity will not end under it, and counts as cut off.
 fn rename(
     (from, to): (&str, &str),
     definition: Option<(u64, u64)>,
@@ -254,7 +255,8 @@ fn rename(
     Ok(())
 }
 
-/// What was in flight before was cut off. One that is written again, for nobody knew whether it was kept, is the same run, or one of before.
+/// Records a begin. An earlier run in flight was cut off. A begin that is repeated because its result was unknown is
+/// the same run, or an earlier one.
 fn begin(identity: &str, flight: InFlight, rows: &mut impl Rows) -> Result<(), StoreError> {
     reach(flight.stamp, rows);
     let mut record = rows.load(identity)?;
@@ -270,7 +272,7 @@ fn begin(identity: &str, flight: InFlight, rows: &mut impl Rows) -> Result<(), S
     Ok(())
 }
 
-/// What has ended well has run; what it paid is not owed any more.
+/// Records the definition of a good run as completed, and deletes refreshes that the run has done.
 fn ended(
     identity: &str,
     (outcome, definition): (Ended, u64),
@@ -287,8 +289,8 @@ fn ended(
     Ok(())
 }
 
-/// Ends what is in flight. A begin with another stamp is not the one that ends here: it was cut off, and owes. One that is newer than
-/// the end has begun since: the end is written again, for nobody knew whether it was kept.
+/// Ends the run in flight. A begin with another stamp was cut off, and its refreshes are owed. A begin that is newer
+/// than the end stays: the end was repeated because its result was unknown.
 fn end(
     identity: &str,
     (begun, stamp): (Option<u64>, u64),
@@ -311,7 +313,7 @@ fn end(
     Ok(())
 }
 
-/// Turns a begin that will never see its end into an interruption: what it would owe is owed.
+/// Turns a begin that will never get its end into an interruption: its refreshes are owed.
 pub(super) fn settle(identity: &str, rows: &mut impl Rows) -> Result<(), StoreError> {
     let mut record = rows.load(identity)?;
     let Some(flight) = record.flight.take() else { return Ok(()) };

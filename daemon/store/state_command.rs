@@ -1,48 +1,48 @@
-//! What an operator orders about what is kept of a resource (B-24): the same whether a daemon does it or a command alone.
+//! The operator's commands on the state of a resource (B-24), used by the daemon and by offline commands.
 
 use super::{Entry, Ownership};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// An order of the operator.
+/// A state command of the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StateCommand {
-    /// It must not leave its graph.
+    /// Protect the object from removal.
     Protect,
-    /// That is over.
+    /// End the protection.
     Unprotect,
-    /// Whose it is, and whether it has run, is forgotten.
+    /// Delete the ownership and the completed definition.
     Forget,
-    /// Only whether it has run is.
+    /// Delete only the completed definition.
     Redo,
 }
 
-/// What an operator has had done to one resource, or to what is kept of it: told as an event when it is done and durable.
+/// An operator's action on one resource or its state, reported as an event when it is durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {
-    /// The event.
+    /// The name of the event.
     pub what: &'static str,
-    /// Which.
+    /// The identity of the resource.
     pub resource: Arc<str>,
-    /// In words.
+    /// The text of the event.
     pub says: String,
 }
 
-/// What an order comes to for one resource.
+/// The effect of a state command on one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// It is to be recorded, and this is said.
+    /// The command is recorded, with this reply.
     Done(&'static str),
-    /// There is nothing to be done, and this is said.
+    /// There is nothing to do, with this reply.
     Idle(&'static str),
-    /// It is not carried out, and why.
+    /// The command is rejected, for this reason.
     Refused(String),
 }
 
 impl StateCommand {
-    /// What it comes to for this resource, of which this is kept. `running`: a daemon runs it, and whether its graph protects it; none where
-    /// none does.
+    /// Decides the effect of the command on a resource with this ownership record. `running` is none without a daemon;
+    /// otherwise it is true if the running graph protects the resource.
     #[must_use]
     pub fn judge(self, name: &str, before: Option<&Ownership>, running: Option<bool>) -> Effect {
         let is_protected = before.is_some_and(Ownership::is_protected);
@@ -73,7 +73,7 @@ impl StateCommand {
         }
     }
 
-    /// The command by which it is given.
+    /// Returns the name of the command.
     #[must_use]
     pub const fn command(self) -> &'static str {
         match self {
@@ -84,7 +84,7 @@ impl StateCommand {
         }
     }
 
-    /// What was done by it to this one, in words. Nothing is, where there is no entry for it.
+    /// Returns the audit entry of the command for a resource. `says` is its text.
     #[must_use]
     pub fn deed(self, resource: &Arc<str>, says: &str) -> AuditEntry {
         let what = match self {
@@ -96,7 +96,7 @@ impl StateCommand {
         AuditEntry { what, resource: Arc::clone(resource), says: says.to_owned() }
     }
 
-    /// What is kept of whose a thing is after this order. Of what nothing was kept, nothing is known but the graph that declares it.
+    /// Returns the ownership after the command. Without a record before, only the declaring graph is known.
     #[must_use]
     pub fn owned(self, before: Option<&Ownership>, graph: &Arc<str>) -> Option<Ownership> {
         let unknown = || Ownership { graph: Arc::clone(graph), ..Ownership::default() };
@@ -109,13 +109,13 @@ impl StateCommand {
         after.filter(Ownership::is_recorded)
     }
 
-    /// Whether what was made once, and is there as long as it is kept, is made once more after it.
+    /// Returns true if a stored value that is made once is made again after the command.
     #[must_use]
     pub const fn makes_anew(self) -> bool {
         matches!(self, Self::Forget | Self::Redo)
     }
 
-    /// The entry by which that is kept.
+    /// Returns the entry that records the command.
     #[must_use]
     pub fn entry(self, identity: &Arc<str>, before: Option<&Ownership>, graph: &Arc<str>) -> Entry {
         let identity = Arc::clone(identity);

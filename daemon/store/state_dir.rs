@@ -1,4 +1,4 @@
-//! The state directory: ours alone (0700), and held by one process at a time.
+//! The state directory: private (0700), and held by one process at a time.
 
 use super::lock_owner;
 use super::lock_owner::LockOwner;
@@ -14,19 +14,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// The names of the files that we put into it.
+/// The names of our files in the state directory.
 pub(super) const LOCK: &str = "lock";
 pub(super) const DATABASE: &str = "state.db";
 pub(super) const KEY: &str = "values.key";
 
-/// The folder of what was there before each change, which is sealed with the key.
+/// The folder of prior states, which are sealed with the key.
 pub(crate) const HISTORY: &str = "history";
 
-/// Makes the directory where it is missing, and sees that others can neither read nor write in it (S-7).
+/// Makes the directory if it is missing, and ensures that others can neither read nor write in it (S-7).
 fn prepare(directory: &Path) -> Result<(), StoreError> {
     let refuse = |why: String| refusal(directory, why, false);
     let failed = |error: std::io::Error| refusal(directory, error.to_string(), is_denied(&error));
-    // Nothing is called that could change anything where it is there already.
+    // An existing directory is not touched by any call that could change it.
     if !directory.exists() {
         make(directory).map_err(failed)?;
     }
@@ -42,7 +42,7 @@ fn prepare(directory: &Path) -> Result<(), StoreError> {
     if !open_to_others(found.mode()) {
         return Ok(());
     }
-    // Somebody may have named a directory that is not for us alone, such as /tmp: that one is never narrowed.
+    // The configured directory may be a shared one, such as /tmp: its mode is never restricted.
     if !is_ours(directory) {
         let mode = found.mode() & 0o7777;
         return Err(StoreError::OpenToOthers { dir: directory.display().to_string(), mode });
@@ -77,12 +77,12 @@ fn open_to_others(mode: u32) -> bool {
     mode & 0o077 != 0
 }
 
-/// Whether it is for its owner alone.
+/// Returns true if only the owner has access.
 pub(super) fn is_private(found: &std::fs::Metadata) -> bool {
     !open_to_others(found.mode())
 }
 
-/// Empty, or already used by us.
+/// Returns true if the directory is empty, or already used by us.
 fn is_ours(directory: &Path) -> bool {
     directory.join(LOCK).exists()
         || directory.join(DATABASE).exists()
@@ -90,30 +90,39 @@ fn is_ours(directory: &Path) -> bool {
         || std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// A state directory, held by this process; the system lets go of it when the process ends, also by `kill -9`.
+/// A state directory, held by this process. The kernel releases the lock when the process ends, also after `kill -9`.
 #[derive(Debug)]
 pub struct StateLock {
     file: File,
     directory: PathBuf,
     epoch: AtomicU64,
-    /// It stands in the lock file.
+    /// The epoch is written in the lock file.
     named: AtomicBool,
-    /// It stands in the database.
+    /// The epoch is written in the database.
     taken: AtomicBool,
-    /// Cancelled when somebody has come after us who has it now; with the epoch of that one.
+    /// Cancelled when another process has taken the state after us; with the epoch of that process.
     fenced: (CancellationToken, AtomicU64),
     placement: Placement,
 }
 
 impl StateLock {
-    /// Takes a state directory, which is made where it is missing. Refused at once where another daemon has it.
+    /// Locks a state directory, and makes it if it is missing.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error at once if another daemon holds the directory.
     pub fn take(directory: &Path) -> Result<Self, StoreError> {
         let hold = Self::take_unsaid(directory)?;
         hold.name();
         Ok(hold)
     }
 
-    /// The same of one who may find nothing to write: it stands in the lock file when the state is written for the first time.
+    /// Locks a state directory without a note in the lock file: for callers that may have nothing to write. The note is
+    /// written with the first commit.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error at once if another daemon holds the directory.
     pub fn take_unsaid(directory: &Path) -> Result<Self, StoreError> {
         prepare(directory)?;
         let hold = lock(directory)?;
@@ -121,7 +130,7 @@ impl StateLock {
         Ok(hold)
     }
 
-    /// Says in the lock file who has it. A full disk stops nobody: the lock holds, only its holder is unknown.
+    /// Writes the owner into the lock file. A full disk is no error: the lock is valid, only its owner is unknown.
     fn name(&self) {
         self.named.store(true, Ordering::SeqCst);
         if let Err(error) = lock_owner::name(&self.file, self.epoch()) {
@@ -129,24 +138,25 @@ impl StateLock {
         }
     }
 
-    /// Which.
+    /// Returns the path of the directory.
     pub(super) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// How often this directory has been taken, as far as its file or the database in it tells.
+    /// Returns the number of times that this directory has been taken, according to its lock file or its database.
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::SeqCst)
     }
 
-    /// Cancelled when another one has taken the state although we hold the directory: its lock file was removed (C-10).
+    /// Returns a token that is cancelled when another process has taken the state although we hold the directory: the
+    /// lock file was removed (C-10).
     #[must_use]
     pub fn fenced(&self) -> &CancellationToken {
         &self.fenced.0
     }
 
-    /// Why nothing is kept any more by this holder.
+    /// Returns the error of every write after this owner was fenced.
     #[must_use]
     pub fn fault(&self) -> StoreError {
         StoreError::Fenced {
@@ -156,26 +166,26 @@ impl StateLock {
         }
     }
 
-    /// Whether what stands in the database is ours, or that of one who came before us.
+    /// Returns true if the epoch in the database is ours, or that of an earlier owner.
     pub(super) fn admits(&self, standing: u64) -> bool {
         !self.fenced.0.is_cancelled()
             && (!self.taken.load(Ordering::SeqCst) || standing <= self.epoch())
     }
 
-    /// Somebody with this epoch has come after us.
+    /// Records that a process with this epoch has taken the state after us. Returns the error of all later writes.
     pub(super) fn fence(&self, epoch: u64) -> StoreError {
         self.fenced.1.fetch_max(epoch, Ordering::SeqCst);
         self.fenced.0.cancel();
         self.fault()
     }
 
-    /// The epoch under which this holder writes where this one stands.
+    /// Returns the epoch under which this owner writes into a database with epoch `standing`.
     pub(super) fn next_epoch(&self, standing: u64) -> u64 {
         let own = self.epoch();
         if self.taken.load(Ordering::SeqCst) { own } else { own.max(standing.saturating_add(1)) }
     }
 
-    /// That epoch stands in the database from now on.
+    /// Records that the database has this epoch from now on.
     pub(super) fn took(&self, epoch: u64) {
         let before = self.epoch.swap(epoch, Ordering::SeqCst);
         self.taken.store(true, Ordering::SeqCst);
@@ -184,7 +194,7 @@ impl StateLock {
         }
     }
 
-    /// A database with this epoch is about to be replaced; the new one knows nothing of it.
+    /// Prepares the replacement of a database with this epoch; the new database does not contain it.
     pub(super) fn comes_after(&self, standing: u64) -> Result<(), StoreError> {
         if !self.admits(standing) {
             return Err(self.fence(standing));
@@ -193,13 +203,18 @@ impl StateLock {
         Ok(())
     }
 
-    /// Cancelled when the directory was removed or replaced: nothing is kept any more by this holder.
+    /// Returns a token that is cancelled when the directory was removed or replaced: this owner stores nothing any
+    /// more.
     #[must_use]
     pub fn lost(&self) -> &CancellationToken {
         self.placement.seen()
     }
 
-    /// Tells whether the state directory is still the one that we hold. A loss that was seen once lasts.
+    /// Checks that the state directory is still the one that we hold. A loss is permanent.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Replaced`] after a loss.
     pub fn check_place(&self) -> Result<(), StoreError> {
         let (lock, database) = (self.directory.join(LOCK), self.directory.join(DATABASE));
         if !self.lost().is_cancelled() {
@@ -210,13 +225,13 @@ impl StateLock {
         Err(StoreError::Replaced { dir, what: what.to_owned() })
     }
 
-    /// The files in whose places others may lie: the open database is known from now on, or replaced by ourselves.
+    /// Returns the expected places of our files, for code that opens or replaces the database.
     pub(super) fn placement(&self) -> &Placement {
         &self.placement
     }
 
-    /// Narrows the modes of our files, and looks whether they are still in their places; where they are not, whether somebody else
-    /// has taken the state.
+    /// Restricts the modes of our files and checks that the files are in their places. If they are not, checks if
+    /// another process has taken the state.
     pub fn look(&self) {
         if self.check_place().is_ok() {
             modes::narrow(&self.directory);
@@ -235,24 +250,25 @@ impl StateLock {
 
 impl Drop for StateLock {
     fn drop(&mut self) {
-        // Said aloud: a child between its fork and its exec has the file open too, and closing ours would not be enough.
+        // An explicit unlock: a child between its fork and its exec has the file open, too, so closing ours is not
+        // enough.
         if let Err(error) = self.file.unlock() {
             tracing::warn!(%error, "cannot let go of the state directory");
         }
     }
 }
 
-/// How long to wait for what a process that was killed leaves behind.
+/// The time to wait for children of a killed process.
 const ORPHANS: Duration = Duration::from_secs(2);
 
-/// Takes the directory for this process.
+/// Locks the directory for this process.
 fn lock(directory: &Path) -> Result<StateLock, StoreError> {
     let dir = directory.display().to_string();
     let refuse =
         |error: std::io::Error| refusal(directory, format!("{LOCK}: {error}"), is_denied(&error));
     let path = directory.join(LOCK);
     let opened = private(&path).or_else(|error| match error.kind() {
-        // It can be held all the same: who comes next must know that we are here, and only look.
+        // A read-only directory can be locked all the same: the next process must see the lock and only read.
         std::io::ErrorKind::ReadOnlyFilesystem => File::open(&path),
         _ => Err(error),
     });
@@ -283,17 +299,17 @@ fn lock(directory: &Path) -> Result<StateLock, StoreError> {
     })
 }
 
-/// The process that holds a state directory, as the kernel knows it; none where nobody holds it.
+/// Returns the process that holds a state directory, according to the kernel; none if nobody holds it.
 pub(super) fn holder(directory: &Path) -> Option<String> {
     lock_owner::locker(&File::open(directory.join(LOCK)).ok()?)
 }
 
-/// Whether there is a file of the key, whatever is in it.
+/// Returns true if the key file exists, with any content.
 pub(super) fn has_key(directory: &Path) -> bool {
     directory.join(KEY).symlink_metadata().is_ok()
 }
 
-/// The key of the hashes, or why what lies there is none.
+/// Returns the key of the hashes, or the reason for which the file is no valid key.
 pub(super) fn found_key(directory: &Path) -> Result<Result<Key, String>, StoreError> {
     match regular_file::read(&directory.join(KEY)) {
         Ok(bytes) => {
@@ -304,12 +320,12 @@ pub(super) fn found_key(directory: &Path) -> Result<Result<Key, String>, StoreEr
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Ok(Err("it is missing".to_owned()))
         }
-        // One that cannot be read now is there all the same.
+        // A key that cannot be read now exists all the same.
         Err(error) => Err(refusal(directory, format!("{KEY}: {error}"), is_denied(&error))),
     }
 }
 
-/// Makes the key of the hashes anew: in a file of its own, so that a copy of the database tells nothing.
+/// Makes a new key of the hashes, in a file of its own, so that a copy of the database alone reveals nothing.
 pub(super) fn make_key(directory: &Path) -> Result<Key, StoreError> {
     let refuse =
         |error: std::io::Error| refusal(directory, format!("{KEY}: {error}"), is_denied(&error));
@@ -319,7 +335,7 @@ pub(super) fn make_key(directory: &Path) -> Result<Key, StoreError> {
         let flags = rustix::rand::GetRandomFlags::empty();
         filled += rustix::rand::getrandom(rest, flags).map_err(|errno| refuse(errno.into()))?;
     }
-    // Whole or not at all: half a key would be taken for another one.
+    // Written atomically: half a key would be taken for another one.
     let (new, path) = (directory.join(format!("{KEY}.new")), directory.join(KEY));
     let write = || {
         let mut file = private(&new)?;
@@ -333,7 +349,7 @@ pub(super) fn make_key(directory: &Path) -> Result<Key, StoreError> {
     Ok(Key(key))
 }
 
-/// The name of this machine (machine-id(5)); none where it has none yet.
+/// Returns the ID of this machine (machine-id(5)); none if it has none yet.
 pub(super) fn machine() -> Option<String> {
     let text = std::fs::read_to_string("/etc/machine-id").ok()?;
     let text = text.trim();
@@ -341,12 +357,12 @@ pub(super) fn machine() -> Option<String> {
     fits.then(|| text.to_owned())
 }
 
-/// The key of the hashes, if there is one.
+/// Returns the key of the hashes, if there is one.
 pub(super) fn peek_key(directory: &Path) -> Option<Key> {
     found_key(directory).ok()?.ok()
 }
 
-/// Opens a file that only we may read and write; made where it is missing.
+/// Opens a file that only its owner may read and write, and makes it if it is missing.
 pub(crate) fn private(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     regular_file::nonblocking(&mut options).read(true).write(true).mode(0o600);

@@ -1,25 +1,25 @@
-//! How long to wait before a worker is started again.
+//! The delays before a worker is started again.
 
 use std::time::Duration;
 
 /// All delays of a supervisor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Delays {
-    /// Before the first try after a failure.
+    /// The delay before the first attempt after a failure.
     pub error: Duration,
-    /// It grows by this factor with each failure in a row; at least 1.
+    /// The factor by which the delay grows with each failure in a row; at least 1.
     pub factor: f64,
-    /// No wait is longer, jitter included; at least `error`.
+    /// The longest delay, jitter included; at least `error`.
     pub longest: Duration,
-    /// Before a restart that no failure asked for.
+    /// The delay before a restart without a failure.
     pub bounce: Duration,
-    /// Who ran for this long before it failed has not failed in a row.
+    /// A failure after a run of this duration is not counted as one in a row.
     pub reset: Duration,
-    /// How long a start waits for inputs that are on their way, so that it need not be repeated.
+    /// The longest time for which a start waits for inputs that are about to change, so that it need not be repeated.
     pub settle: Duration,
-    /// How long a worker that was cut off may take to return before it is left behind.
+    /// The time in which an aborted worker must return before it is given up.
     pub cut_off: Duration,
-    /// So many failures in that time are fatal; none: never.
+    /// The number of failures within a duration that is fatal; none for no limit.
     pub budget: Option<(u32, Duration)>,
 }
 
@@ -39,7 +39,7 @@ impl Default for Delays {
 }
 
 impl Delays {
-    /// What is wrong with them, if anything.
+    /// Returns the first problem of the values, if any.
     pub(super) fn fault(&self) -> Option<&'static str> {
         if self.error.is_zero() {
             return Some("the delay after a failure must be longer than nothing");
@@ -61,14 +61,14 @@ impl Delays {
         None
     }
 
-    /// The wait after so many failures in a row, up to a tenth longer by `jitter` (0 to 255).
+    /// Returns the delay after `failures` failures in a row, up to a tenth longer by `jitter` (0 to 255).
     pub(super) fn after(&self, failures: u32, jitter: u8) -> Duration {
         let longest = self.longest.as_secs_f64();
         let mut wait = self.error.as_secs_f64();
         for _ in 1..failures {
             wait *= self.factor;
             if wait >= longest {
-                // However many follow, it grows no further: nothing can overflow.
+                // The delay grows no further, however many failures follow: nothing can overflow.
                 break;
             }
         }

@@ -1,43 +1,44 @@
-//! Who needs whom: duplicates, rings, and names that nobody bears.
+//! Validation of worker dependencies: duplicates, cycles, unknown names.
 
 use super::Name;
 use super::manifold::Need;
 use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
-/// Why workers are not installed.
+/// The reason for which workers are not installed or removed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refused {
-    /// There is one of that name, perhaps still stopping.
+    /// A worker of that name exists, perhaps still stopping.
     #[error("a worker named `{0}` exists already")]
     Exists(Name),
     /// An input is named twice.
     #[error("`{worker}` names its input `{input}` twice")]
     Twice {
-        /// Who.
+        /// The worker.
         worker: Name,
-        /// What.
+        /// The input.
         input: Name,
     },
-    /// They would wait for each other.
+    /// Workers would wait for each other.
     #[error("a cycle: {}", .0.join(" -> "))]
     Cycle(Vec<Name>),
-    /// There is none of that name.
+    /// No worker has that name.
     #[error("no worker is named `{0}`")]
     Unknown(Name),
-    /// Nothing is installed any more.
+    /// The supervisor is shutting down.
     #[error("the supervisor is shutting down")]
     ShuttingDown,
 }
 
-/// The inputs of all, by name.
+/// The inputs of all workers, by name.
 pub(super) type Needs = BTreeMap<Name, Vec<(Name, Need)>>;
 
-/// A ring among those that wait for each other, the first named again at its end. Late-bound inputs make none.
+/// Returns a cycle of required or optional inputs, with its first name repeated at the end. Late-bound inputs form no
+/// cycle.
 pub(super) fn ring(needs: &Needs) -> Option<Vec<Name>> {
     let mut done: BTreeSet<&Name> = BTreeSet::new();
     for start in needs.keys() {
-        // Depth first without recursion: each entry is a name and how many of its inputs were followed.
+        // Depth first without recursion: each entry is a name and the number of its inputs already followed.
         let mut path: Vec<(&Name, usize)> = vec![(start, 0)];
         while let Some((name, at)) = path.last_mut() {
             let inputs = needs.get(*name).map_or(&[][..], Vec::as_slice);
@@ -63,7 +64,7 @@ pub(super) fn ring(needs: &Needs) -> Option<Vec<Name>> {
     None
 }
 
-/// An input that is named twice.
+/// Returns an input that is named twice.
 pub(super) fn named_twice(inputs: &[(Name, Need)]) -> Option<&Name> {
     let mut seen = BTreeSet::new();
     inputs.iter().map(|(name, _)| name).find(|name| !seen.insert(*name))

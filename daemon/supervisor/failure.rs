@@ -1,44 +1,44 @@
-//! Why a worker ended.
+//! The failures of workers.
 
 use super::outputs::Missing;
 use std::sync::Arc;
 
-/// What follows from a failure.
+/// The consequence of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It is tried again after a delay that grows.
+    /// The worker is started again after a growing delay.
     Again,
-    /// Something that it needs is not there: it rests until one of its inputs comes or goes.
+    /// A dependency is missing: the worker rests until one of its inputs starts or stops.
     Missing,
-    /// It wants to be started anew at once, with whoever needs it.
+    /// The worker is restarted at once, with all workers that need it.
     Bounce,
-    /// It is done for good, and forgotten.
+    /// The worker is removed for good.
     Uninstall,
-    /// Everything stops. Of several the highest rank is told.
+    /// All workers stop. The failure of the highest rank is reported.
     Fatal(u8),
 }
 
-/// Why a worker ended, and what follows.
+/// The failure of a worker, with its consequence.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// What follows.
+    /// The consequence.
     pub kind: Kind,
     /// The reason.
     pub error: Arc<dyn std::error::Error + Send + Sync>,
 }
 
 impl Failure {
-    /// A failure of this kind.
+    /// Returns a failure of this kind.
     pub fn new(kind: Kind, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self { kind, error: error.into().into() }
     }
 
-    /// A failure after which it is tried again.
+    /// Returns a failure after which the worker is started again.
     pub fn again(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::new(Kind::Again, error)
     }
 
-    /// A failure after which everything stops.
+    /// Returns a failure after which all workers stop.
     pub fn fatal(rank: u8, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::new(Kind::Fatal(rank), error)
     }
@@ -51,7 +51,7 @@ impl From<Missing> for Failure {
 }
 
 impl std::fmt::Display for Failure {
-    /// With all that caused it.
+    /// Writes the error with all its causes.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.error)?;
         let mut cause = self.error.source();

@@ -1,4 +1,4 @@
-//! Workers that hang: those that do not prove any more that they live are cut off, and tried again as after a failure.
+//! Hang detection: a running worker without a sign of life is aborted, and started again as after a failure.
 
 use super::Name;
 use super::heartbeat::TIMES;
@@ -6,7 +6,7 @@ use super::state_machine::{Action, AfterStop, Attempt, Phase, SupervisorState};
 use std::time::Duration;
 
 impl SupervisorState {
-    /// A worker proved that it lives.
+    /// Records a sign of life of a worker.
     pub(super) fn heard(&mut self, name: &str, attempt: Attempt, at: Duration) {
         let node = self.nodes.get_mut(name).filter(|node| node.attempt() == Some(attempt));
         if let Some(node) = node
@@ -16,7 +16,7 @@ impl SupervisorState {
         }
     }
 
-    /// Cuts off those that have done nothing for too long.
+    /// Aborts workers without a sign of life within their limit.
     pub(super) fn cut_off_silent(&mut self) {
         let (now, wait) = (self.now, self.delays.cut_off);
         for (name, node) in &mut self.nodes {
@@ -28,7 +28,7 @@ impl SupervisorState {
             if now < node.heard + limit {
                 continue;
             }
-            // Perhaps nobody could do anything: a stopped process, a machine that slept. So each gets a chance to be heard first.
+            // The whole process may have been suspended. Each worker gets another chance to send a sign of life first.
             if now < *node.doubted.get_or_insert(now) + limit / TIMES {
                 continue;
             }
@@ -47,7 +47,7 @@ impl SupervisorState {
     }
 }
 
-/// Why one failed that was cut off for its silence.
+/// Returns the error of a worker that was aborted for its silence.
 pub(super) fn hangs(silent: Duration) -> String {
     format!("it hung: it did nothing for {} s, and was cut off", silent.as_secs())
 }

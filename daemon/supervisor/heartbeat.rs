@@ -1,4 +1,4 @@
-//! The proof that a worker lives: put down by it, read by its supervisor, without either waiting for the other.
+//! The heartbeat of a worker: written by the worker and read by the supervisor, without either waiting for the other.
 
 use super::Name;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,21 +6,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// The last proof of one start of a worker.
+/// The last sign of life of one start of a worker.
 #[derive(Clone, Debug)]
 pub(super) struct Heartbeat {
     whose: Name,
-    /// From here on times are counted: the same for all workers, so that they wake together.
+    /// The origin of all times: the same for all workers, so that they wake together.
     began: Instant,
-    /// How long it may be silent; none where it need not prove anything.
+    /// The longest silence; none if the worker need not send signs of life.
     limit: Option<Duration>,
-    /// When it was last heard, in milliseconds.
+    /// The time of the last sign of life, in milliseconds since `began`.
     heard: Arc<AtomicU64>,
-    /// Since when a thread that it holds has not answered.
+    /// The time since which a thread of the worker has not replied.
     hangs: Arc<Mutex<Option<Instant>>>,
 }
 
-/// So often in its limit a worker proves that it lives.
+/// The number of signs of life that a worker sends within its limit.
 pub(super) const TIMES: u32 = 3;
 
 impl Heartbeat {
@@ -45,12 +45,12 @@ impl Heartbeat {
         self.alive();
     }
 
-    /// When it was last heard.
+    /// Returns the time of the last sign of life.
     pub(super) fn heard(&self) -> Duration {
         Duration::from_millis(self.heard.load(Ordering::Relaxed))
     }
 
-    /// A thread has not answered since it was asked.
+    /// Records that a thread has not replied since `since`. A silence beyond the limit is logged once.
     pub(super) fn waits(&self, since: Instant) {
         let silent = since.elapsed();
         if self.limit.is_some_and(|limit| silent >= limit) && self.put(Some(since)).is_none() {
@@ -63,7 +63,7 @@ impl Heartbeat {
         }
     }
 
-    /// It has answered.
+    /// Records that the thread has replied.
     pub(super) fn answered(&self) {
         if self.put(None).is_some() {
             let whose = &self.whose;
@@ -79,7 +79,7 @@ impl Heartbeat {
         std::mem::replace(&mut *self.hangs.lock().unwrap_or_else(PoisonError::into_inner), hangs)
     }
 
-    /// Since when a thread of it has not answered, where it hangs.
+    /// Returns the time since which a thread of the worker has not replied; none if it does not hang.
     pub(super) fn hangs(&self) -> Option<Instant> {
         *self.hangs.lock().unwrap_or_else(PoisonError::into_inner)
     }

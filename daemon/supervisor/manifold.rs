@@ -1,4 +1,4 @@
-//! How a worker is declared.
+//! The declaration of a worker.
 
 use super::Name;
 use super::failure::Failure;
@@ -12,24 +12,24 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// What a start answers when the worker has ended.
+/// The future of a running worker; it ends when the worker does.
 pub(super) type Work = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
 
 type Start = Arc<dyn Fn(Inputs, WorkerContext) -> Work + Send + Sync>;
 pub(super) type Filter = Arc<dyn Fn(Failure) -> Failure + Send + Sync>;
 
-/// How much a worker needs an input.
+/// The strength of a dependency on an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// It is not started without it, and restarted when it comes or goes.
+    /// The worker is not started without the input, and restarted when the input starts or stops.
     Required,
-    /// It is started without it as well, and restarted when it comes or goes.
+    /// The worker is started without the input as well, and restarted when the input starts or stops.
     Optional,
-    /// It looks by itself whether it is there ([`Inputs::handle`]); nothing follows when it comes or goes.
+    /// The worker looks the input up on its own ([`Inputs::handle`]) and is not restarted.
     Handle,
 }
 
-/// A worker: its name, its inputs, and how it is run.
+/// The declaration of a worker: its name, its inputs, and the function that runs it.
 #[derive(Clone)]
 pub struct Manifold {
     pub(super) name: Name,
@@ -51,10 +51,11 @@ impl std::fmt::Debug for Manifold {
 }
 
 impl Manifold {
-    /// How long a worker may take to end when it is asked to, where nothing else is said.
+    /// The default time in which a worker must end after a request.
     const GRACE: Duration = Duration::from_secs(5);
 
-    /// A worker. The future sets itself up, says [`WorkerContext::ready`], and works until [`WorkerContext::stopping`] or until it has nothing left to do.
+    /// Declares a worker. Its future sets itself up, calls [`WorkerContext::ready`], and works until
+    /// [`WorkerContext::stopping`] or until nothing is left to do.
     pub fn new<W>(
         name: &str,
         start: impl Fn(Inputs, WorkerContext) -> W + Send + Sync + 'static,
@@ -73,19 +74,19 @@ impl Manifold {
         }
     }
 
-    /// With an input that it cannot do without.
+    /// Adds an input that the worker requires.
     #[must_use]
     pub fn requires(self, name: &str) -> Self {
         self.input(name, Need::Required)
     }
 
-    /// With an input that it can do without.
+    /// Adds an input that the worker uses if it is there.
     #[must_use]
     pub fn uses(self, name: &str) -> Self {
         self.input(name, Need::Optional)
     }
 
-    /// With an input that may come and go while it runs.
+    /// Adds an input that may start and stop while the worker runs.
     #[must_use]
     pub fn handles(self, name: &str) -> Self {
         self.input(name, Need::Handle)
@@ -96,28 +97,30 @@ impl Manifold {
         self
     }
 
-    /// How long it may take to end when it is asked to; then it is cut off.
+    /// Sets the time in which the worker must end after a request, before it is aborted.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// It is stopped after all others of a lower rank, whatever their inputs are. Who says nothing has rank 0.
+    /// Sets the stop rank: the worker is stopped after all others of a lower rank, whatever their inputs are. The
+    /// default is 0.
     #[must_use]
     pub fn stop_rank(mut self, rank: u8) -> Self {
         self.stop_rank = rank;
         self
     }
 
-    /// While it runs it proves that it lives ([`WorkerContext::beat`]): one that does not for so long hangs, and is cut off and tried again.
+    /// Requires signs of life ([`WorkerContext::prove_alive`]): a worker that is silent for this long is aborted and
+    /// started again.
     #[must_use]
     pub fn heartbeat_within(mut self, within: Duration) -> Self {
         self.silence = Some(within);
         self
     }
 
-    /// Every failure of it goes through this first. Called in a task of its own.
+    /// Sets a filter that every failure of the worker passes first. The filter runs in a task of its own.
     #[must_use]
     pub fn filter(mut self, filter: impl Fn(Failure) -> Failure + Send + Sync + 'static) -> Self {
         self.filter = Arc::new(filter);
@@ -125,7 +128,7 @@ impl Manifold {
     }
 }
 
-/// What a running worker has of its supervisor.
+/// The connection of a running worker to its supervisor.
 #[derive(Clone)]
 pub struct WorkerContext {
     pub(super) stopping: CancellationToken,
@@ -134,7 +137,7 @@ pub struct WorkerContext {
     pub(super) pulse: Heartbeat,
 }
 
-/// What a worker last said of itself.
+/// The status text that a worker has set last.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StatusText(Arc<Mutex<Option<String>>>);
 
@@ -157,18 +160,20 @@ impl std::fmt::Debug for WorkerContext {
 }
 
 impl WorkerContext {
-    /// It runs, and offers this. Said once; before that nobody who needs it is started.
+    /// Reports that the worker runs, and offers its outputs. Must be called once; workers that need this one are not
+    /// started before.
     pub fn ready(&self, outputs: Outputs) {
         (self.ready)(outputs);
     }
 
-    /// Cancelled when it is to end. Until its grace is over it may finish what it has begun.
+    /// Returns a token that is cancelled when the worker must end. The worker may finish work in progress until its
+    /// grace is over.
     #[must_use]
     pub fn stopping(&self) -> &CancellationToken {
         &self.stopping
     }
 
-    /// The same life; this is called too when it says that it is ready.
+    /// Returns the context with a callback that runs when the worker reports to be ready.
     #[must_use]
     pub fn on_ready(self, also: impl Fn() + Send + Sync + 'static) -> Self {
         let ready = self.ready;
@@ -179,17 +184,17 @@ impl WorkerContext {
         Self { ready: Arc::new(both), ..self }
     }
 
-    /// Proves that it lives, and ends when that is due again: a branch in the loop of a worker.
+    /// Sends a sign of life, and returns when the next one is due: a branch in the loop of a worker.
     pub async fn prove_alive(&self) {
         self.pulse.prove_alive().await;
     }
 
-    /// Proves that it lives, from a loop that turns often enough by itself.
+    /// Sends a sign of life, for a loop that runs often enough by itself.
     pub fn alive(&self) {
         self.pulse.alive();
     }
 
-    /// Does something whose end it can only wait for, and proves meanwhile that it does.
+    /// Waits for `work`, and sends signs of life meanwhile.
     pub async fn during<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         loop {
@@ -200,7 +205,8 @@ impl WorkerContext {
         }
     }
 
-    /// Asks a thread of its own again and again whether it lives. One that does not answer is named in the report; it cannot be cut off.
+    /// Checks again and again that a thread of the worker replies. A thread that does not is shown in the report; it
+    /// cannot be aborted.
     pub async fn watch_thread(&self, ask: impl Fn() -> oneshot::Receiver<()>) -> Infallible {
         loop {
             self.prove_alive().await;
@@ -208,7 +214,7 @@ impl WorkerContext {
             let mut answer = ask();
             loop {
                 tokio::select! {
-                    // Where nobody is left to answer, that is heard elsewhere.
+                    // A dropped sender means that the thread has ended, which other code reports.
                     _answered = &mut answer => break,
                     () = self.prove_alive() => self.pulse.waits(asked),
                 }
@@ -217,7 +223,7 @@ impl WorkerContext {
         }
     }
 
-    /// What the report tells of it, until it says something else.
+    /// Sets the status text of the worker in the report, until the next call.
     pub fn set_status(&self, text: impl Into<String>) {
         self.status.put(Some(text.into()));
     }

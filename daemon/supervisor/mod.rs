@@ -1,11 +1,14 @@
-//! The workers inside the daemon: who needs whom, who is started when, what happens when one fails, and in which order all stop.
+//! The supervisor of the workers inside the daemon: dependencies, starts, restarts after failures, and the order of the
+//! stop.
 //!
-//! A dependency engine after juju's, in our own words (docs/decisions/0018-supervisor.md says what differs). A worker is declared by a
-//! [`Manifold`]: its name, the names of its inputs, and a function that runs it. It is started when the inputs that it requires
-//! are there, told anew of them by a restart when one of them comes or goes, tried again with a growing delay when it fails, and
-//! stopped before what it needs. What is decided is decided by a value without a clock (`brain`); a task of its own
-//! (`runner`) does it, and never calls anything of a worker. In reading order: `manifold`, `inputs`, `failure`, `backoff`, `order`, `pulse`,
-//! `brain`, `stop`, `silence`, `runner`, `report`.
+//! A dependency engine after juju's; docs/decisions/0018-supervisor.md describes the differences. A worker is declared
+//! by a [`Manifold`]: its name, the names of its inputs, and a function that runs it. A worker is started when its
+//! required inputs run, restarted when one of them starts or stops, started again with a growing delay after a failure,
+//! and stopped before its inputs. All decisions are made by a value without a clock (`state_machine`); a task of its
+//! own (`runner`) executes them, and must never call code of a worker.
+//!
+//! Reading order: `manifold`, `outputs`, `failure`, `backoff`, `dependencies`, `heartbeat`, `state_machine`,
+//! `shutdown`, `hang_detection`, `runner`, `report`.
 
 mod backoff;
 mod dependencies;

@@ -1,4 +1,4 @@
-//! What workers offer, and how others take it.
+//! The outputs of workers, and the inputs that other workers read from them.
 
 use super::Name;
 use super::manifold::Need;
@@ -8,18 +8,18 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use thiserror::Error;
 
-/// What a worker offers to those that need it: at most one value of each type.
+/// The outputs of a worker: at most one value of each type.
 #[derive(Clone, Default)]
 pub struct Outputs(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
 
 impl Outputs {
-    /// Nothing but that it runs.
+    /// Returns no outputs: others only depend on the worker to run.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// With this value as well.
+    /// Returns the outputs with this value added.
     #[must_use]
     pub fn with<T: Clone + Send + Sync + 'static>(mut self, value: T) -> Self {
         self.0.insert(TypeId::of::<T>(), Arc::new(value));
@@ -37,26 +37,26 @@ impl std::fmt::Debug for Outputs {
     }
 }
 
-/// Why an input cannot be had. Not a fault of who asks.
+/// The reason for which an input is not available. A missing input is no defect of the worker that asks.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Missing {
-    /// It is not among the declared inputs.
+    /// The name is not among the declared inputs.
     #[error("`{0}` is not a declared input")]
     Undeclared(Name),
-    /// It is declared, and does not run.
+    /// The input is declared, and does not run.
     #[error("`{0}` is not running")]
     NotRunning(Name),
-    /// It runs, and offers nothing of that type.
+    /// The input runs, and offers no value of that type.
     #[error("`{name}` offers no {wanted}")]
     NotExposed {
-        /// Which.
+        /// The name of the input.
         name: Name,
-        /// The type that was asked for.
+        /// The requested type.
         wanted: &'static str,
     },
 }
 
-/// Whatever is offered at the moment.
+/// The outputs of all running workers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OutputRegistry(Arc<Mutex<HashMap<Name, Outputs>>>);
 
@@ -66,16 +66,17 @@ impl OutputRegistry {
     }
 
     pub(super) fn put(&self, name: &Name, outputs: Outputs) {
-        // Nothing was there: a worker's offer is taken before it is started again.
+        // The entry was empty: outputs are taken before a worker is started again.
         self.lock().insert(Arc::clone(name), outputs);
     }
 
-    /// Returned, since dropping it is foreign code, which must run neither with the lock held nor on the loop.
+    /// Removes and returns the outputs of a worker. The caller drops them: that is foreign code, which must run neither
+    /// with the lock held nor on the loop.
     pub(super) fn take(&self, name: &Name) -> Option<Outputs> {
         self.lock().remove(name)
     }
 
-    /// What a worker with these inputs is given.
+    /// Returns the inputs of a worker with these dependencies.
     pub(super) fn inputs(&self, needs: &[(Name, Need)]) -> Inputs {
         let offered = self.lock();
         let given = needs.iter().map(|(name, need)| {
@@ -86,7 +87,7 @@ impl OutputRegistry {
     }
 }
 
-/// The inputs of one start: what was offered at that moment.
+/// The inputs of one start, as they were offered at that moment.
 #[derive(Clone, Debug)]
 pub struct Inputs {
     given: BTreeMap<Name, (Need, Option<Outputs>)>,
@@ -102,18 +103,30 @@ impl Inputs {
         }
     }
 
-    /// Whether an input runs; for those that offer nothing else.
+    /// Checks that an input runs, for inputs without outputs.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the input is not declared or does not run.
     pub fn runs(&self, name: &str) -> Result<(), Missing> {
         self.outputs(name).map(drop)
     }
 
-    /// A value of an input.
+    /// Returns a value of an input.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the input is not declared, does not run, or has no value of this type.
     pub fn get<T: Clone + Send + Sync + 'static>(&self, name: &str) -> Result<T, Missing> {
         let outputs = self.outputs(name)?;
         outputs.get().ok_or_else(|| not_exposed::<T>(name))
     }
 
-    /// Another worker's value, whatever becomes of that worker: asked for anew each time.
+    /// Returns a handle to another worker's value, which is looked up at each use.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the input is not declared.
     pub fn handle<T: Clone + Send + Sync + 'static>(
         &self,
         name: &str,
@@ -125,7 +138,7 @@ impl Inputs {
     }
 }
 
-/// A late-bound input: it may come and go without its holder being restarted.
+/// A late-bound input: its worker may start and stop without a restart of the handle's owner.
 #[derive(Clone, Debug)]
 pub struct Handle<T> {
     name: Name,
@@ -134,9 +147,13 @@ pub struct Handle<T> {
 }
 
 impl<T: Clone + Send + Sync + 'static> Handle<T> {
-    /// The value, as long as its worker runs.
+    /// Returns the value, as long as its worker runs.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the worker does not run, or has no value of this type.
     pub fn get(&self) -> Result<T, Missing> {
-        // A copy, since cloning the value is foreign code, which must not run with the lock held.
+        // Copied first: cloning the value is foreign code, which must not run with the lock held.
         let outputs = self.board.lock().get(&self.name).cloned();
         let outputs = outputs.ok_or_else(|| Missing::NotRunning(Arc::clone(&self.name)))?;
         outputs.get().ok_or_else(|| not_exposed::<T>(&self.name))

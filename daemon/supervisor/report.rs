@@ -1,63 +1,63 @@
-//! How the workers stand, for whoever asks. Never gathered by calling them.
+//! The report on all workers. It is composed from stored data, never by calling workers.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How a worker, or the whole, stands.
+/// The state of a worker, or of the whole supervisor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// It does not run: it has ended, or lacks an input.
+    /// The worker does not run: it has ended, or lacks an input.
     Stopped,
-    /// It will be started after a delay.
+    /// The worker will be started after a delay.
     Waiting,
-    /// It is being started.
+    /// The worker is being started.
     Starting,
-    /// It runs.
+    /// The worker runs.
     #[default]
     Running,
-    /// It was asked to end.
+    /// The worker was asked to end.
     Stopping,
 }
 
-/// How one worker stands.
+/// The report on one worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerReport {
-    /// How it stands.
+    /// The state of the worker.
     pub state: State,
-    /// Its inputs, and which of them are there.
+    /// The inputs of the worker, with true for each one that runs.
     pub inputs: BTreeMap<String, bool>,
-    /// How often it has come to run.
+    /// The number of times that the worker became ready.
     pub starts: u64,
-    /// Since when it runs, in milliseconds since 1970.
+    /// The time since which the worker runs, in milliseconds since 1970.
     pub started: Option<u64>,
-    /// Why it does not run, or why it ended last; forgotten when it is started.
+    /// The reason for which the worker does not run, or the last failure; cleared at a start.
     pub last_error: Option<String>,
-    /// In how many milliseconds it is started, at the time of the report.
+    /// The time until the next start, in milliseconds from the report.
     pub next_attempt_in: Option<u64>,
-    /// What it says of itself.
+    /// The status text of the worker.
     pub says: Option<String>,
-    /// How often it has failed within the last hour.
+    /// The number of failures within the last hour.
     #[serde(default)]
     pub failures: u64,
-    /// How long ago it failed last, if it was within the last hour, in milliseconds.
+    /// The time since the last failure within the last hour, in milliseconds.
     #[serde(default)]
     pub failed_ago: Option<u64>,
-    /// Why it failed last, also after it was started again.
+    /// The last failure, also after a new start.
     #[serde(default)]
     pub last_failure: Option<String>,
-    /// For how many milliseconds it, or a thread of it, has done nothing; nobody can cut it off.
+    /// The time for which the worker or its thread has hung, in milliseconds; it could not be aborted.
     #[serde(default)]
     pub hangs_for: Option<u64>,
 }
 
-/// How all stand.
+/// The report on all workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// How the whole stands.
+    /// The state of the supervisor.
     pub state: State,
-    /// By name.
+    /// The reports by worker name.
     pub workers: BTreeMap<String, WorkerReport>,
-    /// Inputs that no worker offers: a misspelt name, most likely.
+    /// The names of inputs that no worker has: most likely misspelt.
     pub nobody: Vec<String>,
 }

@@ -1,4 +1,5 @@
-//! The task that does what the brain decides: starts workers, asks them to end, waits for them. It calls nothing of theirs.
+//! The task that executes the decisions of the state machine: starts workers, asks them to end, waits for them. It must
+//! never call code of a worker itself.
 
 use super::Name;
 use super::backoff::Delays;
@@ -18,16 +19,16 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How a supervisor ended.
+/// The end of a supervisor.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// What was fatal, if anything was, and whose it was.
+    /// The fatal failure and its worker, if there was one.
     pub fatal: Option<(Name, Failure)>,
-    /// Those that did not end in their time.
+    /// The workers that did not end in time.
     pub late: Vec<Name>,
 }
 
-/// A supervisor. Clones are the same one; it goes on without them.
+/// A supervisor. Clones share it, and dropping them does not stop it.
 #[derive(Clone, Debug)]
 pub struct Supervisor {
     orders: mpsc::UnboundedSender<Order>,
@@ -40,28 +41,28 @@ enum Order {
     Remove(Name, Answer),
     Stop(Option<Duration>),
     Ready(Name, Attempt, Outputs),
-    /// With the failure in words: to find them is foreign code.
+    /// The failure comes with its text: formatting it is foreign code.
     Ended(Name, Attempt, Result<(), (Failure, String)>),
 }
 
-/// What a report is made of: data, and what workers say, which is read when somebody asks.
+/// The data of a report. Status texts are read at the time of a request.
 #[derive(Clone, Debug, Default)]
 struct Snapshot {
     report: Report,
     status: BTreeMap<String, StatusText>,
-    /// When each is started next.
+    /// The time of the next start, by worker.
     next: BTreeMap<String, Instant>,
-    /// When each has failed lately.
+    /// The times of recent failures, by worker.
     failed: BTreeMap<String, Vec<Instant>>,
-    /// Since when one hangs that was cut off.
+    /// The time since which an aborted worker hangs, by worker.
     hangs: BTreeMap<String, Instant>,
     pulses: BTreeMap<String, Heartbeat>,
 }
 
-/// Where the answer to an order goes.
+/// The channel for the reply to an order.
 type Answer = oneshot::Sender<Result<(), Refused>>;
 
-/// One worker that was started.
+/// A worker that was started.
 struct Live {
     attempt: Attempt,
     stopping: CancellationToken,
@@ -80,16 +81,20 @@ struct Runner {
     fatal: Option<(u8, Name, Failure)>,
     board: OutputRegistry,
     orders: mpsc::UnboundedReceiver<Order>,
-    /// For the workers' own words.
+    /// The sender for workers.
     mouth: mpsc::UnboundedSender<Order>,
     reports: watch::Sender<Snapshot>,
     over: bool,
-    /// Given when the report tells of what was done.
+    /// Replies to send once the report contains the changes.
     answers: Vec<(Answer, Result<(), Refused>)>,
 }
 
 impl Supervisor {
-    /// Starts one without workers, on the runtime that this is called in.
+    /// Starts a supervisor without workers, on the current runtime.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first problem of the delays.
     pub fn start(delays: Delays) -> Result<Self, &'static str> {
         if let Some(fault) = delays.fault() {
             return Err(fault);
@@ -121,26 +126,35 @@ impl Supervisor {
         Ok(Self { orders: mouth, reports: seen, ended })
     }
 
-    /// Installs all of these, or none. They are started as their inputs come.
+    /// Installs all of these workers, or none. Each is started when its inputs run.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error for duplicates, cycles, or a supervisor that is shutting down.
     pub async fn install(&self, workers: Vec<Manifold>) -> Result<(), Refused> {
         let (answer, answered) = oneshot::channel();
         self.order(Order::Install(workers, answer));
         answered.await.unwrap_or(Err(Refused::ShuttingDown))
     }
 
-    /// Ends a worker for good, and returns when it has ended. Those that require it rest until one of that name is installed again.
+    /// Removes a worker for good, and returns when it has ended. Workers that require it rest until one of that name is
+    /// installed again.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the worker is unknown, or the supervisor is shutting down.
     pub async fn remove(&self, name: &str) -> Result<(), Refused> {
         let (answer, answered) = oneshot::channel();
         self.order(Order::Remove(name.into(), answer));
         answered.await.unwrap_or(Err(Refused::ShuttingDown))
     }
 
-    /// Stops all: workers before what they need. Those that take longer than this in all are left behind.
+    /// Stops all workers, each before its inputs. After the time `within` the remaining ones are given up.
     pub fn stop(&self, within: Option<Duration>) {
         self.order(Order::Stop(within));
     }
 
-    /// How all stand. Never waits.
+    /// Returns the report on all workers, without waiting.
     #[must_use]
     pub fn report(&self) -> Report {
         let seen = self.reports.borrow();
@@ -163,10 +177,10 @@ impl Supervisor {
         report
     }
 
-    /// Waits until all have ended.
+    /// Waits until all workers have ended.
     pub async fn ended(&self) -> Arc<Ended> {
         let mut ended = self.ended.clone();
-        // It ends without a word only when its own loop breaks.
+        // The channel closes without a value only if the supervisor's own loop panics.
         let broken = || {
             let fatal = Failure::fatal(u8::MAX, "the supervisor itself broke");
             Arc::new(Ended { fatal: Some(("supervisor".into(), fatal)), late: Vec::new() })
@@ -178,7 +192,7 @@ impl Supervisor {
     }
 
     fn order(&self, order: Order) {
-        // After the end nobody listens, and who waits for an answer is told so.
+        // After the end of the loop there is no receiver, and callers get an error from the dropped reply channel.
         let _over = self.orders.send(order);
     }
 }
@@ -241,7 +255,7 @@ impl Runner {
             },
             Order::Stop(within) => self.brain.begin_stop(within),
             Order::Ready(name, attempt, outputs) => {
-                // On the board before anybody is started for it.
+                // Registered before any dependent worker is started.
                 if self.brain.ready(&name, attempt) {
                     self.board.put(&name, outputs);
                     self.started.insert(name, unix_ms());
@@ -324,7 +338,7 @@ impl Runner {
         };
         let inputs = self.board.inputs(&manifold.inputs);
         let start = Arc::clone(&manifold.start);
-        // What a worker does before its first wait is done in its own task as well.
+        // Code of the worker before its first wait runs in its own task, too.
         let task = tokio::spawn(async move { work(start(inputs, life)).await });
         let abort = task.abort_handle();
         let (mouth, filter) = (self.mouth.clone(), Arc::clone(&manifold.filter));
@@ -416,7 +430,7 @@ async fn work(work: Work) -> Result<(), Failure> {
     work.await
 }
 
-/// What the filter makes of a failure, in words too. Both are foreign code, which may panic.
+/// Applies the filter to a failure and formats it. Both are foreign code, which may panic.
 async fn judge(failure: Failure, filter: Filter) -> (Failure, String) {
     let judging = tokio::spawn(async move {
         let failure = filter(failure);
@@ -433,7 +447,7 @@ async fn judge(failure: Failure, filter: Filter) -> (Failure, String) {
     }
 }
 
-/// Drops what came from a worker, in a task of its own: to drop it is foreign code.
+/// Drops a value of a worker in a task of its own, since dropping is foreign code.
 fn discard(foreign: impl Send + 'static) {
     drop(tokio::spawn(async move { drop(foreign) }));
 }

@@ -1,4 +1,5 @@
-//! The end: workers stop before what they need, each with its grace; who is late is cut off, left behind, and named.
+//! The shutdown: workers stop before their inputs, each with its grace. A late worker is aborted, then given up and
+//! named.
 
 use super::Name;
 use super::manifold::Need;
@@ -6,12 +7,12 @@ use super::state_machine::{Action, AfterStop, Node, Phase, SupervisorState};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The stop of a supervisor.
+/// The state of a shutdown.
 #[derive(Debug, Default)]
 pub(super) struct Stop {
-    /// When it is over whatever still runs.
+    /// The time at which the shutdown is over, even if workers still run.
     over: Option<Duration>,
-    /// Those that did not end in their time.
+    /// The workers that did not end in time.
     pub(super) late: BTreeSet<Name>,
     finished: bool,
 }
@@ -23,7 +24,7 @@ impl Stop {
 }
 
 impl SupervisorState {
-    /// Everything is to end, within this time if one is given. A second request can only shorten it.
+    /// Begins the shutdown, with a time limit if one is given. A second request can only shorten the limit.
     pub(super) fn begin_stop(&mut self, within: Option<Duration>) {
         let over = within.map(|within| self.now + within);
         let stop = self.stop.get_or_insert_default();
@@ -41,7 +42,7 @@ impl SupervisorState {
         }
     }
 
-    /// Asks those to end that nobody needs any more.
+    /// Asks the workers to end that no running worker needs any more.
     pub(super) fn stop_next(&mut self) {
         if self.stop.as_ref().is_some_and(|stop| stop.finished) {
             return;
@@ -70,7 +71,8 @@ impl SupervisorState {
         let is_next = |node: &&&&Node| Some(node.declared.stop_rank) == lowest;
         let mut next: Vec<&&Node> = free.iter().filter(is_next).copied().collect();
         if next.is_empty() && !live.iter().any(|node| is_asked(&node)) {
-            // One of the last needs one that is not: who needs something ends before it all the same.
+            // Each worker of the lowest rank is needed by one of a higher rank: dependents end before their inputs all
+            // the same.
             next = free;
         }
         let names: Vec<Name> =
@@ -80,7 +82,7 @@ impl SupervisorState {
         }
     }
 
-    /// Cuts off those whose grace is over. At the end of all, those that do not even end then are left behind.
+    /// Aborts workers whose grace is over. At the end of the shutdown, those that do not return even then are given up.
     pub(super) fn cut_off_late(&mut self) {
         let over = self.stop.as_ref().and_then(|stop| stop.over).is_some_and(|at| at <= self.now);
         let names: Vec<Name> = self.nodes.keys().cloned().collect();
@@ -107,10 +109,11 @@ impl SupervisorState {
                     continue;
                 }
             }
-            // Another one of the same name must never run beside it: only at the very end it is left behind.
+            // A second worker of the same name must never run beside the first, so a worker is given up only in a
+            // shutdown.
             if stopping && (over || *until <= now) {
                 (node.phase, node.hangs) = (Phase::Idle, None);
-                // Also one that was cut off before the stop began.
+                // Includes workers that were aborted before the shutdown began.
                 if let Some(stop) = &mut self.stop {
                     stop.late.insert(name);
                 }

@@ -1,4 +1,5 @@
-//! What is to be done with the workers: a value that is told the time and one event, and answers with actions. No clock, no task.
+//! The decisions of the supervisor: a value that receives the time and one event, and returns actions. It has no clock
+//! and no task.
 
 use super::Name;
 use super::backoff::Delays;
@@ -11,42 +12,42 @@ use super::shutdown::Stop;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-/// Failures are remembered for so long, and so many of them at most.
+/// The time for which failures are remembered; at most `MANY` per worker.
 pub(super) const LATELY: Duration = Duration::from_hours(1);
 const MANY: usize = 100;
 
-/// Tells one start of a worker from the next.
+/// The number that distinguishes one start of a worker from the next.
 pub(super) type Attempt = u64;
 
-/// What the brain must know of a worker.
+/// The declaration of a worker, as far as the state machine needs it.
 #[derive(Clone, Debug)]
 pub(super) struct Declared {
     pub(super) name: Name,
     pub(super) inputs: Vec<(Name, Need)>,
     pub(super) grace: Duration,
     pub(super) stop_rank: u8,
-    /// How long it may be silent.
+    /// The longest silence.
     pub(super) silence: Option<Duration>,
 }
 
-/// What is to be done, in this order.
+/// The actions for the runner, in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// Start it with what its inputs offer now.
+    /// Start the worker with the present outputs of its inputs.
     Start(Name, Attempt),
-    /// Ask it to end.
+    /// Ask the worker to end.
     Cancel(Name, Attempt),
-    /// Cut it off.
+    /// Abort the worker.
     Abort(Name, Attempt),
-    /// The same, because it has done nothing for so long.
+    /// Abort the worker because of its silence of this duration.
     Hangs(Name, Attempt, Duration),
-    /// It is no longer declared.
+    /// Delete the worker, which is no longer declared.
     Forget(Name),
-    /// All have ended, or were left behind.
+    /// All workers have ended, or were given up.
     Finished,
 }
 
-/// How far a worker is. Times are counted from the start of the supervisor.
+/// The phase of a worker. Times are counted from the start of the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Idle,
@@ -62,20 +63,20 @@ pub(super) enum Phase {
     },
     Stopping {
         attempt: Attempt,
-        /// Others were told that it runs.
+        /// True if dependents know that the worker runs.
         published: bool,
-        /// When it is cut off; when it was, when it is given up.
+        /// The time of the abort; after the abort, the time at which the worker is given up.
         until: Duration,
         cut_off: bool,
         then: AfterStop,
     },
 }
 
-/// What follows when a worker that was asked to end has ended.
+/// The next step after a worker has ended that was asked to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterStop {
     Restart,
-    /// It hung: as after any failure.
+    /// The worker hung: treated as a failure.
     Retry,
     Forget,
     Rest,
@@ -85,18 +86,18 @@ pub(super) enum AfterStop {
 pub(super) struct Node {
     pub(super) declared: Declared,
     pub(super) phase: Phase,
-    /// A start that waits for inputs on their way waits no longer than until then.
+    /// The latest time at which a start stops waiting for inputs that are about to change.
     settles: Option<Duration>,
-    /// Failures in a row.
+    /// The number of failures in a row.
     failures: u32,
-    /// When it failed lately.
+    /// The times of recent failures.
     pub(super) failed: VecDeque<Duration>,
-    /// Why it failed last.
+    /// The last failure.
     pub(super) failure: Option<String>,
-    /// When it last proved that it lives, and since when that is doubted.
+    /// The time of the last sign of life, and the time since which the worker is suspected to hang.
     pub(super) heard: Duration,
     pub(super) doubted: Option<Duration>,
-    /// Since when it is known that it hangs: it was cut off, and has not ended.
+    /// The time since which the worker is known to hang: it was aborted, and has not ended.
     pub(super) hangs: Option<Duration>,
     pub(super) starts: u64,
     pub(super) error: Option<String>,
@@ -116,7 +117,7 @@ impl Node {
         matches!(self.phase, Phase::Running { .. } | Phase::Stopping { published: true, .. })
     }
 
-    /// Who ran for long has not failed in a row.
+    /// Resets the failures in a row after a long run.
     pub(super) fn forgive(&mut self, ran: Duration, delays: &Delays) {
         if ran >= delays.reset {
             self.failures = 0;
@@ -129,14 +130,14 @@ impl Node {
     }
 }
 
-/// All workers.
+/// The state of all workers.
 #[derive(Debug)]
 pub(super) struct SupervisorState {
     pub(super) delays: Delays,
     pub(super) nodes: BTreeMap<Name, Node>,
     pub(super) now: Duration,
     pub(super) stop: Option<Stop>,
-    /// The highest rank of what was fatal, and whose it was.
+    /// The highest rank of a fatal failure, and its worker.
     pub(super) fatal: Option<(u8, Name)>,
     attempts: Attempt,
     pub(super) out: Vec<Action>,
@@ -148,13 +149,13 @@ impl SupervisorState {
         Self { delays, nodes, now: Duration::ZERO, stop: None, fatal: None, attempts: 0, out }
     }
 
-    /// What follows from what happened and from the time that passed.
+    /// Returns the actions that follow from the events and the time since the last call.
     pub(super) fn actions(&mut self) -> Vec<Action> {
         self.fire();
         std::mem::take(&mut self.out)
     }
 
-    /// All of these, or none.
+    /// Installs all of these workers, or none.
     pub(super) fn install(&mut self, workers: Vec<Declared>) -> Result<(), Refused> {
         if self.stop.is_some() {
             return Err(Refused::ShuttingDown);
@@ -201,10 +202,10 @@ impl SupervisorState {
         self.nodes.iter().map(inputs).collect()
     }
 
-    /// Ends a worker for good.
+    /// Removes a worker for good.
     pub(super) fn remove(&mut self, name: &str) -> Result<(), Refused> {
         if self.stop.is_some() {
-            // It ends in its turn: others may need it till then.
+            // The worker stops in its order: others may need it until then.
             return Err(Refused::ShuttingDown);
         }
         let node = self.nodes.get(name).ok_or_else(|| Refused::Unknown(name.into()))?;
@@ -222,11 +223,11 @@ impl SupervisorState {
         self.out.push(Action::Forget(Name::clone(name)));
     }
 
-    /// A worker says that it runs.
+    /// Records that a worker is ready. Returns true if its outputs may be offered.
     pub(super) fn ready(&mut self, name: &str, attempt: Attempt) -> bool {
         let now = self.now;
         let Some(node) = self.nodes.get_mut(name) else { return false };
-        // One that was asked to end meanwhile is never offered to others.
+        // The outputs of a worker that was asked to end meanwhile are never offered.
         if node.phase != (Phase::Starting { attempt }) {
             return false;
         }
@@ -237,7 +238,7 @@ impl SupervisorState {
         true
     }
 
-    /// A worker has ended. Whether that was the start that is known to be under way.
+    /// Records the end of a worker. The end of an earlier attempt is ignored.
     pub(super) fn ended(&mut self, name: &str, attempt: Attempt, failure: Option<(Kind, String)>) {
         let Some(node) = self.nodes.get_mut(name).filter(|n| n.attempt() == Some(attempt)) else {
             return;
@@ -263,7 +264,7 @@ impl SupervisorState {
             Phase::Stopping { then, .. } => Some(then),
             _ => None,
         };
-        // However one ends that was asked to, that is no failure to be counted.
+        // The end of a worker that was asked to end is not counted as a failure.
         let is_fatal = match kind {
             Some(Kind::Again) if then.is_some() && then != Some(AfterStop::Retry) => false,
             _ => self.is_fatal(&name, kind),
@@ -321,12 +322,12 @@ impl SupervisorState {
                 let wait = self.delays.after(node.failures, jitter(name, node.failures));
                 self.request(name, wait);
             }
-            // Done, or waiting for an input, or stopping: final until an input comes or goes.
+            // Ended, waiting for an input, or stopping: final until an input starts or stops.
             _ => {}
         }
     }
 
-    /// Wants a start after this time, where what it requires is there.
+    /// Schedules a start after `wait`, if the required inputs run.
     fn request(&mut self, name: &Name, wait: Duration) {
         if self.stop.is_some() {
             return;
@@ -336,11 +337,11 @@ impl SupervisorState {
         let Some(node) = self.nodes.get_mut(name) else { return };
         if let Some(missing) = missing {
             node.phase = Phase::Idle;
-            // Why it failed last says more than that it lacks something now.
+            // The last failure is more informative than the missing input.
             node.error.get_or_insert_with(|| format!("`{missing}` is not running"));
             return;
         }
-        // However often an input comes and goes meanwhile, it waits for it to settle no longer than that.
+        // The limit for changing inputs is not extended, however often they start and stop.
         let before = matches!(node.phase, Phase::Waiting { .. }).then_some(node.settles).flatten();
         let settles = now + wait + settle;
         node.settles = Some(before.map_or(settles, |before| before.min(settles)));
@@ -356,13 +357,14 @@ impl SupervisorState {
         required.map(|(input, _)| input).find(|input| !runs(input)).cloned()
     }
 
-    /// An input of it comes or goes at any moment: a start now would have to be repeated.
+    /// Returns true if an input of the worker is about to start or stop: a start now would have to be repeated.
     fn is_unsettled(&self, node: &Node) -> bool {
         let inputs = node.declared.inputs.iter().filter(|(_, need)| *need != Need::Handle);
         inputs.filter_map(|(input, _)| self.nodes.get(input)).any(|input| self.is_moving(input))
     }
 
-    /// It comes or goes, or only lacks what does. There are no cycles, so this ends.
+    /// Returns true if a worker is about to start or stop, or lacks only such a worker. There are no cycles, so the
+    /// recursion ends.
     fn is_moving(&self, node: &Node) -> bool {
         match node.phase {
             Phase::Starting { .. } | Phase::Stopping { .. } => true,
@@ -378,7 +380,7 @@ impl SupervisorState {
 
     fn bounce_dependents(&mut self, name: &str) {
         if self.stop.is_some() {
-            // All end, in their order, whatever becomes of their inputs.
+            // In a shutdown all workers end in their order, without restarts.
             return;
         }
         let dependents = self.nodes.iter().filter(|(_, node)| node.waits_for(name));
@@ -393,7 +395,7 @@ impl SupervisorState {
         match node.phase {
             Phase::Idle | Phase::Waiting { .. } => self.request(name, self.delays.bounce),
             Phase::Starting { .. } | Phase::Running { .. } => self.cancel(name, AfterStop::Restart),
-            // It is started anew, or not, when it has ended.
+            // The restart is decided when the worker has ended.
             Phase::Stopping { .. } => {}
         }
     }
@@ -404,7 +406,7 @@ impl SupervisorState {
         let Some(node) = self.nodes.get_mut(name) else { return };
         let Some(attempt) = node.attempt() else { return };
         if let Phase::Stopping { then: before, .. } = &mut node.phase {
-            // To be forgotten, or to rest, outweighs to be started anew.
+            // `Forget` and `Rest` take precedence over a restart.
             if matches!(before, AfterStop::Restart | AfterStop::Retry) {
                 *before = then;
             }
@@ -418,7 +420,7 @@ impl SupervisorState {
         self.out.push(Action::Cancel(Name::clone(name), attempt));
     }
 
-    /// Does what is due.
+    /// Performs everything that is due.
     fn fire(&mut self) {
         self.cut_off_late();
         if self.stop.is_some() {
@@ -436,7 +438,7 @@ impl SupervisorState {
         let due: Vec<Name> =
             self.nodes.iter().filter(due).map(|(name, _)| Name::clone(name)).collect();
         for name in due {
-            // One that was started just now may be an input of the next.
+            // A worker that was started just now may be an input of the next.
             let waits = self.nodes.get(&name).is_some_and(|node| {
                 self.is_unsettled(node) && node.settles.is_some_and(|settles| settles > now)
             });
@@ -444,7 +446,7 @@ impl SupervisorState {
                 continue;
             }
             if let Some(missing) = self.missing(&name) {
-                // It is on its way out; who needs it is told when it is gone, and when it is back.
+                // The input is ending; dependents are bounced when it has ended, and when it runs again.
                 if let Some(node) = self.nodes.get_mut(&name) {
                     node.phase = Phase::Idle;
                     node.error = Some(format!("`{missing}` is not running"));
@@ -461,7 +463,7 @@ impl SupervisorState {
         }
     }
 
-    /// When something is due without anything happening.
+    /// Returns the time at which something is due without an event.
     pub(super) fn next_wakeup(&self) -> Option<Duration> {
         let of = |node: &Node| match node.phase {
             Phase::Waiting { until } if until > self.now => Some(until),
@@ -483,7 +485,8 @@ impl SupervisorState {
     }
 }
 
-/// The same for the same worker and count, so that what is decided can be repeated; different for different workers.
+/// Returns a jitter that is constant for a worker and count, so that decisions are reproducible, and differs between
+/// workers.
 fn jitter(name: &str, failures: u32) -> u8 {
     let seed =
         name.bytes().fold(failures, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte)));

@@ -1,7 +1,7 @@
-//! The engine alone, on one core: `cargo bench -p steadfast-engine`.
+//! Benchmarks of the engine alone, on one core: `cargo bench -p steadfast-engine`.
 //!
-//! Each line is the median of several rounds. Ratios (2n beside n) say whether work is linear; they hold on any machine. Absolute
-//! times are for the machine that printed them. The limits of the performance goals stand at the end of each line.
+//! Each line is the median of several rounds. Ratios (2n to n) show if the work is linear; they hold on any machine.
+//! Absolute times are for the machine that printed them. Each line ends with its limit from the performance goals.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use steadfast_engine::{
     Tick, VertexId, VertexSpec, contract,
 };
 
-/// An engine whose checks find nothing to do.
+/// An engine whose checks always find the declared state.
 struct Host {
     engine: Engine,
     now: u64,
@@ -67,7 +67,8 @@ fn graph(count: u32, edges: impl Iterator<Item = (u32, u32)>) -> Arc<Graph> {
     graph_but(count, edges, None)
 }
 
-/// The same, with another definition of one vertex. Its metaparams are its own, as those of a graph that was read anew are.
+/// Builds a graph of which one vertex has another definition. The metaparams are allocated anew, as in a graph that was
+/// read again.
 fn graph_but(
     count: u32,
     edges: impl Iterator<Item = (u32, u32)>,
@@ -117,7 +118,7 @@ fn layers(count: u32, width: u32) -> Arc<Graph> {
     graph(count * width, (1..count).flat_map(pair))
 }
 
-/// The median time of that many rounds.
+/// Returns the median time of `rounds` rounds.
 fn median(rounds: usize, mut round: impl FnMut() -> Duration) -> Duration {
     let mut all: Vec<Duration> = (0..rounds).map(|_| round()).collect();
     all.sort_unstable();
@@ -131,7 +132,7 @@ fn timed(work: impl FnOnce()) -> Duration {
     before.elapsed()
 }
 
-/// One event of one vertex of a loaded graph, with everything that follows.
+/// Measures one event of one vertex of a loaded graph, with everything that follows.
 fn event(graph: &Arc<Graph>, vertex: u32) -> Duration {
     let mut host = Host::new();
     host.load(graph);
@@ -157,18 +158,19 @@ fn reload(graph: &Arc<Graph>) -> Duration {
     median(7, || timed(|| host.load(graph)))
 }
 
-/// E-17: what differs in a swap of a tree.
+/// The difference that a swap of a tree makes (E-17).
 #[derive(Clone, Copy)]
 enum Differs {
-    /// The definition of one leaf.
+    /// The definition of one leaf changes.
     Leaf,
-    /// One leaf is new, and goes again.
+    /// One leaf is added, and removed again.
     Size,
-    /// One leaf has another parent.
+    /// One leaf gets another parent.
     Edge,
 }
 
-/// A swap that changes one thing, of a graph read anew each time; the old graph is given back in it too.
+/// Measures a swap that changes one thing in a graph that is read anew each time. The time includes freeing the old
+/// graph.
 fn swap_of_one(count: u32, differs: Differs, operator: bool) -> Duration {
     let mut host = Host::new();
     host.load(&tree(count));
@@ -193,7 +195,7 @@ fn swap_of_one(count: u32, differs: Differs, operator: bool) -> Duration {
     })
 }
 
-/// A pause, an event for every vertex in it, and the resume that sets all right.
+/// Measures the resume after a pause with an event for every vertex.
 fn resume(graph: &Arc<Graph>) -> Duration {
     let mut host = Host::new();
     host.load(graph);
@@ -206,26 +208,26 @@ fn resume(graph: &Arc<Graph>) -> Duration {
     })
 }
 
-/// The memory of this process, in bytes.
+/// Returns the resident memory of this process, in bytes.
 fn resident() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = statm.split_whitespace().nth(1).and_then(|word| word.parse::<u64>().ok());
     pages.unwrap_or(0) * 4096
 }
 
-/// What a vertex costs besides its edges and the graph that declares it.
+/// Returns the bytes per vertex, without its edges and the graph that declares it.
 fn bytes() -> u64 {
     let count = 400_000;
     let graph = graph(count, std::iter::empty());
     let mut host = Host::new();
     let before = resident();
     host.load(&graph);
-    // What was queued in passing has been given back to the allocator; asking again settles it.
+    // The queued events were returned to the allocator; measuring again gives a stable value.
     host.events = VecDeque::new();
     resident().saturating_sub(before) / u64::from(count)
 }
 
-/// E-19: every second vertex may be grouped, in four classes.
+/// Measures the contraction of a graph (E-19) in which every second vertex may be grouped, in four classes.
 fn contracted(graph: &Graph) -> Duration {
     let meta = Arc::new(Meta::default());
     let candidates: Vec<Candidate> = graph
@@ -240,7 +242,7 @@ fn contracted(graph: &Graph) -> Duration {
     median(9, || timed(|| drop(contract(&candidates, graph.edges()))))
 }
 
-/// A measured piece of work on a graph.
+/// A measured operation on a graph.
 type Work = fn(&Arc<Graph>) -> Duration;
 
 fn ratio(many: Duration, few: Duration) -> f64 {

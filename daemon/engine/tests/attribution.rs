@@ -1,4 +1,4 @@
-//! E-20: who undoes it, as far as that can be told: a command's own doing, two of ours, another daemon.
+//! E-20, attribution of reversals: a command's own effect, two vertices that undo each other, another daemon.
 
 use crate::contention::{MINUTE, classes, fought, is_contended, party, standing, undo};
 use crate::environment::World;
@@ -10,7 +10,7 @@ use steadfast_engine::{
     VertexStatus,
 };
 
-/// E-20: a command without guard that writes its own watch file is not idempotent; it is the one that says so.
+/// E-20: a command without guard that writes its own watched file is not idempotent, and is its own culprit.
 #[test]
 fn e20_a_command_that_writes_its_own_watch_file() {
     let deed = |nature: &mut steadfast_engine::Nature| {
@@ -38,7 +38,7 @@ fn e20_a_command_that_writes_its_own_watch_file() {
     sound(&world);
 }
 
-/// A command that a stream of events runs is no fight, however often it runs.
+/// A command that a stream of events triggers is not contended, however often it runs.
 #[test]
 fn e20_a_command_that_others_cause_is_no_fight() {
     let deed = |nature: &mut steadfast_engine::Nature| nature.check = Check::Events;
@@ -52,7 +52,7 @@ fn e20_a_command_that_others_cause_is_no_fight() {
     sound(&world);
 }
 
-/// F-10, E-20: two of ours that undo each other (two commands on one thing, where claims cannot see it) name each other.
+/// F-10, E-20: two vertices that undo each other (two commands on one object, invisible to claims) name each other.
 #[test]
 fn f10_two_of_ours_on_one_thing_name_each_other() {
     let command = |nature: &mut steadfast_engine::Nature| nature.slot = SlotClass::Command;
@@ -82,20 +82,21 @@ fn f10_two_of_ours_on_one_thing_name_each_other() {
     sound(&world);
 }
 
-/// F-10: two daemons with opposite graphs look to each other like any other party.
+/// F-10: two daemons with opposite graphs see each other as a foreign party.
 #[test]
 fn f10_another_daemon_is_another_party() {
     let world = fought(Shape::of(1), 0);
     assert_eq!(party(&world, 0), Some(Culprit::Foreign));
 }
 
-/// What the check of this run compares is made of something else than before.
+/// Marks the run in progress as made from other inputs than the last good one.
 fn remade(world: &mut World, number: u32) {
     let (run, _) = world.in_progress(v(number)).expect("a run");
     world.deliver(Event::Remade(run));
 }
 
-/// E-20: however it is noticed that a run is made of something else (an event, a look, a start), its change is intentional; drift is still drift.
+/// E-20: a run with changed inputs makes an intentional change, whatever triggered the run (an event, a look, a start);
+/// drift is still corrective.
 #[test]
 fn e20_what_is_made_of_something_else_was_undone_by_nobody() {
     let mut world = settled(&[Shape::of(1)]);
@@ -121,7 +122,7 @@ fn e20_what_is_made_of_something_else_was_undone_by_nobody() {
     sound(&world);
 }
 
-/// E-20, E-9: who is refreshed because something is made of something else was undone by nobody, either; after drift it was.
+/// E-20, E-9: a refresh caused by changed inputs is intentional; a refresh after drift is corrective.
 #[test]
 fn e20_who_is_refreshed_by_what_is_made_of_something_else() {
     let mut world = settled(&[Shape::of(2).notify(0, 1)]);
@@ -137,8 +138,8 @@ fn e20_who_is_refreshed_by_what_is_made_of_something_else() {
     sound(&world);
 }
 
-/// E-20: what is made of something else again and again, by whomever (a file that is its own secret, another party that rotates it a
-/// hundred times a second), is bounded as a fight is, and each change says what it is.
+/// E-20: inputs that change again and again (a file that is its own secret, another party that rotates it a hundred
+/// times a second) are bounded like a contention, and each change has the right class.
 #[test]
 fn e20_what_is_made_of_something_else_for_ever_is_bounded() {
     let mut world = settled(&[Shape::of(1)]);
@@ -159,8 +160,8 @@ fn e20_what_is_made_of_something_else_for_ever_is_bounded() {
     sound(&world);
 }
 
-/// E-20: a copy whose source others change again and again is no fight, and each change is intentional; drift of the copy beside it is
-/// one all the same, and what is made of something else by our own doing still counts.
+/// E-20: a copy whose source others change again and again is not contended, and each change is intentional. Drift of
+/// the copy meanwhile counts all the same, and so do inputs changed by our own runs.
 #[test]
 fn e20_a_source_that_others_change_is_no_fight() {
     let mut world = settled(&[Shape::of(1)]);
@@ -195,8 +196,8 @@ fn e20_a_source_that_others_change_is_no_fight() {
     sound(&world);
 }
 
-/// E-20: what is done at each start finds something to do each time: that is not idempotent, by what is declared, and no fight; nor is
-/// what it notifies. The first time, and what is asked for, is intentional.
+/// E-20: an operation of each start finds something to do each time. As declared, it is not idempotent and not
+/// contended; neither are the vertices that it notifies. The first run, and requested ones, are intentional.
 #[test]
 fn e20_a_deed_of_each_start_is_not_idempotent() {
     let deed = |nature: &mut steadfast_engine::Nature| {
@@ -231,14 +232,14 @@ fn e20_a_deed_of_each_start_is_not_idempotent() {
     sound(&world);
 }
 
-/// A command without guard that events run.
+/// Makes a vertex a command without guard that events trigger.
 fn deed(shape: Shape, number: u32) -> Shape {
     shape.nature(number, |nature| {
         (nature.check, nature.slot) = (Check::Once, SlotClass::Command);
     })
 }
 
-/// Begins the apply of that one, and leaves it in progress.
+/// Begins the apply of a vertex, and leaves it in progress.
 fn begin(world: &mut World, number: u32) {
     world.steps(&[Step::Checked(v(number), RunVerdict::Differs), Step::Commit]);
 }
@@ -248,7 +249,7 @@ fn end(world: &mut World, number: u32) {
     while world.step(&Step::Commit) {}
 }
 
-/// An event a second sets it off, while an unrelated command runs all the time.
+/// Triggers v1 by an event each second, while an unrelated command runs all the time.
 fn beside_a_long_run(shape: Shape) -> World {
     let mut world = settled(&[deed(shape, 1)]);
     world.steps(&[Step::Changed(v(1))]);
@@ -261,8 +262,8 @@ fn beside_a_long_run(shape: Shape) -> World {
     world
 }
 
-/// E-20: a command that runs all the while undoes nothing again and again: it has begun once. A deed that others cause is no fight
-/// beside it.
+/// E-20: a command that runs all the time counts as one cause only, since it has begun once. An operation that others
+/// trigger is not contended beside it.
 #[test]
 fn e20_one_long_run_sets_off_nothing_again_and_again() {
     let world = beside_a_long_run(deed(Shape::of(2), 0));
@@ -279,8 +280,8 @@ fn e20_one_long_run_sets_off_nothing_again_and_again() {
     sound(&world);
 }
 
-/// E-20: who was at work each time is named only if it can have touched the object: a command can, a timer that occupies the slot of
-/// a command cannot.
+/// E-20: a vertex at work at each reversal is named only if it can have touched the object: a command can, a timer that
+/// occupies the slot of a command cannot.
 #[test]
 fn e20_what_is_confined_to_its_claims_is_not_named() {
     for (confined, named) in [(false, Some(Culprit::Ours(v(1)))), (true, None)] {
@@ -301,12 +302,12 @@ fn e20_what_is_confined_to_its_claims_is_not_named() {
     }
 }
 
-/// E-20: nobody can cause a tick, also where a command that it notifies, or another, is begun for each.
+/// E-20: a tick is never attributed, even if a command that it notifies, or another one, begins at each tick.
 #[test]
 fn e20_a_tick_is_no_fight() {
     let mut world = settled(&[handler(handler(Shape::of(2).notify(0, 1), 0), 1)]);
     for _ in 0..Meta::REVERSALS * 4 {
-        // It ticks while its handler runs, each time.
+        // Each tick comes while its handler runs.
         world.steps(&[Step::Changed(v(0))]);
         repair(&mut world, 0);
         begin(&mut world, 1);
@@ -320,7 +321,8 @@ fn e20_a_tick_is_no_fight() {
     sound(&world);
 }
 
-/// E-20: a command that is set off by each run of another is no fight where that one is not set off by it: a chain ends.
+/// E-20: a command triggered by each run of another one is not contended unless it triggers the other one as well: a
+/// chain ends.
 #[test]
 fn e20_a_chain_of_commands_is_no_fight() {
     let mut world = settled(&[deed(deed(Shape::of(2), 0), 1)]);
@@ -336,7 +338,8 @@ fn e20_a_chain_of_commands_is_no_fight() {
     sound(&world);
 }
 
-/// Lets two run, the second of which sets off the first by a file, for two minutes; answers how often the first was run.
+/// Runs v0 and its followers for two minutes, where `sets_off` lists the vertices that trigger each other by files.
+/// Returns the number of runs of v0.
 fn go_round(shape: Shape, sets_off: &[(u32, u32)]) -> (World, usize) {
     let mut world = settled(&[shape]);
     world.steps(&[Step::Changed(v(0))]);
@@ -360,7 +363,8 @@ fn go_round(shape: Shape, sets_off: &[(u32, u32)]) -> (World, usize) {
     (world, runs)
 }
 
-/// E-20: what really goes round is bounded: two deeds over their files, over a handler, over three; and each names another one of them.
+/// E-20: real loops are bounded: two operations that trigger each other by files, through a handler, or through a third
+/// one. Each names another member of the loop.
 #[test]
 fn e20_deeds_that_set_each_other_off_are_bounded() {
     let three = || deed(deed(deed(Shape::of(3), 0), 1), 2);
@@ -369,7 +373,7 @@ fn e20_deeds_that_set_each_other_off_are_bounded() {
         (three(), vec![(0, 1), (1, 0)], 1),
         (three(), vec![(0, 1), (1, 2), (2, 0)], 2),
         (notified(), vec![(1, 0)], 1),
-        // Over what is no command: a file that it overwrites, and whose repair it hears.
+        // Through a file that the command overwrites, and whose repair triggers the command.
         (deed(Shape::of(3), 0), vec![(0, 1), (1, 0)], 1),
     ];
     for (shape, sets_off, by) in ways {
@@ -380,8 +384,8 @@ fn e20_deeds_that_set_each_other_off_are_bounded() {
     }
 }
 
-/// E-20: a deed that was taken for one that goes round, for its handler is begun for each event and is at it when the next one comes, is
-/// done for each event of others again as soon as one comes by itself.
+/// E-20: an operation that was taken for a loop, because its handler runs whenever the next event comes, runs for each
+/// foreign event again as soon as one comes alone.
 #[test]
 fn e20_a_deed_is_let_go_when_others_are_heard() {
     let mut world = settled(&[handler(deed(Shape::of(2).notify(0, 1), 0), 1)]);
@@ -403,14 +407,14 @@ fn e20_a_deed_is_let_go_when_others_are_heard() {
     sound(&world);
 }
 
-/// A command that is done for refreshes alone.
+/// Makes a vertex a command that runs for refreshes only.
 fn handler(shape: Shape, number: u32) -> Shape {
     shape.nature(number, |nature| {
         (nature.check, nature.slot) = (Check::Events, SlotClass::Command);
     })
 }
 
-/// By whom the fights of a vertex were told to be, one after the other.
+/// Returns the reported culprits of contentions, in order.
 fn named(world: &World) -> Vec<Culprit> {
     let named = |notice: &Notice| match notice {
         Notice::Contended { party, .. } => Some(*party),
@@ -419,8 +423,8 @@ fn named(world: &World) -> Vec<Culprit> {
     world.told.iter().filter_map(named).collect()
 }
 
-/// E-20: who rewrites a file fifty times a second is at first taken for its handler, which is at it each time. He is named as soon as he
-/// is heard alone, and that is told once.
+/// E-20: a party that rewrites a file fifty times a second is at first confused with the handler of the file, which
+/// always runs at the time. The party is named as soon as an event comes alone, and reported once.
 #[test]
 fn e20_who_was_blamed_wrongly_is_so_no_more() {
     let mut world = settled(&[handler(Shape::of(2).notify(0, 1), 1)]);
@@ -441,7 +445,7 @@ fn e20_who_was_blamed_wrongly_is_so_no_more() {
     assert_eq!(classes(&world, 0).last(), Some(&Class::Contended));
 }
 
-/// Undoes v0 by v1 where that is ours, else by nobody of ours, and lets it be repaired.
+/// Undoes v0 during a run of v1 if `ours`, else without a run of ours, and repairs v0.
 fn undone_by(world: &mut World, ours: bool) {
     world.steps(&[Step::Wait(ms(200))]);
     if ours {
@@ -459,8 +463,8 @@ fn undone_by(world: &mut World, ours: bool) {
     repair(world, 0);
 }
 
-/// E-20: the party is who is suspected of all the last reversals, also where it was another before; and two that take turns are no line
-/// for each repair.
+/// E-20: the culprit is the party of all the last reversals, even if another one was named before. Two parties that
+/// alternate do not cause a notice for each repair.
 #[test]
 fn e20_the_party_is_who_undoes_it_now() {
     let shape = Shape::of(2).meta(0, |meta| meta.on_conflict = Conflict::Win);

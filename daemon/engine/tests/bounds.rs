@@ -1,4 +1,4 @@
-//! What holds changes back besides a fight: the brake, windows; and `realize`, which lets one more through.
+//! Limits on changes other than contention: the brake and windows; and `realize`, which allows one more run.
 
 use crate::contention::{classes, fought, standing, told, undo};
 use crate::environment::World;
@@ -12,7 +12,7 @@ use steadfast_engine::{
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// So many vertices, as declared, under a brake.
+/// Returns a world of converged vertices with this limit of the brake.
 fn settled_under_brake(count: u32, limit: u32) -> World {
     let slots = steadfast_engine::Slots::default();
     let mut world = World::new(&[Shape::of(count)], slots, false).with_brake(Some(limit));
@@ -24,7 +24,8 @@ fn settled_under_brake(count: u32, limit: u32) -> World {
     world
 }
 
-/// The brake: repairs that are undone all over stop for a minute; watching goes on; it is said, and ends by itself.
+/// The brake: repairs stop for a minute if too many are undone; watching continues; the brake is reported, and ends by
+/// itself.
 #[test]
 fn e20_the_brake_stops_repairs_and_lets_go_by_itself() {
     let count = 20;
@@ -68,7 +69,7 @@ fn e20_the_brake_stops_repairs_and_lets_go_by_itself() {
     sound(&world);
 }
 
-/// The brake counts what is undone: that everything is put back once is work, however much it is.
+/// The brake counts repeated repairs only: repairing everything once is normal work, however much it is.
 #[test]
 fn e20_a_whole_tree_put_back_once_is_no_storm() {
     let count = 100;
@@ -81,7 +82,8 @@ fn e20_a_whole_tree_put_back_once_is_no_storm() {
     sound(&world);
 }
 
-/// `when_allowed`: outside, what differs is held and shown; inside, it is done at once; a child waits for what was never right.
+/// `when_allowed`: outside of the window a difference is held and shown; inside, it is repaired at once. A child waits
+/// for a parent that never converged.
 #[test]
 fn e20_windows_hold_changes_and_let_them_in() {
     let shape = Shape::of(2).edge(0, 1).meta(0, |meta| meta.window = Some(WindowId(0)));
@@ -113,7 +115,7 @@ fn e20_windows_hold_changes_and_let_them_in() {
     sound(&world);
 }
 
-/// `realize`: a vertex that a swap removes is right once before, with what it waits for, and then goes.
+/// `realize`: a vertex that a swap removes converges once before, with its ancestors, and is then removed.
 #[test]
 fn e20_realize_runs_well_once_before_a_swap_removes_it() {
     let with = Shape::of(3).edge(0, 1).meta(1, |meta| meta.realize = true);
@@ -133,7 +135,7 @@ fn e20_realize_runs_well_once_before_a_swap_removes_it() {
     sound(&world);
 }
 
-/// `realize` has a deadline, and what has failed for good is waited for no longer.
+/// `realize` has a deadline, and a vertex that has failed for good is not waited for.
 #[test]
 fn e20_realize_waits_no_longer_than_a_swap_does() {
     let with = Shape::of(2).meta(1, |meta| {
@@ -167,7 +169,7 @@ fn e20_realize_waits_no_longer_than_a_swap_does() {
     sound(&world);
 }
 
-/// The number of a vertex says nothing of its fights: it may be given to another.
+/// The contention of a removed vertex is deleted: its number may be given to another one.
 #[test]
 fn e20_what_has_left_is_fought_over_no_more() {
     let shape = Shape::of(2);
@@ -186,7 +188,8 @@ fn e20_what_has_left_is_fought_over_no_more() {
     sound(&world);
 }
 
-/// E-15: a pause of one vertex: it is not started, dirty it blocks those below it and nobody else, and then it goes on.
+/// E-15: a paused vertex is not started. A dirty one blocks its descendants and no other vertex, and continues after
+/// the pause.
 #[test]
 fn e15_a_parked_vertex_waits_with_all_below_it() {
     let mut world = settled(&[Shape::of(3).edge(0, 1)]);
@@ -210,7 +213,7 @@ fn e15_a_parked_vertex_waits_with_all_below_it() {
     sound(&world);
 }
 
-/// E-15: a run that is in progress ends as it would; after a restart it is parked before it is loaded.
+/// E-15: a run in progress ends as usual; after a restart the vertex is paused before it is loaded.
 #[test]
 fn e15_what_runs_ends_and_a_restart_changes_nothing() {
     let mut world = settled(&[Shape::of(1)]);

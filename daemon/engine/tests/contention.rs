@@ -1,4 +1,4 @@
-//! E-20, shown one rule at a time, by hand; and what others got wrong about fights, by name.
+//! E-20: one test for each rule of contention, and one for each known defect of other programs, by name.
 
 use crate::environment::World;
 use crate::races::{check, repair, settled, sound, started};
@@ -12,12 +12,12 @@ use steadfast_engine::{
 
 pub(crate) const MINUTE: Duration = Duration::from_mins(1);
 
-/// Somebody undoes it, later than any echo of a repair.
+/// Undoes the repair of a vertex, later than any echo of it.
 pub(crate) fn undo(world: &mut World, number: u32) {
     world.steps(&[Step::Wait(ms(200)), Step::Changed(v(number))]);
 }
 
-/// A world in which the last vertex of that shape is fought over by another party since now.
+/// Returns a world in which another party contends for vertex `number` of the shape from now on.
 pub(crate) fn fought(shape: Shape, number: u32) -> World {
     let mut world = settled(&[shape]);
     for _ in 0..Meta::REVERSALS {
@@ -44,12 +44,12 @@ pub(crate) fn party(world: &World, number: u32) -> Option<Culprit> {
     }
 }
 
-/// Undoes it at every opportunity for that long; answers when it was repaired, in milliseconds from now.
+/// Undoes the vertex at every opportunity for `length`. Returns the times of its repairs, in milliseconds from now.
 fn besiege(world: &mut World, number: u32, length: Duration) -> Vec<u64> {
     let (began, end) = (world.now, world.now.after(length));
     let mut repairs = Vec::new();
     while world.now < end {
-        // No time passes any more once a rule is broken.
+        // No time passes once a rule is broken.
         sound(world);
         if world.in_progress(v(number)).is_some() {
             repair(world, number);
@@ -75,7 +75,8 @@ pub(crate) fn told(world: &World, wanted: fn(&Notice) -> bool) -> usize {
     world.told.iter().filter(|notice| wanted(notice)).count()
 }
 
-/// E-20, F-9: five reversals within a minute are a fight; then repairs wait 1 s, 2 s, 4 s … up to 5 min, less a little.
+/// E-20, F-9: five reversals within a minute are a contention; then repairs wait 1 s, 2 s, 4 s … up to 5 min, minus a
+/// jitter.
 #[test]
 fn e20_repairs_back_off_with_a_cap_and_jitter() {
     let mut world = fought(Shape::of(1), 0);
@@ -97,7 +98,7 @@ fn e20_repairs_back_off_with_a_cap_and_jitter() {
     sound(&world);
 }
 
-/// E-20: the same engine jitters alike each time, and two vertices do not keep step.
+/// E-20: an engine repeats its jitter exactly, and two vertices have different ones.
 #[test]
 fn e20_jitter_is_neither_chance_nor_shared() {
     let run = |number: u32| {
@@ -108,7 +109,7 @@ fn e20_jitter_is_neither_chance_nor_shared() {
     assert_ne!(run(0), run(1));
 }
 
-/// E-20: repairs of drift are classed from the first to the last.
+/// E-20: each repair of drift has its class, from the first to the last.
 #[test]
 fn e20_each_change_has_its_class() {
     let mut world = World::new(&[Shape::of(1)], steadfast_engine::Slots::default(), false);
@@ -129,7 +130,7 @@ fn e20_each_change_has_its_class() {
     sound(&world);
 }
 
-/// E-20: a refresh is of the class of what was changed last, also where that was looked at again before.
+/// E-20: a refresh has the class of the last change of its parent, even after another look at the parent.
 #[test]
 fn e20_a_refresh_is_of_the_class_of_its_cause() {
     let shape = Shape::of(2).notify(0, 1).nature(1, |nature| nature.check = Check::Events);
@@ -151,7 +152,7 @@ fn e20_a_refresh_is_of_the_class_of_its_cause() {
     sound(&world);
 }
 
-/// E-20: neighbours are repaired at once, children run although their parent is fought over, and are not starved.
+/// E-20: neighbours are repaired at once. Children of a contended parent run, and do not starve.
 #[test]
 fn e20_neighbours_and_children_go_on() {
     let mut world = fought(Shape::of(3).edge(0, 1), 0);
@@ -167,7 +168,7 @@ fn e20_neighbours_and_children_go_on() {
     sound(&world);
 }
 
-/// E-20: a child of a vertex that was never right under its definition waits for it, fought over or not.
+/// E-20: a child of a vertex that never converged under its definition waits for it, contended or not.
 #[test]
 fn e20_a_new_definition_begins_without_the_old_fight() {
     let shape = Shape::of(2).edge(0, 1);
@@ -186,7 +187,8 @@ fn e20_a_new_definition_begins_without_the_old_fight() {
     sound(&world);
 }
 
-/// Others: a back-off counter that never resets. E-20: a quiet period longer than the wait ends it, and it is said once.
+/// Defect of others: a back-off counter that never resets. E-20: a quiet time longer than the wait ends the contention,
+/// reported once.
 #[test]
 fn e20_a_counter_that_never_resets() {
     let mut world = fought(Shape::of(1), 0);
@@ -205,11 +207,12 @@ fn e20_a_counter_that_never_resets() {
     sound(&world);
 }
 
-/// Others: one that resets too early. E-20: a quiet shorter than the wait, or than the window, ends nothing.
+/// Defect of others: a counter that resets too early. E-20: a quiet time shorter than the wait, or than the window,
+/// ends nothing.
 #[test]
 fn e20_a_counter_that_resets_too_early() {
     let mut world = fought(Shape::of(1), 0);
-    // Undone 40 s after each repair: longer than the first waits, and not long enough.
+    // Undone 40 s after each repair: longer than the first waits, and still too early.
     let mut waits = Vec::new();
     for _ in 0..9 {
         world.steps(&[Step::Wait(Duration::from_secs(40)), Step::Changed(v(0))]);
@@ -230,7 +233,7 @@ fn e20_a_counter_that_resets_too_early() {
     sound(&world);
 }
 
-/// Others: one failed sync that blocks all later ones; one failed check after which nothing is ever updated again.
+/// Defect of others: one failed sync blocks all later ones; after one failed check nothing is updated any more.
 #[test]
 fn e20_one_failure_that_blocks_all_that_follows() {
     let mut world = settled(&[Shape::of(2).meta(0, |meta| meta.retry = Some(1))]);
@@ -262,7 +265,7 @@ fn e20_one_failure_that_blocks_all_that_follows() {
     sound(&world);
 }
 
-/// Others: configured delays ignored. A failure waits its `delay`, also in a fight, whatever events come.
+/// Defect of others: configured delays are ignored. A failure waits its `delay`, also in a contention and with events.
 #[test]
 fn e20_configured_delays_ignored() {
     let shape = Shape::of(1).meta(0, |meta| {
@@ -283,8 +286,8 @@ fn e20_configured_delays_ignored() {
     sound(&world);
 }
 
-/// Others: own changes counted as drift. What our own repair causes, during it and after it, is looked at, found right, and counts for
-/// nothing: three repairs a minute are no fight, although each is heard of three times.
+/// Defect of others: own changes count as drift. Effects of our own repair, during it and after it, are looked at,
+/// found converged, and not counted: three repairs a minute are not a contention, although each causes three events.
 #[test]
 fn e20_own_changes_counted_as_drift() {
     let mut world = settled(&[Shape::of(1)]);
@@ -298,7 +301,7 @@ fn e20_own_changes_counted_as_drift() {
             Step::Commit,
         ]);
         check(&mut world, 0, RunVerdict::Same);
-        // The driver makes looks of the echo.
+        // The driver turns echoes into looks.
         world.steps(&[Step::Look(v(0))]);
         check(&mut world, 0, RunVerdict::Same);
         world.steps(&[Step::Wait(ms(20_000))]);
@@ -308,8 +311,8 @@ fn e20_own_changes_counted_as_drift() {
     sound(&world);
 }
 
-/// E-20: who receives another value again and again is not undone by anybody: each is run with at once, is intentional and no fight;
-/// and under the brake, and in a fight, it does not wait.
+/// E-20: another received value is no reversal: each is applied at once, with an intentional change and without
+/// contention. Neither the brake nor a contention delays it.
 #[test]
 fn e20_values_that_come_are_no_fight() {
     let mut world = settled(&[Shape::of(1)]);
@@ -331,7 +334,8 @@ fn e20_values_that_come_are_no_fight() {
     sound(&world);
 }
 
-/// Others: the last of two quick changes lost. In a fight too a check starts later than the last event.
+/// Defect of others: the last of two quick changes is lost. In a contention, too, a check starts later than the last
+/// event.
 #[test]
 fn e20_the_last_of_two_quick_changes_lost() {
     let mut world = fought(Shape::of(1), 0);
@@ -347,7 +351,7 @@ fn e20_the_last_of_two_quick_changes_lost() {
     sound(&world);
 }
 
-/// E-20, F-9: a fight that is known needs no events: they are not delivered until the next check, and then again.
+/// E-20, F-9: a known contention needs no events: they are not delivered until the next check, and then again.
 #[test]
 fn e20_events_of_a_fight_are_not_delivered_while_it_waits() {
     let mut world = fought(Shape::of(1), 0);
@@ -366,7 +370,8 @@ fn e20_events_of_a_fight_are_not_delivered_while_it_waits() {
     sound(&world);
 }
 
-/// `win`: repairs go on, never closer than the floor. `yield`: none, until nobody touches it for a minute.
+/// `win`: repairs continue, never closer than the minimum. `yield`: no repairs until nobody changes the vertex for a
+/// minute.
 #[test]
 fn e20_on_conflict_says_who_gives_way() {
     let shape = |conflict| Shape::of(1).meta(0, move |meta| meta.on_conflict = conflict);
@@ -391,7 +396,8 @@ fn e20_on_conflict_says_who_gives_way() {
     sound(&world);
 }
 
-/// `yield`: our own looks, as a sweep makes them, are nobody who touches it. (Found by the simulation: it waited for ever.)
+/// `yield`: our own looks, as in a sweep, do not count as changes by others. The simulation has found a vertex that
+/// waited for ever.
 #[test]
 fn e20_looks_do_not_hold_off_who_gives_way() {
     let shape = Shape::of(1).meta(0, |meta| meta.on_conflict = Conflict::Yield);
@@ -409,7 +415,7 @@ fn e20_looks_do_not_hold_off_who_gives_way() {
     sound(&world);
 }
 
-/// `yield`: the operator has it tried again at once, by `redo` or by a reload.
+/// `yield`: a `redo` or a reload of the operator starts another attempt at once.
 #[test]
 fn e20_the_operator_ends_a_fight() {
     for step in [Step::Redo(v(0)), Step::Swap { graph: 0, operator: true }] {
@@ -425,7 +431,7 @@ fn e20_the_operator_ends_a_fight() {
     }
 }
 
-/// F-9, E-20: an adversary so quick that every apply finds its premise gone is recognised as well: failures wait, too.
+/// F-9, E-20: an adversary so fast that every apply fails is recognised as well: failures wait, too.
 #[test]
 fn e20_what_is_undone_while_it_is_done() {
     for done in [true, false] {
@@ -456,11 +462,11 @@ fn e20_what_is_undone_while_it_is_done() {
     }
 }
 
-/// The party that is told last, where each repair is undone at once and nobody is heard afterwards.
+/// Returns the last culprit reported if each repair is undone at once and no event arrives afterwards.
 fn undone_at_once(shape: Shape) -> Option<Culprit> {
     let mut world = settled(&[shape]);
     for _ in 0..8 {
-        // The echo of its own apply: a look that finds it wrong again.
+        // The echo of its own apply: a look that finds a difference again.
         world.steps(&[Step::Look(v(0))]);
         if world.in_progress(v(0)).is_some() {
             check(&mut world, 0, RunVerdict::Differs);
@@ -475,7 +481,8 @@ fn undone_at_once(shape: Shape) -> Option<Culprit> {
     })
 }
 
-/// E-20, F-10: a command whose check is never content is not idempotent; what is no command has met somebody who answers at once.
+/// E-20, F-10: a command whose check is never satisfied is not idempotent; for any other kind, somebody undoes the
+/// repair at once.
 #[test]
 fn e20_what_moves_at_once_and_nobody_is_heard() {
     let command = Shape::of(1).nature(0, |nature| nature.slot = SlotClass::Command);

@@ -1,4 +1,4 @@
-//! E-11: what a plan says of a vertex whose finding is worth nothing before another is changed.
+//! E-11: findings in a plan that are uncertain until another vertex is changed.
 
 use crate::shape::{Shape, v};
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use steadfast_engine::{
     VertexId, VertexStatus,
 };
 
-/// A plan in which these have been found so: 0 changes, 1 is as declared or not, 2 is refreshed by 1, 3 comes after 1.
+/// Returns a plan with these findings: 0 changes, 1 has the verdict `found`, 2 is refreshed by 1, 3 comes after 1.
 fn planned(found: RunVerdict) -> Engine {
     let shape = Shape::of(4)
         .notify(1, 2)
@@ -43,7 +43,7 @@ fn run_of(actions: &[Action], number: u32) -> RunId {
 
 const UNKNOWN: VertexStatus = VertexStatus::Held(HeldReason::UnknownUntil(VertexId(0)));
 
-/// E-11: what was found is known no more, and whether it refreshes another is not known either.
+/// E-11: an uncertain finding is unknown, and so is the refresh that it would cause.
 #[test]
 fn e11_what_is_in_doubt_is_unknown_with_whom_it_would_refresh() {
     for found in [RunVerdict::Same, RunVerdict::Differs] {
@@ -61,7 +61,7 @@ fn e11_what_is_in_doubt_is_unknown_with_whom_it_would_refresh() {
     }
 }
 
-/// E-11: what could not be checked is unknown too, and those after it are looked at.
+/// E-11: a failed check is unknown as well, and the vertices after it are looked at.
 #[test]
 fn e11_what_could_not_be_checked_is_unknown_where_it_is_in_doubt() {
     let mut engine = planned(RunVerdict::Unknown);
@@ -74,7 +74,8 @@ fn e11_what_could_not_be_checked_is_unknown_where_it_is_in_doubt() {
     assert_eq!(engine.vertex_status(v(3)), Some(VertexStatus::Settled));
 }
 
-/// E-11: who could not be checked below what is in doubt, refreshed by it or not, is asked again: it can be told no more that it failed.
+/// E-11: a failed check below an uncertain vertex, refreshed by it or not, is repeated: the failure is no longer
+/// certain.
 #[test]
 fn e11_who_failed_below_a_doubt_is_asked_again() {
     for shape in [Shape::of(3).notify(1, 2), Shape::of(3).edge(1, 2)] {
@@ -101,7 +102,7 @@ fn is_asked_again(shape: &Shape) {
     assert!(engine.is_at_rest());
 }
 
-/// What is unknown already stays so until the same; where nothing is planned nothing is in doubt.
+/// An uncertainty is reported once and does not change; outside of plans the event has no effect.
 #[test]
 fn a_doubt_is_said_once_and_in_plans_alone() {
     let mut engine = planned(RunVerdict::Same);
@@ -127,7 +128,7 @@ fn who_comes_after_whom_is_told_over_others() {
     assert_eq!(engine.not_after(v(0), &[v(0)]), Some(v(0)));
 }
 
-/// A plan that has seen what is changed above knows that a check fails: it is not unknown. Once what is above is in doubt, it is.
+/// E-11: a check that fails after the changes of its ancestors is known to fail, until an ancestor is uncertain.
 #[test]
 fn e11_a_failure_that_is_expected_is_known() {
     let shape = Shape::of(4).edge(0, 1).edge(1, 2);

@@ -1,4 +1,4 @@
-//! What is durable before it is told, and what a start makes of a run that has no end.
+//! Durability of ends before their notices, and the treatment of runs without an end at a start.
 
 use crate::environment::World;
 use crate::generate::HOURS;
@@ -14,8 +14,8 @@ fn has_told(world: &World, notice: &Notice) -> bool {
     world.told.contains(notice)
 }
 
-/// B-4: what a run has come to is told when its end is durable, not before; whom it pokes inside needs only that the end stands before
-/// its own begin in the log.
+/// B-4: the outcome of a run is reported only when its end is durable. Internal pokes need only that the end precedes
+/// their own begin in the log.
 #[test]
 fn b04_nothing_is_told_before_its_end_is_durable() {
     let mut world = settled(&[Shape::of(2).notify(0, 1)]);
@@ -42,8 +42,8 @@ fn b04_nothing_is_told_before_its_end_is_durable() {
     sound(&world);
 }
 
-/// B-8: what was begun and has no end is looked at first among those that are ready, and as soon as what it comes after is right; what its
-/// intent owes is owed.
+/// B-8: a run without an end is looked at first among the ready vertices, as soon as its ancestors converge. The
+/// refreshes of its intent are owed.
 #[test]
 fn b08_what_was_cut_off_is_looked_at_first() {
     for after in [None, Some(1)] {
@@ -54,7 +54,7 @@ fn b08_what_was_cut_off_is_looked_at_first() {
         let mut world = settled(&[shape]);
         world.slots = Slots { threads: 1, ..Slots::default() };
         world.oracle.books.slots = world.slots;
-        // Its begin and the pause are durable, its end is not: all are ready at one moment after the start.
+        // Its begin and the pause are durable, its end is not: after the start all vertices are ready at one moment.
         world.steps(&[Step::Changed(v(4)), Step::Checked(v(4), RunVerdict::Differs), Step::Commit]);
         world.steps(&[PAUSE, Step::Ended(v(4), Outcome::Changed)]);
         let kept = world.store.written.iter().position(|entry| matches!(entry, Entry::End(_)));

@@ -1,8 +1,8 @@
-//! A deterministic world around the real engine: it performs what the engine asks for against a simulated host and store, and
-//! lets a schedule say what comes next. Every turn is shown to the oracle.
+//! A deterministic environment of the real engine: it performs the engine's actions against a simulated host and store,
+//! and a schedule decides the next step. Every turn is shown to the oracle.
 //!
-//! A crash falls between any two actions: all that an action leaves behind when everything is killed is its entry in the log,
-//! and [`Step::Crash`] keeps any number of the written entries.
+//! A crash may fall between any two actions: the only durable effect of an action is its entry in the log, and
+//! [`Step::Crash`] preserves any number of the written entries.
 
 use crate::oracle::Oracle;
 use crate::remade_equivalence::Twin;
@@ -17,7 +17,7 @@ use steadfast_engine::{
     VertexId, VertexStatus, WindowId,
 };
 
-/// Where a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Station {
     Check,
@@ -41,43 +41,43 @@ pub(crate) enum Watch {
     Absent,
 }
 
-/// The world.
+/// The simulated environment of one engine.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     pub(crate) engine: Engine,
     pub(crate) now: Tick,
     pub(crate) slots: Slots,
     pub(crate) one_shot: bool,
-    /// Each graph with the counts of its semaphores.
+    /// The graphs, each with the counts of its semaphores.
     pub(crate) graphs: Arc<[(Arc<Graph>, Vec<u32>)]>,
-    /// The graph that was accepted last: a restart loads it.
+    /// The last accepted graph: a restart loads it.
     pub(crate) accepted: Option<(Arc<Graph>, Vec<u32>)>,
     pub(crate) running: Option<Arc<Graph>>,
     pub(crate) runs: BTreeMap<RunId, Run>,
     pub(crate) watches: BTreeMap<VertexId, Watch>,
     pub(crate) store: Store,
     pub(crate) stopped: bool,
-    /// The bound of the brake; none for that of the engine.
+    /// The limit of the brake; none for the engine's default.
     pub(crate) brake: Option<u32>,
     pub(crate) open: BTreeSet<WindowId>,
-    /// Whose events are not delivered.
+    /// The vertices whose events are not delivered.
     pub(crate) deaf: BTreeSet<VertexId>,
     pub(crate) oracle: Oracle,
     pub(crate) twin: Twin,
-    /// The notices of this life and the ones before.
+    /// The notices of this session and the earlier ones.
     pub(crate) told: Vec<Notice>,
-    /// Every start, looks too.
+    /// Every start, looks included.
     pub(crate) starts: Vec<Start>,
-    /// What happened, for people.
+    /// The steps in words, for people.
     pub(crate) log: Vec<String>,
     /// Every turn as the oracle saw it, with the engine after it.
     pub(crate) turns: Vec<(Tick, Event, Vec<Action>, Engine)>,
-    /// Whether the lists above are kept (the model checker has no use for them).
+    /// True if the lists above are filled (the model checker does not need them).
     pub(crate) recording: bool,
 }
 
 impl World {
-    /// Only time brings this one on.
+    /// Returns true if only time lets this vertex continue.
     pub(crate) fn waits_for_time(&self, id: VertexId) -> bool {
         matches!(
             self.engine.vertex_status(id),
@@ -85,7 +85,7 @@ impl World {
                 VertexStatus::Delayed(_)
                     | VertexStatus::WaitingForLimit(_)
                     | VertexStatus::WaitingForBrake(_)
-                    // A fight is over after a time without one.
+                    // A contention ends after a quiet time.
                     | VertexStatus::Contended { .. }
             )
         )
@@ -117,7 +117,7 @@ impl World {
         }
     }
 
-    /// With another bound on repeated repairs.
+    /// Returns the world with another limit on repeated repairs.
     pub(crate) fn with_brake(mut self, limit: Option<u32>) -> Self {
         self.brake = limit;
         self.oracle.books.brake = limit.or(self.oracle.books.brake);
@@ -130,7 +130,7 @@ impl World {
         if self.brake.is_some() { engine.with_brake(self.brake) } else { engine }
     }
 
-    /// Performs one step; false if it makes no sense here.
+    /// Performs one step. Returns false if the step makes no sense here.
     pub(crate) fn step(&mut self, step: &Step) -> bool {
         if self.recording {
             self.log.push(format!("{:>6} ms  {step:?}", self.now.0 / 1_000_000));
@@ -197,12 +197,12 @@ impl World {
         }
     }
 
-    /// The run in progress of a vertex.
+    /// Returns the run in progress of a vertex.
     pub(crate) fn in_progress(&self, id: VertexId) -> Option<(RunId, Run)> {
         self.runs.iter().find(|(_, run)| run.start.vertex == id).map(|(id, run)| (*id, *run))
     }
 
-    /// Whether something is in flight that needs no decision of anybody.
+    /// Returns true if nothing is in flight that ends without a decision.
     pub(crate) fn is_quiet(&self) -> bool {
         self.runs.is_empty()
             && self.store.written.is_empty()
@@ -241,11 +241,11 @@ impl World {
         } else {
             Event::Unwatched(id)
         });
-        // What stands again was not heard of meanwhile: the driver says so at once.
+        // Changes before the watch was established again were not observed: the driver reports that at once.
         !again || self.deliver(Event::Suspect(id))
     }
 
-    /// Somebody changes it: heard of only where a watch is open.
+    /// Changes a vertex from outside: the event is delivered only if a watch is open.
     fn changed(&mut self, id: VertexId) -> bool {
         self.watches.get(&id) == Some(&Watch::Open)
             && !self.deaf.contains(&id)
@@ -294,7 +294,7 @@ impl World {
                 }
                 Some(_) | None => {
                     self.now = end;
-                    // A turn in which nothing is due: the oracle sees what should have come by then.
+                    // A turn in which nothing is due: the oracle sees missing actions.
                     return self.deliver(Event::Wake);
                 }
             }
@@ -325,7 +325,7 @@ impl World {
         for window in self.open.clone() {
             self.deliver(Event::Window { window, open: true });
         }
-        // Who is paused stays so, and is before its graph is loaded.
+        // Paused vertices stay paused, and are so before their graph is loaded.
         let order = self.accepted.as_ref().map(|(graph, _)| graph.order().to_vec());
         for vertex in parked.into_iter().filter(|id| order.iter().flatten().any(|o| o == id)) {
             self.deliver(Event::Park { vertex, parked: true });
@@ -336,7 +336,7 @@ impl World {
         }
     }
 
-    /// Gives the engine one event, and performs what it answers. Always true.
+    /// Delivers one event to the engine, and performs its actions. Always returns true.
     pub(crate) fn deliver(&mut self, event: Event) -> bool {
         let checked = match &event {
             Event::Checked(run, _) => self.runs.remove(run),
@@ -355,7 +355,7 @@ impl World {
         if let Event::Begun(run) = &event
             && !actions.iter().any(|a| matches!(a, Action::Apply(id, _) if id == run))
         {
-            // It has crossed a cancel: nothing was begun, and no thread is busy with it.
+            // The result crossed a cancel: nothing was begun, and no thread is occupied.
             self.runs.remove(run);
         }
         for action in &actions {

@@ -1,4 +1,4 @@
-//! Schedules from a tape of random numbers, and the way to rest after them.
+//! Generation of schedules from a tape of random numbers, and the completion of all work after them.
 
 use crate::environment::{Run, Station, Watch, World};
 use crate::schedule::Schedule;
@@ -10,7 +10,7 @@ use steadfast_engine::{
     VertexId, WindowId,
 };
 
-/// Random numbers that were drawn before; zeros where they are used up.
+/// A tape of random numbers; zeros after its end.
 pub(crate) struct Tape<'a> {
     numbers: std::slice::Iter<'a, u16>,
 }
@@ -24,13 +24,13 @@ impl<'a> Tape<'a> {
         self.numbers.len() == 0
     }
 
-    /// A number below that bound.
+    /// Returns a number below `bound`.
     fn below(&mut self, bound: usize) -> usize {
         let number = usize::from(self.numbers.next().copied().unwrap_or(0));
         if bound == 0 { 0 } else { number % bound }
     }
 
-    /// True so many times of a hundred.
+    /// Returns true with this probability in percent.
     fn chance(&mut self, percent: usize) -> bool {
         self.below(100) + percent >= 100
     }
@@ -41,7 +41,7 @@ impl<'a> Tape<'a> {
     }
 }
 
-/// Plays random steps over random graphs while it draws them.
+/// Plays random steps over random graphs while drawing them.
 pub(crate) fn play(numbers: &[u16]) -> (Schedule, World) {
     let tape = &mut Tape::new(numbers);
     let slots = Slots {
@@ -57,7 +57,7 @@ pub(crate) fn play(numbers: &[u16]) -> (Schedule, World) {
         shapes.push(other);
     }
     let brake = [None, None, None, Some(2)][tape.below(4)];
-    // Somebody who undoes one of them again and again, in every second schedule.
+    // An adversary that undoes one vertex again and again, in every second schedule.
     let adversary = tape.chance(50).then(|| shapes[0].vertices[0].id);
     let mut world = World::new(&shapes, slots, one_shot).with_brake(brake);
     let mut schedule = Schedule { slots, one_shot, brake, shapes, steps: Vec::new() };
@@ -72,13 +72,13 @@ pub(crate) fn play(numbers: &[u16]) -> (Schedule, World) {
     (schedule, world)
 }
 
-/// Plays a plan over a random graph: all is only asked, and what was found is doubted now and then.
+/// Plays a plan over a random graph: nothing is applied, and findings are made uncertain now and then.
 pub(crate) fn play_plan(numbers: &[u16]) -> (Schedule, World) {
     let tape = &mut Tape::new(numbers);
     let slots = Slots { threads: [64, 1, 2][tape.below(3)], commands: 64, replaceable: 64 };
     let mut shape = shape(tape).all(|meta| (meta.noop, meta.planned) = (true, true));
     for number in 0..u32::try_from(shape.vertices.len()).expect("small") {
-        // In noop for itself: no apply would change it.
+        // In noop by its own declaration: no apply would change it.
         shape =
             if tape.chance(15) { shape.meta(number, |meta| meta.planned = false) } else { shape };
     }
@@ -139,7 +139,7 @@ fn shape(tape: &mut Tape<'_>) -> Shape {
     shape
 }
 
-/// Gives one vertex metaparams and a nature.
+/// Gives one vertex random metaparams and a nature.
 fn season(tape: &mut Tape<'_>, mut shape: Shape, number: u32) -> Shape {
     for _ in 0..=tape.below(2) {
         let semaphores = u32::try_from(shape.semaphores.len()).expect("small");
@@ -195,7 +195,7 @@ fn season(tape: &mut Tape<'_>, mut shape: Shape, number: u32) -> Shape {
     shape
 }
 
-/// Another graph over the same identities.
+/// Returns another graph over the same identities.
 fn altered(tape: &mut Tape<'_>, from: &Shape) -> Shape {
     let mut shape = from.clone();
     for _ in 0..=tape.below(3) {
@@ -260,13 +260,13 @@ fn step(tape: &mut Tape<'_>, world: &World, adversary: Option<VertexId>) -> Opti
     })
 }
 
-/// Whose check is in progress.
+/// Returns the vertices whose check is in progress.
 fn checked(world: &World) -> Vec<VertexId> {
     let checks = world.runs.values().filter(|run| run.station == Station::Check);
     checks.map(|run| run.start.vertex).collect()
 }
 
-/// What an adversary does: waits until the repair is over, and undoes it.
+/// Returns the adversary's next step: wait until the repair is over, and undo it.
 fn undo(tape: &mut Tape<'_>, world: &World, victim: VertexId) -> Step {
     match world.in_progress(victim) {
         Some((_, run)) if run.station == Station::Check && tape.chance(20) => Step::Remade(victim),
@@ -280,7 +280,7 @@ fn undo(tape: &mut Tape<'_>, world: &World, victim: VertexId) -> Step {
     }
 }
 
-/// One of the things that are in flight comes back.
+/// Returns the completion of one operation in flight, chosen at random.
 fn completion(tape: &mut Tape<'_>, world: &World) -> Option<Step> {
     let mut all: Vec<Step> = Vec::new();
     if !world.store.written.is_empty() {
@@ -335,7 +335,7 @@ fn answer(tape: &mut Tape<'_>, world: &World, run: Run) -> Option<Step> {
     }
 }
 
-/// Everything goes well from here on: nothing may be lost on the way, and it must end.
+/// Lets everything succeed from here on: no work may be lost, and the engine must come to rest.
 pub(crate) fn come_to_rest(world: &mut World) {
     for _ in 0..3000 {
         if !world.oracle.books.violations.is_empty() || world.stopped {
@@ -350,7 +350,7 @@ pub(crate) fn come_to_rest(world: &mut World) {
     world.oracle.violated("a bound on steps: it does not come to rest");
 }
 
-/// What is polled must be found right at last, or it goes on for ever.
+/// Returns true for a polled vertex, which must be found converged at last so that the world comes to rest.
 fn is_polled(world: &World, id: VertexId) -> bool {
     let graph = world.running.as_ref();
     graph
@@ -395,7 +395,7 @@ fn restful(world: &World) -> Option<Step> {
     order.iter().any(|id| world.waits_for_time(*id)).then_some(Step::Wake)
 }
 
-/// A schedule with that failure and as little else as can be found.
+/// Shrinks a failing schedule as far as possible.
 pub(crate) fn smallest(mut schedule: Schedule, fails: &dyn Fn(&Schedule) -> bool) -> Schedule {
     let mut width = schedule.steps.len().max(1) / 2;
     loop {
@@ -421,7 +421,7 @@ pub(crate) fn smallest(mut schedule: Schedule, fails: &dyn Fn(&Schedule) -> bool
     }
 }
 
-/// One way to make a schedule plainer.
+/// A simplification of a schedule.
 type Attempt = Box<dyn Fn(&mut Schedule)>;
 
 fn plainer(mut schedule: Schedule, fails: &dyn Fn(&Schedule) -> bool) -> Schedule {
@@ -466,5 +466,5 @@ fn plainer(mut schedule: Schedule, fails: &dyn Fn(&Schedule) -> bool) -> Schedul
     schedule
 }
 
-/// How long a pause lasts where it does not matter.
+/// The length of a pause where it does not matter.
 pub(crate) const HOURS: Duration = Duration::from_hours(8);

@@ -1,4 +1,4 @@
-//! E-19: what becomes one vertex. About forty shapes, then every random one.
+//! E-19, automatic groups: about forty shapes, then random graphs.
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,8 +7,8 @@ use steadfast_engine::{
     Candidate, Contracted, Edge, Graph, Meta, Nature, SemaphoreId, VertexId, VertexSpec, contract,
 };
 
-/// `a:p` is a vertex with the key p, `a` one without; `a:p!` is in noop, `a:p~` has a retry, `a:p/1/2` has semaphores. `a>b` is an
-/// edge, `a>>b` one that notifies.
+/// Parses a shape: `a:p` is a vertex with the key p, `a` one without; `a:p!` is in noop, `a:p~` has a retry, `a:p/1/2`
+/// has semaphores. `a>b` is an edge, `a>>b` one that notifies.
 fn read(text: &str) -> (Vec<Candidate>, Vec<Edge>) {
     let id = |name: &str| VertexId(name.bytes().fold(0, |id, byte| id * 256 + u32::from(byte)));
     let (mut candidates, mut edges) = (Vec::new(), Vec::new());
@@ -35,7 +35,7 @@ fn name(id: VertexId) -> String {
     id.0.to_be_bytes().into_iter().filter(|byte| *byte > 0).map(char::from).collect()
 }
 
-/// The groups and the edges, as written above.
+/// Formats the groups and the edges in the notation of [`read`].
 fn told(contracted: &Contracted) -> String {
     let groups = contracted.groups.iter().map(|group| {
         let members: Vec<String> = group.members.iter().map(|id| name(*id)).collect();
@@ -48,7 +48,7 @@ fn told(contracted: &Contracted) -> String {
     groups.chain(edges).collect::<Vec<_>>().join(" ")
 }
 
-/// Shape, and what it becomes. An edge of a group is shown at its first member.
+/// Shapes with their expected contraction. An edge of a group is shown at its first member.
 const SHAPES: &[(&str, &str)] = &[
     ("", ""),
     ("a", ""),
@@ -96,14 +96,14 @@ const SHAPES: &[(&str, &str)] = &[
     ("a:p b:q c:q d:p a>b d>c", "a+d b+c a>b"),
     ("a:p b:q c:p d:q a>b c>d", "a+c b+d a>b"),
     ("a:p b:p x:q y:q a>x y>b x>z z", "a+b a>x x>z y>a"),
-    // Metaparams: what differs does not join; semaphores are united.
+    // Metaparams: different ones prevent a group; semaphores are united.
     ("a:p b:p!", ""),
     ("a:p! b:p!", "a+b"),
     ("a:p b:p! c:p d:p!", "a+c b+d"),
     ("a:p b:p~ c:p~", "b+c"),
     ("a:p b:p/1", "a+b"),
     ("a:p/1 b:p/2 c:p/1/2", "a+b+c"),
-    // A cycle is left to those who tell of it.
+    // Cycles are left to the code that reports them.
     ("a:p b:p a>b b>a", "a>b b>a"),
     ("a:p b:p c:p d:p a>b b>a", "c+d a>b b>a"),
     ("a:p b:p a>z", "a+b a>z"),
@@ -119,7 +119,7 @@ fn shapes_become_what_they_should() {
     }
 }
 
-/// E-14: a group takes the union.
+/// E-14: a group takes the union of the semaphores.
 #[test]
 fn semaphores_are_united() {
     let (candidates, edges) = read("a:p/2/7 b:p/1/2 c:p d:q/3");
@@ -129,7 +129,7 @@ fn semaphores_are_united() {
     assert_eq!(Meta { semaphores: Vec::new(), ..*contracted.groups[0].meta }, Meta::default());
 }
 
-/// E-19: a newcomer takes the lead from nobody.
+/// E-19: a new member does not become the leader.
 #[test]
 fn who_led_a_group_leads_it_again() {
     let (mut candidates, edges) = read("a:p b:p c:p");
@@ -171,7 +171,7 @@ fn leaders(contracted: &Contracted) -> BTreeMap<VertexId, VertexId> {
     contracted.groups.iter().flat_map(each).collect()
 }
 
-/// All that is reached from a vertex.
+/// Returns all vertices that can be reached from a vertex.
 fn below(edges: &[Edge], from: VertexId) -> BTreeSet<VertexId> {
     let mut reached = BTreeSet::new();
     let mut left = vec![from];
@@ -186,7 +186,7 @@ fn below(edges: &[Edge], from: VertexId) -> BTreeSet<VertexId> {
 }
 
 proptest! {
-    /// E-19: what comes out is a graph, and every path of the graph that went in is a path in it.
+    /// E-19: the result is a valid graph, and contains every path of the input.
     #[test]
     fn a_contracted_graph_is_a_graph_with_all_paths((candidates, edges) in anything()) {
         let contracted = contract(&candidates, &edges);
@@ -228,7 +228,7 @@ proptest! {
         }
     }
 
-    /// E-19: nothing that is left could be joined: a path joins any two of a class.
+    /// E-19: no groups could be merged further: a path joins any two of a class.
     #[test]
     fn no_two_of_a_class_are_left_unjoined((candidates, edges) in anything()) {
         let contracted = contract(&candidates, &edges);
@@ -248,7 +248,7 @@ proptest! {
         }
     }
 
-    /// E-19: nothing is invented: each edge comes from one between members, and notifies only where one of those does.
+    /// E-19: each edge of the result comes from one between members, and notifies only if one of those does.
     #[test]
     fn every_edge_comes_from_one((candidates, edges) in anything()) {
         let contracted = contract(&candidates, &edges);
@@ -268,7 +268,7 @@ proptest! {
         }
     }
 
-    /// E-19: which vertices form a group does not depend on their numbers; who leads one so far leads it again.
+    /// E-19: the membership of groups does not depend on numbers, and a leader stays the leader.
     #[test]
     fn numbers_are_of_no_account(
         (mut candidates, edges) in anything(),
@@ -302,7 +302,7 @@ proptest! {
         prop_assert_eq!(partition, other);
     }
 
-    /// E-19: the order in which the graph is written is of no account.
+    /// E-19: the order of the input does not matter.
     #[test]
     fn the_order_of_what_is_given_does_not_matter(
         (candidates, edges) in anything(),

@@ -1,25 +1,25 @@
-//! The classic way to take several semaphores (ascending order, hold and wait), which the engine does not use, as a small model of
-//! its own: the steps C1 to C3 of docs/semaphores.md, over every order of ends and changes.
+//! A small model of the classic way to take several semaphores (ascending order, hold and wait), which the engine does
+//! not use: the steps C1 to C3 of docs/semaphores.md, over every order of ends and changes.
 //!
-//! Each vertex takes its semaphores one by one in ascending order; each semaphore serves first come, first served. A run that is in
-//! progress is passed by at most two ends of others before its own (A2). An ancestor may become dirty at any time.
+//! Each vertex takes its semaphores one by one in ascending order; each semaphore serves first come, first served. At
+//! most two runs of others end during one run (A2). An ancestor may become dirty at any time.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How often another run may end before one that is in progress.
+/// The number of other runs that may end during one run.
 const PATIENCE: u8 = 2;
 
-/// Who depends on whom, who takes what (ascending), and how many may hold each.
+/// The dependencies and semaphores of three vertices (ascending), and the counts of the semaphores.
 struct Setting {
     parents: [&'static [usize]; 3],
     takes: [&'static [usize]; 3],
     counts: [usize; 2],
-    /// Whether a vertex whose ancestor becomes dirty gives back all it holds.
+    /// True if a vertex whose ancestor becomes dirty releases all its semaphores.
     releases: bool,
-    /// Whether what was right may become dirty.
+    /// True if a converged vertex may become dirty again.
     moves: bool,
-    /// Whether a semaphore serves who came last, and not who came first.
+    /// True if a semaphore serves the last waiter instead of the first.
     serves_last: bool,
 }
 
@@ -27,16 +27,16 @@ struct Setting {
 enum Phase {
     #[default]
     Clean,
-    /// Not yet taking: an ancestor is in its way.
+    /// Not yet taking: an ancestor blocks it.
     Dirty,
-    /// It holds so many, and waits for the next.
+    /// Holds this number of semaphores, and waits for the next.
     Taking(usize),
-    /// It holds all, and so many others have ended since.
+    /// Holds all semaphores; this number of other runs have ended since.
     Running(u8),
 }
 
 impl Phase {
-    /// One more of the others has ended.
+    /// Returns the phase after the end of another run.
     fn older(self) -> Self {
         match self {
             Self::Running(age) => Self::Running((age + 1).min(PATIENCE)),
@@ -48,7 +48,7 @@ impl Phase {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct State {
     phases: [Phase; 3],
-    /// Who waits for each semaphore, in order.
+    /// The waiting vertices of each semaphore, in order.
     queues: [Vec<usize>; 2],
 }
 
@@ -71,7 +71,8 @@ impl State {
         (0..3).filter(holds).count()
     }
 
-    /// Everything that follows by itself: who may begin to take, takes; who is first where there is room, is served.
+    /// Performs everything that follows without a choice: vertices begin to take, and free semaphores serve their
+    /// queue.
     fn go_on(mut self, setting: &Setting) -> Self {
         loop {
             let before = self.clone();
@@ -93,7 +94,7 @@ impl State {
         }
     }
 
-    /// Where there is room, the first in the queue takes it.
+    /// Gives a free semaphore to the first vertex in its queue.
     fn serve(&mut self, setting: &Setting, semaphore: usize) {
         let queue = &self.queues[semaphore];
         let at = if setting.serves_last { queue.len() } else { queue.len().min(1) };
@@ -105,7 +106,8 @@ impl State {
         }
     }
 
-    /// It holds so many, and queues for the next, or begins. Who holds all and must wait for an ancestor, holds and waits.
+    /// Moves a vertex with `held` semaphores on: into the next queue, or to its run. With all semaphores and a dirty
+    /// ancestor it holds and waits.
     fn take(&mut self, setting: &Setting, vertex: usize, held: usize) {
         self.phases[vertex] = match setting.takes[vertex].get(held) {
             Some(next) => {
@@ -117,7 +119,7 @@ impl State {
         };
     }
 
-    /// Every end of a run, and everything that becomes dirty.
+    /// Returns the states after every possible end of a run, and every vertex that may become dirty.
     fn next(&self, setting: &Setting) -> Vec<Self> {
         let mut all = Vec::new();
         let overdue = self.phases.contains(&Phase::Running(PATIENCE));
@@ -132,7 +134,7 @@ impl State {
                 _ => continue,
             }
             for other in 0..3 {
-                // Who held all and waited for an ancestor only.
+                // A vertex that held all semaphores and waited only for an ancestor.
                 if next.phases[other] == Phase::Taking(setting.takes[other].len()) {
                     next.take(setting, other, setting.takes[other].len());
                 }
@@ -143,7 +145,7 @@ impl State {
     }
 }
 
-/// All states from where all three are dirty, each with those that follow.
+/// Returns all states reachable from three dirty vertices, each with its successors.
 fn explored(setting: &Setting) -> BTreeMap<State, Vec<State>> {
     let first = State { phases: [Phase::Dirty; 3], ..State::default() }.go_on(setting);
     let mut all = BTreeMap::new();
@@ -157,13 +159,13 @@ fn explored(setting: &Setting) -> BTreeMap<State, Vec<State>> {
     all
 }
 
-/// Somebody waits for a semaphore, and nothing runs.
+/// Returns true if a vertex waits for a semaphore, and nothing runs.
 fn is_deadlock(state: &State) -> bool {
     let runs = state.phases.iter().any(|phase| matches!(phase, Phase::Running(_)));
     !runs && state.phases.iter().any(|phase| matches!(phase, Phase::Taking(_)))
 }
 
-/// Whether there is an endless way on which that vertex waits for semaphores all the time.
+/// Returns true if an infinite path exists on which the vertex always waits for semaphores.
 fn can_starve(all: &BTreeMap<State, Vec<State>>, vertex: usize) -> bool {
     let waits = |state: &State| matches!(state.phases[vertex], Phase::Taking(_));
     let mut left: BTreeSet<&State> = all.keys().filter(|state| waits(state)).collect();
@@ -177,7 +179,7 @@ fn can_starve(all: &BTreeMap<State, Vec<State>>, vertex: usize) -> bool {
     }
 }
 
-/// Every graph of three vertices, everything each may take of two semaphores, and counts of 1 and 2.
+/// Returns every graph of three vertices, with every set of two semaphores for each, and counts of 1 and 2.
 fn settings(releases: bool, moves: bool) -> Vec<Setting> {
     const TAKES: [&[usize]; 4] = [&[], &[0], &[1], &[0, 1]];
     const ABOVE_SECOND: [&[usize]; 2] = [&[], &[0]];
@@ -193,7 +195,7 @@ fn settings(releases: bool, moves: bool) -> Vec<Setting> {
     all
 }
 
-/// C1: nobody becomes dirty again: no deadlock, by ascending order alone.
+/// C1: if no vertex becomes dirty again, the ascending order alone prevents deadlocks.
 #[test]
 fn c1_ascending_order_does_not_deadlock() {
     for setting in settings(false, false) {
@@ -201,7 +203,7 @@ fn c1_ascending_order_does_not_deadlock() {
     }
 }
 
-/// C2: where ancestors become dirty again, ascending order alone deadlocks: A before B, both need x, B also y.
+/// C2: if ancestors become dirty again, the ascending order alone deadlocks: A before B, both need x, B also y.
 #[test]
 fn c2_ascending_order_deadlocks_over_a_graph() {
     let setting = Setting {
@@ -218,7 +220,7 @@ fn c2_ascending_order_deadlocks_over_a_graph() {
     assert!(deadlocked > 1, "{deadlocked}");
 }
 
-/// C2: who gives back all it holds when an ancestor becomes dirty is never part of a deadlock.
+/// C2: a vertex that releases all semaphores when an ancestor becomes dirty is never part of a deadlock.
 #[test]
 fn c2_with_release_it_does_not() {
     for setting in settings(true, true) {
@@ -226,7 +228,7 @@ fn c2_with_release_it_does_not() {
     }
 }
 
-/// C3: first come, first served, nobody waits for ever, whatever becomes dirty again below or beside it.
+/// C3: with first come, first served, no vertex waits for ever, whatever becomes dirty again.
 #[test]
 fn c3_nobody_starves() {
     for setting in settings(true, true) {
@@ -237,7 +239,7 @@ fn c3_nobody_starves() {
     }
 }
 
-/// C3, the other way: last come, first served starves, and is found out.
+/// C3, the counter-example: last come, first served starves, and the model finds it.
 #[test]
 fn c3_last_come_first_served_starves() {
     let setting = Setting {

@@ -1,4 +1,4 @@
-//! Each rule as a named invariant, checked after every turn.
+//! The named invariants of the rules, checked after every turn.
 
 use crate::oracle::Face;
 use crate::oracle_log::{Asked, Books, Need, Phase};
@@ -67,7 +67,7 @@ pub(crate) const E17_REALIZE: &str = "E-17: what must be right once goes on, wit
 pub(crate) const E4_VALUE: &str = "E-4, R-12: what has received a value is not settled before a run that \
     started later was well";
 
-/// Everything that can be seen at the end of a turn.
+/// Checks everything that is visible at the end of a turn.
 pub(crate) fn check(books: &mut Books, event: &Event, actions: &[Action], face: &impl Face) {
     books.handshake_goes_on(event);
     books.announces(event, actions);
@@ -179,7 +179,7 @@ impl Books {
             Asked::Running => mode == Mode::Running,
             Asked::Pausing { .. } if self.paused => mode == Mode::Paused,
             Asked::Pausing { drain: false, .. } => mode == Mode::Pausing,
-            // A drain goes on while anything runs.
+            // A drain continues while anything runs.
             Asked::Pausing { drain: true, .. } if !self.drained && self.is_anything_running() => {
                 mode == Mode::Draining
             }
@@ -193,7 +193,7 @@ impl Books {
         }
     }
 
-    /// The questions that can be asked agree with the books.
+    /// Checks that the replies to queries agree with the oracle's records.
     fn standings(&mut self, face: &impl Face) {
         let mut wrong = Vec::new();
         let mut tally = steadfast_engine::Counts::default();
@@ -285,7 +285,7 @@ impl Books {
         }
     }
 
-    /// No timer that somebody waits for is missing.
+    /// Checks that no awaited timer is missing.
     fn timers_are_set(&mut self, face: &impl Face) {
         let wakeup = face.next_wakeup();
         let mut wanted = Vec::new();

@@ -1,7 +1,8 @@
-//! Everything that proves the engine, through its public face: rules, races, shapes, random schedules, and a model.
+//! All tests of the engine through its public interface: rules, races, shapes, random schedules, and a model.
 //!
-//! Reading order: a [`shape`] is a graph as a test writes it, a [`step`] is one thing that may happen, the [`world`] performs
-//! what the engine asks for, the [`oracle`] keeps its own books of what must hold, and [`invariants`] names each rule.
+//! Reading order: a `shape` is a graph as a test writes it, a `step` is one possible event, the `environment` performs
+//! the engine's actions, the `oracle` records independently all that must hold (`oracle_log`), and `invariants` names
+//! each rule. The tests must never read the engine's private state.
 
 mod attribution;
 mod contention;

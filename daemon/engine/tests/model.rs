@@ -1,9 +1,9 @@
-//! A model checker explores every order of everything that may happen, through the very `handle` that ships.
+//! A model checker that explores every order of all possible events, through the real `handle`.
 //!
-//! The state is the engine, the world and the oracle. E-1 to E-20 are its properties; besides, no way may run round (a
-//! livelock) and none may end in the middle (a deadlock, or a vertex that starves): at the end all is as declared, or it is
-//! said why not. What CI explores is small. All of docs/model.md, with what was covered printed, is explored by
-//! `cargo test -p steadfast-engine --release --test engine explore -- --ignored --nocapture --test-threads 1`.
+//! The state is the engine, the world and the oracle. E-1 to E-20 are its properties. In addition, no path may loop (a
+//! livelock) or end early (a deadlock, or a vertex that starves): at the end all is as declared, or the reason is
+//! reported. CI explores a small part. The whole of docs/model.md, with printed coverage, is explored by `cargo test -p
+//! steadfast-engine --release --test engine explore -- --ignored --nocapture --test-threads 1`.
 
 use self::budget::Budget;
 use self::explorer::{Explorer, Found};
@@ -32,7 +32,7 @@ mod waiting;
 mod walking;
 mod walks;
 
-/// Explores each, says what was covered, and asks that all together have shown what there is to see.
+/// Explores each configuration, prints the coverage, and checks that all wanted situations were seen.
 #[expect(clippy::disallowed_methods, reason = "how long it took is told, and matters to nothing")]
 fn explore(name: &str, all: Vec<Configuration>, wanted: &[&'static str]) -> Found {
     let begun = Instant::now();
@@ -45,12 +45,12 @@ fn explore(name: &str, all: Vec<Configuration>, wanted: &[&'static str]) -> Foun
     found
 }
 
-/// The same in every run of the tests: it has covered what docs/model.md says.
+/// Explores configurations in every test run, and compares the coverage with docs/model.md.
 fn explore_in_ci(name: &str, all: Vec<Configuration>, wanted: &[&'static str]) {
     documented::compare(name, &explore(name, all, wanted));
 }
 
-/// Nothing is proven by what never happens.
+/// Fails for a wanted situation that never happened: it would prove nothing.
 fn must_have_seen(name: &str, seen: &Sights, wanted: &[&'static str]) {
     let missing: Vec<_> = wanted.iter().filter(|what| !seen.contains(**what)).collect();
     assert!(missing.is_empty(), "{name}: never seen: {missing:?}");
@@ -62,7 +62,7 @@ fn report(name: &str, found: &Found, begun: Instant) {
     println!("{row} {seconds:.1} s |");
 }
 
-/// Each graph of that many vertices, plain and with each feature in each place.
+/// Returns each graph of `count` vertices, plain and with each feature in each place.
 fn singles(count: u32, budget: Budget) -> Vec<Configuration> {
     let each = |graph| {
         let features = FEATURES.iter().map(std::slice::from_ref).chain([[].as_slice()]);
@@ -72,7 +72,7 @@ fn singles(count: u32, budget: Budget) -> Vec<Configuration> {
     graphs(count).into_iter().flat_map(each).collect()
 }
 
-/// Each graph of that many vertices with each two features in each pair of places.
+/// Returns each graph of `count` vertices with each two features in each pair of places.
 fn pairs(count: u32, budget: Budget) -> Vec<Configuration> {
     let mut all = Vec::new();
     for graph in graphs(count) {
@@ -87,9 +87,9 @@ fn pairs(count: u32, budget: Budget) -> Vec<Configuration> {
 
 /// From the load on; one failure, and one pause, stop, swap or crash.
 const LOAD: Budget = Budget { failures: 1, turns: 1, pauses: 1, stops: 1, ..Budget::NONE };
-/// From where all is as declared.
+/// From the converged state.
 const SETTLED: Budget = Budget { settled: true, ..LOAD };
-/// One event, and nothing else that anybody does.
+/// One event, and no other external action.
 const EVENT: Budget =
     Budget { settled: true, events: 1, total_events: 1, failures: 1, ..Budget::NONE };
 
@@ -122,7 +122,7 @@ fn model_the_load() {
     explore_in_ci("1 and 2 vertices, each feature, from the load on", all, &wanted);
 }
 
-/// The answers of watches in any order, each established or absent.
+/// The replies to watches in any order, each established or absent.
 #[test]
 fn model_watches() {
     let budget = Budget { watches: true, ..LOAD };

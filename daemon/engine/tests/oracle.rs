@@ -1,4 +1,4 @@
-//! The oracle: it watches every turn of the engine, keeps its books, and says which rule was broken.
+//! The oracle: it observes every turn of the engine, maintains its own records, and reports the rules that were broken.
 
 use crate::invariants;
 use crate::oracle_log::{Asked, Books, Need, Phase};
@@ -18,7 +18,7 @@ mod outcomes;
 mod planning;
 mod poking;
 
-/// What may be asked of an engine; a lying one has it too.
+/// The queries to an engine, which a faked engine answers as well.
 pub(crate) trait Face {
     fn next_wakeup(&self) -> Option<Tick>;
     fn mode(&self) -> Mode;
@@ -54,11 +54,11 @@ impl Face for Engine {
     }
 }
 
-/// The oracle.
+/// The oracle of one engine.
 #[derive(Clone, Debug)]
 pub(crate) struct Oracle {
     pub(crate) books: Books,
-    /// Off for graphs so large that books of every ancestor cost too much.
+    /// False for graphs so large that the records of every ancestor cost too much.
     pub(crate) enabled: bool,
 }
 
@@ -67,7 +67,7 @@ impl Oracle {
         Self { books: Books::new(slots, one_shot), enabled: true }
     }
 
-    /// One turn: what happened, what the engine answered, and how it stands after.
+    /// Observes one turn: the event, the actions of the engine, and its state afterwards.
     pub(crate) fn observe(
         &mut self,
         now: Tick,
@@ -101,7 +101,7 @@ impl Oracle {
         if passed {
             books.may_tick();
         }
-        // What is due by the clock comes before what has just happened.
+        // Deadlines come before the event of the turn.
         let resumes = actions.contains(&Action::SavePause(None));
         let due = matches!(books.asked, Asked::Pausing { until, .. } if until <= now);
         if resumes && due {
@@ -129,7 +129,7 @@ impl Oracle {
         books.take_tickets();
     }
 
-    /// Everything was killed. What a permit may have changed is owed from now on.
+    /// Records a crash. Changes that a permit may have allowed are owed from now on.
     pub(crate) fn crashed(&mut self) {
         let books = &mut self.books;
         books.clock += 1;
@@ -150,13 +150,13 @@ impl Oracle {
         *books = fresh;
     }
 
-    /// Something outside of a turn is wrong.
+    /// Records a violation outside of a turn.
     pub(crate) fn violated(&mut self, sentence: &str) {
         self.books.violations.push(sentence.to_owned());
     }
 }
 
-/// The first action that belongs to the new graph: its watches are changed before it is told.
+/// Returns the index of the first action of a new graph: changes of its watches come before its notice.
 fn where_it_loads(actions: &[Action]) -> Option<usize> {
     let loaded = |a: &Action| matches!(a, Action::Tell(Notice::Loaded { .. }));
     let belongs = |a: &Action| {
@@ -170,7 +170,7 @@ impl Books {
         self.violations.push(format!("{rule}\n    {detail}"));
     }
 
-    /// Whose run goes on or ends by that event.
+    /// Returns the vertex whose run continues or ends by this event.
     fn turn_of(&self, event: &Event) -> Option<VertexId> {
         match event {
             Event::Checked(run, _)
@@ -181,10 +181,10 @@ impl Books {
         }
     }
 
-    /// A cancel that fell due before the event, in the same turn: the answer has crossed it.
+    /// Records a cancel that was due before the event, in the same turn: the result has crossed it.
     fn crossed(&mut self, event: &Event, actions: &[Action]) {
         if matches!(event, Event::Swap(_)) {
-            // It was due by the graph that waited until now.
+            // The cancel was due by the graph that has waited until now.
             for action in actions {
                 if let Action::Cancel(run, id) = action {
                     self.cancel(*run, *id);
@@ -205,7 +205,7 @@ impl Books {
         }
     }
 
-    /// The stamps by which the engine knows what is owed.
+    /// Records the engine's stamps of owed refreshes.
     fn stamp_debts(&mut self, actions: &[Action]) {
         for action in actions {
             let Action::End(record) = action else { continue };
@@ -217,7 +217,7 @@ impl Books {
         }
     }
 
-    /// What follows a failure, the engine says by how the vertex stands; when it is durable, it tells.
+    /// Reads the consequence of a failure from the status of the vertex; the notice follows when the end is durable.
     fn turn_over(&mut self, face: &impl Face) {
         for id in self.order.clone() {
             let Some(vertex) = self.vertices.get(&id) else { continue };
@@ -235,7 +235,7 @@ impl Books {
                 }
                 Phase::Asking { .. } => self.still_asks(id, face.standing(id)),
                 Phase::Unsure => self.reconcile(id, face.standing(id).as_ref()),
-                // A look is answered by one attempt, not sooner than the back-off says.
+                // A look gets one attempt, not sooner than the back-off allows.
                 Phase::Failed if matches!(vertex.need, Need::Maybe(_)) => {
                     self.reconcile(id, face.standing(id).as_ref());
                 }
@@ -249,7 +249,7 @@ impl Books {
         self.is_recorded();
     }
 
-    /// A tick may have fallen, and a tick back-pokes like any mark.
+    /// Allows for a poll tick, which sends back-pokes like any other mark.
     fn may_tick(&mut self) {
         for id in self.order.clone() {
             if matches!(self.vertices[&id].declared.meta.poll, Poll::Every(_)) {
@@ -258,7 +258,7 @@ impl Books {
         }
     }
 
-    /// E-13: when a tick falls, the engine says; how many there may be is counted when they start.
+    /// Detects poll ticks from the engine's status (E-13); their number is checked at the starts.
     fn ticked(&mut self, id: VertexId, standing: Option<&VertexStatus>) {
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let polled = matches!(vertex.declared.meta.poll, Poll::Every(_)) && !self.one_shot;
@@ -317,7 +317,7 @@ impl Books {
         }
     }
 
-    /// Where the rules leave it open, the engine decides.
+    /// Accepts the engine's decision where the rules leave it open.
     fn reconcile(&mut self, id: VertexId, standing: Option<&VertexStatus>) {
         let clock = self.since;
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
@@ -381,7 +381,7 @@ impl Books {
         }
     }
 
-    /// E-14: who waits for semaphores since when.
+    /// Records the time since which each vertex waits for semaphores (E-14).
     fn take_tickets(&mut self) {
         let all = self.clearances();
         for id in self.order.clone() {

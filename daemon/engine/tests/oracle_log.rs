@@ -1,7 +1,7 @@
-//! The books that the oracle keeps from events and actions alone, never from inside the engine.
+//! The records of the oracle, made from events and actions alone, never from inside the engine.
 //!
-//! Where the rules leave an order of two things open, the books keep both readings: what *may* be and what *must* be. Safety is
-//! judged by the first, liveness by the second.
+//! If the rules leave the order of two events open, the records contain both readings: the *possible* and the
+//! *certain*. Safety is judged by the first, liveness by the second.
 
 mod vertex;
 
@@ -13,52 +13,52 @@ use steadfast_engine::{
     VertexId, VertexSpec, WindowId,
 };
 
-/// A number of the books' own counter: later is larger.
+/// A value of the oracle's own counter: later is larger.
 pub(crate) type When = u64;
 
-/// Whether a vertex must be processed.
+/// The need to process a vertex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Need {
     No,
-    /// The rules can be read either way; it was marked then at the earliest.
+    /// The rules allow both readings; the vertex was marked at this time at the earliest.
     Maybe(When),
-    /// It became dirty between these two.
+    /// The vertex became dirty between these times.
     Must {
         low: When,
         high: When,
     },
 }
 
-/// Where a vertex rests when it does not run.
+/// The phase of a vertex that does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Phase {
     Rest,
-    /// In noop: would change, would be refreshed, unknown.
+    /// In noop: would change, would be refreshed, or unknown.
     Held,
     /// Would change, and its window is closed.
     Shut,
-    /// Waits for the operator's word.
+    /// Waits for the operator's permission.
     Operator,
     Delayed(Tick),
     Failed,
-    /// The engine has not said yet in this turn what follows its failure.
+    /// The run has failed in this turn, and the engine has not shown the consequence yet.
     JustFailed {
         run: RunId,
         since: When,
         was_failed: bool,
         maybe_good: bool,
     },
-    /// The failure of its run does not count yet: its ancestors are asked.
+    /// The failure does not count yet: the ancestors are checked.
     Asking {
         run: RunId,
         since: When,
         was_failed: bool,
     },
-    /// The rules can be read either way.
+    /// The rules allow both readings.
     Unsure,
 }
 
-/// Who caused the mark, where that is certain.
+/// The cause of a mark, if it is certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Cause {
     Look,
@@ -66,7 +66,7 @@ pub(crate) enum Cause {
     Drift,
 }
 
-/// Whether a watch is established.
+/// The state of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Watched {
     No,
@@ -79,19 +79,19 @@ pub(crate) enum Watched {
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Running {
     pub(crate) run: RunId,
-    /// The definition at its start: its vertex may get another one while the run is stuck.
+    /// The definition at the start: the vertex may get another one while the run is stuck.
     pub(crate) definition: u64,
     pub(crate) slot: SlotClass,
     pub(crate) start: When,
     pub(crate) at: Tick,
-    /// By what was declared when it started.
+    /// The deadline declared at the start.
     pub(crate) deadline: Option<Tick>,
-    /// The same: its vertex may become one of another kind while it is stuck.
+    /// True if the kind at the start allows a cancel: the vertex may change its kind while the run is stuck.
     pub(crate) cancellable: bool,
     pub(crate) look: bool,
     pub(crate) noop: bool,
     pub(crate) refresh: bool,
-    /// What was owed to it when it started, and the engine's stamp of that.
+    /// The time of the refresh owed at the start, and the engine's stamp of it.
     pub(crate) saw: Option<When>,
     pub(crate) saw_stamp: Stamp,
     pub(crate) semaphores: Vec<SemaphoreId>,
@@ -100,16 +100,16 @@ pub(crate) struct Running {
     pub(crate) applying: bool,
     pub(crate) cancelled: Option<Tick>,
     pub(crate) was_failed: bool,
-    /// Somebody asked for it, perhaps and certainly: it repairs no drift.
+    /// Somebody requested the run, possibly and certainly: it repairs no drift.
     pub(crate) asked: bool,
     pub(crate) asked_surely: bool,
-    /// It is made of something else than the last good one.
+    /// The inputs differ from those of the last good run.
     pub(crate) remade: bool,
-    /// Others have changed what it copies.
+    /// Others have changed the source that the run copies.
     pub(crate) supplied: bool,
     pub(crate) class: Option<Class>,
     pub(crate) stuck: bool,
-    /// A swap has changed or removed its vertex since it was stuck: what it answers counts for nothing.
+    /// A swap has changed or removed the vertex since the run was stuck: the result does not count.
     pub(crate) obsolete: bool,
 }
 
@@ -121,116 +121,116 @@ pub(crate) struct Vertex {
     pub(crate) ancestors: Vec<VertexId>,
     pub(crate) need: Need,
     pub(crate) cause: Option<Cause>,
-    /// A look is wanted since then; whether it must come.
+    /// The time since which a look is due, and true if it must come.
     pub(crate) look: Option<(When, bool)>,
     pub(crate) phase: Phase,
     pub(crate) running: Option<Running>,
-    /// The start of its last run that certainly, and that possibly, counts as good.
+    /// The starts of the last run that certainly, and of the last that possibly, counts as good.
     pub(crate) good: (When, When),
-    /// The start of the last check that found it as declared, looks included.
+    /// The start of the last check that found the vertex as declared, looks included.
     pub(crate) seen: When,
-    /// The last times at which a check certainly, and possibly, found a difference or could not tell.
+    /// The times of the last check that certainly, or possibly, found a difference or could not decide.
     pub(crate) moved: (When, When),
-    /// The failures in a row that its ancestors have excused: at least, at most.
+    /// The number of failures in a row that ancestors have excused: minimum, maximum.
     pub(crate) excused: (u8, u8),
-    /// Retries left: at least, at most; the largest number is for ever.
+    /// The retries left: minimum, maximum; the largest number is unlimited.
     pub(crate) budget: (u32, u32),
     pub(crate) failures: u32,
-    /// It has failed, and it was not told since that it recovered or is held.
+    /// The vertex has failed, and no notice since says that it recovered or is held.
     pub(crate) ill: bool,
-    /// Whether the failures in a row are certain to be counted from the first wait.
+    /// True if the failures in a row certainly count from the first wait.
     pub(crate) backoff_sure: bool,
     pub(crate) owed: Option<When>,
     pub(crate) owed_stamp: Stamp,
     pub(crate) owed_unsure: bool,
     pub(crate) watched: Watched,
-    /// Since when one graph after the other waits for its run, or for it to be right once before it is removed.
+    /// The time since which graphs wait for the run, or for the vertex to converge once before its removal.
     pub(crate) awaited: Option<Tick>,
-    /// In noop: it is unknown until that one is changed, and may be asked again when that one is right or gone.
+    /// In noop: the result is unknown until this vertex is changed, has converged or is gone.
     pub(crate) unknown_until: Option<VertexId>,
-    /// When the bucket is full again (GCRA), in nanoseconds.
+    /// The time at which the bucket is full again (GCRA), in nanoseconds.
     pub(crate) full_at: u64,
     pub(crate) bucket_unsure: bool,
     pub(crate) polls: u64,
-    /// It waits, and perhaps for no other reason than a tick.
+    /// The vertex waits, possibly for a tick only.
     pub(crate) polled: bool,
     pub(crate) loaded: Tick,
     pub(crate) active: Tick,
-    /// In the queues of its semaphores certainly, possibly since then.
+    /// The time since which the vertex is certainly, and possibly, in the queues of its semaphores.
     pub(crate) ticket: (Option<When>, Option<When>),
-    /// Not drift alone makes it run next: a load, the operator, a refresh.
+    /// The next run is not only for drift: a load, the operator, a refresh.
     pub(crate) asked: bool,
     pub(crate) asked_surely: bool,
-    /// It has certainly been right under its present definition.
+    /// The vertex has certainly converged under its present definition.
     pub(crate) done: bool,
-    /// A value came then, and no run that started later has been well.
+    /// The time of a received value, until a run that started later was good.
     pub(crate) received: Option<When>,
     pub(crate) fight: Fight,
-    /// A fight or the brake holds it back, as shown after the turn before and after this one.
+    /// The end of the delay by contention or the brake, as shown after the previous turn and after this one.
     pub(crate) put_off: (Option<Tick>, Option<Tick>),
-    /// It was found to have moved, and the brake was on: it waits for its end.
+    /// The vertex was found to differ under the brake: it waits for the end of the brake.
     pub(crate) braked: bool,
-    /// After the turn before it was shown as waiting for its limiter, semaphores or a slot.
+    /// The vertex was shown after the previous turn as waiting for its limiter, semaphores or a slot.
     pub(crate) queued: bool,
 }
 
-/// E-20: what is undone again and again, as the books count it.
+/// The contention of a vertex as the oracle counts it (E-20).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Fight {
-    /// When its repairs of drift ended, since it was defined or asked for.
+    /// The ends of its repairs of drift, since its definition or the last request.
     pub(crate) repairs: Vec<Tick>,
-    /// When anything of it ended that changed something: those that may count.
+    /// The ends of all its runs with a change: possible repairs.
     pub(crate) changes: Vec<Tick>,
-    /// How many changes there were when it was last shown as settled: a fight has none of these behind it.
+    /// The number of changes when the vertex was last shown as settled: a contention contains none of these.
     pub(crate) from: usize,
-    /// How many repairs there were when it was certainly a fight.
+    /// The number of repairs when the contention became certain.
     pub(crate) since: Option<usize>,
-    /// Where it gives way: until when it waits since its last event was turned away, or its events are wanted again.
+    /// With `yield`: the end of the wait since its last event was discarded, or since events are delivered again.
     pub(crate) turned: Option<Tick>,
-    /// Where it gives way: until when it has to listen before it may be called calm.
+    /// With `yield`: the earliest end of the quiet time.
     pub(crate) listens: Option<Tick>,
-    /// In this turn it was asked for, so that it is over without listening.
+    /// A request in this turn ends the contention without a quiet time.
     pub(crate) excused: bool,
-    /// Its events are not delivered.
+    /// Events of the vertex are not delivered.
     pub(crate) deaf: bool,
-    /// It is shown as running.
+    /// The run that the engine shows.
     pub(crate) runs: Option<RunId>,
-    /// It is shown as fought over.
+    /// The engine shows the contention.
     pub(crate) shown: bool,
-    /// It was told of.
+    /// The contention was reported.
     pub(crate) told: bool,
 }
 
 impl Running {
-    /// The time to return from a cancel before the run is stuck, and before a stop leaves it behind.
+    /// Returns the time to return from a cancel before the run is stuck, and before a stop leaves it behind.
     pub(crate) fn time_to_return(&self) -> Duration {
         match self.slot {
             SlotClass::Thread => Duration::from_secs(1),
-            // Its family is asked to end first, and killed two seconds later.
+            // The processes of the command are asked to end first, and killed two seconds later.
             SlotClass::Command => Duration::from_secs(3),
         }
     }
 
-    /// Its cancel is so long ago that it is stuck.
+    /// Returns true if the cancel is so long ago that the run is stuck.
     pub(crate) fn is_late(&self, now: Tick) -> bool {
         self.cancelled.is_some_and(|at| at.after(self.time_to_return()) <= now)
     }
 }
 
-/// What the record of the run that ends in this turn must say.
+/// The expected record of the run that ends in this turn.
 #[derive(Clone, Debug)]
 pub(crate) struct Ending {
     pub(crate) running: Running,
     pub(crate) vertex: VertexId,
     pub(crate) outcome: Outcome,
-    /// It pays what it saw; `None` where the rules can be read either way.
+    /// True if the refreshes owed at the start are done; `None` if the rules allow both readings.
     pub(crate) pays: Option<bool>,
     pub(crate) touched: bool,
     pub(crate) recorded: bool,
 }
 
-/// What the engine as a whole does, as asked.
+/// The requested mode of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Asked {
     Running,
@@ -238,74 +238,74 @@ pub(crate) enum Asked {
     Stopping,
 }
 
-/// All books.
+/// All records of the oracle.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Books {
     pub(crate) slots: Slots,
     pub(crate) one_shot: bool,
     pub(crate) clock: When,
-    /// The clock at the event of this turn: what follows from it was marked then, before the starts of the turn.
+    /// The counter at the event of this turn: marks of its consequences have this value, before the starts of the turn.
     pub(crate) since: When,
     pub(crate) now: Tick,
     pub(crate) vertices: BTreeMap<VertexId, Vertex>,
-    /// Left the graph while stuck, and still counted until they return.
+    /// Vertices that left the graph while stuck, counted until their runs return.
     pub(crate) leaving: BTreeMap<VertexId, Vertex>,
     pub(crate) order: Vec<VertexId>,
-    /// From, to, notify.
+    /// The edges: from, to, notify.
     pub(crate) edges: Vec<(VertexId, VertexId, bool)>,
     pub(crate) counts: Vec<u32>,
-    /// The counts of the graph that was given last.
+    /// The counts of the last graph delivered.
     pub(crate) given: Vec<u32>,
-    /// A swap that waits, and since when.
+    /// The waiting swap, and the time since which it waits.
     pub(crate) pending: Option<(Swap, Tick)>,
-    /// Since when one swap after the other has been waiting.
+    /// The time since which a series of swaps has been waiting.
     pub(crate) waits_since: Option<Tick>,
     pub(crate) asked: Asked,
     pub(crate) paused: bool,
     pub(crate) unsaved: u32,
-    /// The drain is over: what comes now waits.
+    /// The drain is over: new events wait.
     pub(crate) drained: bool,
-    /// What was dirty when the drain was asked for.
+    /// The vertices that were dirty at the request to drain.
     pub(crate) drained_first: BTreeSet<VertexId>,
-    /// Who may start while it drains.
+    /// The vertices that may start during the drain.
     pub(crate) drainable: BTreeSet<VertexId>,
-    /// Must be asked again in this turn, also where it had failed for good.
+    /// Vertices that must be checked again in this turn, even after a failure for good.
     pub(crate) asked_again: BTreeSet<VertexId>,
-    /// The vertices in noop that could not be checked in this turn.
+    /// The vertex in noop whose check failed in this turn.
     pub(crate) unchecked: Option<VertexId>,
-    /// Time has passed since the turn before.
+    /// Time has passed since the previous turn.
     pub(crate) passed: bool,
-    /// The vertices that became dirty in a pause: an ancestor that had failed for good gets its attempt when the pause ends.
+    /// Vertices that became dirty in a pause: a failed ancestor gets its attempt when the pause ends.
     pub(crate) late_pokes: BTreeSet<VertexId>,
-    /// Ends that are not durable, and whether a permit was given.
+    /// Ends that are not durable, and true for those with a permit.
     pub(crate) undurable: BTreeMap<RunId, (VertexId, Outcome, bool)>,
-    /// Added, changed, removed, kept by the swap that was taken last.
+    /// The counts of the last committed swap: added, changed, removed, unchanged.
     pub(crate) taken: (u32, u32, u32, u32),
     pub(crate) ending: Option<Ending>,
-    /// Whose run this turn is about.
+    /// The vertex whose run this turn is about.
     pub(crate) turn_of: Option<VertexId>,
-    /// Had failed for good, and must get an attempt in this turn.
+    /// Vertices that had failed for good, and must get an attempt in this turn.
     pub(crate) back_poked: BTreeSet<VertexId>,
-    /// The event of this turn may excuse their failures, whatever a swap in the same turn does to their ancestors.
+    /// Vertices whose failures the event of this turn may excuse, whatever a swap does to their ancestors.
     pub(crate) excusable: BTreeSet<VertexId>,
-    /// Asked when a graph was loaded: the failure may have counted just before. Told at once, or when that run is durable.
+    /// Vertices that asked at a load: the failure may have counted just before, after the end of that run.
     pub(crate) judged_before_load: Vec<(Option<RunId>, VertexId)>,
     /// The end that became durable in this turn.
     pub(crate) durable_now: Option<(RunId, VertexId, Outcome, bool)>,
-    /// What may be told, and whether it must: at once, or when that run is durable.
+    /// Notices that may come, with true for those that must: at once, or when that run is durable.
     pub(crate) expected: Vec<(Option<RunId>, Notice, bool)>,
-    /// Failed runs of definitions that a swap took away before they were durable: what is told of them is history.
+    /// Failed runs of definitions that a swap removed before they were durable: their notices are no longer relevant.
     pub(crate) history: BTreeSet<RunId>,
-    /// What was told in this turn of retries and failures.
+    /// The notices about retries and failures in this turn.
     pub(crate) told: Vec<Notice>,
-    /// Why the vertices started in this turn were started, where that is certain.
+    /// The causes of the starts in this turn, if they are certain.
     pub(crate) started_as: BTreeMap<VertexId, Cause>,
-    /// What was announced last: converged or diverged.
+    /// The last announcement: true for converged, false for diverged.
     pub(crate) announced: Option<bool>,
-    /// Converged may be told once more (after a resume or a load).
+    /// Convergence may be reported once more (after a resume or a load).
     pub(crate) may_repeat: bool,
-    /// A refresh that must still come, whatever crashes: since then.
+    /// Refreshes that must still come after any crash, with the time since which they are owed.
     pub(crate) debts: BTreeMap<VertexId, When>,
     pub(crate) last_run: Option<RunId>,
     pub(crate) stop_due: Option<Tick>,
@@ -315,18 +315,18 @@ pub(crate) struct Books {
     pub(crate) loaded_now: bool,
     pub(crate) open: BTreeSet<WindowId>,
     pub(crate) parked: BTreeSet<VertexId>,
-    /// Nothing is repaired before.
+    /// The time before which nothing is repaired.
     pub(crate) braked: Option<Tick>,
-    /// The bound of the brake.
+    /// The limit of the brake.
     pub(crate) brake: Option<u32>,
-    /// When each certain repair was that was not the first in a minute.
+    /// The times of the certain repairs that were not the first within a minute.
     pub(crate) repeated: Vec<Tick>,
-    /// How many applies of each were begun. Not part of what a state is told by: it only grows, and forbids.
+    /// The number of begun applies of each vertex; not compared between states, since it only grows.
     pub(crate) begun: BTreeMap<VertexId, usize>,
-    /// Of which class the last change of each was; and of which ones anybody was heard, or a look was asked for. Not part of it, either.
+    /// The class of each vertex's last change, and the vertices with an event or a look; not compared either.
     pub(crate) changed_as: BTreeMap<VertexId, Class>,
     pub(crate) stirred_up: BTreeSet<VertexId>,
-    /// When something changed a vertex that may have been a repair.
+    /// The changes that may have been repairs, by time and vertex.
     pub(crate) stirred: Vec<(Tick, VertexId)>,
     pub(crate) violations: Vec<String>,
 }
@@ -394,7 +394,7 @@ impl Books {
         self.edges.iter().filter(move |e| e.0 == id).map(|e| (e.1, e.2))
     }
 
-    /// The last run of a vertex that is over and not durably so: what is told of that vertex comes after it.
+    /// Returns the last run of a vertex that is over but not durable: notices about the vertex come after it.
     pub(crate) fn last_undurable(&self, id: VertexId) -> Option<RunId> {
         self.undurable.iter().rev().find(|(_, (other, ..))| *other == id).map(|(run, _)| *run)
     }
@@ -403,7 +403,7 @@ impl Books {
         self.children(id).filter(|(_, notify)| *notify).map(|(child, _)| child).collect()
     }
 
-    /// Changed and removed by the swap that waits: they start nothing.
+    /// Returns true if the waiting swap changes or removes the vertex: no run is started.
     pub(crate) fn is_suspended(&self, id: VertexId) -> bool {
         let Some((swap, _)) = &self.pending else { return false };
         let new = swap.graph.vertices().find(|vertex| vertex.id == id);
@@ -412,13 +412,14 @@ impl Books {
             .is_some_and(|old| new.is_none_or(|new| new.definition != old.declared.definition))
     }
 
-    /// The graph that waits removes it.
+    /// Returns true if the waiting graph removes the vertex.
     pub(crate) fn is_about_to_go(&self, id: VertexId) -> bool {
         let gone = |swap: &Swap| swap.graph.vertices().all(|vertex| vertex.id != id);
         self.pending.as_ref().is_some_and(|(swap, _)| gone(swap))
     }
 
-    /// E-17: a newer graph gives those no more time for whom the older one has waited.
+    /// Records the waits of a swap: a newer graph gives no more time to vertices for which the older one has waited
+    /// (E-17).
     pub(crate) fn await_runs(&mut self) {
         for id in self.order.clone() {
             let runs = |vertex: &Vertex| vertex.running.as_ref().is_some_and(|run| !run.stuck);
@@ -432,7 +433,7 @@ impl Books {
         }
     }
 
-    /// `realize`: it is about to be removed, and must perhaps be right once before.
+    /// Returns true if a vertex with `realize` is about to be removed, and may have to converge once before.
     pub(crate) fn may_realize(&self, id: VertexId) -> bool {
         let in_time = |vertex: &Vertex| {
             vertex.awaited.is_some_and(|since| self.now < since.after(Duration::from_secs(30)))
@@ -445,7 +446,8 @@ impl Books {
             })
     }
 
-    /// It is about to be removed, was certainly never right, and certainly still can be: a swap has to wait for it.
+    /// Returns true if a vertex is about to be removed, has certainly never converged, and certainly still can: the
+    /// swap must wait.
     pub(crate) fn is_surely_realized_first(&self, id: VertexId) -> bool {
         let in_time = |since: Tick| self.now < since.after(Duration::from_secs(30));
         self.may_realize(id)
@@ -459,7 +461,7 @@ impl Books {
             })
     }
 
-    /// It must go on under the old graph.
+    /// Returns true if the vertex must continue under the old graph.
     pub(crate) fn is_surely_needed(&self, id: VertexId) -> bool {
         self.vertices.iter().any(|(other, vertex)| {
             (*other == id || vertex.ancestors.contains(&id))
@@ -467,14 +469,14 @@ impl Books {
         })
     }
 
-    /// It goes on under the old graph because what must be right once waits for it.
+    /// Returns true if the vertex may continue under the old graph, because a vertex with `realize` waits for it.
     pub(crate) fn may_be_needed(&self, id: VertexId) -> bool {
         self.vertices.iter().any(|(other, vertex)| {
             (*other == id || vertex.ancestors.contains(&id)) && self.may_realize(*other)
         })
     }
 
-    /// The new graph, for the vertices there are: their ancestors.
+    /// Takes the new graph, with the ancestors of its vertices.
     pub(crate) fn take_graph(&mut self, graph: &Arc<Graph>) {
         self.order = graph.order().to_vec();
         self.edges = graph.edges().iter().map(|e| (e.from, e.to, e.notify)).collect();

@@ -1,4 +1,5 @@
-//! The oracle itself is tested: a true trace with one lie in it must be found out, by the rule that the lie breaks.
+//! Tests of the oracle itself: a true trace with one falsified turn must be rejected, by the rule that the
+//! falsification breaks.
 
 use crate::environment::World;
 use crate::invariants::{
@@ -13,7 +14,8 @@ use steadfast_engine::{
     Action, Event, Notice, Outcome, Pace, Record, RunId, RunVerdict, Stamp, Start, VertexId,
 };
 
-/// A parent, a child that it refreshes, two under one semaphore, one that fails, one that is limited.
+/// Records a trace with a parent, a child that it refreshes, two vertices under one semaphore, one that fails, and one
+/// that is limited.
 fn trace() -> World {
     let pace = Pace { period_ns: 1_000_000_000, burst: 2 };
     let shape = Shape::of(6)
@@ -63,7 +65,7 @@ fn trace() -> World {
 
 type Turn = (Event, Vec<Action>);
 
-/// Shows the oracle the trace with what a lie makes of its turns. Answers the rules that are broken.
+/// Shows the oracle the trace with falsified turns. Returns the rules that are broken.
 fn told(world: &World, lie: &dyn Fn(usize, &mut Turn)) -> Vec<String> {
     let mut oracle = Oracle::new(world.slots, world.one_shot);
     oracle.books.given = vec![1];
@@ -75,7 +77,7 @@ fn told(world: &World, lie: &dyn Fn(usize, &mut Turn)) -> Vec<String> {
     oracle.books.violations
 }
 
-/// The turn of the first event that is that one, from there on.
+/// Returns the index of the first turn with this event, from index `from` on.
 fn turn(world: &World, from: usize, event: &Event) -> usize {
     let found = world.turns.iter().skip(from).position(|(_, e, ..)| e == event);
     from + found.unwrap_or_else(|| panic!("{event:?} is in the trace"))
@@ -97,7 +99,7 @@ fn the_truth_is_believed() {
     assert_eq!(told(&trace(), &|_, _| {}), Vec::<String>::new());
 }
 
-/// A lie: its name, the rule that it breaks, the turn in which it is told.
+/// A falsification: its name, the rule that it breaks, the index of its turn, and the change.
 type Lie = (&'static str, &'static str, usize, fn(&mut Turn));
 
 fn each_is_found_out(world: &World, lies: &[Lie]) {
@@ -122,7 +124,7 @@ fn wrong_starts_are_found_out() {
     let first = turn(&world, 0, &Event::Changed(v(0)));
     let second = turn(&world, 0, &Event::Changed(v(1)));
     let third = turn(&world, 0, &Event::Changed(v(3)));
-    // A third start of a burst of two: the load's was the first.
+    // A third start with a burst of two: the load's was the first.
     let limited = turn(&world, 0, &Event::Changed(v(5))) + 1;
     let right = turn(&world, 0, &Event::Changed(v(4))) + 3;
     let pause = first_turn(&world, |event| matches!(event, Event::Pause(_)));
@@ -145,7 +147,7 @@ fn wrong_starts_are_found_out() {
     );
 }
 
-/// An event of somebody above or below that the engine did not heed.
+/// Ignored events of ancestors or descendants.
 #[test]
 fn what_is_not_heeded_is_found_out() {
     let shape = Shape::of(4).edge(0, 1).semaphore(1).uses(1, 0).uses(2, 0);
@@ -170,7 +172,7 @@ fn what_is_not_heeded_is_found_out() {
     }
 }
 
-/// Records and refreshes that are not as they must be.
+/// Wrong records and refreshes.
 #[test]
 fn wrong_records_are_found_out() {
     let world = trace();
@@ -209,7 +211,7 @@ fn wrong_records_are_found_out() {
     );
 }
 
-/// What is told and is not so, or is so and not told.
+/// Wrong notices, and missing ones.
 #[test]
 fn wrong_notices_are_found_out() {
     let world = trace();

@@ -1,13 +1,13 @@
-//! Who blocks whom: the definition of *blocks*, over all ancestors, from the books alone.
+//! The definition of *blocks*, over all ancestors, from the oracle's records alone.
 
 use crate::oracle_log::{Asked, Books, Need, Phase, Vertex, Watched};
 use std::collections::BTreeMap;
 use steadfast_engine::{Poll, SlotClass, Tick, VertexId};
 
-/// Below this many waiting nanoseconds a slot of a thread is never written off.
+/// The age in nanoseconds below which the slot of a thread is never written off.
 const WRITTEN_OFF: u64 = 10_000_000_000;
 
-/// Up to which mark a vertex lets its descendants pass: by the strict and by the lenient reading.
+/// The latest mark of a descendant that a vertex does not block: by the strict and by the lenient reading.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clearance {
     pub(crate) strict: u64,
@@ -15,12 +15,12 @@ pub(crate) struct Clearance {
 }
 
 impl Books {
-    /// The clearance of every vertex.
+    /// Returns the clearance of every vertex.
     pub(crate) fn clearances(&self) -> BTreeMap<VertexId, Clearance> {
         let mut all = BTreeMap::new();
         for id in &self.order {
             let Some(vertex) = self.vertices.get(id) else { continue };
-            // What is parked waits for no limiter: it is in the way as long as it must be processed.
+            // A paused vertex waits for no limiter: it blocks as long as it must be processed.
             let parked = self.parked.contains(id);
             let limited = if parked { (false, false) } else { self.is_limited(vertex, &all) };
             let put_off = if parked { (false, false) } else { self.is_put_off(vertex) };
@@ -33,7 +33,8 @@ impl Books {
         all
     }
 
-    /// Certainly, and possibly, waiting for its limiter and nothing else: it has not failed since it was right.
+    /// Returns true if the vertex certainly, and possibly, waits for its limiter alone, without a failure since it
+    /// converged.
     fn is_limited(&self, vertex: &Vertex, known: &BTreeMap<VertexId, Clearance>) -> (bool, bool) {
         let ticks = matches!(vertex.declared.meta.poll, Poll::Every(_));
         let waits = (vertex.need != Need::No || ticks)
@@ -52,39 +53,39 @@ impl Books {
             && matches!(vertex.phase, Phase::Rest)
             && (vertex.failures == 0 && vertex.backoff_sure)
             && self.is_ready(vertex, known)
-            // What a swap changes or removes waits for that.
+            // A vertex that a swap changes or removes waits for the swap.
             && !self.is_suspended(vertex.declared.id)
             && self.asked == Asked::Running;
         let fails = vertex.failures > 0 && vertex.backoff_sure;
         (sure, (empty || vertex.bucket_unsure) && !fails)
     }
 
-    /// No ancestor blocks it, by the strict reading, and its watch is established.
+    /// Returns true if no ancestor blocks the vertex, by the strict reading, and its watch is established.
     fn is_ready(&self, vertex: &Vertex, known: &BTreeMap<VertexId, Clearance>) -> bool {
         let Need::Must { high, .. } = vertex.need else { return false };
         self.is_watched(vertex)
             && vertex.ancestors.iter().all(|a| known.get(a).is_some_and(|c| c.strict > high))
     }
 
-    /// Its watch is established, declared absent, or not wanted.
+    /// Returns true if the watch is established, declared absent, or not needed.
     pub(crate) fn is_watched(&self, vertex: &Vertex) -> bool {
         self.one_shot
             || vertex.declared.meta.poll != Poll::Never
             || vertex.watched == Watched::Answered
     }
 
-    /// E-12: whether its bucket has a token now.
+    /// Returns true if the bucket has a token now (E-12).
     pub(crate) fn has_token(&self, vertex: &Vertex) -> bool {
         let Some(pace) = vertex.declared.meta.pace else { return true };
         let slack = pace.period_ns * u64::from(pace.burst - 1);
         self.now.0 >= vertex.full_at.saturating_sub(slack)
     }
 
-    /// The ancestors that block it by the most lenient reading of everything.
+    /// Returns the ancestors that block the vertex by the most lenient reading.
     pub(crate) fn surely_blocking(&self, id: VertexId) -> Vec<VertexId> {
         let Some(vertex) = self.vertices.get(&id) else { return Vec::new() };
         let low = match vertex.need {
-            // A tick may have marked it before.
+            // A tick may have marked the vertex before.
             _ if matches!(vertex.declared.meta.poll, Poll::Every(_)) => 0,
             Need::No => 0,
             Need::Maybe(low) | Need::Must { low, .. } => low,
@@ -94,7 +95,7 @@ impl Books {
         vertex.ancestors.iter().copied().filter(blocks).collect()
     }
 
-    /// It must be processed, nothing blocks it, and nothing else than semaphores and a slot is missing.
+    /// Returns true if the vertex must be processed, nothing blocks it, and only semaphores and a slot are missing.
     pub(crate) fn is_surely_ready(
         &self,
         id: VertexId,
@@ -123,7 +124,7 @@ impl Books {
             && !self.paused
     }
 
-    /// The weakest reading of the same.
+    /// Returns true if the vertex may be ready, by the weakest reading.
     pub(crate) fn is_possibly_ready(&self, id: VertexId) -> bool {
         let Some(vertex) = self.vertices.get(&id) else { return false };
         vertex.need != Need::No
@@ -133,7 +134,7 @@ impl Books {
             && self.asked != Asked::Stopping
     }
 
-    /// E-14: how many hold that semaphore.
+    /// Returns the number of holders of a semaphore (E-14).
     pub(crate) fn holders(&self, semaphore: u32) -> u32 {
         let holds = |vertex: &&Vertex| {
             vertex
@@ -145,7 +146,7 @@ impl Books {
             .unwrap_or(u32::MAX)
     }
 
-    /// E-6: runs of that class in progress, and how many of them have held their slot too long.
+    /// Returns the number of runs of a class in progress, and of those that have held their slot too long (E-6).
     pub(crate) fn occupied(&self, class: SlotClass) -> (u32, u32) {
         let mut occupied = 0;
         let mut old = 0;
@@ -166,7 +167,7 @@ impl Books {
         }
     }
 
-    /// The moment after which a run is over its time.
+    /// Returns the deadline of the run in progress.
     pub(crate) fn deadline(vertex: &Vertex) -> Option<Tick> {
         vertex.running.as_ref()?.deadline
     }

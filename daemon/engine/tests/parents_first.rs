@@ -9,7 +9,7 @@ use steadfast_engine::{Check, Notice, Outcome, Pace, RunVerdict, Slots, VertexSt
 
 const FAILS: Outcome = Outcome::Failed { touched: false };
 
-/// The child hears of its change first, runs, and its apply fails.
+/// Runs the child before its parent's event arrives, and lets its apply fail.
 fn fail_apply(world: &mut World, number: u32) {
     world.steps(&[
         Step::Checked(v(number), RunVerdict::Differs),
@@ -61,7 +61,7 @@ fn e03_a_check_that_fails_asks_as_well() {
     sound(&world);
 }
 
-/// The look costs one check of each settled ancestor, and nothing else.
+/// The question costs one check of each settled ancestor, and nothing else.
 #[test]
 fn e03_a_failure_counts_when_no_ancestor_differs() {
     let shape = Shape::of(3).edge(0, 1).edge(1, 2).meta(2, |meta| meta.retry = Some(1));
@@ -78,7 +78,7 @@ fn e03_a_failure_counts_when_no_ancestor_differs() {
     sound(&world);
 }
 
-/// A tree that is removed: each directory is looked at once, and made in order.
+/// A removed tree: each directory is looked at once, and made in order.
 #[test]
 fn e03_all_settled_ancestors_are_asked_at_once() {
     let mut world = settled(&[Shape::of(4).edge(0, 1).edge(1, 2).edge(2, 3)]);
@@ -95,7 +95,7 @@ fn e03_all_settled_ancestors_are_asked_at_once() {
     sound(&world);
 }
 
-/// A deed cannot be looked at: its parents are asked through it.
+/// An operation has no state to look at: its parents are asked instead.
 #[test]
 fn e03_ancestors_are_asked_through_a_deed() {
     let shape = Shape::of(3).edge(0, 1).edge(1, 2).nature(1, |nature| nature.check = Check::Once);
@@ -120,7 +120,7 @@ fn e03_a_look_that_started_later_is_not_repeated() {
     sound(&world);
 }
 
-/// A parent that is repaired while its child runs excuses the failure, too; no look is needed.
+/// A parent that is repaired while its child runs excuses the failure without a look.
 #[test]
 fn e03_a_parent_that_moved_during_the_run_excuses_it() {
     let mut world = settled(&[Shape::of(2).edge(0, 1)]);
@@ -133,7 +133,7 @@ fn e03_a_parent_that_moved_during_the_run_excuses_it() {
     sound(&world);
 }
 
-/// A parent that is on its way when the child fails is waited for; found as declared it excuses nothing.
+/// A parent that runs when the child fails is waited for; if it is found as declared, it excuses nothing.
 #[test]
 fn e03_a_parent_that_runs_is_waited_for() {
     let mut world = settled(&[Shape::of(2).edge(0, 1)]);
@@ -145,7 +145,7 @@ fn e03_a_parent_that_runs_is_waited_for() {
     sound(&world);
 }
 
-/// However often an ancestor moves: three failures in a row are excused, the next one counts.
+/// Three failures in a row are excused, and the next one counts, however often an ancestor changes.
 #[test]
 fn e03_excuses_have_a_bound() {
     let mut world = settled(&[Shape::of(2).edge(0, 1)]);
@@ -191,7 +191,7 @@ fn e03_a_pause_holds_up_the_answer() {
     sound(&world);
 }
 
-/// E-17: who is asked may leave the graph; the failure counts then.
+/// E-17: if the asked ancestor leaves the graph, the failure counts.
 #[test]
 fn e03_a_swap_that_removes_the_parent_ends_the_wait() {
     let shape = Shape::of(2).edge(0, 1);
@@ -205,7 +205,7 @@ fn e03_a_swap_that_removes_the_parent_ends_the_wait() {
     sound(&world);
 }
 
-/// E-17: the parent that was awaited leaves the graph while another one is on its way: the wait goes on for that one only.
+/// E-17: if the awaited parent leaves the graph while another one runs, only that one is waited for.
 #[test]
 fn e03_a_swap_leaves_nobody_awaited_who_is_gone() {
     let slow = Pace { period_ns: 1_000_000_000, burst: 1 };
@@ -222,7 +222,7 @@ fn e03_a_swap_leaves_nobody_awaited_who_is_gone() {
     sound(&world);
 }
 
-/// A parent that is paused by itself answers nobody.
+/// A parent that is paused on its own is not awaited.
 #[test]
 fn e03_a_paused_parent_is_not_awaited() {
     let mut world = settled(&[Shape::of(2).edge(0, 1)]);
@@ -232,7 +232,7 @@ fn e03_a_paused_parent_is_not_awaited() {
     sound(&world);
 }
 
-/// An event during the wait is checked after it (E-4), whatever the ancestors say.
+/// An event during the wait is checked after it (E-4), whatever the ancestors' checks find.
 #[test]
 fn e03_an_event_during_the_wait_is_not_lost() {
     let mut world = settled(&[Shape::of(2).edge(0, 1)]);

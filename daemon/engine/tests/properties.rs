@@ -1,8 +1,8 @@
 //! F-15: random graphs, schedules, outcomes, pauses, swaps, stops and crashes against the oracle.
 //!
-//! The seed is fixed, so that a run of the tests says the same each time. More: `PROPTEST_CASES=200000 PROPTEST_RNG_SEED=7
-//! cargo test -p steadfast-engine --release --test engine properties`. A schedule that fails is made small and written below
-//! target/tmp/. Moved to tests/schedules/ it is replayed by every run.
+//! The seed is fixed, so that each run of the tests gives the same result. More cases: `PROPTEST_CASES=200000
+//! PROPTEST_RNG_SEED=7 cargo test -p steadfast-engine --release --test engine properties`. A failing schedule is shrunk
+//! and written below target/tmp/. Moved to tests/schedules/, it is replayed by every run.
 
 use crate::environment::World;
 use crate::generate::{play, play_plan, smallest};
@@ -12,7 +12,7 @@ use proptest::prelude::any;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
 use std::path::Path;
 
-/// Cases where the environment does not say how many.
+/// The number of cases if the environment variable is not set.
 const CASES: u32 = 6000;
 
 fn config() -> Config {
@@ -25,13 +25,13 @@ fn config() -> Config {
     Config { cases, rng_seed, failure_persistence: None, max_shrink_iters: 0, ..given }
 }
 
-/// E-1 to E-18 and E-20 hold for whatever happens; E-19 does for whatever graph (`groups.rs`).
+/// E-1 to E-18 and E-20 hold on random schedules; E-19 is tested in `groups.rs`.
 #[test]
 fn every_rule_holds_on_random_schedules() {
     every_rule_holds(play);
 }
 
-/// E-11: the same for plans, where what was found of one is doubted because of another.
+/// E-11: the rules hold for plans with uncertain findings.
 #[test]
 fn every_rule_holds_on_random_plans() {
     every_rule_holds(play_plan);
@@ -53,7 +53,7 @@ fn every_rule_holds(play: fn(&[u16]) -> (Schedule, World)) {
     }
 }
 
-/// The smallest schedule that breaks the same rule, written to a file.
+/// Returns the smallest schedule that breaks the same rule, and writes it to a file.
 fn report(schedule: Schedule, broken: &str) -> String {
     let rule = broken.lines().next().unwrap_or_default().to_owned();
     let same = |candidate: &Schedule| {
@@ -66,7 +66,7 @@ fn report(schedule: Schedule, broken: &str) -> String {
     let comment: String = broken.lines().flat_map(|line| ["# ", line, "\n"]).collect();
     let text = format!("{comment}{}", small.to_text());
     let name = format!("found-{:016x}.txt", fingerprint(&text));
-    // Below target/: a find is kept when somebody moves it to tests/schedules/.
+    // Below target/: a schedule is preserved when somebody moves it to tests/schedules/.
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let written = std::fs::write(&path, &text).is_ok();
     format!("{broken}\nwritten to {} ({written})\n{text}\n{}", path.display(), world.log.join("\n"))

@@ -1,4 +1,5 @@
-//! what happened to others in nine years must not happen here. Each is driven through `handle`, under the oracle.
+//! known defects of other programs in nine years that must not occur here. Each test drives `handle` under
+//! the oracle.
 
 use crate::environment::World;
 use crate::generate::HOURS;
@@ -12,7 +13,7 @@ use steadfast_engine::{
 const LOAD: Step = Step::Swap { graph: 0, operator: false };
 const PAUSE: Step = Step::Pause { drain: false, length: HOURS };
 
-/// A world in which the first of these graphs has been made as declared.
+/// Returns a world in which the first of these graphs has converged.
 pub(crate) fn settled(shapes: &[Shape]) -> World {
     let mut world = World::new(shapes, Slots::default(), false);
     world.steps(&[LOAD]);
@@ -25,7 +26,7 @@ pub(crate) fn settled(shapes: &[Shape]) -> World {
     world
 }
 
-/// Answers whatever runs, one after the other, until nothing does.
+/// Completes all runs, one after the other, until none is left.
 pub(crate) fn until_quiet(world: &mut World, answer: impl Fn(&mut World, VertexId)) {
     for _ in 0..10_000 {
         let Some(run) = world.runs.values().next().copied() else { return };
@@ -34,7 +35,7 @@ pub(crate) fn until_quiet(world: &mut World, answer: impl Fn(&mut World, VertexI
     panic!("E-5, a bound on steps: {} starts, and it goes on", world.starts.len());
 }
 
-/// The check finds a difference, and its repair works.
+/// Completes a check with a difference, and its apply with success.
 pub(crate) fn repair(world: &mut World, number: u32) {
     world.steps(&[
         Step::Checked(v(number), RunVerdict::Differs),
@@ -44,7 +45,7 @@ pub(crate) fn repair(world: &mut World, number: u32) {
     ]);
 }
 
-/// Ends one check as the verdict says, without an apply.
+/// Completes one check with this verdict, without an apply.
 pub(crate) fn check(world: &mut World, number: u32, verdict: RunVerdict) {
     world.steps(&[Step::Checked(v(number), verdict)]);
 }
@@ -66,7 +67,7 @@ fn has_told(world: &World, notice: &Notice) -> bool {
     world.told.contains(notice)
 }
 
-/// an event in flight when the pause lands is a mark, and the back-poke is dropped.
+/// an event in flight at the start of a pause is a mark, and its back-poke is dropped.
 #[test]
 fn r01_an_event_that_meets_a_pause_is_a_mark() {
     let mut world = settled(&[Shape::of(2).edge(0, 1)]);
@@ -80,7 +81,7 @@ fn r01_an_event_that_meets_a_pause_is_a_mark() {
     sound(&world);
 }
 
-/// a late event below, during the pause and the resume; the resume reaches every vertex anyway.
+/// a late event of a descendant during the pause and the resume; the resume reaches every vertex anyway.
 #[test]
 fn r02_resume_reaches_every_vertex() {
     let mut world = settled(&[Shape::of(3).edge(0, 1).edge(1, 2)]);
@@ -101,7 +102,7 @@ fn r02_resume_reaches_every_vertex() {
     sound(&world);
 }
 
-/// what waits for a parent holds no semaphore, and the counts stand in the graph.
+/// a vertex that waits for a parent holds no semaphore, and the counts come from the graph.
 #[test]
 fn r03_who_waits_for_a_parent_holds_no_semaphore() {
     let shape = Shape::of(3).edge(0, 1).semaphore(1).uses(0, 0).uses(1, 0).uses(2, 0);
@@ -115,7 +116,7 @@ fn r03_who_waits_for_a_parent_holds_no_semaphore() {
     sound(&world);
 }
 
-/// a vertex that failed for good holds up neither the pause nor the stop.
+/// a vertex that failed for good delays neither the pause nor the stop.
 #[test]
 fn r04_failed_for_good_answers_pause_and_stop() {
     let mut world = settled(&[Shape::of(1)]);
@@ -129,7 +130,7 @@ fn r04_failed_for_good_answers_pause_and_stop() {
     sound(&world);
 }
 
-/// waits for the limiter, a retry or a semaphore hold up no pause; `retry: -1, delay: 0` does not spin.
+/// waits for the limiter, a retry or a semaphore delay no pause; `retry: -1, delay: 0` does not spin.
 #[test]
 fn r05_waits_hold_up_no_pause() {
     let pace = steadfast_engine::Pace { period_ns: 1_000_000_000, burst: 1 };
@@ -162,7 +163,7 @@ fn r05_waits_hold_up_no_pause() {
     sound(&world);
 }
 
-/// being passed over because an ancestor blocks is neither a success nor a failure: it refills nothing.
+/// being skipped because an ancestor blocks is neither a success nor a failure: no budget is refilled.
 #[test]
 fn r06_not_my_turn_is_no_success() {
     let shape = Shape::of(2).edge(0, 1).meta(0, |meta| meta.retry = Some(1));
@@ -210,7 +211,7 @@ fn r07_a_swap_refills_no_budget() {
     sound(&world);
 }
 
-/// dirty is cleared when a run starts: an event during it makes exactly one further run, however many there were.
+/// the dirty mark is cleared at the start of a run: events during the run cause exactly one further run.
 #[test]
 fn r08_an_event_during_a_run_is_not_swallowed() {
     let mut world = settled(&[Shape::of(1)]);
@@ -224,7 +225,7 @@ fn r08_an_event_during_a_run_is_not_swallowed() {
     sound(&world);
 }
 
-/// no check before the watch is established, or declared absent.
+/// no check starts before the watch is established, or declared absent.
 #[test]
 fn r09_the_watch_is_established_first() {
     let mut world = World::new(&[Shape::of(2)], Slots::default(), false);
@@ -236,7 +237,7 @@ fn r09_the_watch_is_established_first() {
     sound(&world);
 }
 
-/// a watch that is re-armed while a run is in progress makes the vertex dirty after it.
+/// a watch that is re-armed during a run makes the vertex dirty after the run.
 #[test]
 fn r10_a_rearmed_watch_is_looked_at_after_the_run() {
     let mut world = settled(&[Shape::of(1)]);
@@ -251,7 +252,7 @@ fn r10_a_rearmed_watch_is_looked_at_after_the_run() {
     sound(&world);
 }
 
-/// what a swap adds in a pause is born paused.
+/// a vertex that a swap adds during a pause is paused from the beginning.
 #[test]
 fn r11_a_swap_in_a_pause_starts_nothing() {
     let mut world = settled(&[Shape::of(1), Shape::of(3).define(0, 2).edge(0, 1)]);
@@ -266,7 +267,7 @@ fn r11_a_swap_in_a_pause_starts_nothing() {
     sound(&world);
 }
 
-/// another value makes one run, with a new budget, also where it comes during a run or after the last failure.
+/// another value causes one run with a new budget, even during a run or after the last failure.
 #[test]
 fn r12_a_received_value_is_run_with() {
     let mut world = settled(&[Shape::of(1).meta(0, |meta| meta.retry = Some(1))]);
@@ -284,7 +285,7 @@ fn r12_a_received_value_is_run_with() {
     sound(&world);
 }
 
-/// what is owed is not used up by a run that fails.
+/// a failed run does not complete an owed refresh.
 #[test]
 fn r12_a_failed_run_pays_nothing() {
     let shape = Shape::of(2).notify(0, 1).meta(1, |meta| meta.retry = Some(5));
@@ -311,7 +312,8 @@ fn r12_a_failed_run_pays_nothing() {
     sound(&world);
 }
 
-/// converged is told neither before the first run, nor with something failed, and told at the first right instant.
+/// convergence is reported neither before the first run, nor with a failed vertex, and at the first possible
+/// moment.
 #[test]
 fn r13_convergence_is_exact() {
     let mut world = World::new(&[Shape::of(2).edge(0, 1)], Slots::default(), false);
@@ -329,7 +331,8 @@ fn r13_convergence_is_exact() {
     sound(&world);
 }
 
-/// a panic in one resource is a failed run with a name; the others go on. (That the driver catches it: its own tests.)
+/// a panic in one resource is a failed run with a name; the others continue. The driver's own tests cover the
+/// catch.
 #[test]
 fn r14_a_failed_run_has_a_name_and_others_go_on() {
     let mut world = settled(&[Shape::of(2)]);
@@ -349,7 +352,8 @@ fn r14_a_failed_run_has_a_name_and_others_go_on() {
     sound(&world);
 }
 
-/// a stop while a run hangs: cancelled when the grace is over, left behind a second later; a second stop cancels at once.
+/// a stop during a hung run: cancelled when the grace is over, left behind a second later; a second stop cancels
+/// at once.
 #[test]
 fn r15_a_stop_has_a_deadline() {
     for second in [false, true] {
@@ -368,7 +372,7 @@ fn r15_a_stop_has_a_deadline() {
         assert!(has_told(&world, &Notice::Stopped(vec![v(0)])));
         sound(&world);
     }
-    // An interrupt before anything is loaded is answered too, and nothing is loaded after it.
+    // An interrupt before the first load has a reply too, and nothing is loaded after it.
     let mut world = World::new(&[Shape::of(1)], Slots::default(), false);
     world.steps(&[Step::Stop { grace: ms(30_000) }]);
     assert!(has_told(&world, &Notice::Stopped(vec![])));
@@ -376,7 +380,8 @@ fn r15_a_stop_has_a_deadline() {
     sound(&world);
 }
 
-/// a command that is cut off keeps its slot and its vertex until it has returned. (Process groups: the driver's tests.)
+/// a cancelled command occupies its slot and its vertex until it has returned. The driver's tests cover process
+/// groups.
 #[test]
 fn r16_a_cancelled_command_counts_until_it_returns() {
     let shape = Shape::of(2)
@@ -393,7 +398,7 @@ fn r16_a_cancelled_command_counts_until_it_returns() {
     sound(&world);
 }
 
-/// a graph that is not valid cannot be given to the engine, and a swap that waits leaves the old graph whole.
+/// an invalid graph cannot be given to the engine, and a waiting swap leaves the old graph whole.
 #[test]
 fn r17_no_half_graph() {
     let wrong = Shape::of(2).edge(0, 1).edge(1, 0);
@@ -429,7 +434,7 @@ fn r18_what_dies_in_a_pause_does_not_disturb_the_resume() {
     sound(&world);
 }
 
-/// W-11: one semaphore twice on one vertex, and a count of 0, cannot be said.
+/// W-11: a semaphore twice on one vertex, and a count of 0, are rejected.
 #[test]
 fn w11_one_semaphore_twice_is_refused() {
     let twice = Shape::of(1).semaphore(1).uses(0, 0).uses(0, 0);
@@ -439,7 +444,7 @@ fn w11_one_semaphore_twice_is_refused() {
     assert_eq!(none, Err(GraphError::Count(SemaphoreId(0))));
 }
 
-/// nor does a swap give an attempt to what has failed, for the sake of those that wait below it since before.
+/// a swap gives no attempt to a failed vertex for descendants that wait since before the swap.
 #[test]
 fn r07_a_swap_is_no_attempt_either() {
     let mut world = World::new(&[Shape::of(2).edge(0, 1)], Slots::default(), false);
@@ -452,7 +457,8 @@ fn r07_a_swap_is_no_attempt_either() {
     sound(&world);
 }
 
-/// A child leaves while its parent runs, and its number is given to another: that one is owed nothing by this run.
+/// A child is removed while its parent runs, and its number is given to another vertex: this run owes the new one
+/// nothing.
 #[test]
 fn a_number_given_anew_is_owed_nothing() {
     let with = Shape::of(2).notify(0, 1).nature(1, |nature| nature.check = Check::Events);
@@ -466,6 +472,6 @@ fn a_number_given_anew_is_owed_nothing() {
     let log = world.log.join("\n");
     assert!(log.contains("owes: [VertexId(1)] })"), "its intent named the child: {log}");
     let (_, end) = log.rsplit_once("-> End(").expect("its end is recorded");
-    // Here a number is a name: the oracle takes the other one for the same child that came back.
+    // A number is an identity here: the oracle takes the new vertex for the same child.
     assert!(end.contains("outcome: Changed") && end.contains("owes: []"), "{log}");
 }

@@ -1,6 +1,6 @@
-//! W-1 to W-15: the shapes on which another engine was measured, with the number of `CheckApply` that ours needs.
+//! W-1 to W-15: graphs on which another engine was measured, with the number of `CheckApply` that this engine needs.
 //!
-//! Times are measured by the bench target; here the work is counted, which no slow machine can change.
+//! Times are measured by the bench target. The tests count the work, which does not depend on the machine.
 
 use crate::environment::World;
 use crate::races::{check, repair, settled, sound, started};
@@ -13,7 +13,7 @@ use steadfast_engine::{
     Swap, Tick, VertexId, VertexStatus,
 };
 
-/// An engine over a large graph whose checks all find nothing to do, and that counts them.
+/// An engine over a large graph whose checks all find the declared state, with a list of them.
 struct Plain {
     engine: Engine,
     checks: Vec<VertexId>,
@@ -37,7 +37,7 @@ impl Plain {
         self.tell(Event::Swap(Swap { graph: shape.build(), recall, operator: false }));
     }
 
-    /// Tells one event, answers everything that follows from it, and says how many checks that took.
+    /// Delivers one event, completes everything that follows, and returns the number of checks.
     fn tell(&mut self, event: Event) -> usize {
         let before = self.checks.len();
         let mut events = std::collections::VecDeque::from([event]);
@@ -69,7 +69,7 @@ impl Plain {
     }
 }
 
-/// A tree in which each vertex has that many children.
+/// Returns a tree in which each vertex has `fan` children.
 pub(crate) fn tree(count: u32, fan: u32) -> Shape {
     (1..count).fold(Shape::of(count), |shape, number| shape.edge((number - 1) / fan, number))
 }
@@ -116,7 +116,7 @@ fn w04_a_tree_starts_with_one_check_each() {
     assert_eq!(plain.tell(Event::Wake), 0);
 }
 
-/// W-5: the same tree: a reload of the same graph, a pause and a resume: 0 `CheckApply`.
+/// W-5: a tree of 10 000, fan 10: a reload of the same graph, a pause and a resume: 0 `CheckApply`.
 #[test]
 fn w05_an_unchanged_reload_and_a_pause_cost_no_check() {
     let shape = tree(10_000, 10);
@@ -182,7 +182,7 @@ fn w08_two_changes_are_two_refreshes() {
     sound(&world);
 }
 
-/// W-9: limit 1/s, burst 1, 50 events at once: the next repair is at most a second later, and costs no parent's time.
+/// W-9: limit 1/s, burst 1, 50 events at once: the next repair is at most a second later, and uses no time of a parent.
 #[test]
 fn w09_events_take_no_tokens() {
     let pace = Pace { period_ns: 1_000_000_000, burst: 1 };
@@ -206,7 +206,7 @@ fn w09_events_take_no_tokens() {
     sound(&world);
 }
 
-/// W-10: 50 roots under one semaphore, a pause: paused after the one that runs.
+/// W-10: 50 roots under one semaphore, a pause: paused after the end of the one that runs.
 #[test]
 fn w10_a_pause_waits_for_one_run_only() {
     let shape = (0..50).fold(Shape::of(50).semaphore(1), |shape, root| shape.uses(root, 0));
@@ -245,7 +245,7 @@ fn w12_a_child_of_a_failed_parent_is_shown() {
     sound(&world);
 }
 
-/// W-13: an idle vertex holds nothing but its place: no timer, no action. (Bytes are measured by the bench.)
+/// W-13: an idle vertex has no timer and no action. The bench measures its bytes.
 #[test]
 fn w13_an_idle_vertex_asks_for_nothing() {
     let mut plain = Plain::load(&tree(100, 10));
@@ -272,7 +272,7 @@ fn w14_a_clock_that_steps_back_does_no_harm() {
     assert_eq!(engine.handle(due, Event::Wake).len(), 1);
 }
 
-/// W-15: `timer → exec`: the plain edge runs it once, the notify edge each time the timer fires.
+/// W-15: `timer → exec`: the plain edge runs the command once, the notify edge each time the timer fires.
 #[test]
 fn w15_a_timer_notifies_each_interval() {
     for notify in [false, true] {
@@ -298,7 +298,7 @@ fn w15_a_timer_notifies_each_interval() {
     }
 }
 
-/// The graph is shared, not copied, by a swap.
+/// A swap shares the graph and does not copy it.
 #[test]
 fn a_swap_takes_the_graph_by_reference() {
     let graph = Shape::of(10).build();

@@ -1,4 +1,5 @@
-//! Schedules of a review of the engine (docs/development/engine-review.md): each failed before the engine was mended.
+//! Regression tests from a review of the engine (docs/development/engine-review.md): each schedule failed before its
+//! fix.
 
 mod contention;
 mod convergence;

@@ -1,4 +1,4 @@
-//! The same engine where nobody says that a run is made of something else: nothing but the class of changes may differ (E-20,
+//! A comparison with the engine that receives no `Remade` events: only the class of changes may differ (E-20,
 //! docs/decisions/0012).
 
 use crate::invariants::E20_REMADE;
@@ -6,16 +6,16 @@ use crate::oracle_log::Books;
 use std::hash::{Hash as _, Hasher};
 use steadfast_engine::{Action, Actions, Class, Engine, Event, Intent, Tick};
 
-/// There from the first such run on, until both engines are the same again.
+/// A second engine that exists from the first `Remade` event on, until both engines are equal again.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Twin {
     engine: Option<Box<Engine>>,
-    /// In this turn a change is intentional because it follows one of what was made of something else.
+    /// In this turn a change is intentional because it is a refresh by a remade run.
     pub(crate) follows: bool,
 }
 
 impl Twin {
-    /// Takes what is about to happen to the engine. Of a run that is made of something else it hears nothing but the time.
+    /// Delivers an event to the second engine. A `Remade` event only passes the time on.
     pub(crate) fn take(&mut self, engine: &Engine, now: Tick, event: &Event) -> Option<Actions> {
         self.follows = false;
         let heard = if matches!(event, Event::Remade(_)) {
@@ -29,7 +29,7 @@ impl Twin {
         self.engine.as_mut().map(|twin| twin.handle(now, heard))
     }
 
-    /// Holds against each other what both have answered.
+    /// Compares the actions of both engines.
     pub(crate) fn compare(
         &mut self,
         (engine, books): (&Engine, &mut Books),
@@ -57,14 +57,14 @@ impl Twin {
         }
     }
 
-    /// For the model: what it may still do is part of the state.
+    /// Adds the second engine to the hash of a model state.
     pub(crate) fn hash<H: Hasher>(&self, state: &mut H) {
         self.engine.as_ref().map(|twin| twin.ranked()).hash(state);
     }
 }
 
-/// What differs as it may: the class of a run that is made of something else, which is intentional, or (*true*) that of one that is
-/// refreshed by such a run. None where it may not.
+/// Returns false for equal actions, and for the class of a remade run, which is intentional. Returns true for the class
+/// of a run that such a run refreshes. None if the difference is not allowed.
 fn is_known(books: &Books, action: &Action, other: &Action) -> Option<bool> {
     let (Action::Begin(intent), Action::Begin(before)) = (action, other) else {
         return (action == other).then_some(false);

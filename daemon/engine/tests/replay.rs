@@ -1,4 +1,4 @@
-//! Every schedule that ever failed, or that somebody thought of, is replayed by every run.
+//! Replay of all stored schedules: those that once failed, and those written by hand.
 
 use crate::schedule::Schedule;
 use std::path::Path;
@@ -28,7 +28,7 @@ fn kept_schedules_break_no_rule() {
     assert!(broken.is_empty(), "{}", broken.join("\n\n"));
 }
 
-/// A schedule says the same after it was written and read back.
+/// A schedule is unchanged after it was written and read back.
 #[test]
 fn a_schedule_survives_its_file() {
     let numbers: Vec<u16> =

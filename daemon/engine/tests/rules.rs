@@ -1,4 +1,4 @@
-//! Rules shown one at a time, by hand.
+//! Tests of single rules, with schedules written by hand.
 
 use crate::environment::World;
 use crate::races::{settled, sound, started};
@@ -30,7 +30,7 @@ fn e01_a_chain_starts_in_order() {
     );
 }
 
-/// E-3: a clean parent passes a back-poke on to whoever failed above it.
+/// E-3: a clean parent passes a back-poke on to a failed ancestor.
 #[test]
 fn e03_a_back_poke_reaches_who_failed_far_above() {
     let mut world = settled(&[Shape::of(3).edge(0, 1).edge(1, 2)]);
@@ -41,7 +41,7 @@ fn e03_a_back_poke_reaches_who_failed_far_above() {
     sound(&world);
 }
 
-/// E-4: an event during the last run that fails is no new budget, and yet a check follows it.
+/// E-4: an event during the last failing run gives no new budget, and a check follows all the same.
 #[test]
 fn e04_an_event_during_the_last_failing_run_is_checked() {
     let mut world = settled(&[Shape::of(1)]);
@@ -53,7 +53,7 @@ fn e04_an_event_during_the_last_failing_run_is_checked() {
     sound(&world);
 }
 
-/// E-5: a start clears what it was started for; one cause is one run.
+/// E-5: a start clears its causes; one cause is one run.
 #[test]
 fn e05_a_start_clears_what_it_was_started_for() {
     let mut world = World::new(&[Shape::of(1)], Slots::default(), false);
@@ -66,13 +66,13 @@ fn e05_a_start_clears_what_it_was_started_for() {
     sound(&world);
 }
 
-/// E-8: where many parents are counted and not looked at, those that have gone are forgotten.
+/// E-8: with many parents, whose clearances are counted, removed ones are forgotten.
 #[test]
 fn e08_a_crowd_of_parents_opens_when_the_last_that_blocks_is_right() {
     let shape = (0..17).fold(Shape::of(18), |shape, parent| shape.edge(parent, 17));
     let mut world = settled(&[shape]);
     world.steps(&[Step::Changed(v(0)), Step::Changed(v(17)), Step::Changed(v(1))]);
-    // v1 was right after v17 became dirty, and is dirty again: that blocks v17 no more.
+    // v1 converged after v17 became dirty, and is dirty again: v1 no longer blocks v17.
     world.steps(&[Step::Changed(v(1)), Step::Checked(v(1), RunVerdict::Same)]);
     assert_eq!(started(&world), [0, 1, 1]);
     world.steps(&[Step::Checked(v(0), RunVerdict::Same)]);
@@ -80,7 +80,7 @@ fn e08_a_crowd_of_parents_opens_when_the_last_that_blocks_is_right() {
     sound(&world);
 }
 
-/// E-10: what its own run may have caused is no new budget.
+/// E-10: an event that its own run may have caused gives no new budget.
 #[test]
 fn e10_an_event_during_its_own_run_refills_nothing() {
     let mut world = settled(&[Shape::of(1).meta(0, |meta| meta.retry = Some(2))]);
@@ -96,7 +96,7 @@ fn e10_an_event_during_its_own_run_refills_nothing() {
     sound(&world);
 }
 
-/// E-11: what cannot be told below a vertex that would change is unknown until that one is changed, not failed.
+/// E-11: a failing check below a vertex that would change is unknown until that vertex is changed, and not failed.
 #[test]
 fn e11_what_cannot_be_told_in_noop_waits_for_whom_it_hangs_on() {
     let mut world = settled(&[Shape::of(2).edge(0, 1).all(|meta| meta.noop = true)]);
@@ -124,7 +124,7 @@ fn e14_a_higher_ticket_does_not_pass_a_lower_one() {
     sound(&world);
 }
 
-/// E-14: who was let go under a count that has shrunk since does not start.
+/// E-14: a vertex that was admitted under a count that has shrunk since does not start.
 #[test]
 fn e14_a_new_start_obeys_the_new_count() {
     let shape = Shape::of(3).semaphore(2).uses(0, 0).uses(2, 0);
@@ -142,7 +142,7 @@ fn e14_a_new_start_obeys_the_new_count() {
     sound(&world);
 }
 
-/// E-14: a run in progress holds what its vertex is given by a swap.
+/// E-14: a run in progress holds the semaphores that a swap gives its vertex.
 #[test]
 fn e14_a_run_in_progress_holds_its_new_semaphores() {
     let plain = Shape::of(2).semaphore(1).uses(1, 0);
@@ -155,7 +155,7 @@ fn e14_a_run_in_progress_holds_its_new_semaphores() {
     sound(&world);
 }
 
-/// E-17: a swap that waits cancels what it waits for when the grace of 30 s is over.
+/// E-17: a waiting swap cancels the runs that it waits for after a grace of 30 s.
 #[test]
 fn e17_a_swap_waits_for_its_grace_and_no_longer() {
     let shape = Shape::of(1);
@@ -170,7 +170,8 @@ fn e17_a_swap_waits_for_its_grace_and_no_longer() {
     sound(&world);
 }
 
-/// E-17: what only the older of two graphs would have changed goes on at once when the newer one takes its place.
+/// E-17: vertices that only the older of two waiting graphs would have changed continue at once when the newer one
+/// replaces it.
 #[test]
 fn e17_what_a_newer_graph_leaves_alone_goes_on() {
     let shape = Shape::of(2);
@@ -184,14 +185,14 @@ fn e17_what_a_newer_graph_leaves_alone_goes_on() {
     sound(&world);
 }
 
-/// What is told of the runs of one vertex is told in their order, in whatever order a store makes them durable.
+/// Notices about the runs of one vertex come in the order of the runs, in any order of durability.
 #[test]
 fn what_is_told_of_one_vertex_is_told_in_order() {
     let mut world = settled(&[Shape::of(1)]);
     for _ in 0..2 {
         world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), RunVerdict::Differs), Step::Commit]);
         world.steps(&[Step::Ended(v(0), Outcome::Changed)]);
-        // Its end stays written; the begin of the next run is durable without it.
+        // Its end stays in the log; the begin of the next run is durable without it.
         let end = world.store.written.pop_back().expect("the end of the run");
         world.store.durable.apply(&end);
     }
@@ -203,7 +204,7 @@ fn what_is_told_of_one_vertex_is_told_in_order() {
     assert_eq!(told[..2], [ran(first), ran(second)]);
 }
 
-/// E-13, R-9: what is watched from now on instead of polled is checked once its watch is established.
+/// E-13, R-9: a vertex that is watched instead of polled from now on is checked once its watch is established.
 #[test]
 fn e13_watched_instead_of_polled_is_checked_once_more() {
     let shape = Shape::of(1);
@@ -216,7 +217,7 @@ fn e13_watched_instead_of_polled_is_checked_once_more() {
     sound(&world);
 }
 
-/// E-6: a stuck run gives back the slot that it took, whatever its vertex has become meanwhile.
+/// E-6: a stuck run releases the slot class that it took, even if its vertex has changed meanwhile.
 #[test]
 fn e06_a_stuck_run_gives_back_the_slot_that_it_took() {
     let shape = Shape::of(2).meta(0, |meta| meta.timeout = Some(ms(1000)));

@@ -1,4 +1,5 @@
-//! A schedule as a text file: graphs, then steps, one a line; written when a random one fails, and replayed for ever.
+//! A schedule as a text file: graphs, then steps, one per line. Failing random schedules are written in this form, and
+//! replayed.
 
 use crate::environment::World;
 use crate::shape::{Shape, ms, v};
@@ -9,19 +10,19 @@ use steadfast_engine::{Slots, VertexId};
 
 mod lines;
 
-/// All that is needed to replay.
+/// All data needed for a replay.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Schedule {
     pub(crate) slots: Slots,
     pub(crate) one_shot: bool,
-    /// The bound of the brake, where it is not that of the engine.
+    /// The limit of the brake, if it is not the engine's default.
     pub(crate) brake: Option<u32>,
     pub(crate) shapes: Vec<Shape>,
     pub(crate) steps: Vec<Step>,
 }
 
 impl Schedule {
-    /// Plays it, then lets everything come to rest. The world tells what was broken.
+    /// Plays the schedule, then completes all work. The returned world contains the violations.
     pub(crate) fn play(&self) -> World {
         let mut world = World::new(&self.shapes, self.slots, self.one_shot).with_brake(self.brake);
         for step in &self.steps {
@@ -55,7 +56,7 @@ impl Schedule {
         text
     }
 
-    /// Reads one back; empty lines and those that begin with `#` are for people.
+    /// Parses a schedule; empty lines and those that begin with `#` are comments.
     pub(crate) fn parse(text: &str) -> Self {
         let slots = Slots { threads: 1, commands: 1, replaceable: 0 };
         let (one_shot, brake) = (false, None);
@@ -86,7 +87,7 @@ impl Schedule {
     }
 }
 
-/// A number, or the end of the test.
+/// Parses a number, or fails the test.
 fn number<T: std::str::FromStr>(word: &str) -> T {
     T::from_str(word).ok().unwrap_or_else(|| panic!("expected a number, found {word:?}"))
 }

@@ -1,20 +1,20 @@
-//! A graph as a test writes it: built in a sentence, printed and read back as lines.
+//! A builder for graphs in tests, with a text form.
 
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{Edge, Graph, Meta, Nature, SemaphoreId, VertexId, VertexSpec};
 
-/// The vertex of that number.
+/// Returns the vertex with this number.
 pub(crate) fn v(number: u32) -> VertexId {
     VertexId(number)
 }
 
-/// That many milliseconds.
+/// Returns this number of milliseconds.
 pub(crate) fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
-/// A graph before it is checked.
+/// A graph before its validation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Shape {
     pub(crate) vertices: Vec<VertexSpec>,
@@ -23,7 +23,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// That many plain vertices, numbered from 0.
+    /// Returns a shape of plain vertices, numbered from 0.
     pub(crate) fn of(count: u32) -> Self {
         let meta = Arc::new(Meta::default());
         let vertices = (0..count)
@@ -37,32 +37,32 @@ impl Shape {
         Self { vertices, edges: Vec::new(), semaphores: Vec::new() }
     }
 
-    /// With a plain edge.
+    /// Adds a plain edge.
     pub(crate) fn edge(mut self, from: u32, to: u32) -> Self {
         self.edges.push(Edge { from: v(from), to: v(to), notify: false });
         self
     }
 
-    /// With an edge that notifies.
+    /// Adds an edge that notifies.
     pub(crate) fn notify(mut self, from: u32, to: u32) -> Self {
         self.edges.push(Edge { from: v(from), to: v(to), notify: true });
         self
     }
 
-    /// With a semaphore of that count.
+    /// Adds a semaphore with this count.
     pub(crate) fn semaphore(mut self, count: u32) -> Self {
         self.semaphores.push(count);
         self
     }
 
-    /// With other metaparams for one vertex.
+    /// Changes the metaparams of one vertex.
     pub(crate) fn meta(mut self, number: u32, change: impl FnOnce(&mut Meta)) -> Self {
         let vertex = self.find(number);
         change(Arc::make_mut(&mut vertex.meta));
         self
     }
 
-    /// With other metaparams for all.
+    /// Changes the metaparams of all vertices.
     pub(crate) fn all(mut self, change: impl Fn(&mut Meta)) -> Self {
         for vertex in &mut self.vertices {
             change(Arc::make_mut(&mut vertex.meta));
@@ -70,31 +70,31 @@ impl Shape {
         self
     }
 
-    /// With another nature for one vertex.
+    /// Changes the nature of one vertex.
     pub(crate) fn nature(mut self, number: u32, change: impl FnOnce(&mut Nature)) -> Self {
         change(&mut self.find(number).nature);
         self
     }
 
-    /// With that definition for one vertex.
+    /// Sets the definition of one vertex.
     pub(crate) fn define(mut self, number: u32, definition: u64) -> Self {
         self.find(number).definition = definition;
         self
     }
 
-    /// Without one vertex and its edges.
+    /// Removes one vertex and its edges.
     pub(crate) fn without(mut self, number: u32) -> Self {
         self.vertices.retain(|vertex| vertex.id != v(number));
         self.edges.retain(|edge| edge.from != v(number) && edge.to != v(number));
         self
     }
 
-    /// One vertex uses that semaphore.
+    /// Lets one vertex use a semaphore.
     pub(crate) fn uses(self, number: u32, semaphore: u32) -> Self {
         self.meta(number, |meta| meta.semaphores.push(SemaphoreId(semaphore)))
     }
 
-    /// The graph.
+    /// Returns the validated graph.
     pub(crate) fn build(&self) -> Arc<Graph> {
         let graph = Graph::new(self.vertices.clone(), self.edges.clone(), self.semaphores.clone());
         Arc::new(graph.expect("the tests write valid graphs"))

@@ -1,55 +1,55 @@
-//! One thing that may happen to the engine and its surroundings.
+//! The steps of a schedule.
 
 use std::time::Duration;
 use steadfast_engine::{Outcome, RunVerdict, VertexId};
 
-/// One step of a schedule. A step that makes no sense where it stands is passed over, so that lines can be left out.
+/// One step of a schedule. A step that makes no sense at its place is skipped, so that lines can be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Step {
-    /// The graph of that number is given; `operator` is his reload.
+    /// The graph with this number is delivered; `operator` marks an operator's reload.
     Swap { graph: usize, operator: bool },
-    /// A watch that was asked for is established.
+    /// A requested watch is established.
     Watching(VertexId),
-    /// A watch that was asked for is declared absent, or an open one is given up.
+    /// A requested watch is declared absent, or an open one is given up.
     Unwatched(VertexId),
-    /// Somebody else changes it.
+    /// Somebody else changes the vertex.
     Changed(VertexId),
-    /// A value that it receives is another one.
+    /// The vertex receives another value.
     Received(VertexId),
-    /// Its run in progress, which is checked, is made of something else than the last good one.
+    /// The check in progress of the vertex has other inputs than the last good run.
     Remade(VertexId),
-    /// In a plan: what was found of it is worth nothing before the other is changed.
+    /// In a plan: the finding of the vertex is uncertain until the other one is changed.
     Doubt { vertex: VertexId, until: VertexId },
-    /// Its source lost events.
+    /// The source of the vertex lost events.
     Suspect(VertexId),
-    /// A sweep comes by.
+    /// A sweep requests a look.
     Look(VertexId),
-    /// The operator asks for a run.
+    /// The operator requests a run.
     Redo(VertexId),
     /// The check in progress of a vertex ends.
     Checked(VertexId, RunVerdict),
-    /// The oldest written entry becomes durable and is answered.
+    /// The oldest written entry becomes durable, and its reply is delivered.
     Commit,
-    /// The oldest written entry is the begin of a run and cannot be kept.
+    /// The oldest written entry is the begin of a run and cannot be stored.
     Refuse,
     /// The apply in progress of a vertex, or a cancelled run at any station, ends.
     Ended(VertexId, Outcome),
-    /// Time passes, with a wake-up at each moment that the engine asked for.
+    /// Time passes, with a wake-up at each requested moment.
     Wait(Duration),
     /// Time passes while the driver is busy: the wake-up comes late.
     Lag(Duration),
-    /// Time passes until the engine wants to be woken.
+    /// Time passes until the requested wake-up.
     Wake,
     /// A window opens or closes.
     Window { window: u32, open: bool },
-    /// A pause of one vertex begins or ends.
+    /// The pause of one vertex begins or ends.
     Park { vertex: VertexId, parked: bool },
-    /// Somebody asks for a pause of that length.
+    /// Somebody requests a pause of this length.
     Pause { drain: bool, length: Duration },
-    /// Somebody ends it.
+    /// Somebody ends the pause.
     Resume,
-    /// Somebody asks for the stop.
+    /// Somebody requests the stop.
     Stop { grace: Duration },
-    /// Everything is killed when that many of the written entries are durable, and started again.
+    /// The daemon is killed when this number of written entries are durable, and restarted.
     Crash { kept: usize },
 }

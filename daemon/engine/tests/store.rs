@@ -1,4 +1,4 @@
-//! What the simulated host keeps over a crash: a log of written entries of which only the oldest are durable.
+//! The durable state of the simulated host: a log of written entries of which only the oldest are durable.
 
 use std::collections::{BTreeMap, VecDeque};
 use steadfast_engine::{
@@ -14,7 +14,7 @@ pub(crate) enum Entry {
     Pause(Option<Tick>),
 }
 
-/// What is kept of one vertex.
+/// The record of one vertex.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Records {
     pub(crate) done: Option<u64>,
@@ -24,18 +24,18 @@ pub(crate) struct Records {
     pub(crate) open: Option<Intent>,
 }
 
-/// What is durable of all.
+/// The durable state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Durable {
     pub(crate) vertices: BTreeMap<VertexId, Records>,
     pub(crate) pause: Option<Tick>,
 }
 
-/// The store.
+/// The simulated store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Store {
     pub(crate) durable: Durable,
-    /// Written and not durable, the oldest first.
+    /// Entries that are written and not durable, the oldest first.
     pub(crate) written: VecDeque<Entry>,
 }
 
@@ -43,7 +43,7 @@ impl Durable {
     pub(crate) fn apply(&mut self, entry: &Entry) {
         match entry {
             Entry::Begin(intent) => {
-                // An open one is of an earlier life and will never see its end: what it would owe is owed.
+                // An open begin is from an earlier session and never ends: its refreshes are owed.
                 let kept = self.vertices.entry(intent.vertex).or_default();
                 if let Some(lost) = kept.open.replace(intent.clone()) {
                     for child in &lost.owes {
@@ -81,7 +81,7 @@ impl Durable {
         *owed = (*owed).max(Some((stamp, cause)));
     }
 
-    /// What is told back of the vertices of a graph that are not running yet.
+    /// Returns the restored states of the vertices of a graph that are not running yet.
     pub(crate) fn recall(
         &self,
         graph: &Graph,
@@ -101,7 +101,7 @@ impl Durable {
             .filter(|(id, _)| has(graph, **id) && !running.is_some_and(|old| has(old, **id)))
             .map(|(id, kept)| {
                 let owed = kept.owed.map(|(stamp, by)| (stamp, has(graph, by).then_some(by)));
-                // A deed that was cut off under another definition is another deed now.
+                // A run that was cut off under another definition does not interrupt the new one.
                 let cut_off = kept.open.as_ref().map(|intent| intent.definition);
                 let declared = graph.vertices().find(|declared| declared.id == *id);
                 let interrupted = cut_off.or(kept.interrupted).is_some_and(|definition| {
@@ -116,14 +116,14 @@ impl Durable {
 }
 
 impl Store {
-    /// The oldest written entry becomes durable.
+    /// Makes the oldest written entry durable.
     pub(crate) fn commit(&mut self) -> Option<Entry> {
         let entry = self.written.pop_front()?;
         self.durable.apply(&entry);
         Some(entry)
     }
 
-    /// The oldest written entry is lost, if it is the begin of a run.
+    /// Drops the oldest written entry, if it is the begin of a run.
     pub(crate) fn refuse(&mut self) -> Option<RunId> {
         let Some(Entry::Begin(intent)) = self.written.front() else { return None };
         let run = intent.run;
@@ -131,7 +131,7 @@ impl Store {
         Some(run)
     }
 
-    /// Everything written, as if it were durable.
+    /// Returns the state as if every written entry were durable.
     pub(crate) fn seen(&self) -> Durable {
         let mut all = self.durable.clone();
         for entry in &self.written {
@@ -140,13 +140,13 @@ impl Store {
         all
     }
 
-    /// A crash that keeps so many of the written entries, and only what concerns that graph.
+    /// Simulates a crash that preserves `kept` of the written entries, and only the records of that graph.
     pub(crate) fn crash(&mut self, kept: usize, graph: Option<&Graph>) {
         for _ in 0..kept {
             self.commit();
         }
         self.written.clear();
-        // A begin that will never see its end: its vertex is interrupted, and what it would owe is owed from now on.
+        // A begin without an end: its vertex is interrupted, and its refreshes are owed from now on.
         let lost: Vec<Intent> =
             self.durable.vertices.values_mut().filter_map(|kept| kept.open.take()).collect();
         for intent in lost {

@@ -1,15 +1,16 @@
-//! The checksums of rows: how damage is noticed. Rows of older schemas keep theirs, for what they do not have is left out.
+//! The checksums of rows, which detect damage. Rows of older schemas have the same sums, since absent columns are not
+//! included.
 
 use super::ownership;
 use crate::store::replay::{GlobalRecord, Record};
 use crate::store::{OpaqueText, Verb};
 
-/// What was cut off: where nothing was, there is no such thing, and it is not read.
+/// Returns the operation of an interrupted run; none without an interruption.
 pub(super) fn cut(record: &Record) -> Option<Verb> {
     record.cut.filter(|_| record.interrupted.is_some())
 }
 
-/// Of a row.
+/// Returns the checksum of a row.
 pub(super) fn sum_of(identity: &str, record: &Record) -> u64 {
     let mut sum = Sum::default();
     sum.text(Some(identity));
@@ -22,7 +23,7 @@ pub(super) fn sum_of(identity: &str, record: &Record) -> u64 {
     for owes in record.flight.iter().flat_map(|flight| &flight.owes) {
         sum.text(Some(owes));
     }
-    // Rows of the first schema have neither, and the same sum.
+    // Rows of the first schema have neither value, and the same sum.
     if record.sent.is_some() || record.taken.is_some() {
         sum.text(record.sent.as_ref().map(|OpaqueText(values)| values.as_ref()));
         sum.text(record.taken.as_deref());
@@ -35,7 +36,7 @@ pub(super) fn sum_of(identity: &str, record: &Record) -> u64 {
             sum.number(pause.lasts);
         }
     }
-    // Rows of schemas before the seventh have neither.
+    // Rows of schemas before the seventh have neither value.
     if let Some(verb) = record.flight.as_ref().and_then(|flight| flight.verb) {
         sum.text(Some(verb.word()));
         sum.number(record.flight.as_ref().map(|flight| flight.epoch));
@@ -55,7 +56,7 @@ pub(super) fn sum_of(identity: &str, record: &Record) -> u64 {
     sum.0
 }
 
-/// Of a manifest.
+/// Returns the checksum of a manifest.
 pub(super) fn sum_of_texts(texts: &[Option<&str>]) -> u64 {
     let mut sum = Sum::default();
     for text in texts {
@@ -64,14 +65,14 @@ pub(super) fn sum_of_texts(texts: &[Option<&str>]) -> u64 {
     sum.0
 }
 
-/// Of a number alone.
+/// Returns the checksum of a single number.
 pub(super) fn sum_of_number(number: u64) -> u64 {
     let mut sum = Sum::default();
     sum.number(Some(number));
     sum.0
 }
 
-/// Of the row of the whole.
+/// Returns the checksum of the global row.
 pub(super) fn sum_of_whole(whole: &GlobalRecord, (rows, digest): (u64, u64)) -> u64 {
     let mut sum = Sum::default();
     sum.number(Some(whole.stamp));
@@ -85,8 +86,8 @@ pub(super) fn sum_of_whole(whole: &GlobalRecord, (rows, digest): (u64, u64)) -> 
     sum.0
 }
 
-/// FNV-1a over 64 bits: every step is a bijection, so that a single changed byte always shows. It guards against damage, not
-/// against somebody who can write the file.
+/// FNV-1a over 64 bits: every step is a bijection, so a single changed byte is always detected. The sum guards against
+/// damage, not against somebody who can write the file.
 struct Sum(u64);
 
 impl Default for Sum {

@@ -1,4 +1,4 @@
-//! A state that is only read until there is something to keep: for one who may find nothing to do, and then writes nothing to disk (B-5).
+//! A store that only reads until the first commit: a command that finds nothing to do writes nothing to the disk (B-5).
 
 use super::manifest::Manifest;
 use super::read_snapshot::Generation;
@@ -18,22 +18,23 @@ use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What stood there when it was read. Where something else stands when it is taken over, another one has written in between.
+/// The epoch and checksum of a state when it was read. Another value at the first commit shows that somebody wrote in
+/// between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     epoch: u64,
-    /// The sum over the whole.
+    /// The checksum over the whole.
     sum: u64,
 }
 
 impl Seen {
-    /// What stands there under this epoch.
+    /// Returns the current checksum, with this epoch.
     pub(super) fn of(connection: &Connection, epoch: u64) -> Result<Self, Fault> {
         Ok(Self { epoch, sum: rows::sum(connection)? })
     }
 }
 
-/// What was read, and would be left as it is by one who opens it.
+/// A state that opening would leave unchanged.
 struct Sound {
     records: Records,
     manifest: Manifest,
@@ -41,11 +42,15 @@ struct Sound {
 }
 
 impl SqliteStore {
-    /// Opens the store of a state directory whose holder may find nothing to write: while all in it is as it must be it is only read. The
-    /// first commit takes it over, and is refused where anything else stands there by then.
+    /// Opens the store of a state directory for an owner that may find nothing to write: a valid state is only read.
+    /// The first commit takes the state over, and is rejected if the state has changed by then.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Self::open_held`].
     pub fn open_later(hold: Arc<StateLock>, readers: RecordReaders) -> Result<Self, StoreError> {
         let path = hold.directory().join(state_dir::DATABASE);
-        // Who opens it puts right what must be, or says why it cannot be opened.
+        // A full open repairs the state, or returns its error.
         let Some(Sound { records: kept, manifest, seen }) = sound(&path, &readers) else {
             return Self::open_held(hold, readers);
         };
@@ -56,11 +61,11 @@ impl SqliteStore {
     }
 }
 
-/// What is kept, where opening it would change nothing but who has it.
+/// Reads the state; none if a full open would change more than the owner.
 fn sound(path: &Path, readers: &RecordReaders) -> Option<Sound> {
     let is_ours_alone = std::fs::metadata(path).is_ok_and(|found| state_dir::is_private(&found));
     let is_left = with_suffix(path, "-journal").exists() || replace::is_whole(path);
-    // What a run that was killed has left is put right first.
+    // Leftovers of a killed process are resolved by a full open first.
     if !is_ours_alone || is_left || database::unused(path).is_none() {
         return None;
     }
@@ -89,7 +94,7 @@ fn sound(path: &Path, readers: &RecordReaders) -> Option<Sound> {
     (stays && path.parent().is_some_and(state_dir::has_key)).then_some(found)
 }
 
-/// Opens for writing what was only read. What is gone is not made anew.
+/// Opens a database for writing that was only read so far. A missing database is not made again.
 pub(super) fn take_over(path: &Path, hold: &StateLock, seen: Seen) -> Result<Connection, Fault> {
     if let Some(gone) = gone(path)? {
         return Err(gone);

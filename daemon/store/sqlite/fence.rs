@@ -1,7 +1,7 @@
-//! Which holder of the state may write: the one with the largest epoch, which stands in the database (C-10).
+//! Fencing (C-10): the owner with the largest epoch in the database may write.
 //!
-//! The lock on the directory keeps a second daemon out, unless somebody removes its file. Then the second takes the next epoch here, and
-//! what the first still commits is refused in the same transaction.
+//! The lock on the directory keeps a second daemon out, unless somebody removes the lock file. Then the second daemon
+//! takes the next epoch here, and later commits of the first are rejected in the same transaction.
 
 use super::super::database::Fault;
 use super::checksums::sum_of_number;
@@ -10,7 +10,7 @@ use super::manifest::Manifest;
 use crate::store::state_dir::StateLock;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
-/// The table of the one row.
+/// The table with one row.
 pub(super) const TABLE: &str = "
 CREATE TABLE lease (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -18,7 +18,7 @@ CREATE TABLE lease (
     sum INTEGER NOT NULL
 ) STRICT;";
 
-/// The epoch of the last who took it; 0 where nobody has.
+/// Returns the epoch of the last owner; 0 if there was none.
 pub(super) fn current_epoch(connection: &Connection) -> Result<u64, Fault> {
     let read = |row: &rusqlite::Row<'_>| {
         Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get::<_, i64>(1)?.cast_unsigned()))
@@ -31,8 +31,8 @@ pub(super) fn current_epoch(connection: &Connection) -> Result<u64, Fault> {
     Err(Fault::Damaged("the checksum of the lease does not match".to_owned()))
 }
 
-/// From now on it is that of this holder, unless it has held it before and somebody has taken it since, or something else was `seen`
-/// when it was read.
+/// Makes this owner the current one. Rejected if the owner was fenced before, or if the state differs from the one
+/// `seen`.
 pub(super) fn take(
     connection: &mut Connection,
     hold: &StateLock,
@@ -57,7 +57,7 @@ pub(super) fn take(
     Ok(())
 }
 
-/// Whether this holder may write: asked within each transaction that does. Answers the epoch that stands there.
+/// Checks in each writing transaction that this owner may write. Returns the epoch in the database.
 pub(super) fn guard(transaction: &Transaction<'_>, hold: &StateLock) -> Result<u64, Fault> {
     match current_epoch(transaction)? {
         epoch if hold.admits(epoch) => Ok(epoch),
@@ -65,7 +65,7 @@ pub(super) fn guard(transaction: &Transaction<'_>, hold: &StateLock) -> Result<u
     }
 }
 
-/// Puts it there.
+/// Writes the epoch.
 pub(super) fn write(connection: &Connection, epoch: u64) -> Result<(), Fault> {
     let sql = "INSERT OR REPLACE INTO lease (id, epoch, sum) VALUES (1, ?1, ?2)";
     let sum = sum_of_number(epoch).cast_signed();

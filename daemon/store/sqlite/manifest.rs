@@ -1,4 +1,4 @@
-//! What a database says of itself: which program wrote it last, on which machine, and what in it is not as it must be.
+//! The manifest of a database: the program that wrote it last, the machine, and known violations.
 
 use super::super::database::Fault;
 use super::checksums::sum_of_texts;
@@ -7,7 +7,7 @@ use rusqlite::{Connection, params};
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-/// The table of the one row; schemas before the fifth have none.
+/// The table with one row; schemas before the fifth have none.
 pub(super) const TABLE: &str = "
 CREATE TABLE manifest (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -18,27 +18,27 @@ CREATE TABLE manifest (
     written_at INTEGER
 ) STRICT;";
 
-/// The first schema whose manifest has the time of writing.
+/// The first schema whose manifest contains the time of writing.
 pub(super) const HAS_TIME: i64 = 8;
 
-/// The one row of its table.
+/// The one row of the table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Manifest {
-    /// The version of the program that opened it last.
+    /// The version of the program that opened the database last.
     pub(super) program: String,
-    /// The machine on which that was, where it has a name.
+    /// The machine of that program, if it has an ID.
     pub(super) machine: Option<String>,
-    /// What a write has left that is not as it must be, by identity: the generation is good where there is nothing.
+    /// The violations that writes have left, by identity. An empty map is a sound generation.
     pub(super) unsound: BTreeMap<String, Vec<String>>,
 }
 
 impl Manifest {
-    /// That of this program on a machine, with all as it must be.
+    /// Returns the manifest of this program on a machine, without violations.
     pub(super) fn on(machine: Option<String>) -> Self {
         Self { program: env!("CARGO_PKG_VERSION").to_owned(), machine, unsound: BTreeMap::new() }
     }
 
-    /// What stands in the database; nothing in one of an older schema.
+    /// Reads the manifest; the default for an older schema.
     pub(super) fn read(connection: &Connection) -> Result<Self, Fault> {
         let version: i64 = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
         if version < 5 {
@@ -62,7 +62,7 @@ impl Manifest {
         Ok(Self { program, machine, unsound })
     }
 
-    /// The time of writing, in seconds since 1970; none where an older program wrote it.
+    /// Returns the time of writing, in seconds since 1970; none if an older program wrote the database.
     pub(super) fn written_at(connection: &Connection) -> Result<Option<u64>, Fault> {
         if migrations::version(connection)? < HAS_TIME {
             return Ok(None);
@@ -72,12 +72,12 @@ impl Manifest {
         Ok(time.map(i64::cast_unsigned))
     }
 
-    /// Writes it again with the time of now.
+    /// Writes the stored manifest again with the present time.
     pub(super) fn renew(connection: &Connection) -> Result<(), Fault> {
         Self::read(connection)?.write(connection)
     }
 
-    /// Writes it with the time of now.
+    /// Writes the manifest with the present time.
     pub(super) fn write(&self, connection: &Connection) -> Result<(), Fault> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let unsound =
@@ -95,13 +95,13 @@ impl Manifest {
         Ok(())
     }
 
-    /// All that is not as it must be, a line each.
+    /// Returns all violations, a line each.
     pub(super) fn lines(&self) -> Vec<String> {
         self.unsound.values().flatten().cloned().collect()
     }
 }
 
-/// The checksum of the row. A row without a time has the sum that older programs wrote.
+/// Returns the checksum of the row. A row without a time has the sum that older programs wrote.
 fn sum_of(texts: &[Option<&str>; 3], time: Option<u64>) -> u64 {
     let time = time.map(|seconds| seconds.to_string());
     let [program, machine, unsound] = *texts;

@@ -1,4 +1,4 @@
-//! Tables of older schemas: how their rows are read, and how they are brought to this one.
+//! Migrations: reading the tables of older schemas, and upgrading them to the present one.
 
 use super::manifest;
 use super::manifest::Manifest;
@@ -9,16 +9,16 @@ use rusqlite::Connection;
 /// The columns of one schema, in the order in which they are read.
 #[derive(Clone, Copy)]
 pub(super) struct Columns {
-    /// Those that most rows have something in. The last says whether there is anything in the others.
+    /// The columns that most rows use. The last one is true if a row uses any of the others.
     pub(super) most: &'static str,
-    /// Those that few rows have anything in: read for those alone.
+    /// The columns that few rows use, read for these rows only.
     pub(super) few: &'static str,
-    /// Of the row of the whole.
+    /// The columns of the global row.
     pub(super) whole: &'static str,
 }
 
-/// The first schema knew nothing of values, the second nothing of single pauses, the third not whose a thing is, and those before the
-/// seventh not what a run is about to do, nor how long a pause lasts.
+/// The columns of each schema. The first has no values, the second no pauses of resources, the third no ownership;
+/// those before the seventh have no operation of runs and no duration of pauses.
 const COLUMNS: [Columns; 5] = [
     Columns {
         most: "identity, done, owed, cause, sum, NULL, NULL, NULL, NULL, NULL, \
@@ -46,17 +46,17 @@ const COLUMNS: [Columns; 5] = [
     },
 ];
 
-/// Since it is kept whose a thing is.
+/// The columns of schemas with ownership.
 const OWNED: &str = "identity, done, owed, cause, sum, owned, graph, thing, removal, needs, \
      coalesce(interrupted, begun, definition, owes, sent, taken, parked, parked_until) IS NOT NULL";
 
-/// Before it was kept what a run is about to do.
+/// The columns of schemas without the operation of runs.
 const VERBLESS: &str = "interrupted, begun, definition, owes, sent, taken, parked, parked_until, NULL, NULL, NULL, NULL";
 
-/// Before it was kept how long a pause lasts.
+/// The columns of schemas without the duration of pauses.
 const UNTIMED: &str = "stamp, reason, until, rows, digest, sum, NULL";
 
-/// The columns of this schema. One that has lost its number is read as what it most likely is.
+/// Returns the columns of a schema. An unknown version is read as the newest.
 pub(super) fn columns_of(version: i64) -> Columns {
     let [first, values, pauses, owners, newest] = COLUMNS;
     match version {
@@ -68,10 +68,10 @@ pub(super) fn columns_of(version: i64) -> Columns {
     }
 }
 
-/// The first schema that says who has taken it last.
+/// The first schema that records its last owner.
 pub(super) const HAS_LEASE: i64 = 6;
 
-/// Brings the tables of an older schema to this one. Rows stay as they are, with their sums.
+/// Upgrades the tables of an older schema. Rows stay as they are, with their sums.
 pub(super) fn upgrade(connection: &mut Connection, from: i64, schema: i64) -> Result<(), Fault> {
     let transaction = connection.transaction()?;
     if from < 2 {
@@ -107,7 +107,7 @@ pub(super) fn upgrade(connection: &mut Connection, from: i64, schema: i64) -> Re
              ALTER TABLE whole ADD COLUMN lasts INTEGER",
         )?;
     }
-    // A manifest of before the fifth was made a moment ago, with its time.
+    // The manifest of a schema before the fifth was just made, with its time.
     if (5..manifest::HAS_TIME).contains(&from) {
         transaction.execute_batch("ALTER TABLE manifest ADD COLUMN written_at INTEGER")?;
     }
@@ -115,7 +115,7 @@ pub(super) fn upgrade(connection: &mut Connection, from: i64, schema: i64) -> Re
     Ok(transaction.commit()?)
 }
 
-/// The schema of the tables that are there.
+/// Returns the schema of the tables.
 pub(super) fn version(connection: &Connection) -> Result<i64, Fault> {
     let version: i64 = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
     if version > SCHEMA {

@@ -1,8 +1,12 @@
 //! The store on disk: one `SQLite` database (WAL, `synchronous=FULL`) in a directory of its own.
 //!
-//! Every row carries a checksum and the whole a digest over all rows: a database that was damaged is never taken for
-//! another state (B-11); it stays as it is until the operator has it repaired. What is whole and breaks a rule is put right when it is
-//! loaded, and a copy is kept beside.
+//! Every row carries a checksum, and the whole a digest over all rows: a damaged database is never taken for another
+//! state (B-11), and stays as it is until the operator repairs it. A readable record that violates a rule is repaired
+//! at the load, and a copy of the database is stored beside it. A batch must never be committed without the check of
+//! the fence (C-10).
+//!
+//! Reading order: this file, `rows` and `ownership` (records as rows), `schema`, `checksums`, `migrations`, `manifest`,
+//! `fence`, `read_snapshot`, `read_only`, `deferred_open`, then `repair`, `replace` and `secure_erase`.
 
 mod checksums;
 mod deferred_open;
@@ -38,39 +42,51 @@ use schema::LAYOUT;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What this program writes, and the newest that it reads.
+/// The schema that this program writes, and the newest that it reads.
 const SCHEMA: i64 = 8;
 
-/// Keeps entries in `state.db` below the state directory, and holds the directory.
+/// A store that writes entries to `state.db` in the state directory, and holds the directory.
 #[derive(Debug)]
 pub struct SqliteStore {
-    /// None between a handle that was given up and the next that could be opened, and before anything was to be written.
+    /// None after a handle was given up, until the next one is open, and before the first write of a deferred open.
     connection: Option<Connection>,
-    /// What was only read so far, until it is taken over.
+    /// The state as it was read, until the first write takes it over.
     seen: Option<Seen>,
-    /// What was read when the database was verified, until it is told or anything is written: reading it all twice would
-    /// cost a start as much again.
+    /// The records read by the verification, until they are returned or anything is written. Reading them twice would
+    /// double the time of a start.
     verified: Option<Records>,
     manifest: Manifest,
     path: PathBuf,
     readers: RecordReaders,
     mended: RepairReport,
-    /// Held as long as this value lives.
+    /// The lock of the directory, held as long as this value lives.
     hold: Arc<StateLock>,
 }
 
 impl SqliteStore {
-    /// Opens the store of a state directory, which is made where it is missing. A damaged database is refused and left as it is.
+    /// Opens the store of a state directory, and makes it if it is missing.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error for a damaged database, which is left as it is.
     pub fn open(state_directory: &Path) -> Result<Self, StoreError> {
         Self::open_held(Arc::new(StateLock::take(state_directory)?), RecordReaders::default())
     }
 
-    /// The same of one that is held already. What breaks a rule is put right, and the one who reads is told.
+    /// Opens the store of a locked state directory. Records that violate a rule are repaired and reported to `readers`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error for a damaged database, which is left as it is, and for one of a newer program.
     pub fn open_held(hold: Arc<StateLock>, readers: RecordReaders) -> Result<Self, StoreError> {
         Self::open_on(hold, readers, state_dir::machine())
     }
 
-    /// The same on a machine of this name.
+    /// Opens the store of a locked state directory on a machine with this ID.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Self::open_held`].
     pub fn open_on(
         hold: Arc<StateLock>,
         readers: RecordReaders,
@@ -95,26 +111,29 @@ impl SqliteStore {
         Ok(Self { connection, seen: None, verified, manifest, path, readers, mended, hold })
     }
 
-    /// Whether something is kept in this state directory.
+    /// Returns true if this state directory contains a state.
     #[must_use]
     pub fn is_there(state_directory: &Path) -> bool {
         state_directory.join(state_dir::DATABASE).exists() || state_dir::has_key(state_directory)
     }
 
-    /// The key of the hashes of this state directory: made where there is none and nothing is kept yet. What is kept without its key
-    /// is damaged: another one would make all that was hashed count as changed.
+    /// Returns the key of the hashes of this state directory, and makes it if there is neither a key nor a state.
+    ///
+    /// # Errors
+    ///
+    /// A state without its key is damaged: with another key every hashed value would count as changed.
     pub fn key(state_directory: &Path) -> Result<Key, StoreError> {
         let key = read_only::key_of(state_directory, || read_only::holds_rows(state_directory))?;
         key.map_or_else(|| state_dir::make_key(state_directory), Ok)
     }
 
-    /// The same, for one who only looks: none where there is none.
+    /// Returns the key of the hashes without making one.
     #[must_use]
     pub fn peek_key(state_directory: &Path) -> Option<Key> {
         state_dir::peek_key(state_directory)
     }
 
-    /// What was put right when it was opened.
+    /// Returns the repairs made when the store was opened.
     pub fn mended(&self) -> &RepairReport {
         &self.mended
     }
@@ -150,8 +169,8 @@ impl Store for SqliteStore {
         for identity in &in_flight {
             settle(identity, &mut kept)?;
         }
-        // Kept now, so that an end that comes later clears nothing that is still owed. Where there is no room, what is
-        // told back is right all the same, and the next recall finds it again (B-12).
+        // Stored now, so that a later end does not delete refreshes that are still owed. On a full disk the result is
+        // correct all the same, and the next recall derives it again (B-12).
         let hold = Arc::clone(&self.hold);
         let written = self.with(|open| write_settled(open, &hold, (&before, &in_flight)));
         if let Err(error) = written {
@@ -168,7 +187,7 @@ impl Store for SqliteStore {
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let epoch = fence::guard(&transaction, &hold)?;
-            // What is written into a removed file is lost.
+            // Writes into a removed file would be lost.
             hold.check_place().map_err(|lost| Fault::Refused(lost.to_string()))?;
             let mut rows = Batch::begin(&transaction, epoch)?;
             for entry in batch {
@@ -180,7 +199,7 @@ impl Store for SqliteStore {
                 secure_erase::owe(&transaction)?;
             }
             if let Some(found) = &found {
-                // In the same transaction: no reader takes this generation for a good one (B-20).
+                // In the same transaction: no reader takes this generation for a sound one (B-20).
                 tracing::debug!(records = found.len(), "not as they must be");
                 manifest.write(&transaction)?;
             }
@@ -198,11 +217,11 @@ impl Store for SqliteStore {
     }
 
     fn reopen(&mut self) -> Result<(), StoreError> {
-        // Dropped first: after a failed sync nothing may be asked of the old handle again.
+        // Dropped first: after a failed sync the old handle must not be used again.
         drop(self.connection.take());
         self.verified = None;
         if self.seen.is_some() {
-            // It was not taken over yet: what comes next does that.
+            // The state was not taken over yet: the next call does that.
             return Ok(());
         }
         self.hold.check_place()?;
@@ -212,13 +231,13 @@ impl Store for SqliteStore {
                 self.manifest = opened.manifest;
                 Ok(())
             }
-            // Not mended while we run: nothing is recorded, so nothing is changed, until a restart.
+            // Not repaired while the daemon runs: nothing is recorded, so nothing is changed, until a restart.
             Err(fault) => Err(refusal(&self.path, fault)),
         }
     }
 }
 
-/// Says what is kept of kinds that are not known here.
+/// Reports the stored records of unknown kinds.
 fn tell_strangers(kept: &Records, readers: &RecordReaders) {
     for why in kept.records.keys().filter_map(|name| Some((name, (readers.kind)(name)?))) {
         let line = format!("{}: {}; what is kept of it is left alone", why.0, why.1);
@@ -226,8 +245,8 @@ fn tell_strangers(kept: &Records, readers: &RecordReaders) {
     }
 }
 
-/// Judges what a batch touches, and notes in the manifest what is not as it must be, and what is so again. Answers what is to be told;
-/// nothing where the manifest stays as it is.
+/// Judges the records that a batch touches, and notes new and resolved violations in the manifest. Returns the lines to
+/// report; none if the manifest does not change.
 fn look_at(
     rows: &Batch<'_>,
     readers: &RecordReaders,
@@ -279,23 +298,23 @@ struct Opened {
     manifest: Manifest,
 }
 
-/// Makes a new database where the one before was moved aside.
+/// Makes a new database after the old one was moved aside.
 fn begin_anew(path: &Path) -> Result<Opened, Fault> {
     connect_to(path, false)
 }
 
-/// Opens the database, makes its tables where it is new, and verifies everything in it. The key beside it is made after it: where
-/// there is one, there was a state.
+/// Opens the database, makes its tables if it is new, and verifies everything in it. The key beside it is made later,
+/// so a key without a database is a loss.
 fn connect(path: &Path) -> Result<Opened, Fault> {
     let was_there = path.parent().is_some_and(state_dir::has_key);
     if was_there && let Some(gone) = gone(path)? {
-        // Not even opened: the log of an empty database would be deleted.
+        // The database is not even opened: SQLite would delete the log of an empty one.
         return Err(gone);
     }
     connect_to(path, was_there)
 }
 
-/// Why there is nothing to read, if so: it is missing, or empty.
+/// Returns the damage if the database is missing or empty.
 fn gone(path: &Path) -> Result<Option<Fault>, Fault> {
     regular_file::is_there(path)?;
     let what = match std::fs::metadata(path) {
@@ -307,12 +326,12 @@ fn gone(path: &Path) -> Result<Option<Fault>, Fault> {
     Ok(Some(Fault::Damaged(format!("{what}, and {} beside it is not", state_dir::KEY))))
 }
 
-/// One without a version beside a key: what was in it is lost.
+/// The error of a database without a version beside a key: its content is lost.
 fn no_tables() -> Fault {
     Fault::Damaged("there are no tables in it".to_owned())
 }
 
-/// The same of one that may be new.
+/// Opens and verifies the database. `was_there` excludes a new one.
 fn connect_to(path: &Path, was_there: bool) -> Result<Opened, Fault> {
     let (mut connection, version) = database::open(path, &LAYOUT)?;
     if version == 0 && was_there {
@@ -323,7 +342,7 @@ fn connect_to(path: &Path, was_there: bool) -> Result<Opened, Fault> {
         rows::create(&mut connection, SCHEMA)?;
     }
     if (1..SCHEMA).contains(&version) {
-        // What cannot be read is not brought to another schema.
+        // An unreadable database is not upgraded.
         database::check(&connection)?;
         rows::read_all(&connection)?;
         database::copy_aside(&connection, path, &format!("schema-{version}"))?;
@@ -336,14 +355,14 @@ fn connect_to(path: &Path, was_there: bool) -> Result<Opened, Fault> {
     Ok(Opened { connection, records: kept, manifest })
 }
 
-/// From now on what is committed is on the disk, and what takes the place of something leaves nothing of it: it may have been a secret
-/// in clear (B-26).
+/// Configures a connection so that commits are durable and overwritten content is erased: it may have been a plaintext
+/// secret (B-26).
 fn hold(connection: &Connection) -> Result<(), Fault> {
     database::hold(connection)?;
     Ok(connection.query_row("PRAGMA secure_delete=ON", (), |_| Ok(()))?)
 }
 
-/// What is kept without its key is damaged.
+/// Returns the error of a state without its key.
 fn keyless(state_directory: &Path, why: String) -> StoreError {
     let path = state_directory.join(state_dir::KEY).display().to_string();
     StoreError::Damaged { path, why }

@@ -1,4 +1,4 @@
-//! Whose a thing is, as columns.
+//! Ownership records as columns.
 
 use super::rows::split;
 use crate::store::database::Fault;
@@ -12,7 +12,7 @@ const DELETE: i64 = 4;
 const PROTECT: i64 = 8;
 const PINNED: i64 = 16;
 
-/// All that is yes or no, as one number.
+/// Returns all flags of the record as one number.
 pub(super) fn marks(owned: &Ownership) -> i64 {
     let origin = match owned.origin {
         None => 0,
@@ -23,7 +23,7 @@ pub(super) fn marks(owned: &Ownership) -> i64 {
     marks.iter().filter(|(is, _)| *is).fold(origin, |sum, (_, mark)| sum | mark)
 }
 
-/// The columns from this one on.
+/// Reads the ownership columns from index `first` on.
 pub(super) fn read(row: &Row<'_>, first: usize) -> Result<Option<Arc<Ownership>>, Fault> {
     let damaged = || Fault::Damaged("half of whose it is".to_owned());
     let text = |index: usize| row.get::<_, Option<String>>(first + index);

@@ -1,4 +1,4 @@
-//! The store for one who only looks: no lock, nothing opened for writing, beside a daemon too.
+//! Read-only access to the store: no lock, nothing opened for writing, also beside a running daemon.
 
 use super::manifest::Manifest;
 use super::read_snapshot::Generation;
@@ -15,14 +15,22 @@ use std::path::Path;
 use std::time::SystemTime;
 
 impl SqliteStore {
-    /// All that is kept, for one who only looks: takes no lock and changes nothing, beside a daemon too. Nothing is kept where
-    /// there is no state yet. The key is not asked for: without it the rows can be shown all the same.
+    /// Reads the whole state without a lock and without changes, also beside a running daemon. The state is empty if
+    /// there is none yet. The key is not needed to show the rows.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the state cannot be read or is damaged.
     pub fn peek(state_directory: &Path) -> Result<StoredState, StoreError> {
         let found = generation(state_directory)?;
         found.map_or_else(|| Ok(StoredState::default()), |found| settled(found.records))
     }
 
-    /// All that [`Self::peek`] tells, with which runs are in progress now, and which program wrote the state last and when.
+    /// Reads the state like [`Self::peek`], with the runs in progress, and the program and time of the last write.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Self::peek`].
     pub fn overview(state_directory: &Path) -> Result<Overview, StoreError> {
         let path = state_directory.join(state_dir::DATABASE);
         let found = look(&path, |connection| {
@@ -45,7 +53,11 @@ impl SqliteStore {
         Ok(Overview { recalled: settled(kept)?, in_progress, program, written_at })
     }
 
-    /// What a load would tell back, or its refusal, with nothing changed: what breaks a rule is put right in what is told only.
+    /// Returns the state that a load would return, with nothing changed: repairs are made in memory only.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error that a load would return.
     pub fn preview_load(
         state_directory: &Path,
         readers: &RecordReaders,
@@ -61,7 +73,7 @@ impl SqliteStore {
         Ok(StoredState { key, ..readers.only_known(settled(records)?) })
     }
 
-    /// Whether what is kept is not for this process to read.
+    /// Returns true if this process has no permission to read the state.
     #[must_use]
     pub fn is_denied(state_directory: &Path) -> bool {
         let path = state_directory.join(state_dir::DATABASE);
@@ -72,7 +84,11 @@ impl SqliteStore {
         }
     }
 
-    /// Whether a pause of all holds, and nothing is under way: as long as nobody writes, nothing begins.
+    /// Returns true if the daemon is paused and no run is in flight: as long as nobody writes, nothing begins.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Self::peek`].
     pub fn rests(state_directory: &Path) -> Result<bool, StoreError> {
         let found = generation(state_directory)?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -83,12 +99,16 @@ impl SqliteStore {
         }))
     }
 
-    /// The epoch of who took it last, where that can be read.
+    /// Returns the epoch of the last owner, if it can be read.
     pub(in crate::store) fn current_epoch(state_directory: &Path) -> Option<u64> {
         look(&state_directory.join(state_dir::DATABASE), fence::current_epoch).ok()?
     }
 
-    /// The same as [`Self::peek`], with the machine on which it is kept. What is kept without its key is refused, as who writes has it.
+    /// Reads the state like [`Self::peek`], with the ID of its machine.
+    ///
+    /// # Errors
+    ///
+    /// A state without its key is an error, as for a writer.
     pub fn export(state_directory: &Path) -> Result<Imported, StoreError> {
         let Some(Generation { records: kept, manifest }) = generation(state_directory)? else {
             return Ok(Imported::default());
@@ -97,8 +117,12 @@ impl SqliteStore {
         Ok(Imported { recalled: settled(kept)?, machine: manifest.machine })
     }
 
-    /// The same as [`Self::peek`], with all that the database finds wrong with itself: its own check, that of every row and the whole, and
-    /// that its key is there.
+    /// Reads the state like [`Self::peek`], with all damage that a full check finds: the check of SQLite, of every row
+    /// and the whole, and of the key.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database cannot be opened; damage is a part of the result.
     pub fn verify(state_directory: &Path) -> Result<Verified, StoreError> {
         let path = state_directory.join(state_dir::DATABASE);
         let found = look(&path, |connection| {
@@ -132,36 +156,36 @@ impl SqliteStore {
     }
 }
 
-/// The answer of [`SqliteStore::overview`].
+/// The result of [`SqliteStore::overview`].
 #[derive(Debug, Default)]
 pub struct Overview {
-    /// All that is stored.
+    /// The whole stored state.
     pub recalled: StoredState,
     /// The identities with a run that a living process has begun.
     pub in_progress: BTreeSet<String>,
     /// The version of the program that wrote the state last.
     pub program: Option<String>,
-    /// The time of that, in seconds since 1970.
+    /// The time of the last write, in seconds since 1970.
     pub written_at: Option<u64>,
 }
 
-/// What was found by [`SqliteStore::verify`].
+/// The result of [`SqliteStore::verify`].
 #[derive(Debug, Default)]
 pub struct Verified {
     /// All damage, in words.
     pub damage: Vec<String>,
-    /// What a write has left that is not as it must be, as far as no load has put it right (B-20).
+    /// Violations left by writes that no load has repaired yet (B-20).
     pub unsound: Vec<String>,
-    /// What could be read; nothing where rows are damaged.
+    /// The readable state; empty if rows are damaged.
     pub recalled: StoredState,
 }
 
-/// Whether anything is kept of a resource.
+/// Returns true if the state contains any record of a resource.
 pub(super) fn holds_rows(state_directory: &Path) -> Result<bool, StoreError> {
     Ok(generation(state_directory)?.is_some_and(|found| !found.records.records.is_empty()))
 }
 
-/// The key of what is kept; none where there is none, and nothing that was hashed with it.
+/// Returns the key of the state; none if there is neither a key nor a value hashed with it.
 pub(super) fn key_of(
     state_directory: &Path,
     holds_rows: impl FnOnce() -> Result<bool, StoreError>,
@@ -173,7 +197,7 @@ pub(super) fn key_of(
     }
 }
 
-/// What is kept in a state directory; nothing where there is no state yet.
+/// Reads the state of a state directory; none if there is no state yet.
 fn generation(state_directory: &Path) -> Result<Option<Generation>, StoreError> {
     let path = state_directory.join(state_dir::DATABASE);
     look(&path, Generation::of).map_err(|fault| refusal(&path, fault))
@@ -186,22 +210,22 @@ fn settled(mut kept: Records) -> Result<StoredState, StoreError> {
     Ok(kept.recalled())
 }
 
-/// Reads a database without a lock of ours, at one moment; nothing where there is none.
+/// Reads a database in one transaction without a lock; none if there is no database.
 fn look<T>(
     path: &Path,
     work: impl Fn(&Connection) -> Result<T, Fault>,
 ) -> Result<Option<T>, Fault> {
-    // Asked first: the key is made after the tables, also by one who makes both meanwhile.
+    // Checked first: the key is made after the tables, also by a concurrent process.
     let was_there = path.parent().is_some_and(state_dir::has_key);
     match gone(path)? {
         Some(gone) if was_there => return Err(gone),
-        // Nothing is kept yet.
+        // There is no state yet.
         Some(_) => return Ok(None),
         None => {}
     }
     database::read(path, |connection| match LAYOUT.version(connection)? {
         0 if was_there => Err(no_tables()),
-        // Its tables are being made this moment.
+        // The tables are being made at this moment.
         0 => Ok(None),
         _ => work(connection).map(Some),
     })

@@ -1,5 +1,5 @@
-//! All that a database holds, read and verified at once: whoever opens it and whoever only looks reads it here, so that nobody takes
-//! for sound what another one refuses.
+//! The content of a database, read and verified in one place: every reader, with or without a lock, accepts and rejects
+//! the same databases.
 
 use super::manifest::Manifest;
 use super::{Records, fence, migrations, rows};
@@ -9,21 +9,21 @@ use rusqlite::Connection;
 use std::path::Path;
 use std::thread;
 
-/// What stood there at one moment.
+/// The content of a database at one moment.
 pub(super) struct Generation {
     pub(super) records: Records,
     pub(super) manifest: Manifest,
 }
 
 impl Generation {
-    /// Reads it where its pages are whole.
+    /// Checks the pages and reads the content.
     pub(super) fn of(connection: &Connection) -> Result<Self, Fault> {
         database::check(connection)?;
         Self::unchecked(connection)
     }
 
-    /// The same for one who holds it, so that nobody writes meanwhile: its pages are looked at through another connection, beside. That
-    /// is a fifth of the time that it takes.
+    /// Checks and reads a database for its owner, when nobody else writes. The pages are checked in parallel through a
+    /// second connection, which saves a fifth of the time.
     pub(super) fn held(connection: &Connection, path: &Path) -> Result<Self, Fault> {
         thread::scope(|scope| {
             let beside = thread::Builder::new().name("pages".to_owned());
@@ -33,17 +33,17 @@ impl Generation {
             match checked {
                 Some(Err(damage @ Fault::Damaged(_))) => return Err(damage),
                 Some(Ok(())) => {}
-                // It could not be looked at from there.
+                // The second connection could not check the pages.
                 Some(Err(_)) | None => database::check(connection)?,
             }
             read
         })
     }
 
-    /// The same for one who looks at the pages otherwise.
+    /// Reads the content without a check of the pages.
     pub(super) fn unchecked(connection: &Connection) -> Result<Self, Fault> {
         let (kept, manifest) = (rows::read_all(connection)?, Manifest::read(connection)?);
-        // Who takes it into use asks whose it is: where that cannot be read it cannot be used.
+        // A writer needs the epoch: a database with an unreadable epoch cannot be used.
         if migrations::version(connection)? >= migrations::HAS_LEASE {
             fence::current_epoch(connection)?;
         }

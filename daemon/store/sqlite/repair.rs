@@ -1,4 +1,4 @@
-//! What is put right: at a load by itself (B-21), and what cannot be read when the operator asks for it (B-24).
+//! Repairs: automatic ones at a load (B-21), and those of unreadable data at the operator's request (B-24).
 
 use super::fence;
 use super::manifest::Manifest;
@@ -16,7 +16,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What was put right, and where what stood there before is kept.
+/// The repairs made, and the path of the copy from before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepairReport {
     lines: Vec<String>,
@@ -24,20 +24,20 @@ pub struct RepairReport {
 }
 
 impl RepairReport {
-    /// What was done, a line for each thing; nothing where all was as it must be.
+    /// Returns a line for each repair; none if the state was sound.
     #[must_use]
     pub fn lines(&self) -> &[String] {
         &self.lines
     }
 
-    /// What stood there before.
+    /// Returns the path of the copy from before.
     #[must_use]
     pub fn copy(&self) -> Option<&Path> {
         self.copy.as_deref()
     }
 }
 
-/// Puts right what breaks a rule, and notes who opens it where. Nothing is written where all is as it must be.
+/// Repairs records that violate a rule, and notes the program and machine. A sound state is not written.
 pub(super) fn at_load(
     opened: &mut Opened,
     path: &Path,
@@ -51,7 +51,7 @@ pub(super) fn at_load(
     if !is_sound {
         mended.lines = repair_all(kept, wrong, readers)?;
     }
-    // What is refused was left as it is.
+    // A rejected owner leaves the state as it is.
     fence::take(connection, hold, None)?;
     if !is_sound {
         mended.copy = Some(database::copy_aside(connection, path, "bad")?);
@@ -73,14 +73,14 @@ pub(super) fn at_load(
     Ok(mended)
 }
 
-/// Puts right what is wrong, and says what it did.
+/// Repairs all violations, and returns a line for each.
 pub(super) fn repair_all(
     kept: &mut Records,
     mut wrong: Vec<Violation>,
     readers: &RecordReaders,
 ) -> Result<Vec<String>, Fault> {
     let mut lines = Vec::new();
-    // What is right after one round may break a rule that was not asked before.
+    // A repaired record may violate a rule that was not checked before.
     for _ in 0..3 {
         if let Some(damage) = wrong.iter().find(|one| one.is_damage()) {
             return Err(Fault::Damaged(damage.to_string()));
@@ -91,7 +91,8 @@ pub(super) fn repair_all(
     wrong.first().map_or(Ok(lines), |left| Err(Fault::Damaged(left.to_string())))
 }
 
-/// A state that was made on another machine, such as the one of which this is a copy: what was made there is not ours to delete here.
+/// Marks all objects as adopted if the state was made on another machine, as in a copied one: objects created there are
+/// not ours to delete here.
 pub(super) fn adopt(
     kept: &mut Records,
     manifest: &Manifest,
@@ -107,7 +108,7 @@ pub(super) fn adopt(
     ))
 }
 
-/// Nothing of it was made here. Answers how many were said to be.
+/// Marks all objects as adopted. Returns the number of objects that were marked as created.
 fn adopt_all(kept: &mut Records) -> usize {
     let mut count = 0;
     for owned in kept.records.values_mut().filter_map(|record| record.owned.as_mut()) {
@@ -120,8 +121,12 @@ fn adopt_all(kept: &mut Records) -> usize {
 }
 
 impl SqliteStore {
-    /// Repairs a state as far as it can be (B-24). What can be read is kept, what stood there before stays beside. What was made by
-    /// a newer program, or cannot be written, is refused.
+    /// Repairs a state as far as possible (B-24). Readable records are preserved, and a copy of the old database stays
+    /// beside it.
+    ///
+    /// # Errors
+    ///
+    /// A state of a newer program, or one that cannot be written, is an error.
     pub fn repair(
         hold: Arc<StateLock>,
         readers: RecordReaders,
@@ -129,7 +134,11 @@ impl SqliteStore {
         Self::repair_on(hold, readers, state_dir::machine())
     }
 
-    /// The same on a machine of this name.
+    /// Repairs a state on a machine with this ID.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Self::repair`].
     pub fn repair_on(
         hold: Arc<StateLock>,
         readers: RecordReaders,
@@ -166,27 +175,31 @@ impl SqliteStore {
         }
         lines.push(format!("kept: {} resources that could be read", records.records.len()));
         if manifest.is_none() && !records.records.is_empty() {
-            // It may be that of another machine.
+            // The state may be from another machine.
             let count = adopt_all(&mut records);
             lines.push(format!(
                 "it cannot be read on which machine they were kept: what was made is adopted, and never deleted here ({count} resources)"
             ));
         }
         let says = Manifest::on(manifest.and_then(|manifest| manifest.machine));
-        // Who was fenced off by what stands there is so by what takes its place.
+        // An owner that the old database fenced off is fenced by the new one, too.
         hold.comes_after(epoch).map_err(|fenced| refuse(Fault::Refused(fenced.to_string())))?;
         let copy = replace::replace(&path, &hold, (&records, &says)).map_err(refuse)?;
-        // Whether it was made on this machine, and the last look.
+        // The open adopts a state of another machine, and verifies the result.
         let store = Self::open_on(hold, readers, machine)?;
         lines.extend(store.mended.lines.iter().cloned());
-        // The directory is held as long as the store lives.
+        // The store holds the directory until here.
         let mended = with_key(&folder, RepairReport { lines, copy: copy.exists().then_some(copy) });
         drop(store);
         mended
     }
 
-    /// Keeps this, as it was made on a machine, instead of what is kept, which stays beside (B-24). Answers where. Secrets are not in what is
-    /// exported: those whose hashes are the same stay.
+    /// Replaces the state with an imported one of a given machine (B-24); the old state stays beside it, at the path in
+    /// the report. Exports contain no secrets: stored secrets with the same hashes are preserved.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the state directory was lost or taken over, or cannot be written.
     pub fn import(
         hold: &StateLock,
         new: Imported,
@@ -195,7 +208,11 @@ impl SqliteStore {
         Self::import_on(hold, new, readers, state_dir::machine())
     }
 
-    /// The same on a machine of this name.
+    /// Imports a state on a machine with this ID.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Self::import`].
     pub fn import_on(
         hold: &StateLock,
         Imported { recalled, machine }: Imported,
@@ -237,7 +254,7 @@ impl SqliteStore {
     }
 }
 
-/// Makes another key where the one of what is kept is lost, and says so, and what is lost with it.
+/// Makes a new key if that of the state is lost, and reports the consequences.
 fn with_key(directory: &Path, mut mended: RepairReport) -> Result<RepairReport, StoreError> {
     if let Err(why) = state_dir::found_key(directory)? {
         if super::read_only::holds_rows(directory)? {
@@ -257,16 +274,16 @@ fn with_key(directory: &Path, mut mended: RepairReport) -> Result<RepairReport, 
     Ok(mended)
 }
 
-/// What was exported, and on which machine it was kept, where that is known.
+/// An exported state, with the ID of its machine, if known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// All that is to be kept.
+    /// The whole state.
     pub recalled: StoredState,
     /// The machine.
     pub machine: Option<String>,
 }
 
-/// What is exported is without its secrets: those that are kept here stay.
+/// Adds the stored secrets to imported records, since exports contain none.
 fn keep_secrets(new: &mut Records, before: &Records, readers: &RecordReaders) {
     for (identity, record) in &mut new.records {
         let before = before.records.get(identity).and_then(|before| before.sent.as_ref());
@@ -277,7 +294,7 @@ fn keep_secrets(new: &mut Records, before: &Records, readers: &RecordReaders) {
     }
 }
 
-/// Keeps this and nothing else.
+/// Replaces the whole content of a database.
 pub(super) fn write_all(
     connection: &mut Connection,
     hold: &StateLock,
@@ -291,17 +308,17 @@ pub(super) fn write_all(
     Ok(transaction.commit()?)
 }
 
-/// What is left of a damaged database.
+/// The readable rest of a damaged database.
 struct Salvaged {
     records: Records,
     lost: Vec<String>,
-    /// None where it cannot be read.
+    /// None if it cannot be read.
     manifest: Option<Manifest>,
-    /// 0 where it cannot be read.
+    /// 0 if it cannot be read.
     epoch: u64,
 }
 
-/// What can be read of a damaged database, and what cannot.
+/// Reads as much of a damaged database as possible, and lists the losses.
 fn read_damaged(path: &Path) -> Result<Salvaged, Fault> {
     if let Some(gone) = gone(path)? {
         return Err(gone);
@@ -313,7 +330,7 @@ fn read_damaged(path: &Path) -> Result<Salvaged, Fault> {
         return Err(Fault::Newer { version, known: SCHEMA });
     }
     let (kept, mut lost) = rows::salvage(&connection);
-    // One without a version says nothing of itself.
+    // A database without a version has no manifest.
     let manifest = Manifest::read(&connection).ok().filter(|_| version > 0);
     let standing = fence::current_epoch(&connection);
     if let Err(fault) = &standing

@@ -1,5 +1,5 @@
-//! A database takes the place of one that cannot be read: it is whole before anything of the other is moved, so that whoever is killed
-//! in between loses nothing.
+//! Replacement of an unreadable database: the new one is complete before the old one is moved, so a kill in between
+//! loses nothing.
 
 use super::manifest::Manifest;
 use super::repair::write_all;
@@ -9,13 +9,13 @@ use crate::store::database::{Fault, with_suffix};
 use crate::store::state_dir::StateLock;
 use std::path::{Path, PathBuf};
 
-/// One that is being made.
+/// The suffix of a new database in the making.
 const MAKING: &str = ".making";
 
-/// One that is whole, and not in its place yet.
+/// The suffix of a complete new database that is not in its place yet.
 const WHOLE: &str = ".repaired";
 
-/// Puts one with this in the place of what is there. Answers where that is now.
+/// Puts a database with this content into the place of the old one. Returns the new path of the old one.
 pub(super) fn replace(
     path: &Path,
     hold: &StateLock,
@@ -27,18 +27,18 @@ pub(super) fn replace(
     }
     let Opened { mut connection, .. } = begin_anew(&making)?;
     write_all(&mut connection, hold, what)?;
-    // With it goes its log: from here on it is one file.
+    // Closing removes the log: from here on the database is one file.
     connection.close().map_err(|(_, error)| Fault::from(error))?;
     std::fs::rename(&making, &whole)?;
     put_into_place(path)
 }
 
-/// Whether a replacement was cut off when all of it was written.
+/// Returns true if a replacement was interrupted after the new database was complete.
 pub(super) fn is_whole(path: &Path) -> bool {
     with_suffix(path, WHOLE).exists()
 }
 
-/// What is there goes aside, and what was made comes into its place.
+/// Moves the old database aside, and the new one into its place. Returns the path of the old one.
 pub(super) fn put_into_place(path: &Path) -> Result<PathBuf, Fault> {
     database::sync_beside(path)?;
     let aside = database::move_aside(path)?;
@@ -47,7 +47,7 @@ pub(super) fn put_into_place(path: &Path) -> Result<PathBuf, Fault> {
     Ok(aside)
 }
 
-/// What is there can be read: one that was to replace it is not wanted any more.
+/// Removes a complete new database that is no longer needed, since the old one can be read.
 pub(super) fn forget(path: &Path) {
     let whole = with_suffix(path, WHOLE);
     if whole.exists()

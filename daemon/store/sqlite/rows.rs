@@ -1,4 +1,4 @@
-//! The tables: how a record becomes a row and back.
+//! The tables, and the conversion of records to rows and back.
 
 use super::super::StoreError;
 use super::super::database::{self, Fault};
@@ -49,10 +49,10 @@ CREATE TABLE whole (
     lasts INTEGER
 ) STRICT;";
 
-/// So many records are made room for before any is read.
+/// The largest number of records for which memory is reserved before reading.
 const MOST_AT_ONCE: u64 = 1 << 20;
 
-/// Makes the tables of a new database; with something already in it, it is not new but damaged.
+/// Makes the tables of a new database. A database that is not empty is damaged.
 pub(super) fn create(connection: &mut Connection, schema: i64) -> Result<(), Fault> {
     let transaction = connection.transaction()?;
     database::make(&transaction, &[TABLES, manifest::TABLE, fence::TABLE].concat())?;
@@ -63,7 +63,7 @@ pub(super) fn create(connection: &mut Connection, schema: i64) -> Result<(), Fau
     Ok(transaction.commit()?)
 }
 
-/// Reads and verifies everything.
+/// Reads and verifies all records.
 pub(super) fn read_all(connection: &Connection) -> Result<Records, Fault> {
     let reading = Reading::of(connection)?;
     let (whole, expected) = reading.whole()?;
@@ -83,11 +83,11 @@ pub(super) fn read_all(connection: &Connection) -> Result<Records, Fault> {
             expected.rows, expected.digest, found.rows, found.digest
         )));
     }
-    // In order: so the tree is made at once.
+    // The records are sorted, so the tree is built at once.
     Ok(Records { whole, records: records.into_iter().collect() })
 }
 
-/// What can still be read of a damaged database, with what cannot: rows that are whole are taken, from both ends of the table.
+/// Reads as much of a damaged database as possible, from both ends of the table, and lists the losses.
 pub(super) fn salvage(connection: &Connection) -> (Records, Vec<String>) {
     let mut lost = Vec::new();
     let mut kept = Records::default();
@@ -102,7 +102,7 @@ pub(super) fn salvage(connection: &Connection) -> (Records, Vec<String>) {
     }
     lost.sort_unstable();
     lost.dedup();
-    // Nothing that is owed may be owed later than the newest stamp.
+    // No owed refresh may be later than the newest stamp.
     let owed = |record: &Record| record.owed.as_ref().map(|(stamp, _)| *stamp);
     let begun = |record: &Record| record.flight.as_ref().map(|flight| flight.stamp);
     let stamps = kept.records.values().flat_map(|record| [owed(record), begun(record)]).flatten();
@@ -129,7 +129,7 @@ fn salvage_rows(
     Ok(())
 }
 
-/// Keeps this and nothing else.
+/// Replaces all records.
 pub(super) fn replace(transaction: &Transaction<'_>, kept: &Records) -> Result<(), Fault> {
     transaction.execute("DELETE FROM resource", ())?;
     let mut batch = Batch {
@@ -145,7 +145,7 @@ pub(super) fn replace(transaction: &Transaction<'_>, kept: &Records) -> Result<(
     batch.write()
 }
 
-/// How many rows there are, and the sums of all of them.
+/// The number of rows, and the combined checksum of all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tally {
     rows: u64,
@@ -168,24 +168,24 @@ impl Tally {
     }
 }
 
-/// The records that one transaction touches: each read once and written once.
+/// The records of one transaction: each is read once and written once.
 pub(super) struct Batch<'t> {
     transaction: &'t Transaction<'t>,
     touched: HashMap<String, Touched>,
     whole: GlobalRecord,
     tally: Tally,
-    /// Of who writes.
+    /// The epoch of the writer.
     epoch: u64,
 }
 
 struct Touched {
-    /// The sum of the row that stands in the table.
+    /// The checksum of the stored row.
     sum: Option<u64>,
     record: Record,
 }
 
 impl<'t> Batch<'t> {
-    /// Of a holder with this epoch.
+    /// Begins a batch of an owner with this epoch.
     pub(super) fn begin(transaction: &'t Transaction<'t>, epoch: u64) -> Result<Self, Fault> {
         let (whole, tally) = Reading::new(transaction).whole()?;
         Ok(Self { transaction, touched: HashMap::new(), whole, tally, epoch })
@@ -202,13 +202,13 @@ impl<'t> Batch<'t> {
         }
     }
 
-    /// What was touched, as it is now, and the newest stamp.
+    /// Returns the touched records in their present form, and the newest stamp.
     pub(super) fn touched(&self) -> (impl Iterator<Item = (&String, &Record)>, u64) {
         let records = self.touched.iter().map(|(identity, touched)| (identity, &touched.record));
         (records, self.whole.stamp)
     }
 
-    /// Writes what was touched.
+    /// Writes the touched records.
     pub(super) fn write(mut self) -> Result<(), Fault> {
         let mut replace = self.transaction.prepare_cached(
             "INSERT OR REPLACE INTO resource (identity, done, owed, cause, interrupted, begun, definition, owes, sum, \
@@ -293,13 +293,13 @@ impl Rows for Batch<'_> {
     }
 }
 
-/// Who reads the tables of one schema.
+/// A reader of the tables of one schema.
 struct Reading<'c> {
     connection: &'c Connection,
     columns: Columns,
 }
 
-/// What stands in the columns that few rows have anything in.
+/// The content of the columns that few rows use.
 #[derive(Default)]
 struct Few {
     interrupted: Option<u64>,
@@ -311,12 +311,12 @@ struct Few {
 }
 
 impl<'c> Reading<'c> {
-    /// Of this schema.
+    /// Returns a reader for the present schema.
     fn new(connection: &'c Connection) -> Self {
         Self { connection, columns: migrations::columns_of(SCHEMA) }
     }
 
-    /// Of the schema that is there.
+    /// Returns a reader for the schema of the database.
     fn of(connection: &'c Connection) -> Result<Self, Fault> {
         Ok(Self { connection, columns: migrations::columns_of(migrations::version(connection)?) })
     }
@@ -366,7 +366,7 @@ impl<'c> Reading<'c> {
             (Some(stamp), Some(definition), Some(list)) => {
                 let owes = split(&list).ok_or_else(|| damaged("no list of what it owes"))?;
                 let verb = verb(text(row, 8)?)?;
-                // Without a verb the epoch is in no checksum.
+                // Without a verb the epoch is not part of the checksum.
                 let epoch = number(row, 9)?.filter(|_| verb.is_some()).unwrap_or_default();
                 Some(Box::new(InFlight { definition, stamp, verb, epoch, owes }))
             }
@@ -390,7 +390,7 @@ impl<'c> Reading<'c> {
         })
     }
 
-    /// The row of the whole.
+    /// Reads the global row.
     fn whole(&self) -> Result<(GlobalRecord, Tally), Fault> {
         let sql = format!("SELECT {} FROM whole", self.columns.whole);
         let read = |row: &Row<'_>| {
@@ -418,7 +418,7 @@ fn text(row: &Row<'_>, index: usize) -> Result<Option<String>, rusqlite::Error> 
     row.get(index)
 }
 
-/// The sum over all that is kept: it is another one when anything else is.
+/// Returns the checksum over the whole state, which changes with any record.
 pub(super) fn sum(connection: &Connection) -> Result<u64, Fault> {
     let (whole, tally) = Reading::new(connection).whole()?;
     Ok(sum_of_whole(&whole, tally.both()))
@@ -439,7 +439,7 @@ fn write_whole(connection: &Connection, whole: &GlobalRecord, tally: Tally) -> R
     Ok(())
 }
 
-/// A list of identities as one text that an operator can read.
+/// Joins a list of identities to one text that an operator can read.
 fn join<T: AsRef<str>>(owes: &[T]) -> String {
     let names: Vec<&str> = owes.iter().map(AsRef::as_ref).collect();
     serde_json::Value::from(names).to_string()

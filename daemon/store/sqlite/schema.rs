@@ -1,14 +1,14 @@
-//! How the database of a state is laid out, in each schema that there has been.
+//! The layout of the state database, for each schema.
 
 use super::migrations;
 use super::migrations::Columns;
 use super::{SCHEMA, manifest};
 use crate::store::database::Layout;
 
-/// By this a database of ours is known.
+/// The layout by which our database is recognised.
 pub(super) const LAYOUT: Layout = Layout { schema: SCHEMA, asks };
 
-/// What can be asked of a database of this schema.
+/// Returns the queries that a database of this schema can answer.
 fn asks(version: i64) -> Vec<String> {
     let Columns { most, few, whole } = migrations::columns_of(version);
     let mut asks = vec![

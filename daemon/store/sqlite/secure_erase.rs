@@ -1,24 +1,25 @@
-//! What is no longer kept is wiped where it was a secret in clear (B-26): out of the log, and out of free places. That it is to be done is
-//! kept in the header of the database, in the commit that makes it so: who is killed, or finds no room, leaves it to the next.
+//! Erasure of plaintext secrets that are no longer stored (B-26), from the log and from free pages. The database header
+//! records a pending erasure, in the same commit as its cause: after a kill, or on a full disk, the next open completes
+//! it.
 
 use crate::store::database::Fault;
 use rusqlite::{Connection, Row};
 
-/// What the header says where it is to be done; 0 where it is not.
+/// The header value of a pending erasure; 0 if there is none.
 const OWED: i64 = 0x5769_7065;
 
-/// From now on it is to be done.
+/// Records a pending erasure.
 pub(super) fn owe(connection: &Connection) -> Result<(), Fault> {
     Ok(connection.pragma_update(None, "application_id", OWED)?)
 }
 
-/// Whether it is.
+/// Returns true if an erasure is pending.
 pub(super) fn is_owed(connection: &Connection) -> Result<bool, Fault> {
     let found: i64 = connection.query_row("PRAGMA application_id", (), |row| row.get(0))?;
     Ok(found == OWED)
 }
 
-/// Does it. Where it cannot be done now, all is kept, that is said, and the next who opens the database does it.
+/// Erases overwritten content. If that fails, a warning is logged, and the next open of the database repeats it.
 pub(super) fn wipe(connection: &Connection) {
     match done(connection) {
         Ok(true) => {}

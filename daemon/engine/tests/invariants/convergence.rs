@@ -1,4 +1,4 @@
-//! E-18: converged if and only if.
+//! E-18: convergence is reported if and only if all has converged.
 
 use super::E18_CONVERGED;
 use crate::oracle::Face;
@@ -6,7 +6,7 @@ use crate::oracle_log::{Asked, Books, Need, Phase, Vertex};
 use steadfast_engine::{Poll, VertexId};
 
 impl Books {
-    /// A vertex that no reading calls settled.
+    /// Returns a vertex that is not settled by any reading.
     pub(crate) fn surely_unsettled(&self) -> Option<VertexId> {
         let open = |(id, vertex): (&VertexId, &Vertex)| {
             let polled = vertex.declared.meta.poll != Poll::Never;
@@ -18,7 +18,7 @@ impl Books {
         self.vertices.iter().find_map(open)
     }
 
-    /// Settled by every reading, and nothing owed.
+    /// Returns true if all vertices are settled by every reading, and no refresh is owed.
     pub(crate) fn is_surely_converged(&self) -> bool {
         self.loaded
             && !self.vertices.is_empty()
@@ -63,7 +63,7 @@ impl Books {
         }
     }
 
-    /// At the first instant at which all is settled and durable.
+    /// Checks that convergence is reported at the first moment at which all is settled and durable.
     pub(crate) fn convergence_is_told(&mut self) {
         let open = match self.announced {
             Some(announced) => !announced,

@@ -1,4 +1,4 @@
-//! What must be when nothing is left to happen.
+//! The checks at the end of a schedule, when nothing is left to happen.
 
 use super::{E2_POKE, E4_EVENT, E9_REFRESH, E20_WINDOW};
 use crate::environment::World;
@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use steadfast_engine::{HeldReason, Tick, VertexId, VertexStatus};
 
-/// No swap waits longer for what it changes.
+/// The longest time that a swap waits for the vertices that it changes.
 const SWAP: Duration = Duration::from_secs(30);
 
-/// Everything went well at last: each vertex is settled, or is told why it is not; nothing is owed where nothing stands in the way.
+/// Checks the end after everything succeeded: each vertex is settled, or has a reason not to be. No refresh is owed
+/// unless it is blocked.
 ///
-/// `tick`: only the next tick of a poll can bring anything on, and falls then. That is an end only where nothing else is due before:
-/// a tick that comes by must not be what helps out a vertex that nobody else would wake.
+/// `tick`: the time of the next poll tick, the only event to come. The end is valid only if nothing else is due before
+/// the tick: a tick must not be the only event that wakes a stalled vertex.
 pub(crate) fn at_the_end(world: &mut World, tick: Option<Tick>) {
     let Some(graph) = world.running.clone() else { return };
     let mut found = Vec::new();
@@ -24,7 +25,7 @@ pub(crate) fn at_the_end(world: &mut World, tick: Option<Tick>) {
         let standing = world.engine.vertex_status(*id);
         let excuse = match &standing {
             Some(VertexStatus::Settled) => false,
-            // Who is parked waits for somebody's word, too.
+            // A paused vertex waits for the operator, too.
             Some(
                 VertexStatus::Failed
                 | VertexStatus::Parked
@@ -71,7 +72,7 @@ pub(crate) fn at_the_end(world: &mut World, tick: Option<Tick>) {
     world.oracle.books.violations.extend(found);
 }
 
-/// Whether it goes on by itself, and not before that tick.
+/// Returns true if the vertex continues by itself, and not before that tick.
 fn is_due_later(world: &World, standing: Option<&VertexStatus>, tick: Option<Tick>) -> bool {
     let Some(tick) = tick else { return false };
     match standing {
@@ -81,7 +82,7 @@ fn is_due_later(world: &World, standing: Option<&VertexStatus>, tick: Option<Tic
             | VertexStatus::WaitingForBrake(at)
             | VertexStatus::Contended { next: Some(at), .. },
         ) => *at >= tick,
-        // Right at the moment.
+        // Converged at the moment.
         Some(VertexStatus::Contended { next: None, .. }) => true,
         Some(VertexStatus::Suspended) => {
             let pending = world.oracle.books.pending.as_ref();

@@ -1,11 +1,11 @@
-//! E-2, E-4, E-6, E-14: what may start, is started.
+//! E-2, E-4, E-6, E-14: every vertex that may start is started.
 
 use super::{E2_POKE, E4_EVENT, E6_ONCE};
 use crate::oracle_log::{Asked, Books, Need, Phase};
 use steadfast_engine::{Action, Notice, VertexId};
 
 impl Books {
-    /// Nothing in flight and no timer due: no vertex that may start is left unstarted.
+    /// Checks, with nothing in flight and no timer due, that no vertex that may start is left unstarted.
     pub(super) fn nothing_is_forgotten(&mut self) {
         let all = self.clearances();
         let forgotten: Vec<VertexId> = self
@@ -43,7 +43,7 @@ impl Books {
             && self.has_slot(id)
     }
 
-    /// In each of its semaphores, holders and all tickets that may be lower leave room.
+    /// Returns true if holders and all tickets that may be lower leave room in each semaphore.
     fn gets_semaphores(&self, id: VertexId) -> bool {
         let mine = self.vertices[&id].ticket.0.unwrap_or(u64::MAX);
         self.vertices[&id].declared.meta.semaphores.iter().all(|semaphore| {
@@ -58,18 +58,18 @@ impl Books {
         })
     }
 
-    /// Also one that replaces another which is held too long.
+    /// Returns true if a slot is free, including one that replaces a slot held too long.
     fn has_slot(&self, id: VertexId) -> bool {
         let class = self.vertices[&id].declared.nature.slot;
         let (occupied, written_off) = self.occupied(class);
         occupied - written_off < self.slots_of(class)
     }
 
-    /// E-6: drift and operator's requests before load, load before looks: who could have been started goes first.
+    /// Checks the order of starts (E-6): drift and requests before loads, loads before looks.
     pub(super) fn priorities(&mut self, actions: &[Action]) {
         let loads = |a: &Action| matches!(a, Action::Tell(Notice::Loaded { .. }));
         if actions.iter().any(loads) {
-            // What starts before the new graph is taken, starts by the order of the old one.
+            // Starts before the commit of the new graph follow the order of the old one.
             return;
         }
         let all = self.clearances();

@@ -1,4 +1,4 @@
-//! E-3, E-7: who has failed for good above gets its attempt, and who may not start leaves its queue.
+//! E-3, E-7: a failed ancestor gets its attempt, and a vertex that may not start leaves its queue.
 
 use super::{E3_BACK_POKE, E7_GRANT};
 use crate::oracle::Face;
@@ -6,7 +6,7 @@ use crate::oracle_log::{Asked, Books};
 use steadfast_engine::{VertexId, VertexStatus};
 
 impl Books {
-    /// Who was back-poked in this turn has not failed for good any more.
+    /// Checks that a vertex that was back-poked in this turn is no longer failed for good.
     pub(super) fn back_pokes_came(&mut self, face: &impl Face) {
         for id in std::mem::take(&mut self.back_poked) {
             if face.standing(id) == Some(VertexStatus::Failed) {
@@ -15,7 +15,7 @@ impl Books {
         }
     }
 
-    /// Nobody stands in a queue who may certainly not start.
+    /// Checks that no vertex is queued that may certainly not start.
     pub(super) fn queues_are_left(&mut self, face: &impl Face) {
         let drains = matches!(self.asked, Asked::Pausing { drain: true, .. }) && !self.paused;
         let rests = self.asked != Asked::Running && !drains;
@@ -33,7 +33,7 @@ impl Books {
             let suspended = self.is_suspended(id) && !self.may_be_needed(id);
             let Some(vertex) = self.vertices.get_mut(&id) else { continue };
             vertex.queued = waits;
-            // To be looked at is a queue of its own, in which nobody is blocked.
+            // Looks have a queue of their own, in which no vertex is blocked.
             if !waits || vertex.look.is_some() {
                 continue;
             }

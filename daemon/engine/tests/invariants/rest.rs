@@ -1,4 +1,4 @@
-//! E-13, E-15, E-16, E-17: what is asked for comes about.
+//! E-13, E-15, E-16, E-17: requests are carried out.
 
 use super::{E6_ONCE, E10_RECOVERED, E13_POLL, E15_PAUSE, E16_STOP, E17_SWAP};
 use crate::oracle::Face;
@@ -11,13 +11,14 @@ impl Books {
         self.vertices.values().chain(self.leaving.values()).any(|v| v.running.is_some())
     }
 
-    /// Each run that is in progress was cancelled and had its time to return.
+    /// Returns true if each run in progress was cancelled and has exceeded its time to return.
     pub(crate) fn is_nobody_in_time(&self) -> bool {
         let all = self.vertices.values().chain(self.leaving.values());
         all.filter_map(|vertex| vertex.running.as_ref()).all(|run| run.is_late(self.now))
     }
 
-    /// A vertex that was told as failed and is right again is told as recovered, once all earlier ends are durable.
+    /// Checks that a converged vertex that was reported as failed is reported as recovered, once all earlier ends are
+    /// durable.
     pub(super) fn recoveries_are_told(&mut self, face: &impl Face) {
         let silent = |(id, vertex): (&VertexId, &Vertex)| {
             let standing = face.standing(*id);
@@ -26,7 +27,7 @@ impl Books {
                 Some(VertexStatus::Settled | VertexStatus::Contended { next: None, .. })
             );
             let told = !vertex.ill || self.last_undurable(*id).is_some();
-            // A look, or a run that a swap has cut off, leaves open what it was.
+            // A look, or a run that a swap has cut off, leaves the outcome open.
             (right && !told && vertex.running.is_none()).then_some(*id)
         };
         let silent: Vec<VertexId> = self.vertices.iter().filter_map(silent).collect();
@@ -35,7 +36,7 @@ impl Books {
         }
     }
 
-    /// E-6: who does not return from its cancel in time is shown as stuck.
+    /// Checks that a run that does not return from its cancel in time is shown as stuck (E-6).
     pub(super) fn late_runs_are_stuck(&mut self) {
         let late =
             |v: &Vertex| v.running.as_ref().is_some_and(|run| run.is_late(self.now) && !run.stuck);
@@ -87,7 +88,8 @@ impl Books {
         }
     }
 
-    /// E-17: whoever a swap waits for is cancelled 30 s after the first graph that changes or removes it.
+    /// Checks that a run that a swap waits for is cancelled 30 s after the first graph that changes or removes its
+    /// vertex (E-17).
     pub(super) fn graces_end(&mut self) {
         if self.pending.is_none() || self.asked == Asked::Stopping {
             return;
@@ -104,7 +106,7 @@ impl Books {
         }
     }
 
-    /// The swap is taken as soon as what it changes is quiet.
+    /// Checks that the swap is committed as soon as the vertices that it changes are at rest.
     pub(super) fn swaps_are_taken(&mut self) {
         if self.pending.is_none() || self.asked == Asked::Stopping {
             return;
@@ -149,11 +151,11 @@ impl Books {
         }
     }
 
-    /// A drain lets end what was dirty when it was asked for.
+    /// Checks that a drain finishes the vertices that were dirty at the request.
     fn drain_goes_on(&mut self) {
         let asked = std::mem::replace(&mut self.asked, Asked::Running);
         let all = self.clearances();
-        // Who became dirty since the request waits for no limiter, and may be in the way.
+        // A vertex that became dirty since the request waits for no limiter, and may block others.
         let rests = |id: &VertexId| {
             let dirty = self.vertices.get(id).is_some_and(|vertex| vertex.need != Need::No);
             dirty && !self.drainable.contains(id)
@@ -163,7 +165,7 @@ impl Books {
             .iter()
             .copied()
             .filter(|id| self.vertices.contains_key(id))
-            // While it drains nothing needs to be right before a swap removes it.
+            // During a drain no vertex needs to converge before a swap removes it.
             .filter(|id| !self.is_suspended(*id))
             .filter(|id| !self.vertices[id].ancestors.iter().any(rests))
             .filter(|id| {
@@ -197,7 +199,7 @@ impl Books {
     }
 }
 
-/// It may be cancelled, and was not yet.
+/// Returns true if a run may be cancelled, and was not yet.
 fn is_to_cancel(run: &Running) -> bool {
     run.cancellable && run.cancelled.is_none()
 }

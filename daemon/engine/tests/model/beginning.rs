@@ -1,4 +1,4 @@
-//! Where an exploration begins: with all as declared, and one repair before a fight where fights are explored.
+//! The first state of an exploration: converged, and one repair short of a contention if contention is explored.
 
 use super::budget::Budget;
 use super::explorer::can_be_same;
@@ -8,10 +8,10 @@ use crate::shape::ms;
 use crate::step::Step;
 use steadfast_engine::{Check, Outcome, Poll, RunVerdict, VertexId, VertexSpec};
 
-/// More steps than it takes until all is as declared.
+/// More steps than any world needs to converge.
 const MOST: usize = 10_000;
 
-/// How many repeated repairs the brake lets pass: those of the beginning and no more.
+/// Returns the limit of the brake: exactly the repeated repairs of the beginning.
 pub(super) fn brake(configuration: &Configuration) -> Option<u32> {
     let Budget { braked, repaired, .. } = configuration.budget;
     let first = configuration.shapes.first();
@@ -20,13 +20,14 @@ pub(super) fn brake(configuration: &Configuration) -> Option<u32> {
     braked.then_some(repeated)
 }
 
-/// What is to be realized has never been right, and what is polled hears nothing.
+/// Returns true if drift of the vertex is repaired at the beginning. A vertex with `realize` has never converged, and a
+/// polled one gets no events.
 fn is_repaired(vertex: &VertexSpec) -> bool {
     !vertex.meta.realize && vertex.meta.poll == Poll::Never && !vertex.meta.noop
 }
 
-/// Somebody moves it so many times, and it is repaired each time: a state well after the last write, a deed at once, since only
-/// what follows its own write is none of others.
+/// Lets somebody change the vertex `times` times, with a repair each time: a state well after the last write, an
+/// operation at once, since only an event after its own write is not attributed to others.
 pub(super) fn drift(world: &mut World, vertex: &VertexSpec, times: u8) {
     if times == 0 || !is_repaired(vertex) {
         return;
@@ -42,7 +43,7 @@ pub(super) fn drift(world: &mut World, vertex: &VertexSpec, times: u8) {
     }
 }
 
-/// Everything becomes as declared, before anything else happens, but what is to be realized. One is found to have been moved.
+/// Lets every vertex converge, except those with `realize`. One vertex is found to have changed.
 pub(super) fn settle(world: &mut World, moved: Option<VertexId>) {
     let is_left = |world: &World, id: VertexId| {
         let vertex = world.oracle.books.vertices.get(&id);

@@ -1,16 +1,16 @@
-//! How often each kind of thing may happen in one history.
+//! The budget: the number of times that each kind of event may happen in one history.
 
 use steadfast_engine::{Outcome, RunVerdict};
 
 use crate::step::Step;
 
-/// What is left. All of it together bounds every history, so that the states are finitely many.
+/// The remaining budget. Its parts together bound every history, so that the number of states is finite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub(super) struct Budget {
     /// Change events of one vertex.
     pub(super) events: u8,
-    /// Change events and looks of all.
+    /// Change events and looks of all vertices.
     pub(super) total_events: u8,
     pub(super) looks: u8,
     pub(super) failures: u8,
@@ -22,40 +22,41 @@ pub(super) struct Budget {
     pub(super) swaps: u8,
     /// Openings and closings of the window.
     pub(super) toggles: u8,
-    /// Values that are received.
+    /// Received values.
     pub(super) values: u8,
-    /// Runs that are made of something else than the last good one.
+    /// Runs whose inputs differ from those of the last good run.
     pub(super) remakes: u8,
-    /// Doubts of what a plan has found.
+    /// Findings of a plan that become uncertain.
     pub(super) doubts_left: u8,
-    /// Whether it is a plan: a one-shot command that only asks.
+    /// True for a plan: a one-shot command that applies nothing.
     pub(super) plans: bool,
-    /// Suspicions: a source that lost events.
+    /// Suspicions: a source lost events.
     pub(super) suspects: u8,
-    /// Watches that are lost once they stood, and stand again.
+    /// Watches that are lost after they were established, and established again.
     pub(super) losses: u8,
-    /// Runs that the operator asks for.
+    /// Runs that the operator requests.
     pub(super) redos: u8,
     /// Beginnings and ends of the pause of one vertex.
     pub(super) parks: u8,
-    /// Begins that cannot be kept.
+    /// Begins that cannot be stored.
     pub(super) refusals: u8,
-    /// Whether pauses are short, so that they end by themselves.
+    /// True if pauses are short, so that they end by themselves.
     pub(super) lapses: bool,
-    /// How often each vertex was repaired before it begins: one less than a fight takes, where fights are explored.
+    /// The number of repairs of each vertex before the first state: one less than a contention needs, if contention is
+    /// explored.
     pub(super) repaired: u8,
-    /// Whether the next repeated repair is one too many for the brake.
+    /// True if the next repeated repair exceeds the limit of the brake.
     pub(super) braked: bool,
     /// Moments at which something is due while something else is in flight.
     pub(super) ticks: u8,
-    /// Whether time passes at all (but for a stop).
+    /// True if time passes at all (except for a stop).
     pub(super) timed: bool,
     pub(super) one_slot: bool,
-    /// Whether it begins with everything as declared, or with the load.
+    /// True if the history begins with all vertices converged, false if it begins with the load.
     pub(super) settled: bool,
-    /// Whether watches are answered in any order, or at once.
+    /// True if watches are answered in any order, false if at once.
     pub(super) watches: bool,
-    /// Whether an apply may end in each of its ways, or only change or fail.
+    /// True if an apply may end with every outcome, false if it only changes or fails.
     pub(super) thorough: bool,
 }
 
@@ -91,7 +92,7 @@ impl Budget {
         thorough: false,
     };
 
-    /// With one more event, and time that passes, also while something is in flight.
+    /// Returns the budget with one more event, and with time that passes, also while something is in flight.
     pub(super) fn with_drift(self) -> Self {
         let total_events = match self.total_events {
             u8::MAX => u8::MAX,
@@ -101,7 +102,7 @@ impl Budget {
         Self { timed: true, settled: true, events, total_events, ticks, ..self }
     }
 
-    /// What remains after that step; `tick`: it was a moment that had to be paid for.
+    /// Subtracts a step from the budget; `tick` also subtracts a moment.
     pub(super) fn spend(&mut self, step: &Step, tick: bool) {
         match step {
             Step::Changed(_) if self.total_events < u8::MAX => self.total_events -= 1,
@@ -121,7 +122,7 @@ impl Budget {
             Step::Remade(_) => self.remakes -= 1,
             Step::Doubt { .. } => self.doubts_left -= 1,
             Step::Suspect(_) => self.suspects -= 1,
-            // None is left where watches are answered in any order: those are no losses.
+            // The budget is zero if watches are answered in any order: those are no losses.
             Step::Watching(_) | Step::Unwatched(_) => self.losses = self.losses.saturating_sub(1),
             Step::Redo(_) => self.redos -= 1,
             Step::Park { .. } => self.parks -= 1,
@@ -130,7 +131,7 @@ impl Budget {
             _ => {}
         }
         if self.turns == 0 {
-            // What cannot happen any more need not be told apart.
+            // Impossible events must not distinguish states.
             (self.pauses, self.stops, self.swaps, self.crashes) = (0, 0, 0, 0);
         }
         if self.total_events == 0 {

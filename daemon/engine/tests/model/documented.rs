@@ -1,18 +1,18 @@
-//! What an exploration has covered is what docs/model.md says of it: a feature that is lost on the way shows.
+//! The comparison of an exploration's coverage with docs/model.md, which reveals a lost feature.
 
 use super::explorer::Found;
 use std::path::Path;
 
-/// The row of that name, without its time.
+/// Formats the table row of an exploration, without its time.
 pub(super) fn row(name: &str, found: &Found) -> String {
     let Found { configurations, states, transitions, depth, sights } = found;
     format!("| {name} | {configurations} | {states} | {transitions} | {depth} | {} |", sights.len())
 }
 
-/// Fails where the page has other numbers: they are to be renewed where more or less is explored on purpose.
+/// Fails if the page has other numbers. The page is updated if the exploration was changed on purpose.
 pub(super) fn compare(name: &str, found: &Found) {
     if std::env::var_os("STEADFAST_BROKEN").is_some() {
-        // A broken engine has other states, and is to be caught by a rule that it breaks (docs/mutations.md).
+        // A broken engine has other states, and must be caught by a rule that it breaks (docs/mutations.md).
         return;
     }
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/model.md");

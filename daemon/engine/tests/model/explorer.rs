@@ -18,7 +18,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use steadfast_engine::{Check, Mode, Outcome, RunVerdict, Slots, VertexId};
 
-/// One state, with the number by which it is recognised.
+/// One state, with the hash by which it is recognised.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub(super) world: World,
@@ -28,7 +28,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// By which it is recognised.
+    /// Returns the hash by which the state is recognised.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
@@ -46,25 +46,25 @@ impl PartialEq for State {
     }
 }
 
-/// The checker wants to be able to run on threads.
+/// The checker requires types that may be shared by threads.
 #[expect(clippy::disallowed_types, reason = "the checker's, not the engine's")]
 type Shared<T> = Arc<std::sync::Mutex<T>>;
 
-/// More steps than any configuration has: what has no bound is broken.
+/// More steps than any configuration has: a larger exploration does not end.
 const MOST: usize = 20_000_000;
-/// The most entries that are written and not durable; then the disk comes first.
+/// The largest number of entries that are written and not durable; then a commit comes first.
 const WRITTEN: usize = 2;
 
 pub(super) struct Explorer {
     first: State,
-    /// As lines, for whoever must find out what went wrong.
+    /// The graphs as text lines, for the report of a failure.
     graphs: String,
     grouping: Option<Grouping>,
     sights: Shared<Sights>,
     steps: Shared<Steps>,
 }
 
-/// What one exploration has covered.
+/// The coverage of one exploration.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) configurations: usize,
@@ -111,27 +111,31 @@ impl Explorer {
         Self { first, graphs, grouping, sights: Arc::default(), steps: Arc::default() }
     }
 
-    /// All of it; panics with the shortest way to whatever is wrong.
+    /// Explores all states. Panics with the shortest path to a violation.
     pub(super) fn explore(self) -> Found {
         let (budget, graphs) = (self.first.left, self.graphs.clone());
         let found = self.explore_up_to(MOST);
         found.unwrap_or_else(|states| panic!("no end after {states}: {budget:?}\n{graphs}"))
     }
 
-    /// All of it, or how many states had come when there were so many steps and no end; panics as above.
+    /// Explores all states. Panics with the shortest path to a violation.
+    ///
+    /// # Errors
+    ///
+    /// Returns the number of states if the exploration does not end within `most` steps.
     pub(super) fn explore_up_to(self, most: usize) -> Result<Found, usize> {
         let (sights, steps) = (Arc::clone(&self.sights), Arc::clone(&self.steps));
         let first = self.first.clone();
         let (budget, graphs, grouping) = (first.left, self.graphs.clone(), self.grouping.clone());
         let any = HasDiscoveries::Any;
-        // Depth first: of what is still to be looked at, the least is kept in memory.
+        // Depth first needs the least memory for pending states.
         let checker = self.checker().target_state_count(most).finish_when(any).spawn_dfs().join();
         if !checker.discoveries().is_empty() {
             let (sights, steps) = Default::default();
             Self { first, graphs, grouping, sights, steps }.tell_the_shortest_way();
         }
         let first = first.number;
-        // What was not looked at for that would be taken for a deadlock.
+        // States that were not explored for this reason would look like deadlocks.
         if checker.state_count() >= most {
             return Err(checker.unique_state_count());
         }
@@ -146,7 +150,7 @@ impl Explorer {
         Ok(Found { configurations: 1, states, transitions, depth, sights })
     }
 
-    /// Breadth first: what is found first, is reached by no shorter way.
+    /// Explores breadth first, so that the first violation found has the shortest path, and panics with that path.
     fn tell_the_shortest_way(self) -> ! {
         let (budget, graphs) = (self.first.left, self.graphs.clone());
         let any = HasDiscoveries::Any;
@@ -161,12 +165,12 @@ impl Explorer {
         panic!("{rule}\n{violations}\nafter:\n{}\n{budget:?}\n{graphs}", way.join("\n"));
     }
 
-    /// What was seen so far.
+    /// Returns the situations seen so far.
     pub(super) fn sights(&self) -> Sights {
         self.sights.lock().expect("nobody died with it").clone()
     }
 
-    /// The graphs, for people.
+    /// Returns the graphs as text.
     pub(super) fn to_text(&self) -> String {
         self.graphs.clone()
     }
@@ -272,7 +276,7 @@ pub(super) fn can_be_same(world: &World, id: VertexId) -> bool {
     vertex.is_none_or(|vertex| vertex.declared.nature.check == Check::State)
 }
 
-/// What is in flight comes back, well or badly.
+/// Offers the completion of operations in flight, with each outcome.
 fn completions(state: &State, actions: &mut Vec<Step>) {
     let world = &state.world;
     if !world.store.written.is_empty() {
@@ -320,7 +324,7 @@ fn answers(state: &State, run: &Run, actions: &mut Vec<Step>) {
     }
 }
 
-/// What others do.
+/// Offers the actions of other parties.
 fn foreign(state: &State, actions: &mut Vec<Step>) {
     let world = &state.world;
     for id in world.oracle.books.order.iter().copied() {
@@ -338,7 +342,7 @@ fn foreign(state: &State, actions: &mut Vec<Step>) {
     }
 }
 
-/// Pause, resume, stop, swap.
+/// Offers pause, resume, stop and swap.
 fn turns(state: &State, actions: &mut Vec<Step>) {
     let left = &state.left;
     let mode = state.world.engine.mode();
@@ -365,7 +369,7 @@ fn turns(state: &State, actions: &mut Vec<Step>) {
     }
 }
 
-/// The next moment at which something is due. Nothing is paid where nothing else is to come.
+/// Offers the next moment at which something is due. The moment is free if nothing else can happen.
 fn time(state: &State, actions: &mut Vec<Step>) {
     let engine = &state.world.engine;
     let mode = engine.mode();

@@ -1,4 +1,4 @@
-//! What a configuration is made of: a graph up to isomorphism, features on it, and what may happen to it.
+//! The parts of a configuration: a graph up to isomorphism, its features, and the events that may happen.
 
 use super::budget::Budget;
 use super::grouping::{Grouping, regroupings};
@@ -7,27 +7,27 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use steadfast_engine::{Check, Conflict, Meta, Pace, Poll, WindowId};
 
-/// The one window there is.
+/// The only window of the model.
 pub(super) const WINDOW: WindowId = WindowId(0);
-/// One more repair is a fight.
+/// The number of repairs after which one more makes a contention.
 #[expect(clippy::cast_possible_truncation, reason = "five")]
 const BEFORE_A_FIGHT: u8 = Meta::REVERSALS as u8 - 1;
 
-/// One thing that a graph can have, or that can happen to it.
+/// A feature of a graph, or an event that can happen to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Feature {
     Notify,
-    /// All under one semaphore of that count.
+    /// All vertices use one semaphore with this count.
     Semaphore(u32),
     Limit,
     Retry,
     Noop,
     Poll,
-    /// Polled so rarely that all else that is due comes before a tick: nothing may need one to go on.
+    /// A poll so rare that everything else that is due comes before a tick: no vertex may need a tick to continue.
     Rare,
-    /// A deed that is done once for each definition.
+    /// An operation that runs once for each definition.
     Once,
-    /// A deed that is done for events only.
+    /// An operation that runs for events only.
     Timer,
     /// A deadline, and a run that may not return from its cancel.
     Timeout,
@@ -38,37 +38,37 @@ pub(super) enum Feature {
     Look,
     Swap,
     Crash,
-    /// Each vertex was repaired so often that the next repair makes a fight of it (E-20), and it does that about it.
+    /// Each vertex was repaired so often that the next repair makes a contention (E-20), with this behaviour.
     Fight(Conflict),
-    /// The next repair of what was repaired already is one too many.
+    /// The next repeated repair exceeds the limit of the brake.
     Brake,
-    /// It may be changed while a window is open (`when_allowed`).
+    /// Changes are allowed only while a window is open (`when_allowed`).
     Window,
-    /// It must be right once before a swap removes it.
+    /// The vertex must converge once before a swap removes it.
     Realize,
-    /// A swap makes one of all that can be one transaction, or several of one.
+    /// A swap groups the vertices that can be one transaction, or separates them.
     Group,
-    /// A value comes that it receives.
+    /// The vertex receives a value.
     Value,
-    /// A run is made of something else than the last good one.
+    /// The inputs of a run differ from those of the last good run.
     Remade,
-    /// All of it is a plan, and what that finds is doubted.
+    /// The history is a plan, with findings that become uncertain.
     Plan,
     /// A source has lost events.
     Suspect,
-    /// A watch is lost once it stood, and stands again.
+    /// A watch is lost after it was established, and established again.
     Loss,
-    /// The operator asks for a run.
+    /// The operator requests a run.
     Redo,
-    /// One vertex is paused, and not any more.
+    /// One vertex is paused, and resumed.
     Park,
-    /// A begin cannot be kept.
+    /// A begin cannot be stored.
     Refusal,
     /// Pauses are short: they end by themselves.
     Lapse,
 }
 
-/// All, in the order in which they are combined.
+/// All features, in the order in which they are combined.
 pub(super) const FEATURES: [Feature; 16] = [
     Feature::Notify,
     Feature::Semaphore(1),
@@ -88,7 +88,8 @@ pub(super) const FEATURES: [Feature; 16] = [
     Feature::Crash,
 ];
 
-/// What holds changes back, lets one more through, or comes from other vertices: combined with all, and with each other.
+/// Features that delay changes, allow one more, or come from other vertices: combined with all others, and with each
+/// other.
 pub(super) const HOLDING: [Feature; 8] = [
     Feature::Fight(Conflict::Backoff),
     Feature::Fight(Conflict::Win),
@@ -100,7 +101,7 @@ pub(super) const HOLDING: [Feature; 8] = [
     Feature::Value,
 ];
 
-/// What others do to single vertices, and what happens seldom (`happening.rs`, `remaking.rs`).
+/// Events of single vertices that others cause or that are rare (`happening.rs`, `remaking.rs`).
 pub(super) const HAPPENING: [Feature; 7] = [
     Feature::Suspect,
     Feature::Loss,
@@ -111,16 +112,16 @@ pub(super) const HAPPENING: [Feature; 7] = [
     Feature::Remade,
 ];
 
-/// What is explored in one go: the first graph, and the one that a swap gives, if any.
+/// One exploration: the first graph, the graphs of its swap if any, and the budget.
 #[derive(Clone, Debug)]
 pub(super) struct Configuration {
     pub(super) shapes: Vec<Shape>,
     pub(super) budget: Budget,
-    /// What can be asked where one of the graphs is the other with its groups made.
+    /// The relation of the graphs if one is the other with its groups made.
     pub(super) grouping: Option<Grouping>,
 }
 
-/// The acyclic graphs of that many vertices without labels: 1, 2, 6, 31.
+/// Returns the acyclic graphs of `count` unlabelled vertices: 1, 2, 6, 31.
 pub(super) fn graphs(count: u32) -> Vec<Shape> {
     let pairs: Vec<(u32, u32)> =
         (0..count).flat_map(|from| (from + 1..count).map(move |to| (from, to))).collect();
@@ -136,7 +137,7 @@ pub(super) fn graphs(count: u32) -> Vec<Shape> {
     all
 }
 
-/// The least of all ways to number it.
+/// Returns the smallest form of a graph over all numberings.
 fn canonical(count: u32, edges: &[(u32, u32)]) -> Vec<(u32, u32)> {
     let renamed = |order: Vec<u32>| {
         let mut edges: Vec<(u32, u32)> =
@@ -161,7 +162,7 @@ fn permutations(count: u32) -> Vec<Vec<u32>> {
 }
 
 impl Feature {
-    /// Whether it belongs to one vertex.
+    /// Returns true if the feature belongs to one vertex.
     fn is_placed(self) -> bool {
         match self {
             Self::Limit | Self::Retry | Self::Noop | Self::Poll | Self::Rare => true,
@@ -176,10 +177,10 @@ impl Feature {
         }
     }
 
-    /// Where it can be put in a graph of so many vertices: on each, and on all.
+    /// Returns the places of the feature in a graph of `count` vertices: on each, and on all.
     fn places(self, count: u32) -> Vec<Option<u32>> {
         if self.is_placed() && count > 1 {
-            // Two that are polled tick side by side, and show nothing that one does not.
+            // Two polled vertices tick independently, and show nothing that one does not.
             let all = (!matches!(self, Self::Poll | Self::Rare)).then_some(None);
             (0..count).map(Some).chain(all).collect()
         } else {
@@ -276,7 +277,7 @@ impl Feature {
     }
 }
 
-/// Every place of every one of these features together on that graph.
+/// Returns a configuration for every combination of places of these features on a graph.
 pub(super) fn configurations(
     graph: &Shape,
     features: &[Feature],
@@ -317,8 +318,8 @@ pub(super) fn configurations(
     shapes.iter().flat_map(with).collect()
 }
 
-/// The swaps of one graph: a vertex redefined, removed, added; edges that go or come; and, where it has features, all of them
-/// gone or come, and its semaphores with other counts.
+/// Returns the swaps of one graph: a vertex redefined, removed, added; edges removed or added; and, if it has features,
+/// all of them removed or added, and its semaphores with other counts.
 fn swaps(plain: &Shape, shape: &Shape) -> Vec<Vec<Shape>> {
     let mut all = Vec::new();
     for vertex in &shape.vertices {
@@ -338,7 +339,7 @@ fn swaps(plain: &Shape, shape: &Shape) -> Vec<Vec<Shape>> {
     if plain != shape {
         let mut bare = plain.clone();
         for (old, new) in shape.vertices.iter().zip(&mut bare.vertices) {
-            // What a kind says of itself follows from the definition: another nature is another definition.
+            // The nature follows from the definition: another nature is another definition.
             if old.nature != new.nature {
                 new.definition = 2;
             }
@@ -356,7 +357,7 @@ fn swaps(plain: &Shape, shape: &Shape) -> Vec<Vec<Shape>> {
     all
 }
 
-/// A vertex that must be right once is removed, alone and with all that it waits for.
+/// Returns the swaps that remove a vertex with `realize`, alone and with all its ancestors.
 fn removals(shape: &Shape) -> Vec<Vec<Shape>> {
     let marked = shape.vertices.iter().filter(|vertex| vertex.meta.realize);
     let numbers: BTreeSet<u32> = marked.map(|vertex| vertex.id.0).collect();

@@ -1,8 +1,8 @@
-//! The states and the steps between them, once all are known: does every way end, and does it end well?
+//! The graph of all states and steps, once it is complete: does every path end, and does it end well?
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Every step that was explored.
+/// All explored steps.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
     all: Vec<(u64, u64)>,
@@ -14,7 +14,7 @@ impl Steps {
         self.all.push((from, to));
     }
 
-    /// Nothing can happen from here, and nothing has to.
+    /// Records a state from which nothing can happen, and nothing has to.
     pub(super) fn ends(&mut self, state: u64) {
         self.ends.insert(state);
     }
@@ -23,8 +23,11 @@ impl Steps {
         self.all.len()
     }
 
-    /// The length of the longest way. There is none where a way runs round (nothing new happens, and yet it goes on: a
-    /// livelock), and none where a way ends in the middle (a deadlock).
+    /// Returns the length of the longest path.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error for a path that loops without progress (a livelock), or that ends too early (a deadlock).
     pub(super) fn longest_way(mut self, first: u64) -> Result<usize, String> {
         self.all.sort_unstable();
         self.all.dedup();

@@ -1,5 +1,4 @@
-//! Groups (E-19): the swap that makes one vertex of several or several of one, and what the graph with the groups must do for
-//! each of their members.
+//! Groups (E-19): swaps that group vertices or separate them, and the duties of the grouped graph for each member.
 
 use super::budget::Budget;
 use super::features::Configuration;
@@ -13,17 +12,17 @@ use steadfast_engine::{
     Candidate, Check, Contracted, Edge, Group, Meta, Outcome, VertexId, contract,
 };
 
-/// One graph of a configuration is the other with its groups made.
+/// A pair of graphs of which one is the other with its groups made.
 #[derive(Clone, Debug)]
 pub(super) struct Grouping {
-    /// Which.
+    /// The index of the grouped graph.
     at: usize,
     groups: Vec<Group>,
-    /// The edges of the other: those of the members.
+    /// The edges of the other graph, between the members.
     edges: Vec<Edge>,
 }
 
-/// What can be one transaction becomes one, or becomes several again.
+/// Returns the swaps that group vertices, or separate them again.
 pub(super) fn regroupings(shape: &Shape, budget: Budget) -> Vec<Configuration> {
     let contracted = contracted(shape);
     if contracted.groups.is_empty() {
@@ -38,11 +37,11 @@ pub(super) fn regroupings(shape: &Shape, budget: Budget) -> Vec<Configuration> {
     [1, 0].into_iter().zip(both).map(configuration).collect()
 }
 
-/// All that can be one transaction, in the order of the graph and in the reverse.
+/// Groups all vertices that can be one transaction, in the order of the graph and in the reverse.
 fn contracted(shape: &Shape) -> Contracted {
     let candidate = |vertex: &steadfast_engine::VertexSpec| Candidate {
         id: vertex.id,
-        // A deed is never part of a transaction.
+        // An operation is never part of a transaction.
         key: (vertex.nature.check == Check::State).then_some(u32::from(vertex.nature.cancellable)),
         meta: Arc::clone(&vertex.meta),
         leads: false,
@@ -56,7 +55,7 @@ fn contracted(shape: &Shape) -> Contracted {
     contracted
 }
 
-/// The graph as the driver gives it to the engine.
+/// Returns the grouped graph, as the driver gives it to the engine.
 fn grouped(shape: &Shape, contracted: &Contracted) -> Shape {
     let mut other = shape.clone();
     for group in &contracted.groups {
@@ -71,7 +70,7 @@ fn grouped(shape: &Shape, contracted: &Contracted) -> Shape {
 }
 
 impl Grouping {
-    /// What the step between these two worlds shows of the groups, where they are made.
+    /// Checks the duties of groups in the step between these two worlds, if the groups are made.
     pub(super) fn check(&self, before: &World, after: &mut World, step: &Step) {
         let graph = after.graphs.get(self.at).map(|(graph, _)| graph);
         if graph.is_none() || after.running.as_ref() != graph {
@@ -98,14 +97,15 @@ impl Grouping {
         after.oracle.books.violations.extend(broken);
     }
 
-    /// The number of the vertex that stands for it.
+    /// Returns the number of the vertex that represents a member.
     fn leader(&self, id: VertexId) -> VertexId {
         let group = self.groups.iter().find(|group| group.members.contains(&id));
         group.map_or(id, |group| group.leader)
     }
 }
 
-/// Whether the engine knows it, or has started it in this step. Of who has left a run that does not return is known still (E-6).
+/// Returns true if the engine has the member's vertex, or has started it in this step. A removed vertex with a run that
+/// does not return is still in the engine (E-6).
 fn acts(before: &World, after: &World, member: VertexId) -> bool {
     if after.oracle.books.leaving.contains_key(&member) {
         return after
@@ -118,7 +118,7 @@ fn acts(before: &World, after: &World, member: VertexId) -> bool {
         || started.any(|(_, run)| run.start.vertex == member)
 }
 
-/// Whether the end of a run that was of this graph says what is owed.
+/// Returns true if the end of a run of this graph records the owed refresh.
 fn is_recorded(before: &World, after: &World, above: VertexId, below: VertexId) -> bool {
     let run = before.oracle.books.vertices.get(&above).and_then(|vertex| vertex.running.as_ref());
     let is_older = run.is_none_or(|run| run.obsolete || run.intent.is_none());

@@ -1,5 +1,5 @@
-//! What happens to single vertices and seldom: a suspicion, a watch that is lost, the operator's word, the pause of one vertex, a
-//! begin that cannot be kept, and a pause of all that ends by itself (E-1, E-4, E-10, E-15).
+//! Rare events of single vertices: a suspicion, a lost watch, a request of the operator, the pause of one vertex, a
+//! begin that cannot be stored, and a pause of all that ends by itself (E-1, E-4, E-10, E-15).
 
 use super::budget::Budget;
 use super::explorer::State;
@@ -14,7 +14,7 @@ use crate::store::Entry;
 use std::time::Duration;
 use steadfast_engine::{Mode, VertexId, VertexStatus};
 
-/// How long a pause lasts that is to end by itself.
+/// The length of a pause that ends by itself.
 pub(super) const SHORT: Duration = Duration::from_secs(1);
 
 pub(super) const SUSPECTED: &str = "a suspicion is looked into";
@@ -38,7 +38,7 @@ pub(super) const LAPSED_IN_RUN: &str = "a pause ends by itself before what runs 
 pub(super) const LAPSED_IN_DRAIN: &str = "a drain is over because its pause ends";
 pub(super) const LAPSED_OVER_CRASH: &str = "a pause ends by itself after a restart";
 
-/// All that is to be seen where it happens.
+/// The situations that these events must show.
 pub(super) const ALL: [&str; 20] = [
     SUSPECTED,
     SUSPECTED_IN_RUN,
@@ -62,13 +62,13 @@ pub(super) const ALL: [&str; 20] = [
     LAPSED_OVER_CRASH,
 ];
 
-/// What of this may happen now.
+/// Offers the events that may happen now.
 pub(super) fn offer(state: &State, actions: &mut Vec<Step>) {
     let (world, left) = (&state.world, &state.left);
     let books = &world.oracle.books;
     for id in books.order.iter().copied() {
         let watch = world.watches.get(&id);
-        // Only a source that there is can have lost events.
+        // Only an existing source can lose events.
         if left.suspects > 0 && watch == Some(&Watch::Open) {
             actions.push(Step::Suspect(id));
         }
@@ -89,7 +89,7 @@ pub(super) fn offer(state: &State, actions: &mut Vec<Step>) {
     }
 }
 
-/// Adds what this step shows.
+/// Adds the situations that this step shows.
 pub(super) fn see(before: &World, step: &Step, after: &World, seen: &mut Sights) {
     let was = |id: VertexId| before.engine.vertex_status(id);
     let starts = |id: VertexId| {
@@ -160,7 +160,7 @@ fn lapsed(before: &World, after: &World) -> Shown {
     if !rested || after.engine.mode() != Mode::Running {
         return Vec::new();
     }
-    // Nothing has run in this life, so it began with the pause.
+    // Nothing has run in this session, so the session began with the pause.
     let restarted = before.oracle.books.last_run.is_none();
     let begun = after.runs.len() > before.runs.len();
     vec![
@@ -171,7 +171,7 @@ fn lapsed(before: &World, after: &World) -> Shown {
     ]
 }
 
-/// Each of these features on each graph of so many vertices, with each of the others.
+/// Returns each of these features with each of the others, on each graph of a number of vertices.
 fn with_each(
     features: &[Feature],
     others: &[&[Feature]],
@@ -190,7 +190,7 @@ fn with_each(
     found
 }
 
-/// Each two of them on each graph of so many vertices.
+/// Returns each two of these events on each graph of `count` vertices.
 fn each_two(count: u32, budget: Budget) -> Vec<Configuration> {
     let mut found = Vec::new();
     for (at, one) in HAPPENING.iter().enumerate() {
@@ -203,9 +203,9 @@ fn each_two(count: u32, budget: Budget) -> Vec<Configuration> {
 
 /// One event, one failure, and one turn.
 const ONE: Budget = Budget { events: 1, total_events: 1, ..SETTLED };
-/// The same without pauses and stops.
+/// One event and one turn without pauses and stops.
 const CALM: Budget = Budget { turns: 1, ..EVENT };
-/// A pause and a crash, and nothing fails.
+/// A pause and a crash, without failures.
 const CRASHED: Budget = Budget { turns: 2, failures: 0, ..EVENT };
 
 fn each(features: &[Feature]) -> Vec<&[Feature]> {

@@ -1,7 +1,7 @@
-//! When two states are the same: what can matter from here on, and nothing else.
+//! The identity of states: all values that can matter from here on, and no others.
 //!
-//! Left out or put in other terms: the origin of time; the numbers of runs, tickets and stamps, which are ranked; what a check
-//! found before; what is durable, where nothing can be read back any more; and all that a graph says that cannot change.
+//! Omitted or normalised: the origin of time; the numbers of runs, tickets and stamps, which are replaced by ranks;
+//! earlier findings of checks; the durable state if no restart can read it; and the constant parts of a graph.
 
 use super::explorer::State;
 use crate::environment::World;
@@ -11,15 +11,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher};
 use steadfast_engine::{Meta, Notice, Poll, RunId, SlotClass, Stamp, Tick, VertexId};
 
-/// A slot that is held longer than this may be written off: how much longer makes no difference.
+/// The time after which a slot may be written off: longer times make no difference.
 const PATIENCE: u64 = 10_000_000_000;
 
-/// So many repairs never come about where nothing else is said.
+/// A number of repairs that no history reaches, as the default of the brake.
 const MANY: u32 = 600;
-/// No wait in a fight is longer.
+/// The longest wait in a contention.
 const LONGEST: u64 = 300_000_000_001;
 
-/// The number by which a state is recognised.
+/// Returns the hash by which a state is recognised.
 pub(super) fn number(state: &State) -> u64 {
     let mut hasher = DefaultHasher::new();
     let world = &state.world;
@@ -37,18 +37,18 @@ pub(super) fn number(state: &State) -> u64 {
     if left.lapses && left.crashes > 0 {
         hash_pause(world, &mut hasher);
     }
-    // Which graphs: they are two at most, and told apart by what they are made of.
+    // The graphs, at most two, are distinguished by their content.
     for graph in [world.accepted.as_ref().map(|(graph, _)| graph), world.running.as_ref()] {
         let second = world.graphs.get(1).map(|(graph, _)| graph);
         (graph.is_some(), graph == second).hash(&mut hasher);
     }
     (left, &state.events).hash(&mut hasher);
-    // A step that breaks a rule may lead where others lead that break none: that must not pass for seen.
+    // A state after a violation must not be equal to a valid one.
     world.oracle.books.violations.is_empty().hash(&mut hasher);
     hasher.finish()
 }
 
-/// When the pause ends that a restart would read back: elsewhere that is hours away.
+/// Hashes the end of the pause that a restart would read; other ends of pauses are hours away.
 fn hash_pause<H: Hasher>(world: &World, state: &mut H) {
     let later = |until: &Tick| until.0.saturating_sub(world.now.0);
     world.store.durable.pause.as_ref().map(later).hash(state);
@@ -59,7 +59,7 @@ fn hash_pause<H: Hasher>(world: &World, state: &mut H) {
     }
 }
 
-/// Order is all that matters of what is kept.
+/// Hashes the store. Only the order of values matters.
 fn hash_store<H: Hasher>(store: &Store, is_read: bool, state: &mut H) {
     if !is_read {
         for entry in &store.written {
@@ -112,7 +112,7 @@ fn hash_store<H: Hasher>(store: &Store, is_read: bool, state: &mut H) {
     store.durable.pause.is_some().hash(state);
 }
 
-/// The oracle's view of the past: an engine that has forgotten something is in another state for that.
+/// Hashes the oracle's view of the past, so that an engine that has forgotten an event is in another state.
 fn hash_books<H: Hasher>(books: &Books, state: &mut H) {
     let terms = Terms::new(books);
     for (id, vertex) in books.vertices.iter().chain(&books.leaving) {
@@ -156,12 +156,12 @@ fn hash_books<H: Hasher>(books: &Books, state: &mut H) {
     }
 }
 
-/// The numbers of the books in terms that come again: ranks, and times from now.
+/// The normal form of the oracle's numbers: ranks, and times relative to now.
 struct Terms {
     now: Tick,
     whens: BTreeMap<u64, usize>,
     stamps: BTreeMap<Stamp, usize>,
-    /// The starts of runs below each vertex that are in progress, or whose failure does not count yet.
+    /// The starts of runs of the descendants of each vertex that are in progress, or whose failure does not count yet.
     below: BTreeMap<VertexId, BTreeSet<u64>>,
 }
 
@@ -205,7 +205,7 @@ impl Terms {
         Self { now: books.now, whens, stamps, below }
     }
 
-    /// The time of a check matters only as earlier or later than the start of a run below.
+    /// Rounds the time of a check: it matters only as earlier or later than the start of a descendant's run.
     fn round(&self, id: VertexId, at: u64) -> u64 {
         let starts = self.below.get(&id);
         starts.and_then(|starts| starts.range(..at).next_back()).copied().unwrap_or(0)
@@ -272,7 +272,8 @@ impl Terms {
             self.later(Tick(vertex.full_at)).hash(state);
         }
         if let Poll::Every(interval) = declared.meta.poll {
-            // Ticks that are due and were not taken, the next one, and whether one is overdue.
+            // The number of due ticks that were not taken, the time to the next one, and the time since the last
+            // activity.
             let length = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).max(1);
             let since = self.ago(vertex.loaded);
             ((since / length).saturating_sub(vertex.polls), since % length).hash(state);
@@ -290,13 +291,13 @@ impl Terms {
         intent.map(|intent| (self.stamp(intent.stamp), &intent.owes)).hash(state);
         (run.asked, run.asked_surely, run.remade, run.class, run.cancellable).hash(state);
         run.deadline.map(|at| self.later(at)).hash(state);
-        // How long it has lasted matters to its slot.
+        // The duration matters to the slot.
         if run.slot == SlotClass::Thread {
             self.ago(run.at).min(PATIENCE).hash(state);
         }
     }
 
-    /// How long ago each repair was, up to the ages beyond which it makes no difference.
+    /// Hashes the age of each repair, up to the age beyond which it makes no difference.
     fn fight<H: Hasher>(&self, vertex: &Vertex, state: &mut H) {
         let fight = &vertex.fight;
         (fight.since, fight.repairs.len(), fight.changes.len()).hash(state);
@@ -315,7 +316,7 @@ impl Terms {
         let repairs = vertex.repairs_of_fight();
         repairs.hash(state);
         if repairs > 0 {
-            // Its last wait may begin there.
+            // The last wait may begin there.
             self.ago(vertex.active).min(LONGEST).hash(state);
         }
     }
@@ -329,7 +330,7 @@ impl Terms {
     }
 }
 
-/// What breaks a rule is found also where the step leads to what was seen before.
+/// A violation is found even if its step leads to a known state.
 #[test]
 fn a_broken_rule_makes_another_state() {
     use super::budget::Budget;

@@ -1,4 +1,4 @@
-//! Fights, the brake, windows, what must be right once, groups and values: each alone, with each other, and with every other
+//! Contention, the brake, windows, `realize`, groups and values: each alone, with each other, and with every other
 //! feature (E-4, E-17, E-19, E-20).
 
 use super::budget::Budget;
@@ -6,7 +6,7 @@ use super::features::{Configuration, FEATURES, Feature, HOLDING, configurations,
 use super::{EVENT, SETTLED, explore, explore_in_ci, sights};
 use steadfast_engine::{Meta, VertexSpec};
 
-/// Each on each graph of that many vertices, alone.
+/// Returns each feature alone on each graph of `count` vertices.
 fn alone(features: &[Feature], count: u32, budget: Budget) -> Vec<Configuration> {
     let all = graphs(count);
     let each = |graph| features.iter().map(move |feature| (graph, std::slice::from_ref(feature)));
@@ -14,7 +14,7 @@ fn alone(features: &[Feature], count: u32, budget: Budget) -> Vec<Configuration>
     each.flat_map(|(graph, feature)| configurations(graph, feature, budget)).collect()
 }
 
-/// Each with every feature that comes after it or is none of these, on each graph of that many vertices.
+/// Returns each feature with every later one, and with every one of the others, on each graph of `count` vertices.
 fn paired(features: &[Feature], count: u32, budget: Budget) -> Vec<Configuration> {
     let mut all = Vec::new();
     for graph in graphs(count) {
@@ -32,18 +32,18 @@ const FIGHTS: [Feature; 4] = [HOLDING[0], HOLDING[1], HOLDING[2], HOLDING[3]];
 
 /// One event, one failure, and one turn.
 const ONE: Budget = Budget { events: 1, total_events: 1, ..SETTLED };
-/// The same without failures.
+/// One event and one turn without failures.
 const CALM: Budget = Budget { turns: 1, ..EVENT };
 
-/// One makes a fight of it, one puts it off, and one moves its neighbour.
+/// One event starts the contention, one extends its delay, and one changes a neighbour.
 const THREE: Budget = Budget { events: 2, total_events: 3, failures: 0, ..CALM };
-/// Nobody moves anything.
+/// No events.
 const QUIET: Budget = Budget { events: 0, total_events: 0, ..CALM };
 
-/// All is still to be made as declared, and all of it goes well.
+/// Nothing has converged yet, and nothing fails.
 const UNSETTLED: Budget = Budget { settled: false, failures: 0, ..QUIET };
 
-/// E-20: fights and the brake on one and two vertices.
+/// E-20: contention and the brake on one and two vertices.
 #[test]
 fn model_fights() {
     let mut all = alone(&FIGHTS, 1, ONE);
@@ -63,14 +63,14 @@ fn model_fights() {
     explore_in_ci("fights and the brake, 1 and 2 vertices", all, &wanted);
 }
 
-/// E-20, E-17, E-4: windows, what must be right once, groups and values on one and two vertices.
+/// E-20, E-17, E-4: windows, `realize`, groups and values on one and two vertices.
 #[test]
 fn model_windows_and_realize() {
     let rest = &HOLDING[4..];
     let mut all = alone(rest, 1, ONE);
     all.extend(alone(rest, 2, CALM));
     all.extend(alone(&[Feature::Realize], 3, QUIET));
-    // What it waits for was never right, either.
+    // The ancestors have never converged, either.
     all.extend(alone(&[Feature::Realize], 3, UNSETTLED));
     let wanted = [
         sights::SHUT,
@@ -85,14 +85,15 @@ fn model_windows_and_realize() {
     explore_in_ci("windows, realize, groups, values, 1 to 3 vertices", all, &wanted);
 }
 
-/// These features together on each graph of that many vertices.
+/// Returns these sets of features on each graph of `count` vertices.
 fn together(sets: &[&[Feature]], count: u32, budget: Budget) -> Vec<Configuration> {
     let all = graphs(count);
     let each = |graph| sets.iter().flat_map(move |set| configurations(graph, set, budget));
     all.iter().flat_map(each).collect()
 }
 
-/// E-19: two of three vertices and all three become one, and several again; without events also with a pause, a stop and a crash.
+/// E-19: two of three vertices and all three are grouped, and separated; without events also with a pause, a stop and a
+/// crash.
 #[test]
 fn model_groups() {
     let sets: [&[Feature]; 3] =
@@ -114,7 +115,7 @@ fn model_groups() {
     );
 }
 
-/// E-2, E-12, E-13: with a poll that is far away nothing may need its tick to go on.
+/// E-2, E-12, E-13: with a rare poll no vertex may need its tick to continue.
 #[test]
 fn model_what_a_poll_could_hide() {
     let sets: [&[Feature]; 6] = [
@@ -170,7 +171,7 @@ fn model_what_holds_with_every_feature() {
     );
 }
 
-/// What must be seen where one of these is combined with each feature and each that comes after it.
+/// Returns the situations that must be seen if a feature is combined with each of the others.
 fn shown_with_each(feature: Feature) -> Vec<&'static str> {
     let shown: &[&[&str]] = match feature {
         Feature::Fight(_) => &[
@@ -198,7 +199,7 @@ fn shown_with_each(feature: Feature) -> Vec<&'static str> {
     [&sights::WITH_EACH[..], &shown.concat()].concat()
 }
 
-/// E-20: each with every other feature on two vertices.
+/// E-20: contention with every other feature on two vertices.
 #[test]
 #[ignore = "part of the larger exploration: docs/model.md"]
 fn explore_fights_with_every_feature() {
@@ -208,7 +209,7 @@ fn explore_fights_with_every_feature() {
     explore("2 vertices, fights with each", paired(&FIGHTS[..1], 2, CALM), &wanted);
 }
 
-/// E-20: the other answers to a fight, each of both vertices, and the brake: nothing fails.
+/// E-20: the other behaviours in a contention, each of both vertices, and the brake: nothing fails.
 #[test]
 #[ignore = "part of the larger exploration: docs/model.md"]
 fn explore_answers_to_fights_with_every_feature() {
@@ -222,7 +223,7 @@ fn explore_answers_to_fights_with_every_feature() {
     }
 }
 
-/// E-20, E-17, E-4: the same for windows, what must be right once, groups and values.
+/// E-20, E-17, E-4: windows, `realize`, groups and values with every other feature on two vertices.
 #[test]
 #[ignore = "part of the larger exploration: docs/model.md"]
 fn explore_windows_and_realize_with_every_feature() {
@@ -233,7 +234,7 @@ fn explore_windows_and_realize_with_every_feature() {
     }
 }
 
-/// E-17: one that must be right once, of three vertices, with each feature over all: nobody moves anything, and nothing fails.
+/// E-17: one of three vertices with `realize`, with each feature over all: no events and no failures.
 #[test]
 #[ignore = "part of the larger exploration: docs/model.md"]
 fn explore_realize_of_three_with_every_feature() {

@@ -1,10 +1,10 @@
-//! The larger exploration, which is no part of CI: one command, whose figures stand in docs/model.md.
+//! The larger exploration, which CI does not run: one command, with its results in docs/model.md.
 
 use super::budget::Budget;
 use super::features::{Configuration, FEATURES, Feature, configurations, graphs};
 use super::{EVENT, LOAD, SETTLED, explore, pairs, sights, singles};
 
-/// Two events, two turns, and every way to end.
+/// Two events, two turns, and every outcome.
 const THOROUGH: Budget = Budget { events: 2, thorough: true, turns: 2, ..SETTLED };
 /// Two events, both of one vertex or one of each of two.
 const TWO_EVENTS: Budget = Budget { events: 2, total_events: 2, ..SETTLED };
@@ -55,12 +55,12 @@ fn explore_two_vertices_with_every_feature() {
 #[ignore = "part of the larger exploration: docs/model.md"]
 fn explore_two_events_of_each_of_two_vertices() {
     let mut all = singles(2, Budget { turns: 1, failures: 0, ..TWO_EACH });
-    // Without a failure there is nothing to be tried again.
+    // Retries need failures, so configurations with failures are dropped.
     all.retain(|it| it.budget.failures == 0);
     explore("2 vertices, 2 events each", all, &[sights::REFRESHED, sights::SWAPPED]);
 }
 
-/// The same with one failure, or with one pause or stop.
+/// Two events of each of two vertices, with one failure, or with one pause or stop.
 #[test]
 #[ignore = "part of the larger exploration: docs/model.md"]
 fn explore_two_events_of_each_of_two_vertices_that_fail_or_rest() {
@@ -75,7 +75,7 @@ fn explore_two_events_of_each_of_two_vertices_that_fail_or_rest() {
     explore("2 vertices, 2 events each, a pause or stop", plain(turned), &wanted);
 }
 
-/// Two events of each of three vertices with one slot for all, where nothing fails and nothing is swapped, killed or paused.
+/// Two events of each of three vertices with one slot for all, without failures, swaps, crashes and pauses.
 #[test]
 #[ignore = "part of the larger exploration: docs/model.md"]
 fn explore_two_events_of_each_of_three_vertices() {
@@ -86,9 +86,9 @@ fn explore_two_events_of_each_of_three_vertices() {
     explore("3 vertices, 2 events each", all, &[sights::REFRESHED, sights::NO_SLOT]);
 }
 
-/// What others wait for where several run at once.
+/// The situations of waiting vertices if several run at once.
 const QUEUES: [&str; 2] = [sights::NO_SEMAPHORE, sights::NO_SLOT];
-/// What each feature shows of several vertices, each in its place.
+/// The situations that each feature shows on several vertices, each in its place.
 pub(super) const THREE: [&str; 10] = [
     sights::CONVERGED,
     sights::REFRESHED,
@@ -131,7 +131,7 @@ fn explore_three_vertices_with_pairs_of_features() {
     explore("3 vertices, pairs", all, &[&THREE[..], &QUEUES, &together].concat());
 }
 
-/// One pause on three vertices with each two features, from where all is as declared, with one event.
+/// One pause on three vertices with each two features, from the converged state, with one event.
 #[test]
 #[ignore = "part of the larger exploration: docs/model.md"]
 fn explore_three_vertices_with_pairs_of_features_paused() {

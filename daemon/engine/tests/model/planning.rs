@@ -1,4 +1,4 @@
-//! Plans (`plan`, `apply --plan`): all is only asked, and what was found of one is doubted because of another, at any time (E-11).
+//! Plans (`plan`, `apply --plan`): nothing is applied, and findings may become uncertain at any time (E-11).
 
 use super::budget::Budget;
 use super::explorer::State;
@@ -18,7 +18,8 @@ const ASKED: &str = "whom it would refresh is asked again";
 const FREED: &str = "who waited for what could not be checked is asked";
 const PERHAPS: &str = "who is refreshed by what nobody knows is unknown until that";
 
-/// What of this may happen now: nobody but one that is alone is doubted for itself.
+/// Offers the events that may happen now: a finding becomes uncertain because of another vertex, or of itself if there
+/// is only one.
 pub(super) fn offer(state: &State, actions: &mut Vec<Step>) {
     if state.left.doubts_left == 0 {
         return;
@@ -30,7 +31,7 @@ pub(super) fn offer(state: &State, actions: &mut Vec<Step>) {
     }
 }
 
-/// Adds what this step shows.
+/// Adds the situations that this step shows.
 pub(super) fn see(before: &World, step: &Step, after: &World, seen: &mut Sights) {
     let Step::Doubt { vertex, .. } = *step else {
         return see_perhaps(before, step, after, seen);
@@ -70,7 +71,7 @@ fn see_perhaps(before: &World, step: &Step, after: &World, seen: &mut Sights) {
     }
 }
 
-/// A plan of each of these graphs: alone, notifying, with what a vertex may have, and with two of that.
+/// Returns a plan for each of these graphs and sets of features.
 fn plans(count: u32, budget: Budget, sets: &[&[Feature]]) -> Vec<Configuration> {
     let with = |set: &&[Feature]| [&[Feature::Plan], *set].concat();
     let sets: Vec<Vec<Feature>> = sets.iter().map(with).collect();
@@ -79,7 +80,7 @@ fn plans(count: u32, budget: Budget, sets: &[&[Feature]]) -> Vec<Configuration> 
     all.iter().flat_map(each).collect()
 }
 
-/// E-11: what is in doubt is unknown, or asked again, and nothing is begun.
+/// E-11: an uncertain finding is unknown, or checked again, and nothing is begun.
 #[test]
 fn model_plans() {
     use Feature::{Fixed, Limit, Notify, Once, Retry, Semaphore, Slot, Timeout, Timer, Window};

@@ -1,5 +1,6 @@
-//! A run is made of something else than the last good one (a secret was rotated): its change is intentional, and that is all that is
-//! otherwise (E-20, docs/decisions/0012). Nothing else of the schedule differs: that is asked of a twin of the engine (`remade_equivalence.rs`).
+//! Runs whose inputs differ from those of the last good run (a rotated secret): their changes are intentional, and
+//! nothing else differs (E-20, docs/decisions/0012). A second engine verifies that the rest of the schedule is equal
+//! (`remade_equivalence.rs`).
 
 use super::budget::Budget;
 use super::explorer::State;
@@ -25,10 +26,10 @@ const MADE_THE_BRAKE: &str =
     "the repair that brings the brake is of what is made of something else";
 const BRAKED: &str = "what is made of something else waits for the brake";
 
-/// What is to be seen of it wherever it happens to single vertices with each feature.
+/// The situations to be seen wherever the event happens to single vertices with each feature.
 pub(super) const SEEN: [&str; 4] = [REMADE, LOOKED, HELD, FAILED];
 
-/// What of this may happen now: it is said before the check ends, and once.
+/// Offers the events that may happen now: once per run, before the check ends.
 pub(super) fn offer(state: &State, actions: &mut Vec<Step>) {
     let world = &state.world;
     if state.left.remakes == 0 {
@@ -44,7 +45,7 @@ fn is_remade(world: &World, id: VertexId) -> bool {
     run.is_some_and(|run| run.remade)
 }
 
-/// Adds what this step shows. `spent`: some run of this history was made of something else.
+/// Adds the situations that this step shows. `spent`: a run of this history had changed inputs.
 pub(super) fn see(before: &World, step: &Step, after: &World, spent: bool, seen: &mut Sights) {
     if !spent {
         return;
@@ -95,16 +96,16 @@ fn found(before: &World, id: VertexId, after: &World) -> Vec<(bool, &'static str
 
 /// One event, one failure, and one turn.
 const ONE: Budget = Budget { events: 1, total_events: 1, ..SETTLED };
-/// The same without pauses and stops.
+/// One event and one turn without pauses and stops.
 const CALM: Budget = Budget { turns: 1, ..EVENT };
-/// Two events, and all ways to end.
+/// Two events, and all outcomes.
 const TWO: Budget = Budget { events: 2, total_events: 2, looks: 1, thorough: true, ..SETTLED };
-/// It goes on and on.
+/// Three events.
 const OFTEN: Budget = Budget { events: 3, total_events: 3, ..EVENT };
-/// Nothing fails.
+/// No failures.
 const WELL: Budget = Budget { failures: 0, ..CALM };
 
-/// These features with that one, on each graph of so many vertices.
+/// Returns these features together with `Feature::Remade`, on each graph of `count` vertices.
 fn with(sets: &[&[Feature]], count: u32, budget: Budget) -> Vec<Configuration> {
     let sets = sets.iter().map(|set| [&[Feature::Remade], *set].concat()).collect::<Vec<_>>();
     let all = graphs(count);
@@ -112,7 +113,7 @@ fn with(sets: &[&[Feature]], count: u32, budget: Budget) -> Vec<Configuration> {
     all.iter().flat_map(each).collect()
 }
 
-/// With another run that is made of something else again.
+/// Adds a second run with changed inputs to each configuration.
 fn again(mut all: Vec<Configuration>) -> Vec<Configuration> {
     for configuration in &mut all {
         configuration.budget.remakes = 2;
@@ -120,7 +121,7 @@ fn again(mut all: Vec<Configuration>) -> Vec<Configuration> {
     all
 }
 
-/// E-20: in fights, under the brake, and with all else that holds; alone also by a look, and twice.
+/// E-20: in contentions, under the brake, and with all other delays; alone also by a look, and twice.
 #[test]
 fn model_what_is_made_of_something_else() {
     let holding: Vec<&[Feature]> = HOLDING.iter().map(std::slice::from_ref).collect();

@@ -1,4 +1,4 @@
-//! E-1 to E-20, each as properties of the model with the sentences of its invariants.
+//! The properties of the model: E-1 to E-20, with the sentences of their invariants.
 
 use super::explorer::{Explorer, State};
 use crate::invariants::{
@@ -19,7 +19,8 @@ macro_rules! each {
     };
 }
 
-/// All. Groups are made before the engine (E-19): what is asked here is that a group acts for all its members.
+/// Returns all properties. Groups are made outside of the engine (E-19); the property here is that a group acts for all
+/// its members.
 pub(super) fn properties() -> Vec<Property<Explorer>> {
     let mut all = each![
         HANDSHAKE,
@@ -53,7 +54,7 @@ pub(super) fn properties() -> Vec<Property<Explorer>> {
         E17_REALIZE,
         E4_VALUE,
     ];
-    // Whatever has no sentence of its own above, such as a bound on steps.
+    // Violations without a property above, such as a limit on steps.
     all.push(Property::always("nothing else is broken", |_, state: &State| {
         state.world.oracle.books.violations.is_empty()
     }));

@@ -1,14 +1,15 @@
-//! E-14, for docs/semaphores.md: several semaphores of sizes 1 and 2, also with few slots, and swaps that change the counts.
+//! E-14, for docs/semaphores.md: several semaphores of sizes 1 and 2, also with few slots, and swaps that change the
+//! counts.
 
 use super::budget::Budget;
 use super::features::{Configuration, graphs};
 use super::{explore, explore_in_ci, sights};
 use crate::shape::Shape;
 
-/// Which of two semaphores each of three vertices uses: sets of bits.
+/// The semaphores that each of three vertices uses: sets of bits.
 type Uses = [u32; 3];
 
-/// The uses in which both semaphores are contended.
+/// Returns the uses in which each semaphore has several users.
 fn contended() -> Vec<Uses> {
     let all = (0..64).map(|n| [n & 3, n >> 2 & 3, n >> 4 & 3]);
     let users = |uses: &Uses, bit: u32| uses.iter().filter(|set| *set >> bit & 1 == 1).count();
@@ -23,7 +24,7 @@ fn under(graph: &Shape, uses: Uses, counts: [u32; 2]) -> Shape {
     })
 }
 
-/// Every contended use on that graph, with these counts, and with a swap to others.
+/// Returns every contended use on a graph, with these counts, and with a swap to others.
 pub(super) fn all(graph: &Shape, counts: [u32; 2], budget: Budget) -> Vec<Configuration> {
     let each = |uses| {
         let shape = under(graph, uses, counts);

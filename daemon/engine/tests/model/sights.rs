@@ -1,4 +1,4 @@
-//! What was seen on the way: a model in which nothing happens proves nothing.
+//! The situations that an exploration has seen: a model in which nothing happens proves nothing.
 
 use super::explorer::State;
 use crate::environment::{Watch, World};
@@ -7,7 +7,7 @@ use crate::step::Step;
 use std::collections::BTreeSet;
 use steadfast_engine::{HeldReason, Mode, VertexId, VertexStatus};
 
-/// What has been seen, each as its sentence.
+/// The situations seen, each by its sentence.
 pub(super) type Sights = BTreeSet<&'static str>;
 
 pub(super) const CONVERGED: &str = "all is as declared";
@@ -54,7 +54,7 @@ pub(super) const UNREALIZED: &str =
     "what was never right is removed when the swap has waited enough";
 pub(super) const RECEIVED: &str = "a value comes while the vertex runs";
 
-/// What comes wherever something is combined with each feature.
+/// The situations of every feature in combination.
 pub(super) const WITH_EACH: [&str; 14] = [
     CONVERGED,
     FAILED,
@@ -71,7 +71,7 @@ pub(super) const WITH_EACH: [&str; 14] = [
     UNSAVED,
     RECEIVED,
 ];
-/// What comes besides where it is one's turn that others wait for.
+/// The additional situations if a vertex occupies a resource that others wait for.
 pub(super) const QUEUES: [&str; 3] = [NO_SEMAPHORE, NO_SLOT, SUSPENDED];
 pub(super) const FIGHTS: [&str; 6] = [CONTENDED, FOUGHT, CALM, REPAIRED, DEAF, PASSED];
 pub(super) const BRAKE: [&str; 2] = [BRAKED, RELEASED];
@@ -88,7 +88,7 @@ pub(super) const PAUSE_IN_SWAP: &str = "a pause while a swap waits";
 pub(super) const PAUSE_IN_RESTART: &str = "a pause while a restart has not ended";
 pub(super) const STOP_IN_SWAP: &str = "a stop while a swap waits";
 
-/// Adds which turn comes within which other.
+/// Adds the situations of a turn within another one.
 pub(super) fn turn(before: &World, step: &Step, restarted: bool, seen: &mut Sights) {
     let books = &before.oracle.books;
     let mode = before.engine.mode();
@@ -112,7 +112,7 @@ pub(super) fn turn(before: &World, step: &Step, restarted: bool, seen: &mut Sigh
     seen.extend(all.into_iter().filter_map(|(was, what)| was.then_some(what)));
 }
 
-/// Adds what the step between these two shows.
+/// Adds the situations that the step between two worlds shows.
 pub(super) fn between(before: &World, after: &World, seen: &mut Sights) {
     let mut see = |was: bool, what: &'static str| {
         if was {
@@ -142,7 +142,7 @@ pub(super) fn between(before: &World, after: &World, seen: &mut Sights) {
     }
 }
 
-/// Adds what this state shows.
+/// Adds the situations that a state shows.
 pub(super) fn note(state: &State, swapped: bool, seen: &mut Sights) {
     let world = &state.world;
     let books = &world.oracle.books;

@@ -1,23 +1,25 @@
-//! Several turns in one history: a swap, a crash with its restart, and a pause or a stop, each before, within or after the others.
+//! Several turns in one history: a swap, a crash with its restart, and a pause or a stop, each before, within or after
+//! the others.
 
 use super::budget::Budget;
 use super::features::{Configuration, FEATURES, Feature, configurations, graphs};
 use super::{explore, explore_in_ci, sights};
 
-/// One swap, one crash, one pause and one stop, of which so many come in one history; nothing fails, and nobody moves anything.
+/// Returns a budget for a swap, a crash, a pause and a stop, at most `count` in one history, without failures and
+/// events.
 const fn turns(count: u8) -> Budget {
     Budget { turns: count, pauses: 1, stops: 1, ..Budget::NONE }
 }
 
-/// The same without pauses and stops.
+/// A swap and a crash, without pauses and stops.
 const BOTH: Budget = Budget { pauses: 0, stops: 0, ..turns(2) };
 
-/// From where all is as declared, with one event.
+/// Returns the budget from the converged state, with one event.
 const fn moved(budget: Budget) -> Budget {
     Budget { settled: true, events: 1, total_events: 1, ..budget }
 }
 
-/// A swap and a crash on each graph of that many vertices, plain and with each feature.
+/// Returns a swap and a crash on each graph of `count` vertices, plain and with each feature.
 fn swapped_and_crashed(count: u32, budget: Budget) -> Vec<Configuration> {
     let others = FEATURES.iter().filter(|it| !matches!(it, Feature::Swap | Feature::Crash));
     let mut sets = vec![vec![Feature::Swap, Feature::Crash]];
@@ -29,7 +31,7 @@ fn swapped_and_crashed(count: u32, budget: Budget) -> Vec<Configuration> {
     all
 }
 
-/// Each turn within each other.
+/// The situations of each turn within each other.
 pub(super) const WITHIN: [&str; 9] = [
     sights::CRASH_IN_SWAP,
     sights::CRASH_AFTER_SWAP,
@@ -42,7 +44,7 @@ pub(super) const WITHIN: [&str; 9] = [
     sights::STOP_IN_SWAP,
 ];
 
-/// The same with two turns from where all is as declared.
+/// The situations of two turns from the converged state.
 const TURNS_WITHIN: [&str; 6] = [
     sights::CRASH_AFTER_SWAP,
     sights::CRASH_IN_PAUSE,
@@ -52,7 +54,7 @@ const TURNS_WITHIN: [&str; 6] = [
     sights::PAUSE_IN_RESTART,
 ];
 
-/// A crash and a swap within each other.
+/// The situations of a crash and a swap within each other.
 const BOTH_WITHIN: [&str; 3] =
     [sights::CRASH_IN_SWAP, sights::CRASH_AFTER_SWAP, sights::SWAP_IN_RESTART];
 
@@ -101,7 +103,7 @@ fn explore_turns_of_one_vertex() {
     explore("1 vertex, 3 turns, 1 event", swapped_and_crashed(1, moved(turns(3))), &WITHIN);
 }
 
-/// From where all is as declared: what runs is what the first turn has started.
+/// Two turns from the converged state: only the first turn starts runs.
 #[test]
 #[ignore = "part of the larger exploration: docs/model.md"]
 fn explore_turns_of_two_vertices() {

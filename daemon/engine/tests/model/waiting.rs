@@ -1,11 +1,11 @@
-//! What only time brings on: what is due by itself, and what the tick of a poll is needed for.
+//! The passing of time: deadlines that come by themselves, and states that need the tick of a poll.
 
 use super::explorer::State;
 use crate::environment::World;
 use crate::oracle_log::Vertex;
 use steadfast_engine::{Mode, Poll, Tick};
 
-/// When the next tick of a poll falls, by the oracle's books.
+/// Returns the time of the next poll tick, by the oracle's records.
 pub(super) fn next_tick(world: &World) -> Option<Tick> {
     let books = &world.oracle.books;
     let next = |vertex: &Vertex| {
@@ -17,19 +17,20 @@ pub(super) fn next_tick(world: &World) -> Option<Tick> {
     books.vertices.values().filter_map(next).min()
 }
 
-/// Ticks come for ever: each must be paid for, or there were no end. What is due before the next one comes by itself.
+/// Returns true if a poll tick is the next deadline. Ticks come for ever, so each must be paid from the budget. Earlier
+/// deadlines are free.
 pub(super) fn is_tick_next(world: &World) -> bool {
     let wakeup = world.engine.next_wakeup();
     next_tick(world).is_some_and(|tick| wakeup.is_none_or(|wakeup| wakeup >= tick))
 }
 
-/// Only time brings it on from here, or a stop counts it.
+/// Returns true if only time changes the state from here, or if a stop is in progress.
 pub(super) fn is_waiting_for_time(state: &State) -> bool {
     let world = &state.world;
     match world.engine.mode() {
         Mode::Stopping => true,
         Mode::Draining | Mode::Pausing | Mode::Paused => state.left.lapses && world.is_quiet(),
-        // A swap may wait for what cannot be right, and that ends by time alone.
+        // A swap may wait for a vertex that cannot converge; only time ends that.
         Mode::Running if world.is_quiet() && world.oracle.books.pending.is_some() => true,
         Mode::Running if world.is_quiet() => {
             world.oracle.books.order.iter().any(|id| world.waits_for_time(*id))
@@ -38,7 +39,7 @@ pub(super) fn is_waiting_for_time(state: &State) -> bool {
     }
 }
 
-/// Nothing is in flight, nothing is due but a tick of a poll, and it runs.
+/// Returns true if nothing is in flight, nothing is due but a poll tick, and the engine runs.
 pub(super) fn is_at_rest(state: &State) -> bool {
     let world = &state.world;
     let is_due = is_waiting_for_time(state) && !is_tick_next(world);

@@ -1,7 +1,8 @@
-//! A random walk through one configuration: the states, steps and rules of the exploration, one way at a time.
+//! A random walk through one configuration: the states, steps and rules of the exploration, one path at a time.
 //!
-//! For what is too large to be explored to its end. A walk goes on until nothing can happen any more; at each state all rules
-//! are asked, it may not come to the same state twice (a livelock), and it may not end in the middle (a deadlock).
+//! Walks are for configurations that are too large to be explored completely. A walk continues until nothing can happen
+//! any more. All rules are checked at each state; the walk may not reach the same state twice (a livelock) or end too
+//! early (a deadlock).
 
 use super::explorer::{Explorer, Found, State};
 use super::features::Configuration;
@@ -29,7 +30,7 @@ impl Chance {
         self.next() % bound.max(1)
     }
 
-    /// Takes one of these out.
+    /// Removes one of the steps at random.
     fn take(&mut self, steps: &mut Vec<Step>) -> Option<Step> {
         let mut at = self.below(steps.iter().map(weight).sum());
         let heavy = |step: &Step| {
@@ -42,7 +43,8 @@ impl Chance {
     }
 }
 
-/// How often it comes beside the others: what may come once in a history should not come at its beginning each time.
+/// Returns the weight of a step in the choice: a step that can come once in a history should not always come at the
+/// beginning.
 fn weight(step: &Step) -> u64 {
     match step {
         Step::Stop { .. } => 1,
@@ -57,7 +59,7 @@ fn weight(step: &Step) -> u64 {
     }
 }
 
-/// Which walk of which configuration: all that is random in it follows from these.
+/// The configuration and number of a walk, from which all random choices follow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seed {
     pub(super) configuration: u64,
@@ -78,7 +80,7 @@ impl Walker {
         Self { explorer, seen: BTreeSet::new(), steps: 0, longest: 0 }
     }
 
-    /// What all walks together have covered; the depth is the length of the longest.
+    /// Returns the coverage of all walks together; the depth is the length of the longest.
     pub(super) fn found(self) -> Found {
         Found {
             configurations: 1,
@@ -89,7 +91,11 @@ impl Walker {
         }
     }
 
-    /// One walk; what it broke, with the shortest way there that was found, as text.
+    /// Takes one walk.
+    ///
+    /// # Errors
+    ///
+    /// Returns the violation as text, with the shortest path to it that was found.
     pub(super) fn walk(&mut self, seed: Seed) -> Result<(), String> {
         let mut chance = Chance(seed.configuration);
         chance = Chance(chance.next() ^ seed.walk);
@@ -135,7 +141,7 @@ impl Walker {
         offered
     }
 
-    /// Where these steps lead, as long as each is offered and nothing is broken.
+    /// Returns the state after these steps, as long as each is offered and no rule is broken.
     fn follow(&self, way: &[Step]) -> Option<State> {
         let mut state = self.first();
         for step in way {
@@ -145,7 +151,7 @@ impl Walker {
         Some(state)
     }
 
-    /// Leaves out what is not needed to break that rule.
+    /// Removes the steps that are not needed to break the rule.
     fn shorten(&self, rule: &str, way: &[Step]) -> Vec<Step> {
         let mut way = way.to_vec();
         let mut at = way.len();
@@ -180,7 +186,7 @@ impl Walker {
 const DEADLOCK: &str = "deadlock: nothing can happen, and not all is over";
 const LIVELOCK: &str = "livelock: steps lead round to where they began, or have no bound";
 
-/// The sentence of the first rule that is broken.
+/// Returns the sentence of the first broken rule.
 fn broken(state: &State) -> Option<String> {
     let first = state.world.oracle.books.violations.first()?;
     Some(first.lines().next().unwrap_or_default().to_owned())

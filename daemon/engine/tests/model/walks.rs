@@ -1,8 +1,9 @@
-//! What is too large to be explored: random walks through every configuration of it (docs/model.md, *Walks*).
+//! Random walks through configurations that are too large to be explored (docs/model.md, *Walks*).
 //!
-//! Each walk follows from the numbers of its configuration and of itself, so that a run of the tests says the same each time.
-//! `STEADFAST_WALKS` says how many walks each configuration gets, `STEADFAST_WALKS_FROM` the number of the first of them;
-//! `STEADFAST_WALK=1234:5` takes walk 5 of configuration 1234 alone. One that breaks a rule says the command that replays it.
+//! Each walk follows from the numbers of its configuration and of itself, so that each run of the tests gives the same
+//! result. `STEADFAST_WALKS` is the number of walks for each configuration, `STEADFAST_WALKS_FROM` the number of the
+//! first of them; `STEADFAST_WALK=1234:5` takes walk 5 of configuration 1234 alone. A violation is reported with the
+//! command that replays its walk.
 
 use super::budget::Budget;
 use super::explorer::{Explorer, Found};
@@ -14,7 +15,7 @@ use super::{SETTLED, documented, happening, must_have_seen, remaking, report, si
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// Two events of each vertex, a failure, a pause, a stop, a swap and a crash, and every way to end.
+/// Two events of each vertex, a failure, a pause, a stop, a swap and a crash, and every outcome.
 const LITERAL: Budget = Budget {
     events: 2,
     total_events: u8::MAX,
@@ -23,41 +24,41 @@ const LITERAL: Budget = Budget {
     thorough: true,
     ..SETTLED
 };
-/// The same from the load on.
+/// `LITERAL` from the load on.
 const LOADED: Budget = Budget { settled: false, ..LITERAL };
-/// The same, with watches that are answered in any order.
+/// `LOADED`, with watches that are answered in any order.
 const ANSWERED: Budget = Budget { watches: true, ..LOADED };
 
-/// Many configurations, made one after the other: all of them at once would take gigabytes.
+/// Many configurations, made one after the other: all of them at once would need gigabytes.
 type Configurations = Box<dyn Iterator<Item = Configuration>>;
 
-/// How many walks each configuration gets where nobody says how many.
+/// The default number of walks for each configuration.
 const WALKS: u64 = 1;
 
-/// What is walked through in one go.
+/// A set of configurations that is walked together.
 struct Family {
-    /// The test that walks through all of it.
+    /// The name of the test that walks through all of them.
     test: &'static str,
     name: &'static str,
     all: fn() -> Configurations,
     wanted: &'static [&'static [&'static str]],
-    /// In CI one of so many configurations gets one walk.
+    /// In CI one of this number of configurations gets one walk.
     share: usize,
 }
 
-/// What is put together: a swap and a crash come in every history.
+/// Returns the features to combine. Every history has a swap and a crash in addition.
 fn features() -> Vec<Feature> {
     let others = FEATURES.iter().filter(|it| !matches!(it, Feature::Swap | Feature::Crash));
     others.chain([&Feature::Group]).copied().collect()
 }
 
-/// The same with what holds.
+/// Returns the features to combine, with those that delay changes.
 fn all_features() -> Vec<Feature> {
     let holding = HOLDING.into_iter().filter(|it| *it != Feature::Group);
     features().into_iter().chain(holding).collect()
 }
 
-/// With a crash and a swap: where there are groups, the one that makes them or takes them apart.
+/// Adds a crash and a swap to a set; with groups, the swap that makes or separates them.
 fn turned(mut set: Vec<Feature>) -> Vec<Feature> {
     if !set.contains(&Feature::Group) {
         set.push(Feature::Swap);
@@ -66,7 +67,7 @@ fn turned(mut set: Vec<Feature>) -> Vec<Feature> {
     set
 }
 
-/// Each of these sets on each graph of so many vertices.
+/// Returns each of these sets on each graph of these numbers of vertices.
 fn each(counts: &[u32], sets: Vec<Vec<Feature>>, budgets: &'static [Budget]) -> Configurations {
     let graphs: Vec<_> = counts.iter().flat_map(|count| graphs(*count)).collect();
     let sets: Vec<_> = sets.into_iter().map(turned).collect();
@@ -80,7 +81,7 @@ fn each(counts: &[u32], sets: Vec<Vec<Feature>>, budgets: &'static [Budget]) -> 
     }))
 }
 
-/// None of these, each, and each two.
+/// Returns the empty set, each feature, and each two.
 fn up_to_two(features: &[Feature]) -> Vec<Vec<Feature>> {
     let mut sets = vec![Vec::new()];
     for (at, one) in features.iter().enumerate() {
@@ -90,7 +91,7 @@ fn up_to_two(features: &[Feature]) -> Vec<Vec<Feature>> {
     sets
 }
 
-/// What happens, all of it in one history, alone and with each feature; and with pauses that end by themselves.
+/// Returns all rare events in one history, alone and with each feature; and with pauses that end by themselves.
 fn happening() -> Vec<Vec<Feature>> {
     let (lapse, long): (Vec<_>, Vec<_>) =
         HAPPENING.into_iter().partition(|it| *it == Feature::Lapse);
@@ -99,7 +100,7 @@ fn happening() -> Vec<Vec<Feature>> {
     sets.flat_map(|set| [set.clone(), [set, lapse.clone()].concat()]).collect()
 }
 
-/// Each that holds with each other feature, and two of which each must be right once, beside each other.
+/// Returns each delaying feature with each other one, and two neighbouring vertices with `realize`.
 fn holding() -> Vec<Vec<Feature>> {
     let all = all_features();
     let pairs = up_to_two(&all).into_iter();
@@ -108,13 +109,13 @@ fn holding() -> Vec<Vec<Feature>> {
     held.chain(all.iter().map(|other| [&realized[..], &[*other]].concat())).collect()
 }
 
-/// None, and each alone.
+/// Returns the empty set, and each feature alone.
 fn up_to_one(features: Vec<Feature>) -> Vec<Vec<Feature>> {
     let each = features.into_iter().map(|feature| vec![feature]);
     each.chain([Vec::new()]).collect()
 }
 
-/// What every walk through much shows.
+/// The situations that every large set of walks shows.
 const USUAL: [&str; 18] = [
     sights::CONVERGED,
     sights::REFRESHED,
@@ -136,7 +137,7 @@ const USUAL: [&str; 18] = [
     sights::OWING,
 ];
 
-/// The bound of the task: up to three vertices, each feature and each two, two events of each vertex, and each turn once.
+/// The full bound: up to three vertices, each feature and each two, two events of each vertex, and each turn once.
 const BOUND: Family = Family {
     test: "explore_walks_through_pairs_of_features",
     name: "walks: 1 to 3 vertices, each two features, 2 events of each, all turns",
@@ -154,7 +155,7 @@ const WATCHES: Family = Family {
     share: 2,
 };
 
-/// All that happens to single vertices in one history.
+/// All rare events of single vertices in one history.
 const HAPPENS: Family = Family {
     test: "explore_walks_through_what_happens",
     name: "walks: 3 vertices, each feature, all that happens to them, 2 events of each, all turns",
@@ -163,7 +164,7 @@ const HAPPENS: Family = Family {
     share: 9,
 };
 
-/// What holds changes back, with each feature and each other.
+/// The features that delay changes, with each feature and each other.
 const HOLDS: Family = Family {
     test: "explore_walks_through_what_holds",
     name: "walks: 3 vertices, each that holds with each feature, 2 events of each, all turns",
@@ -189,13 +190,13 @@ const FOUR: Family = Family {
     share: 50,
 };
 
-/// A number that the environment gives.
+/// Returns a number from the environment variables.
 fn given(name: &str) -> Option<u64> {
     let text = std::env::var_os(name)?.into_string().expect("a number in ASCII");
     Some(text.parse().unwrap_or_else(|_| panic!("{name}: expected a number, found {text:?}")))
 }
 
-/// The one walk that is to be taken alone.
+/// Returns the walk that is to be taken alone.
 fn only() -> Option<Seed> {
     let text = std::env::var_os("STEADFAST_WALK")?.into_string().expect("numbers in ASCII");
     let numbers = text.split_once(':').and_then(|(one, other)| {
@@ -205,7 +206,7 @@ fn only() -> Option<Seed> {
 }
 
 impl Family {
-    /// Walks through all of it, or through what the environment says.
+    /// Walks through all configurations, or through those of the environment variables.
     fn walk(&self) {
         if let Some(seed) = only() {
             let at = usize::try_from(seed.configuration).expect("small");
@@ -222,7 +223,7 @@ impl Family {
         must_have_seen(&name, &found.sights, &self.wanted.concat());
     }
 
-    /// One walk through each of a share.
+    /// Takes one walk through each configuration of a share.
     fn walk_through_a_share(&self) {
         let begun = now();
         let found = self.through((self.all)().enumerate().step_by(self.share), 0..1);
@@ -255,7 +256,7 @@ impl Family {
             }
             found.add(walker.found());
         }
-        // One walk for each rule: what is broken breaks many at once.
+        // One walk for each rule: a defect breaks many at once.
         let wrong: Vec<String> = wrong.into_values().collect();
         assert!(wrong.is_empty(), "{}:\n{}", self.name, wrong.join("\n\n"));
         found
@@ -322,7 +323,7 @@ fn explore_walks_through_four_vertices() {
     FOUR.walk();
 }
 
-/// How far the bound of the task is from an end: some of its configurations of three vertices, each up to so many steps.
+/// Measures the size of the full bound: some of its configurations of three vertices, each up to a number of steps.
 #[test]
 #[ignore = "a quarter of an hour, for the figures of docs/model.md: STEADFAST_STEPS=8000000"]
 fn measure_the_bound() {

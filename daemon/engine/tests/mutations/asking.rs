@@ -1,4 +1,4 @@
-//! Breakages of the question that a failure asks its ancestors (E-3, E-10).
+//! Breakages of the questions to ancestors after a failure (E-3, E-10).
 
 use super::{Breakage, broken};
 

@@ -1,4 +1,4 @@
-//! Breakages of what settles fights (E-20), of the brake and of `realize`.
+//! Breakages of contention (E-20), of the brake and of `realize`.
 
 use super::{Breakage, broken};
 

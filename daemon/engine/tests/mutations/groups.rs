@@ -1,4 +1,4 @@
-//! Breakages of groups (E-19), and of a wake-up that the tick of a poll would hide.
+//! Breakages of groups (E-19), and of a wake-up that a poll tick would hide.
 
 use super::{Breakage, broken};
 

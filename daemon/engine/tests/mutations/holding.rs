@@ -1,4 +1,4 @@
-//! Breakages of what holds changes back (fights, the brake, windows), of `realize`, and of values that come: those of the model.
+//! Breakages of delays (contention, the brake, windows), of `realize`, and of received values, caught by the model.
 
 use super::{Breakage, broken};
 

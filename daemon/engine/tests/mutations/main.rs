@@ -1,10 +1,12 @@
-//! Breakages of the engine, one for each rule and race: each still applies to the sources, and each is caught by a test.
+//! Breakages of the engine, one for each rule and race: each still applies to the sources, and each is caught by a
+//! test.
 //!
-//! That they apply is checked by every run of the tests. That they are caught takes half an hour:
-//! `cargo test -p steadfast-engine --test mutations -- --ignored --nocapture` copies the engine to a folder of its own, breaks
-//! the copy, runs its tests, and prints who caught what; it fails if one survives. `STEADFAST_MUTATIONS=e09,planted` takes those
-//! whose names begin so. The suites are asked from the cheapest on until one catches it; with `STEADFAST_MUTATIONS_ALL=1` all are
-//! asked. The table it printed last stands in docs/mutations.md.
+//! Every run of the tests checks that the breakages apply. The check that they are caught takes half an hour: `cargo
+//! test -p steadfast-engine --test mutations -- --ignored --nocapture` copies the engine to a folder of its own, breaks
+//! the copy, runs its tests, and prints the test that caught each breakage; it fails if one survives.
+//! `STEADFAST_MUTATIONS=e09,planted` selects breakages by the beginning of their names. The suites run from the
+//! cheapest on until one catches the breakage; with `STEADFAST_MUTATIONS_ALL=1` all suites run. The last printed table
+//! is in docs/mutations.md.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +22,7 @@ mod rest;
 mod reviewed;
 mod workshop;
 
-/// One deliberate breakage: in that file these words, which stand there once, are replaced by others.
+/// One deliberate breakage: a text that occurs once in a file is replaced by another.
 struct Breakage {
     name: &'static str,
     /// The rules and races that it breaks.
@@ -31,7 +33,7 @@ struct Breakage {
     new: &'static str,
 }
 
-/// A breakage as a line of a table.
+/// Returns a breakage, in the form of a table line.
 const fn broken(
     (name, rules, what): (&'static str, &'static str, &'static str),
     file: &'static str,
@@ -55,7 +57,7 @@ fn page() -> String {
     std::fs::read_to_string(page).expect("docs/mutations.md is there")
 }
 
-/// A breakage that does not apply any more is no test of anything.
+/// A breakage that no longer applies tests nothing.
 #[test]
 fn every_breakage_still_applies() {
     let mut wrong = Vec::new();
@@ -73,11 +75,11 @@ fn every_breakage_still_applies() {
     assert!(wrong.is_empty(), "expected one place for each:\n{}", wrong.join("\n"));
 }
 
-/// No rule and no race of the engine is without a breakage, and the page names each with who caught it.
+/// Every rule and every race of the engine has a breakage, and the page names the test that caught it.
 #[test]
 fn every_rule_has_its_breakage_and_its_line() {
     let rules: Vec<&str> = all().flat_map(|b| b.rules.split(", ")).collect();
-    // R-14 is the driver's; have their parts here, and R-18 is R-4's and R-2's.
+    // R-14 is tested by the driver; have their parts here, and R-18 is covered by.
     let wanted = (1..=20).map(|n| format!("E-{n}")).chain((1..=13).map(|n| format!("R-{n}")));
     let without: Vec<String> = wanted.filter(|rule| !rules.contains(&rule.as_str())).collect();
     assert!(without.is_empty(), "without a breakage: {without:?}");
@@ -86,14 +88,14 @@ fn every_rule_has_its_breakage_and_its_line() {
     let page = page();
     let caught = |name: &&str| {
         let row = page.lines().find(|line| line.starts_with(&format!("| {name} |")));
-        // Not by one that does not end: that looks like a busy machine.
+        // A test that did not end does not count: a busy machine has the same effect.
         row.is_some_and(|row| row.contains(" `"))
     };
     let missing: Vec<&str> = all().map(|b| b.name).filter(|name| !caught(name)).collect();
     assert!(missing.is_empty(), "docs/mutations.md does not say who catches {missing:?}");
 }
 
-/// The proof names no check and no breakage that is not there.
+/// Every check and breakage named in the proof exists.
 #[test]
 fn every_check_of_the_semaphore_proof_exists() {
     let page =
@@ -133,7 +135,7 @@ fn read_all(folder: &Path, into: &mut String) {
     }
 }
 
-/// Each is caught. Those who survive are told last.
+/// Each breakage is caught. Survivors are reported last.
 #[test]
 #[ignore = "takes half an hour: cargo test -p steadfast-engine --test mutations -- --ignored --nocapture"]
 fn every_breakage_is_caught() {

@@ -1,4 +1,4 @@
-//! Breakages of what a plan doubts (E-11).
+//! Breakages of uncertain findings in plans (E-11).
 
 use super::{Breakage, broken};
 

@@ -1,4 +1,4 @@
-//! Bugs that were planted by hand, for the purpose, and not derived from the list of rules.
+//! Bugs that were planted by hand, and not derived from the list of rules.
 
 use crate::{Breakage, broken};
 

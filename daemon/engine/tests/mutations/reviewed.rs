@@ -1,4 +1,5 @@
-//! Breakages that put back what a review found (docs/development/engine-review.md), and the planted bugs of it that survived.
+//! Breakages that restore the defects found by a review (docs/development/engine-review.md), and its planted bugs that
+//! survived.
 
 use crate::{Breakage, broken};
 

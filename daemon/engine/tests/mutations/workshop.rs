@@ -1,4 +1,4 @@
-//! Where the engine is broken: a copy in a folder of its own, built and tested with what the copy has.
+//! The workshop of the breakages: a copy of the engine in a folder of its own, built and tested there.
 
 use crate::Breakage;
 use std::collections::BTreeSet;
@@ -6,21 +6,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The suites, cheapest first, and what is given to the test binary for each.
+/// The suites, cheapest first, with the arguments of the test binary for each.
 const SUITES: [(&str, &[&str]); 3] = [
     ("named tests", &["--skip", "model::", "--skip", "properties::"]),
     ("random schedules", &["properties::"]),
     ("model", &["model::"]),
 ];
 
-/// No suite may take longer: a breakage may make it endless.
+/// The time limit of a suite in seconds: a breakage may make it endless.
 const SECONDS: &str = "400";
-/// Nor more memory, in kilobytes.
+/// The memory limit of a suite in kilobytes.
 const MEMORY: &str = "8000000";
 
 pub(crate) struct Workshop {
     folder: PathBuf,
-    /// Whether all suites are asked, also when one has caught it.
+    /// True if all suites run, even after one has caught the breakage.
     thorough: bool,
 }
 
@@ -33,7 +33,7 @@ impl Workshop {
         let manifest = fs::read_to_string(top.join("Cargo.toml")).expect("the manifest on top");
         fs::write(this.folder.join("Cargo.toml"), alone(&manifest)).expect("its copy");
         fs::copy(top.join("Cargo.lock"), this.folder.join("Cargo.lock")).expect("the lock");
-        // Of the sources as they are now: whoever works on them meanwhile does not disturb.
+        // A copy of the present sources: later edits do not disturb the tests.
         mirror(engine, &this.folder.join("original"));
         this.restore();
         tell("| breakage | breaks | what is broken | named tests | random schedules | model |");
@@ -41,12 +41,12 @@ impl Workshop {
         this
     }
 
-    /// Makes the copy as the original is; what is equal is left alone, so that little is built anew.
+    /// Restores the copy from the original. Equal files are not touched, so that little is rebuilt.
     fn restore(&self) {
         mirror(&self.folder.join("original"), &self.folder.join("daemon/engine"));
     }
 
-    /// Whether somebody catches it; the line of the table is told.
+    /// Returns true if a suite catches the breakage, and prints its line of the table.
     pub(crate) fn catches(&mut self, breakage: &Breakage) -> bool {
         self.restore();
         let path = self.folder.join("daemon/engine").join(breakage.file);
@@ -70,7 +70,11 @@ impl Workshop {
         !caught.is_empty()
     }
 
-    /// Which suites fail, each with the first test that does.
+    /// Returns the suites that fail, each with its first failed test.
+    ///
+    /// # Errors
+    ///
+    /// Returns the output of the compiler if the breakage does not build.
     pub(crate) fn test(&self) -> Result<Vec<(String, String)>, String> {
         let build = self.cargo(&["--no-run"]);
         if !build.status.success() {
@@ -99,14 +103,14 @@ impl Workshop {
             .current_dir(&self.folder)
             .env("CARGO_TARGET_DIR", self.folder.join("target"))
             .env("CARGO_TERM_COLOR", "never")
-            // What a broken engine covers is not compared with docs/model.md: a rule is to catch it.
+            // A broken engine must be caught by a rule, so its coverage is not compared with docs/model.md.
             .env("STEADFAST_BROKEN", "1")
             .output()
             .expect("bash, timeout and cargo are there")
     }
 }
 
-/// The manifest on top without the program: a workspace of the engine alone.
+/// Returns the top manifest without the program: a workspace of the engine alone.
 fn alone(manifest: &str) -> String {
     let mut kept = String::new();
     let mut wanted = true;
@@ -142,7 +146,7 @@ fn mirror(from: &Path, to: &Path) {
         }
         there.insert(name);
     }
-    // A schedule that a broken engine left behind is none of ours.
+    // A schedule that a broken engine left behind is removed.
     for entry in fs::read_dir(to).expect("the copy").flatten() {
         if !there.contains(&entry.file_name()) && entry.path().is_file() {
             fs::remove_file(entry.path()).expect("a file of the copy");
@@ -150,7 +154,7 @@ fn mirror(from: &Path, to: &Path) {
     }
 }
 
-/// The first test that failed; a suite that was ended, or died, has none.
+/// Returns the first failed test; a suite that was killed has none.
 fn first_failed(said: &str) -> String {
     let failed = said.lines().find_map(|line| line.strip_suffix(" ... FAILED"));
     match failed.and_then(|line| line.rsplit("::").next()) {

@@ -1,14 +1,14 @@
-//! The ancestors that are asked before a failure counts (E-3, E-10), as the books understand it.
+//! The oracle's records of ancestors that are asked before a failure counts (E-3, E-10).
 
 use crate::invariants::E3_ASKING;
 use crate::oracle_log::{Asked, Books, Need, Phase, Running, Vertex, When};
 use steadfast_engine::{Check, Notice, Poll, RunId, RunVerdict, Start, VertexId, VertexStatus};
 
-/// So many failures in a row are excused; the next counts at once.
+/// The number of failures in a row that are excused; the next one counts at once.
 const EXCUSES: u8 = 3;
 
 impl Books {
-    /// The failed run of a vertex, from its start, while its failure does not count.
+    /// Returns the start of the failed run of a vertex, while its failure does not count.
     fn failed_run(vertex: &Vertex) -> Option<When> {
         match vertex.phase {
             Phase::JustFailed { since, .. } | Phase::Asking { since, .. } => Some(since),
@@ -16,7 +16,8 @@ impl Books {
         }
     }
 
-    /// Allows what follows from failures that do not count yet: looks at the ancestors, and a run where an ancestor may differ.
+    /// Allows the consequences of failures that do not count yet: looks at the ancestors, and a run if an ancestor may
+    /// differ.
     pub(super) fn allow_what_is_asked(&mut self) {
         let clock = self.clock;
         for id in self.order.clone() {
@@ -41,7 +42,7 @@ impl Books {
         }
     }
 
-    /// An ancestor may have been found to differ since then, or may be in the way for longer.
+    /// Returns true if an ancestor may have been found to differ since `since`, or may block for longer.
     pub(super) fn may_be_excused(&self, id: VertexId, since: When) -> bool {
         let differs = |above: &VertexId| {
             self.parked.contains(above)
@@ -56,13 +57,13 @@ impl Books {
         !runs_out && (self.excusable.contains(&id) || above())
     }
 
-    /// It has failed in this turn, and its ancestors may have excused that already.
+    /// Returns true if the vertex has failed in this turn, and its ancestors may have excused the failure already.
     pub(super) fn is_excused_at_once(&self, id: VertexId) -> bool {
         let since = self.vertices.get(&id).and_then(Self::failed_run);
         since.is_some_and(|since| self.may_be_excused(id, since))
     }
 
-    /// Allows either reading while it is open that the failure was excused.
+    /// Allows both readings while an excuse of the failure is possible.
     pub(super) fn may_be_dirty_since_now(&mut self, id: VertexId) {
         let since = self.since;
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
@@ -72,7 +73,8 @@ impl Books {
         }
     }
 
-    /// The failure must not count: an ancestor surely differs, or was surely not checked since the failed run started.
+    /// Returns the reason for which the failure must not count: an ancestor certainly differs, or was certainly not
+    /// checked since the failed run started.
     fn must_not_count(&self, id: VertexId, since: When) -> Option<String> {
         let vertex = &self.vertices[&id];
         let open = !self.one_shot && self.asked == Asked::Running && !self.paused;
@@ -99,7 +101,7 @@ impl Books {
         None
     }
 
-    /// Expects what follows a failure that was booked in this turn, or earlier and did not count so far.
+    /// Expects the consequence of a failure that was recorded in this turn, or earlier without being counted so far.
     pub(super) fn judge_failure(
         &mut self,
         id: VertexId,
@@ -117,7 +119,7 @@ impl Books {
         counts
     }
 
-    /// It asks from now on.
+    /// Records that the vertex asks its ancestors from now on.
     pub(super) fn asks(&mut self, id: VertexId, (run, since): (RunId, When), was_failed: bool) {
         if self.one_shot {
             self.broken(E3_ASKING, &format!("{id} asks, and its ancestors have just run"));
@@ -128,7 +130,7 @@ impl Books {
         }
     }
 
-    /// A vertex whose failure did not count before this turn.
+    /// Handles a vertex whose failure did not count before this turn.
     pub(super) fn still_asks(&mut self, id: VertexId, standing: Option<VertexStatus>) {
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let Phase::Asking { run, since, was_failed } = vertex.phase else { return };
@@ -141,11 +143,11 @@ impl Books {
             if let Some(vertex) = self.vertices.get_mut(&id) {
                 vertex.failures += 1;
                 vertex.phase = Phase::JustFailed { run, since, was_failed, maybe_good: false };
-                // Counted now, a failed apply is undone now.
+                // If the failed apply counts now, its change was undone now.
                 vertex.fight.changes.push(now);
             }
             self.stirred.push((now, id));
-            // Told in turn: after what is still to be told of its runs.
+            // The notice comes after the pending notices of earlier runs.
             let later = self.last_undurable(id);
             self.after_failure(id, standing, false, (later, was_failed));
             return;
@@ -157,7 +159,7 @@ impl Books {
         self.excused(id, true);
     }
 
-    /// The failure does not count: it must be processed, from this turn on.
+    /// Records that the failure does not count: the vertex must be processed, from this turn on.
     pub(super) fn excused(&mut self, id: VertexId, sure: bool) {
         let since = self.since;
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
@@ -171,7 +173,7 @@ impl Books {
         vertex.cause = None;
     }
 
-    /// An intent that cannot be recorded is no reason to ask: the ancestors have no part in it.
+    /// Records that a failed intent asks no ancestors, which have no part in it.
     pub(super) fn asks_nobody(&mut self, run: RunId) {
         let id = self.vertex_of(run);
         if let Some(vertex) = id.and_then(|id| self.vertices.get_mut(&id)) {
@@ -179,7 +181,8 @@ impl Books {
         }
     }
 
-    /// A failure may count just before a load that removes its vertex or gives it another attempt: it was told all the same.
+    /// Allows a notice for a failure that counts just before a load that removes its vertex or gives it another
+    /// attempt.
     pub(crate) fn allow_counted_failures(&mut self) {
         let asks = |id: &VertexId| {
             self.vertices.get(id).is_some_and(|v| matches!(v.phase, Phase::Asking { .. }))
@@ -192,7 +195,7 @@ impl Books {
         self.expected.extend(told.into_iter().map(|notice| (None, notice, false)));
     }
 
-    /// It is started while its failure did not count: that was excused.
+    /// Records a start while the failure did not count: the failure was excused.
     pub(super) fn starts_again(&mut self, start: &Start) {
         let Some(vertex) = self.vertices.get_mut(&start.vertex).filter(|_| !start.look) else {
             return;
@@ -205,7 +208,7 @@ impl Books {
         }
     }
 
-    /// A check has ended: it says that the vertex is as declared, or that it differs.
+    /// Records the end of a check: the vertex is as declared, or differs.
     pub(super) fn was_checked(&mut self, id: VertexId, running: &Running, verdict: RunVerdict) {
         let rests = self.vertices.get(&id).is_some_and(|vertex| vertex.phase == Phase::Rest);
         let in_time = running.cancelled.is_none();
@@ -217,7 +220,7 @@ impl Books {
         }
     }
 
-    /// A graph is loaded: what asks until now may have been judged just before, in the same turn.
+    /// Records the vertices that ask at a load: their failures may have been judged just before, in the same turn.
     pub(super) fn note_who_asks(&mut self) {
         for id in self.order.clone() {
             if self.vertices.get(&id).is_some_and(|vertex| Self::failed_run(vertex).is_some()) {
@@ -226,21 +229,21 @@ impl Books {
         }
     }
 
-    /// Its failure may have counted before the load of that turn.
+    /// Returns true if the failure may have counted before the load of this turn.
     pub(super) fn was_judged_before_load(&self, notice: &Notice, durable: Option<RunId>) -> bool {
         let (Notice::Failed(id) | Notice::Retrying(id, _)) = notice else { return false };
         let judged = &self.judged_before_load;
         judged.iter().any(|(run, other)| other == id && (run.is_none() || *run == durable))
     }
 
-    /// A check of a vertex that started then has found it as declared.
+    /// Records that a check started at `start` has found the vertex as declared.
     pub(super) fn was_seen(&mut self, id: VertexId, start: When) {
         if let Some(vertex) = self.vertices.get_mut(&id) {
             vertex.seen = vertex.seen.max(start);
         }
     }
 
-    /// A check has found, certainly or possibly, that it differs, or could not tell.
+    /// Records that a check has, certainly or possibly, found a difference, or could not decide.
     pub(super) fn has_moved(&mut self, id: VertexId, sure: bool) {
         let clock = self.clock;
         if let Some(vertex) = self.vertices.get_mut(&id) {

@@ -1,4 +1,4 @@
-//! Actions: each is checked against the rules, then booked.
+//! Actions: each is checked against the rules, then recorded.
 
 use crate::invariants::{
     E1_ORDER, E3_ASKING, E4_EVENT, E5_COALESCE, E6_ONCE, E7_GRANT, E8_COST, E9_REFRESH,
@@ -74,7 +74,7 @@ impl Books {
         self.slot_was_free(id);
     }
 
-    /// Mode, swap, stop.
+    /// Checks mode, swap and stop at a start.
     fn may_start_now(&mut self, id: VertexId, look: bool) {
         match self.asked {
             Asked::Running if !self.paused => {}
@@ -151,7 +151,7 @@ impl Books {
         }
     }
 
-    /// E-13: a tick for each whole interval since the load, at most.
+    /// Returns true if a poll may be due: one for each whole interval since the load, at most (E-13).
     fn poll_is_due(&mut self, id: VertexId) -> bool {
         let now = self.now;
         let Some(vertex) = self.vertices.get_mut(&id) else { return false };
@@ -162,7 +162,7 @@ impl Books {
         due
     }
 
-    /// E-14: in each of its queues, holders and lower tickets leave room.
+    /// Checks that holders and lower tickets leave room in each semaphore (E-14).
     fn semaphores_allow(&mut self, id: VertexId) {
         let all = self.clearances();
         let mine = self.vertices[&id].ticket.1.unwrap_or(u64::MAX);
@@ -204,11 +204,11 @@ impl Books {
         if !start.look {
             self.late_pokes.remove(&start.vertex);
             if matches!(self.asked, Asked::Pausing { .. }) {
-                // What comes from now on waits for the resume.
+                // Later marks wait for the resume.
                 self.drainable.remove(&start.vertex);
             }
             if vertex.owed_unsure && !start.noop {
-                // The start says how the engine reads it.
+                // The start shows the reading of the engine.
                 vertex.owed_unsure = false;
                 vertex.owed = start.refresh.then_some(vertex.owed.unwrap_or(clock));
             }
@@ -346,7 +346,7 @@ impl Books {
         }
         self.pays(&ending, record);
         if ending.pays.is_none() && record.paid.is_some() {
-            // The rules leave open whether it was good; the record says it was.
+            // The rules leave open if the run was good; the record says that it was.
             self.paid(ending.vertex, &ending.running);
         }
         ending.recorded = true;
@@ -355,7 +355,7 @@ impl Books {
         self.ending = Some(ending);
     }
 
-    /// It pays what it saw when it started, and nothing that came later.
+    /// Checks that the record completes the refreshes owed at the start, and no later ones.
     fn pays(&mut self, ending: &crate::oracle_log::Ending, record: &Record) {
         let owed = self.vertices.get(&ending.vertex).filter(|vertex| vertex.owed.is_some());
         let still = owed.map(|vertex| vertex.owed_stamp);

@@ -1,4 +1,4 @@
-//! Fights, the brake and windows, as the books understand them (E-20).
+//! Contention, the brake and windows in the oracle's records (E-20).
 
 use crate::invariants::{E4_EVENT, E20_BRAKE, E20_FIGHTS, E20_WINDOW};
 use crate::oracle::Face;
@@ -10,12 +10,12 @@ use steadfast_engine::{
 };
 
 impl Vertex {
-    /// It is certainly fought over: the last waits of it are known.
+    /// Returns true if the vertex is certainly contended: its last waits are known.
     pub(crate) fn is_surely_fought(&self) -> bool {
         self.fight.since.is_some() && self.declared.nature.check == Check::State
     }
 
-    /// As many changes as make a fight, in any minute.
+    /// Returns true if the changes within any minute are enough for a contention.
     pub(crate) fn is_possibly_fought(&self) -> bool {
         let changes = &self.fight.changes;
         changes.windows(Meta::REVERSALS).any(|some| {
@@ -25,7 +25,7 @@ impl Vertex {
         })
     }
 
-    /// Nothing has moved it for longer than it would have waited.
+    /// Returns true if nothing has changed the vertex for longer than it would have waited.
     fn is_quiet(&self, now: Tick) -> bool {
         self.fight.repairs.last().is_some_and(|last| {
             let yields = self.declared.meta.on_conflict == Conflict::Yield;
@@ -34,18 +34,19 @@ impl Vertex {
         })
     }
 
-    /// Its wait is perhaps not over.
+    /// Returns true if the wait of the vertex may not be over.
     pub(crate) fn still_waits(&self, now: Tick) -> bool {
         self.is_possibly_fought() && self.waits_until().is_some_and(|latest| now < latest)
     }
 
-    /// How many of its changes may have been repairs since it was recognised as fought over.
+    /// Returns the number of changes that may have been repairs since the contention was recognised.
     pub(crate) fn repairs_of_fight(&self) -> usize {
         let before = self.fight.from.max(Meta::REVERSALS - 1);
         self.fight.changes.len().saturating_sub(before)
     }
 
-    /// When its wait is over at the latest: as if each change since it was last settled had been a repair in one fight.
+    /// Returns the latest end of the wait: each change since the vertex was last settled counts as a repair in one
+    /// contention.
     fn waits_until(&self) -> Option<Tick> {
         let last = self.fight.changes.last()?;
         let doublings = self.repairs_of_fight().saturating_sub(1);
@@ -55,16 +56,16 @@ impl Vertex {
             Conflict::Backoff | Conflict::Yield => Meta::FIRST_BACKOFF,
         };
         let waits = last.after(self.wait_after(doublings)).max(self.active.after(first));
-        // One that gives way waits anew for each event, and then listens.
+        // A vertex that yields waits again for each event, and then for a quiet time.
         Some(waits.max(self.fight.turned.unwrap_or(waits)))
     }
 
     pub(crate) fn forget_fight(&mut self) {
-        // What is told of it waits for what is durable: what may be told is not forgotten.
+        // Notices wait for durable records, so the possible changes stay.
         (self.fight.repairs, self.fight.since) = (Vec::new(), None);
     }
 
-    /// The whole wait after its last repair, before jitter.
+    /// Returns the whole wait after the last repair, before jitter.
     fn wait(&self) -> Duration {
         let (repairs, since) = (self.fight.repairs.len(), self.fight.since.unwrap_or(0));
         self.wait_after(u32::try_from(repairs.saturating_sub(since)).unwrap_or(u32::MAX))
@@ -82,14 +83,14 @@ impl Vertex {
 }
 
 impl Books {
-    /// What the engine shows of fights, before and after this turn.
+    /// Records the contentions that the engine shows, before and after this turn.
     pub(super) fn see_fights(&mut self, face: &impl Face) {
         let now = self.now;
         for (id, vertex) in &mut self.vertices {
             let standing = face.standing(*id);
             vertex.fight.excused = false;
             if vertex.is_quiet(now) && !matches!(standing, Some(VertexStatus::Contended { .. })) {
-                // It is over, or will be when the run in progress finds nothing.
+                // The contention is over, or will be when the run in progress finds no difference.
                 vertex.forget_fight();
             }
             vertex.fight.runs = match standing {
@@ -108,24 +109,26 @@ impl Books {
             vertex.put_off = (vertex.put_off.1, next.filter(|at| *at > now));
             let yields = vertex.declared.meta.on_conflict == Conflict::Yield;
             if yields && vertex.put_off.0.is_none() && vertex.put_off.1.is_some() {
-                // It was elsewhere, and listens first.
+                // The vertex was in another queue, and needs a quiet time first.
                 vertex.fight.turned =
                     vertex.fight.turned.max(Some(now.after(Meta::REVERSAL_WINDOW)));
             }
         }
     }
 
-    /// It is put off as shown after this turn, and before.
+    /// Returns two readings of a delay by contention or the brake: certain, and possible, from the statuses before and
+    /// after this turn.
     pub(crate) fn is_put_off(&self, vertex: &Vertex) -> (bool, bool) {
         let (before, after) = (vertex.put_off.0.is_some(), vertex.put_off.1.is_some());
         let fails = vertex.failures > 0 && vertex.backoff_sure;
-        // Between both, until the swap of an operator who forgets its fight is taken in the same turn.
+        // Both readings are possible until the swap of an operator, which ends the contention, is committed in the same
+        // turn.
         let operator = self.pending.as_ref().is_some_and(|(swap, _)| swap.operator);
         let perhaps = before || after || operator && vertex.still_waits(self.now);
         (after && vertex.failures == 0 && vertex.backoff_sure, perhaps && !fails)
     }
 
-    /// E-20: drift of what is fought over starts nothing before its wait is over.
+    /// Checks that the drift of a contended vertex starts no run before its wait is over (E-20).
     pub(super) fn may_repair(&mut self, id: VertexId) {
         let vertex = &self.vertices[&id];
         if vertex.asked || vertex.owed.is_some() || vertex.owed_unsure || !vertex.is_surely_fought()
@@ -148,14 +151,15 @@ impl Books {
         }
     }
 
-    /// Somebody was heard at it, or may have been at it.
+    /// Records an event of a vertex, or a look that may be due to one.
     pub(super) fn stirs(&mut self, event: &Event) {
         if let Event::Changed(id) | Event::Suspect(id) | Event::Look(id) = event {
             self.stirred_up.insert(*id);
         }
     }
 
-    /// It is done for the changes of those that notify it and for nothing else, and all of these were asked for.
+    /// Returns true if the vertex runs only for the changes of the parents that notify it, and all of these were
+    /// requested.
     fn follows(&self, id: VertexId) -> bool {
         let Some(vertex) = self.vertices.get(&id) else { return false };
         let alone = !self.stirred_up.contains(&id) && vertex.declared.meta.poll == Poll::Never;
@@ -165,7 +169,7 @@ impl Books {
         alone && refresh && classes.peek().is_some() && classes.all(|c| *c == Class::Intentional)
     }
 
-    /// The class of a change, its window, and the brake.
+    /// Checks the class of a change, its window, and the brake.
     pub(super) fn may_change(&mut self, intent: &Intent) {
         let id = intent.vertex;
         let Some(vertex) = self.vertices.get(&id) else { return };
@@ -173,10 +177,10 @@ impl Books {
         let (asked, state) =
             (running.asked || running.refresh, vertex.declared.nature.check == Check::State);
         let window = vertex.declared.meta.window;
-        // Of one that is made of something else, the class tells that; it is bounded as the others are.
+        // The class identifies a run with changed inputs; such runs are bounded like the others.
         let remade = running.remade;
         let repairs = intent.class != Class::Intentional;
-        // A deed of each start, and what it notifies, find something to do each time: no fight.
+        // A vertex that runs at each start, and those that it notifies, have something to do each time: no contention.
         let each_start = vertex.declared.nature.check == Check::EachStart || running.refresh;
         let fights =
             intent.class == Class::Contended || intent.class == Class::NotIdempotent && !each_start;
@@ -216,7 +220,7 @@ impl Books {
         }
     }
 
-    /// A run has ended well.
+    /// Records the good end of a run.
     pub(super) fn went(&mut self, id: VertexId, running: &Running, outcome: Outcome, sure: bool) {
         let (now, one_shot) = (self.now, self.one_shot);
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
@@ -245,7 +249,7 @@ impl Books {
         }
     }
 
-    /// It is another now, or the operator wants it tried again.
+    /// Ends the contention of a vertex that is redefined, or that the operator wants tried again.
     pub(crate) fn forget_fight(&mut self, id: VertexId) {
         if let Some(vertex) = self.vertices.get_mut(&id) {
             vertex.forget_fight();
@@ -253,7 +257,7 @@ impl Books {
     }
 
     pub(super) fn hears_of_fight(&mut self, id: VertexId, party: Culprit, repairs: u32) {
-        // Who has undone it so often has begun to for each time.
+        // The culprit of so many reversals has begun an apply for each of them.
         let known = |other: &VertexId| {
             let begun = self.begun.get(other).is_some_and(|begun| *begun >= Meta::REVERSALS - 1);
             self.vertices.contains_key(other) && begun
@@ -269,7 +273,7 @@ impl Books {
         }
     }
 
-    /// It is over: not before it was quiet for longer than it would have waited, or was asked for.
+    /// Checks the end of a contention: only after a quiet time longer than its wait, or on request.
     pub(super) fn calms(&mut self, event: &Event, id: VertexId) {
         let now = self.now;
         let asked = *event == Event::Redo(id)
@@ -306,14 +310,14 @@ impl Books {
         vertex.fight.deaf = false;
         if vertex.declared.meta.on_conflict == Conflict::Yield {
             let until = now.after(Meta::REVERSAL_WINDOW);
-            // A check may follow at once, which says more than to listen.
+            // A check may follow at once, which proves more than a quiet time.
             let must = vertex.running.is_none() && !vertex.fight.excused;
             vertex.fight.listens = must.then_some(until);
             vertex.fight.turned = Some(until);
         }
     }
 
-    /// A window opens or closes.
+    /// Records that a window opens or closes.
     pub(super) fn window(&mut self, window: WindowId, open: bool) {
         if !open {
             self.open.remove(&window);
@@ -338,13 +342,13 @@ impl Books {
         }
     }
 
-    /// E-20: fights are shown, and nothing is held back for ever.
+    /// Checks that contentions are shown, and nothing is delayed for ever (E-20).
     pub(crate) fn fights_are_shown(&mut self, face: &impl Face) {
         let mut wrong = Vec::new();
         for (id, vertex) in &self.vertices {
             match face.standing(*id) {
                 Some(VertexStatus::Contended { next, .. }) => {
-                    // Nobody causes a tick.
+                    // A tick has no culprit.
                     let ticks = vertex.declared.nature.check == Check::Events;
                     if ticks || !vertex.is_possibly_fought() {
                         wrong.push(format!(
@@ -377,7 +381,7 @@ impl Books {
         window.is_some_and(|window| !self.open.contains(&window))
     }
 
-    /// It is found to differ: a run goes on, or under the brake waits for its end.
+    /// Records a difference: the run goes on, or waits for the end of the brake.
     pub(super) fn begins_or_brakes(&mut self, id: VertexId, running: Running) {
         let (clock, braked) = (self.clock, self.braked.is_some_and(|until| until > self.now));
         let Some(vertex) = self.vertices.get_mut(&id) else { return };

@@ -1,4 +1,4 @@
-//! Events, as the books understand them.
+//! Events in the oracle's records.
 
 use crate::oracle_log::{Asked, Books, Cause, Ending, Need, Phase, Running, Vertex, Watched};
 use steadfast_engine::{Check, Event, Notice, Outcome, Pause, Poll, RunId, RunVerdict, VertexId};
@@ -25,7 +25,7 @@ impl Books {
             Event::Changed(id) => self.mark(*id, Some(Cause::Drift), Some(true)),
             Event::Suspect(id) => {
                 if self.check_of(*id) == Some(Check::State) {
-                    // One attempt: no new budget.
+                    // One attempt, without a new budget.
                     self.mark(*id, None, None);
                 }
             }
@@ -77,7 +77,7 @@ impl Books {
         self.allow_what_is_known(event);
     }
 
-    /// Nothing was recorded, so there is nothing to end.
+    /// Forgets an intent that was not recorded: there is nothing to end.
     fn forget_intent(&mut self, run: RunId) {
         let all = self.vertices.values_mut().chain(self.leaving.values_mut());
         let running = all.filter_map(|vertex| vertex.running.as_mut());
@@ -91,7 +91,8 @@ impl Books {
         self.vertices.values().chain(self.leaving.values()).any(this)
     }
 
-    /// A stuck run has returned whose vertex was taken away meanwhile: what it may have changed is owed, no more.
+    /// Records the return of a stuck run whose vertex was removed meanwhile: only refreshes for its possible changes
+    /// are owed.
     fn obsolete(&mut self, run: RunId, proven: bool) {
         let this = |v: &Vertex| v.running.as_ref().is_some_and(|r| r.run == run);
         let (vertices, leaving) = (self.vertices.iter(), self.leaving.iter());
@@ -129,7 +130,7 @@ impl Books {
         self.vertices.values_mut().find_map(|v| v.running.as_mut().filter(|r| r.run == run))
     }
 
-    /// It must be processed. `refill`: certainly, or only possibly, with a new budget.
+    /// Marks a vertex to be processed. `refill` gives it a new budget, certainly or only possibly.
     pub(crate) fn mark(&mut self, id: VertexId, cause: Option<Cause>, refill: Option<bool>) {
         let clock = self.clock;
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
@@ -184,7 +185,7 @@ impl Books {
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         if running.look {
             if matches!(vertex.phase, Phase::Held | Phase::Shut) {
-                // What it would change, it would change still; or somebody else has done it.
+                // The difference still exists, or somebody else has removed it.
                 vertex.phase = Phase::Unsure;
             } else if running.cancelled.is_some() {
                 vertex.may(clock);
@@ -205,7 +206,7 @@ impl Books {
         }
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         if running.noop != vertex.declared.meta.noop {
-            // A swap has changed its mind meanwhile: whoever says *check only* wins.
+            // A swap has changed noop meanwhile: the strictest value wins.
             running.noop = true;
             vertex.owed_unsure |= vertex.owed.is_some();
             vertex.may(clock);
@@ -218,7 +219,7 @@ impl Books {
                 let before = vertex.good.0;
                 vertex.went_well(&running);
                 if running.noop && (running.refresh || running.saw.is_some()) {
-                    // It would be refreshed: settled for order while it rests, no more.
+                    // The vertex would be refreshed: settled for the order while it rests, and no more.
                     vertex.good.0 = before;
                 }
                 self.paid(id, &running);
@@ -247,7 +248,7 @@ impl Books {
         }
     }
 
-    /// The check ended just before its cancel arrived: the rules leave open what that is.
+    /// Records a check that ended just before its cancel arrived: the rules leave the result open.
     fn cancelled_check(&mut self, id: VertexId, running: Running, verdict: RunVerdict) {
         let clock = self.clock;
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
@@ -307,7 +308,7 @@ impl Books {
             pays
         } else {
             if running.cancelled.is_some() {
-                // Cut off for a swap that came to nothing, it is done again at once.
+                // The run was cut off for a swap that was dropped, and is repeated at once.
                 vertex.may(clock);
             }
             vertex.fails(&running, stopping || running.cancelled.is_some());
@@ -328,7 +329,7 @@ impl Books {
             Some(Ending { running, vertex, outcome, pays, touched: false, recorded: false });
     }
 
-    /// E-9: the children are owed, whatever the result.
+    /// Records the refreshes owed to the children, for any outcome (E-9).
     fn owe(&mut self, running: &Running) {
         let Some(intent) = &running.intent else { return };
         self.changed_as.insert(intent.vertex, intent.class);
@@ -350,7 +351,7 @@ impl Books {
             let Some(vertex) = self.vertices.get_mut(&child) else { continue };
             vertex.owed = Some(clock);
             vertex.asked = true;
-            // It is poked by what drains.
+            // A draining vertex has poked the child.
             self.drainable.insert(child);
             if matches!(self.asked, Asked::Pausing { drain: true, .. }) && !self.drained {
                 self.drained_first.insert(child);
@@ -368,7 +369,7 @@ impl Books {
         }
     }
 
-    /// A good run was told of what was owed to it when it started, and pays it.
+    /// Records that a good run has completed the refreshes owed at its start.
     pub(super) fn paid(&mut self, id: VertexId, running: &Running) {
         if running.noop {
             return;
@@ -382,7 +383,7 @@ impl Books {
         }
     }
 
-    /// E-10: a failed child gets a new budget, and may get an attempt.
+    /// Gives a failed child a new budget, and allows an attempt (E-10).
     fn parent_changed(&mut self, id: VertexId) {
         let clock = self.clock;
         let children: Vec<VertexId> = self.children(id).map(|(child, _)| child).collect();
@@ -418,7 +419,7 @@ impl Books {
         }
     }
 
-    /// Each dirty vertex may start once; the vertices that it owes a refresh are added when it does.
+    /// Allows one start of each dirty vertex; vertices that it owes a refresh are added at that start.
     fn drain(&mut self) {
         let dirty = |v: &&Vertex| matches!(v.need, Need::Must { .. });
         let ticks = |v: &Vertex| matches!(v.declared.meta.poll, Poll::Every(_));

@@ -1,4 +1,4 @@
-//! Notices: each is checked against the books, and settles what the rules leave to the engine.
+//! Notices: each is checked against the records, and decides the readings that the rules leave to the engine.
 
 use crate::invariants::{
     E4_EVENT, E6_ONCE, E10_FAILURE, E11_NOOP, E15_PAUSE, E16_STOP, E17_SWAP, E18_CONVERGED,
@@ -28,17 +28,17 @@ impl Books {
             Notice::CheckFailed(..) | Notice::Retrying(..) | Notice::Failed(_) => {
                 self.told.push(notice.clone());
             }
-            // It may be history by the time at which it is durable.
+            // The notice may be outdated by the time at which it is durable.
             Notice::Recovered(id) => {
                 if let Some(vertex) = self.vertices.get_mut(id) {
                     vertex.ill = false;
                 }
             }
-            // The vertex shows it at once; the notice may wait for an end that is not durable.
+            // The status of the vertex shows this at once; the notice may wait for an end that is not durable.
             Notice::Asking(..) | Notice::Excused(..) => {}
             Notice::Held(id, holding) => self.held(event, *id, *holding),
             Notice::Stuck(id, run) => {
-                // Its answer comes late, in the very turn in which its time is over.
+                // The result comes late, in the very turn in which its time is over.
                 let answers = matches!(event, Event::Checked(r, _) | Event::Begun(r)
                     | Event::Refused(r) | Event::Ended(r, _) if r == run);
                 if !answers {
@@ -121,7 +121,7 @@ impl Books {
         let most = meta.delay_max.max(first);
         let doubled = 2_u32.saturating_pow(vertex.failures.saturating_sub(1).min(30));
         let longest = first.saturating_mul(doubled).min(most);
-        // An earlier failure that was excused at once has made no wait longer.
+        // An earlier failure that was excused at once has not extended the wait.
         let (surely, perhaps) = vertex.excused;
         if surely < perhaps && perhaps < u8::MAX && at < now.after(longest) {
             vertex.backoff_sure = false;
@@ -161,7 +161,7 @@ impl Books {
         let (clock, one_shot) = (self.clock, self.one_shot);
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let just = matches!(vertex.phase, Phase::JustFailed { .. });
-        // A plan (one-shot, in noop) retries nothing.
+        // A plan (one-shot, in noop) has no retries.
         let plans = one_shot && vertex.declared.meta.noop;
         let left = if plans { 0 } else { vertex.budget.0 };
         let forgotten = just && matches!(vertex.look.take(), Some((_, true)));
@@ -211,7 +211,7 @@ impl Books {
             | HeldReason::Operator
             | HeldReason::Window(_) => None,
         };
-        // A window says nothing of whether it would be right.
+        // A window does not prove that the vertex would converge.
         vertex.ill &= phase == Phase::Shut;
         if !right || operator {
             self.broken(E11_NOOP, &format!("{id} must not be held as {holding:?}"));
@@ -224,7 +224,7 @@ impl Books {
         }
     }
 
-    /// The vertices that it would refresh are asked as if they were refreshed, also after a failure for good.
+    /// Expects checks of the vertices that would be refreshed, also after a failure for good.
     fn must_ask_below(&mut self, id: VertexId) {
         let planned =
             |id: &VertexId| self.vertices.get(id).is_some_and(|v| v.declared.meta.planned);
@@ -237,7 +237,7 @@ impl Books {
         self.asked_again.extend(failed);
     }
 
-    /// What hangs on something that would change may be asked what it would do.
+    /// Allows checks of the vertices that would be refreshed.
     fn would_refresh_below(&mut self, id: VertexId) {
         let clock = self.clock;
         for child in self.notified(id) {

@@ -1,4 +1,5 @@
-//! What holds changes back besides a fight, and may not hold others: the brake, windows; and values, which ask for a run.
+//! Limits on changes other than contention, which must not delay other vertices: the brake and windows; and values,
+//! which request a run.
 
 use crate::invariants::{E4_VALUE, E20_BRAKE, E20_NEIGHBOURS, E20_WINDOW};
 use crate::oracle::Face;
@@ -6,11 +7,12 @@ use crate::oracle_log::{Books, Cause, Phase, Running, Vertex};
 use std::time::Duration;
 use steadfast_engine::{HeldReason, Notice, RunId, Tick, VertexId, VertexStatus};
 
-/// Over which time repairs are counted, and how long the brake holds.
+/// The period over which repairs are counted, and the time for which the brake holds.
 const MINUTE: Duration = Duration::from_mins(1);
 
 impl Books {
-    /// Repairs of what had been changed within the minute before, in the last minute, each change counted as a repair.
+    /// Returns the largest possible number of repeated repairs in the last minute, with each change counted as a
+    /// repair.
     fn repeated_at_most(&mut self) -> usize {
         let now = self.now;
         self.stirred.retain(|(at, _)| at.after(2 * MINUTE) > now);
@@ -47,7 +49,7 @@ impl Books {
         }
     }
 
-    /// The brake comes when repairs were repeated too often, and holds nobody when it is off.
+    /// Checks that the brake follows too many repeated repairs, and delays nothing when it is off.
     pub(crate) fn brakes(&mut self, face: &impl Face) {
         let now = self.now;
         self.repeated.retain(|at| at.after(MINUTE) > now);
@@ -67,7 +69,7 @@ impl Books {
         }
     }
 
-    /// E-20: nobody waits for one that is put off and was right once.
+    /// Checks that no vertex waits for a delayed one that has converged once (E-20).
     pub(crate) fn neighbours_go_on(&mut self, face: &impl Face) {
         let mut wrong = Vec::new();
         for id in &self.order {
@@ -93,7 +95,7 @@ impl Books {
         }
     }
 
-    /// Nothing is held by a window that is open, or is not its own.
+    /// Checks that no vertex is held by an open window, or by another vertex's window.
     pub(crate) fn windows_are_heeded(&mut self, face: &impl Face) {
         for id in self.order.clone() {
             let Some(VertexStatus::Held(HeldReason::Window(window))) = face.standing(id) else {
@@ -108,32 +110,33 @@ impl Books {
         }
     }
 
-    /// a value is of somebody else, also while the run is its own.
+    /// Records a received value, which counts as a foreign event even during the vertex's own run.
     pub(super) fn receives(&mut self, id: VertexId) {
         let clock = self.clock;
         self.mark(id, Some(Cause::Drift), Some(true));
         if let Some(vertex) = self.vertices.get_mut(&id) {
             vertex.received = Some(clock);
-            // Whoever sends has made it differ: nobody undid it.
+            // The sender has made the vertex differ; nobody undid anything.
             (vertex.asked, vertex.asked_surely) = (true, true);
         }
     }
 
-    /// What a run is made of is another thing than before: nobody undid what it finds. It is bounded like drift all the same.
+    /// Records that a run has changed inputs: nobody undid the difference that it finds. The run is bounded like a
+    /// repair of drift all the same.
     pub(super) fn remakes(&mut self, run: RunId) {
         if let Some(running) = self.running_mut(run) {
             running.remade = true;
         }
     }
 
-    /// Others have changed what a run copies: what it changes is no repair, and bounded by them alone.
+    /// Records that others have changed the source of a copy: its change is no repair, and only those others bound it.
     pub(super) fn supplies(&mut self, run: RunId) {
         if let Some(running) = self.running_mut(run) {
             running.supplied = true;
         }
     }
 
-    /// a value is not forgotten by a run that did not see it, or was not well.
+    /// Checks that a value is not lost by a run that did not receive it, or failed.
     pub(crate) fn values_are_taken(&mut self, face: &impl Face) {
         for id in self.order.clone() {
             let open = self.vertices.get(&id).is_some_and(|vertex| vertex.received.is_some());
@@ -149,7 +152,7 @@ impl Books {
 }
 
 impl Books {
-    /// The operator asks: nothing is fought over any more.
+    /// Records the operator's request, which ends a contention.
     pub(super) fn redo(&mut self, id: VertexId) {
         self.forget_fight(id);
         if let Some(vertex) = self.vertices.get_mut(&id) {
@@ -163,7 +166,7 @@ impl Books {
 }
 
 impl Vertex {
-    /// It was run with what it had received by then.
+    /// Records that a run has used the values received before its start.
     pub(super) fn takes_value(&mut self, running: &Running) {
         self.received = self.received.filter(|since| *since >= running.start);
     }

@@ -1,4 +1,4 @@
-//! A swap that is taken, as the books understand it (E-17).
+//! The commit of a swap in the oracle's records (E-17).
 
 use crate::oracle_log::{Books, Cause, Need, Phase, Vertex, Watched};
 use std::collections::BTreeMap;
@@ -7,14 +7,14 @@ use steadfast_engine::{
     Check, Graph, Interrupted, Poll, RestoredState, Stamp, VertexId, VertexSpec,
 };
 
-/// Certainly not dirty before this turn, and not ticked in it.
+/// Returns true if the vertex was certainly not dirty before this turn, and had no tick in it.
 fn is_clean(vertex: &Vertex, passed: bool) -> bool {
     let ticks = passed && matches!(vertex.declared.meta.poll, Poll::Every(_));
     vertex.need == Need::No && vertex.phase == Phase::Rest && vertex.running.is_none() && !ticks
 }
 
 impl Books {
-    /// The graph that waits runs now.
+    /// Makes the waiting graph the running one.
     pub(crate) fn load(&mut self) {
         for id in self.order.clone() {
             if self.is_surely_realized_first(id) {
@@ -32,7 +32,7 @@ impl Books {
         self.may_repeat = true;
         let mut old = std::mem::take(&mut self.vertices);
         let mut taken = (0, 0, 0, 0);
-        // Who was clean and is marked by this swap: it back-pokes by the edges that there are then.
+        // Clean vertices that this swap marks: they send back-pokes along the new edges.
         let mut newly: Vec<VertexId> = Vec::new();
         for declared in swap.graph.vertices() {
             let left = self.leaving.remove(&declared.id);
@@ -77,12 +77,12 @@ impl Books {
                 self.leaving.insert(*id, before);
             }
         }
-        // Only the removal of the child ends what is owed to it, also where a crash has hidden the removal.
+        // Only the removal of the child ends its owed refreshes, even if a crash has hidden the removal.
         let vertices = &self.vertices;
         self.debts.retain(|id, _| vertices.contains_key(id));
         self.taken = taken;
         if self.counts != self.given {
-            // Who was let in by the old counts is in; who waits, waits anew.
+            // Vertices admitted by the old counts stay admitted; waiting ones queue again.
             for vertex in self.vertices.values_mut() {
                 vertex.ticket = (None, None);
             }
@@ -91,7 +91,7 @@ impl Books {
         self.rewire(&swap.graph, newly);
     }
 
-    /// Takes the edges; whoever failed above what is marked now may get an attempt.
+    /// Takes the edges; failed ancestors of newly marked vertices may get an attempt.
     fn rewire(&mut self, graph: &Arc<Graph>, newly: Vec<VertexId>) {
         let above: BTreeMap<VertexId, Vec<VertexId>> =
             self.vertices.iter().map(|(id, v)| (*id, v.ancestors.clone())).collect();
@@ -106,7 +106,8 @@ impl Books {
         }
         for id in all {
             let vertex = &self.vertices[&id];
-            // A swap alone is no attempt for what has failed: only what it marks, or puts below it, back-pokes.
+            // A swap alone is no attempt for a failed vertex: only vertices that it marks, or moves below another, send
+            // back-pokes.
             let marked = matches!(vertex.need, Need::Must { high, .. } if high == self.clock)
                 || matches!(vertex.need, Need::Maybe(low) if low == self.clock);
             let moved = above.get(&id) != Some(&vertex.ancestors) && vertex.need != Need::No;
@@ -118,7 +119,7 @@ impl Books {
 
     fn was_quiet(&mut self, before: &Vertex) {
         if let Phase::JustFailed { run, .. } = before.phase {
-            // It is told with the last end that is not durable.
+            // The notice comes with the last end that is not durable.
             let told_with = self.last_undurable(before.declared.id).unwrap_or(run);
             self.history.insert(told_with);
         }
@@ -140,7 +141,7 @@ impl Books {
             Check::State => true,
             Check::Once | Check::EachStart if recall.interrupted => match nature.interrupted {
                 Interrupted::Again => true,
-                // Taken as done, and yet due at each start: either will do.
+                // Counted as done, and yet due at each start: both readings are valid.
                 Interrupted::Skip if nature.check == Check::EachStart => {
                     vertex.phase = Phase::Unsure;
                     vertex.may(self.clock);
@@ -162,11 +163,11 @@ impl Books {
             }
         };
         if !runs {
-            // It has been right before this daemon began.
+            // The vertex converged before this daemon began.
             let right = vertex.phase == Phase::Rest;
             vertex.good = (u64::from(right), 1);
             vertex.done = true;
-            // Nobody asks for what is as declared.
+            // A converged vertex has no request.
             vertex.asked = recall.interrupted || vertex.owed.is_some();
             vertex.asked_surely = false;
         }
@@ -188,7 +189,7 @@ impl Books {
         let (old, new) = (before.meta, &declared.meta);
         vertex.bucket_unsure |= old.pace != new.pace;
         if old.semaphores != new.semaphores {
-            // A run in progress holds what it would hold had it started now; who waits, waits anew.
+            // A run in progress holds the semaphores that a start would take now; waiting vertices queue again.
             vertex.ticket = (None, None);
             if let Some(run) = vertex.running.as_mut().filter(|run| !run.look) {
                 run.semaphores.clone_from(&new.semaphores);
@@ -214,7 +215,7 @@ impl Books {
             }
         }
         if old.noop && !new.noop {
-            // What it was found to be in noop may say nothing of what it will be.
+            // The finding in noop may not be valid for real runs.
             vertex.good.0 = 0;
         }
         if old.noop != new.noop {
@@ -237,7 +238,7 @@ impl Books {
             vertex.active = self.now;
             vertex.polls = 0;
             if new.poll == Poll::Never && !self.one_shot && declared.nature.check == Check::State {
-                // What happened between the last tick and the watch, nobody has seen.
+                // Changes between the last tick and the watch were not observed.
                 vertex.refill(false);
                 vertex.must(self.clock, None);
             }
@@ -248,10 +249,10 @@ impl Books {
         vertex
     }
 
-    /// What is owed, and what was failed, outlives a new definition; that it was right does not.
+    /// Returns the redefined vertex: owed refreshes and failures persist, convergence does not.
     fn redefined(&self, before: &Vertex, declared: &VertexSpec) -> Vertex {
         let mut vertex = Vertex::new(declared, self.now);
-        // A deed may be done, or be for events only.
+        // An operation may be done already, or run for events only.
         vertex.asked_surely = declared.nature.check == Check::State;
         vertex.owed = before.owed;
         vertex.owed_stamp = before.owed_stamp;
@@ -265,7 +266,7 @@ impl Books {
         }
         vertex.fight.clone_from(&before.fight);
         vertex.forget_fight();
-        // A run below may have failed since it moved under the old definition.
+        // A run of a descendant may have failed since this vertex differed under the old definition.
         vertex.moved.1 = before.moved.1;
         vertex.failures = before.failures;
         vertex.backoff_sure = before.failures == 0;
@@ -279,14 +280,14 @@ impl Books {
             vertex.phase = Phase::Delayed(until);
         }
         if matches!(before.phase, Phase::JustFailed { .. }) {
-            // Its delay may run on under the new definition.
+            // The delay may continue under the new definition.
             vertex.phase = Phase::Unsure;
         }
         if declared.nature.check == Check::Events {
-            // It is right from the load on.
+            // The vertex is settled from the load on.
             (vertex.good, vertex.done) = ((1, 1), true);
         }
-        // A deed for events is not done for what was only loaded.
+        // An operation for events does not run at a load.
         let loads = before.cause == Some(Cause::Load) && !before.owed_unsure;
         if declared.nature.check != Check::Events {
             vertex.must(self.clock, Some(Cause::Load));

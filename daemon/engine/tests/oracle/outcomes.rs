@@ -1,4 +1,4 @@
-//! The end of a run in the books of its vertex.
+//! The end of a run in the oracle's record of a vertex.
 
 use crate::oracle_log::{Need, Phase, Running, Vertex};
 
@@ -17,7 +17,7 @@ impl Vertex {
     }
 
     pub(super) fn is_held(&mut self, running: &Running) {
-        // What it would do was told with its value.
+        // The result of a hold includes the received value.
         self.takes_value(running);
         self.good.1 = running.start;
         self.phase = Phase::Held;
@@ -28,18 +28,18 @@ impl Vertex {
         self.owed_unsure |= self.owed.is_some();
     }
 
-    /// It differs, and is only checked.
+    /// Records a difference found by a check without an apply.
     pub(super) fn would_change(&mut self, running: &Running) {
         let before = self.failures;
         self.is_held(running);
         if !self.declared.meta.noop {
-            // Neither good nor bad: it is run again.
+            // Neither good nor bad: the vertex is run again.
             self.failures = before;
             self.backoff_sure = false;
         }
     }
 
-    /// Expects that the engine says the rest in this turn. `lenient`: it may say nothing.
+    /// Expects that the engine shows the consequence of a failure in this turn; with `lenient` it may not.
     pub(super) fn fails(&mut self, running: &Running, lenient: bool) {
         self.failures += 1;
         let was_failed = running.was_failed;
@@ -47,13 +47,13 @@ impl Vertex {
         self.phase = Phase::JustFailed { run, since, was_failed, maybe_good: lenient };
     }
 
-    /// It has failed, or was good after all: the rules leave that open.
+    /// Records a failure that may have been a success: the rules leave that open.
     pub(super) fn fails_perhaps(&mut self, running: &Running) {
         self.fails(running, true);
         self.backoff_sure = false;
     }
 
-    /// Failed for good. What came during its own run may be its own doing.
+    /// Records a failure for good. Marks during the run may be caused by it.
     pub(crate) fn failed(&mut self, when: u64) {
         self.phase = Phase::Failed;
         if let Need::Must { low, .. } = self.need {

@@ -1,4 +1,4 @@
-//! What a plan doubts, as the books understand it (E-11).
+//! Uncertain findings of a plan in the oracle's records (E-11).
 
 use crate::invariants::{E11_DOUBT, E11_NOOP};
 use crate::oracle::Face;
@@ -8,7 +8,7 @@ use steadfast_engine::{
 };
 
 impl Books {
-    /// What was found of it is worth nothing: what is not asked again anyhow is held in this turn.
+    /// Records that the finding of a vertex is uncertain: unless it is checked again anyway, it is held in this turn.
     pub(super) fn record_doubt(&mut self, id: VertexId) {
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let rests = matches!(vertex.phase, Phase::Rest | Phase::Held | Phase::Failed);
@@ -25,7 +25,8 @@ impl Books {
         }
     }
 
-    /// E-11: a check that fails below what would change is unknown, until that is right or gone; and who must be asked again, is.
+    /// Checks that a failing check below a vertex that would change is unknown until that one has converged or is gone,
+    /// and that due checks are repeated (E-11).
     pub(crate) fn findings_are_known(&mut self, face: &impl Face) {
         let would_change = |id: &VertexId| {
             let held = HeldReason::WouldChange;
@@ -62,7 +63,8 @@ impl Books {
         }
     }
 
-    /// E-11: a vertex that is unknown until another may be asked again when that one is found right, or a look at itself can tell.
+    /// Allows another check of a vertex that is unknown until another one, after that one has converged, or after a
+    /// look that can decide (E-11).
     pub(crate) fn allow_what_is_known(&mut self, event: &Event) {
         let right = matches!(
             event,
@@ -74,7 +76,7 @@ impl Books {
         self.allow_unknown(|id, until| other == Some(until) || own == Some(id));
     }
 
-    /// Those of the vertices that are unknown until another may be asked again.
+    /// Allows another check of unknown vertices for which `is_known` is true.
     pub(crate) fn allow_unknown(&mut self, is_known: impl Fn(VertexId, VertexId) -> bool) {
         let clock = self.clock;
         for id in self.order.clone() {
@@ -92,7 +94,7 @@ impl Books {
         all.filter(|(_, vertex)| vertex.ancestors.contains(&id)).map(|(id, _)| *id).collect()
     }
 
-    /// It is held as unknown until the other, or is asked again.
+    /// Checks that an uncertain vertex is held as unknown until the other one, or is checked again.
     pub(crate) fn doubts_are_heeded(
         &mut self,
         event: &Event,
@@ -108,11 +110,11 @@ impl Books {
         let is_told = actions.contains(&Action::Tell(unknown));
         let standing = face.standing(id);
         let right = match &standing {
-            // Now, or before, and then perhaps until another.
+            // Held now or before; an earlier hold may name another vertex.
             Some(VertexStatus::Held(HeldReason::UnknownUntil(other))) => {
                 !is_told || *other == until
             }
-            // It does nothing that could be another.
+            // A held vertex makes no change that could differ.
             Some(VertexStatus::Held(HeldReason::Window(_) | HeldReason::Operator)) => !is_told,
             Some(VertexStatus::Settled | VertexStatus::Failed | VertexStatus::Held(_)) => {
                 is_looked_at

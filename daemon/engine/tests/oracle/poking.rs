@@ -1,10 +1,11 @@
-//! Back-pokes (E-3): who may, and who must, get an attempt because somebody below it became dirty.
+//! Back-pokes (E-3): the vertices that may, and those that must, get an attempt after a descendant became dirty.
 
 use crate::oracle_log::{Asked, Books, Need, Phase, Vertex};
 use steadfast_engine::{Poll, VertexId};
 
 impl Books {
-    /// E-3: it was clean until now, so whatever has failed for good above it blocks it. In a pause the resume makes up for that.
+    /// Expects back-pokes of a vertex that was clean until now: every ancestor that failed for good blocks it (E-3). In
+    /// a pause the resume makes up for it.
     pub(super) fn must_back_poke(&mut self, id: VertexId) {
         if self.asked != Asked::Running || self.paused {
             self.late_pokes.insert(id);
@@ -16,7 +17,7 @@ impl Books {
         self.back_poked.extend(failed);
     }
 
-    /// E-3: what became dirty in a pause, and has not run since, back-pokes when that ends.
+    /// Expects back-pokes at the end of a pause from vertices that became dirty in it, and have not run since (E-3).
     pub(super) fn make_up_for_pokes(&mut self) {
         for id in std::mem::take(&mut self.late_pokes) {
             let must = |v: &Vertex| matches!(v.need, Need::Must { .. });
@@ -32,7 +33,7 @@ impl Books {
         }
     }
 
-    /// E-3: ancestors that failed for good may get one attempt.
+    /// Allows one attempt of ancestors that failed for good (E-3).
     pub(super) fn back_poke(&mut self, id: VertexId) {
         if self.asked != Asked::Running {
             return;

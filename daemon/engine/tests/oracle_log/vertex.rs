@@ -1,4 +1,4 @@
-//! A vertex in the books: new, marked, refilled.
+//! Construction and marks of a vertex in the oracle's records.
 
 use super::{Cause, Fight, Need, Phase, Vertex, Watched, When};
 use steadfast_engine::{Stamp, Tick, VertexSpec};
@@ -46,7 +46,7 @@ impl Vertex {
         }
     }
 
-    /// A run that is not a look is in progress.
+    /// Returns true if a run that is not a look is in progress.
     pub(crate) fn is_running(&self) -> bool {
         self.running.as_ref().is_some_and(|run| !run.look)
     }
@@ -73,7 +73,7 @@ impl Vertex {
         self.cause = None;
     }
 
-    /// E-10: a new budget, certainly or possibly.
+    /// Gives the vertex a new budget, certainly or possibly (E-10).
     pub(crate) fn refill(&mut self, sure: bool) {
         let full = self.declared.meta.retry.unwrap_or(u32::MAX);
         self.budget.1 = self.budget.1.max(full);

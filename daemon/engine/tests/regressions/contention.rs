@@ -1,4 +1,4 @@
-//! E-20: who gives way, and what ends a fight.
+//! E-20: vertices that yield, and the end of a contention.
 
 use crate::contention::{fought, is_contended, undo};
 use crate::generate::HOURS;
@@ -14,7 +14,7 @@ fn yielding() -> Shape {
     Shape::of(1).meta(0, |meta| meta.on_conflict = Conflict::Yield)
 }
 
-/// E-20, row B: a vertex that gives way listens after a pause, however long that was, before it repairs.
+/// E-20, row B: a vertex that yields needs a quiet time after a pause of any length before it repairs.
 #[test]
 fn e20_a_pause_is_no_listening() {
     let mut world = fought(yielding(), 0);
@@ -28,7 +28,7 @@ fn e20_a_pause_is_no_listening() {
     sound(&world);
 }
 
-/// E-20, row B: the same where the vertex alone was paused.
+/// E-20, row B: a vertex that yields and was paused on its own needs a quiet time, too.
 #[test]
 fn e20_a_parked_vertex_listens_first() {
     let mut world = fought(yielding(), 0);
@@ -43,7 +43,7 @@ fn e20_a_parked_vertex_listens_first() {
     sound(&world);
 }
 
-/// E-20, planted bug 8: a metaparam that says nothing of conflicts ends no fight.
+/// E-20, planted bug 8: a changed metaparam without relation to conflicts does not end a contention.
 #[test]
 fn e20_another_delay_ends_no_fight() {
     let shape = Shape::of(1);

@@ -1,4 +1,4 @@
-//! E-8, E-9: runs that were cut off, and stuck runs of what a vertex was.
+//! E-8, E-9: runs that were cut off, and stuck runs of a former definition.
 
 use crate::contention::standing;
 use crate::environment::World;
@@ -12,12 +12,12 @@ use steadfast_engine::{
 
 const SWAP: Step = Step::Swap { graph: 1, operator: false };
 
-/// A vertex whose run does not return from its cancel.
+/// Returns a vertex whose run does not return from its cancel.
 fn hanging() -> Shape {
     Shape::of(1).meta(0, |meta| meta.timeout = Some(ms(500)))
 }
 
-/// The definitions that the ends of all runs say.
+/// Returns the definitions in the records of all ends.
 fn ended_definitions(world: &World) -> Vec<u64> {
     let actions = world.turns.iter().flat_map(|(_, _, actions, _)| actions);
     actions
@@ -28,7 +28,7 @@ fn ended_definitions(world: &World) -> Vec<u64> {
         .collect()
 }
 
-/// E-8, row K: the end of a stuck run says the definition that it applied; the new one is run after a crash.
+/// E-8, row K: the end of a stuck run records the definition that it applied; the new one runs after a crash.
 #[test]
 fn e08_an_end_says_the_definition_that_was_applied() {
     for interrupted in [Interrupted::Skip, Interrupted::Wait] {
@@ -51,7 +51,7 @@ fn e08_an_end_says_the_definition_that_was_applied() {
     }
 }
 
-/// E-8, row E: a stuck run of what a vertex was returns, and the deed for events that it is now is not done for that.
+/// E-8, row E: when a stuck run of a former definition returns, the new operation for events does not run for that.
 #[test]
 fn e08_a_deed_for_events_is_not_done_for_a_stuck_run() {
     let new = hanging().define(0, 2).nature(0, |nature| nature.check = Check::Events);
@@ -65,7 +65,7 @@ fn e08_a_deed_for_events_is_not_done_for_a_stuck_run() {
     sound(&world);
 }
 
-/// Handshake, row I: a begin is refused whose vertex was redefined while it was stuck: there is nothing to end.
+/// Handshake, row I: a rejected begin of a vertex that was redefined while its run was stuck has no end.
 #[test]
 fn a_refused_begin_of_an_obsolete_run_has_no_end() {
     let mut world = settled(&[hanging(), hanging().define(0, 2)]);
@@ -76,7 +76,7 @@ fn a_refused_begin_of_an_obsolete_run_has_no_end() {
     sound(&world);
 }
 
-/// A parent, and a deed that it refreshes.
+/// Returns a parent, and an operation that it refreshes.
 fn refreshed(interrupted: Interrupted) -> Shape {
     Shape::of(2).notify(0, 1).nature(1, |nature| {
         nature.check = Check::Once;
@@ -85,7 +85,7 @@ fn refreshed(interrupted: Interrupted) -> Shape {
     })
 }
 
-/// The deed is refreshed, and its apply is in progress.
+/// Returns a world in which the apply of the refreshed operation is in progress.
 fn refreshing(interrupted: Interrupted) -> World {
     let mut world = settled(&[refreshed(interrupted)]);
     world.steps(&[Step::Changed(v(0))]);
@@ -101,7 +101,7 @@ fn restart(world: &mut World) {
     world.steps(&[Step::Checked(v(0), RunVerdict::Same)]);
 }
 
-/// E-9, row F: `ask` holds for a run that a refresh had started; the operator's word pays the refresh.
+/// E-9, row F: `ask` holds for a run that a refresh had started; the operator's request completes the refresh.
 #[test]
 fn e09_a_refresh_that_was_cut_off_waits_for_the_operator() {
     let mut world = refreshing(Interrupted::Wait);

@@ -11,7 +11,7 @@ use steadfast_engine::{HeldReason, RunVerdict, Slots, VertexStatus, WindowId};
 const UNKNOWN: VertexStatus =
     VertexStatus::Held(HeldReason::UnknownUntil(steadfast_engine::VertexId(0)));
 
-/// In noop: v0 would change.
+/// Returns a world in noop in which v0 would change.
 fn would_change(shape: Shape) -> World {
     let mut world = settled(&[shape.all(|meta| meta.noop = true)]);
     world.steps(&[Step::Changed(v(0))]);
@@ -19,7 +19,7 @@ fn would_change(shape: Shape) -> World {
     world
 }
 
-/// E-11, row D: a check that fails below a vertex that would change is unknown, also while that one is looked at.
+/// E-11, row D: a failing check below a vertex that would change is unknown, even during a look at that one.
 #[test]
 fn e11_a_look_above_does_not_make_unknown_failed() {
     let mut world = would_change(Shape::of(2).edge(0, 1));
@@ -30,7 +30,7 @@ fn e11_a_look_above_does_not_make_unknown_failed() {
     sound(&world);
 }
 
-/// v1 is unknown until v0 is changed.
+/// Returns a world in which v1 is unknown until v0 is changed.
 fn unknown() -> World {
     let mut world = would_change(Shape::of(2).edge(0, 1));
     world.steps(&[Step::Changed(v(1))]);
@@ -40,7 +40,8 @@ fn unknown() -> World {
     world
 }
 
-/// E-11, row W: a vertex that is unknown until another is asked again when that one is right, by a run or by a look.
+/// E-11, row W: a vertex that is unknown until another one is checked again when that one has converged, by a run or by
+/// a look.
 #[test]
 fn e11_unknown_ends_when_the_other_is_right() {
     for step in [Step::Changed(v(0)), Step::Look(v(0))] {
@@ -55,7 +56,7 @@ fn e11_unknown_ends_when_the_other_is_right() {
     }
 }
 
-/// E-11, row W: a look at a vertex that was unknown finds a difference: that is known from then on.
+/// E-11, row W: a look at an unknown vertex that finds a difference makes the result known.
 #[test]
 fn e11_a_look_ends_unknown() {
     let mut world = unknown();
@@ -66,7 +67,7 @@ fn e11_a_look_ends_unknown() {
     sound(&world);
 }
 
-/// E-11, row W: a swap removes the vertex, or the edge, that another waits for: that one is asked again.
+/// E-11, row W: a vertex that is unknown until another one is checked again after a swap removes that one, or the edge.
 #[test]
 fn e11_unknown_ends_when_the_other_is_above_no_more() {
     let shape = Shape::of(2).edge(0, 1).all(|meta| meta.noop = true);
@@ -93,7 +94,7 @@ fn e11_a_supposed_refresh_is_an_attempt() {
     let mut world = settled(&[Shape::of(2).notify(0, 1).all(|meta| meta.noop = true)]);
     world.steps(&[Step::Changed(v(1))]);
     check(&mut world, 1, RunVerdict::Unknown);
-    // The settled ancestor is asked before the failure counts.
+    // The settled ancestor is checked before the failure counts.
     check(&mut world, 0, RunVerdict::Same);
     assert_eq!(standing(&world, 1), VertexStatus::Failed);
     world.starts.clear();
@@ -105,7 +106,7 @@ fn e11_a_supposed_refresh_is_an_attempt() {
     sound(&world);
 }
 
-/// E-9, E-11, row T: a vertex that failed in noop and is owed a refresh pays it when it is no longer in noop.
+/// E-9, E-11, row T: a vertex that failed in noop and is owed a refresh is refreshed at the end of noop.
 #[test]
 fn e11_the_end_of_noop_pays_what_is_owed() {
     let shape = Shape::of(2).notify(0, 1);
@@ -114,7 +115,7 @@ fn e11_the_end_of_noop_pays_what_is_owed() {
     world.steps(&[Step::Changed(v(0))]);
     repair(&mut world, 0);
     check(&mut world, 1, RunVerdict::Unknown);
-    // The settled ancestor is asked before the failure counts.
+    // The settled ancestor is checked before the failure counts.
     check(&mut world, 0, RunVerdict::Same);
     assert_eq!(standing(&world, 1), VertexStatus::Failed);
     world.starts.clear();
@@ -124,7 +125,7 @@ fn e11_the_end_of_noop_pays_what_is_owed() {
     sound(&world);
 }
 
-/// E-11, row U: a vertex that its window held is checked as would change when a swap puts it into noop.
+/// E-11, row U: a vertex held by its window is checked for *would change* after a swap to noop.
 #[test]
 fn e11_noop_ends_the_hold_of_a_window() {
     let shape = Shape::of(2).edge(0, 1).meta(0, |meta| meta.window = Some(WindowId(0)));

@@ -1,4 +1,4 @@
-//! Notices: what is told of one vertex is told in the order of its runs.
+//! Notices about one vertex come in the order of its runs.
 
 use crate::contention::standing;
 use crate::environment::World;
@@ -11,7 +11,7 @@ fn place(world: &World, is: impl Fn(&Notice) -> bool) -> usize {
     world.told.iter().position(is).unwrap_or_else(|| panic!("never told: {:?}", world.told))
 }
 
-/// A vertex whose repair has ended and is not durable, and that is run again.
+/// Returns a world with a vertex that runs again before the end of its repair is durable.
 fn run_again() -> World {
     let mut world = settled(&[Shape::of(1).meta(0, |meta| meta.window = Some(WindowId(0)))]);
     world.steps(&[Step::Window { window: 0, open: true }, Step::Changed(v(0))]);
@@ -20,7 +20,7 @@ fn run_again() -> World {
     world
 }
 
-/// Row Y: the success of a run is told before the failure of the next one.
+/// Row Y: the success of a run is reported before the failure of the next one.
 #[test]
 fn a_failed_check_is_told_after_the_run_before_it() {
     let mut world = run_again();
@@ -34,7 +34,7 @@ fn a_failed_check_is_told_after_the_run_before_it() {
     sound(&world);
 }
 
-/// Row Y: the same where the begin of the next run is refused.
+/// Row Y: a rejected begin is reported after the success of the run before it.
 #[test]
 fn a_refused_begin_is_told_after_the_run_before_it() {
     let mut world = run_again();
@@ -47,7 +47,7 @@ fn a_refused_begin_is_told_after_the_run_before_it() {
     sound(&world);
 }
 
-/// Row M: a look that finds a failed vertex right is a recovery, also where its window had held it meanwhile.
+/// Row M: a look that finds a failed vertex converged is a recovery, even if its window had held it meanwhile.
 #[test]
 fn a_look_in_a_closed_window_tells_a_recovery() {
     let mut world = settled(&[Shape::of(1).meta(0, |meta| meta.window = Some(WindowId(0)))]);

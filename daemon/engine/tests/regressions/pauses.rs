@@ -1,4 +1,4 @@
-//! E-15, E-3: drains that let end all they must and no more, and a resume that reaches who had failed.
+//! E-15, E-3: drains that finish exactly the required vertices, and a resume that reaches failed ancestors.
 
 use crate::contention::standing;
 use crate::generate::HOURS;
@@ -10,7 +10,7 @@ use steadfast_engine::{Mode, RunVerdict, VertexStatus};
 const DRAIN: Step = Step::Pause { drain: true, length: HOURS };
 const PAUSE: Step = Step::Pause { drain: false, length: HOURS };
 
-/// E-15, row C: a vertex that stands on the shelf for a look is owed a refresh by what drains: it is let end.
+/// E-15, row C: a vertex on the shelf for a look is owed a refresh by a draining vertex: the drain finishes it.
 #[test]
 fn e15_a_drain_lets_a_refresh_end_behind_a_look() {
     for step in [Step::Look(v(1)), Step::Changed(v(1))] {
@@ -23,7 +23,7 @@ fn e15_a_drain_lets_a_refresh_end_behind_a_look() {
     }
 }
 
-/// E-15, row G: a drain that is asked for again goes on, and its end moves.
+/// E-15, row G: a repeated request to drain continues the drain, and moves its end.
 #[test]
 fn e15_a_drain_asked_for_again_is_a_drain() {
     let mut world = settled(&[Shape::of(2).edge(0, 1)]);
@@ -38,7 +38,7 @@ fn e15_a_drain_asked_for_again_is_a_drain() {
     sound(&world);
 }
 
-/// E-15: a plain pause in a drain ends the drain.
+/// E-15: a plain pause ends a drain in progress.
 #[test]
 fn e15_a_plain_pause_ends_a_drain() {
     let mut world = settled(&[Shape::of(2).edge(0, 1)]);
@@ -48,7 +48,7 @@ fn e15_a_plain_pause_ends_a_drain() {
     sound(&world);
 }
 
-/// E-15, row O: an event after the request waits for the resume, also where its vertex was running at the request.
+/// E-15, row O: an event after the request waits for the resume, even if its vertex was running at the request.
 #[test]
 fn e15_an_event_in_a_run_that_a_drain_found_waits() {
     let mut world = settled(&[Shape::of(1)]);
@@ -74,7 +74,7 @@ fn e15_an_event_in_a_drained_run_waits() {
     sound(&world);
 }
 
-/// E-3, row N: a vertex became dirty in a pause below one that had failed for good: the resume gives that one its attempt.
+/// E-3, row N: a vertex becomes dirty in a pause below a failed one: the resume gives the failed one its attempt.
 #[test]
 fn e03_a_resume_makes_up_for_dropped_back_pokes() {
     let mut world = settled(&[Shape::of(3).edge(0, 1).edge(1, 2)]);

@@ -9,7 +9,7 @@ use steadfast_engine::{Outcome, Poll, RunVerdict, VertexStatus};
 
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// E-13, row A: a polled vertex whose run hangs is removed and brought back: the next tick runs it.
+/// E-13, row A: a polled vertex with a hung run is removed and added again: the next tick runs it.
 #[test]
 fn e13_a_poll_goes_on_after_its_vertex_came_back() {
     let shape = Shape::of(2).meta(0, |meta| {
@@ -31,7 +31,7 @@ fn e13_a_poll_goes_on_after_its_vertex_came_back() {
     sound(&world);
 }
 
-/// E-13, row A: nobody wakes the engine for a lost poll, and the oracle says so in the very turn.
+/// E-13, row A: a lost poll wakes nobody, and the oracle reports it in the same turn.
 #[test]
 fn e13_a_wait_ends_with_a_turn() {
     let mut world = settled(&[Shape::of(1)]);

@@ -15,7 +15,7 @@ fn command() -> Shape {
     Shape::of(1).nature(0, |nature| nature.slot = SlotClass::Command)
 }
 
-/// E-6, row H: a slot that is given back below the cap replaces the next one that is held too long.
+/// E-6, row H: a replacement slot that is free again replaces the next slot held too long.
 #[test]
 fn e06_a_spare_slot_that_came_back_is_used_again() {
     let slots = Slots { threads: 1, commands: 1, replaceable: 1 };
@@ -38,7 +38,7 @@ fn e06_a_spare_slot_that_came_back_is_used_again() {
     sound(&world);
 }
 
-/// E-6, row H: at the cap nothing is due, so that the engine asks for no wakeup.
+/// E-6, row H: at the limit nothing is due, so the engine requests no wake-up.
 #[test]
 fn e06_a_slot_that_cannot_be_replaced_wakes_nobody() {
     let slots = Slots { threads: 1, commands: 1, replaceable: 0 };
@@ -50,7 +50,7 @@ fn e06_a_slot_that_cannot_be_replaced_wakes_nobody() {
     sound(&world);
 }
 
-/// E-16, row J: a stop waits for a cancelled command as long as its family may take to end.
+/// E-16, row J: a stop waits for a cancelled command for the time that its processes may take to end.
 #[test]
 fn e16_a_stop_leaves_a_command_its_time_to_return() {
     let mut world = settled(&[command()]);
@@ -73,7 +73,7 @@ fn e06_a_command_is_stuck_after_three_seconds() {
     sound(&world);
 }
 
-/// E-6, planted bug 6: a vertex that was loaded takes the slot before a look does.
+/// E-6, planted bug 6: a loaded vertex gets the slot before a look.
 #[test]
 fn e06_what_was_loaded_goes_before_a_look() {
     let slots = Slots { threads: 1, commands: 1, replaceable: 0 };

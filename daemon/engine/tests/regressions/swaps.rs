@@ -1,4 +1,4 @@
-//! E-3, E-10, E-17: attempts by the edges of the new graph, and swaps that wait for one after the other.
+//! E-3, E-10, E-17: attempts along the edges of the new graph, and consecutive swaps that wait.
 
 use crate::contention::standing;
 use crate::environment::World;
@@ -25,7 +25,7 @@ fn e17_a_newer_graph_gives_no_more_time() {
     sound(&world);
 }
 
-/// E-17: nor where the time of the older graph is over, and it waits for what may not be cancelled.
+/// E-17: a newer graph gives no more time even if that of the older one is over and the run may not be cancelled.
 #[test]
 fn e17_a_newer_graph_gives_no_second_grace() {
     let old = Shape::of(2)
@@ -42,7 +42,7 @@ fn e17_a_newer_graph_gives_no_second_grace() {
     sound(&world);
 }
 
-/// E-3, E-10: a swap that takes the edge away gives no attempt to the vertex that had failed above.
+/// E-3, E-10: a swap that removes the edge gives no attempt to the failed parent.
 #[test]
 fn e10_a_swap_back_pokes_by_its_own_edges() {
     let shape = Shape::of(2).edge(0, 1);
@@ -59,7 +59,8 @@ fn e10_a_swap_back_pokes_by_its_own_edges() {
     sound(&world);
 }
 
-/// E-3: a swap that marks a vertex for another reason than its load, and puts it below one that had failed, back-pokes that one.
+/// E-3: a swap that marks a vertex for another reason than its load, and puts it below a failed one, back-pokes that
+/// one.
 #[test]
 fn e03_a_swap_back_pokes_for_each_of_its_marks() {
     let mut polled = Shape::of(2).meta(1, |meta| meta.poll = Poll::Every(Duration::from_hours(1)));
@@ -75,7 +76,8 @@ fn e03_a_swap_back_pokes_for_each_of_its_marks() {
     sound(&world);
 }
 
-/// E-12: a deed for events is right from the swap on that makes it one: where it is limited it holds up nobody.
+/// E-12: an operation for events is settled from the swap on that creates it: if its limiter delays it, it blocks no
+/// other vertex.
 #[test]
 fn e12_a_deed_that_a_swap_made_and_that_is_limited_passes() {
     let pace = Pace { period_ns: 60_000_000_000, burst: 1 };

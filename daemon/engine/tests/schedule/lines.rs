@@ -1,4 +1,4 @@
-//! The lines of a schedule, there and back.
+//! The lines of a schedule: formatting and parsing.
 
 use super::{length, millis, number, vertex};
 use crate::shape::{Shape, v};
