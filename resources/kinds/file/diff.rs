@@ -45,7 +45,8 @@ pub(super) fn open_elsewhere() -> Difference {
     }
 }
 
-/// A content that goes and of which nothing is kept (S-6): who reads the plan knows that it cannot be undone.
+/// Makes the difference of a lost content that the history does not store (S-6), so that a reader of the plan
+/// knows that no undo is possible.
 pub(super) fn unkept() -> Difference {
     Difference {
         aspect: "content",
