@@ -71,7 +71,7 @@ pub enum Happening<'n> {
     Reloading(bool),
     /// Unit files were enabled, disabled, masked or the like; the signal does not name them.
     Files,
-    /// The connection is lost, for this reason: nothing more is told.
+    /// The connection is lost, for this reason; no further event follows.
     Lost(&'n str),
 }
 

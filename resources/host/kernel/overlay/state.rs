@@ -114,7 +114,7 @@ pub(super) struct State {
     /// The nodes that are about to get a descriptor.
     pub(super) opening: Vec<Ino>,
     pub(super) limits: Limits,
-    /// Nodes and names of the host that were looked at.
+    /// The number of nodes and names of the host that were read.
     pub(super) looked: u64,
     /// The limit above which such nodes are dropped.
     pub(super) most_looked: u64,
