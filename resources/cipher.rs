@@ -43,6 +43,10 @@ impl Encrypted {
 
 impl StateKey {
     /// Encrypts a secret for one place; [`StateKey::decrypt`] rejects the result at any other place.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system provides no random bytes or the cipher fails.
     pub fn encrypt(
         &self,
         secret: &Secret,

@@ -5,6 +5,14 @@ use std::fmt::Write as _;
 
 /// Escapes every character that could forge or hide a line: control characters, line separators, characters
 /// that turn the direction of writing, and characters without width, including tags.
+///
+/// # Examples
+///
+/// ```
+/// use steadfast_resources::printable;
+///
+/// assert_eq!(printable("one\ntwo"), "one\\ntwo");
+/// ```
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_deceptive) {
@@ -44,8 +52,8 @@ pub fn printable_json(json: &str) -> Cow<'_, str> {
 
 /// Returns true if the character is invisible or moves other characters.
 ///
-/// U+200D (which joins emoji and letters of some scripts) and variation selectors are included: a visible
-/// escape is better than a deception.
+/// U+200D (which joins emoji and letters of some scripts) and the variation selectors except U+FE0F (the one of
+/// emoji) are included: a visible escape is better than a deception.
 #[must_use]
 pub fn is_deceptive(character: char) -> bool {
     character.is_control()

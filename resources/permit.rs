@@ -65,6 +65,10 @@ impl std::error::Error for Revoked {}
 
 impl Permit {
     /// Returns an error if the permit was revoked. Each host function calls this before it changes anything.
+    ///
+    /// # Errors
+    ///
+    /// The permit was revoked: nothing further may be changed.
     pub fn check(&self) -> Result<(), Revoked> {
         if self.cancel.is_cancelled() { Err(Revoked) } else { Ok(()) }
     }

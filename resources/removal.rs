@@ -31,6 +31,10 @@ impl Removal {
     }
 
     /// Builds the resource that carries out the removal.
+    ///
+    /// # Errors
+    ///
+    /// Returns every problem of the fields, for example after the kind has changed in a new version.
     pub fn build(&self, spec: &KindSpec, name: &str) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
         let mut fields = Fields::default();
         for (field, value) in &self.0 {

@@ -14,6 +14,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Host {
     /// Sends one entry to the journal; blocks at most five seconds while the journal does not read.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the permit was revoked, the journal's socket is missing, or the journal does not read in time.
     #[expect(clippy::unused_self, reason = "what changes the host is asked of the host")]
     pub fn journal(&self, permit: &Permit, fields: &[(&str, &str)]) -> Result<(), Failure> {
         permit.check().map_err(|revoked| Failure::new(revoked.to_string()))?;

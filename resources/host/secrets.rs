@@ -30,6 +30,11 @@ pub enum Supply {
 
 impl Host {
     /// Reads the present value of a secret. Failures never contain any part of the secret.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the credential or file is missing, empty, too long, not UTF-8 or accessible for other users, or
+    /// if the command fails or prints no usable text.
     pub async fn secret(
         &self,
         supply: &Supply,
@@ -115,6 +120,10 @@ impl Host {
     }
 
     /// Fills a buffer with random bytes of the system.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system provides no random bytes.
     #[expect(clippy::unused_self, reason = "randomness goes through the one door to the machine")]
     pub fn random(&self, bytes: &mut [u8]) -> Result<(), Failure> {
         super::kernel::random(bytes).map_err(|why| Failure::new(format!("no randomness: {why}")))

@@ -15,6 +15,10 @@ pub struct PathInfo {
 impl Host {
     /// Returns the metadata of a path, with links followed, for kinds that must not block
     /// ([`crate::ExecutorKind::Command`]).
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of stat(2), for example for a missing path.
     pub async fn look(&self, path: &Path) -> io::Result<PathInfo> {
         #[cfg(feature = "simulated-host")]
         if let Some(glance) = super::simulated::glance_here(path) {

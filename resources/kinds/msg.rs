@@ -85,8 +85,8 @@ fn priority(text: Option<String>, problems: &mut Vec<Invalid>) -> usize {
     })
 }
 
-/// Checks the names of additional journal fields: the journal accepts only capitals and silently drops other
-/// fields.
+/// Checks and capitalises the names of additional journal fields: the journal accepts only capitals and
+/// silently drops other names.
 fn more(fields: Vec<(String, String)>, problems: &mut Vec<Invalid>) -> Vec<(String, String)> {
     let mut more = Vec::new();
     for (name, value) in fields {

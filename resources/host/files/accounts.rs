@@ -53,6 +53,10 @@ pub struct Accounts {
 
 impl Accounts {
     /// Returns the number of an account, given as a number or as a name that the host knows now.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the host has no account of this name.
     pub fn number(&self, kind: AccountKind, text: &str) -> Result<u32, Failure> {
         if let Ok(number) = text.parse::<u32>() {
             return Ok(number);

@@ -24,6 +24,11 @@ pub struct Attributes {
 
 impl Files {
     /// Sets the attributes of an object that was examined before.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the object was replaced, has a doubtful second name (S-2), the permit was revoked, or the kernel
+    /// returned an error. The fault says whether anything was changed.
     pub fn set_attributes(
         &self,
         permit: &Permit,

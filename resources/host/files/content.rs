@@ -71,6 +71,11 @@ impl Files {
 
     /// Finds the object at a path that only trusted users of the reader may have written (S-11). For root, an
     /// object that others could change is an error; for other users, loading the graph has produced a warning.
+    ///
+    /// # Errors
+    ///
+    /// Fails if root would trust an object that an untrusted user can change, or would copy a private file of
+    /// root for another user.
     pub fn source(&self, path: &Path, reader: Reader) -> Result<Option<Origin>, Fault> {
         let found = self.origin(path)?;
         let doubt = found.as_ref().filter(|_| reader.is_strict()).and_then(|origin| {
@@ -88,6 +93,10 @@ impl Files {
 
     /// Rejects an object of a source directory that an untrusted user could change, if the reader is strict
     /// (S-11).
+    ///
+    /// # Errors
+    ///
+    /// Fails for such an object; the message names the owner or the mode.
     pub fn guard_trust(path: &Path, seen: &EntryStat, reader: Reader) -> Result<(), Fault> {
         let doubt = reader.doubts_seen(path, seen).filter(|_| reader.is_strict());
         doubt.map_or(Ok(()), |doubt| Err(doubtful(path, &doubt)))
@@ -220,6 +229,10 @@ impl<'a> Content<'a> {
     }
 
     /// Returns the whole content; none if it exceeds `at_most` bytes.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a file has changed since it was found or cannot be read.
     pub fn bytes(&self, at_most: usize) -> Result<Option<Vec<u8>>, Fault> {
         if self.size > at_most as u64 {
             return Ok(None);
@@ -233,6 +246,10 @@ impl<'a> Content<'a> {
     }
 
     /// Returns a hash of all bytes that is equal in every process.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a file has changed since it was found or cannot be read, or if `cancel` is cancelled.
     pub fn hash(&self, cancel: &CancellationToken) -> Result<u64, Fault> {
         let mut hasher = DefaultHasher::new();
         let go_on = || if cancel.is_cancelled() { Err(Revoked) } else { Ok(()) };

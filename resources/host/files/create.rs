@@ -25,6 +25,10 @@ const HANDS_GROUP_DOWN: u32 = 0o2000;
 
 impl Files {
     /// Makes a symbolic link, in place of the object that was found (which is no directory).
+    ///
+    /// # Errors
+    ///
+    /// Fails if the present object has changed, the permit was revoked, or the kernel returned an error.
     pub fn put_link(
         &self,
         permit: &Permit,
@@ -46,6 +50,10 @@ impl Files {
     }
 
     /// Makes a directory at a path without an object.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an object exists by now, the permit was revoked, or the kernel returned an error.
     pub fn make_directory(
         &self,
         permit: &Permit,

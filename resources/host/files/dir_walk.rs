@@ -41,6 +41,10 @@ pub enum Entered {
 impl Entry<'_> {
     /// Opens the examined directory as the top of a tree. With `holds_all`, the caller changes everything in the
     /// tree, so directories on protected paths are rejected.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the directory was replaced or is such a protected path.
     pub fn branch(&self, found: &EntryStat, holds_all: bool) -> Result<DirWalk, Fault> {
         let sacred = Arc::new(if holds_all { sacred_inodes() } else { HashSet::new() });
         let handle = open_listed(&self.directory, self.name.as_ref())?;
@@ -114,6 +118,11 @@ impl DirWalk {
     }
 
     /// Enters the directory that was examined at an entry.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the directory was replaced, is a protected path in a tree that is being changed, or is deeper
+    /// than 200 levels.
     pub fn enter(&self, spot: &Entry<'_>, found: &EntryStat) -> Result<Entered, Fault> {
         if self.depth >= DEEPEST {
             return Err(Fault::refused(said("walk", &self.path, "it is deeper than 200 levels")));

@@ -71,6 +71,10 @@ impl<'a> Entry<'a> {
     }
 
     /// Returns the present state of the object, without following a link as the last part.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of fstatat(2), except for a missing object.
     pub fn look(&self) -> Result<Option<EntryStat>, Fault> {
         match statat(&self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(EntryStat::of(&stat))),

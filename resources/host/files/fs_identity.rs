@@ -1,8 +1,8 @@
 //! Creates objects with the rights of their owner where the directory belongs to that owner (S-3).
 //!
-//! This bounds every attack of that user at the user's own rights, including attacks that nobody has
-//! foreseen. Quotas, and file servers that do not trust root, also count the objects correctly. Linux stores
-//! the identity for file access per thread (setfsuid(2)).
+//! An attack by that user then gains nothing beyond the user's own rights, even an unforeseen one. Quotas,
+//! and file servers that do not trust root, also count the objects correctly. Linux stores the identity for
+//! file access per thread (setfsuid(2)).
 
 use super::Files;
 use super::entry::Entry;

@@ -118,6 +118,11 @@ impl Files {
     }
 
     /// Resolves the directory of an absolute path; `None` if the directory does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a link on the path could have been changed by another user (S-1), or if a directory cannot be
+    /// entered.
     pub fn spot<'a>(&self, path: &'a Path) -> Result<Option<Entry<'a>>, Fault> {
         Entry::open(path, self.uid)
     }

@@ -34,6 +34,11 @@ pub enum Reach {
 
 impl Files {
     /// Removes the examined object; a directory with contents only with [`Reach::AllBelow`].
+    ///
+    /// # Errors
+    ///
+    /// Fails for protected paths and mount points, if the object was replaced, the permit was revoked, or the
+    /// kernel returned an error. The fault says whether anything was removed.
     pub fn remove(
         &self,
         permit: &Permit,

@@ -23,6 +23,11 @@ type Done = Vec<&'static str>;
 
 impl Files {
     /// Restores the prior state of a path. The present state is recorded first, as for any change.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the parent directory is missing, if an object of an untrusted user must not be given these
+    /// attributes, or if another process keeps changing the path.
     pub fn restore(
         &self,
         permit: &Permit,

@@ -1,8 +1,8 @@
 //! Rules for taking over existing objects, which an untrusted user may have prepared: this module decides
 //! which of their attributes stay.
 //!
-//! *We* are the user of this process. A *stranger* is any user except root and us. A declared owner is no
-//! stranger to the objects that are declared as theirs.
+//! A *stranger* is any user except root and the user of this process. A declared owner is no stranger to the
+//! objects that are declared as theirs.
 
 use super::Files;
 use super::attributes::{Attributes, handle_of, path_of};

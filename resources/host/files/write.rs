@@ -60,6 +60,11 @@ pub enum Put {
 
 impl Files {
     /// Writes a file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the present object was replaced, the validation rejects the content, the permit was revoked, or
+    /// the kernel returned an error. The fault says whether the file was changed.
     pub fn put(&self, permit: &Permit, spot: &Entry<'_>, draft: &Draft<'_>) -> Result<Put, Fault> {
         let old = draft.instead_of.filter(|seen| seen.kind == FileType::RegularFile);
         if let Some(old) = old {
@@ -73,7 +78,7 @@ impl Files {
             None => self.group_of_new(spot, draft.owner)?,
         };
         let draft = &Draft { group, ..*draft };
-        // A file with a validation is never overwritten in place, so every fault counts.
+        // Before its validation, no content is written into the old file, so a fault here is final.
         let may_write_into = old.filter(|_| draft.acceptance.is_none());
         let born = match draft.acceptance {
             Some(_) => self.birth_in_room(permit, spot),
@@ -120,8 +125,8 @@ impl Files {
         Ok(Put::Whole)
     }
 
-    /// Overwrites the existing file in place. An interruption leaves a partial file, but no other file can take
-    /// this place.
+    /// Overwrites the existing file in place. An interruption leaves a partial file, so this is only for places
+    /// that no other file can take.
     fn put_in_place(
         &self,
         permit: &Permit,

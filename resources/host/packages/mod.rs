@@ -54,6 +54,10 @@ type Seen = (u64, u64, u64, i64, i64);
 
 impl Host {
     /// Returns the packages known to dpkg. Each state of the status file is parsed once for all callers.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the status file cannot be read.
     pub async fn packages(&self) -> Result<Arc<Packages>, Failure> {
         let shared = Arc::clone(&self.packages);
         let read = spawner::handle()?.spawn_blocking(move || shared.read()).await;
@@ -85,6 +89,10 @@ impl Host {
 
     /// Simulates an apt call; the operands are those of `apt-get install`. The simulation needs no rights, takes
     /// no lock and writes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Returns apt's message if apt cannot do the transaction.
     pub async fn simulate(
         &self,
         options: &[&str],

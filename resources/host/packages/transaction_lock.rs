@@ -76,6 +76,10 @@ impl Host {
 
     /// Tries once to run a command that changes packages. A running command is never ended by this program:
     /// neither a cancellation nor the end of this process or of its unit reaches the command.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the command cannot be started. A command that fails by itself is a [`Ran::Finished`].
     pub async fn transact(
         &self,
         turn: &mut Turn,

@@ -28,7 +28,7 @@ pub fn leave_no_core() -> Result<(), Failure> {
 /// Restores the original core limit for a child.
 pub(in crate::host) fn give_back(child: Pid) {
     if let Some(found) = FOUND.get() {
-        // This fails if the child has ended or has changed its user; the child then stays without cores.
+        // The call fails if the child has ended or has changed its user; the child then stays without cores.
         let _kept = prlimit(Some(child), Resource::Core, *found);
     }
 }

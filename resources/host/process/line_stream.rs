@@ -59,6 +59,10 @@ impl Lines {
 impl Host {
     /// Starts a command and reads its lines, without a permit: a watch is a query ([`Self::query`]). Cancelling
     /// `cancel` ends the group as [`Lines::stop`] does.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the command cannot be started or was cancelled before its start.
     pub async fn lines(
         &self,
         command: &Command,

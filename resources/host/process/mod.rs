@@ -79,6 +79,25 @@ impl Host {
     /// Remaining processes of the group are killed after the end of the command. A cancellation or the deadline
     /// sends TERM to the group, then KILL after two seconds; dropping the future sends KILL at once. The command
     /// is always reaped.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the command cannot be started. A command that ends with a code or a signal is a [`Finished`].
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), steadfast_resources::Failure> {
+    /// use steadfast_resources::Host;
+    /// use steadfast_resources::host::Command;
+    /// use tokio_util::sync::CancellationToken;
+    ///
+    /// let command = Command { argv: vec!["uptime".to_owned()], ..Command::default() };
+    /// let finished = Host::default().query(&command, &CancellationToken::new()).await?;
+    /// assert!(finished.is_success());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn query(
         &self,
         command: &Command,
@@ -90,6 +109,10 @@ impl Host {
 
     /// Runs a query for a kind that blocks ([`crate::ExecutorKind::Thread`]) within a run with a permit; revoking
     /// the permit cancels the query. The calling thread waits, while another one supervises the child.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the command cannot be started.
     #[expect(clippy::unused_self, reason = "commands go through the one door to the machine")]
     pub fn query_here(&self, command: &Command, permit: &Permit) -> Result<Finished, Failure> {
         if permit.check().is_err() {
@@ -112,6 +135,10 @@ impl Host {
     /// Runs a command that changes the host. A revoked permit prevents the start, and a later revocation ends the
     /// command as in [`Self::query`]. Remaining processes of a command that ends by itself (a daemon, for
     /// example) are left alone.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the command cannot be started, and in an overlay, where nothing may be changed.
     pub async fn run(&self, command: &Command, permit: &Permit) -> Result<Finished, Failure> {
         if permit.check().is_err() {
             return Ok(Finished::never());

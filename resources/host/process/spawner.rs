@@ -108,7 +108,7 @@ fn with_own_keyring<T: Send>(alone: bool, start: impl FnOnce() -> T + Send) -> R
     })
 }
 
-/// Gives this thread a new session keyring. Where the kernel has no keyrings or a filter of system calls
+/// Gives this thread a new session keyring. If the kernel has no keyrings, or a filter of system calls
 /// forbids them, a child cannot use any either.
 fn leave_keyring() -> Result<(), Failure> {
     match keyctl_join_session_keyring(None) {
@@ -122,7 +122,7 @@ fn leave_keyring() -> Result<(), Failure> {
 fn with_open_ears<T>(start: impl FnOnce() -> T) -> T {
     let before = SigSet::empty().thread_swap_mask(SigmaskHow::SIG_SETMASK);
     let started = start();
-    // This fails only for an invalid request.
+    // The call fails only for an invalid request.
     let _restored = before.and_then(|before| before.thread_set_mask());
     started
 }

@@ -113,6 +113,10 @@ impl Drop for Asking {
 impl Systemd {
     /// Requests a job and waits for its end or for the revocation of the permit. The time is limited by the
     /// deadline of the run and by the unit's own settings.
+    ///
+    /// # Errors
+    ///
+    /// Fails if systemd cannot be reached, rejects the request, or the connection is lost before the result.
     pub async fn job(
         &self,
         bus: Bus,

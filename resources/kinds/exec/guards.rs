@@ -32,7 +32,7 @@ impl Guards {
         self.creates.is_none() && self.only_if.is_none() && self.unless.is_none()
     }
 
-    /// Evaluates all guards and returns true if the command must run.
+    /// Evaluates all guards and returns true if they allow the run.
     pub(super) async fn allow(
         &self,
         host: &Host,
@@ -59,7 +59,7 @@ impl Guards {
         Ok(true)
     }
 
-    /// Evaluates the guards that compare paths again, and returns true if the command must still run. Guard
+    /// Evaluates the guards that compare paths again, and returns true if they still allow the run. Guard
     /// commands are not run again.
     pub(super) async fn still_hold(&self, host: &Host) -> Result<bool, Failure> {
         Ok(self.ask_paths(host).await?.is_some())

@@ -38,7 +38,7 @@ pub(super) async fn check(
     each
 }
 
-/// Removes the version from the change if the lists will be updated first, because updated lists may have
+/// Adds a note to the version of a change if the lists will be updated first, because updated lists may have
 /// another version.
 fn leave_open(declared: &Declared, verdict: &mut CheckResult) {
     let (CheckResult::Differs(change), false) =

@@ -33,7 +33,7 @@ impl Restarts {
         let length = looks.len();
         let is_same = length > 1 && looks.range(length - 2..).all(|(_, last)| *last == count);
         if is_same {
-            // Of equal samples, the first and the last are enough.
+            // The first and the last of several equal samples are enough.
             looks.pop_back();
         } else if length == LOOKS {
             looks.pop_front();

@@ -102,7 +102,7 @@ enum Refresh {
 }
 
 impl Svc {
-    /// Returns true if nothing of the declared state and startup exists yet.
+    /// Returns true if none of the declared effects (a running unit, a start at boot) exists yet.
     fn creates(&self, plan: &check::Plan) -> bool {
         let state = self.state != Some(State::Running) || plan.state.is_some();
         let startup = self.startup != Some(Startup::Enabled) || plan.startup.is_some();

@@ -101,7 +101,8 @@ fn a_racer_cannot_lead_us_to_a_file_of_roots() {
     run(&race, &held);
 }
 
-/// S-1: the race is lost neither by copying, purging and backing up a tree nor by a validation.
+/// S-1: an attacker leads neither a managed tree (copied, purged, backed up) nor a validation to a file of
+/// root.
 #[test]
 fn a_racer_cannot_lead_a_tree_to_a_file_of_roots() {
     let race = Race::start();

@@ -9,7 +9,7 @@ use steadfast_resources::Host;
 
 const NOBODY: u32 = 65534;
 
-/// A change that makes `site` untrusted, with a name; all else is trusted.
+/// A change of a trusted `site`, with a description.
 type Breakage = (&'static str, fn(&Site));
 
 /// A folder of root with a source, a directory of fragments, a tree and a program, all trusted.

@@ -32,15 +32,15 @@ pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
 /// The result of a unit's jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JobOutcome {
-    /// They succeed, and the signal of their end precedes the reply.
+    /// The jobs succeed, and the signal of their end precedes the reply.
     Done,
-    /// They end with this word.
+    /// The jobs end with this word.
     Ends(&'static str),
-    /// They fail before anything is started.
+    /// The jobs fail before anything is started.
     Refused,
     /// A start succeeds, and the unit ends right afterwards.
     EndsAtOnce,
-    /// They do not end, and a sender other than systemd claims that they did.
+    /// The jobs do not end, and a sender other than systemd claims an end.
     Hangs,
     /// The connection is lost during the job.
     Cuts,
