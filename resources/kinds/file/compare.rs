@@ -120,8 +120,7 @@ impl Look<'_> {
         Err(self.refuse("replace", holds))
     }
 
-    /// Returns a difference that announces an irrecoverable loss: the history stores no sensitive content (S-6),
-    /// and no backup is declared.
+    /// Returns the difference of an irrecoverable loss: a sensitive content (S-6) without a declared backup.
     fn unkept(&self, seen: &EntryStat) -> Option<Difference> {
         let holds = seen.kind == FileType::RegularFile && seen.size > 0;
         let is_kept = self.file.rare().backup.is_some();
@@ -210,7 +209,6 @@ impl Look<'_> {
         let is_open = self.files.may_be_open(self.spot, seen, after);
         let compared = match content.size() {
             size if size != seen.size => Comparison::Different,
-            // An empty file needs no reading.
             0 if self.files.is_marked_open(self.spot) => Comparison::EqualInMarkedFile,
             0 => Comparison::Equal,
             _ => self.compare(seen, content, is_open)?,
@@ -278,8 +276,7 @@ impl Look<'_> {
         let own = self.files.owns(seen);
         let readable_then = self.file.mode_over(seen.mode, false) & 0o400 != 0;
         let compared = match self.spot.compare(seen, content, self.cancel) {
-            // The owner may rewrite the file whatever its mode is; the declared mode makes the file readable
-            // again.
+            // The owner may rewrite the file despite its mode; the declared mode makes the file readable.
             Err(fault) if own && readable_then && fault.is_denied() => {
                 return Ok(Comparison::Different);
             }
@@ -431,8 +428,7 @@ impl Look<'_> {
         self.file.rare().old_content != OldContent::Kept && self.is_secret(mode, now)
     }
 
-    /// Returns true if the content must not be shown: declared `sensitive`, or unreadable for others by the mode
-    /// of the file or of its source (S-19).
+    /// Returns true for a content that must not be shown: sensitive, or closed by its or its source's mode (S-19).
     pub(super) fn is_secret(&self, mode: u32, now: Option<u32>) -> bool {
         let origins = match self.want {
             Want::Regular(Some(content)) => content.denies_others(),
