@@ -90,7 +90,7 @@ impl DeclaredPaths {
             }
         }
         let (mut mounts, own) = (Mounts::read(), DirectoryIds::itself(path));
-        // Without a mount of a part of its file system, no other way leads up to the path.
+        // Only a file system with several mounts offers another way to the path.
         let place = mounts.thing(path).filter(|place| mounts.are_several_of(place));
         for (tree, number) in &index.trees {
             let above = ways.to(tree).is_some_and(|tree| ways.above(parent).contains(&tree));
@@ -105,7 +105,7 @@ impl DeclaredPaths {
             }
         }
         if own.is_none() && place.is_none() {
-            // A regular file with one link is reachable by its own path alone.
+            // An object that is no directory, in a file system with one mount, is reachable by its own path alone.
             return None;
         }
         for (other, number) in index.names.values().flatten() {

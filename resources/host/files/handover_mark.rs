@@ -50,7 +50,7 @@ impl Handover {
 
 impl Files {
     /// Marks a directory before a change of its owner, or before it is closed to users who could change it.
-    /// Returns none if no such user loses access.
+    /// Returns none if no other user could move entries into the directory before.
     pub(super) fn begin_handover(
         &self,
         handle: &OwnedFd,

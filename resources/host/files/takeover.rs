@@ -59,8 +59,8 @@ impl Files {
     }
 
     /// Returns the mode of an object before the declared changes, under this owner and group. Undeclared set-id
-    /// bits are dropped with the old owner, and a stranger's permissions for everybody or for an undeclared group
-    /// to write are dropped too.
+    /// bits are dropped with the old owner. If the old owner is a stranger, everybody and an undeclared group
+    /// also lose the right to write.
     pub fn base_mode(
         &self,
         spot: &Entry<'_>,

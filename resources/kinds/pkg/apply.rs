@@ -213,9 +213,9 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Calls apt once for the packages that are not as declared, if the simulation allows exactly that. Returns
-    /// the remaining parts, which must be simulated again: this call, or the previous owner of the lock, may have
-    /// changed the packages.
+    /// Calls apt once for the packages that are not as declared, if one simulated call covers all of them.
+    /// Returns the remaining parts, which must be simulated again: this call, or the previous owner of the lock,
+    /// may have changed the packages.
     async fn install_once(&mut self, members: &[usize]) -> Result<Vec<Vec<usize>>, Halt> {
         self.access().await?;
         if self.turn.has_waited() {
