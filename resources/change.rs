@@ -1,65 +1,67 @@
-//! What a check finds and how an apply ends.
+//! The result of a check and the outcome of an apply.
 
 use crate::failure::Failure;
 use std::any::Any;
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug)]
 pub enum CheckResult {
-    /// As declared.
+    /// The resource is as declared.
     Same,
-    /// Not as declared: this would make it so.
+    /// The resource is not as declared; the change would make it so.
     Differs(Change),
-    /// It could not be told.
+    /// The check could not find out.
     Unknown(Failure),
 }
 
-/// What has to be done: shown by `plan`, done by `apply`. They are the same value.
+/// The work of one apply. `plan` shows this value, and `apply` carries out the same value.
 #[derive(Debug)]
 pub struct Change {
-    /// What differs, one entry for each aspect, in a stable order; never empty.
+    /// The differences, one entry for each aspect, in a stable order; never empty.
     pub differences: Vec<Difference>,
-    /// Something that exists will be gone afterwards (a file removed, a link replaced by a file): shown last and by name.
+    /// Something that exists will be gone afterwards (a file removed, a link replaced by a file). A plan shows
+    /// such changes last and by name.
     pub destructive: bool,
-    /// What was found where the differences do not tell all of it (a long content): another number stands for something else that
-    /// was found. 0 where they do.
+    /// A hash of the state found by the check, for differences that do not show all of it (long content): another
+    /// number means another state. 0 where the differences show everything.
     pub seal: u64,
-    /// Nothing of it is there yet: once this is done, it is ours (B-17).
+    /// Nothing of the object exists yet: after the apply the resource owns the object as *created* (B-17).
     pub creates: bool,
-    /// What is at the path that it claims is another thing afterwards, or none: made, written anew or gone, not merely given other
-    /// attributes.
+    /// The apply makes, rewrites or removes the object at the claimed path, beyond a change of its attributes.
     pub replaces: bool,
-    /// What the kind's own `apply` wants to find again (the premise of the check).
+    /// The state that the kind's own `apply` must find again before it changes anything (the premise of the
+    /// check).
     pub premise: Box<dyn Any + Send>,
 }
 
 /// One aspect that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Which aspect: `content`, `mode`, `owner`, `state`, `command`, …
+    /// The name of the aspect: `content`, `mode`, `owner`, `state`, `command`, …
     pub aspect: &'static str,
-    /// How it is; empty where it is not there.
+    /// The present value; empty where there is none.
     pub from: String,
-    /// How it will be; empty where it will be gone.
+    /// The declared value; empty where nothing will be left.
     pub to: String,
-    /// A unified diff for texts, already bounded in size; none for secrets and binary content.
+    /// A unified diff of texts, bounded in size; none for secrets and binary content.
     pub diff: Option<String>,
 }
 
-/// How an apply ended.
+/// The end of an apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is proven that nothing was changed, and all is as declared.
+    /// Nothing was changed, which is proven, and the resource is as declared.
     Unchanged,
-    /// Changed, and as declared now. The words say what was done, for the log (`content`, `ran: exit 0`).
+    /// Something was changed, and the resource is as declared now. The texts name the actions for the log
+    /// (`content`, `ran: exit 0`).
     Changed(Vec<String>),
-    /// Not as declared.
+    /// The resource is not as declared.
     Failed {
-        /// Why.
+        /// The reason.
         trouble: Failure,
         /// False only where it is proven that nothing was changed (E-9).
         touched: bool,
     },
-    /// Cut off because the permit was revoked; something may have been changed.
+    /// The run was cut off because its permit was revoked; something may have been changed.
     Interrupted,
 }

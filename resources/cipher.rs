@@ -1,7 +1,9 @@
-//! Secrets that are kept and must come back: encrypted, each for the one place in which it stands.
+//! Encryption of secrets that must be readable again after a restart, each bound to its own place in the
+//! store.
 //!
-//! ChaCha20-Poly1305 under a key that follows from that of the hashes (HKDF of SHA-256), with a nonce of the system each time. A hash
-//! is an HMAC under the key itself, of texts that others may choose: no such hash is the key of the cipher.
+//! The cipher is ChaCha20-Poly1305. Its key is derived (HKDF of SHA-256) from the key of the keyed hashes,
+//! and each encryption takes a new nonce from the system. The keyed hashes are HMACs under the original key
+//! over texts that others may choose; the derivation makes sure that no such hash equals the cipher's key.
 
 use crate::failure::Failure;
 use crate::hex::{from_hex, to_hex};
@@ -11,25 +13,25 @@ use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundK
 use ring::hkdf::{HKDF_SHA256, Salt};
 use zeroize::Zeroizing;
 
-/// What the key of the cipher is for.
+/// The purpose in the key derivation of the cipher.
 const LABEL: &[u8] = b"steadfast: secrets that are kept, 1";
 
-/// A secret as it is kept: it says nothing to whoever has no key.
+/// An encrypted secret as stored, useless without the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encrypted {
     nonce: [u8; NONCE_LEN],
-    /// With its tag.
+    /// The ciphertext with its tag.
     text: Vec<u8>,
 }
 
 impl Encrypted {
-    /// As text, for the store.
+    /// Returns the nonce and the ciphertext as hexadecimal text, for the store.
     #[must_use]
     pub fn to_hex(&self) -> String {
         to_hex(&self.nonce) + &to_hex(&self.text)
     }
 
-    /// From that text.
+    /// Reads the text that [`Encrypted::to_hex`] returned; none if the text is malformed.
     #[must_use]
     pub fn from_hex(text: &str) -> Option<Self> {
         let bytes = from_hex(text)?;
@@ -40,7 +42,11 @@ impl Encrypted {
 }
 
 impl StateKey {
-    /// Encrypts a secret for one place: nowhere else it is known again.
+    /// Encrypts a secret for one place; [`StateKey::decrypt`] rejects the result at any other place.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system provides no random bytes or the cipher fails.
     pub fn encrypt(
         &self,
         secret: &Secret,
@@ -52,7 +58,8 @@ impl StateKey {
         let refuse = || Failure::new("a secret cannot be encrypted");
         let cipher = self.cipher().ok_or_else(refuse)?;
         let clear = secret.reveal().as_bytes();
-        // Encrypted where it stands: with room for the tag no copy in clear is left behind.
+        // Encrypts in place: with room for the tag, the buffer is not reallocated and no copy of the clear text
+        // remains.
         let mut text = Vec::with_capacity(clear.len() + CHACHA20_POLY1305.tag_len());
         text.extend_from_slice(clear);
         let unique = Nonce::assume_unique_for_key(nonce);
@@ -61,7 +68,7 @@ impl StateKey {
         Ok(Encrypted { nonce, text })
     }
 
-    /// The secret; none where another key or another place has encrypted it, or where anything of it was changed.
+    /// Decrypts a secret; none if another key or another place encrypted the secret, or if any bit was changed.
     #[must_use]
     pub fn decrypt(&self, encrypted: &Encrypted, place: &[&str]) -> Option<Secret> {
         let mut text = Zeroizing::new(encrypted.text.clone());
@@ -77,9 +84,9 @@ impl StateKey {
     }
 }
 
-/// A place in one way only: each of its parts after its length.
+/// Encodes a place unambiguously: each part follows its length.
 fn name(place: &[&str]) -> Vec<u8> {
-    // The same on every machine.
+    // The length has a fixed width and byte order, so the encoding is equal on every machine.
     let length = |part: &str| u64::try_from(part.len()).unwrap_or(u64::MAX).to_le_bytes();
     let part = |part: &&str| [&length(part)[..], part.as_bytes()].concat();
     place.iter().flat_map(part).collect()
@@ -97,7 +104,7 @@ mod tests {
         key.encrypt(&Secret::from("canary"), PLACE, &Host::default()).unwrap()
     }
 
-    /// B-26: what is kept of a secret does not hold it, and is another text each time.
+    /// B-26: an encrypted secret does not contain the clear text, and each encryption differs.
     #[test]
     fn what_is_encrypted_comes_back_and_is_not_shown() {
         let key = StateKey::new([7; 32]);
@@ -113,7 +120,7 @@ mod tests {
         assert_eq!(key.decrypt(&empty, PLACE), Some(Secret::default()));
     }
 
-    /// B-26: with another key, in another place, or with any bit flipped it is unknown, and never another secret.
+    /// B-26: with another key, in another place, or with any bit flipped, the decryption returns nothing.
     #[test]
     fn what_was_changed_is_not_known() {
         let key = StateKey::new([7; 32]);
@@ -137,7 +144,8 @@ mod tests {
         }
     }
 
-    /// The hash of a text that somebody has chosen is kept as it is: none of them is the key of the cipher.
+    /// The keyed hash of a chosen text never equals the cipher's key, and distinct places have distinct
+    /// encodings.
     #[test]
     fn places_and_keys_are_told_apart() {
         assert_ne!(name(&["ab", "c"]), name(&["a", "bc"]));

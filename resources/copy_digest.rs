@@ -1,17 +1,17 @@
-//! What a resource copies from the host, as a check finds it: who changes that has asked for another copy.
+//! Digests of the files that a resource copies from the host: a changed source asks for another copy.
 
 use std::sync::{Mutex, PoisonError};
 
-/// All that is copied, as two hashes that are the same in each process.
+/// The digest of all copied sources, as two hashes that are equal in every process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyDigest {
-    /// Of its state (inodes, sizes, times of change): where that is the same, so is the content.
+    /// The hash of the metadata (inodes, sizes, times of change): equal metadata means equal content.
     pub state: u64,
-    /// Of its content: names, types and bytes; of what is very large, of its state.
+    /// The hash of names, types and bytes; for very large files, the hash of their metadata.
     pub content: u64,
 }
 
-/// Where one check tells what it has found to be copied, where that is asked.
+/// A slot in which a check reports the digest of the sources that it found.
 #[derive(Debug, Default)]
 pub struct CopyDigestSlot {
     before: Option<u64>,
@@ -19,13 +19,14 @@ pub struct CopyDigestSlot {
 }
 
 impl CopyDigestSlot {
-    /// With the state of what the last good run has copied, if that is known.
+    /// Makes a slot with the metadata hash of the last successful run, if there is one.
     #[must_use]
     pub fn since(before: Option<u64>) -> Self {
         Self { before, now: Mutex::default() }
     }
 
-    /// What this check has found; none where that is what it was before, or does not matter, or nothing is copied.
+    /// Returns the digest that the check reported; none if the sources are unchanged or irrelevant, or if nothing
+    /// is copied.
     #[must_use]
     pub fn now(&self) -> Option<CopyDigest> {
         *self.now.lock().unwrap_or_else(PoisonError::into_inner)

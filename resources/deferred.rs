@@ -1,4 +1,4 @@
-//! How a resource is made of what is written and what was received.
+//! Builds a resource whose fields are partly written in the graph and partly received.
 
 use crate::dependency::Need;
 use crate::failure::Failure;
@@ -14,7 +14,7 @@ use crate::watch_source::WatchSource;
 use std::sync::Arc;
 
 impl InputSlot {
-    /// Its name as in the graph file: `content`, `env.NAME`, `args.2`.
+    /// Returns the name of the slot as in the graph file: `content`, `env.NAME`, `args.2`.
     #[must_use]
     pub fn name(&self) -> String {
         match &self.part {
@@ -24,7 +24,7 @@ impl InputSlot {
         }
     }
 
-    /// The type that it takes.
+    /// Returns the type that the slot takes.
     #[must_use]
     pub fn takes(&self) -> FieldType {
         if self.part == Part::Whole && !self.is_template() {
@@ -34,13 +34,13 @@ impl InputSlot {
         }
     }
 
-    /// It is a text with values in it.
+    /// Returns true if the slot is a text with values in it.
     #[must_use]
     pub fn is_template(&self) -> bool {
         !matches!(self.pieces.as_slice(), [TemplatePiece::Value(_)])
     }
 
-    /// Something valid of its type, where there is no value yet.
+    /// Returns a valid value of the slot's type, for use while there is no value yet.
     fn stand_in(&self) -> Value {
         match self.takes() {
             FieldType::Text | FieldType::Anything => Value::Text("received".to_owned()),
@@ -52,8 +52,8 @@ impl InputSlot {
         }
     }
 
-    /// What it is given where only the hash of its value is known. An entry of a map is rather not there: a guard is not to try
-    /// a wrong password.
+    /// Returns the value of the slot while only the hash of its input is known. An entry of a map is left out
+    /// instead: a guard must not try a wrong password.
     fn in_place_of(&self, sealed: KeyedHashOf) -> Option<Value> {
         match (self.field.receives, &self.part) {
             (Receives::Seals, _) => Some(Value::Sealed(sealed)),
@@ -62,7 +62,7 @@ impl InputSlot {
         }
     }
 
-    /// The hash of what it comes to, where that is nothing but one value, and is compared by its hash alone.
+    /// Returns the stored hash if the slot is exactly one value and its field compares by hash alone.
     fn is_all_of(&self, given: &[ResolvedInput]) -> Option<KeyedHash> {
         match (self.pieces.as_slice(), self.field.receives) {
             ([TemplatePiece::Value(number)], Receives::Seals) => match given.get(*number)? {
@@ -73,7 +73,7 @@ impl InputSlot {
         }
     }
 
-    /// A keyed hash of what it is made of: each text, and each value by its own hash.
+    /// Returns a keyed hash over the slot's pieces: each text, and the hash of each value.
     fn pieces(&self, given: &[ResolvedInput], key: &StateKey) -> KeyedHash {
         let mut all = String::new();
         for piece in &self.pieces {
@@ -94,7 +94,7 @@ impl InputSlot {
         key.seal(all.as_bytes())
     }
 
-    /// What it is given; none where a value is only known by its hash.
+    /// Returns the value of the slot; none if one of its inputs is only known by its hash.
     fn value(&self, given: &[ResolvedInput]) -> Result<Option<SentValue>, Failure> {
         let mut text = Secret::default();
         let mut is_secret = false;
@@ -132,14 +132,19 @@ impl InputSlot {
 }
 
 impl DeferredResource {
-    /// The resource as far as it is written, or what is wrong with that: it is never run.
+    /// Builds the resource from the written fields and stand-ins. The result serves validation and watches, and
+    /// is never run.
+    ///
+    /// # Errors
+    ///
+    /// Returns every problem of the written fields.
     pub fn placeholder(&self) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
         let mut fields = self.fields.clone();
         for slot in &self.slots {
             put(&mut fields, slot, slot.stand_in());
         }
         (self.spec.build)(&self.name, fields, &self.place)?;
-        // Without parts of maps: what watches all the time is not to work with stand-ins.
+        // Leaves out the parts of maps: a command that watches all the time must not run with stand-ins.
         let mut fields = self.fields.clone();
         for slot in self.slots.iter().filter(|slot| !matches!(slot.part, Part::Key(_))) {
             put(&mut fields, slot, slot.stand_in());
@@ -147,7 +152,7 @@ impl DeferredResource {
         (self.spec.build)(&self.name, fields, &self.place)
     }
 
-    /// Where events of what it receives come from: the files of its secrets.
+    /// Returns the watch sources of the inputs: the files of their secrets.
     #[must_use]
     pub fn watch(&self) -> Vec<WatchSource> {
         let files = self.origins.iter().filter_map(|origin| match origin {
@@ -157,7 +162,7 @@ impl DeferredResource {
         files.collect()
     }
 
-    /// Who must have been there before what it receives can be had: the files of its secrets, and what supplies them.
+    /// Returns the needs of the inputs: the files of their secrets, and the resources that supply them.
     #[must_use]
     pub fn needs(&self) -> Vec<Need> {
         let supplies = self.origins.iter().filter_map(|origin| match origin {
@@ -175,7 +180,8 @@ impl DeferredResource {
         needs.collect()
     }
 
-    /// The resource with what its origins have given. `before` tells what a slot came to in its last good run, if these pieces made it.
+    /// Builds the resource from the resolved inputs. `before` returns the hash of a slot's value in the last
+    /// successful run, if the same pieces made that value.
     pub fn make(
         &self,
         given: &[ResolvedInput],
@@ -213,7 +219,8 @@ impl DeferredResource {
     }
 }
 
-/// What was received makes no valid resource. The words of the kind may quote a value: only the field is named.
+/// Reports received values that make no valid resource. The kind's message may quote a value, so the failure
+/// names only the field.
 fn refused(invalid: &[Invalid]) -> Failure {
     let field = invalid.iter().find_map(|invalid| invalid.field).unwrap_or("a field");
     let what = format!("what was received is not valid for `{field}`");
@@ -267,7 +274,7 @@ fn unfit(takes: FieldType) -> Failure {
     Failure::new(format!("what was sent is not of the type {takes:?}"))
 }
 
-/// A scalar as it would be written.
+/// Returns a scalar as the graph file would write it.
 fn as_text(value: &Value) -> Option<String> {
     match value {
         Value::Text(text) => Some(text.clone()),

@@ -1,71 +1,71 @@
-//! What a resource offers to others and what it needs of them: the graph makes automatic edges of it.
+//! Objects that a resource offers to others or needs from them; the graph derives automatic edges from both.
 
 use std::path::{Component, Path, PathBuf};
 
-/// Something of the host that one resource makes and others need.
+/// An object of the host that one resource makes and others need.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HostObject {
-    /// What is at this path (normalised, absolute).
+    /// The object at this path (normalised, absolute).
     Path(PathBuf),
     /// A user, by name.
     User(String),
     /// A group, by name.
     Group(String),
-    /// The definition of a unit of systemd: its file, or a drop-in.
+    /// The definition of a systemd unit: its file, or a drop-in.
     Unit {
-        /// It is one of the user's, not the machine's.
+        /// True for a unit of a user's systemd, false for one of the machine's.
         session: bool,
-        /// Its whole name.
+        /// The full name of the unit.
         name: String,
     },
 }
 
-/// Something that must be there before a resource can be as declared.
+/// An object that must exist before a resource can be as declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
-    /// It.
+    /// The needed object.
     pub token: HostObject,
-    /// Who else will do.
+    /// The other objects that satisfy the need.
     pub scope: Match,
-    /// Why, in a few words that follow on "automatic:".
+    /// The reason, in a few words that follow "automatic:".
     pub because: &'static str,
 }
 
-/// Who else serves a need.
+/// The rule for objects that satisfy a need besides the exact one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Match {
-    /// Nobody: whoever offers just that, all of them.
+    /// Only the exact object; every resource that offers the object.
     Exact,
-    /// Of a path that nobody offers, the nearest directory above it.
+    /// The exact path; if no resource offers the path, the nearest offered directory above.
     OrAbove,
-    /// Of a path, also all that is offered below it; where there is none of either, the nearest directory above it.
+    /// The path and everything offered below; if neither is offered, the nearest offered directory above.
     AndBelow,
 }
 
 impl Need {
-    /// Whoever offers just this.
+    /// Makes a need for exactly this object.
     #[must_use]
     pub fn exact(token: HostObject, because: &'static str) -> Self {
         Self { token, scope: Match::Exact, because }
     }
 
-    /// What is at this path, or the nearest directory above it.
+    /// Makes a need for the object at a path, or else for the nearest directory above.
     pub fn path(path: impl Into<PathBuf>, because: &'static str) -> Self {
         Self { token: HostObject::Path(plain(&path.into())), scope: Match::OrAbove, because }
     }
 
-    /// What is at this path and below it.
+    /// Makes a need for the object at a path and everything below.
     pub fn tree(path: impl Into<PathBuf>, because: &'static str) -> Self {
         Self { token: HostObject::Path(plain(&path.into())), scope: Match::AndBelow, because }
     }
 
-    /// A user by name; a number needs nobody.
+    /// Makes a need for a user by name; a number makes no need.
     #[must_use]
     pub fn user(name: &str, because: &'static str) -> Option<Self> {
         is_name(name).then(|| Self::exact(HostObject::User(name.to_owned()), because))
     }
 
-    /// A group by name; a number needs nobody.
+    /// Makes a need for a group by name; a number makes no need.
     #[must_use]
     pub fn group(name: &str, because: &'static str) -> Option<Self> {
         is_name(name).then(|| Self::exact(HostObject::Group(name.to_owned()), because))
@@ -76,12 +76,12 @@ fn is_name(text: &str) -> bool {
     !text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Without a slash at its end, and without empty parts and dots.
+/// Returns the path without a trailing slash, empty parts and dots.
 fn plain(path: &Path) -> PathBuf {
     path.components().filter(|part| !matches!(part, Component::CurDir)).collect()
 }
 
-/// Where units of the machine and of its users are defined.
+/// The folders with unit definitions, each with a flag for units of users.
 const FOLDERS: [(&str, bool); 7] = [
     ("/etc/systemd/system", false),
     ("/run/systemd/system", false),
@@ -93,7 +93,7 @@ const FOLDERS: [(&str, bool); 7] = [
 ];
 
 impl HostObject {
-    /// The unit that a file at this path defines, or adds to (`NAME.d/x.conf`).
+    /// Returns the unit that a file at this path defines or extends (`NAME.d/x.conf`).
     #[must_use]
     pub fn unit_of(path: &Path) -> Option<Self> {
         let mut folders = FOLDERS.into_iter();
@@ -116,7 +116,7 @@ fn suffix(name: &str) -> &str {
     name.rsplit_once('.').map_or("", |(_, suffix)| suffix)
 }
 
-/// What follows on `.config/systemd/user`, in whoever's home.
+/// Returns the rest of the path after `.config/systemd/user` in a home directory.
 fn below_home(path: &Path) -> Option<&Path> {
     let folder = Path::new(".config/systemd/user");
     let home = path.ancestors().find(|above| above.ends_with(folder))?;

@@ -1,10 +1,18 @@
-//! Makes foreign text fit for a line of a log: what could forge or hide a line is escaped.
+//! Escapes foreign text for a line of a log: characters that could forge or hide a line.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// The text with every character escaped that could forge or hide a line: control characters, line separators, those that turn the
-/// direction of writing, and those without width, tags among them.
+/// Escapes every character that could forge or hide a line: control characters, line separators, characters
+/// that turn the direction of writing, and characters without width, including tags.
+///
+/// # Examples
+///
+/// ```
+/// use steadfast_resources::printable;
+///
+/// assert_eq!(printable("one\ntwo"), "one\\ntwo");
+/// ```
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_deceptive) {
@@ -21,7 +29,8 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// JSON, with the same characters escaped in the manner of JSON: it means the same. Line ends are between values and stay.
+/// Escapes the same characters in JSON text, as JSON escapes, so the meaning is unchanged. Line ends between
+/// values stay.
 #[must_use]
 pub fn printable_json(json: &str) -> Cow<'_, str> {
     let is_odd = |character: char| character != '\n' && is_deceptive(character);
@@ -41,9 +50,10 @@ pub fn printable_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// A character that cannot be seen, or that moves others.
+/// Returns true if the character is invisible or moves other characters.
 ///
-/// U+200D (it joins emoji and letters of some scripts) and variation selectors are among them: to see them is better than to be deceived.
+/// U+200D (which joins emoji and letters of some scripts) and the variation selectors except U+FE0F (the one of
+/// emoji) are included: a visible escape is better than a deception.
 #[must_use]
 pub fn is_deceptive(character: char) -> bool {
     character.is_control()
@@ -55,7 +65,7 @@ pub fn is_deceptive(character: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The text on one line, escaped, and cut to at most that many characters.
+/// Returns the text escaped on one line, cut to at most `characters` characters.
 #[must_use]
 pub(crate) fn short(text: &str, characters: usize) -> String {
     let text = printable(text);
@@ -81,7 +91,7 @@ mod tests {
         assert_eq!(printable("x\u{202e}y\u{2028}\u{85}"), "x\\u{202e}y\\u{2028}\\u{85}");
     }
 
-    /// S-13: JSON means the same, and shows nothing that deceives.
+    /// S-13: escaped JSON keeps its meaning and shows no deceptive character.
     #[test]
     fn json_is_escaped_in_its_own_manner() {
         let json = "{\"a\": \"x\u{202e}\u{7f}\u{9b}y\"}\n";

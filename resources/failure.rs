@@ -1,32 +1,32 @@
-//! What went wrong on the host: data, shown and retried, never a reason to end the daemon.
+//! Failures on the host, as data: a failure is shown and retried, and never ends the daemon.
 
 use std::fmt;
 
-/// Something that could not be done or told, in words for the operator.
+/// An action or a check that failed, described for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What was expected and what was found; the first line has at most 100 characters.
+    /// The expectation and the finding; the first line has at most 100 characters.
     pub what: String,
-    /// What to do about it, where that is known.
+    /// The advice for the operator, where there is one.
     pub hint: Option<String>,
-    /// It may pass without an event: the resource is looked at now and then until it has passed.
+    /// The failure may pass without an event, so the resource is checked again from time to time.
     pub passes: bool,
 }
 
 impl Failure {
-    /// A trouble without a hint.
+    /// Makes a failure without a hint.
     pub fn new(what: impl Into<String>) -> Self {
         Self { what: what.into(), hint: None, passes: false }
     }
 
-    /// The same, with what to do about it.
+    /// Adds a hint for the operator.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Marks it as one that may pass without an event.
+    /// Marks the failure as one that may pass without an event.
     #[must_use]
     pub fn passing(mut self) -> Self {
         self.passes = true;

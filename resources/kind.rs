@@ -1,4 +1,4 @@
-//! How a kind is declared: one table that serves the validator, the documentation and the schema.
+//! The declaration of a kind: one table that serves the validator, the documentation and the schema.
 
 use crate::resource::Resource;
 use crate::secret::{KeyedHashOf, Secret};
@@ -9,87 +9,89 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A kind: its name, its fields, and how a resource is made of them.
+/// A kind: its name, its fields, and the function that builds its resources.
 #[derive(Debug)]
 pub struct KindSpec {
     /// The name in the graph file.
     pub kind: &'static str,
     /// One sentence for `explain`.
     pub doc: &'static str,
-    /// Its fields besides `name`, `meta` and the short edges.
+    /// The fields besides `name`, `meta` and the short edges.
     pub fields: &'static [FieldSpec],
-    /// The values that it sends to other resources.
+    /// The values that the kind sends to other resources.
     pub sends: &'static [SendSpec],
-    /// Makes a resource, or says everything that is wrong at once. Reads nothing from the host but the text given to it.
+    /// Builds a resource, or returns every problem at once. The function reads nothing from the host except the
+    /// given fields.
     pub build: Build,
 }
 
-/// No span of time that is declared or asked for is longer: a year. What is longer is a mistake.
+/// The limit of every declared or requested span of time: one year. A longer span is a mistake.
 pub const LONGEST_SPAN: Duration = Duration::from_hours(365 * 24);
 
-/// How a resource is made of its name, its fields and the place of its declaration.
+/// A function that builds a resource from its name, its fields and the place of its declaration.
 pub type Build = fn(&str, Fields, &Place) -> Result<Arc<dyn Resource>, Vec<Invalid>>;
 
 /// One field of a kind.
 #[derive(Debug)]
 pub struct FieldSpec {
-    /// Its name in the graph file.
+    /// The name of the field in the graph file.
     pub name: &'static str,
-    /// What it takes.
+    /// The type of the field.
     pub takes: FieldType,
-    /// One sentence for `explain`: what, unit, default.
+    /// One sentence for `explain`: meaning, unit, default.
     pub doc: &'static str,
-    /// Something that no longer has a meaning, or not yet: accepted with this warning.
+    /// A warning for a field without a meaning in this version: the field is accepted and ignored.
     pub ignored: Option<&'static str>,
-    /// A known field whose effect comes in a later build: refused with "not in this build".
+    /// The field is known, and its effect comes in a later build: rejected with "not in this build".
     pub later: bool,
-    /// Which values from elsewhere it takes.
+    /// The values from elsewhere that the field accepts.
     pub receives: Receives,
     /// A list of texts must be written as a list: a single text is a mistake.
     pub list_only: bool,
 }
 
 impl FieldSpec {
-    /// A field in full use.
+    /// Makes a field in full use.
     #[must_use]
     pub const fn new(name: &'static str, takes: FieldType, doc: &'static str) -> Self {
         let receives = Receives::Nothing;
         Self { name, takes, doc, ignored: None, later: false, receives, list_only: false }
     }
 
-    /// A field whose list must be written as one.
+    /// Requires that the field's list is written as a list.
     #[must_use]
     pub const fn list_only(mut self) -> Self {
         self.list_only = true;
         self
     }
 
-    /// The same, that takes values from elsewhere.
+    /// Sets the values from elsewhere that the field accepts.
     #[must_use]
     pub const fn receives(mut self, receives: Receives) -> Self {
         self.receives = receives;
         self
     }
 
-    /// A field of a later build.
+    /// Makes a field of a later build.
     #[must_use]
     pub const fn later(name: &'static str, doc: &'static str) -> Self {
         Self { later: true, ..Self::new(name, FieldType::Anything, doc) }
     }
 
-    /// A field that is accepted with a warning.
+    /// Makes a field that is accepted with a warning.
     #[must_use]
     pub const fn ignored(name: &'static str, why: &'static str) -> Self {
         Self { ignored: Some(why), ..Self::new(name, FieldType::Anything, why) }
     }
 }
 
-/// What a field takes. Scalars are kept as they were written: `mode: 0644` is the text `0644`, `1.10` stays `1.10`.
+/// The type of a field. Scalars stay as they were written: `mode: 0644` is the text `0644`, `1.10` stays
+/// `1.10`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldType {
     /// Any scalar, as text.
     Text,
-    /// `true` or `false` (nothing else: `yes` and `on` are refused with a hint).
+    /// `true` or `false`, and nothing else: `yes` and `on` are rejected with a hint.
     Bool,
     /// A whole number.
     Int,
@@ -99,7 +101,7 @@ pub enum FieldType {
     Texts,
     /// A map of scalars, as texts.
     TextMap,
-    /// Whatever it is, it is not looked at.
+    /// Any value; the content is not examined.
     Anything,
 }
 
@@ -116,19 +118,19 @@ pub enum Value {
     Float(f64),
     /// See [`FieldType::Texts`].
     Texts(Vec<String>),
-    /// See [`FieldType::TextMap`]; in the order written, keys unique.
+    /// See [`FieldType::TextMap`]; the entries are in the written order, and the keys are unique.
     TextMap(Vec<(String, String)>),
-    /// A text that was received and is never shown: only fields that say so are given one.
+    /// A received text that is never shown; only fields that accept secrets get one.
     Secret(Secret),
-    /// The hash of such a text, of which no more is kept.
+    /// The keyed hash of a secret whose text is not stored.
     Sealed(KeyedHashOf),
 }
 
-/// The fields given for one resource; each is taken once. A field that was given as null is absent.
+/// The given fields of one resource; each is taken once. A field that is given as null counts as absent.
 #[derive(Clone, Default, PartialEq)]
 pub struct Fields {
     values: BTreeMap<&'static str, Value>,
-    /// Entries of maps that are secret: field, key, text.
+    /// The secret entries of maps: field, key, text.
     secrets: Vec<(&'static str, String, Secret)>,
 }
 
@@ -139,35 +141,35 @@ impl fmt::Debug for Fields {
 }
 
 impl Fields {
-    /// Puts a value in; the caller has matched it against the field's type.
+    /// Inserts a value; the caller has matched the value against the field's type.
     pub fn insert(&mut self, name: &'static str, value: Value) {
         self.values.insert(name, value);
     }
 
-    /// Takes from others what is not given here.
+    /// Copies the fields that are missing here from `others`.
     pub fn fill(&mut self, others: &Self) {
         for (name, value) in &others.values {
             self.values.entry(name).or_insert_with(|| value.clone());
         }
     }
 
-    /// Drops every field that was not taken yet but these.
+    /// Drops every remaining field except the named ones.
     pub fn keep_only(&mut self, names: &[&str]) {
         self.values.retain(|name, _| names.contains(name));
     }
 
-    /// Whether a field was given (and not taken yet).
+    /// Returns true if the field was given and not taken yet.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.values.contains_key(name)
     }
 
-    /// The names of the fields that were given (and not taken yet).
+    /// Returns the names of the given fields that were not taken yet.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.values.keys().copied()
     }
 
-    /// A text, if given.
+    /// Takes a text, if given.
     pub fn text(&mut self, name: &str) -> Option<String> {
         match self.values.remove(name) {
             Some(Value::Text(text)) => Some(text),
@@ -175,7 +177,7 @@ impl Fields {
         }
     }
 
-    /// A text that may be a secret, if given.
+    /// Takes a text that may be a secret, if given.
     pub fn words(&mut self, name: &str) -> Option<MaybeSecret> {
         match self.values.remove(name) {
             Some(Value::Text(text)) => Some(MaybeSecret::Shown(text)),
@@ -185,12 +187,12 @@ impl Fields {
         }
     }
 
-    /// Puts a secret in as an entry of a map.
+    /// Inserts a secret as an entry of a map.
     pub fn insert_secret(&mut self, name: &'static str, key: String, secret: Secret) {
         self.secrets.push((name, key, secret));
     }
 
-    /// A map whose entries may be secret, if any is given.
+    /// Takes a map whose entries may be secret; empty if the field was not given.
     pub fn secret_map(&mut self, name: &str) -> Vec<(String, Secret)> {
         let shown = self.text_map(name).unwrap_or_default().into_iter();
         let mut map: Vec<_> = shown.map(|(key, text)| (key, text.into())).collect();
@@ -199,14 +201,14 @@ impl Fields {
         map
     }
 
-    /// Whether anything that was given (and not taken yet) is a secret.
+    /// Returns true if any remaining field is a secret.
     #[must_use]
     pub fn holds_secret(&self) -> bool {
         let is_secret = |value: &Value| matches!(value, Value::Secret(_) | Value::Sealed(_));
         !self.secrets.is_empty() || self.values.values().any(is_secret)
     }
 
-    /// A truth value, if given.
+    /// Takes a truth value, if given.
     pub fn bool(&mut self, name: &str) -> Option<bool> {
         match self.values.remove(name) {
             Some(Value::Bool(truth)) => Some(truth),
@@ -214,7 +216,7 @@ impl Fields {
         }
     }
 
-    /// A whole number, if given.
+    /// Takes a whole number, if given.
     pub fn int(&mut self, name: &str) -> Option<i64> {
         match self.values.remove(name) {
             Some(Value::Int(number)) => Some(number),
@@ -222,7 +224,7 @@ impl Fields {
         }
     }
 
-    /// A number, if given.
+    /// Takes a number, if given.
     pub fn float(&mut self, name: &str) -> Option<f64> {
         match self.values.remove(name) {
             Some(Value::Float(number)) => Some(number),
@@ -230,7 +232,7 @@ impl Fields {
         }
     }
 
-    /// Texts, if given.
+    /// Takes a list of texts, if given.
     pub fn texts(&mut self, name: &str) -> Option<Vec<String>> {
         match self.values.remove(name) {
             Some(Value::Texts(texts)) => Some(texts),
@@ -238,7 +240,7 @@ impl Fields {
         }
     }
 
-    /// A map, if given.
+    /// Takes a map, if given.
     pub fn text_map(&mut self, name: &str) -> Option<Vec<(String, String)>> {
         match self.values.remove(name) {
             Some(Value::TextMap(map)) => Some(map),
@@ -247,36 +249,36 @@ impl Fields {
     }
 }
 
-/// Where a resource was declared.
+/// The place of a resource's declaration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The folder of the graph file, absolute: what is relative in the file is relative to it.
+    /// The absolute folder of the graph file: relative paths in the file start there.
     pub base: PathBuf,
 }
 
-/// One thing wrong, or doubtful, with a resource's fields.
+/// One error or doubt about a resource's fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid {
-    /// The field, where it is one; else the resource as a whole.
+    /// The field at fault; none where the resource as a whole is.
     pub field: Option<&'static str>,
-    /// What was expected and what was found; at most 100 characters.
+    /// The expectation and the finding; at most 100 characters.
     pub what: String,
-    /// What to do.
+    /// The advice for the author of the graph.
     pub hint: Option<String>,
 }
 
 impl Invalid {
-    /// Something wrong with one field.
+    /// Makes a problem of one field.
     pub fn field(field: &'static str, what: impl Into<String>) -> Self {
         Self { field: Some(field), what: what.into(), hint: None }
     }
 
-    /// Something wrong with the resource as a whole.
+    /// Makes a problem of the resource as a whole.
     pub fn whole(what: impl Into<String>) -> Self {
         Self { field: None, what: what.into(), hint: None }
     }
 
-    /// The same, with what to do about it.
+    /// Adds a hint for the author of the graph.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

@@ -1,8 +1,10 @@
-//! The kinds of resources steadfast knows, and the one door to the host.
+//! The kinds of resources that steadfast supports, and the only access to the host.
 //!
-//! This crate knows the machine and never the graph: a kind cannot poke, and does not know its neighbours. Reading order:
-//! the trait ([`Resource`]), what a check finds ([`CheckResult`], [`Change`]), what an apply may do ([`Permit`]) and how it ends
-//! ([`Outcome`]), how a kind is declared ([`KindSpec`]), then the host and the kinds.
+//! This crate must never know the graph: a kind cannot poke other resources and does not know its neighbours.
+//!
+//! Reading order: `resource.rs` (the trait [`Resource`]), `change.rs` (the result of a check:
+//! [`CheckResult`], [`Change`], [`Outcome`]), `permit.rs` (the right to change the host: [`Permit`]),
+//! `kind.rs` (the declaration of a kind: [`KindSpec`]), `values.rs` (send/recv), then `host/` and `kinds/`.
 #![forbid(unsafe_code)]
 
 mod change;

@@ -1,5 +1,5 @@
-//! The right to change the host: minted by the driver for one run, after its intent is recorded; or for a step that a plan does in an
-//! overlay, where nothing of the host is changed.
+//! The permit: the right of one run to change the host. The driver mints a permit after recording the run's
+//! intent. A plan also mints permits for steps in an overlay, which changes nothing of the host.
 
 use crate::prior_state::PriorStateRecorder;
 use std::fmt;
@@ -7,20 +7,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio_util::sync::CancellationToken;
 
-/// The key that mints permits. There is one in a process, handed out once, in `main`, to the driver.
+/// The key that mints permits. A process has one key, which `main` hands to the driver once.
 #[derive(Debug)]
 pub struct MintKey(());
 
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 impl MintKey {
-    /// The key, for the first who asks; nobody else ever gets one.
+    /// Returns the key to the first caller, and nothing to every later one.
     #[must_use]
     pub fn take() -> Option<Self> {
         (!TAKEN.swap(true, Ordering::SeqCst)).then_some(Self(()))
     }
 
-    /// A permit for one run; it holds until `cancel` is cancelled.
+    /// Mints a permit for one run, valid until `cancel` is cancelled.
     #[must_use]
     #[expect(clippy::unused_self, reason = "having the key is the point")]
     pub fn mint(&self, cancel: CancellationToken) -> Permit {
@@ -28,17 +28,18 @@ impl MintKey {
     }
 }
 
-/// The right of one run to change the host. Every host function that mutates takes one and looks whether it still holds.
+/// The right of one run to change the host. Every mutating function of the host takes a permit and checks its
+/// validity.
 ///
-/// It cannot be made outside this module:
+/// A permit cannot be made outside this module:
 /// ```compile_fail
 /// let permit = steadfast_resources::Permit { cancel: Default::default(), keeper: None };
 /// ```
-/// nor copied:
+/// A permit cannot be copied:
 /// ```compile_fail
 /// fn twice(permit: steadfast_resources::Permit) -> steadfast_resources::Permit { permit.clone() }
 /// ```
-/// nor can the key that mints it be made:
+/// The key that mints permits cannot be made either:
 /// ```compile_fail
 /// let key = steadfast_resources::MintKey(());
 /// ```
@@ -46,11 +47,11 @@ impl MintKey {
 pub struct Permit {
     cancel: CancellationToken,
     keeper: Option<Arc<dyn PriorStateRecorder>>,
-    /// Of a run of several resources: who keeps for each.
+    /// For a run of several resources: the recorder of prior states of each.
     members: Vec<Option<Arc<dyn PriorStateRecorder>>>,
 }
 
-/// A permit was revoked: deadline, stop or lost lease. Nothing further may be changed in this run.
+/// The error of a revoked permit: deadline, stop or lost lease. The run must not change anything further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Revoked;
 
@@ -63,34 +64,39 @@ impl fmt::Display for Revoked {
 impl std::error::Error for Revoked {}
 
 impl Permit {
-    /// Whether it still holds: called by each host function before it changes anything.
+    /// Returns an error if the permit was revoked. Each host function calls this before it changes anything.
+    ///
+    /// # Errors
+    ///
+    /// The permit was revoked: nothing further may be changed.
     pub fn check(&self) -> Result<(), Revoked> {
         if self.cancel.is_cancelled() { Err(Revoked) } else { Ok(()) }
     }
 
-    /// The same, for a run whose changes are kept by this one.
+    /// Attaches the recorder that stores the prior states of this run.
     #[must_use]
     pub fn kept_by(self, keeper: Option<Arc<dyn PriorStateRecorder>>) -> Self {
         Self { keeper, ..self }
     }
 
-    /// The same for a run of several resources, in their order.
+    /// Attaches one recorder for each resource of a run of several, in their order.
     #[must_use]
     pub fn kept_by_each(self, members: Vec<Option<Arc<dyn PriorStateRecorder>>>) -> Self {
         Self { members, ..self }
     }
 
-    /// Who keeps for one of several resources, by its position; of one resource: who keeps for that.
+    /// Returns the recorder of one of several resources, by its position; for a run of one resource, the run's
+    /// recorder.
     pub(crate) fn keeper_of(&self, at: usize) -> Option<Arc<dyn PriorStateRecorder>> {
         self.members.get(at).unwrap_or(&self.keeper).clone()
     }
 
-    /// Who keeps what this run takes away.
+    /// Returns the recorder of this run's prior states.
     pub(crate) fn keeper(&self) -> Option<&dyn PriorStateRecorder> {
         self.keeper.as_deref()
     }
 
-    /// Waits until it is revoked; for runs that wait for something else meanwhile (a child process).
+    /// Waits for the revocation of the permit, for runs that wait for something else meanwhile (a child process).
     pub async fn revoked(&self) {
         self.cancel.cancelled().await;
     }

@@ -1,70 +1,71 @@
-//! What was at a path before a change, and who keeps it: so that it can be looked at and put back.
+//! Prior states: the state of a path or of a resource's values before a change, recorded for the history and
+//! for undo.
 
 use crate::failure::Failure;
 use std::fmt;
 use std::path::Path;
 
-/// What was at a path.
+/// The state of a path before a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PriorState {
-    /// Nothing.
+    /// The path did not exist.
     Nothing,
-    /// A thing.
+    /// The path existed.
     Thing(PriorEntry),
 }
 
-/// A thing, with what was to be known of it.
+/// A file system object at a path before a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PriorEntry {
-    /// What it was.
+    /// The type and content of the object.
     pub shape: PriorShape,
-    /// Its permission bits, with set-id and sticky.
+    /// The permission bits, with set-id and sticky.
     pub mode: u32,
-    /// Its owner.
+    /// The owner.
     pub uid: u32,
-    /// Its group.
+    /// The group.
     pub gid: u32,
-    /// Its access lists and other extended attributes, name and value, as far as they could be read.
+    /// The access lists and other extended attributes, name and value, as far as they could be read.
     pub extended: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// What a thing was.
+/// The type of a file system object, with its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PriorShape {
-    /// A regular file of so many bytes.
+    /// A regular file of this many bytes.
     File(u64, PriorContent),
-    /// A directory. What was in it has entries of its own.
+    /// A directory; the objects in the directory have entries of their own.
     Directory,
-    /// A link with this target.
+    /// A symbolic link with this target.
     Link(Vec<u8>),
-    /// A socket, fifo or device, which is not kept.
+    /// A socket, fifo or device, which is not recorded.
     Other,
 }
 
 /// The content of a file.
 #[derive(Clone, PartialEq, Eq)]
 pub enum PriorContent {
-    /// All of it.
+    /// The whole content.
     Bytes(Vec<u8>),
-    /// It is not here, because of this.
+    /// The content is not recorded, for this reason.
     Unkept(NotRecorded),
 }
 
-/// Why a content is not kept.
+/// The reason that a content is not recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotRecorded {
-    /// The change left it as it was.
+    /// The change did not alter the content.
     Same,
-    /// It is sensitive (S-6).
+    /// The content is sensitive (S-6).
     Secret,
-    /// It is larger than what is kept.
+    /// The content exceeds the size limit of the history.
     Large,
-    /// It could not be read.
+    /// The content could not be read.
     Unreadable,
 }
 
 impl fmt::Debug for PriorContent {
-    /// Contents are never printed.
+    /// Prints the length alone, never the content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
@@ -73,22 +74,22 @@ impl fmt::Debug for PriorContent {
     }
 }
 
-/// Values of a resource that is no path, by field; none: there is no such value.
+/// The values of a resource that is not a path, by field; `None` stands for an absent value.
 pub type FieldValues = Vec<(&'static str, Option<String>)>;
 
-/// A value of a resource, before a change and after it.
+/// A value of a resource, before a change and after the change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormerValue {
-    /// Its field: `version`, `hold`, …
+    /// The name of the field: `version`, `hold`, …
     pub field: String,
-    /// None: there was no such value.
+    /// The value before the change; none if there was no such value.
     pub before: Option<String>,
     /// The value after the change.
     pub after: After,
 }
 
 impl FormerValue {
-    /// Tells whether the change has moved it, as far as that is known.
+    /// Returns true if the change has altered the value, as far as that is known.
     #[must_use]
     pub fn is_moved(&self) -> bool {
         match &self.after {
@@ -102,11 +103,11 @@ impl FormerValue {
 /// A value after a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum After {
-    /// The change goes on, or was cut off.
+    /// The change is still running, or was cut off.
     Unknown,
     /// There is no such value.
     Absent,
-    /// This.
+    /// The new value.
     Value(String),
 }
 
@@ -116,35 +117,42 @@ impl From<Option<String>> for After {
     }
 }
 
-/// What a change takes away.
+/// The loss that a change causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss<'a> {
-    /// Content, a link's target, the thing itself; else owner, group and mode alone.
+    /// The change replaces content, a link's target or the whole object; false if the change concerns owner,
+    /// group and mode alone.
     pub content: bool,
-    /// The content that is there, or comes, is sensitive: it is not kept.
+    /// The present or the new content is sensitive, so the content is not recorded.
     pub secret: bool,
-    /// It is purged: nobody declared it, and it goes whether the history has room for it or not.
+    /// The object is undeclared and purged: the change goes ahead even if the history has no room.
     pub purged: bool,
-    /// What changes, for people: `created`, `removed`, `content`, `mode`, …
+    /// The description of the change for people: `created`, `removed`, `content`, `mode`, …
     pub what: &'a str,
 }
 
-/// Keeps what one run takes away. It comes with the permit of that run, so a kind that may change something can never be without it.
+/// A recorder of the prior states that one run replaces. The run's permit carries the recorder, so no kind
+/// can change anything without one.
 pub trait PriorStateRecorder: fmt::Debug + Send + Sync {
-    /// Files larger than this are not read for it.
+    /// Returns the size limit in bytes; larger files are not read for the history.
     fn largest(&self) -> u64;
 
-    /// Keeps what is at a path and will be changed next; durable when it returns, where anything would be lost otherwise. A refusal
-    /// means: do not change it. The answer is for [`PriorStateRecorder::settle`].
+    /// Records the state of a path before the next change. The record is durable on return wherever the change
+    /// would lose something. The result is the record's number for [`PriorStateRecorder::settle`].
+    ///
+    /// # Errors
+    ///
+    /// An error means that the caller must not change the path.
     fn keep(&self, path: &Path, former: PriorState, losing: Loss<'_>) -> Result<u64, Failure>;
 
-    /// That change was made, at least in part; or it was not made after all.
+    /// Completes the record of a path: `made` is false if the change did not happen after all.
     fn settle(&self, number: u64, made: bool);
 
-    /// Keeps values of the resource that may be changed next; durable when it returns. The answer is for [`PriorStateRecorder::settle_values`]; it is 0
-    /// where they cannot be kept, which is told: what they were is no reason to leave a host as it should not be.
+    /// Records the values of the resource before the next change, durably. The result is the record's number for
+    /// [`PriorStateRecorder::settle_values`], or 0 if the values could not be recorded. Such a failure is
+    /// reported and does not stop the change: drift must be repaired even without history.
     fn keep_values(&self, before: FieldValues) -> u64;
 
-    /// The values after that change: where none has moved, nothing is kept of it.
+    /// Completes the record of values; drops the record if no value has changed.
     fn settle_values(&self, number: u64, after: FieldValues);
 }

@@ -1,4 +1,4 @@
-//! Which kinds there are, here and elsewhere.
+//! The registry of kinds: those of this build, and the names of kinds that exist elsewhere.
 
 use crate::failure::Failure;
 use crate::kind::KindSpec;
@@ -20,35 +20,40 @@ static SPECS: [&KindSpec; 11] = [
     &crate::kinds::value::SPEC,
 ];
 
-/// Every kind of this build, by name.
+/// Returns every kind of this build, by name.
 #[must_use]
 pub fn specs() -> &'static [&'static KindSpec] {
     &SPECS
 }
 
-/// The kind of that name.
+/// Returns the kind of this name.
 #[must_use]
 pub fn find(kind: &str) -> Option<&'static KindSpec> {
     specs().iter().copied().find(|spec| spec.kind == kind)
 }
 
-/// Whether what a resource (`kind[name]`) sends is made once, and is there as long as it is kept.
+/// Returns true if the values that the resource (`kind[name]`) sends are made once and last as long as they
+/// are stored.
 #[must_use]
 pub fn is_made_once(identity: &str) -> bool {
     let kind = identity.split_once('[').and_then(|(kind, _)| find(kind));
     kind.is_some_and(|spec| spec.sends.iter().any(|sent| sent.once))
 }
 
-/// A resource as it was before a change.
+/// A resource that restores the values from before a change.
 #[derive(Debug)]
 pub struct Restoring {
-    /// It is checked and applied as one that a graph declares.
+    /// The resource, checked and applied like a declared one.
     pub resource: Arc<dyn Resource>,
-    /// The command that does the same by hand.
+    /// The command with the same effect, for the operator.
     pub by_hand: String,
 }
 
-/// A resource (`kind[name]`) with the values that it had before a change; or why it cannot have them again.
+/// Builds the resource (`kind[name]`) that restores the values from before a change.
+///
+/// # Errors
+///
+/// Returns the reason if the resource cannot have these values again.
 pub fn restoring(identity: &str, values: &[FormerValue]) -> Result<Restoring, Failure> {
     let parts =
         identity.split_once('[').and_then(|(kind, rest)| Some((kind, rest.strip_suffix(']')?)));
@@ -59,7 +64,7 @@ pub fn restoring(identity: &str, values: &[FormerValue]) -> Result<Restoring, Fa
     Err(Failure::new(what).hint("`steadfast history` shows them: set them by hand"))
 }
 
-/// Kinds that exist elsewhere (mgmt, and later builds) and not yet here: they get their own error.
+/// Kinds that exist elsewhere (mgmt, and later builds) and not in this build: they get their own error.
 pub const ELSEWHERE: &[&str] = &[
     "archive",
     "augeas",

@@ -1,36 +1,40 @@
-//! How a resource is removed: the fields of its own kind that declare it absent.
+//! Removals: the fields of a kind that declare a resource absent.
 
 use crate::kind::{Fields, Invalid, KindSpec, Place, Value};
 use crate::resource::Resource;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Fields of the kind of a resource that declare it absent: texts and truth values, of which enough can be kept to remove it when
-/// the graph that declared it is gone.
+/// The fields that declare a resource of a kind absent. They are texts and truth values, so the store can
+/// record them and the resource can be removed after its graph is gone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Removal(Vec<(&'static str, Value)>);
 
 impl Removal {
-    /// With no field yet.
+    /// Makes a removal without fields.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same with one more.
+    /// Adds one field.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: Value) -> Self {
         self.0.push((name, value));
         self
     }
 
-    /// The fields, in the order in which the kind names them.
+    /// Returns the fields in the order in which the kind added them.
     #[must_use]
     pub fn fields(&self) -> &[(&'static str, Value)] {
         &self.0
     }
 
-    /// The resource that removes it.
+    /// Builds the resource that carries out the removal.
+    ///
+    /// # Errors
+    ///
+    /// Returns every problem of the fields, for example after the kind has changed in a new version.
     pub fn build(&self, spec: &KindSpec, name: &str) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
         let mut fields = Fields::default();
         for (field, value) in &self.0 {

@@ -1,7 +1,7 @@
-//! The removal of what has left a graph: not where the graph holds the same thing under another path (B-16).
+//! A guard for removals: spares an object that the graph still declares under another path (B-16).
 //!
-//! Whether it does can only be told on the host, by device, inode and last name; so it is told by the check of the removal, which has
-//! a thread of its own, and not where the graph is loaded.
+//! Two paths are the same object if device, inode and last name are equal. Only the host knows that, so the
+//! check of the removal, which has its own thread, compares them, and not the loader of the graph.
 
 use crate::change::{Change, CheckResult, Outcome};
 use crate::dependency::{HostObject, Need};
@@ -19,35 +19,35 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio_util::sync::CancellationToken;
 
-/// What the resources of a graph hold.
+/// The paths that the resources of a graph declare.
 #[derive(Debug)]
 pub struct DeclaredPaths {
     resources: Vec<(Arc<str>, Arc<dyn Resource>)>,
-    /// Made when it is first asked for.
+    /// The index by names, built on first use.
     index: OnceLock<Index>,
 }
 
-/// By paths; of each who holds it, by its place.
+/// The declared paths, each with the position of its resource.
 #[derive(Debug, Default)]
 struct Index {
-    /// By their last names.
+    /// The paths by their last names.
     names: HashMap<OsString, Vec<(PathBuf, usize)>>,
-    /// Directories that are held with all that is in them.
+    /// Directories that are declared with everything in them.
     trees: Vec<(PathBuf, usize)>,
 }
 
-/// What a graph holds of a thing that is to be removed.
+/// An overlap between a removal and the declared paths.
 enum Meeting {
-    /// The thing itself, or a directory with all that is in it where the thing is.
+    /// The graph declares the object itself, or a directory tree that contains the object.
     Thing(String),
-    /// Something in it.
+    /// The graph declares something below the object.
     Inside(Failure),
-    /// It was asked to stop.
+    /// The comparison was cancelled.
     CutOff,
 }
 
 impl DeclaredPaths {
-    /// By these resources, by identity.
+    /// Collects the declared paths of these resources, given by identity.
     #[must_use]
     pub fn by(resources: Vec<(Arc<str>, Arc<dyn Resource>)>) -> Self {
         let creating = resources.into_iter().filter(|(_, resource)| resource.creates());
@@ -72,13 +72,13 @@ impl DeclaredPaths {
         self.resources.get(number).map_or("", |(identity, _)| identity)
     }
 
-    /// This one has it now, under another path.
+    /// Returns the overlap for an object that another resource now declares under another path.
     fn same(&self, number: usize, other: &Path) -> Meeting {
         let (holder, other) = (self.name(number), other.display());
         Meeting::Thing(format!("left the graph; {holder} has the same thing now, as {other}"))
     }
 
-    /// What of it is met at this path. What cannot be looked at is not there, as far as this can tell.
+    /// Returns the overlap of a path with the declared paths. A path that cannot be examined counts as absent.
     fn meet(&self, path: &Path, cancel: &CancellationToken) -> Option<Meeting> {
         let (parent, index) = (path.parent()?, self.index());
         let mut ways = DirectoryIds::default();
@@ -90,7 +90,7 @@ impl DeclaredPaths {
             }
         }
         let (mut mounts, own) = (Mounts::read(), DirectoryIds::itself(path));
-        // No way leads up to it through a mount of a part of its file system.
+        // Only a file system with several mounts offers another way to the path.
         let place = mounts.thing(path).filter(|place| mounts.are_several_of(place));
         for (tree, number) in &index.trees {
             let above = ways.to(tree).is_some_and(|tree| ways.above(parent).contains(&tree));
@@ -105,7 +105,7 @@ impl DeclaredPaths {
             }
         }
         if own.is_none() && place.is_none() {
-            // A file that can be met by its own way alone.
+            // An object that is no directory, in a file system with one mount, is reachable by its own path alone.
             return None;
         }
         for (other, number) in index.names.values().flatten() {
@@ -131,7 +131,7 @@ impl DeclaredPaths {
     }
 }
 
-/// The paths that a resource claims.
+/// Returns the paths that a resource claims.
 fn paths(resource: &dyn Resource) -> impl Iterator<Item = PathBuf> {
     resource.claims().into_iter().filter_map(|claim| match claim {
         Claim::Path(path) => Some(path),
@@ -139,7 +139,8 @@ fn paths(resource: &dyn Resource) -> impl Iterator<Item = PathBuf> {
     })
 }
 
-/// The same removal, which leaves alone what is held so. One of no path, or without a thread of its own, stays as it is.
+/// Wraps a removal so that it spares the declared paths. A removal without paths or without its own thread
+/// stays as it is.
 #[must_use]
 pub fn guard_removal(removal: Arc<dyn Resource>, held: &Arc<DeclaredPaths>) -> Arc<dyn Resource> {
     let paths: Vec<PathBuf> = paths(removal.as_ref()).collect();
@@ -152,15 +153,15 @@ pub fn guard_removal(removal: Arc<dyn Resource>, held: &Arc<DeclaredPaths>) -> A
 #[derive(Debug)]
 struct Departing {
     removal: Arc<dyn Resource>,
-    /// All paths that it claims.
+    /// The paths that the removal claims.
     paths: Vec<PathBuf>,
     held: Arc<DeclaredPaths>,
-    /// Why it is left alone, as the last check has found.
+    /// The reason for sparing the object, from the last check.
     spared: Mutex<Option<String>>,
 }
 
 impl Departing {
-    /// The first of its paths that the graph still holds, and how.
+    /// Returns the first overlap of the removal's paths with the declared paths.
     fn meet(&self, cancel: &CancellationToken) -> Option<Meeting> {
         self.paths.iter().find_map(|path| self.held.meet(path, cancel))
     }
@@ -246,7 +247,7 @@ impl Resource for Departing {
         change: Change,
     ) -> Answer<'a, Outcome> {
         Box::pin(async move {
-            // A link may have been made since.
+            // A link may have been made since the check.
             let trouble = match self.meet(&CancellationToken::new()) {
                 None => return self.removal.apply(host, permit, change).await,
                 Some(Meeting::Inside(trouble)) => trouble,

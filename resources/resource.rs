@@ -17,134 +17,144 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// An answer that may take a while.
+/// A boxed future that a resource returns.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// One resource as declared: it knows the host, and never the graph. Its `validate` is its [`crate::KindSpec::build`]: a
-/// resource that exists is valid.
+/// A declared resource, with access to the host and without knowledge of the graph.
+/// [`crate::KindSpec::build`] has validated its fields, so every existing resource is valid.
 pub trait Resource: Debug + Send + Sync {
-    /// Tells that its check and its apply use nothing of the host but its files, through [`Host::files`]: a plan may then do both in
-    /// an overlay ([`crate::host::Overlay`]), which writes nothing to the host.
+    /// Returns true if check and apply use nothing of the host except files, through [`Host::files`]. A plan may
+    /// then do both in an overlay ([`crate::host::Overlay`]), which writes nothing to the host.
     fn uses_only_files(&self) -> bool {
         false
     }
 
-    /// What is valid and most likely a mistake: told as warnings.
+    /// Returns warnings about fields that are valid and most likely mistaken.
     fn warnings(&self) -> &[Invalid] {
         &[]
     }
 
-    /// What is most likely a mistake where this field of it is given a secret.
+    /// Returns a warning if giving this field a secret is most likely a mistake.
     fn doubts_of_secret(&self, field: &str) -> Option<Invalid> {
         let _ = field;
         None
     }
 
-    /// What it alone may write.
+    /// Returns the objects that the resource writes; no other resource may write an exclusive one.
     fn claims(&self) -> Vec<Claim> {
         Vec::new()
     }
 
-    /// Tells whether it makes what it claims exist. A resource that removes its object, or that only holds attributes of what is there,
-    /// creates nothing: it does not keep the removal of an earlier owner from being done.
+    /// Returns true if the resource makes its claimed objects exist. A resource that removes an object, or that
+    /// only declares attributes of an existing one, creates nothing and does not block the removal of an earlier
+    /// owner.
     fn creates(&self) -> bool {
         true
     }
 
-    /// How it is removed, where there is something that could be (B-17).
+    /// Returns the fields that declare the resource absent, where the resource can be removed (B-17).
     fn removal(&self) -> Option<Removal> {
         None
     }
 
-    /// Why what it was to remove is left alone, as its last check has found, where that is so.
+    /// Returns the reason if the last check has spared the object that this resource was to remove.
     fn left_alone_reason(&self) -> Option<String> {
         None
     }
 
-    /// The directory in which it must know what others claim: it holds, or removes, whatever else is below it.
+    /// Returns the directory whose undeclared entries the resource manages or removes: the claims of others below
+    /// that directory matter.
     fn purge_root(&self) -> Option<&Path> {
         None
     }
 
-    /// What is at the path that it claims, once it is as declared.
+    /// Returns the state of the claimed path once the resource is as declared.
     fn path_after_apply(&self) -> PathAfter {
         PathAfter::Other
     }
 
-    /// Of which paths besides those that it claims its check says something else when they, or what is in them, are changed; links
-    /// are followed.
+    /// Returns the paths, besides the claimed ones, whose changes alter the result of the check. The list
+    /// includes the contents of directories, and links are followed.
     fn reads(&self) -> Vec<PathBuf> {
         Vec::new()
     }
 
-    /// The same resource, told which paths below the directory that it minds other resources claim, sorted. Called once, when
-    /// the graph is whole; what it is told belongs to its definition.
+    /// Returns a copy of the resource that knows the paths, sorted, that other resources claim below its
+    /// [`Resource::purge_root`]. The loader calls this once, when the graph is complete; the paths belong to the
+    /// resource's definition.
     fn with_claims(&self, claimed: Vec<PathBuf>) -> Option<Arc<dyn Resource>> {
         drop(claimed);
         None
     }
 
-    /// With whom it can be one transaction; none where it is one of its own. All with one key have one nature.
+    /// Returns the key and parts for a common transaction with other resources; none for a resource that runs
+    /// alone. Resources with equal keys must have equal traits.
     fn grouping(&self) -> Option<Grouping> {
         None
     }
 
-    /// What it makes that others may need: automatic edges run from it to those.
+    /// Returns the objects that the resource offers: automatic edges lead from this resource to those that need
+    /// them.
     fn provides(&self) -> Vec<HostObject> {
         Vec::new()
     }
 
-    /// What must be there before it can be as declared: automatic edges run to it from those that offer it.
+    /// Returns the objects that the resource needs: automatic edges lead from their providers to this resource.
     fn needs(&self) -> Vec<Need> {
         Vec::new()
     }
 
-    /// What it sends to others, as of the run of it that has just ended well; empty where that gave nothing new.
+    /// Returns the values that the last successful run sends to other resources; empty if the run gave no new
+    /// ones.
     fn sends(&self) -> Sent {
         Sent::new()
     }
 
-    /// Whether it ever sends the value of this key, of those that its kind names.
+    /// Returns true if the resource can send the value of this key, one of the keys of its kind.
     fn sends_key(&self, key: &str) -> bool {
         !key.is_empty()
     }
 
-    /// The same resource, told what is kept of what it has sent under its present definition: for kinds whose state that is.
+    /// Returns a copy of the resource that knows which of its sent values are stored under its present
+    /// definition, for kinds whose state these values are.
     fn with_sent(&self, kept: ValueRetention) -> Option<Arc<dyn Resource>> {
         match kept {
             ValueRetention::Known | ValueRetention::Sealed => None,
         }
     }
 
-    /// Tells whether an apply may change something at this path that it does not claim. A resource that occupies the seat of a command and is
-    /// not confined may change anything, unless it knows better.
+    /// Returns true if an apply may change this unclaimed path. By default, a resource with
+    /// [`ExecutorKind::Command`] that is not confined may change anything.
     fn may_change(&self, _path: &Path) -> bool {
         let nature = self.nature();
         nature.seat == ExecutorKind::Command && !nature.confined
     }
 
-    /// What it reads or runs of the host besides what it holds: nobody else may be able to change that (S-11). Absolute.
+    /// Returns the absolute paths, besides the claimed ones, that the resource reads or runs and that no other
+    /// user may be able to change (S-11).
     fn trusts(&self) -> Vec<PathBuf> {
         Vec::new()
     }
 
-    /// Where its events come from; empty where nothing can move it.
+    /// Returns the sources of the resource's events; empty if nothing can cause drift.
     fn watch(&self) -> Vec<WatchSource> {
         Vec::new()
     }
 
-    /// What the engine must know of it.
+    /// Returns the traits that the engine needs.
     fn nature(&self) -> Traits {
         Traits::default()
     }
 
-    /// Looks, without changing anything, and says what would have to be changed.
+    /// Compares the host with the declaration and changes nothing.
     ///
-    /// With [`ExecutorKind::Thread`] the future blocks where it likes and is run on a thread of its own; with [`ExecutorKind::Command`] it
-    /// never blocks. When `ask.cancel` is cancelled it returns as soon as it can.
+    /// With [`ExecutorKind::Thread`] the future may block and runs on its own thread; with
+    /// [`ExecutorKind::Command`] the future never blocks. A check returns as soon as possible after `ask.cancel`
+    /// is cancelled.
     fn check<'a>(&'a self, host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult>;
 
-    /// Makes it so. It verifies the premise of the change again, and stops at the first step that the permit refuses.
+    /// Carries out a change. An apply verifies the premise of the change again, and stops at the first step that
+    /// the permit rejects.
     fn apply<'a>(
         &'a self,
         host: &'a Host,
@@ -153,50 +163,51 @@ pub trait Resource: Debug + Send + Sync {
     ) -> Answer<'a, Outcome>;
 }
 
-/// What is at a path.
+/// The state of a path after an apply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum PathAfter {
-    /// Nothing.
+    /// The path does not exist.
     Nothing,
     /// A directory.
     Directory,
     /// A regular file.
     File,
-    /// A link with this target.
+    /// A symbolic link with this target.
     Link(PathBuf),
-    /// Anything through which no path leads; or it cannot be told.
+    /// An object that no path leads through, or an unknown state.
     #[default]
     Other,
 }
 
-/// What a check is asked.
+/// The parameters of a check.
 #[derive(Clone, Debug, Default)]
 pub struct CheckRequest {
-    /// A refresh is owed: the kind decides what that means (an exec runs again, a file checks again).
+    /// A refresh is owed: the kind decides the reaction (an exec runs again, a file checks again).
     pub refresh: bool,
-    /// A run is asked for although nothing may differ: first run of a definition, an event, `redo`. Kinds that have nothing to
-    /// compare run when this or `refresh` is set; others ignore it.
+    /// A run is requested although nothing may differ: first run of a definition, an event, `redo`. Kinds without
+    /// a state to compare run when this or `refresh` is set; others ignore the flag.
     pub run: bool,
-    /// Cancelled when the run is.
+    /// Cancelled together with the run.
     pub cancel: CancellationToken,
-    /// Where a kind that copies tells what it copies, if anybody asks.
+    /// The slot for the digest of copied sources, if the driver wants the digest.
     pub copies: Option<Arc<CopyDigestSlot>>,
 }
 
-/// What the engine must know of a kind, or of one resource of it.
+/// The properties of a kind, or of one resource, that the engine needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traits {
-    /// What a run occupies.
+    /// The executor that a run occupies.
     pub seat: ExecutorKind,
-    /// Whether there is a state to compare, or a deed to repeat.
+    /// The occasions for a run.
     pub repeat: RunPolicy,
-    /// What follows when a run was cut off and the check cannot tell how far it came.
+    /// The reaction after a run that was cut off and whose progress the check cannot determine.
     pub on_interrupt: OnInterrupt,
-    /// Whether a run in progress may be cancelled.
+    /// A run in progress may be cancelled.
     pub cancellable: bool,
-    /// Its own deadline for one run.
+    /// The resource's own deadline for one run.
     pub timeout: Option<Duration>,
-    /// An apply changes nothing on the host but what the resource claims, although it occupies the seat of a command.
+    /// An apply changes nothing on the host except the claimed objects, although its executor is
+    /// [`ExecutorKind::Command`].
     pub confined: bool,
 }
 
@@ -213,36 +224,36 @@ impl Default for Traits {
     }
 }
 
-/// What a run occupies.
+/// The executor that a run occupies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExecutorKind {
-    /// A thread: system calls that may block.
+    /// A thread, for system calls that may block.
     Thread,
-    /// No thread: child processes, timers.
+    /// No thread, for child processes and timers.
     Command,
 }
 
-/// When a resource runs.
+/// The occasions for a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunPolicy {
-    /// There is a state to compare; looking again is free of effects.
+    /// There is a state to compare; checking again has no effects.
     State,
-    /// A deed: once per definition, and for events, refreshes and `redo`.
+    /// An action that runs once for each definition, and for events, refreshes and `redo`.
     Once,
-    /// A deed, also done at each start of the daemon.
+    /// An action that also runs at each start of the daemon.
     EachStart,
-    /// A deed done for events, refreshes and `redo` alone: never because its definition is new or the daemon starts (a timer
-    /// does not tick at load). It is settled until then.
+    /// An action that runs for events, refreshes and `redo` alone, and never because of a new definition or a
+    /// start of the daemon (a timer does not tick on load). Until then the resource counts as converged.
     Events,
 }
 
-/// What follows after a run that was cut off.
+/// The reaction after a run that was cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnInterrupt {
-    /// Run again.
+    /// Runs again.
     Again,
-    /// Take it as done.
+    /// Takes the run as done.
     Skip,
-    /// Wait for the operator.
+    /// Waits for the operator.
     Wait,
 }

@@ -1,16 +1,17 @@
-//! Secrets: texts that cannot be shown, and the keyed hashes by which one is known again.
+//! Secrets: texts that are never shown, and the keyed hashes that recognise them.
 
 use crate::hex::{from_hex, to_hex};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 use zeroize::{Zeroize as _, Zeroizing};
 
-/// A text that is never shown: whoever prints, logs or serializes it gets `<secret>`. It is wiped when it is dropped.
+/// A text that is never shown: printing, logging or serializing yields `<secret>`. The memory is wiped on
+/// drop.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    /// The text itself, for the one who needs it.
+    /// Returns the text itself, for the code that must use the clear text.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -47,17 +48,18 @@ impl serde::Serialize for Secret {
     }
 }
 
-/// What makes hashes of secrets worthless to others: random, and kept beside the state.
+/// The random key of all keyed hashes, stored in the state directory: without the key, the hashes are
+/// worthless to others.
 #[derive(Clone)]
 pub struct StateKey(Zeroizing<[u8; 32]>);
 
-/// A keyed hash: it tells whether something is the same again, and nothing else.
+/// A keyed hash, which shows whether two texts are equal and nothing else.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct KeyedHash {
     hash: [u8; 32],
 }
 
-/// A seal with the key that it was made by: it knows its own text again.
+/// A keyed hash with its key, which can recognise its own text.
 #[derive(Clone)]
 pub struct KeyedHashOf {
     key: StateKey,
@@ -65,18 +67,18 @@ pub struct KeyedHashOf {
 }
 
 impl StateKey {
-    /// With this key.
+    /// Makes a state key of these bytes.
     #[must_use]
     pub fn new(key: [u8; 32]) -> Self {
         Self(Zeroizing::new(key))
     }
 
-    /// From which the key of the cipher follows.
+    /// Returns the bytes of the key, for deriving the cipher's key.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.0.as_slice()
     }
 
-    /// The hash of these bytes (HMAC of SHA-256, RFC 2104).
+    /// Returns the keyed hash of these bytes (HMAC of SHA-256, RFC 2104).
     #[must_use]
     pub fn seal(&self, bytes: &[u8]) -> KeyedHash {
         let pad = |byte: u8| {
@@ -94,7 +96,7 @@ impl StateKey {
         KeyedHash { hash: hash.into() }
     }
 
-    /// A seal that can be compared.
+    /// Returns the keyed hash together with this key, for comparisons.
     #[must_use]
     pub fn sealed(&self, seal: KeyedHash) -> KeyedHashOf {
         KeyedHashOf { key: self.clone(), seal }
@@ -102,7 +104,7 @@ impl StateKey {
 }
 
 impl KeyedHashOf {
-    /// Whether these are the bytes that were sealed.
+    /// Returns true if the hash is that of these bytes.
     #[must_use]
     pub fn is_of(&self, bytes: &[u8]) -> bool {
         self.key.seal(bytes) == self.seal
@@ -116,13 +118,13 @@ impl PartialEq for KeyedHashOf {
 }
 
 impl KeyedHash {
-    /// As text, for the store.
+    /// Returns the hash as hexadecimal text, for the store.
     #[must_use]
     pub fn to_hex(&self) -> String {
         to_hex(&self.hash)
     }
 
-    /// From that text.
+    /// Reads the text that [`KeyedHash::to_hex`] returned; none if the text is malformed.
     #[must_use]
     pub fn from_hex(text: &str) -> Option<Self> {
         Some(Self { hash: from_hex(text)?.try_into().ok()? })
@@ -151,7 +153,7 @@ impl fmt::Debug for KeyedHashOf {
 mod tests {
     use super::{KeyedHash, Secret, StateKey};
 
-    /// S-6: by no way of printing.
+    /// S-6: no format prints a secret.
     #[test]
     fn a_secret_cannot_be_printed() {
         let secret = Secret::from("canary");
@@ -163,7 +165,7 @@ mod tests {
         assert_eq!(shown, "SealKey Seal Sealed");
     }
 
-    /// The second test case of RFC 4231, with its key filled up by zeros as HMAC does.
+    /// The second test case of RFC 4231, with its key padded with zeros as HMAC does.
     #[test]
     fn a_seal_is_an_hmac() {
         let mut key = [0; 32];

@@ -1,4 +1,5 @@
-//! Several resources as one deed: a kind says which of them can be (E-19), and gets them together.
+//! Transactions of several resources: a kind names the resources that can share one (E-19), and applies them
+//! together.
 
 use crate::change::{Change, CheckResult, Outcome};
 use crate::host::Host;
@@ -8,17 +9,17 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// What a kind knows of one of its resources, given back to it when several are united.
+/// The kind's own data of one resource, passed back when several are united.
 pub type Member = Arc<dyn Any + Send + Sync>;
 
-/// How a resource can be one transaction with others.
+/// The conditions of a common transaction.
 #[derive(Clone)]
 pub struct Grouping {
-    /// Those with one key can be one transaction; it begins with the kind.
+    /// Resources with equal keys can share a transaction; the key begins with the kind's name.
     pub key: String,
-    /// What the kind knows of this one.
+    /// The kind's data of this resource.
     pub part: Member,
-    /// Makes one transaction of several, in this order.
+    /// Makes one transaction of several members, in this order.
     pub unite: fn(Vec<Member>) -> Arc<dyn Transaction>,
 }
 
@@ -28,14 +29,14 @@ impl Debug for Grouping {
     }
 }
 
-/// Several resources of one kind that are checked and applied together. Each keeps its own verdict, change and outcome, in the
-/// order in which they were united.
+/// Several resources of one kind that are checked and applied together. Each has its own check result, change
+/// and outcome, in the order of the members.
 pub trait Transaction: Debug + Send + Sync {
-    /// Looks at each, as [`crate::Resource::check`] does.
+    /// Checks each member, as [`crate::Resource::check`] does.
     fn check<'a>(&'a self, host: &'a Host, ask: CheckRequest) -> Answer<'a, Vec<CheckResult>>;
 
-    /// Makes those so for which there is a change. What cannot be done with the others is done without them: one that fails
-    /// keeps no other from being done. An outcome for each; that of one without a change does not count.
+    /// Applies the changes of the members that have one. A member that fails does not prevent the others. The
+    /// result has one outcome for each member; the outcome of a member without a change has no meaning.
     fn apply<'a>(
         &'a self,
         host: &'a Host,

@@ -1,4 +1,4 @@
-//! Values that go from one resource to another, and secrets: what kinds send, and what fields receive.
+//! Values between resources: the values that kinds send, and the inputs and secrets that fields receive.
 
 #[cfg(doc)]
 use crate::host::Captured;
@@ -11,108 +11,109 @@ use std::sync::Arc;
 /// A value that a kind sends.
 #[derive(Debug)]
 pub struct SendSpec {
-    /// Its name: `output` in `exec[x].output`.
+    /// The name of the value: `output` in `exec[x].output`.
     pub key: &'static str,
-    /// Of which type it is.
+    /// The type of the value.
     pub gives: FieldType,
-    /// It is always secret.
+    /// The value is always secret.
     pub secret: bool,
-    /// It is made once, and is there as long as it is kept.
+    /// The value is made once and lasts as long as it is stored.
     pub once: bool,
     /// One sentence for `explain`.
     pub doc: &'static str,
 }
 
 impl SendSpec {
-    /// A value that may be shown.
+    /// Makes the declaration of a value that may be shown.
     #[must_use]
     pub const fn new(key: &'static str, gives: FieldType, doc: &'static str) -> Self {
         Self { key, gives, secret: false, once: false, doc }
     }
 }
 
-/// Which values from elsewhere a field takes.
+/// The values from elsewhere that a field accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Receives {
     /// None.
     Nothing,
-    /// What may be shown.
+    /// Values that may be shown.
     Shown,
     /// Secrets too.
     Secrets,
-    /// Secrets too, and it can tell whether what is there is one of which only the keyed hash is kept.
+    /// Secrets too, and also secrets that are only known by their keyed hash: the field can compare by hash.
     Seals,
 }
 
-/// One value as sent: a snapshot that never changes.
+/// One value as sent: a copy that never changes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SentValue {
-    /// It may be shown, and is kept as it is.
+    /// A value that may be shown, stored in clear.
     Shown(Value),
-    /// It is never shown. Of one that is not `saved` only a keyed hash is kept.
+    /// A value that is never shown. Unless `saved` is set, only a keyed hash is stored.
     Secret {
-        /// It.
+        /// The secret itself.
         secret: Secret,
-        /// It may be kept in clear.
+        /// The secret may be stored in clear.
         saved: bool,
     },
-    /// It was printed, and longer than what is kept of a stream ([`Captured::BOUND`]): it counts as sent, and nobody can be given it.
+    /// A printed value longer than the limit of a stream ([`Captured::BOUND`]): the value counts as sent, and no
+    /// receiver can get it.
     TooLong,
 }
 
 impl SentValue {
-    /// Its keyed hash.
+    /// Returns the keyed hash of the value.
     #[must_use]
     pub fn seal(&self, key: &StateKey) -> KeyedHash {
         match self {
             Self::Shown(value) => key.seal(format!("{value:?}").as_bytes()),
             Self::Secret { secret, .. } => key.seal(secret.reveal().as_bytes()),
-            // No text has these bytes.
+            // No UTF-8 text has these bytes.
             Self::TooLong => key.seal(b"\xfftoo long"),
         }
     }
 }
 
-/// All that a resource sends, by key.
+/// The values that a resource sends, by key.
 pub type Sent = Vec<(&'static str, SentValue)>;
 
-/// What is kept of what a resource has sent under its present definition.
+/// The stored part of the values that a resource has sent under its present definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueRetention {
     /// All values.
     Known,
-    /// That there are values; some are only known by their hashes.
+    /// The existence of the values; some are only known by their hashes.
     Sealed,
 }
 
-/// A resource some of whose fields come from elsewhere: it is made anew for each run.
+/// A resource with fields from elsewhere, built anew for each run.
 #[derive(Clone, Debug)]
 pub struct DeferredResource {
-    /// Its kind.
+    /// The kind of the resource.
     pub spec: &'static KindSpec,
-    /// Its name.
+    /// The name of the resource.
     pub name: String,
-    /// The fields that are written.
+    /// The written fields.
     pub fields: Fields,
-    /// Where it is declared.
+    /// The place of the declaration.
     pub place: Place,
     /// The fields that come from elsewhere.
     pub slots: Vec<InputSlot>,
-    /// Where values come from; slots name them by their number.
+    /// The origins of the values; slots refer to them by position.
     pub origins: Vec<Origin>,
 }
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Another resource sends it.
+    /// A value that another resource sends.
     Sent {
-        /// `kind[name]`; a kind does nothing with it.
+        /// The sender, `kind[name]`; kinds do not interpret the name.
         by: Arc<str>,
-        /// The key.
+        /// The key of the value.
         key: Arc<str>,
     },
-    /// A secret is supplied.
+    /// A secret from a supply.
     Secret(Supply),
 }
 
@@ -121,20 +122,20 @@ pub enum Origin {
 pub struct InputSlot {
     /// The field.
     pub field: &'static FieldSpec,
-    /// Which part of it.
+    /// The part of the field.
     pub part: Part,
-    /// What it is made of: one value, or a text with values in it.
+    /// The pieces of the slot: one value, or a text with values in it.
     pub pieces: Vec<TemplatePiece>,
 }
 
 /// A part of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// All of it.
+    /// The whole field.
     Whole,
-    /// What stands at a key of a map.
+    /// The entry of a map with this key.
     Key(String),
-    /// An element of a list, counted from 0 in the list as it will be.
+    /// An element of a list, counted from 0 in the final list.
     At(usize),
 }
 
@@ -143,42 +144,44 @@ pub enum Part {
 pub enum TemplatePiece {
     /// A text as written.
     Text(String),
-    /// The value of an origin, by its number.
+    /// The value of an origin, by its position.
     Value(usize),
 }
 
-/// What an origin has given.
+/// The value of an origin, as far as it is known.
 #[derive(Clone, Debug)]
 pub enum ResolvedInput {
     /// The value.
     Value(SentValue),
-    /// Of the value only this, its keyed hash, is kept.
+    /// The keyed hash of a value whose text is not stored.
     Sealed(KeyedHash),
 }
 
-/// A resource made of what was received.
+/// A resource built from received values.
 #[derive(Clone, Debug)]
 pub struct BuiltResource {
-    /// It.
+    /// The resource.
     pub resource: Arc<dyn Resource>,
-    /// Something in it is a stand-in, since only a hash is kept: that nothing differs can be told, and nothing can be done.
+    /// The resource contains a stand-in because only a hash is stored: a check can find that nothing differs, and
+    /// an apply is impossible.
     pub blind: bool,
-    /// What was received, by slot.
+    /// The received values, by slot.
     pub received: Vec<Received>,
 }
 
-/// What a slot was given, by keyed hashes.
+/// The value of a slot in one run, as keyed hashes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// The slot.
+    /// The name of the slot.
     pub slot: String,
-    /// What it came to.
+    /// The hash of the complete value.
     pub whole: KeyedHash,
-    /// The pieces that made it, texts and values: the same ones make the same whole, though what that is may not be kept.
+    /// The hash of the pieces, texts and values: equal pieces make an equal value, even if that value is not
+    /// stored.
     pub pieces: KeyedHash,
 }
 
-/// Whether a value of one type can stand where another is wanted.
+/// Returns true if a field of type `takes` accepts a value of type `gives`.
 #[must_use]
 pub fn fits(gives: FieldType, takes: FieldType) -> bool {
     match takes {
@@ -194,10 +197,10 @@ pub fn fits(gives: FieldType, takes: FieldType) -> bool {
 /// A text that may be a secret, or known by its hash only.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MaybeSecret {
-    /// It may be shown.
+    /// A text that may be shown.
     Shown(String),
-    /// It is never shown.
+    /// A text that is never shown.
     Secret(Secret),
-    /// Only its hash is known.
+    /// A text that is only known by its hash.
     Sealed(KeyedHashOf),
 }

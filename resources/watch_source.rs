@@ -1,57 +1,60 @@
-//! Where a resource's events come from, and what it holds for itself.
+//! The sources of a resource's events, and the objects that a resource claims.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A source of events, as data. The loops that listen belong to the driver: one for each sort of source, shared by all.
+/// A source of events, as data. The driver's loops listen: one loop for each sort of source, shared by all
+/// resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchSource {
-    /// Whatever happens to the thing at this absolute path: its content, its attributes, its coming and going, and that of
-    /// the directories above it. With `below`, also whatever happens in the directory at that path (one level).
+    /// Changes of the object at this path: its content, its attributes, its appearance and removal, and changes
+    /// of the directories above. With `below`, also changes of the entries of the directory at that path (one
+    /// level).
     Path {
-        /// Absolute.
+        /// The absolute path.
         path: PathBuf,
         /// Also the entries of the directory.
         below: bool,
     },
-    /// Whatever happens to the file at this absolute path, of which something is made that the resource receives: a change of it is no
-    /// change of the resource.
+    /// Changes of the file at this absolute path, from which an input of the resource is made. Such a change is
+    /// no drift of the resource.
     Supply(PathBuf),
-    /// Whatever happens to the directory at this absolute path and, however deep, in it: directories that come later too. Links
-    /// in it are not followed, and what is mounted in it is left out.
+    /// Changes of the directory at this absolute path and of everything below, at any depth, including later
+    /// directories. Links are not followed, and mounts are left out.
     Tree(PathBuf),
     /// An event at this interval (the kind `timer`).
     Every(Duration),
-    /// An event for each line that this command prints (`watchcmd`); started again with back-off when it ends.
+    /// An event for each line that this command prints (`watchcmd`); the command is started again with back-off
+    /// after its end.
     Lines(crate::host::Command),
-    /// Whatever systemd tells of this unit.
+    /// The notifications of systemd about this unit.
     Unit {
-        /// By which systemd.
+        /// The systemd that manages the unit.
         bus: crate::host::systemd::Bus,
-        /// Any of its names, whole (`nginx.service`).
+        /// Any full name of the unit (`nginx.service`).
         unit: std::sync::Arc<str>,
     },
 }
 
-/// Something that a resource writes. Two claims on one thing are refused when the graph is loaded, where it is exclusive; and what
-/// any resource claims is never removed for another that has left.
+/// An object that a resource writes. A graph with two claims on one exclusive object is rejected. An object
+/// that any resource claims is never removed for a resource that has left the graph.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Claim {
-    /// The thing at this path (normalised, absolute).
+    /// The object at this path (normalised, absolute).
     Path(PathBuf),
-    /// A unit of systemd.
+    /// A systemd unit.
     Unit {
-        /// It is one of the user's, not the machine's.
+        /// True for a unit of a user's systemd, false for one of the machine's.
         session: bool,
-        /// Its whole name.
+        /// The full name of the unit.
         name: String,
     },
-    /// A package, whatever its architecture: several resources may hold it.
+    /// A package, whatever its architecture: several resources may share the claim.
     Package(String),
 }
 
 impl Claim {
-    /// Whether only one resource may hold it.
+    /// Returns true if only one resource may claim the object.
     #[must_use]
     pub fn is_exclusive(&self) -> bool {
         match self {

@@ -1,5 +1,5 @@
-//! How many files are made and checked in a second: `file_rates ROOT N THREADS`, with the contents and the places of the bare
-//! program in limits/files.rs, so that the two can be compared.
+//! Measures the files that are made and checked per second: `file_rates ROOT N THREADS`. The contents and
+//! paths are fixed, so that a program that makes the same files without this crate can be compared.
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on has failed")]
 
 use futures_util::FutureExt as _;

@@ -1,4 +1,4 @@
-//! Sends an entry to the journal, in its native protocol.
+//! Sends entries to the systemd journal in its native protocol.
 
 use super::Host;
 use crate::failure::Failure;
@@ -7,13 +7,17 @@ use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::time::Duration;
 
-/// The socket at which the journal listens.
+/// The socket of the journal.
 pub const SOCKET: &str = "/run/systemd/journal/socket";
-/// A journal that does not read holds the sender no longer.
+/// The deadline of sending: a journal that does not read blocks the sender no longer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Host {
-    /// Sends one entry to the journal; blocks while the journal does not read, at most five seconds.
+    /// Sends one entry to the journal; blocks at most five seconds while the journal does not read.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the permit was revoked, the journal's socket is missing, or the journal does not read in time.
     #[expect(clippy::unused_self, reason = "what changes the host is asked of the host")]
     pub fn journal(&self, permit: &Permit, fields: &[(&str, &str)]) -> Result<(), Failure> {
         permit.check().map_err(|revoked| Failure::new(revoked.to_string()))?;
@@ -33,8 +37,8 @@ fn send(socket: &Path, entry: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// An entry as the journal reads it: a value on one line stands behind `=`; any other is led by its length, so that it cannot
-/// forge a field.
+/// Encodes an entry for the journal. A value of one line follows `=`; a longer one follows its length, so no
+/// value can forge a field.
 #[must_use]
 pub fn encode(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut entry = Vec::new();

@@ -1,4 +1,10 @@
-//! The one door to the machine: files, processes, accounts, systemd, packages.
+//! The only access to the machine: files, processes, accounts, systemd, packages.
+//!
+//! Kinds must change the host only through this module, and each mutating function takes a permit. The module
+//! must never know a kind or the graph.
+//!
+//! Reading order: `kernel/` (system calls), `files/`, `path_trust.rs` (files that root may read or run),
+//! `process/`, `secrets.rs`, `stat.rs`, `systemd/`, `packages/`, `journal.rs`.
 
 pub mod files;
 pub mod journal;
@@ -26,7 +32,7 @@ pub use secrets::Supply;
 pub use stat::PathInfo;
 pub use systemd::Systemd;
 
-/// The machine, as kinds see it. Cheap to clone: it is shared by all runs.
+/// The machine as seen by kinds. Clones are cheap and share their state, so all runs use one host.
 #[derive(Clone, Debug, Default)]
 pub struct Host {
     files: std::sync::Arc<Files>,
@@ -36,7 +42,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Records the commands that run in this state directory, for [`end_orphaned_commands`].
+    /// Records running commands in this state directory, for [`end_orphaned_commands`].
     #[must_use]
     pub fn with_command_records(self, state_directory: &std::path::Path) -> Self {
         let records = process::command_records::CommandRecords::new(state_directory);

@@ -1,4 +1,5 @@
-//! S-11: whoever can change what root reads or runs is root. So root reads and runs nothing that others could change.
+//! Trust in paths (S-11): a user who can change a file that root reads or runs has the rights of root, so
+//! root uses only files that no untrusted user can change.
 
 use super::files::{EntryStat, printable};
 use super::kernel::{fstat, getxattr, readlinkat, statat};
@@ -11,23 +12,23 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// As many links as the kernel follows.
+/// The limit of followed links, equal to the kernel's limit.
 const LINKS_AT_MOST: usize = 40;
 
-/// Whose files are believed besides those of root.
+/// The trusted users of one read or execution, besides root.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader {
     own: u32,
-    /// Who has become root by `sudo`: that user could have run anything.
+    /// The user who became root by `sudo`: that user could have run anything as root.
     through_sudo: Option<u32>,
-    /// For whom it is read or run: what comes of it is that user's to change anyway.
+    /// The user for whom the file is read or run: that user may change the result anyway.
     beneficiary: Option<u32>,
-    /// Files that only root may read may go to that user, wherever they lie.
+    /// The graph allows copies of root's private files for the beneficiary, wherever they are.
     lends: bool,
 }
 
 impl Reader {
-    /// This process.
+    /// Makes a reader for this process.
     #[must_use]
     pub fn here() -> Self {
         let own = rustix::process::geteuid().as_raw();
@@ -35,24 +36,24 @@ impl Reader {
         Self { own, through_sudo: sudo.filter(|_| own == 0), beneficiary: None, lends: false }
     }
 
-    /// The same on behalf of a user, who is believed too.
+    /// Adds a user who benefits from the read and is therefore trusted.
     #[must_use]
     pub fn on_behalf_of(self, uid: Option<u32>) -> Self {
         Self { beneficiary: uid, ..self }
     }
 
-    /// With the consent of the graph, files that only root may read go to that user.
+    /// Sets the graph's consent: with it, files that only root may read may be copied for the beneficiary.
     #[must_use]
     pub fn with_consent(self, lends: bool) -> Self {
         Self { lends, ..self }
     }
 
-    /// Tells a reader for another user who has no consent to copy files that only root may read.
+    /// Returns true if the reader serves another user without the graph's consent to copy root's private files.
     pub(super) fn reads_for_another(self) -> bool {
         !self.lends && self.beneficiary.is_some_and(|uid| uid != 0 && uid != self.own)
     }
 
-    /// Whether what is wrong is refused, or only told.
+    /// Returns true if doubts are errors; otherwise they are only warnings.
     #[must_use]
     pub fn is_strict(self) -> bool {
         self.own == 0
@@ -62,8 +63,8 @@ impl Reader {
         uid == 0 || [Some(self.own), self.through_sudo, self.beneficiary].contains(&Some(uid))
     }
 
-    /// Who could change an open file besides those who are believed: the file, or a folder above it. Judged by what was
-    /// opened, whatever its path leads to by now.
+    /// Returns a description of an untrusted user's access to an open file or to a folder above. The verdict
+    /// concerns the opened file, even if its path leads elsewhere by now.
     #[must_use]
     pub fn untrusted_writer(self, file: &File) -> Option<String> {
         let handle = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
@@ -83,8 +84,9 @@ impl Reader {
         None
     }
 
-    /// The same, and who could change which file the path leads to: a folder or a link on the way as it is named. The file must be
-    /// what the path leads to while that is judged, or the way that was judged would not be the one that was gone.
+    /// Returns a description of an untrusted user's access to an open file, or to a folder or link on the path by
+    /// which the file is named. The path must still lead to the opened file; otherwise the verdict would concern
+    /// another path than the one that was used.
     #[must_use]
     pub fn doubts_as_named(self, file: &File, path: &Path) -> Option<String> {
         if let Some(why) = self.untrusted_writer(file) {
@@ -104,14 +106,15 @@ impl Reader {
         }
     }
 
-    /// Who could change what an absolute path leads to, besides those who are believed: what is there, a folder on the way, or a
-    /// link on the way. Nobody where nothing is there.
+    /// Returns a description of an untrusted user's access to an absolute path: to its object, or to a folder or
+    /// link on the way. None if there is no object or no doubt.
     #[must_use]
     pub fn doubts_on_the_way(self, path: &Path) -> Option<String> {
         self.way(path)?.err()
     }
 
-    /// What an absolute path leads to, or who could change it on the way; none where nothing is there.
+    /// Follows an absolute path and returns its object, or a description of an untrusted user's access; none if
+    /// the path leads nowhere.
     fn way(self, path: &Path) -> Option<Result<Stat, String>> {
         let mut left: VecDeque<OsString> = path.components().filter_map(name).collect();
         let (mut here, mut links) = (PathBuf::from("/"), 0);
@@ -160,7 +163,7 @@ impl Reader {
         }
     }
 
-    /// The same of one thing alone, in a directory that was looked at before.
+    /// Returns a description of an untrusted user's access to one object in a folder that was examined before.
     #[must_use]
     pub fn doubts_seen(self, path: &Path, seen: &EntryStat) -> Option<String> {
         let why = self.wrong(path, (seen.uid, seen.gid, seen.mode))?;
@@ -168,7 +171,7 @@ impl Reader {
     }
 
     fn wrong_above(self, folder: &Path, stat: &Stat, below: &Stat) -> Option<String> {
-        // In a sticky folder nobody else renames or removes what is ours.
+        // In a sticky folder, nobody else can rename or remove a trusted user's entry.
         let is_held = stat.st_mode & 0o1000 != 0 && self.believes(below.st_uid);
         if is_held && self.believes(stat.st_uid) {
             return None;
@@ -184,9 +187,9 @@ impl Reader {
         if !self.believes(uid) {
             return Some(format!("belongs to uid {uid}"));
         }
-        // With an access list the group's bits are its mask: others may be named in it.
+        // With an access list, the group bits are its mask: the list may name other users.
         let by_group = mode & 0o020 != 0 && (gid != 0 || has_access_list(path));
-        // The group of a user who is believed is most often that user's alone.
+        // The group of a trusted user is most often that user's alone.
         let own_group = gid == uid && self.believes(uid) && gid != 0;
         if mode & 0o002 != 0 || (by_group && !own_group) {
             let mode = mode & 0o7777;
@@ -196,9 +199,14 @@ impl Reader {
     }
 }
 
-/// Who could change this file or folder, or which one the path leads to, besides those who are believed: for who only asks.
+/// Returns a description of another user's access to a file, or to a folder or link on its path, for callers
+/// that only report the doubt.
+///
+/// # Errors
+///
+/// Returns the error of opening the file.
 pub fn untrusted_writer(path: &Path) -> std::io::Result<Option<String>> {
-    // A pipe that nobody writes to is not waited for.
+    // O_NONBLOCK: a pipe without a writer must not block.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     Ok(Reader::here().doubts_as_named(&file, path))
@@ -208,7 +216,8 @@ fn look(path: &Path) -> Option<Stat> {
     statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()
 }
 
-/// Such as the shell names it for `<(…)`: who started us has opened it, and it need not have a path.
+/// Returns true for paths of this process's own descriptors, as a shell passes them for `<(…)`: the parent
+/// process has opened them, and they may have no other path.
 fn is_own_descriptor(path: &Path) -> bool {
     let ours = ["/dev/stdin", "/dev/fd", "/proc/self/fd"];
     let climbs = path.components().any(|part| part == Component::ParentDir);

@@ -1,4 +1,4 @@
-//! Where secrets come from: credentials of systemd, a file of root's alone, a command.
+//! The supplies of secrets: credentials of systemd, private files, and commands.
 
 use super::files::Why;
 use super::path_trust::Reader;
@@ -11,25 +11,30 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// No secret is longer.
+/// The size limit of a secret in bytes.
 const LONGEST: usize = 1 << 20;
 
-/// A command that supplies a secret is asked for each run: it must be quick.
+/// The deadline of a supplying command, which runs for each use and must be quick.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Who supplies a secret.
+/// The supply of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Supply {
-    /// A credential that systemd gives to the daemon's unit (`LoadCredential=`), by name.
+    /// A credential that systemd passes to the daemon's unit (`LoadCredential=`), by name.
     Credential(String),
-    /// A file that only its owner may read, who is root or the user of the daemon; exactly as it is.
+    /// A file that only its owner can read: root or the user of the daemon. The content is used unchanged.
     File(PathBuf),
-    /// What a command prints, without one newline at its end; as an argument vector.
+    /// The output of a command, given as an argument vector, without one newline at its end.
     Command(Vec<String>),
 }
 
 impl Host {
-    /// A secret, as it is now. The words of a trouble hold nothing of it.
+    /// Reads the present value of a secret. Failures never contain any part of the secret.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the credential or file is missing, empty, too long, not UTF-8 or accessible for other users, or
+    /// if the command fails or prints no usable text.
     pub async fn secret(
         &self,
         supply: &Supply,
@@ -75,7 +80,7 @@ impl Host {
         Ok(text.into())
     }
 
-    /// A file that nobody else may read or write.
+    /// Reads a file that no other user may read or write.
     fn private(&self, path: &Path) -> Result<Secret, Failure> {
         let shown = crate::escape::short(&path.to_string_lossy(), 60);
         let refuse = |why: &str| Failure::new(format!("the secret {shown} {why}"));
@@ -107,14 +112,18 @@ impl Host {
         let bytes = content.bytes(LONGEST).map_err(|fault| files.trouble(fault, path))?;
         let bytes = bytes.ok_or_else(|| refuse("is longer than 1 MiB"))?;
         if bytes.is_empty() {
-            // As somebody leaves it who is about to write another one.
+            // A file may be empty for a moment while somebody writes a new secret.
             return Err(refuse("is empty"));
         }
         let text = String::from_utf8(bytes).map_err(|_not_shown| refuse("is not UTF-8"))?;
         Ok(text.into())
     }
 
-    /// Random bytes of the system.
+    /// Fills a buffer with random bytes of the system.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system provides no random bytes.
     #[expect(clippy::unused_self, reason = "randomness goes through the one door to the machine")]
     pub fn random(&self, bytes: &mut [u8]) -> Result<(), Failure> {
         super::kernel::random(bytes).map_err(|why| Failure::new(format!("no randomness: {why}")))

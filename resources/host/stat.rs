@@ -1,19 +1,24 @@
-//! Looks at a path without holding the caller's thread.
+//! Reads the metadata of a path without blocking the caller's thread.
 
 use super::Host;
 use super::process::spawner;
 use std::io;
 use std::path::Path;
 
-/// What is at a path, as far as those ask who must not block.
+/// The metadata of a path for callers that must not block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathInfo {
-    /// When its content was changed, in seconds and nanoseconds since 1970.
+    /// The time of the last content change, in seconds and nanoseconds since 1970.
     pub modified: (i64, i64),
 }
 
 impl Host {
-    /// What is at a path, links followed; for kinds that must not block ([`crate::ExecutorKind::Command`]).
+    /// Returns the metadata of a path, with links followed, for kinds that must not block
+    /// ([`crate::ExecutorKind::Command`]).
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of stat(2), for example for a missing path.
     pub async fn look(&self, path: &Path) -> io::Result<PathInfo> {
         #[cfg(feature = "simulated-host")]
         if let Some(glance) = super::simulated::glance_here(path) {

@@ -1,4 +1,9 @@
-//! One file for each kind.
+//! The kinds of resources, each in a file or folder of its own.
+//!
+//! A kind must change the host only through [`crate::host`], with a permit, and must never know the graph.
+//!
+//! Reading order: `noop.rs` and `print.rs` (the smallest ones), `msg.rs`, `value.rs`, `password.rs`,
+//! `timer.rs`, `test.rs`, then `exec/`, `file/`, `svc/` and `pkg/`.
 
 pub mod exec;
 pub mod file;

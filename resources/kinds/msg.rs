@@ -1,6 +1,7 @@
-//! `msg`: logs a message once per definition, and again for each refresh; to the journal too, where that is asked for.
+//! `msg`: logs a message once for each definition and again for each refresh, and writes to the journal on
+//! request.
 //!
-//! The log gets it as the note of its outcome, on one line.
+//! The log gets the message on one line, as the note of the outcome.
 
 use super::print::said;
 use crate::change::{Change, CheckResult, Outcome};
@@ -12,7 +13,7 @@ use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, RunPolicy, T
 use crate::values::Receives;
 use std::sync::Arc;
 
-/// The kind.
+/// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "msg",
     doc: "Logs a message once, and again when it is notified.",
@@ -36,7 +37,7 @@ pub static SPEC: KindSpec = KindSpec {
     build,
 };
 
-/// Short and long names of the eight priorities, in the order of their numbers.
+/// The short and long names of the eight priorities, in the order of their numbers.
 const PRIORITIES: [[&str; 2]; 8] = [
     ["emerg", "emergency"],
     ["alert", "alert"],
@@ -84,7 +85,8 @@ fn priority(text: Option<String>, problems: &mut Vec<Invalid>) -> usize {
     })
 }
 
-/// The journal takes only capitals, and drops without a word what it does not take.
+/// Checks and capitalises the names of additional journal fields: the journal accepts only capitals and
+/// silently drops other names.
 fn more(fields: Vec<(String, String)>, problems: &mut Vec<Invalid>) -> Vec<(String, String)> {
     let mut more = Vec::new();
     for (name, value) in fields {

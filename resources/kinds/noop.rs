@@ -1,4 +1,4 @@
-//! `noop`: a vertex that is always as declared; a place to tie edges to.
+//! `noop`: a resource that is always converged, for attaching edges.
 
 use crate::change::{Change, CheckResult, Outcome};
 use crate::host::Host;
@@ -7,7 +7,7 @@ use crate::permit::Permit;
 use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
 use std::sync::Arc;
 
-/// The kind.
+/// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "noop",
     doc: "Always as declared: a place to tie edges to.",

@@ -1,7 +1,8 @@
-//! `password`: a secret made once from the system's randomness, sent to others, and made anew when it is notified.
+//! `password`: a secret made once from the system's random source, sent to other resources, and made anew on
+//! a notification.
 //!
-//! Its state is what is kept of what it has sent: with `saved` encrypted, else as a keyed hash alone. So a restart never makes
-//! another one; who receives it compares what is there with the hash.
+//! The state of the resource is the stored value: encrypted with `saved`, else only a keyed hash. So a
+//! restart never makes a new password, and a receiver compares the host with the hash.
 
 use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::failure::Failure;
@@ -14,7 +15,7 @@ use crate::values::{SendSpec, Sent, SentValue, ValueRetention};
 use std::sync::{Arc, Mutex, PoisonError};
 use zeroize::{Zeroize as _, Zeroizing};
 
-/// The kind.
+/// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "password",
     doc: "A random text that other resources receive; made once, and made anew when it is notified or declared otherwise.",
@@ -48,7 +49,7 @@ pub static SPEC: KindSpec = KindSpec {
 const CHARSET: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 const LONGEST: i64 = 1024;
 
-/// Passwords that can be guessed with less work than this are doubted.
+/// The minimum strength in bits; weaker passwords cause a warning.
 const BITS: f64 = 64.0;
 
 #[derive(Debug)]
@@ -56,7 +57,7 @@ struct Password {
     length: usize,
     charset: Vec<char>,
     saved: bool,
-    /// It was made before.
+    /// A password is already stored.
     exists: bool,
     made: Mutex<Option<Secret>>,
     warnings: Vec<Invalid>,
@@ -100,7 +101,8 @@ fn doubt(length: usize, choices: usize) -> Option<Invalid> {
 }
 
 impl Password {
-    /// Each character equally likely: numbers that would favour some are drawn again.
+    /// Draws a password in which each character is equally likely: numbers that would favour some characters are
+    /// drawn again.
     fn draw(&self, host: &Host) -> Result<Secret, Failure> {
         let count = u32::try_from(self.charset.len()).unwrap_or(u32::MAX);
         let fair = u32::MAX - u32::MAX % count;
@@ -208,7 +210,7 @@ mod tests {
         let drawn = password.draw(&Host::default()).unwrap();
         let mut counts: HashMap<char, u32> = HashMap::new();
         drawn.reveal().chars().for_each(|c| *counts.entry(c).or_default() += 1);
-        // Twelve standard deviations: once in 10^32 runs.
+        // A deviation of twelve sigma: one failure in 10^32 runs.
         assert_eq!(counts.values().sum::<u32>(), 6000);
         assert!(counts.len() == 3 && counts.values().all(|n| n.abs_diff(2000) < 440), "{counts:?}");
         assert_ne!(drawn, password.draw(&Host::default()).unwrap());

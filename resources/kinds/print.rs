@@ -1,6 +1,6 @@
-//! `print`: says a text once per definition, and again for each refresh.
+//! `print`: prints a text once for each definition and again for each refresh.
 //!
-//! What it says are the notes of its outcome: the driver puts them where its own lines go.
+//! The text is the note of the outcome, which the driver writes among its own log lines.
 
 use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::escape::{printable, short};
@@ -11,7 +11,7 @@ use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, RunPolicy, T
 use crate::values::Receives;
 use std::sync::Arc;
 
-/// The kind.
+/// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "print",
     doc: "Says a text once, and again when it is notified.",
@@ -64,7 +64,7 @@ impl Resource for Print {
     }
 }
 
-/// What a kind that only says something answers to a check.
+/// Returns the check result of a kind that only prints or logs a text.
 pub(super) fn said(ask: &CheckRequest, text: &str) -> CheckResult {
     if !ask.run && !ask.refresh {
         return CheckResult::Same;

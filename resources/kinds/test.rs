@@ -1,4 +1,5 @@
-//! `test`: every type of field, sent on as it is, and faults on request: for trying out a graph, not for a host.
+//! `test`: accepts and sends every type of field and fails on request, for trials of a graph and not for a
+//! host.
 
 use super::value::literals;
 use crate::change::{Change, CheckResult, Difference, Outcome};
@@ -12,7 +13,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The kind.
+/// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "test",
     doc: "For trying out a graph: takes and sends every type, and fails, sleeps, panics or changes on request.",
@@ -40,7 +41,8 @@ pub static SPEC: KindSpec = KindSpec {
     build,
 };
 
-/// How often each has failed in this process, by name: a resource is made anew for each value that it receives.
+/// The number of failures of each resource in this process, by name: a resource is built anew for each
+/// received value.
 static FAILED: LazyLock<Mutex<HashMap<String, i64>>> = LazyLock::new(Mutex::default);
 
 #[derive(Debug)]
@@ -84,7 +86,7 @@ fn build(
 }
 
 impl Test {
-    /// Something is asked of its runs: it is a deed.
+    /// Returns true if the resource must do something in its runs, instead of only comparing.
     fn is_deed(&self) -> bool {
         self.changed || self.panic || self.fail > 0 || !self.sleep.is_zero()
     }

@@ -1,7 +1,8 @@
-//! `timer`: changes at an interval, so that what it notifies runs.
+//! `timer`: changes at an interval, so that the notified resources run.
 //!
-//! The first tick comes one interval after the watch is opened, not at load. A refresh restarts the interval: whoever listens to
-//! [`WatchSource::Every`] arms it anew after a run that was a refresh. A restart alone is no tick, and changes nothing.
+//! The first tick comes one interval after the watch is opened, not on load. A refresh restarts the interval:
+//! the listener of [`WatchSource::Every`] arms the timer again after a run with a refresh. A restart of the
+//! daemon alone is no tick and changes nothing.
 
 use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::host::Host;
@@ -14,7 +15,7 @@ use crate::watch_source::WatchSource;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The kind.
+/// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "timer",
     doc: "Changes at an interval, so that what it notifies runs; a refresh restarts the interval.",
@@ -27,7 +28,7 @@ pub static SPEC: KindSpec = KindSpec {
     build,
 };
 
-/// Shorter intervals are a mistake, and would be a busy loop.
+/// The shortest interval; a shorter one is a mistake and would be a busy loop.
 const SHORTEST: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
@@ -35,7 +36,7 @@ struct Timer {
     interval: Duration,
 }
 
-/// What the run of a timer is for.
+/// The reason of a timer's run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Premise {
     Tick,

@@ -1,4 +1,4 @@
-//! `value`: a literal that others receive; always as declared.
+//! `value`: a literal that other resources receive; always converged.
 
 use crate::change::{Change, CheckResult, Outcome};
 use crate::host::Host;
@@ -8,7 +8,7 @@ use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
 use crate::values::{Receives, SendSpec, Sent, SentValue};
 use std::sync::Arc;
 
-/// The kind.
+/// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "value",
     doc: "Values that other resources receive, each under the name of its type.",
@@ -46,7 +46,7 @@ fn build(
     Ok(Arc::new(Literal(given)))
 }
 
-/// What stands in fields that are named by their types, as it is sent.
+/// Returns the values of the fields that are named after their types, ready to send.
 pub(super) fn literals(fields: &mut Fields) -> Sent {
     let all = [
         ("text", fields.text("text").map(Value::Text)),

@@ -1,4 +1,4 @@
-//! Users and groups by name or number, remembered while the account files stand still.
+//! Users and groups by name or number, cached while the account files are unchanged.
 
 use crate::failure::Failure;
 use nix::unistd::{Gid, Group, Uid, User};
@@ -6,10 +6,11 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a name is remembered that may come from elsewhere than the account files (a directory service).
+/// The lifetime of a cached name that may come from another source than the account files (a directory
+/// service).
 const REMEMBERED: Duration = Duration::from_secs(5);
 
-/// Sort of account, as a place in tables.
+/// The type of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AccountKind {
     /// A user.
@@ -34,7 +35,7 @@ impl AccountKind {
     }
 }
 
-/// What tells one state of an account file from another.
+/// The stamp of an account file, which differs between two states of the file.
 type Stamp = Option<(u64, i64, u64, i64)>;
 
 #[derive(Debug)]
@@ -51,7 +52,11 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// The number of the account that is written so: a number, or a name that the host knows now.
+    /// Returns the number of an account, given as a number or as a name that the host knows now.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the host has no account of this name.
     pub fn number(&self, kind: AccountKind, text: &str) -> Result<u32, Failure> {
         if let Ok(number) = text.parse::<u32>() {
             return Ok(number);
@@ -75,7 +80,7 @@ impl Accounts {
     }
 }
 
-/// The name of a number, for people; the number itself where it has no name.
+/// Returns the name of an account for display, or the number if there is no name.
 #[must_use]
 pub fn account_name(kind: AccountKind, number: u32) -> String {
     let name = match kind {

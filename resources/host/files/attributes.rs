@@ -1,4 +1,4 @@
-//! Owner, group and mode of what is there, changed on a descriptor.
+//! Changes owner, group and mode of an existing object through a descriptor.
 
 use super::Files;
 use super::entry::{Entry, EntryStat, SET_ID};
@@ -11,19 +11,24 @@ use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
-/// What is declared of them; what is not is left as it is.
+/// The declared attributes; absent ones stay as they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
-    /// Owner.
+    /// The owner.
     pub owner: Option<u32>,
-    /// Group.
+    /// The group.
     pub group: Option<u32>,
-    /// Permission bits.
+    /// The permission bits.
     pub mode: Option<u32>,
 }
 
 impl Files {
-    /// Gives what was seen these attributes.
+    /// Sets the attributes of an object that was examined before.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the object was replaced, has a doubtful second name (S-2), the permit was revoked, or the kernel
+    /// returned an error. The fault says whether anything was changed.
     pub fn set_attributes(
         &self,
         permit: &Permit,
@@ -67,8 +72,9 @@ impl Files {
             && changes_hands
             && found.mode & !mode != 0
         {
-            // What the new group may not have goes before it is theirs. All others keep what they had: root's own files
-            // that were private for a moment would not be given away by the next run, if this one was cut off.
+            // Removes the rights that the new group may not have before the group changes. The rights of all other
+            // users stay: a private file of root that lost them for a moment would not be given away by the next run
+            // if this run was cut off.
             let mode = if takes_lists { mode } else { mode | 0o707 };
             permit.check().map_err(|revoked| Fault::from(revoked).after(touched))?;
             change_mode(spot, handle, found, found.mode & mode)
@@ -83,7 +89,7 @@ impl Files {
             touched = true;
         }
         if takes_lists {
-            // Until then its owner could put them on again.
+            // Before this point, the old owner could add an access list again.
             xattr::remove_lists(&path_of(handle)).map_err(|fault| fault.after(touched))?;
         }
         let mode = match wanted.mode {
@@ -96,7 +102,7 @@ impl Files {
     }
 }
 
-/// A handle of what was seen, which nobody can turn into another file.
+/// Opens a handle of the examined object; nobody can exchange the object behind the handle.
 pub(super) fn handle_of(spot: &Entry<'_>, found: &EntryStat) -> Result<OwnedFd, Fault> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match openat(&spot.directory, spot.name, flags, Mode::empty()) {
@@ -106,12 +112,12 @@ pub(super) fn handle_of(spot: &Entry<'_>, found: &EntryStat) -> Result<OwnedFd, 
     }
 }
 
-/// The path of a handle, for the calls that take none.
+/// Returns the path of a handle under /proc, for system calls that take no descriptor.
 pub(super) fn path_of(handle: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", handle.as_raw_fd())
 }
 
-/// Set-id bits that nobody declared do not change hands, also those that the kernel leaves.
+/// Removes undeclared set-id bits after a change of owner, including those that the kernel leaves.
 fn drop_set_id(spot: &Entry<'_>, handle: &OwnedFd, permit: &Permit) -> Result<(), Fault> {
     let now = seen(handle).map_err(|fault| fault.after(true))?;
     if now.kind == FileType::Directory || now.mode & SET_ID == 0 {
@@ -138,7 +144,7 @@ fn change_mode(
     }
 }
 
-/// Where /proc is not mounted: a second descriptor, of the same inode.
+/// Changes the mode through a second descriptor of the same inode, for systems without /proc.
 fn without_proc(spot: &Entry<'_>, handle: &OwnedFd, mode: Mode) -> Result<(), Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = openat(&spot.directory, spot.name, flags, Mode::empty())?;

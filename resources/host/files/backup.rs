@@ -1,4 +1,5 @@
-//! What is replaced or removed is kept: a copy in a directory of ours, under a name that tells what it was and when.
+//! Backup copies of replaced or removed files, in a directory of the daemon, under names that contain the
+//! path and the time.
 
 use super::Files;
 use super::content::{Content, Origin};
@@ -16,25 +17,27 @@ use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// So many copies of one file are kept.
+/// The number of copies of one file.
 const KEPT: usize = 10;
 
-/// A larger file is not copied where no history is kept, whose `max_file` is the bound otherwise.
+/// The size limit in bytes without a history; with a history, its `max_file` is the limit.
 const LARGEST: u64 = 10 << 20;
 
-/// How often another name is tried where one is taken.
+/// The number of attempts with new names when a name is taken.
 const ATTEMPTS: usize = 10;
 
-/// How long the part of a name may be that tells the path.
+/// The length limit in bytes of the path's part of a name.
 const LONGEST: usize = 200;
 
 impl Files {
-    /// Copies the regular file that was seen at a spot into a directory, and drops the oldest copies of it.
+    /// Copies an examined regular file into a directory, and removes the oldest copies of the same file.
     ///
-    /// The copy is ours and 0600, whatever the file was: it is never wider than that, and lends nobody's rights to anybody.
+    /// The copy belongs to the user of the daemon and has mode 0600, so no other user gains access to the
+    /// content.
     ///
     /// # Errors
-    /// The file is larger than what the history keeps of one: a user could fill the disk with copies of it.
+    ///
+    /// Fails if the file exceeds the history's limit: a user could otherwise fill the disk with copies.
     pub fn keep(
         &self,
         permit: &Permit,
@@ -71,7 +74,7 @@ impl Files {
             };
             match self.put(permit, &copy, &draft) {
                 Ok(_) => return drop_oldest(permit, &copy, &stem),
-                // Either the file has moved, or the name is taken by now.
+                // Either the file has changed meanwhile, or the name has been taken.
                 Err(fault) if matches!(fault.why, Why::Moved) && copy.look()?.is_some() => {}
                 Err(fault) => return Err(in_backup(fault, directory)),
             }
@@ -79,7 +82,8 @@ impl Files {
         Err(Fault::moved())
     }
 
-    /// Whether the newest copy holds just this: what is tried again and again must not push out what was there before.
+    /// Returns true if the newest copy has the same content: repeated attempts must not push out earlier
+    /// contents.
     fn is_kept(
         &self,
         directory: &Path,
@@ -158,7 +162,7 @@ fn drop_oldest(permit: &Permit, copy: &Entry<'_>, stem: &OsString) -> Result<(),
     Ok(())
 }
 
-/// The copies that are there, the oldest first: their names are in the order of time.
+/// Returns the existing copies, oldest first: their names sort by time.
 fn copies(inside: &Entry<'_>, stem: &OsString) -> Result<Vec<OsString>, Fault> {
     let mut prefix = stem.as_bytes().to_vec();
     prefix.push(b'~');
@@ -174,7 +178,8 @@ fn copies(inside: &Entry<'_>, stem: &OsString) -> Result<Vec<OsString>, Fault> {
     Ok(copies)
 }
 
-/// A name that comes after that of the newest copy, also within one second and when the clock was turned back.
+/// Returns a name that sorts after the newest copy, even within one second or after the clock was turned
+/// back.
 fn later(stem: &OsString, newest: Option<&OsString>, now: &str) -> OsString {
     let last = newest.and_then(|name| {
         let stamp = name.as_bytes().get(stem.len() + 1..)?;
@@ -189,7 +194,7 @@ fn later(stem: &OsString, newest: Option<&OsString>, now: &str) -> OsString {
     name
 }
 
-/// `20261121T062241Z`, or the same with `-000001`.
+/// Returns true for a time stamp like `20261121T062241Z`, optionally followed by a counter like `-000001`.
 fn is_stamp(text: &[u8]) -> bool {
     let (stamp, again) = text.split_at_checked(16).unwrap_or((text, b"x"));
     let digits = |text: &[u8]| text.iter().all(u8::is_ascii_digit);
@@ -201,7 +206,7 @@ fn is_stamp(text: &[u8]) -> bool {
         && (again.is_empty() || (again.len() == 7 && again[0] == b'-' && digits(&again[1..])))
 }
 
-/// The path as one name: `/etc/ssh/sshd_config` is `etc%ssh%sshd_config`.
+/// Encodes a path as one name: `/etc/ssh/sshd_config` becomes `etc%ssh%sshd_config`.
 fn stem(path: &Path) -> OsString {
     let bytes = path.as_os_str().as_bytes();
     let bytes = bytes.strip_prefix(b"/").unwrap_or(bytes);
@@ -218,7 +223,7 @@ fn stem(path: &Path) -> OsString {
         stem.splice(..1, *b"%2e");
     }
     if stem.len() > LONGEST {
-        // The end of a path tells more than its beginning; the hash tells it from others that end so.
+        // The end of a path is more specific than its beginning; the hash separates paths with equal ends.
         let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
         });
@@ -229,7 +234,7 @@ fn stem(path: &Path) -> OsString {
     OsString::from_vec(stem)
 }
 
-/// A moment since 1970, in UTC, so that names are in the order of time.
+/// Formats a time since 1970 in UTC, so that names sort by time.
 fn stamp(now: Duration) -> String {
     let seconds = now.as_secs();
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
@@ -238,7 +243,8 @@ fn stamp(now: Duration) -> String {
     format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
 }
 
-/// Days since 1970 as a date: years begin in March, so that the day that some years have more is their last.
+/// Converts days since 1970 to a date. Internally, years begin in March, so that the leap day is the last
+/// one.
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);

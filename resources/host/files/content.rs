@@ -1,4 +1,4 @@
-//! What a file is to hold: texts and other files, one after the other, read a piece at a time and never loaded whole.
+//! The new content of a file: texts and other files in sequence, read in pieces and never loaded whole.
 
 use super::Files;
 use super::entry::{Entry, EntryStat};
@@ -17,10 +17,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// So much is held at a time.
+/// The size of a piece in bytes.
 const PIECE: usize = 256 * 1024;
 
-/// What a file is to hold.
+/// The new content of a file.
 #[derive(Debug, Default)]
 pub struct Content<'a> {
     parts: Vec<Part<'a>>,
@@ -33,7 +33,7 @@ enum Part<'a> {
 }
 
 impl fmt::Debug for Part<'_> {
-    /// Contents may be secrets, and are never printed.
+    /// Prints the length alone: contents may be secrets and are never printed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => write!(f, "{} bytes", text.len()),
@@ -42,7 +42,7 @@ impl fmt::Debug for Part<'_> {
     }
 }
 
-/// A regular file that is copied from, in the state in which it was found: in any other state it is not read.
+/// A regular file to copy from, with its state when it was found: in any other state the file is not read.
 #[derive(Clone, Debug)]
 pub struct Origin {
     path: PathBuf,
@@ -52,7 +52,8 @@ pub struct Origin {
 }
 
 impl Files {
-    /// What is at a path to copy from; links are followed where nobody else can turn them (S-1). `None` where nothing is.
+    /// Finds the object at a path to copy from. Links are followed where no other user can change them (S-1).
+    /// Returns `None` if the path does not exist.
     pub fn origin(&self, path: &Path) -> Result<Option<Origin>, Fault> {
         let Some(spot) = self.spot(path)? else { return Ok(None) };
         let found = match spot.look()? {
@@ -68,8 +69,13 @@ impl Files {
         self.origin_at(&spot, &found).map(Some)
     }
 
-    /// The same for what only a reader's believed users may have written (S-11): for root it is refused where others could change it.
-    /// Who is not root was warned when the graph was loaded.
+    /// Finds the object at a path that only trusted users of the reader may have written (S-11). For root, an
+    /// object that others could change is an error; for other users, loading the graph has produced a warning.
+    ///
+    /// # Errors
+    ///
+    /// Fails if root would trust an object that an untrusted user can change, or would copy a private file of
+    /// root for another user.
     pub fn source(&self, path: &Path, reader: Reader) -> Result<Option<Origin>, Fault> {
         let found = self.origin(path)?;
         let doubt = found.as_ref().filter(|_| reader.is_strict()).and_then(|origin| {
@@ -85,13 +91,18 @@ impl Files {
         Ok(found)
     }
 
-    /// Refuses what was seen in a directory of a source, by the same rule.
+    /// Rejects an object of a source directory that an untrusted user could change, if the reader is strict
+    /// (S-11).
+    ///
+    /// # Errors
+    ///
+    /// Fails for such an object; the message names the owner or the mode.
     pub fn guard_trust(path: &Path, seen: &EntryStat, reader: Reader) -> Result<(), Fault> {
         let doubt = reader.doubts_seen(path, seen).filter(|_| reader.is_strict());
         doubt.map_or(Ok(()), |doubt| Err(doubtful(path, &doubt)))
     }
 
-    /// What was seen at a spot, to copy from.
+    /// Makes an origin of an examined object, if copying is safe.
     pub fn origin_at(&self, spot: &Entry<'_>, found: &EntryStat) -> Result<Origin, Fault> {
         self.guard_source(Origin::at(spot, found))
     }
@@ -116,7 +127,7 @@ fn followed(path: &Path, uid: u32) -> Result<(OwnedFd, OsString, Option<EntrySta
 }
 
 impl Origin {
-    /// What was seen at a spot, for a copy that only we may read.
+    /// Makes an origin of an examined object, for a copy that only the user of the daemon may read.
     #[must_use]
     pub(super) fn at(spot: &Entry<'_>, found: &EntryStat) -> Self {
         Self {
@@ -127,13 +138,13 @@ impl Origin {
         }
     }
 
-    /// The state in which it was found.
+    /// Returns the state in which the file was found.
     #[must_use]
     pub fn seen(&self) -> &EntryStat {
         &self.seen
     }
 
-    /// Where it is, for messages.
+    /// Returns the path, for messages.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -143,7 +154,7 @@ impl Origin {
         (&self.directory, &self.name)
     }
 
-    /// Reads it, a piece at a time; false where `take` has had enough.
+    /// Reads the file in pieces; returns false if `take` stops before the end.
     fn feed(
         &self,
         go_on: &dyn Fn() -> Result<(), Revoked>,
@@ -172,44 +183,44 @@ impl Origin {
                 return Ok(false);
             }
         }
-        // Written while it was read: what was read may be half of each.
+        // A file that was written during the reading may be a mix of both states.
         let still = total == self.seen.size && seen(&file).map_err(named)? == self.seen;
         if still { Ok(true) } else { Err(Fault::moved()) }
     }
 }
 
 impl<'a> Content<'a> {
-    /// A text.
+    /// Makes a content of a text.
     #[must_use]
     pub fn text(text: &'a str) -> Self {
         Self::of(text.as_bytes())
     }
 
-    /// These bytes.
+    /// Makes a content of bytes.
     #[must_use]
     pub fn of(bytes: &'a [u8]) -> Self {
         Self { parts: vec![Part::Text(bytes)], size: bytes.len() as u64 }
     }
 
-    /// Adds a file at the end.
+    /// Appends a file.
     pub fn push(&mut self, origin: Origin) {
         self.size += origin.seen.size;
         self.parts.push(Part::File(origin));
     }
 
-    /// How many bytes it has.
+    /// Returns the size in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Whether no part of it is a text.
+    /// Returns true if no part is a text.
     #[must_use]
     pub fn is_all_files(&self) -> bool {
         self.parts.iter().all(|part| matches!(part, Part::File(_)))
     }
 
-    /// The files it is copied from.
+    /// Returns the files that the content is copied from.
     pub fn origins(&self) -> impl Iterator<Item = &Origin> {
         self.parts.iter().filter_map(|part| match part {
             Part::File(origin) => Some(origin),
@@ -217,7 +228,11 @@ impl<'a> Content<'a> {
         })
     }
 
-    /// All of it, unless it is longer than this.
+    /// Returns the whole content; none if it exceeds `at_most` bytes.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a file has changed since it was found or cannot be read.
     pub fn bytes(&self, at_most: usize) -> Result<Option<Vec<u8>>, Fault> {
         if self.size > at_most as u64 {
             return Ok(None);
@@ -230,7 +245,11 @@ impl<'a> Content<'a> {
         Ok(Some(all))
     }
 
-    /// A hash of all its bytes, the same in each process.
+    /// Returns a hash of all bytes that is equal in every process.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a file has changed since it was found or cannot be read, or if `cancel` is cancelled.
     pub fn hash(&self, cancel: &CancellationToken) -> Result<u64, Fault> {
         let mut hasher = DefaultHasher::new();
         let go_on = || if cancel.is_cancelled() { Err(Revoked) } else { Ok(()) };
@@ -241,7 +260,7 @@ impl<'a> Content<'a> {
         Ok(hasher.finish())
     }
 
-    /// Gives it out, a piece at a time; false where `take` had enough before its end.
+    /// Passes the content on in pieces; returns false if `take` stops before the end.
     pub(super) fn feed(
         &self,
         go_on: &dyn Fn() -> Result<(), Revoked>,

@@ -1,4 +1,5 @@
-//! Links and directories are made under a hidden name, completed there, and then take their own.
+//! Creates links and directories under a temporary name, completes them there, and renames them to their
+//! final name.
 
 use super::Files;
 use super::attributes::{Attributes, path_of};
@@ -15,14 +16,19 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
-/// What a directory has when nothing is declared.
+/// The mode of a new directory if none is declared.
 const DIRECTORY_MODE: u32 = 0o755;
 
-/// The bit by which a directory hands its group down; it comes from above and is kept when no mode is declared.
+/// The set-group-id bit, by which a directory passes its group to new entries. The bit comes from the parent
+/// and stays if no mode is declared.
 const HANDS_GROUP_DOWN: u32 = 0o2000;
 
 impl Files {
-    /// Makes a link, in the place of what was seen there (no directory).
+    /// Makes a symbolic link, in place of the object that was found (which is no directory).
+    ///
+    /// # Errors
+    ///
+    /// Fails if the present object has changed, the permit was revoked, or the kernel returned an error.
     pub fn put_link(
         &self,
         permit: &Permit,
@@ -43,7 +49,11 @@ impl Files {
         self.sync_directory(spot, directory)
     }
 
-    /// Makes a directory where nothing is.
+    /// Makes a directory at a path without an object.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an object exists by now, the permit was revoked, or the kernel returned an error.
     pub fn make_directory(
         &self,
         permit: &Permit,
@@ -54,7 +64,7 @@ impl Files {
         let directory = self.sweep_once(permit, spot)?;
         permit.check()?;
         let born = Mode::from_raw_mode(0o700 & wanted.mode.unwrap_or(DIRECTORY_MODE));
-        // Only root opens what it may not read.
+        // Only root can open a directory without the right to read.
         let born = if self.is_root() { born } else { born | Mode::RUSR };
         let inherits = self.inherits_from(spot, wanted.owner)?;
         let group_of_new = self.group_of_new(spot, wanted.owner)?;
@@ -83,7 +93,8 @@ impl Files {
     ) -> Result<(), Fault> {
         let handle = open_listed(&spot.directory, hidden.as_ref())?;
         let born = seen(&handle)?;
-        // Whoever owns the directory above could have put another in its place: one of that owner which holds nothing does no harm.
+        // The owner of the parent could have put another directory in place of the new one: an empty directory of the
+        // same owner is harmless.
         if born.uid != maker || !is_empty(&handle)? {
             return Err(Fault::moved());
         }

@@ -1,4 +1,4 @@
-//! A directory that is walked: whatever is in it is reached through its descriptor, never across a mount, never through a link.
+//! A walk through a directory tree by descriptors, which never crosses a mount and never follows a link.
 
 use super::Files;
 use super::content::Origin;
@@ -16,7 +16,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Deeper trees are refused: each level holds a descriptor.
+/// The depth limit of a tree, because each level keeps a descriptor open.
 pub(super) const DEEPEST: usize = 200;
 
 /// A directory of a tree.
@@ -25,22 +25,26 @@ pub struct DirWalk {
     handle: Arc<OwnedFd>,
     path: PathBuf,
     depth: usize,
-    /// The directories a host cannot do without; not looked for where a tree is only read.
+    /// The device and inode numbers of the protected paths; empty where a tree is only read.
     protected_paths: Arc<HashSet<(u64, u64)>>,
 }
 
-/// What going into a directory of a tree led to.
+/// The result of entering a directory of a tree.
 #[derive(Debug)]
 pub enum Entered {
-    /// Into it.
+    /// The entered directory.
     Branch(DirWalk),
-    /// Nowhere: something is mounted there.
+    /// The directory was not entered, because it is a mount point.
     Mounted,
 }
 
 impl Entry<'_> {
-    /// The directory that was seen here, as the top of a tree. With `holds_all` something is done to whatever is in it, and
-    /// directories without which there is no host are refused.
+    /// Opens the examined directory as the top of a tree. With `holds_all`, the caller changes everything in the
+    /// tree, so directories on protected paths are rejected.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the directory was replaced or is such a protected path.
     pub fn branch(&self, found: &EntryStat, holds_all: bool) -> Result<DirWalk, Fault> {
         let sacred = Arc::new(if holds_all { sacred_inodes() } else { HashSet::new() });
         let handle = open_listed(&self.directory, self.name.as_ref())?;
@@ -60,7 +64,7 @@ impl Entry<'_> {
 }
 
 impl Origin {
-    /// The directory that is copied from, as the top of a tree that is read.
+    /// Opens the source directory of a copy as the top of a tree to read.
     pub fn branch(&self) -> Result<DirWalk, Fault> {
         let (directory, name) = self.place();
         let path = self.path();
@@ -74,7 +78,7 @@ impl Origin {
 }
 
 impl Files {
-    /// Makes durable what was done to the entries of a directory.
+    /// Makes the changed entries of a directory durable.
     pub fn sync_branch(&self, branch: &DirWalk) -> Result<(), Fault> {
         let identity = seen(&branch.handle)?.identity;
         self.syncs
@@ -84,13 +88,13 @@ impl Files {
 }
 
 impl DirWalk {
-    /// Its path.
+    /// Returns the path of the directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The names in it, sorted.
+    /// Returns the names in the directory, sorted.
     pub fn names(&self) -> Result<Vec<OsString>, Fault> {
         let mut names = Vec::new();
         let listed = Entries::read_from(&self.handle).map_err(Fault::os("list"));
@@ -105,14 +109,20 @@ impl DirWalk {
         Ok(names)
     }
 
-    /// The last part of this path as a name in it; whoever changes anything there syncs the branch in the end.
+    /// Returns the last part of a path as an entry of this directory; a caller that changes the entry syncs the
+    /// directory at the end.
     #[must_use]
     pub fn spot<'p>(&self, path: &'p Path) -> Entry<'p> {
         let name = path.file_name().unwrap_or_else(|| OsStr::new("."));
         Entry { directory: Arc::clone(&self.handle), path, name, synced_later: true }
     }
 
-    /// Goes into the directory that was seen at a spot of it.
+    /// Enters the directory that was examined at an entry.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the directory was replaced, is a protected path in a tree that is being changed, or is deeper
+    /// than 200 levels.
     pub fn enter(&self, spot: &Entry<'_>, found: &EntryStat) -> Result<Entered, Fault> {
         if self.depth >= DEEPEST {
             return Err(Fault::refused(said("walk", &self.path, "it is deeper than 200 levels")));

@@ -1,17 +1,17 @@
-//! Which directory a path leads to, whatever it is called: links followed, as the kernel finds it.
+//! The identity of directories: paths with different names may lead to one directory.
 
 use crate::host::kernel::statat;
 use rustix::fs::{AtFlags, CWD, FileType};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// Device and inode of a directory: two paths with one lead to the same.
+/// The device and inode of a directory: equal numbers mean the same directory.
 pub type Directory = (u64, u64);
 
-/// As deep as a directory may lie for its way to be known.
+/// The depth limit of directories whose ancestors are determined.
 const DEEPEST: usize = 256;
 
-/// What was found of directories, each looked at once.
+/// A cache of directory identities; each path is examined once.
 #[derive(Debug, Default)]
 pub struct DirectoryIds {
     seen: HashMap<PathBuf, Option<Directory>>,
@@ -19,7 +19,8 @@ pub struct DirectoryIds {
 }
 
 impl DirectoryIds {
-    /// The directory that this path leads to; none where there is none, or it cannot be told.
+    /// Returns the directory that a path leads to, with links followed; none if there is none or the host denies
+    /// access.
     pub fn to(&mut self, path: &Path) -> Option<Directory> {
         if let Some(known) = self.seen.get(path) {
             return *known;
@@ -29,13 +30,13 @@ impl DirectoryIds {
         found
     }
 
-    /// The same of what is itself a directory, and no link to one.
+    /// Returns the identity of a directory that is not reached through a link as its last part.
     #[must_use]
     pub fn itself(path: &Path) -> Option<Directory> {
         look(path, AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// That directory and all that it lies in: those that its path names, and those above it where links and mounts have led.
+    /// Returns a directory and all its ancestors: those that the path names, and those behind links and mounts.
     pub fn above(&mut self, directory: &Path) -> &[Directory] {
         if !self.ways.contains_key(directory) {
             let mut way: Vec<Directory> =

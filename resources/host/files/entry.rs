@@ -1,4 +1,4 @@
-//! A name in a directory that was resolved once, and what is found there.
+//! A name in a directory that was resolved once, and the state of its object.
 
 use super::fault::Fault;
 use super::safe_path::open_directory;
@@ -10,43 +10,44 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The bits that lend the owner's rights to whoever runs the file.
+/// The set-user-id and set-group-id bits, which grant the rights of the file's owner or group to a process
+/// that runs the file.
 pub const SET_ID: u32 = 0o6000;
 
-/// A name in a directory.
+/// A name in an open directory.
 #[derive(Debug)]
 pub struct Entry<'a> {
     pub(super) directory: Arc<OwnedFd>,
     pub(super) path: &'a Path,
     pub(super) name: &'a OsStr,
-    /// Whoever works on the whole directory makes it durable in the end.
+    /// The caller works on the whole directory and syncs the directory at the end.
     pub(super) synced_later: bool,
 }
 
-/// What was found at a spot: two that are equal are the same file in the same state.
+/// The state of an object: equal values mean the same object in the same state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryStat {
-    /// Device and inode.
+    /// The device and inode.
     pub identity: (u64, u64),
-    /// What it is.
+    /// The type of the object.
     pub kind: FileType,
-    /// Its permission bits, with set-id and sticky.
+    /// The permission bits, with set-id and sticky.
     pub mode: u32,
-    /// Its owner.
+    /// The owner.
     pub uid: u32,
-    /// Its group.
+    /// The group.
     pub gid: u32,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// How many names it has.
+    /// The number of names (hard links).
     pub links: u64,
-    /// When it was last changed in any way, in seconds and nanoseconds.
+    /// The time of the last change of any kind, in seconds and nanoseconds.
     pub changed: (i64, i64),
 }
 
 impl<'a> Entry<'a> {
     pub(super) fn open(path: &'a Path, own_uid: u32) -> Result<Option<Self>, Fault> {
-        // The root is a name in itself.
+        // The root directory has no name; `.` stands for the root itself.
         let name = path.file_name().unwrap_or_else(|| OsStr::new("."));
         match open_directory(path.parent().unwrap_or(path), own_uid) {
             Ok(directory) => {
@@ -57,19 +58,23 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The path as declared, for messages.
+    /// Returns the declared path, for messages.
     #[must_use]
     pub fn path(&self) -> &'a Path {
         self.path
     }
 
-    /// The name in its directory.
+    /// Returns the name in the directory.
     #[must_use]
     pub fn name(&self) -> &'a OsStr {
         self.name
     }
 
-    /// What is there now; the last part is never followed.
+    /// Returns the present state of the object, without following a link as the last part.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of fstatat(2), except for a missing object.
     pub fn look(&self) -> Result<Option<EntryStat>, Fault> {
         match statat(&self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(EntryStat::of(&stat))),
@@ -78,7 +83,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Nothing but what was seen is there.
+    /// Fails unless the present state is the one that was found before.
     pub(super) fn still(&self, seen: Option<&EntryStat>) -> Result<(), Fault> {
         if self.look()?.as_ref() == seen { Ok(()) } else { Err(Fault::moved()) }
     }
@@ -91,15 +96,15 @@ impl<'a> Entry<'a> {
 }
 
 impl EntryStat {
-    /// Tells whether this is the same thing, with the same owner, group and mode; its content may be another by now.
+    /// Returns true if this is the same object with the same owner, group and mode; the content may differ.
     #[must_use]
     pub fn is_as_judged(&self, judged: &Self) -> bool {
         let who = |seen: &Self| (seen.identity, seen.kind, seen.mode, seen.uid, seen.gid);
         who(self) == who(judged)
     }
 
-    /// Tells whether this is the same thing in the same state. What happens in a directory changes its time and size: for a
-    /// directory, neither counts.
+    /// Returns true if this is the same object in the same state. Work inside a directory changes its time and
+    /// size, so neither counts for a directory.
     #[must_use]
     pub fn is_still(&self, found: &Self) -> bool {
         match self.kind {
@@ -108,7 +113,8 @@ impl EntryStat {
         }
     }
 
-    /// Its mode when it is written anew for this owner and group: set-id bits are not handed to others undeclared.
+    /// Returns the mode for a rewrite with this owner and group: undeclared set-id bits are not passed to another
+    /// owner.
     #[must_use]
     pub fn kept_mode(&self, owner: Option<u32>, group: Option<u32>) -> u32 {
         let owner_stays = owner.is_none_or(|uid| uid == self.uid);

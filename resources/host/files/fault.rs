@@ -1,4 +1,4 @@
-//! Why something on the file system could not be done, and whether anything was changed before.
+//! Failures of file system steps, with the knowledge whether anything was changed before.
 
 use super::accounts::{AccountKind, account_name};
 use crate::failure::Failure;
@@ -7,56 +7,56 @@ use rustix::io::Errno;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// A step on the file system that was not done.
+/// A file system step that was not done.
 #[derive(Debug)]
 pub struct Fault {
-    /// Why.
+    /// The reason.
     pub why: Why,
-    /// False only where nothing was changed.
+    /// False only if nothing was changed.
     pub touched: bool,
 }
 
-/// Why a step was not done.
+/// The reason that a step was not done.
 #[derive(Debug)]
 pub enum Why {
     /// The permit was revoked.
     Revoked,
-    /// The system refused.
+    /// The kernel returned an error.
     Os {
-        /// What was being done: `write`, `create`, `remove`, …
+        /// The step: `write`, `create`, `remove`, …
         doing: &'static str,
-        /// The answer of the system.
+        /// The error number.
         errno: Errno,
     },
-    /// What was found by the check is no longer there: look again.
+    /// The object has changed since the check, which must be repeated.
     Moved,
-    /// It would not be safe.
+    /// The step would not be safe.
     Refused(Failure),
 }
 
 impl Fault {
-    /// The system refused, and nothing was changed before.
+    /// Makes a fault of an error of the kernel before any change.
     pub(crate) fn os(doing: &'static str) -> impl FnOnce(Errno) -> Self {
         move |errno| Self { why: Why::Os { doing, errno }, touched: false }
     }
 
-    /// It would not be safe, and nothing was changed before.
+    /// Makes a fault of an unsafe step before any change.
     pub(crate) fn refused(trouble: Failure) -> Self {
         Self { why: Why::Refused(trouble), touched: false }
     }
 
-    /// What was found before is no longer there; nothing was changed.
+    /// Makes a fault of an object that has changed since the check, before any change.
     pub(crate) fn moved() -> Self {
         Self { why: Why::Moved, touched: false }
     }
 
-    /// The same, after something was changed.
+    /// Marks the fault as one after a change, if `touched` is true.
     pub(crate) fn after(mut self, touched: bool) -> Self {
         self.touched |= touched;
         self
     }
 
-    /// The same about another path than the one that is held.
+    /// Changes the path in the message, for a fault about another path than the managed one.
     pub(crate) fn named(self, path: &Path) -> Self {
         match self.why {
             Why::Os { doing, errno } => {
@@ -68,7 +68,7 @@ impl Fault {
         }
     }
 
-    /// What the system answered, if it was the system.
+    /// Returns the error number, if the kernel returned the error.
     pub(crate) fn errno(&self) -> Option<Errno> {
         match self.why {
             Why::Os { errno, .. } => Some(errno),
@@ -76,13 +76,13 @@ impl Fault {
         }
     }
 
-    /// Whether the system has denied it (EACCES).
+    /// Returns true if the kernel has denied access (EACCES).
     #[must_use]
     pub fn is_denied(&self) -> bool {
         self.errno() == Some(Errno::ACCESS)
     }
 
-    /// In words: what was denied, where, and as which user.
+    /// Describes the fault: the denied step, the path and the user.
     #[must_use]
     pub fn into_trouble(self, path: &Path, user: &str) -> Failure {
         match self.why {
@@ -119,7 +119,7 @@ fn os_trouble(doing: &str, path: &Path, errno: Errno, user: &str) -> Failure {
     }
 }
 
-/// "cannot write /etc/motd: why", with a first line of at most 100 characters.
+/// Makes a failure "cannot write /etc/motd: why", with a first line of at most 100 characters.
 pub(crate) fn said(doing: &str, path: &Path, why: &str) -> Failure {
     let name = printable(path);
     let line = format!("cannot {doing} {name}: {why}");
@@ -133,7 +133,8 @@ pub(crate) fn said(doing: &str, path: &Path, why: &str) -> Failure {
     Failure::new(format!("{first}\n{name}"))
 }
 
-/// A path for people: control characters, direction marks and bytes that are not UTF-8 are escaped (S-13).
+/// Returns a path for display: control characters, direction marks and bytes that are not UTF-8 are escaped
+/// (S-13).
 #[must_use]
 pub fn printable(path: &Path) -> String {
     let mut text = String::with_capacity(path.as_os_str().len());
@@ -155,7 +156,7 @@ pub fn printable(path: &Path) -> String {
 const HEX: [&str; 16] =
     ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "a", "b", "c", "d", "e", "f"];
 
-/// Characters that make a terminal show text in another order than it is written.
+/// Returns true for characters that make a terminal show text in another order.
 fn is_direction_mark(letter: char) -> bool {
     matches!(letter, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -1,7 +1,8 @@
-//! In a directory that belongs to a user, what is to be theirs is made with that user's rights (S-3).
+//! Creates objects with the rights of their owner where the directory belongs to that owner (S-3).
 //!
-//! Whatever that user could bring about there then ends where their own rights end, whatever else was thought of; and quotas, and
-//! file servers that trust no root, count it as theirs. Linux keeps the identity for file systems for each thread (setfsuid(2)).
+//! An attack by that user then gains nothing beyond the user's own rights, even an unforeseen one. Quotas,
+//! and file servers that do not trust root, also count the objects correctly. Linux stores the identity for
+//! file access per thread (setfsuid(2)).
 
 use super::Files;
 use super::entry::Entry;
@@ -10,19 +11,20 @@ use crate::host::kernel::set_identity;
 use nix::unistd::{Gid, Uid};
 use std::marker::PhantomData;
 
-/// To enter a directory and change its entries.
+/// The owner's rights to enter a directory and to change its entries.
 const MAY_CHANGE: u32 = 0o300;
 
-/// As long as it lives, this thread works on files as somebody else.
+/// A guard for the identity of another user: this thread accesses files as that user until the guard is
+/// dropped.
 pub(super) struct FsIdentity {
     own: (Uid, Gid),
-    /// It must end on the thread on which it began.
+    /// Prevents a move to another thread: the identity belongs to the thread of its start.
     _thread: PhantomData<*const ()>,
 }
 
 impl Files {
-    /// The guise of whom the directory belongs to, where it is also who is to own what is made. None where that is root, or not
-    /// for us to choose, or where the owner may change nothing in it.
+    /// Switches to the owner of the directory, if the new object will have the same owner. Returns none if that
+    /// owner is root, if this process is not root, or if the owner may not change the directory.
     pub(super) fn guise(
         &self,
         spot: &Entry<'_>,
@@ -41,7 +43,7 @@ impl Files {
 
 impl Drop for FsIdentity {
     fn drop(&mut self) {
-        // Back in the other order: the rights of root come with the user.
+        // The user is restored first: changing the group needs the rights of root.
         set_identity(Some(self.own.0), None);
         set_identity(None, Some(self.own.1));
     }

@@ -1,8 +1,9 @@
-//! Marks the directories that changed hands, with the user who could move entries there until then.
+//! Marks directories that changed their owner, with the user who could move entries into them before.
 //!
-//! A user can rename a private file of another user into a directory. The file stays suspect after the directory has gone
-//! to somebody else. The files of the user who could change the directory do not: nobody else can have moved those. The mark
-//! is an extended attribute like that of a directory that root took over (`takeover_mark`), for objects of users.
+//! A user can rename a private file of another user into a directory. The file stays suspect after the
+//! directory has changed its owner. The files of the earlier owner do not, because nobody else can have moved
+//! those. The mark is an extended attribute, like the mark of a directory that root took over
+//! (`takeover_mark.rs`), for objects of users.
 
 use super::Files;
 use super::attributes::{Attributes, path_of};
@@ -21,9 +22,10 @@ const MARK: &str = "trusted.steadfast.handed_over";
 /// The mark of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Handover {
-    /// The time of the change; none while it is not finished, or was cut off.
+    /// The time of the change of owner; none while the change is incomplete or was cut off.
     at: Closed,
-    /// The one user, besides root, who could move entries there before; none where several could.
+    /// The only user, besides root, who could move entries into the directory before; none if several users
+    /// could.
     by: Option<u32>,
 }
 
@@ -40,14 +42,15 @@ impl Handover {
         Self { at: moment(time.as_bytes()), by: user.parse().ok() }
     }
 
-    /// Tells a user whose own objects nobody else can have moved there.
+    /// Returns true for a user whose own objects nobody else can have moved there.
     fn clears(self, owner: u32) -> bool {
         self.by.is_some_and(|uid| uid == 0 || uid == owner)
     }
 }
 
 impl Files {
-    /// Marks a directory before it changes hands, or is closed to those who could change it. Answers whether it is one.
+    /// Marks a directory before a change of its owner, or before it is closed to users who could change it.
+    /// Returns none if no other user could move entries into the directory before.
     pub(super) fn begin_handover(
         &self,
         handle: &OwnedFd,
@@ -57,7 +60,7 @@ impl Files {
         if found.kind != FileType::Directory || !self.is_root() {
             return None;
         }
-        // A directory that stops being sticky lets nobody else move entries there any more, as everybody could until then.
+        // Everybody could move entries into a sticky directory; without the sticky bit, only its owner can.
         let is_sticky = found.mode & wanted.mode.unwrap_or(found.mode) & 0o1000 != 0;
         let is_one_users = is_sticky || self.is_closed_directory(handle, found, Some(found.uid));
         let by = is_one_users.then_some(found.uid);
@@ -72,7 +75,7 @@ impl Files {
         Some(mark)
     }
 
-    /// Notes when the directory has changed hands.
+    /// Records the time of the finished change in the mark.
     pub(super) fn finish_handover(&self, handle: &OwnedFd, mark: Handover) {
         if let Ok(now) = seen(handle) {
             let nanoseconds = u32::try_from(now.changed.1).unwrap_or_default();
@@ -85,10 +88,10 @@ impl Files {
         let mut marks = self.handed_over.lock().unwrap_or_else(PoisonError::into_inner);
         marks.insert(identity, mark);
         drop(marks);
-        // A handle that is only a path sets no attributes.
+        // A path-only handle cannot set attributes.
         if let Ok(directory) = openat(handle, ".", READ | OFlags::DIRECTORY, Mode::empty()) {
             match fsetxattr(&directory, MARK, mark.text().as_bytes(), XattrFlags::empty()) {
-                // A file system without such attributes leaves the mark in memory.
+                // Without extended attributes on this file system, the mark stays in memory.
                 Ok(()) | Err(_) => {}
             }
         }
@@ -101,7 +104,8 @@ impl Files {
         known.or_else(|| read(path))
     }
 
-    /// Tells an entry of this owner that somebody else can have put into this directory before it changed hands.
+    /// Returns true if another user can have put this owner's entry into the directory before the change of
+    /// owner.
     pub(super) fn is_older_than_handover(
         &self,
         directory: &OwnedFd,
@@ -112,7 +116,8 @@ impl Files {
         mark.is_some_and(|mark| !mark.clears(owner) && is_older(directory.as_fd(), name, mark.at))
     }
 
-    /// Tells a path to an object of this owner that leads through an entry which somebody else can have put there.
+    /// Returns true if the path to this owner's object leads through an entry that another user can have put
+    /// there.
     pub(super) fn leads_through_handover(&self, path: &Path, owner: u32) -> bool {
         let pairs = path.ancestors().zip(path.ancestors().skip(1));
         self.is_root()

@@ -1,7 +1,9 @@
-//! Marks the directories that we make where others can move them: a removal knows them again.
+//! Marks directories that this program makes where other users can move them, so that a removal can recognise
+//! them.
 //!
-//! A user who can change a directory can move another private directory to the name of one that we made. The mark is an
-//! extended attribute that only root can read and write. It holds the path at which the directory was made.
+//! A user who can change the parent directory can give the same name to another private directory. The mark
+//! is an extended attribute that only root can read and write, and holds the path at which the directory was
+//! made.
 
 use super::Files;
 use super::attributes::{handle_of, path_of};
@@ -15,18 +17,18 @@ use std::os::unix::ffi::OsStrExt as _;
 const MARK: &str = "trusted.steadfast.made";
 
 impl Files {
-    /// Marks a new directory, unless nobody else can move it.
+    /// Marks a new directory, unless nobody else can move the directory.
     pub(super) fn mark_made(&self, spot: &Entry<'_>, handle: &OwnedFd) -> Result<(), Fault> {
         if !self.is_root() || self.is_private_place(spot)? {
             return Ok(());
         }
         match fsetxattr(handle, MARK, spot.path.as_os_str().as_bytes(), XattrFlags::empty()) {
-            // A file system without such attributes keeps no mark: a removal then takes the directory for another one.
+            // Without extended attributes there is no mark: a removal then treats the directory as a foreign one.
             Ok(()) | Err(_) => Ok(()),
         }
     }
 
-    /// Tells a directory that was made at this path.
+    /// Returns true if the directory was made at this path.
     pub(super) fn was_made_here(spot: &Entry<'_>, found: &EntryStat) -> Result<bool, Fault> {
         let handle = handle_of(spot, found)?;
         let path = spot.path.as_os_str().as_bytes();

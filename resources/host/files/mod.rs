@@ -1,7 +1,14 @@
-//! Files on the host: looked at through descriptors, written whole, changed only with a permit.
+//! Files on the host: examined through descriptors, written whole, and changed only with a permit.
 //!
-//! A [`Entry`] is a name in a directory that was resolved once and safely; everything is done to that name through the
-//! descriptor of the directory, never twice on a path.
+//! An [`Entry`] is a name in a directory that was resolved once and safely. Every step goes through the
+//! descriptor of that directory and must never resolve the path again.
+//!
+//! Reading order: `entry.rs`, `safe_path.rs` (safe resolution), `fault.rs`, `read.rs`, `write.rs` with
+//! `staged_file.rs` and `temp_names.rs`, `attributes.rs`, `create.rs`, `remove.rs`, `dir_walk.rs`. Protection
+//! against other users: `takeover.rs`, `takeover_mark.rs`, `handover_mark.rs`, `made_mark.rs`,
+//! `fs_identity.rs`, `protected_paths.rs`. History: `prior_state.rs`, `restore.rs`, `backup.rs`. The rest:
+//! `accounts.rs`, `content.rs`, `directory_identity.rs`, `path_forecast.rs`, `sync.rs`, `temp_cleanup.rs`,
+//! `xattr.rs`.
 
 mod accounts;
 mod attributes;
@@ -55,7 +62,7 @@ use std::sync::Mutex;
 use sync::DirectorySyncs;
 use temp_names::Names;
 
-/// What all work on files shares.
+/// The shared state of all work on files.
 #[derive(Debug)]
 pub struct Files {
     uid: u32,
@@ -63,9 +70,9 @@ pub struct Files {
     syncs: DirectorySyncs,
     names: Names,
     swept: Mutex<HashSet<(u64, u64)>>,
-    /// Directories that others could change until this process took them over.
+    /// The directories that other users could change until this process took them over.
     taken_over: Mutex<HashMap<(u64, u64), takeover_mark::Closed>>,
-    /// Directories that changed hands in this process.
+    /// The directories that changed their owner in this process.
     handed_over: Mutex<HashMap<(u64, u64), handover_mark::Handover>>,
 }
 
@@ -84,7 +91,7 @@ impl Default for Files {
 }
 
 impl super::Host {
-    /// The files of this host.
+    /// Returns the files of this host.
     #[must_use]
     pub fn files(&self) -> &Files {
         &self.files
@@ -92,30 +99,35 @@ impl super::Host {
 }
 
 impl Files {
-    /// The users and groups of this host.
+    /// Returns the users and groups of this host.
     #[must_use]
     pub fn accounts(&self) -> &Accounts {
         &self.accounts
     }
 
-    /// Whether we may do everything.
+    /// Returns true if this process runs as root.
     #[must_use]
     pub fn is_root(&self) -> bool {
         self.uid == 0
     }
 
-    /// Whether it belongs to whom we work as.
+    /// Returns true if the object belongs to the user of this process.
     #[must_use]
     pub fn owns(&self, seen: &EntryStat) -> bool {
         seen.uid == self.uid
     }
 
-    /// Resolves the directory of an absolute path; `None` where it does not exist.
+    /// Resolves the directory of an absolute path; `None` if the directory does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a link on the path could have been changed by another user (S-1), or if a directory cannot be
+    /// entered.
     pub fn spot<'a>(&self, path: &'a Path) -> Result<Option<Entry<'a>>, Fault> {
         Entry::open(path, self.uid)
     }
 
-    /// A fault in words.
+    /// Describes a fault for the operator.
     #[must_use]
     pub fn trouble(&self, fault: Fault, path: &Path) -> Failure {
         let name = account_name(AccountKind::User, self.uid);
@@ -124,7 +136,7 @@ impl Files {
         fault.into_trouble(path, &user)
     }
 
-    /// The directory of this path does not exist.
+    /// Makes the failure of a missing parent directory.
     #[must_use]
     pub fn no_directory(path: &Path) -> Failure {
         safe_path::no_parent(path)

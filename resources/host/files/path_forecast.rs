@@ -1,4 +1,4 @@
-//! Where a path leads, name by name, links followed; and where it may lead once what is expected on its way has come.
+//! Resolves paths name by name with links followed, also through objects that a plan expects to appear.
 
 use super::directory_identity::Directory;
 use crate::host::kernel::{readlinkat, statat};
@@ -9,72 +9,73 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// As many links as the kernel follows.
+/// The limit of followed links, equal to the kernel's limit.
 const LINKS_AT_MOST: usize = 40;
 
-/// So many ways that a path may take are followed; each thing that is expected on it makes at most one more of each.
+/// The limit of followed branches; each expected object on a path adds at most one alternative to each
+/// branch.
 const BRANCHES_AT_MOST: usize = 64;
 
-/// A directory that is there, whatever it is called, or one that is expected.
+/// A directory that exists, under any name, or that is expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ground {
-    /// Its device and inode.
+    /// The device and inode of an existing directory.
     There(Directory),
-    /// The number under which it is expected.
+    /// The number of an expected directory.
     Expected(usize),
 }
 
 /// A name in a directory.
 pub type Name = (Ground, OsString);
 
-/// What may come to a name.
+/// An object that is expected at a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Coming {
-    /// A directory with nothing in it.
+    /// An empty directory.
     Directory,
-    /// A link with this target.
+    /// A symbolic link with this target.
     Link(PathBuf),
 }
 
-/// Where a path leads.
+/// The result of resolving a path.
 #[derive(Debug, Default)]
 pub struct Resolution {
-    /// All names that are looked up on its way, those that links bring too.
+    /// All names that are looked up on the way, including those in link targets.
     pub names: Vec<Name>,
-    /// What may be at its end: one, unless something is expected on its way.
+    /// The possible ends: exactly one, unless an object is expected on the way.
     pub ends: Vec<End>,
-    /// The name at which its way ends before its last one, as things are now.
+    /// The name at which the path presently ends before its last part.
     pub gap: Option<Name>,
 }
 
-/// An end of a path.
+/// A possible end of a path.
 #[derive(Debug)]
 pub struct End {
-    /// Its last name; none for the root.
+    /// The last name; none for the root.
     pub name: Option<Name>,
-    /// The directories that it lies in, up to the root.
+    /// The directories above, up to the root.
     pub above: Vec<Ground>,
-    /// What is there now.
+    /// The present object.
     pub thing: Option<Thing>,
-    /// No link has led there.
+    /// No link was followed on the way.
     pub is_straight: bool,
 }
 
-/// What is at the end of a path.
+/// The object at the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thing {
-    /// Device and inode.
+    /// The device and inode.
     pub identity: (u64, u64),
-    /// Whether it is a directory.
+    /// True for a directory.
     pub is_directory: bool,
 }
 
-/// What was looked up, each name once, and what is expected.
+/// A cache of looked-up names, with the expected objects.
 #[derive(Debug, Default)]
 pub struct Resolver {
     seen: HashMap<Name, Found>,
     expected: HashMap<Name, Vec<Coming>>,
-    /// The numbers of the directories that are expected.
+    /// The numbers of the expected directories.
     numbers: HashMap<Name, usize>,
 }
 
@@ -89,22 +90,22 @@ enum Found {
 #[derive(Debug)]
 struct Passed {
     ground: Ground,
-    /// Its path without links; none where nothing is there yet.
+    /// The path without links; none if the directory does not exist yet.
     path: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug)]
 struct Branch {
-    /// From the root down.
+    /// The directories from the root down.
     passed: Vec<Arc<Passed>>,
     left: VecDeque<OsString>,
     links: usize,
-    /// Nothing that is only expected is on it.
+    /// The branch contains no expected object.
     is_present: bool,
 }
 
 impl Resolver {
-    /// From now on this may come to that name; whether that is new.
+    /// Adds an object that is expected at a name; returns true if this is new.
     pub fn expect(&mut self, name: &Name, coming: Coming) -> bool {
         let number = self.numbers.len();
         if coming == Coming::Directory {
@@ -118,7 +119,7 @@ impl Resolver {
         is_new
     }
 
-    /// Where an absolute path leads; its last name is followed where that is wanted.
+    /// Resolves an absolute path; `follow` decides whether a link as the last part is followed.
     pub fn of(&mut self, path: &Path, follow: bool) -> Resolution {
         let mut lead = Resolution::default();
         let Some(root) = root() else { return lead };
@@ -134,7 +135,7 @@ impl Resolver {
         lead
     }
 
-    /// Follows one branch to its end, and puts others beside it.
+    /// Follows one branch to its end, and queues the alternatives.
     fn follow(
         &mut self,
         mut branch: Branch,
@@ -184,7 +185,7 @@ impl Resolver {
         lead.ends.push(branch.end(None, thing));
     }
 
-    /// The same branch with what is expected at this name instead of what is there.
+    /// Returns the branches in which an expected object replaces the present one at this name.
     fn others(&self, branch: &Branch, name: &Name) -> Vec<Branch> {
         let all = self.expected.get(name).into_iter().flatten();
         let with = |coming: &Coming| match coming {
@@ -226,7 +227,7 @@ impl Branch {
         self.passed.push(Arc::new(Passed { ground, path }));
     }
 
-    /// The same, led on by a link; none where it was led too often.
+    /// Continues the branch through a link; none if too many links were followed.
     fn through(&self, target: &Path) -> Option<Self> {
         let mut next = self.clone();
         next.links += 1;
@@ -260,14 +261,14 @@ fn part(component: Component<'_>) -> Option<OsString> {
     }
 }
 
-/// What is at a path, its last name not followed; what cannot be looked at is not there, as far as this can tell.
+/// Examines a path without following its last part; an object that cannot be examined counts as absent.
 fn look(path: &Path) -> Found {
     let Ok(stat) = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) else { return Found::Nothing };
     let kind = FileType::from_raw_mode(stat.st_mode);
     if kind == FileType::Symlink {
         let text = readlinkat(CWD, path, Vec::new());
         let target = |text: std::ffi::CString| OsString::from_vec(text.into_bytes()).into();
-        // It is a link no more.
+        // The object is no link any more.
         return text.map_or(Found::Nothing, |text| Found::Link(target(text)));
     }
     let identity = (stat.st_dev, stat.st_ino);

@@ -1,4 +1,4 @@
-//! What a change takes away is kept before it is made, by whoever keeps for the run (decision 29).
+//! Records the prior state of a path before a change, through the recorder of the run (decision 29).
 
 use super::attributes::{handle_of, path_of};
 use super::content::{Content, Origin};
@@ -11,13 +11,13 @@ use crate::prior_state::{
 };
 use rustix::fs::FileType;
 
-/// What was kept for a change that comes next.
+/// The record for the next change, if the run has a recorder.
 #[derive(Clone, Copy, Debug, Default)]
 #[must_use]
 pub struct Noted<'a>(Option<(&'a dyn PriorStateRecorder, u64)>);
 
 impl Noted<'_> {
-    /// How the change went: of one that was not made nothing stays.
+    /// Completes the record with the result of the change: nothing stays recorded of a change that was not made.
     pub fn after<T>(self, done: Result<T, Fault>) -> Result<T, Fault> {
         if let Some((keeper, number)) = self.0 {
             keeper.settle(number, !matches!(done, Err(Fault { touched: false, .. })));
@@ -27,7 +27,11 @@ impl Noted<'_> {
 }
 
 impl Entry<'_> {
-    /// Keeps what was found here, where anybody keeps for this run. Nothing may be changed there if that fails.
+    /// Records the examined object, if the run has a recorder.
+    ///
+    /// # Errors
+    ///
+    /// If the recording fails, nothing may be changed at the path.
     pub fn note<'p>(
         &self,
         permit: &'p Permit,
@@ -94,12 +98,13 @@ fn content(
         Ok(Some(bytes)) => Ok(PriorContent::Bytes(bytes)),
         Ok(None) => Ok(PriorContent::Unkept(NotRecorded::Large)),
         Err(fault) if matches!(fault.why, Why::Moved | Why::Revoked) => Err(fault),
-        // What nobody can read, nobody can keep; it must not stand in the way of what is declared.
+        // An unreadable content cannot be recorded, which must not prevent the declared change.
         Err(_) => Ok(PriorContent::Unkept(NotRecorded::Unreadable)),
     }
 }
 
-/// Whether a file's mode denies others to read it: then it is sensitive, whatever was declared (S-19).
+/// Returns true if the mode denies others to read the file: the file is then sensitive, whatever is declared
+/// (S-19).
 #[must_use]
 pub fn denies_others(mode: u32) -> bool {
     mode & 0o004 == 0

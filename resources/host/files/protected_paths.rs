@@ -1,4 +1,4 @@
-//! Directories without which there is no host: never removed, whoever asks (S-15).
+//! The protected paths: directories that a host cannot do without and that nothing removes (S-15).
 
 use super::Files;
 use super::entry::{Entry, EntryStat};
@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// With all that lies above them.
+/// The protected paths; every directory above is protected too.
 const SACRED: &[&str] = &[
     "/bin",
     "/boot/efi",
@@ -74,7 +74,7 @@ const SACRED: &[&str] = &[
     "/var/tmp",
 ];
 
-/// Those of them in which it is common to let nothing be but what was declared.
+/// The protected paths that are commonly purged of undeclared entries.
 const PURGEABLE: &[&str] = &[
     "/etc/cron.d",
     "/etc/network",
@@ -92,13 +92,14 @@ const PURGEABLE: &[&str] = &[
     "/var/spool/cron",
 ];
 
-/// Whether what nobody declared may be removed from this directory, or the attributes of all below it be changed.
+/// Returns true if undeclared entries of this directory may be purged, or the attributes of everything below
+/// may be changed.
 #[must_use]
 pub fn is_purgeable(path: &Path) -> bool {
     !is_sacred(path) || PURGEABLE.iter().any(|purgeable| Path::new(purgeable) == path)
 }
 
-/// Whether a path, in whatever way it is written, names such a directory or one above it.
+/// Returns true if a path, in any spelling, names a protected directory or one above.
 #[must_use]
 pub fn is_sacred(path: &Path) -> bool {
     let mut plain = PathBuf::from("/");
@@ -112,7 +113,7 @@ pub fn is_sacred(path: &Path) -> bool {
         }
     }
     let plain = plain.as_os_str().as_bytes();
-    // As bytes: this is asked for every file of a graph, and comparing paths part by part took a fifth of the time to load one.
+    // Compares bytes: comparing paths part by part takes a fifth of the time to load a graph of files.
     let covers = |sacred: &&str| match sacred.as_bytes().strip_prefix(plain) {
         Some(rest) => rest.is_empty() || rest.starts_with(b"/"),
         None => false,
@@ -121,17 +122,18 @@ pub fn is_sacred(path: &Path) -> bool {
 }
 
 impl Files {
-    /// Refuses a removal of what a host cannot do without, before anything below it is looked at.
+    /// Rejects the removal of a protected path before anything below is examined.
     ///
     /// # Errors
-    /// It is such a thing, or something is mounted there.
+    ///
+    /// Fails for a protected path and for a mount point.
     #[expect(clippy::unused_self, reason = "a question about the files of this host")]
     pub fn guard_removal(&self, spot: &Entry<'_>, seen: &EntryStat) -> Result<(), Fault> {
         guard(spot, seen)
     }
 }
 
-/// Refuses what may not go: by name, by identity (a bind mount, a link above), and where something is mounted.
+/// Rejects a removal by name, by identity (a bind mount, a link above), and on a mount point.
 pub(super) fn guard(spot: &Entry<'_>, seen: &EntryStat) -> Result<(), Fault> {
     if is_sacred(spot.path) {
         return Err(refuse(spot.path, "a host cannot do without it"));
@@ -149,21 +151,22 @@ pub(super) fn guard(spot: &Entry<'_>, seen: &EntryStat) -> Result<(), Fault> {
 }
 
 impl Entry<'_> {
-    /// Whether something is mounted here. An old kernel cannot tell; it refuses itself to remove a mount point.
+    /// Returns true for a mount point. An old kernel cannot tell, and rejects the removal of a mount point
+    /// itself.
     #[must_use]
     pub fn is_mounted(&self) -> bool {
         is_mount_root(&self.directory, self.name)
     }
 }
 
-/// The inodes of them all, as they are now.
+/// Returns the present inodes of all protected paths.
 pub(super) fn sacred_inodes() -> HashSet<(u64, u64)> {
     let paths = SACRED.iter().flat_map(|sacred| Path::new(sacred).ancestors());
     let stats = paths.filter_map(|path| statat(CWD, path, AtFlags::empty()).ok());
     stats.map(|stat| EntryStat::of(&stat).identity).collect()
 }
 
-/// The inodes of those whose content may be held as a whole, as they are now.
+/// Returns the present inodes of the protected paths that may be purged.
 pub(super) fn purgeable_inodes() -> HashSet<(u64, u64)> {
     let stats = PURGEABLE.iter().filter_map(|path| statat(CWD, *path, AtFlags::empty()).ok());
     stats.map(|stat| EntryStat::of(&stat).identity).collect()
@@ -178,7 +181,7 @@ mod tests {
     use super::{SACRED, is_sacred};
     use std::path::Path;
 
-    /// S-15: however it is written.
+    /// S-15: protected paths are recognised in every spelling.
     #[test]
     fn sacred_paths_are_known_in_every_spelling() {
         assert!(SACRED.len() >= 50);

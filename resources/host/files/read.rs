@@ -1,4 +1,4 @@
-//! Reading: no more than is needed to tell.
+//! Reads files and links, with as few reads as a comparison needs.
 
 use super::content::Content;
 use super::entry::{Entry, EntryStat};
@@ -12,13 +12,13 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// One read, and most files are told.
+/// The buffer size in bytes: one read is enough for most files.
 const CHUNK: usize = 16 * 1024;
 
-/// Large files are read in larger pieces.
+/// The buffer size in bytes for large files.
 const LARGE: usize = 256 * 1024;
 
-/// A fifo must not block us, and no terminal may become ours.
+/// The flags of reading: a fifo must not block, and a terminal must not become the controlling one.
 pub(super) const READ: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
@@ -37,10 +37,11 @@ pub enum Comparison {
 }
 
 impl Entry<'_> {
-    /// Tells whether the regular file that was seen here holds just this. The caller has compared the size.
+    /// Returns true if the examined regular file has exactly this content. The caller has compared the size.
     ///
     /// # Errors
-    /// Another file is here by now, or the system refuses.
+    ///
+    /// Fails if the file was replaced or the kernel returned an error.
     pub fn holds(
         &self,
         found: &EntryStat,
@@ -50,10 +51,11 @@ impl Entry<'_> {
         Ok(self.compare(found, content, cancel)? != Comparison::Different)
     }
 
-    /// Compares the regular file that was seen here with a content of the same size.
+    /// Compares the examined regular file with a content of the same size.
     ///
     /// # Errors
-    /// Another file is here by now, or the system refuses.
+    ///
+    /// Fails if the file was replaced or the kernel returned an error.
     pub fn compare(
         &self,
         found: &EntryStat,
@@ -73,18 +75,19 @@ impl Entry<'_> {
         })
     }
 
-    /// Opens the file that was seen here, to read. The name may lead to another file by now, one that may not be shown: that one
-    /// is not read.
+    /// Opens the examined file for reading. If another file has the name by now, that file is not read, because
+    /// showing its content may be forbidden.
     fn open_judged(&self, found: &EntryStat) -> Result<OwnedFd, Fault> {
         let file =
             openat(&self.directory, self.name, READ, Mode::empty()).map_err(Fault::os("read"))?;
         if seen(&file)?.is_as_judged(found) { Ok(file) } else { Err(Fault::moved()) }
     }
 
-    /// The content of the file that was seen here; none where it is longer than this.
+    /// Returns the content of the examined file; none if it exceeds `at_most` bytes.
     ///
     /// # Errors
-    /// Another file is here by now, or the system refuses.
+    ///
+    /// Fails if the file was replaced or the kernel returned an error.
     pub fn content(&self, found: &EntryStat, at_most: usize) -> Result<Option<Vec<u8>>, Fault> {
         let file = self.open_judged(found)?;
         let mut content = Vec::new();
@@ -101,24 +104,24 @@ impl Entry<'_> {
         }
     }
 
-    /// Where the link points.
+    /// Returns the target of the link.
     pub fn target(&self) -> Result<Vec<u8>, Fault> {
         match readlinkat(&self.directory, self.name, Vec::new()) {
             Ok(text) => Ok(text.into_bytes()),
-            // No link any more.
+            // The object is no link any more.
             Err(Errno::INVAL | Errno::NOENT) => Err(Fault::moved()),
             Err(errno) => Err(Fault::os("read the link")(errno)),
         }
     }
 
-    /// Whether the directory is empty.
+    /// Returns true if the directory is empty.
     pub fn is_empty(&self) -> Result<bool, Fault> {
         let directory = open_listed(&self.directory, self.name.as_ref())?;
         is_empty(&directory)
     }
 }
 
-/// A file that is read on, and what the last read gave: from `at` on it was not compared yet.
+/// A file in the process of a comparison: the bytes of the buffer from `at` on are not compared yet.
 struct Reading {
     file: OwnedFd,
     buffer: Vec<u8>,
@@ -141,7 +144,7 @@ impl Reading {
         Ok(true)
     }
 
-    /// Reads on where all was compared.
+    /// Reads the next piece after the buffer is compared; returns true at the end of the file.
     fn is_at_its_end(&mut self) -> Result<bool, Fault> {
         if self.at < self.buffer.len() {
             return Ok(false);
@@ -152,7 +155,7 @@ impl Reading {
     }
 }
 
-/// One byte more than is expected tells of a file that has grown.
+/// Returns the buffer size for a file: one extra byte detects a file that has grown.
 fn room_for(size: u64) -> usize {
     let most = if size > LARGE as u64 { LARGE } else { CHUNK };
     usize::try_from(size).map_or(most, |size| most.min(size + 1))
@@ -172,12 +175,12 @@ pub(super) fn is_empty(directory: &OwnedFd) -> Result<bool, Fault> {
     Ok(true)
 }
 
-/// What a descriptor is of.
+/// Returns the state of an open file.
 pub(super) fn seen(file: &OwnedFd) -> Result<EntryStat, Fault> {
     fstat(file).map(|stat| EntryStat::of(&stat)).map_err(Fault::os("look at"))
 }
 
-/// Reads as much as the buffer has room for, in the place of what it held.
+/// Fills the buffer with the next bytes of a file.
 pub(super) fn read_some(file: &OwnedFd, buffer: &mut Vec<u8>) -> Result<(), Fault> {
     buffer.clear();
     retry_on_intr(|| read(file, buffer)).map(drop).map_err(Fault::os("read"))

@@ -1,4 +1,4 @@
-//! Removal: of one thing, or with consent of all below a directory, through descriptors and never across a mount.
+//! Removes one object, or with consent a whole tree, through descriptors and never across a mount.
 
 use super::Files;
 use super::dir_walk::DEEPEST;
@@ -19,20 +19,26 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-/// How much is removed.
+/// The extent of a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// The thing itself.
+    /// Only the object itself.
     One,
-    /// A directory with all below it, which is kept as each of them goes; with `secret` no contents.
+    /// A directory with everything below. The history stores each object as it goes, without contents if `secret`
+    /// is set.
     AllBelow {
-        /// Contents are sensitive.
+        /// The contents are sensitive.
         secret: bool,
     },
 }
 
 impl Files {
-    /// Removes what was seen; a directory that is not empty only with all below it.
+    /// Removes the examined object; a directory with contents only with [`Reach::AllBelow`].
+    ///
+    /// # Errors
+    ///
+    /// Fails for protected paths and mount points, if the object was replaced, the permit was revoked, or the
+    /// kernel returned an error. The fault says whether anything was removed.
     pub fn remove(
         &self,
         permit: &Permit,
@@ -77,16 +83,16 @@ struct Tree<'a> {
     touched: bool,
 }
 
-/// A directory of it.
+/// An open directory of the tree.
 struct Level {
     handle: Arc<OwnedFd>,
-    /// Its name in the directory above.
+    /// The name in the parent directory.
     name: OsString,
     entries: Entries,
 }
 
 impl Tree<'_> {
-    /// Empties the directory of that name, which must still be the one that was seen.
+    /// Empties the directory of this name, which must still be the examined one.
     fn empty(&mut self, parent: &OwnedFd, name: &OsStr, found: &EntryStat) -> Result<(), Fault> {
         let top = self.enter(parent, name)?;
         if seen(&top.handle)?.identity != found.identity {

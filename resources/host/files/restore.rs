@@ -1,4 +1,4 @@
-//! What was kept is put back: content, owner, group, mode, extended attributes, or that there was nothing.
+//! Restores a prior state: content, owner, group, mode and extended attributes, or the absence of the object.
 
 use super::attributes::Attributes;
 use super::content::Content;
@@ -15,14 +15,19 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// How often it is begun anew where somebody else is at work.
+/// The number of attempts while another process changes the path.
 const ATTEMPTS: usize = 3;
 
-/// What was done to put something back; empty where it was so already.
+/// The steps that restored a state; empty if the state was already there.
 type Done = Vec<&'static str>;
 
 impl Files {
-    /// Puts back what was at a path. What is there now is kept before, as for any change.
+    /// Restores the prior state of a path. The present state is recorded first, as for any change.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the parent directory is missing, if an object of an untrusted user must not be given these
+    /// attributes, or if another process keeps changing the path.
     pub fn restore(
         &self,
         permit: &Permit,
@@ -131,7 +136,7 @@ impl Files {
         Ok(done)
     }
 
-    /// A directory cannot be replaced in one step.
+    /// Removes a present directory, which cannot be replaced in one step.
     fn make_way(
         &self,
         permit: &Permit,
@@ -170,7 +175,7 @@ impl Files {
         noted.after(self.put(permit, spot, &draft)).map(drop)
     }
 
-    /// Owner, group and mode, where they differ.
+    /// Restores owner, group and mode where they differ.
     fn give_back(
         &self,
         permit: &Permit,
@@ -181,7 +186,7 @@ impl Files {
         let owner = Some(thing.uid).filter(|uid| *uid != found.uid);
         let group = Some(thing.gid).filter(|gid| *gid != found.gid);
         let changes_hands = owner.is_some() || group.is_some();
-        // A change of hands takes set-id bits away.
+        // A change of owner or group clears the set-id bits.
         let mode = Some(thing.mode).filter(|mode| *mode != found.mode || changes_hands);
         let mode = mode.filter(|_| found.kind != FileType::Symlink);
         if owner.is_none() && group.is_none() && mode.is_none() {
@@ -219,7 +224,7 @@ fn all_of(thing: &PriorEntry) -> Attributes {
     Attributes { owner: Some(thing.uid), group: Some(thing.gid), mode: Some(thing.mode) }
 }
 
-/// The whole of what is there goes.
+/// Returns the loss of a whole object.
 fn losing<'a>(found: Option<&EntryStat>, what: &'a str) -> Loss<'a> {
     Loss { content: true, secret: is_secret(found), purged: false, what }
 }

@@ -1,4 +1,4 @@
-//! Safe resolution of the directory that holds a file: no link that somebody else could turn is ever followed (S-1).
+//! Resolves the directory of a file safely: a link that another user could change is never followed (S-1).
 
 use super::fault::{Fault, printable, said};
 use crate::failure::Failure;
@@ -11,20 +11,20 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Component, Path, PathBuf};
 
-/// As many links as the kernel follows.
+/// The limit of followed links, equal to the kernel's limit.
 const LINKS_AT_MOST: usize = 40;
 
 const HANDLE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// A descriptor of the directory at this absolute path, for lookups in it.
+/// Opens the directory at an absolute path, for lookups inside.
 ///
-/// One call where no component is a link; else a walk that looks at each link and at the directories that hold it.
+/// One system call is enough if no part is a link; else a walk examines each link and the directories around.
 pub(super) fn open_directory(path: &Path, own_uid: u32) -> Result<OwnedFd, Fault> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     match openat2(CWD, path, flags, Mode::empty(), resolve) {
         Ok(directory) => Ok(directory),
-        // A link on the way; or a kernel or a sandbox that does not know the call.
+        // A link on the way, or a kernel or sandbox without this system call.
         Err(Errno::LOOP | Errno::NOSYS | Errno::PERM | Errno::AGAIN | Errno::NOTDIR) => {
             SafeWalk::start(path, own_uid)?.finish()
         }
@@ -32,8 +32,8 @@ pub(super) fn open_directory(path: &Path, own_uid: u32) -> Result<OwnedFd, Fault
     }
 }
 
-/// What is at a path to read from, its last part followed by the same rules: the directory that holds it, and its name there
-/// (`.` for a directory itself).
+/// Opens a path for reading, with links as the last part followed by the same rules. Returns the directory
+/// and the name inside (`.` for a directory itself).
 pub(super) fn open_followed(path: &Path, own_uid: u32) -> Result<(OwnedFd, OsString), Fault> {
     let mut walk = SafeWalk::start(path, own_uid)?;
     let (name, owner) = match walk.run()? {
@@ -43,7 +43,7 @@ pub(super) fn open_followed(path: &Path, own_uid: u32) -> Result<(OwnedFd, OsStr
     Ok((walk.arrive(owner)?, name))
 }
 
-/// A directory that was passed, and what is known of it.
+/// A directory on the way, with its state.
 struct Passed {
     handle: OwnedFd,
     stat: Stat,
@@ -52,13 +52,14 @@ struct Passed {
 struct SafeWalk<'a> {
     asked: &'a Path,
     own_uid: u32,
-    /// From the root down to where the walk is: `..` in a link goes back here, never through the file system.
+    /// The directories from the root to the present position: `..` in a link returns to one of these, never
+    /// through the file system.
     passed: Vec<Passed>,
     left: VecDeque<OsString>,
     links: usize,
-    /// Users who could have turned a link that was followed: the target must be theirs.
+    /// The users who could have changed a followed link: the target must belong to one of them.
     turners: BTreeSet<u32>,
-    /// The first link of those.
+    /// The first link that such a user could have changed.
     turned: Option<OsString>,
 }
 
@@ -86,7 +87,7 @@ impl<'a> SafeWalk<'a> {
         self.arrive(owner)
     }
 
-    /// To the end of the path; where that is no directory, its name and what it is.
+    /// Walks to the end of the path. Returns the last name and its state if the end is no directory.
     fn run(&mut self) -> Result<Option<(OsString, Stat)>, Fault> {
         while let Some(name) = self.left.pop_front() {
             if name.as_bytes() == b".." {
@@ -114,7 +115,8 @@ impl<'a> SafeWalk<'a> {
         &self.passed[self.passed.len() - 1]
     }
 
-    /// Follows a link that nobody but root, we ourselves or (as seen on arrival) the owner of the target could have made.
+    /// Follows a link that only root, the user of this process, or the owner of the target (checked on arrival)
+    /// could have made.
     fn follow(&mut self, name: &OsStr, link: &OwnedFd, stat: &Stat) -> Result<(), Fault> {
         self.links += 1;
         if self.links > LINKS_AT_MOST {
@@ -180,8 +182,9 @@ fn part(component: Component<'_>) -> Option<OsString> {
     }
 }
 
-/// Whether somebody besides its owner and root could put another entry in the place of one. A sticky directory above does
-/// not let strangers rename; one that holds the link itself does let them make links.
+/// Returns true if a user besides root and the owner could replace an entry of the directory. The sticky bit
+/// of a directory above prevents renames by other users; in the directory of the link itself, other users can
+/// still make links.
 fn others_can_write(directory: &Passed, above: bool) -> bool {
     let mode = directory.stat.st_mode;
     if above && mode & 0o1000 != 0 {
@@ -191,7 +194,8 @@ fn others_can_write(directory: &Passed, above: bool) -> bool {
     mode & 0o002 != 0 || by_group
 }
 
-/// With an access list the group bits are its mask: named users may be able to write.
+/// Returns true if the directory has an access list: the group bits are then its mask, and named users may be
+/// able to write.
 pub(super) fn has_acl(directory: &OwnedFd) -> bool {
     let path = format!("/proc/self/fd/{}", directory.as_raw_fd());
     let mut value = [0_u8; 4];
@@ -201,7 +205,7 @@ pub(super) fn has_acl(directory: &OwnedFd) -> bool {
     }
 }
 
-/// The parent directory is not there.
+/// Makes the failure of a missing parent directory.
 pub(super) fn no_parent(path: &Path) -> Failure {
     said("reach", path, "its directory does not exist")
         .hint("declare the directory too: it then comes first")

@@ -1,4 +1,5 @@
-//! A file that is to take a place: first without a name, or under a hidden one, or in a room of its own where it can be tried.
+//! A staged file: without a name, under a temporary name, or in a private directory where a program can
+//! validate the file.
 
 use super::Files;
 use super::attributes::path_of;
@@ -13,24 +14,24 @@ use std::ffi::OsStr;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::PathBuf;
 
-/// A file that is complete and has no name yet, or a hidden one.
+/// A complete file with a temporary name or none.
 pub(super) struct Candidate {
     pub(super) file: OwnedFd,
     hidden: Option<TemporaryName>,
     room: Option<Room>,
 }
 
-/// A hidden directory that only we may enter: what lies in it has the name that it will have.
+/// A hidden directory that only this process's user may enter; the staged file inside has its final name.
 ///
-/// It also holds a link of the directory's own name: nobody else could have put that there, so that what a dead process left
-/// is known to be ours (S-5).
+/// The directory also contains a link with the directory's own name. Nobody else could have put that link
+/// there, so a later process knows that it may remove the leftovers of a dead one (S-5).
 struct Room {
     name: TemporaryName,
     handle: OwnedFd,
 }
 
 impl Files {
-    /// A file that nobody else can open: ours, or that of who will own it.
+    /// Creates a staged file that only the user of this process, or the future owner, can open.
     pub(super) fn birth(
         &self,
         permit: &Permit,
@@ -43,7 +44,7 @@ impl Files {
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
         match openat(&spot.directory, ".", flags | OFlags::TMPFILE, mode) {
             Ok(file) => return Ok(Candidate { file, hidden: None, room: None }),
-            // The file system, or the kernel, has no files without a name.
+            // The file system or the kernel does not support files without a name.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOSYS) => {}
             Err(errno) => return Err(Fault::os("write")(errno)),
         }
@@ -51,7 +52,8 @@ impl Files {
         Ok(Candidate { file, hidden: Some(name), room: None })
     }
 
-    /// The same, in a room of its own, so that a program can be shown it before it takes its place.
+    /// Creates a staged file in a private directory, so that a program can validate the file before it takes its
+    /// place.
     pub(super) fn birth_in_room(
         &self,
         permit: &Permit,
@@ -64,7 +66,7 @@ impl Files {
         let made = openat(&spot.directory, &*room, flags, Mode::empty())
             .map_err(Fault::os("write"))
             .and_then(|handle| {
-                // Whoever owns the directory above could have put another in its place.
+                // The owner of the parent could have put another directory in place of the new one.
                 let seen = super::read::seen(&handle)?;
                 if seen.uid != self.uid || seen.mode & 0o777 != 0o700 {
                     return Err(Fault::moved());
@@ -80,7 +82,7 @@ impl Files {
         Ok(Candidate { file, hidden: None, room: Some(Room { name: room, handle }) })
     }
 
-    /// Gives the candidate its name.
+    /// Gives the staged file its final name.
     pub(super) fn place(
         &self,
         permit: &Permit,
@@ -115,7 +117,8 @@ impl Files {
 }
 
 impl Candidate {
-    /// Where another program finds it: through our own descriptor of its room, so that nobody can lead it elsewhere.
+    /// Returns the path for another program: through this process's descriptor of the private directory, so that
+    /// nobody can redirect the path.
     pub(super) fn path(&self, spot: &Entry<'_>) -> Option<PathBuf> {
         let room = self.room.as_ref()?;
         let process = std::process::id();
@@ -123,13 +126,13 @@ impl Candidate {
         let directory = if through.exists() {
             through
         } else {
-            // Without /proc there is only its name.
+            // Without /proc, only the name of the directory is left.
             spot.path.parent()?.join(&*room.name)
         };
         Some(directory.join(spot.name))
     }
 
-    /// Takes it away again; the fault says so if that fails.
+    /// Removes the staged file after a fault, and reports a failure to do so in the fault.
     pub(super) fn abandon(self, spot: &Entry<'_>, fault: Fault) -> Fault {
         match (self.room, self.hidden) {
             (Some(room), _) => room.abandoned(spot, fault),
@@ -140,7 +143,7 @@ impl Candidate {
 }
 
 impl Room {
-    /// Takes away the room and what is still in it.
+    /// Removes the private directory and its contents.
     fn vacate(self, spot: &Entry<'_>, left: Option<&OsStr>) -> Result<(), Fault> {
         if let Some(name) = left {
             let _gone = unlinkat(&self.handle, name, AtFlags::empty());
@@ -160,7 +163,7 @@ impl Room {
     }
 }
 
-/// Takes away what says whose room it is.
+/// Removes the link that identifies the private directory.
 fn leave(room: &OwnedFd, name: &OsStr) {
     let _gone = unlinkat(room, name, AtFlags::empty());
 }
@@ -170,7 +173,7 @@ fn create(directory: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     openat(directory, name, flags, Mode::RUSR | Mode::WUSR)
 }
 
-/// Takes away a hidden name that did not become the real one.
+/// Removes a temporary name after a fault, and reports a failure to do so in the fault.
 pub(super) fn forget(spot: &Entry<'_>, name: &OsStr, fault: Fault) -> Fault {
     match unlinkat(&spot.directory, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => fault,
@@ -178,7 +181,7 @@ pub(super) fn forget(spot: &Entry<'_>, name: &OsStr, fault: Fault) -> Fault {
     }
 }
 
-/// Renames over what was seen, and over nothing else.
+/// Renames the staged file over the examined object, and over no other.
 pub(super) fn take_place(
     permit: &Permit,
     spot: &Entry<'_>,
@@ -203,7 +206,7 @@ fn take_place_from(
     let flags = rustix::fs::RenameFlags::NOREPLACE;
     match renameat_with(from, hidden, to, spot.name, flags) {
         Err(Errno::EXIST) => Err(Fault::moved()),
-        // A file system without that flag.
+        // The file system does not support the flag.
         Err(Errno::INVAL | Errno::NOSYS) => {
             spot.still(None)?;
             renameat(from, hidden, to, spot.name).map_err(Fault::os("create"))
@@ -212,10 +215,10 @@ fn take_place_from(
     }
 }
 
-/// A first name for a file without one.
+/// Gives a name to a file that has none.
 fn name_it(file: &OwnedFd, spot: &Entry<'_>, name: &OsStr) -> Result<(), Errno> {
     match linkat(file, "", &spot.directory, name, AtFlags::EMPTY_PATH) {
-        // Older kernels want a capability for that, and offer /proc to all.
+        // Older kernels need a capability for this call; the way through /proc is open to all.
         Err(Errno::NOENT | Errno::PERM) => {
             linkat(CWD, path_of(file), &spot.directory, name, AtFlags::SYMLINK_FOLLOW)
         }

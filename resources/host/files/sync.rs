@@ -1,4 +1,4 @@
-//! Batched durability: many who want one directory synced at the same time are served by one sync (group commit).
+//! Batched durability: one sync of a directory serves all callers that wait at the same time (group commit).
 
 use crate::host::kernel::{fsync, openat, sync};
 use rustix::fs::{Mode, OFlags};
@@ -7,16 +7,16 @@ use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Which directory: device and inode.
+/// The device and inode of a directory.
 pub(super) type Key = (u64, u64);
 
-/// The directories that are being synced.
+/// The directories with running syncs.
 #[derive(Debug, Default)]
 pub(super) struct DirectorySyncs {
     groups: Mutex<HashMap<Key, Arc<Group>>>,
 }
 
-/// One directory: who is waiting for the sync that has not begun yet, and whether one is running.
+/// The state of one directory: the batch that waits for the next sync, and whether a sync is running.
 #[derive(Debug, Default)]
 struct Group {
     state: Mutex<State>,
@@ -29,14 +29,14 @@ struct State {
     next: Arc<Batch>,
 }
 
-/// A sync and all who are served by it: those who asked before it began.
+/// One sync with its callers: those that asked before its start.
 #[derive(Debug, Default)]
 struct Batch {
     result: OnceLock<Result<(), Errno>>,
 }
 
 impl DirectorySyncs {
-    /// Returns when a sync of the directory that began after this call has ended.
+    /// Returns after the end of a sync that began after this call.
     pub(super) fn sync(&self, key: Key, directory: impl AsFd) -> Result<(), Errno> {
         self.serve(key, || sync_now(&directory))
     }
@@ -45,7 +45,7 @@ impl DirectorySyncs {
         let group = Arc::clone(locked(&self.groups).entry(key).or_default());
         let result = group.serve(sync);
         let mut groups = locked(&self.groups);
-        // Ours and the table's: nobody else is here.
+        // Two references, from here and from the table, mean that no other caller is left.
         if Arc::strong_count(&group) == 2 {
             groups.remove(&key);
         }
@@ -66,7 +66,7 @@ impl Group {
             }
             state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        // Batches end in order, so one that has not ended while none runs is the next.
+        // Batches end in order: if none is running, the first unfinished batch is the next one.
         state.running = true;
         state.next = Arc::default();
         drop(state);
@@ -88,7 +88,7 @@ fn sync_now(directory: &impl AsFd) -> Result<(), Errno> {
             Err(Errno::INVAL) => Ok(()),
             other => other,
         },
-        // It may be written and entered, not read: nothing smaller can be synced through it.
+        // A directory without the right to read cannot be opened for a sync, so the whole file system is synced.
         Err(Errno::ACCESS) => {
             sync();
             Ok(())
@@ -108,7 +108,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::{Arc, mpsc};
 
-    /// How many hold the batch that has not begun, besides the group itself.
+    /// Returns the number of callers in the batch that has not begun.
     fn waiting(syncs: &DirectorySyncs) -> usize {
         let groups = syncs.groups.lock().unwrap();
         let states = groups.values().map(|group| group.state.lock().unwrap());

@@ -1,8 +1,8 @@
-//! An object that a file takes over may have been prepared by a stranger. This module decides which of its attributes
-//! stay, for all ways of taking over.
+//! Rules for taking over existing objects, which an untrusted user may have prepared: this module decides
+//! which of their attributes stay.
 //!
-//! *We* are the user of this process; a stranger is anybody but root and us. A declared owner is no stranger to what is
-//! declared theirs.
+//! A *stranger* is any user except root and the user of this process. A declared owner is no stranger to the
+//! objects that are declared as theirs.
 
 use super::Files;
 use super::attributes::{Attributes, handle_of, path_of};
@@ -20,35 +20,35 @@ use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// The extended attributes that a file which is written anew begins with.
+/// The extended attributes of a file that is written anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keeping {
-    /// None.
+    /// No attributes.
     Nothing,
-    /// The access list that its directory hands down.
+    /// The default access list of the directory.
     Inherited,
-    /// Those of the file in whose place it comes.
+    /// The attributes of the replaced file.
     OfTheOld,
 }
 
-/// A mode that lacks one of these bits closes an object to others.
+/// The bits of others that an open file needs; an object without one of its bits is closed to others.
 const READ_BY_OTHERS: u32 = 0o004;
 const SEARCHED_BY_OTHERS: u32 = 0o005;
 
 impl Files {
-    /// The user who does the work.
+    /// Returns the user of this process.
     #[must_use]
     pub fn own_uid(&self) -> u32 {
         self.uid
     }
 
-    /// Tells a stranger's object.
+    /// Returns true if the object belongs to a stranger (any user except root and this process's user).
     #[must_use]
     pub fn is_strangers(&self, seen: &EntryStat) -> bool {
         !self.believes(seen.uid, None)
     }
 
-    /// Tells an object that gets another owner than the stranger it belongs to.
+    /// Returns true if the object belongs to a stranger and gets another owner.
     #[must_use]
     pub fn leaves_stranger(&self, seen: &EntryStat, owner: Option<u32>) -> bool {
         self.is_strangers(seen) && owner.is_some_and(|uid| uid != seen.uid)
@@ -58,8 +58,9 @@ impl Files {
         uid == 0 || uid == self.uid || Some(uid) == owner
     }
 
-    /// The mode of an object before the declared changes, when it gets this owner and group: set-id bits do not change
-    /// hands undeclared, and from a stranger comes no right of everybody, or of an undeclared group, to write.
+    /// Returns the mode of an object before the declared changes, under this owner and group. Undeclared set-id
+    /// bits are dropped with the old owner. If the old owner is a stranger, everybody and an undeclared group
+    /// also lose the right to write.
     pub fn base_mode(
         &self,
         spot: &Entry<'_>,
@@ -78,7 +79,8 @@ impl Files {
         Ok(if is_sticky { mode } else { mode & !(by_group | 0o002) })
     }
 
-    /// Tells a file that somebody could have open for writing who may not write it with this owner, group and mode.
+    /// Returns true if a user may have the file open for writing who may not write it under this owner, group and
+    /// mode.
     #[must_use]
     pub fn may_be_open(&self, spot: &Entry<'_>, seen: &EntryStat, after: Attributes) -> bool {
         let loses = |bit| seen.mode & bit != 0 && after.mode.is_some_and(|mode| mode & bit == 0);
@@ -90,7 +92,8 @@ impl Files {
             || (group_loses && (seen.gid != 0 || is_listed()))
     }
 
-    /// Tells an object that nobody but root, we or its declared owner can have put there: its attributes can stay.
+    /// Returns true if only root, this process's user or the declared owner can have put the object there: its
+    /// attributes may stay.
     pub fn is_trusted(
         &self,
         spot: &Entry<'_>,
@@ -100,13 +103,13 @@ impl Files {
         Ok(self.believes(found.uid, owner) && self.is_private(&spot.directory, owner)?)
     }
 
-    /// Tells a spot at which nobody but root and we can put anything.
+    /// Returns true if only root and this process's user can put an object at this name.
     pub fn is_private_place(&self, spot: &Entry<'_>) -> Result<bool, Fault> {
         self.is_private(&spot.directory, None)
     }
 
-    /// Tells a directory whose entries nobody but root, we and this owner can change, by its owner, mode and access
-    /// list.
+    /// Returns true if only root, this process's user and the given owner can change the entries of a directory,
+    /// by its owner, mode and access list.
     fn is_private(&self, directory: &OwnedFd, owner: Option<u32>) -> Result<bool, Fault> {
         Ok(self.is_closed_directory(directory, &seen(directory)?, owner))
     }
@@ -117,13 +120,14 @@ impl Files {
         seen: &EntryStat,
         owner: Option<u32>,
     ) -> bool {
-        // The group of a user who is believed is most often that user's alone.
+        // The group of a trusted user is most often that user's alone.
         let own_group = seen.gid == 0 || (seen.gid == seen.uid && seen.uid != 0);
         let by_group = || seen.mode & 0o020 != 0 && (!own_group || has_acl(handle));
         self.believes(seen.uid, owner) && seen.mode & 0o002 == 0 && !by_group()
     }
 
-    /// A new thing gets the access list, and the group, that its directory hands down, unless that is a stranger's.
+    /// Returns true if a new object inherits the access list and the group of its directory, which must not be a
+    /// stranger's.
     pub(super) fn inherits_from(
         &self,
         spot: &Entry<'_>,
@@ -132,7 +136,7 @@ impl Files {
         Ok(self.believes(spot.directory_seen()?.uid, owner))
     }
 
-    /// The group of a new thing where none is declared and the directory may not choose it.
+    /// Returns the group of a new object if none is declared and a stranger's directory would choose the group.
     pub(super) fn group_of_new(
         &self,
         spot: &Entry<'_>,
@@ -161,7 +165,7 @@ impl Files {
         Ok(if stays { keeping } else { Keeping::Nothing })
     }
 
-    /// Refuses to write into a file that somebody may have open who may not read, or write, the new content.
+    /// Rejects writing into a file that a user may have open who may not read or write the new content.
     pub(super) fn guard_in_place(
         &self,
         spot: &Entry<'_>,
@@ -181,15 +185,16 @@ impl Files {
         ))
     }
 
-    /// Tells a name that somebody else can have put into its directory, also before root took the directory over.
+    /// Returns true if another user can have put this name into its directory, including the time before root
+    /// took the directory over.
     fn is_strange_name(&self, directory: &OwnedFd, name: &OsStr) -> Result<bool, Fault> {
         let above = seen(directory)?;
         Ok(!self.is_closed_directory(directory, &above, None)
             || self.is_older_than_takeover(directory, above.identity, name))
     }
 
-    /// Refuses an object with several names where somebody else could have given it one of them: it may be root's
-    /// (S-2).
+    /// Rejects an object with several names if another user could have made one of them: the object may be a file
+    /// of root (S-2).
     pub fn guard_links(&self, spot: &Entry<'_>, seen: &EntryStat) -> Result<(), Fault> {
         if !self.has_doubtful_name((&spot.directory, spot.name), seen)? {
             return Ok(());
@@ -200,8 +205,8 @@ impl Files {
         )))
     }
 
-    /// Refuses to copy a file with several names: nobody may have us show a file that they cannot read. In a directory
-    /// of theirs it may be their own.
+    /// Rejects the copy of a file with several names, because a user could make the daemon show a file that the
+    /// user cannot read. In the user's own directory, the file may be the user's own.
     pub(super) fn guard_source(&self, origin: Origin) -> Result<Origin, Fault> {
         let (directory, name) = origin.place();
         let found = origin.seen();
@@ -229,8 +234,8 @@ impl Files {
         self.is_strange_name(directory, name)
     }
 
-    /// Refuses to open an object that is closed to others where somebody other than its owner could have moved it to this
-    /// name. The owner that is wanted is also given where it is the owner already.
+    /// Rejects a change that opens a closed object to others, if a user besides its owner could have moved the
+    /// object to this name. The wanted owner is also given if that user is the owner already.
     pub fn guard_private(
         &self,
         spot: &Entry<'_>,
@@ -251,8 +256,8 @@ impl Files {
         ))
     }
 
-    /// The same of an object that belongs to a user: other users gain no right to read it, unless nobody but that user can
-    /// have put it there.
+    /// Rejects a change that lets other users read a user's closed object, unless only that user can have put the
+    /// object there.
     fn guard_private_of_user(
         &self,
         spot: &Entry<'_>,
@@ -263,8 +268,8 @@ impl Files {
         if !shows {
             return Ok(());
         }
-        // In a sticky directory, whoever could move a file elsewhere can have moved it here. A graph that names its owner
-        // means what this user put there.
+        // In a sticky directory, any user could have moved a file here. A graph that names the file's owner refers to
+        // the file that this user put there.
         let is_brought = found.kind != FileType::Directory
             && wanted.owner != Some(found.uid)
             && spot.directory_seen()?.mode & 0o1000 != 0;
@@ -278,7 +283,8 @@ impl Files {
         ))
     }
 
-    /// Refuses to copy what only root may read to another user, where that user could have moved it to this name.
+    /// Rejects the copy of a root-only object for another user, if that user could have moved the object to this
+    /// name.
     pub fn guard_copied(
         &self,
         spot: &Entry<'_>,
@@ -306,7 +312,7 @@ impl Files {
         ))
     }
 
-    /// Refuses to purge a directory that others may not enter where somebody other than its owner could have moved it to
+    /// Rejects the purge of a closed directory, if a user besides its owner could have moved the directory to
     /// this name.
     pub fn guard_purge(&self, spot: &Entry<'_>, found: &EntryStat) -> Result<(), Fault> {
         if !self.is_root() || !is_shut(found) || !self.is_movable_by_others(spot, found)? {
@@ -319,8 +325,8 @@ impl Files {
         ))
     }
 
-    /// Refuses to empty a directory that others may not enter where somebody other than its owner could have moved it to
-    /// this name. One that we made under this name is known again.
+    /// Rejects emptying a closed directory, if a user besides its owner could have moved the directory to this
+    /// name. A directory that this program made under this name is recognised.
     pub fn guard_emptying(&self, spot: &Entry<'_>, found: &EntryStat) -> Result<(), Fault> {
         let is_doubtful = self.is_root()
             && found.kind == FileType::Directory
@@ -336,7 +342,8 @@ impl Files {
         ))
     }
 
-    /// Tells an object that somebody other than root, us and its owner can have moved to its name.
+    /// Returns true if a user besides root, this process's user and the owner can have moved the object to its
+    /// name.
     fn is_movable_by_others(&self, spot: &Entry<'_>, found: &EntryStat) -> Result<bool, Fault> {
         let owner = Some(found.uid);
         let above = spot.directory_seen()?;
@@ -350,12 +357,12 @@ impl Files {
             || self.leads_through_handover(spot.path, found.uid))
     }
 
-    /// Tells an object of root's that is closed to others.
+    /// Returns true for an object of root that is closed to others.
     fn is_closed(&self, found: &EntryStat) -> bool {
         self.is_root() && !self.is_strangers(found) && is_shut(found)
     }
 
-    /// Tells a path below a directory of root's that others may not enter: what is in it is closed by that directory.
+    /// Returns true for a path below a closed directory of root, which protects everything inside.
     fn is_behind_closed_directory(&self, path: &Path) -> bool {
         self.is_root()
             && path.ancestors().skip(1).any(|above| {
@@ -365,7 +372,7 @@ impl Files {
             })
     }
 
-    /// Tells a change by which others get a right that they did not have.
+    /// Returns true if the change gives others a right that they did not have.
     fn opens(&self, found: &EntryStat, wanted: Attributes) -> bool {
         let mode = wanted.mode.unwrap_or(found.mode);
         let group = wanted.group.unwrap_or(found.gid);
@@ -376,8 +383,8 @@ impl Files {
         by_owner || by_group || by_others
     }
 
-    /// Tells a change by which a user other than its owner can read an object, or enter it. A right to write lends nothing
-    /// here: whoever has moved a file could have put another one in its place.
+    /// Returns true if the change lets a user besides the owner read or enter the object. A right to write
+    /// reveals nothing here: a user who moved the file could have put another file in its place.
     fn shows(&self, found: &EntryStat, wanted: Attributes) -> bool {
         let bits = bits_of_others(found);
         let mode = wanted.mode.unwrap_or(found.mode);
@@ -405,7 +412,7 @@ impl Files {
             || self.leads_through_takeover(path))
     }
 
-    /// Refuses to give set-id bits back to a file whose content a stranger could have changed since.
+    /// Rejects restoring set-id bits of a file whose content a stranger could have changed since.
     pub(super) fn guard_set_id(
         &self,
         spot: &Entry<'_>,
@@ -428,13 +435,13 @@ impl Files {
     }
 }
 
-/// Tells an object that others may not read, or not enter.
+/// Returns true if others may not read, or not enter, the object.
 fn is_shut(found: &EntryStat) -> bool {
     let bits = bits_of_others(found);
     found.mode & bits != bits
 }
 
-/// The rights of others without which an object is closed to them; a link has none.
+/// Returns the rights of others whose absence closes an object; none for a link.
 fn bits_of_others(found: &EntryStat) -> u32 {
     match found.kind {
         FileType::Symlink => 0,
@@ -443,7 +450,8 @@ fn bits_of_others(found: &EntryStat) -> u32 {
     }
 }
 
-/// The rights of the group of an object. With an access list, the group's bits of the mode are the mask of the list.
+/// Returns the rights of the object's group. With an access list, the mode's group bits are only the mask of
+/// that list.
 fn group_mode(spot: &Entry<'_>, found: &EntryStat) -> Result<u32, Fault> {
     let handle = handle_of(spot, found)?;
     let listed = xattr::group_of_list(&path_of(&handle));

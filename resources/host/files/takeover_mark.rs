@@ -1,9 +1,9 @@
-//! Marks the directories that others could change until root took them over.
+//! Marks directories that other users could change until root took them over.
 //!
-//! A user can rename a private file of root's into a directory of that user. The file stays suspect after the directory
-//! is root's, also for a later process. The mark is an extended attribute that only root can read and write; it holds
-//! the time at which the directory was closed. An entry that was made later is root's work. Where a file system keeps no
-//! such attributes, the mark lasts as long as the process.
+//! A user can rename a private file of root into the user's own directory. The file stays suspect after root
+//! has taken the directory over, also for a later process. The mark is an extended attribute that only root
+//! can read and write, and holds the time of the takeover: a later entry is root's work. On a file system
+//! without such attributes, the mark lasts as long as the process.
 
 use super::Files;
 use super::attributes::Attributes;
@@ -21,16 +21,17 @@ const MARK: &str = "trusted.steadfast.taken_over";
 /// Seconds and nanoseconds since 1970, by the clock that stamps files.
 type Moment = (i64, u32);
 
-/// The time at which a directory was closed to others; none while that is not finished, or was cut off.
+/// The time at which a directory was closed to others; none while this is incomplete or was cut off.
 pub(super) type Closed = Option<Moment>;
 
-/// Tells whether this file has the mark of a file that others may have open.
+/// Returns true if the file has the mark of a file that others may have open.
 pub(super) fn has_open_mark(file: &OwnedFd) -> bool {
     fgetxattr(file, MARK, &mut [0; 64]).is_ok()
 }
 
 impl Files {
-    /// Marks a directory that others can change, before it is taken over. Answers whether it is one.
+    /// Marks a directory that others can change before root takes it over. Returns true if the directory is such
+    /// a one.
     pub(super) fn begin_takeover(&self, handle: &OwnedFd, found: &EntryStat) -> bool {
         let is_open = found.kind == FileType::Directory
             && self.is_root()
@@ -41,8 +42,8 @@ impl Files {
         is_open
     }
 
-    /// Marks a regular file that somebody else can have open for writing when its attributes change: its inode goes as soon as
-    /// a content is declared.
+    /// Marks a regular file that another user can have open for writing when its attributes change: a declared
+    /// content later gets a new inode.
     pub(super) fn mark_open_file(&self, spot: &Entry<'_>, found: &EntryStat, after: Attributes) {
         let is_file = found.kind == FileType::RegularFile && self.is_root();
         if is_file
@@ -51,13 +52,13 @@ impl Files {
             && seen(&file).is_ok_and(|now| now.identity == found.identity)
         {
             match fsetxattr(&file, MARK, b"", XattrFlags::empty()) {
-                // A file system without such attributes keeps no mark.
+                // Without extended attributes on this file system, there is no mark.
                 Ok(()) | Err(_) => {}
             }
         }
     }
 
-    /// Tells a regular file that was marked as one that somebody else can have open.
+    /// Returns true if the regular file has the mark of a file that another user can have open.
     #[must_use]
     pub fn is_marked_open(&self, spot: &Entry<'_>) -> bool {
         let directory = format!("/proc/self/fd/{}", spot.directory.as_raw_fd());
@@ -65,7 +66,7 @@ impl Files {
             && getxattr(Path::new(&directory).join(spot.name), MARK, &mut [0; 64]).is_ok()
     }
 
-    /// Notes when the directory was closed to others; where it is still open, nothing is noted.
+    /// Records the time at which the directory was closed to others; a directory that is still open gets no time.
     pub(super) fn finish_takeover(&self, handle: &OwnedFd) {
         if let Ok(now) = seen(handle)
             && self.is_closed_directory(handle, &now, None)
@@ -79,18 +80,18 @@ impl Files {
         let mut marks = self.taken_over.lock().unwrap_or_else(PoisonError::into_inner);
         marks.insert(identity, closed);
         drop(marks);
-        // A handle that is only a path sets no attributes.
+        // A path-only handle cannot set attributes.
         if let Ok(directory) = openat(handle, ".", READ | OFlags::DIRECTORY, Mode::empty()) {
             let text = closed.map(|(seconds, nanoseconds)| format!("{seconds}.{nanoseconds}"));
             let value = text.unwrap_or_default();
             match fsetxattr(&directory, MARK, value.as_bytes(), XattrFlags::empty()) {
-                // A file system without such attributes leaves the mark in memory.
+                // Without extended attributes on this file system, the mark stays in memory.
                 Ok(()) | Err(_) => {}
             }
         }
     }
 
-    /// Tells an entry that somebody else can have put into this directory before root took it over.
+    /// Returns true if another user can have put this entry into the directory before root took it over.
     pub(super) fn is_older_than_takeover(
         &self,
         directory: &OwnedFd,
@@ -105,7 +106,7 @@ impl Files {
         is_older(directory.as_fd(), name, closed)
     }
 
-    /// Tells a path that leads through an entry which somebody else can have put there.
+    /// Returns true if the path leads through an entry that another user can have put there.
     pub(super) fn leads_through_takeover(&self, path: &Path) -> bool {
         let pairs = path.ancestors().zip(path.ancestors().skip(1));
         self.is_root()
@@ -123,7 +124,7 @@ pub(super) fn is_older(directory: BorrowedFd<'_>, name: &OsStr, closed: Closed) 
     }
 }
 
-/// The mark of a directory, if it has one.
+/// Returns the mark of a directory, if there is one.
 fn read(directory: &str) -> Option<Closed> {
     let mut value = [0_u8; 64];
     let length = getxattr(directory, MARK, &mut value).ok()?;

@@ -1,4 +1,5 @@
-//! What an earlier process of ours left behind when it was cut off is removed (S-5), and nothing else.
+//! Removes the temporary files of earlier processes of this program that were cut off (S-5), and nothing
+//! else.
 
 use super::Files;
 use super::entry::{Entry, EntryStat};
@@ -15,7 +16,7 @@ use std::path::Path;
 use std::sync::PoisonError;
 
 impl Files {
-    /// Sweeps the directory of a spot when it is written for the first time. Returns the identity of the directory.
+    /// Cleans a directory before its first change by this process, and returns the directory's identity.
     pub(super) fn sweep_once(
         &self,
         permit: &Permit,
@@ -30,7 +31,7 @@ impl Files {
         Ok(identity)
     }
 
-    /// Removes what dead processes of ours left in the directory at this path; says how many.
+    /// Removes the temporary files of dead processes from the directory at this path, and returns their number.
     pub fn sweep(&self, permit: &Permit, directory: &Path) -> Result<usize, Fault> {
         let inside = directory.join("x");
         match self.spot(&inside)? {
@@ -40,7 +41,7 @@ impl Files {
     }
 
     fn sweep_directory(&self, permit: &Permit, directory: &OwnedFd) -> Result<usize, Fault> {
-        // A directory that cannot be listed is not ours to tidy.
+        // A directory that cannot be listed is not cleaned.
         let Ok(listed) = open_listed(directory, Path::new(".")) else { return Ok(0) };
         let Ok(entries) = Entries::read_from(&listed) else { return Ok(0) };
         let mut count = 0;
@@ -54,8 +55,9 @@ impl Files {
         Ok(count)
     }
 
-    /// A file, a link, an empty directory or a room for a candidate that is owned by us; or that was given to its owner before it
-    /// took its place: of whoever owns the directory, or of anybody where only we can put names into it.
+    /// Removes one temporary object: a file, a link, an empty directory, or the private directory of a staged
+    /// file. The object must belong to this process's user or to the owner of the directory, or to anybody if
+    /// only this process's user can change the directory.
     fn sweep_one(&self, directory: &OwnedFd, name: &OsStr) -> bool {
         let Ok(stat) = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else { return false };
         let Ok(above) = seen(directory) else { return false };
@@ -76,7 +78,8 @@ impl Files {
     }
 }
 
-/// Empties a room. Anybody may have given a directory of ours such a name, but only we can have put that name into it.
+/// Empties the private directory of a staged file. Anybody may have chosen its name, but only this program
+/// can have put the link of the same name inside.
 fn sweep_room(directory: &OwnedFd, name: &OsStr, own_uid: u32) {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let Ok(room) = openat(directory, name, flags, Mode::empty()) else { return };
@@ -87,7 +90,7 @@ fn sweep_room(directory: &OwnedFd, name: &OsStr, own_uid: u32) {
         return;
     }
     let Ok(entries) = Entries::read_from(&room) else { return };
-    // The name last: what is cut off here is finished by the next sweep.
+    // The identifying link goes last, so that the next cleanup can finish an interrupted one.
     let others = entries.flatten().map(|entry| entry.file_name().to_owned());
     let others: Vec<_> = others.filter(|other| other.to_bytes() != name.as_bytes()).collect();
     for other in others.iter().filter(|other| !matches!(other.to_bytes(), b"." | b"..")) {

@@ -1,4 +1,5 @@
-//! Names that exist only until the rename: run-parts, cron, sudo and logrotate skip them, and each tells its maker.
+//! Temporary names, which exist only until the rename. They identify their process, and run-parts, cron, sudo
+//! and logrotate skip them.
 
 use super::Files;
 use super::entry::Entry;
@@ -14,24 +15,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const PREFIX: &str = ".steadfast-";
 const SUFFIX: &str = ".dpkg-tmp";
 
-/// A name that is taken already is tried again with another number so many times.
+/// The number of attempts with new numbers when a name is taken.
 const ATTEMPTS: usize = 8;
 
-/// Makes names that nobody can guess, and knows those that are in use.
+/// The generator of unguessable temporary names, with the names in use.
 #[derive(Debug)]
 pub(super) struct Names {
     maker: Maker,
     used: Arc<Mutex<HashSet<OsString>>>,
 }
 
-/// A temporary name, in use until this is dropped.
+/// A temporary name, in use until the value is dropped.
 #[derive(Debug)]
 pub(super) struct TemporaryName {
     name: OsString,
     used: Arc<Mutex<HashSet<OsString>>>,
 }
 
-/// The process that makes them.
+/// The process that made a temporary name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Maker(Process);
 
@@ -42,7 +43,7 @@ impl Default for Names {
 }
 
 impl Names {
-    /// Makes something under a new name. `doing` says what is being done, for a fault.
+    /// Creates an object under a new name. `doing` names the step for a fault.
     pub(super) fn make<T>(
         &self,
         doing: &'static str,
@@ -59,7 +60,7 @@ impl Names {
         }
     }
 
-    /// The number is random: nobody can take the name before us.
+    /// Draws a name with a random number, so nobody can take the name first.
     fn draw(&self) -> Result<TemporaryName, Errno> {
         let Maker(Process { number: process, began }) = self.maker;
         let number = kernel::unguessable()?;
@@ -88,8 +89,8 @@ fn locked(used: &Mutex<HashSet<OsString>>) -> MutexGuard<'_, HashSet<OsString>> 
 }
 
 impl Files {
-    /// Tells whether a temporary file of steadfast is at a spot while its maker works: one that is in use by this process, or one
-    /// that belongs to our user and that another living process made. Anybody may give a file of theirs such a name.
+    /// Returns true if the entry is a temporary file whose process is still at work: this process, or another
+    /// living one of the same user. Anybody may give such a name to a file.
     #[must_use]
     pub fn is_in_use(&self, spot: &Entry<'_>) -> bool {
         let Some(maker) = Maker::of(spot.name) else { return false };
@@ -100,14 +101,15 @@ impl Files {
     }
 }
 
-/// Tells whether a name has the form of our temporary names. Anybody can give such a name: it says nothing about the maker.
+/// Returns true if a name has the form of a temporary name. Anybody can choose such a name, so the form says
+/// nothing about the maker.
 #[must_use]
 pub fn is_temporary(name: &OsStr) -> bool {
     Maker::of(name).is_some()
 }
 
 impl Maker {
-    /// Who made this name, if it is one of ours.
+    /// Returns the process that a temporary name identifies; none for any other name.
     pub(super) fn of(name: &OsStr) -> Option<Self> {
         let name = std::str::from_utf8(name.as_bytes()).ok()?;
         let mut parts = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.split('-');
@@ -123,7 +125,7 @@ impl Maker {
         Some(Self(Process { number: process.parse().ok()?, began: began.parse().ok()? }))
     }
 
-    /// Whether that very process still runs.
+    /// Returns true if exactly this process is still running.
     pub(super) fn lives(self) -> bool {
         kernel::lives(self.0)
     }
@@ -153,7 +155,7 @@ mod tests {
         assert!(locked(&names.used).is_empty());
     }
 
-    /// M2: a name that somebody else has taken is no obstacle.
+    /// M2: a name that another user has taken is no obstacle.
     #[test]
     fn a_taken_name_is_replaced_by_another() {
         let names = Names::default();
@@ -188,7 +190,7 @@ mod tests {
         ] {
             assert_eq!(Maker::of(OsStr::new(name)), None, "{name}");
         }
-        // Names of earlier versions are swept too.
+        // Temporary names of earlier versions are cleaned up too.
         for name in [".steadfast-1-2-3.dpkg-tmp", ".steadfast-1-2-00ff.dpkg-tmp"] {
             assert!(Maker::of(OsStr::new(name)).is_some(), "{name}");
         }

@@ -1,4 +1,4 @@
-//! A file is written whole: under no name or a hidden one, complete and synced before it takes the place of the old.
+//! Writes files whole: a staged file is completed and synced before it replaces the old file.
 
 use super::Files;
 use super::attributes::{handle_of, path_of};
@@ -17,44 +17,54 @@ use std::fmt::Debug;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// A regular file to be.
+/// A regular file to write.
 #[derive(Clone, Copy, Debug)]
 pub struct Draft<'a> {
-    /// Its content.
+    /// The content.
     pub content: &'a Content<'a>,
-    /// Its owner; ours where none is given.
+    /// The owner; the user of this process if none is given.
     pub owner: Option<u32>,
-    /// Its group; what the directory gives where none is given.
+    /// The group; the choice of the directory if none is given.
     pub group: Option<u32>,
-    /// Its permission bits.
+    /// The permission bits.
     pub mode: u32,
-    /// What was found in its place; no directory.
+    /// The object to replace; no directory.
     pub instead_of: Option<&'a EntryStat>,
-    /// Who must accept it before it takes its place.
+    /// The validation of the staged file before it replaces the old file.
     pub acceptance: Option<&'a dyn Acceptance>,
-    /// Its extended attributes; those of what was found in its place, as far as no stranger gave it them, where none are given.
+    /// The extended attributes. If none are given, those of the replaced file stay, except those that a stranger
+    /// may have set.
     pub extended: Option<&'a [(Vec<u8>, Vec<u8>)]>,
-    /// Nobody may read it but those whom owner, group and mode name.
+    /// Only the owner and group may read the file, as far as the mode allows.
     pub sensitive: bool,
 }
 
-/// Whoever must accept a file before it takes its place.
+/// A validation that must accept a staged file before it replaces the old file.
 pub trait Acceptance: Debug {
-    /// Looks at the complete file, which is at this path until the answer; a fault says why it is not accepted.
+    /// Examines the complete file, which exists at this path during the call.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason for rejecting the file.
     fn accept(&self, candidate: &Path) -> Result<(), Fault>;
 }
 
-/// How a file was written.
+/// The method by which a file was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Put {
-    /// As a new file that took the place of the old in one step.
+    /// A new file has replaced the old one in one step.
     Whole,
-    /// Into the old file, because of this.
+    /// The old file was overwritten in place, for this reason.
     InPlace(&'static str),
 }
 
 impl Files {
     /// Writes a file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the present object was replaced, the validation rejects the content, the permit was revoked, or
+    /// the kernel returned an error. The fault says whether the file was changed.
     pub fn put(&self, permit: &Permit, spot: &Entry<'_>, draft: &Draft<'_>) -> Result<Put, Fault> {
         let old = draft.instead_of.filter(|seen| seen.kind == FileType::RegularFile);
         if let Some(old) = old {
@@ -68,7 +78,7 @@ impl Files {
             None => self.group_of_new(spot, draft.owner)?,
         };
         let draft = &Draft { group, ..*draft };
-        // What must be accepted first is never written without that: then a fault is a fault.
+        // Before its validation, no content is written into the old file, so a fault here is final.
         let may_write_into = old.filter(|_| draft.acceptance.is_none());
         let born = match draft.acceptance {
             Some(_) => self.birth_in_room(permit, spot),
@@ -89,11 +99,11 @@ impl Files {
             }
         };
         if let Err(mut fault) = complete(permit, spot, draft, (old, keeping), &candidate) {
-            // However much was written, nobody has seen it.
+            // Nobody has seen the staged file, so nothing counts as changed.
             fault.touched = false;
             let fault = candidate.abandon(spot, fault);
             return match (may_write_into, &fault.why) {
-                // An owner that was not declared is kept, and we may not give files away.
+                // The undeclared owner of the old file stays, and only root may give files away.
                 (Some(old), Why::Os { doing: GIVING, errno: Errno::PERM })
                     if draft.owner == Some(old.uid) && draft.group == Some(old.gid) =>
                 {
@@ -115,7 +125,8 @@ impl Files {
         Ok(Put::Whole)
     }
 
-    /// Into the file that is there: not whole if it is cut off, but the only way where no other file can take its place.
+    /// Overwrites the existing file in place. An interruption leaves a partial file, so this is only for places
+    /// that no other file can take.
     fn put_in_place(
         &self,
         permit: &Permit,
@@ -138,7 +149,7 @@ impl Files {
             fchown(&file, owner, group).map_err(Fault::os("change the owner of"))?;
             touched = true;
         }
-        // A change of hands may have taken bits away.
+        // The change of owner may have cleared bits.
         if draft.mode != old.mode || touched {
             permit.check().map_err(|revoked| Fault::from(revoked).after(touched))?;
             fchmod(&file, Mode::from_raw_mode(draft.mode))
@@ -156,7 +167,7 @@ impl Files {
         Ok(Put::InPlace(why))
     }
 
-    /// Makes what was done in the directory durable, together with what others do there at the same time.
+    /// Makes the changes in a directory durable, together with those of concurrent callers.
     pub(super) fn sync_directory(
         &self,
         spot: &Entry<'_>,
@@ -186,10 +197,10 @@ fn complete(
     }
 }
 
-/// A fault of giving a file to its owner, told from the others.
+/// The step name of a fault on changing the owner, to distinguish it from others.
 const GIVING: &str = "give to its owner";
 
-/// Content and attributes, in an order in which it is never wider than in the end.
+/// Writes content and attributes in an order in which the access is never wider than at the end.
 fn fill(
     permit: &Permit,
     spot: &Entry<'_>,
@@ -205,7 +216,7 @@ fn fill(
         let handle = handle_of(spot, old)?;
         permit.check()?;
         xattr::copy(&path_of(&handle), file)?;
-        // An access list carries a mode with it.
+        // Setting an access list also sets the mode.
         fchmod(file, Mode::RUSR | Mode::WUSR).map_err(Fault::os("write"))?;
     }
     write_sparse(permit, file, draft.content)?;
@@ -219,7 +230,7 @@ fn fill(
     }
     if let Some(extended) = draft.extended {
         permit.check()?;
-        // After the content and the owner, whose change would take capabilities away.
+        // Comes after the content and the owner, because changing those clears capabilities.
         xattr::write(file, extended)?;
     }
     permit.check()?;
@@ -227,10 +238,11 @@ fn fill(
     fsync(file).map_err(Fault::os("sync"))
 }
 
-/// Holes are made of so many zeros, in the size of a page of most file systems.
+/// The size of a hole in bytes, a page of most file systems.
 const HOLE: usize = 4096;
 
-/// Writes a new and empty file. Pages of zeros stay holes: a copy takes no more room than what it is made from.
+/// Writes a new and empty file. Pages of zeros stay holes, so a sparse copy takes no more space than its
+/// source.
 fn write_sparse(permit: &Permit, file: &OwnedFd, content: &Content<'_>) -> Result<(), Fault> {
     let (mut offset, mut end) = (0, 0);
     content.feed(&|| permit.check(), &mut |piece| {
@@ -256,7 +268,7 @@ fn write_sparse(permit: &Permit, file: &OwnedFd, content: &Content<'_>) -> Resul
     Ok(())
 }
 
-/// Answers how much was written; a fault says whether anything was.
+/// Writes the content and returns its size; a fault says whether anything was written.
 fn write_all(permit: &Permit, file: &OwnedFd, content: &Content<'_>) -> Result<u64, Fault> {
     let mut offset = 0;
     let written = content.feed(&|| permit.check(), &mut |piece| {

@@ -1,4 +1,4 @@
-//! Access lists, the security context and other extended attributes go along when a file is written anew.
+//! Extended attributes: access lists, the security context and others are carried over to a rewritten file.
 
 use super::fault::Fault;
 use crate::host::kernel::{fsetxattr, getxattr, listxattr, removexattr};
@@ -7,19 +7,19 @@ use rustix::io::Errno;
 use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 
-/// The most that the kernel gives, of a list or of a value.
+/// The kernel's limit in bytes, for a list of names and for a value.
 const LARGEST: usize = 64 * 1024;
 
-/// Rights and signatures of the old content, which the new one must earn for itself.
+/// Attributes that depend on the content (rights and signatures) and are not carried over to a new content.
 const OF_THE_CONTENT: [&[u8]; 3] = [b"security.capability", b"security.ima", b"security.evm"];
 
-/// The list that names others who may use a file, and the one that a directory hands down to what is made in it.
+/// The access list of an object, and the default list that a directory passes on to new entries.
 const LISTS: [&str; 2] = ["system.posix_acl_access", "system.posix_acl_default"];
 
-/// Takes the access lists off a file (by the path of its handle).
+/// Removes the access lists of a file (by the path of its handle).
 pub(super) fn remove_lists(file: &str) -> Result<(), Fault> {
     for name in LISTS {
-        // The value does not matter, only that there is one.
+        // Only the existence of the value matters.
         let found = getxattr(file, name, &mut [0_u8; 4]);
         if matches!(found, Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::NOSYS)) {
             continue;
@@ -32,7 +32,8 @@ pub(super) fn remove_lists(file: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The rights that the access list of a file (by the path of its handle) gives to the file's group, as three bits; none without a list.
+/// Returns the rights of the file's group in its access list as three bits; none without a list. The file is
+/// given by the path of its handle.
 pub(super) fn group_of_list(file: &str) -> Option<u32> {
     const HEADER: usize = 4;
     const ENTRY: usize = 8;
@@ -47,7 +48,7 @@ pub(super) fn group_of_list(file: &str) -> Option<u32> {
     found.into_iter().find(|(tag, _)| *tag == OWNING_GROUP).map(|(_, bits)| bits & 0o7)
 }
 
-/// Copies them from the old file (by the path of its handle) to the new one.
+/// Copies the attributes from the old file (by the path of its handle) to the new one.
 pub(super) fn copy(old: &str, new: &OwnedFd) -> Result<(), Fault> {
     let fault = || Fault::os("keep the extended attributes of");
     for name in names(old).map_err(fault())? {
@@ -60,7 +61,8 @@ pub(super) fn copy(old: &str, new: &OwnedFd) -> Result<(), Fault> {
     Ok(())
 }
 
-/// All that can be read of them, name and value. What may not be known of a sensitive file is left out: all but its access lists.
+/// Returns all readable attributes, name and value; for a sensitive file only the access lists and the
+/// security context.
 pub(super) fn read(file: &str, secret: bool) -> Vec<(Vec<u8>, Vec<u8>)> {
     let of_access =
         |name: &[u8]| name.starts_with(b"system.posix_acl") || name == b"security.selinux";
@@ -73,7 +75,7 @@ pub(super) fn read(file: &str, secret: bool) -> Vec<(Vec<u8>, Vec<u8>)> {
     names.filter_map(pair).collect()
 }
 
-/// Gives a file what was read of another.
+/// Sets these attributes on a file.
 pub(super) fn write(file: &OwnedFd, all: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Fault> {
     for (name, value) in all {
         let Ok(name) = CString::new(name.as_slice()) else { continue };
@@ -99,7 +101,7 @@ fn names(file: &str) -> Result<Vec<CString>, Errno> {
     Ok(names.filter_map(|name| Some(CStr::from_bytes_with_nul(name).ok()?.to_owned())).collect())
 }
 
-/// None where it has gone meanwhile.
+/// Returns the value of an attribute; none if the attribute has gone meanwhile.
 fn value(file: &str, name: &CStr) -> Result<Option<Vec<u8>>, Errno> {
     let mut value = vec![0_u8; 256];
     let length = match getxattr(file, name, &mut value) {
@@ -121,7 +123,7 @@ fn value(file: &str, name: &CStr) -> Result<Option<Vec<u8>>, Errno> {
 
 fn set(file: &OwnedFd, name: &CStr, value: &[u8]) -> Result<(), Errno> {
     match fsetxattr(file, name, value, XattrFlags::empty()) {
-        // What only the kernel's security module may set, it sets.
+        // Some attributes can only be set by the kernel's security module, which does so itself.
         Err(Errno::PERM | Errno::OPNOTSUPP | Errno::INVAL)
             if !name.to_bytes().starts_with(b"user.")
                 && !name.to_bytes().starts_with(b"system.posix_acl") =>

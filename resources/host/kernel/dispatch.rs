@@ -1,5 +1,5 @@
-//! The point at which a call forks: to the overlay that the calling thread works in, to the simulated host that it stands in (tests
-//! only), or to the kernel. The signatures are those of `rustix`.
+//! Dispatches each system call to the overlay of the calling thread, to the simulated host of the thread
+//! (tests only), or to the kernel. The signatures are those of `rustix`.
 
 #![cfg_attr(
     not(feature = "simulated-host"),
@@ -28,19 +28,19 @@ thread_local! {
     static HERE: RefCell<Option<Machine>> = const { RefCell::new(None) };
 }
 
-/// The overlay that a thread works in.
+/// The overlay of a thread.
 #[derive(Clone, Debug)]
 pub(super) struct Inside {
     pub(super) overlay: Overlay,
-    /// Commands may be started, as checks do. They run on the host.
+    /// The thread may start commands, as checks do. The commands run on the host.
     pub(super) runs_commands: bool,
 }
 
-/// As long as it lives, the thread works in an overlay, or in none; then where it did before.
+/// A guard for the overlay of a thread, or for none; dropping the guard restores the earlier state.
 #[derive(Debug)]
 pub(super) struct InOverlay {
     before: Option<Inside>,
-    /// It must end on the thread on which it began.
+    /// Prevents a move to another thread: the overlay belongs to the thread of its start.
     _thread: std::marker::PhantomData<*const ()>,
 }
 
@@ -50,43 +50,43 @@ impl Drop for InOverlay {
     }
 }
 
-/// Lets the calling thread work in an overlay, or in none.
+/// Sets or clears the overlay of the calling thread.
 pub(super) fn enter(inside: Option<Inside>) -> InOverlay {
     let before = OVERLAY.with(|current| current.replace(inside));
     InOverlay { before, _thread: std::marker::PhantomData }
 }
 
-/// Makes calls on what lies below the overlay that this thread works in.
+/// Runs calls below the overlay of this thread.
 pub(super) fn below<T>(act: impl FnOnce() -> T) -> T {
     let _outside = enter(None);
     act()
 }
 
-/// Asks the overlay that this thread works in, if it does in any.
+/// Calls a function with the overlay of this thread, if there is one.
 pub(super) fn overlay<T>(ask: impl FnOnce(&Overlay) -> T) -> Option<T> {
     let inside = OVERLAY.with(|current| current.borrow().clone())?;
     Some(ask(&inside.overlay))
 }
 
-/// Tells whether this thread may start commands.
+/// Returns true if this thread may start commands.
 pub(super) fn runs_commands() -> bool {
     OVERLAY.with(|current| current.borrow().as_ref().is_none_or(|inside| inside.runs_commands))
 }
 
-/// Puts the calling thread into a simulated host, or back; answers where it was.
+/// Sets or clears the simulated host of the calling thread, and returns the earlier one.
 #[cfg(feature = "simulated-host")]
 pub(super) fn stand(machine: Option<Machine>) -> Option<Machine> {
     HERE.with(|here| here.replace(machine))
 }
 
-/// Asks the host that this thread stands in, if it does in any.
+/// Calls a function with the simulated host of this thread, if there is one.
 #[cfg(feature = "simulated-host")]
 pub(super) fn simulated<T>(ask: impl FnOnce(&Machine) -> T) -> Option<T> {
     let machine = HERE.with(|here| here.borrow().clone())?;
     Some(ask(&machine))
 }
 
-/// Both others answer as the kernel does.
+/// Dispatches a call to the overlay, the simulated host or the kernel, all with the same results.
 macro_rules! fork {
     (|$other:ident| $ask:expr, $kernel:expr) => {{
         if let Some(answer) = overlay(|$other| $ask) {
@@ -104,7 +104,7 @@ fn bytes(path: impl Arg) -> Result<Vec<u8>> {
     path.into_with_c_str(|path| Ok(path.to_bytes().to_vec()))
 }
 
-/// openat(2).
+/// Calls openat(2).
 pub fn openat<P: Arg, Fd: AsFd>(
     directory: Fd,
     path: P,
@@ -114,7 +114,7 @@ pub fn openat<P: Arg, Fd: AsFd>(
     openat2(directory, path, flags, mode, ResolveFlags::empty())
 }
 
-/// openat2(2).
+/// Calls openat2(2).
 pub fn openat2<P: Arg, Fd: AsFd>(
     directory: Fd,
     path: P,
@@ -135,12 +135,12 @@ pub fn openat2<P: Arg, Fd: AsFd>(
     })
 }
 
-/// fstat(2).
+/// Calls fstat(2).
 pub fn fstat<Fd: AsFd>(file: Fd) -> Result<Stat> {
     fork!(|host| host.stat(file.as_fd(), b"", AtFlags::EMPTY_PATH), rustix::fs::fstat(file))
 }
 
-/// fstatat(2).
+/// Calls fstatat(2).
 pub fn statat<P: Arg, Fd: AsFd>(directory: Fd, path: P, flags: AtFlags) -> Result<Stat> {
     let at = directory.as_fd();
     path.into_with_c_str(|path| {
@@ -148,27 +148,27 @@ pub fn statat<P: Arg, Fd: AsFd>(directory: Fd, path: P, flags: AtFlags) -> Resul
     })
 }
 
-/// Fills a buffer as far as it has room.
+/// Calls read(2) and fills the spare capacity of a buffer.
 pub fn read<Fd: AsFd>(file: Fd, buffer: &mut Vec<u8>) -> Result<usize> {
     fork!(|host| host.read(file.as_fd(), buffer), rustix::io::read(file, spare_capacity(buffer)))
 }
 
-/// pwrite(2).
+/// Calls pwrite(2).
 pub fn pwrite<Fd: AsFd>(file: Fd, from: &[u8], offset: u64) -> Result<usize> {
     fork!(|host| host.write_at(file.as_fd(), from, offset), rustix::io::pwrite(file, from, offset))
 }
 
-/// ftruncate(2).
+/// Calls ftruncate(2).
 pub fn ftruncate<Fd: AsFd>(file: Fd, length: u64) -> Result<()> {
     fork!(|host| host.truncate(file.as_fd(), length), rustix::fs::ftruncate(file, length))
 }
 
-/// fsync(2).
+/// Calls fsync(2).
 pub fn fsync<Fd: AsFd>(file: Fd) -> Result<()> {
     fork!(|host| host.sync(file.as_fd()), rustix::fs::fsync(file))
 }
 
-/// sync(2).
+/// Calls sync(2).
 pub fn sync() {
     if overlay(|_| ()).is_some() {
         return;
@@ -180,7 +180,7 @@ pub fn sync() {
     rustix::fs::sync();
 }
 
-/// readlinkat(2).
+/// Calls readlinkat(2).
 pub fn readlinkat<P: Arg, Fd: AsFd, B: Into<Vec<u8>>>(
     directory: Fd,
     path: P,
@@ -192,7 +192,7 @@ pub fn readlinkat<P: Arg, Fd: AsFd, B: Into<Vec<u8>>>(
     })
 }
 
-/// symlinkat(2).
+/// Calls symlinkat(2).
 pub fn symlinkat<P: Arg, Q: Arg, Fd: AsFd>(target: P, directory: Fd, path: Q) -> Result<()> {
     let (at, target, path) = (directory.as_fd(), bytes(target)?, bytes(path)?);
     fork!(
@@ -201,7 +201,7 @@ pub fn symlinkat<P: Arg, Q: Arg, Fd: AsFd>(target: P, directory: Fd, path: Q) ->
     )
 }
 
-/// mkdirat(2).
+/// Calls mkdirat(2).
 pub fn mkdirat<P: Arg, Fd: AsFd>(directory: Fd, path: P, mode: Mode) -> Result<()> {
     let at = directory.as_fd();
     path.into_with_c_str(|path| {
@@ -212,7 +212,7 @@ pub fn mkdirat<P: Arg, Fd: AsFd>(directory: Fd, path: P, mode: Mode) -> Result<(
     })
 }
 
-/// linkat(2).
+/// Calls linkat(2).
 pub fn linkat<P: Arg, Q: Arg, A: AsFd, B: AsFd>(
     old_directory: A,
     old: P,
@@ -228,7 +228,7 @@ pub fn linkat<P: Arg, Q: Arg, A: AsFd, B: AsFd>(
     )
 }
 
-/// unlinkat(2).
+/// Calls unlinkat(2).
 pub fn unlinkat<P: Arg, Fd: AsFd>(directory: Fd, path: P, flags: AtFlags) -> Result<()> {
     let at = directory.as_fd();
     path.into_with_c_str(|path| {
@@ -236,7 +236,7 @@ pub fn unlinkat<P: Arg, Fd: AsFd>(directory: Fd, path: P, flags: AtFlags) -> Res
     })
 }
 
-/// renameat(2).
+/// Calls renameat(2).
 pub fn renameat<P: Arg, Q: Arg, A: AsFd, B: AsFd>(
     old_directory: A,
     old: P,
@@ -246,7 +246,7 @@ pub fn renameat<P: Arg, Q: Arg, A: AsFd, B: AsFd>(
     renameat_with(old_directory, old, new_directory, new, RenameFlags::empty())
 }
 
-/// renameat2(2).
+/// Calls renameat2(2).
 pub fn renameat_with<P: Arg, Q: Arg, A: AsFd, B: AsFd>(
     old_directory: A,
     old: P,
@@ -266,7 +266,7 @@ pub fn renameat_with<P: Arg, Q: Arg, A: AsFd, B: AsFd>(
     )
 }
 
-/// fchmod(2).
+/// Calls fchmod(2).
 pub fn fchmod<Fd: AsFd>(file: Fd, mode: Mode) -> Result<()> {
     fork!(
         |host| host.change_mode(file.as_fd(), b"", mode, AtFlags::EMPTY_PATH),
@@ -274,7 +274,7 @@ pub fn fchmod<Fd: AsFd>(file: Fd, mode: Mode) -> Result<()> {
     )
 }
 
-/// fchmodat(2).
+/// Calls fchmodat(2).
 pub fn chmodat<P: Arg, Fd: AsFd>(directory: Fd, path: P, mode: Mode, flags: AtFlags) -> Result<()> {
     let at = directory.as_fd();
     path.into_with_c_str(|path| {
@@ -285,7 +285,7 @@ pub fn chmodat<P: Arg, Fd: AsFd>(directory: Fd, path: P, mode: Mode, flags: AtFl
     })
 }
 
-/// fchown(2).
+/// Calls fchown(2).
 pub fn fchown<Fd: AsFd>(file: Fd, owner: Option<Uid>, group: Option<Gid>) -> Result<()> {
     fork!(
         |host| host.change_owner(file.as_fd(), b"", (owner, group), AtFlags::EMPTY_PATH),
@@ -293,7 +293,7 @@ pub fn fchown<Fd: AsFd>(file: Fd, owner: Option<Uid>, group: Option<Gid>) -> Res
     )
 }
 
-/// fchownat(2).
+/// Calls fchownat(2).
 pub fn chownat<P: Arg, Fd: AsFd>(
     directory: Fd,
     path: P,
@@ -310,7 +310,7 @@ pub fn chownat<P: Arg, Fd: AsFd>(
     })
 }
 
-/// getxattr(2).
+/// Calls getxattr(2).
 pub fn getxattr<P: Arg, N: Arg>(path: P, name: N, value: &mut [u8]) -> Result<usize> {
     let (path, name) = (bytes(path)?, bytes(name)?);
     fork!(
@@ -319,7 +319,7 @@ pub fn getxattr<P: Arg, N: Arg>(path: P, name: N, value: &mut [u8]) -> Result<us
     )
 }
 
-/// fgetxattr(2).
+/// Calls fgetxattr(2).
 pub fn fgetxattr<N: Arg, Fd: AsFd>(file: Fd, name: N, value: &mut [u8]) -> Result<usize> {
     let (file, name) = (file.as_fd(), bytes(name)?);
     fork!(
@@ -332,13 +332,13 @@ pub fn fgetxattr<N: Arg, Fd: AsFd>(file: Fd, name: N, value: &mut [u8]) -> Resul
     )
 }
 
-/// listxattr(2).
+/// Calls listxattr(2).
 pub fn listxattr<P: Arg>(path: P, list: &mut [u8]) -> Result<usize> {
     let path = bytes(path)?;
     fork!(|host| host.attributes(&path, list), rustix::fs::listxattr(path.as_slice(), list))
 }
 
-/// fsetxattr(2).
+/// Calls fsetxattr(2).
 pub fn fsetxattr<N: Arg, Fd: AsFd>(
     file: Fd,
     name: N,
@@ -352,7 +352,7 @@ pub fn fsetxattr<N: Arg, Fd: AsFd>(
     )
 }
 
-/// removexattr(2).
+/// Calls removexattr(2).
 pub fn removexattr<P: Arg, N: Arg>(path: P, name: N) -> Result<()> {
     let (path, name) = (bytes(path)?, bytes(name)?);
     fork!(
@@ -361,7 +361,7 @@ pub fn removexattr<P: Arg, N: Arg>(path: P, name: N) -> Result<()> {
     )
 }
 
-/// getdents(2), all of it; `.` and `..` come too.
+/// Calls getdents(2) for a whole directory, including `.` and `..`.
 pub fn names(directory: impl AsFd) -> Result<impl Iterator<Item = Result<CString>>> {
     let entries = super::Entries::read_from(directory)?;
     Ok(entries.map(|entry| entry.map(|entry| entry.file_name().to_owned())))

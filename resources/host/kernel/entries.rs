@@ -1,11 +1,11 @@
-//! The entries of a directory, one after the other.
+//! Iterates over the entries of a directory.
 
 use rustix::fs::Dir;
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
 use std::os::fd::AsFd;
 
-/// One of them; `.` and `..` come too.
+/// An entry of a directory; `.` and `..` are included.
 #[derive(Debug)]
 pub(crate) struct Entry(CString);
 
@@ -15,14 +15,14 @@ impl Entry {
     }
 }
 
-/// All of them.
+/// An iterator over the entries of a directory.
 pub(crate) enum Entries {
     Kernel(Dir),
     Listed(std::vec::IntoIter<Result<CString, Errno>>),
 }
 
 impl Entries {
-    /// Those of an open directory.
+    /// Makes an iterator over the entries of an open directory.
     pub(crate) fn read_from(directory: impl AsFd) -> Result<Self, Errno> {
         if let Some(names) = super::dispatch::overlay(|overlay| overlay.entries(directory.as_fd()))
         {

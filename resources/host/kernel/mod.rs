@@ -1,9 +1,11 @@
-//! The system calls by which this crate works on files, in one place.
+//! The system calls for files, in one place.
 //!
-//! On a host they are those of `rustix`, as they stand. A thread that works in an overlay ([`overlay::Overlay`]) has its calls
-//! answered by that; it reads the host and never writes to it. Built with the feature `simulated-host` (tests only), a thread that stands in a
-//! simulated host (`simulated::Machine::enter`) has its calls answered by that host, with whatever faults it is told to have; every other thread
-//! has the kernel's answers.
+//! By default they are those of `rustix`, unchanged. For a thread in an overlay ([`overlay::Overlay`]), the
+//! overlay answers the calls; an overlay reads the host and must never write to it. With the feature
+//! `simulated-host` (tests only), a thread in a simulated host (`simulated::Machine::enter`) gets the answers
+//! of that host, including injected faults. Every other thread gets the kernel's answers.
+//!
+//! Reading order: `dispatch.rs`, `entries.rs`, `mounts.rs`, `overlay/`, `simulated/`.
 
 pub mod dispatch;
 mod entries;
@@ -20,12 +22,12 @@ pub(crate) use dispatch::{
 pub(crate) use entries::Entries;
 pub(crate) use mounts::Mounts;
 
-/// Tells whether this thread may start commands: a change that is done in an overlay may not.
+/// Returns true if this thread may start commands; an apply in an overlay may not.
 pub(crate) fn runs_commands() -> bool {
     dispatch::runs_commands()
 }
 
-/// Whether a name in a directory is where another file system begins.
+/// Returns true if the name in a directory is the root of another mounted file system.
 pub(crate) fn is_mount_root(directory: impl std::os::fd::AsFd, name: &std::ffi::OsStr) -> bool {
     use rustix::fs::{AtFlags, StatxAttributes, StatxFlags, statx};
     use std::os::unix::ffi::OsStrExt as _;
@@ -42,7 +44,8 @@ pub(crate) fn is_mount_root(directory: impl std::os::fd::AsFd, name: &std::ffi::
         .is_ok_and(|stat| stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
-/// The birth time of the inode of a name in a directory, in seconds and nanoseconds since 1970; none if the file system does not tell.
+/// Returns the birth time of the inode at a name, in seconds and nanoseconds since 1970; none if the file
+/// system does not store birth times.
 pub(crate) fn born_at(
     directory: impl std::os::fd::AsFd,
     name: &std::ffi::OsStr,
@@ -65,7 +68,7 @@ pub(crate) fn born_at(
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The clock on the wall, since 1970: the one that stamps files.
+/// Returns the wall clock time since 1970, which also stamps files.
 pub(crate) fn wall() -> Duration {
     #[cfg(feature = "simulated-host")]
     if let Some(wall) = dispatch::simulated(simulated::Machine::wall) {
@@ -74,7 +77,7 @@ pub(crate) fn wall() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// Random bytes, of the system.
+/// Fills a buffer with random bytes of the system.
 pub(crate) fn random(bytes: &mut [u8]) -> Result<(), rustix::io::Errno> {
     #[cfg(feature = "simulated-host")]
     if let Some(drawn) = dispatch::simulated(|machine| machine.random(bytes)) {
@@ -92,21 +95,22 @@ fn from_system(bytes: &mut [u8]) -> Result<(), rustix::io::Errno> {
     Ok(())
 }
 
-/// A number that nobody can guess. It comes from the system in a simulated host too: no test may depend on it.
+/// Returns an unguessable number. The number comes from the system even in a simulated host, so no test may
+/// depend on its value.
 pub(crate) fn unguessable() -> Result<u64, rustix::io::Errno> {
     let mut bytes = [0; 8];
     from_system(&mut bytes)?;
     Ok(u64::from_ne_bytes(bytes))
 }
 
-/// A process: its number, and when it began, since numbers come again.
+/// A process, identified by its number and its start time, because numbers are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) number: u32,
     pub(crate) began: u64,
 }
 
-/// This one.
+/// Returns the current process.
 pub(crate) fn process() -> Process {
     #[cfg(feature = "simulated-host")]
     if let Some(began) = dispatch::simulated(simulated::Machine::incarnation) {
@@ -116,7 +120,7 @@ pub(crate) fn process() -> Process {
     Process { number, began: began(number).unwrap_or_default() }
 }
 
-/// Whether that very process still runs.
+/// Returns true if exactly this process is still running.
 pub(crate) fn lives(process: Process) -> bool {
     #[cfg(feature = "simulated-host")]
     if let Some(began) = dispatch::simulated(simulated::Machine::incarnation) {
@@ -125,15 +129,15 @@ pub(crate) fn lives(process: Process) -> bool {
     began(process.number) == Some(process.began)
 }
 
-/// When a process began, in ticks since boot; `None` where there is no such process.
+/// Returns the start time of a process in ticks since boot; `None` if the process does not exist.
 fn began(process: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name of the program, in brackets, may hold anything.
+    // The program's name, in parentheses, may contain anything.
     let (_, after) = stat.rsplit_once(')')?;
     after.split_whitespace().nth(19)?.parse().ok()
 }
 
-/// Who works on files besides the process itself (setfsuid(2)); answers who did before.
+/// Sets the user and group for file access of this thread (setfsuid(2)), and returns the earlier ones.
 pub(crate) fn set_identity(
     uid: Option<nix::unistd::Uid>,
     gid: Option<nix::unistd::Gid>,
@@ -145,8 +149,8 @@ pub(crate) fn set_identity(
     {
         return (Uid::from_raw(before_uid), Gid::from_raw(before_gid));
     }
-    // What is no id changes nothing, and the answer is what holds. The group first: it takes a right that the other identity may
-    // not have.
+    // An invalid id changes nothing, and the result is the present id. The group is set first, because this needs
+    // a right that the other user may not have.
     let gid = setfsgid(gid.unwrap_or(Gid::from_raw(u32::MAX)));
     let uid = setfsuid(uid.unwrap_or(Uid::from_raw(u32::MAX)));
     (uid, gid)

@@ -1,4 +1,5 @@
-//! What is mounted where, and where in its file system something lies, whatever mounts have led there.
+//! The mount table, and the position of objects within their file systems, independent of the mounts on their
+//! paths.
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, openat, statx};
 use std::collections::HashMap;
@@ -7,16 +8,16 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
-/// Where something lies in its file system: the same however often that is mounted.
+/// The position of an object within its file system, equal for all mounts of that file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Major and minor number of the file system's device, as text.
+    /// The major and minor number of the file system's device, as text.
     device: String,
     path: PathBuf,
 }
 
 impl Place {
-    /// Whether it is that, or lies in it.
+    /// Returns true if this position is the other one or below.
     pub(crate) fn is_in(&self, other: &Self) -> bool {
         self.device == other.device && self.path.starts_with(&other.path)
     }
@@ -24,13 +25,13 @@ impl Place {
 
 #[derive(Debug)]
 struct Mount {
-    /// The number of the mount in which it is mounted.
+    /// The number of the parent mount.
     parent: u64,
     root: Place,
     point: PathBuf,
 }
 
-/// Where a directory is: what it is called without links, in which mount, and its place.
+/// A directory without links in its path, with its mount and its position in the file system.
 #[derive(Clone, Debug)]
 struct MountPoint {
     way: PathBuf,
@@ -38,17 +39,18 @@ struct MountPoint {
     place: Place,
 }
 
-/// All that is mounted, as `/proc/self/mountinfo` says, and what was looked up so far.
+/// The mount table from `/proc/self/mountinfo`, with a cache of directories.
 #[derive(Debug, Default)]
 pub(crate) struct Mounts {
     by_number: HashMap<u64, Mount>,
-    /// What is mounted in a mount at a path. What is mounted over that is in it, at the same path.
+    /// The mounts by parent mount and path. A mount on top of another one is inside that one, at the same path.
     points: HashMap<(u64, PathBuf), u64>,
     seen: HashMap<PathBuf, Option<MountPoint>>,
 }
 
 impl Mounts {
-    /// Reads it; nothing where that cannot be done, and in a simulated host, which has one file system.
+    /// Reads the mount table. The result is empty if the table cannot be read, and in a simulated host, which has
+    /// one file system.
     pub(crate) fn read() -> Self {
         #[cfg(feature = "simulated-host")]
         if super::dispatch::simulated(|_| ()).is_some() {
@@ -67,18 +69,20 @@ impl Mounts {
         mounts
     }
 
-    /// Whether what lies in this file system can be met through another mount of it.
+    /// Returns true if several mounts of the position's file system exist, so that objects may be reachable by
+    /// other paths.
     pub(crate) fn are_several_of(&self, place: &Place) -> bool {
         let same = |mount: &&Mount| mount.root.device == place.device;
         self.by_number.values().filter(same).nth(1).is_some()
     }
 
-    /// The place of a directory that links may lead to.
+    /// Returns the position of a directory, with links followed.
     pub(crate) fn directory(&mut self, path: &Path) -> Option<&Place> {
         self.known(path).map(|spot| &spot.place)
     }
 
-    /// The place of this very thing, or of what is mounted there, by that of its directory. It need not be there.
+    /// Returns the position of an object without following a link, or of the file system mounted there. The
+    /// object need not exist.
     pub(crate) fn thing(&mut self, path: &Path) -> Option<Place> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return self.directory(path).cloned();
@@ -88,7 +92,7 @@ impl Mounts {
         Some(self.mounted((mount, way.join(name))).unwrap_or(Place { path, ..place }))
     }
 
-    /// What is mounted there, on top of all others.
+    /// Returns the topmost mount at a path within a mount.
     fn mounted(&self, mut at: (u64, PathBuf)) -> Option<Place> {
         let mut top = None;
         while let Some(number) = self.points.get(&at).filter(|number| **number != at.0) {
@@ -113,7 +117,7 @@ impl Mounts {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = openat(CWD, directory, flags, Mode::empty()).ok()?;
         let stat = statx(&handle, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).ok()?;
-        // Kernels before 5.8 do not tell.
+        // Kernels before 5.8 do not return the mount number.
         if stat.stx_mask & StatxFlags::MNT_ID.bits() == 0 {
             return None;
         }
@@ -125,7 +129,8 @@ impl Mounts {
     }
 }
 
-/// Number, parent, device, root in its file system, where it is mounted, and more.
+/// Parses a line of the table: number, parent, device, root within the file system, mount point, and further
+/// fields.
 fn parse(line: &[u8]) -> Option<(u64, Mount)> {
     let mut words = line.split(|byte| *byte == b' ');
     let mut text = || std::str::from_utf8(words.next()?).ok();
@@ -135,7 +140,7 @@ fn parse(line: &[u8]) -> Option<(u64, Mount)> {
     Some((number, Mount { parent, root: Place { device, path }, point }))
 }
 
-/// A path of it, in which what would part words or lines stands as `\` and three octal digits.
+/// Decodes a path of the table, in which separators are `\` and three octal digits.
 fn plain(mut word: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(word.len());
     while let Some((first, rest)) = word.split_first() {
@@ -160,8 +165,8 @@ mod tests {
         33 31 8:1 /hidden /run/f rw - ext4 /dev/sda1 rw\n\
         34 22 0:42 / /run rw - tmpfs tmpfs rw\n";
 
-    /// What is mounted over a mount is what is there, and what was mounted in a mount that another one hides is not; names are read as
-    /// they are; what is not understood is left out.
+    /// The topmost mount wins, mounts inside a hidden mount are ignored, encoded names are decoded, and unknown
+    /// lines are skipped.
     #[test]
     fn mounts_are_read() {
         let mounts = Mounts::of(INFO);

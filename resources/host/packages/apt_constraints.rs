@@ -1,13 +1,14 @@
-//! What was judged, as options of apt: under its own lock nothing else is removed, however quick somebody was before it.
+//! Passes the simulated removals to apt as constraints: under its own lock, apt removes nothing else, even if
+//! another process has changed packages in between.
 
-/// Options for a call that may remove these, named as in a simulation, and nothing else.
+/// Returns the options of a call that may remove only these packages, named as in the simulation.
 #[must_use]
 pub fn removing_only(names: &[String]) -> Vec<String> {
     if names.is_empty() {
         return vec!["--no-remove".to_owned()];
     }
-    // apt tells each hook of this kind what it is about to do, in lines of its protocol 3: the name of a package, its versions, what
-    // becomes of it. The options of a hook are found by its first word.
+    // apt sends its planned actions to each hook of this type, in lines of protocol 3: package name, versions,
+    // action. The options of a hook are found by the first word of its command.
     let allowed: Vec<&str> =
         names.iter().map(|name| name.split(':').next().unwrap_or(name)).collect();
     let hook = format!(

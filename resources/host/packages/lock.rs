@@ -1,4 +1,4 @@
-//! Who has the lock of the package manager: as the kernel tells it, and as apt and dpkg complain of it.
+//! Finds the owner of the package manager's lock, from the kernel and from the messages of apt and dpkg.
 
 use crate::host::Finished;
 use crate::host::process::spawner;
@@ -6,11 +6,12 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 use std::fs::File;
 
-/// What apt and dpkg lock while they change packages.
+/// The lock files of apt and dpkg.
 const LOCKS: [&str; 3] =
     ["/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock", "/var/cache/apt/archives/lock"];
 
-/// Who has it now; nobody, too, where it cannot be told: then the package manager itself will complain.
+/// Returns the present owner of a lock. None can also mean unknown: the package manager itself then reports
+/// the lock.
 pub(super) async fn holder_now() -> Option<String> {
     let handle = spawner::handle().ok()?;
     handle.spawn_blocking(|| LOCKS.iter().find_map(|path| holder_of(path))).await.ok()?
@@ -29,7 +30,7 @@ fn holder_of(path: &str) -> Option<String> {
     if i32::from(found.l_type) == libc::F_UNLCK {
         return None;
     }
-    // A lock of a descriptor, or of another process namespace, has no number.
+    // A lock of an open file description, or of another process namespace, has no process number.
     if found.l_pid <= 0 {
         return Some("another process".to_owned());
     }
@@ -37,7 +38,7 @@ fn holder_of(path: &str) -> Option<String> {
     Some(format!("process {} ({})", found.l_pid, crate::escape::short(name.trim_end(), 40)))
 }
 
-/// Who had the lock, where that is why a command failed.
+/// Returns the owner of the lock if a command failed because of the lock.
 pub(super) fn holder(finished: &Finished) -> Option<String> {
     if finished.is_success() {
         return None;
@@ -46,7 +47,7 @@ pub(super) fn holder(finished: &Finished) -> Option<String> {
     let is_lock = |line: &&str| {
         line.contains("Could not get lock")
             || line.contains("lock was locked by another process")
-            // debconf's own
+            // The message of debconf.
             || line.contains("is locked by another process")
     };
     let line = text.lines().find(is_lock)?;

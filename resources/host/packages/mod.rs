@@ -1,7 +1,13 @@
-//! Packages of Debian and its kin: dpkg's status file is read, everything else is done by `apt-get` and `dpkg`.
+//! Packages of Debian and its derivatives: dpkg's status file is read directly, and `apt-get` and `dpkg` do
+//! everything else.
 //!
-//! One transaction at a time on a host. A command that may be changing packages is never ended by us, whatever becomes of its
-//! run or of this process; what is waited for is only the lock of another package manager.
+//! A host runs one transaction at a time. A command that may be changing packages must never be killed by
+//! this program, even if its run or this process ends. The only wait is for the lock of another package
+//! manager.
+//!
+//! Reading order: `status.rs` (dpkg's data), `simulate.rs`, `apt_constraints.rs`, `lock.rs`,
+//! `transaction_lock.rs` (running a transaction), `scope.rs` (surviving the daemon's unit), `record.rs`
+//! (prior values).
 
 mod apt_constraints;
 mod lock;
@@ -25,36 +31,40 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// Where dpkg keeps what it knows.
+/// The status file of dpkg.
 pub const STATUS: &str = "/var/lib/dpkg/status";
-/// Where apt keeps its lists.
+/// The folder of apt's lists.
 pub const LISTS: &str = "/var/lib/apt/lists";
-/// Where dpkg notes what it has not written to its status file; what lies there after it was cut off.
+/// The folder of dpkg's pending updates to the status file; files remain there after an interruption.
 const UPDATES: &str = "/var/lib/dpkg/updates";
 
-/// What all runs share.
+/// The shared state of all runs.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    /// Held by the one transaction of this host.
+    /// The lock of the one transaction of this host.
     turn: Arc<tokio::sync::Mutex<()>>,
-    /// What was read last, of which file.
+    /// The last parsed status file, with the state of that file.
     read: Mutex<Option<(Seen, Arc<Packages>)>>,
-    /// When we have read the lists of the repositories ourselves: their files need not have changed by that.
+    /// The last time this process updated the lists: an update need not change their files.
     updated: Mutex<Option<Instant>>,
 }
 
-/// Which state of the file: device, inode, size, time of change.
+/// The identity of a file state: device, inode, size, time of change.
 type Seen = (u64, u64, u64, i64, i64);
 
 impl Host {
-    /// What dpkg knows. Read once for each state of its file, whoever asks.
+    /// Returns the packages known to dpkg. Each state of the status file is parsed once for all callers.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the status file cannot be read.
     pub async fn packages(&self) -> Result<Arc<Packages>, Failure> {
         let shared = Arc::clone(&self.packages);
         let read = spawner::handle()?.spawn_blocking(move || shared.read()).await;
         read.map_err(|why| Failure::new(format!("the status of packages: {why}")))?
     }
 
-    /// How old the lists of the repositories are; none where there are none.
+    /// Returns the age of the repository lists; none if there are none.
     pub async fn lists_age(&self) -> Option<Duration> {
         let read = *self.packages.updated.lock().unwrap_or_else(PoisonError::into_inner);
         let mut ages: Vec<Duration> = read.map(|at| at.elapsed()).into_iter().collect();
@@ -68,7 +78,7 @@ impl Host {
         ages.into_iter().min()
     }
 
-    /// Whether dpkg was cut off, so that it does nothing before it was told to go on.
+    /// Returns true if dpkg was interrupted and does nothing before a recovery.
     pub async fn is_dpkg_cut_off(&self) -> bool {
         let Ok(handle) = spawner::handle() else { return false };
         let found = handle.spawn_blocking(|| {
@@ -77,7 +87,12 @@ impl Host {
         found.await.unwrap_or_default()
     }
 
-    /// What apt would do: operands as for `apt-get install`. It needs no rights, takes no lock and writes nothing.
+    /// Simulates an apt call; the operands are those of `apt-get install`. The simulation needs no rights, takes
+    /// no lock and writes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Returns apt's message if apt cannot do the transaction.
     pub async fn simulate(
         &self,
         options: &[&str],
@@ -95,7 +110,7 @@ impl Host {
         Err(complaint(&finished))
     }
 
-    /// The lists of the repositories were read just now.
+    /// Records that the repository lists were updated just now.
     pub fn lists_were_read(&self) {
         let mut updated = self.packages.updated.lock().unwrap_or_else(PoisonError::into_inner);
         *updated = Some(Instant::now());
@@ -108,7 +123,7 @@ impl Shared {
             Failure::new(format!("expected the status of packages in {STATUS}: {why}"))
                 .hint("pkg needs a host with dpkg and apt")
         };
-        // Looked at before it is read: what changes in between is read again.
+        // The metadata is read before the content, so that a change in between is read again.
         let found = std::fs::metadata(STATUS).map_err(refuse)?;
         let seen = (found.dev(), found.ino(), found.len(), found.mtime(), found.mtime_nsec());
         let last = self.read.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -123,14 +138,14 @@ impl Shared {
     }
 }
 
-/// `apt-get` with what holds for each of its calls.
+/// Returns an `apt-get` command with the options for every call.
 #[must_use]
 pub fn apt(words: &[&str]) -> Vec<String> {
     let fixed = [
         "apt-get",
         "-y",
         "-q",
-        // We wait ourselves, so that a wait can be cancelled.
+        // This program waits for the lock itself, so that a wait can be cancelled.
         "-o",
         "DPkg::Lock::Timeout=0",
         "-o",
@@ -156,7 +171,7 @@ fn command(argv: Vec<String>, stdin: Option<String>) -> Command {
     Command { argv, env, stdin: stdin.map(Into::into), ..Command::default() }
 }
 
-/// What a command said that failed.
+/// Describes the failure of a command by its error output.
 #[must_use]
 pub fn complaint(finished: &Finished) -> Failure {
     let text = finished.stderr.text();

@@ -1,4 +1,5 @@
-//! What a transaction of packages was before it, and after it, is handed to those who keep it: on a thread, for they wait for a disk.
+//! Records the prior and later values of packages in a transaction, on a thread of their own, because a
+//! record waits for the disk.
 
 use crate::failure::Failure;
 use crate::host::Host;
@@ -9,7 +10,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Host {
-    /// Has the values of these kept, by their positions in the run; durable when it returns. Answers what is to be settled.
+    /// Records the prior values of packages by their position in the run, durably. Returns the numbers of the
+    /// records.
     pub async fn keep_values(
         &self,
         permit: &Permit,
@@ -27,7 +29,7 @@ impl Host {
         .await
     }
 
-    /// Has the values noted that they have now, by their positions and by the numbers under which they were kept.
+    /// Completes the records with the present values, by position and by the number of the record.
     pub async fn settle_values(
         &self,
         permit: &Permit,

@@ -1,15 +1,17 @@
-//! A unit of its own for what must outlive the unit that this process is in.
+//! A systemd scope for commands that must outlive the unit of this process.
 //!
-//! systemd kills what is left of a service when its main process is gone, and a package manager that is killed leaves
-//! packages half configured. So it runs in a scope beside the service. `systemd-run` puts itself there and then becomes the
-//! command: what is killed before that has changed nothing.
+//! systemd kills the remaining processes of a service after the end of its main process, and a killed package
+//! manager leaves packages half configured. So package commands run in a scope beside the service.
+//! `systemd-run` moves itself into the scope and then executes the command, so a kill before that changes
+//! nothing.
 
 use crate::host::wall;
 use std::sync::OnceLock;
 
 static IN_UNIT: OnceLock<bool> = OnceLock::new();
 
-/// The command that runs this one where the end of our unit does not reach it; itself where we are in none.
+/// Wraps a command so that the end of this process's unit does not end it; returns the command unchanged
+/// outside of a unit.
 pub(super) fn apart(argv: Vec<String>) -> Vec<String> {
     if !*IN_UNIT.get_or_init(is_in_unit) {
         return argv;
@@ -23,7 +25,7 @@ pub(super) fn apart(argv: Vec<String>) -> Vec<String> {
         "--collect",
         &name,
         &description,
-        // Where the host is shut down it is waited for, and not told to end.
+        // A shutdown of the host waits for the command instead of ending it.
         "--property=KillSignal=SIGCONT",
         "--property=TimeoutStopSec=15min",
         "--property=After=basic.target",
@@ -33,13 +35,13 @@ pub(super) fn apart(argv: Vec<String>) -> Vec<String> {
 }
 
 fn is_in_unit() -> bool {
-    // Others than root may neither make a scope nor change packages: apt says so best.
+    // Other users than root can neither make a scope nor change packages; apt reports that best.
     rustix::process::geteuid().is_root()
         && std::path::Path::new("/run/systemd/system").is_dir()
         && std::fs::read_to_string("/proc/self/cgroup").is_ok_and(|text| names_unit(&text))
 }
 
-/// Only systemd's own hierarchy counts, and nothing outside of what this host can see.
+/// Returns true if the cgroup of systemd's own hierarchy names a unit that is visible on this host.
 fn names_unit(cgroups: &str) -> bool {
     cgroups
         .lines()

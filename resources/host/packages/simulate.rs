@@ -1,16 +1,16 @@
-//! What apt says it would do.
+//! Parses the simulations of apt.
 
-/// What a transaction would do, as `apt-get -s` tells.
+/// The effect of a transaction according to `apt-get -s`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Simulation {
-    /// Package and version of all that would be installed, or changed to that version.
+    /// The packages that would be installed or changed, with the new version.
     pub installs: Vec<(String, String)>,
-    /// All that would be removed.
+    /// The packages that would be removed.
     pub removes: Vec<String>,
 }
 
 impl Simulation {
-    /// Reads what apt printed. Lines that are no steps are left out.
+    /// Parses the output of apt; lines without a step are skipped.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut found = Self::default();
@@ -29,7 +29,7 @@ impl Simulation {
         found
     }
 
-    /// The version that a package would have.
+    /// Returns the version that a package would have.
     #[must_use]
     pub fn version(&self, name: &str) -> Option<&str> {
         let found = self.installs.iter().find(|(installed, _)| installed == name);

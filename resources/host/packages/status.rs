@@ -1,43 +1,43 @@
-//! What dpkg knows of packages: its status file, read as it is.
+//! Parses dpkg's status file.
 
 use std::collections::HashMap;
 
-/// All packages that dpkg knows, by name.
+/// The packages known to dpkg, by name.
 #[derive(Debug, Default)]
 pub struct Packages {
     by_name: HashMap<String, Vec<Package>>,
-    /// What dpkg was built for: its own architecture.
+    /// The host's own architecture.
     native: String,
 }
 
-/// One package as dpkg knows it.
+/// A package known to dpkg.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Package {
-    /// `all`, or one such as `amd64`.
+    /// The architecture: `all`, or one like `amd64`.
     pub architecture: String,
-    /// The version that is there, or was.
+    /// The present or last version.
     pub version: String,
-    /// It is kept from being changed.
+    /// The package is on hold, which prevents changes.
     pub held: bool,
-    /// How far it is there.
+    /// The state of the installation.
     pub state: State,
 }
 
-/// How far a package is there.
+/// The state of an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Whole.
+    /// Completely installed.
     Installed,
-    /// Removed, but for its configuration.
+    /// Removed except for the configuration.
     Configuration,
-    /// Not at all.
+    /// Not installed.
     Absent,
-    /// Something was cut off or has failed: dpkg's own word for it.
+    /// Interrupted or failed, with dpkg's own word for the state.
     Broken(String),
 }
 
 impl Packages {
-    /// Reads the text of a status file. Paragraphs that name no package are left out.
+    /// Parses a status file; paragraphs without a package name are skipped.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut packages = Self::default();
@@ -51,7 +51,7 @@ impl Packages {
         packages
     }
 
-    /// A package by its name, `name:architecture` where one is meant that is not the host's own.
+    /// Returns a package by its name, or by `name:architecture` for a foreign architecture.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Package> {
         let (name, wanted) = match name.split_once(':') {
@@ -65,7 +65,7 @@ impl Packages {
         self.by_name.get(name)?.iter().find(fits)
     }
 
-    /// The name as apt writes it: without the architecture where that is the host's own.
+    /// Returns the name as apt writes it, without the host's own architecture.
     #[must_use]
     pub fn short<'a>(&self, name: &'a str) -> &'a str {
         match name.split_once(':') {
@@ -74,7 +74,7 @@ impl Packages {
         }
     }
 
-    /// The name as dpkg takes it: what is built for all architectures has no other name.
+    /// Returns the name as dpkg accepts it: a package for all architectures has no other name.
     #[must_use]
     pub fn own<'a>(&self, name: &'a str) -> &'a str {
         match (name.split_once(':'), self.get(name)) {
@@ -83,7 +83,7 @@ impl Packages {
         }
     }
 
-    /// Those with which something was cut off or has failed.
+    /// Returns the packages with an interrupted or failed installation.
     pub fn broken(&self) -> impl Iterator<Item = &str> {
         let is_broken = |package: &Package| matches!(package.state, State::Broken(_));
         self.by_name
@@ -111,7 +111,7 @@ fn package(paragraph: &str) -> Option<(&str, Package)> {
     let state = match (state, flag) {
         ("not-installed", _) => State::Absent,
         ("config-files", "ok") => State::Configuration,
-        // What waits for the triggers of others is there, and they are on their way.
+        // A package that waits for triggers is installed, and the triggers are pending.
         ("installed" | "triggers-awaited" | "triggers-pending", "ok") => State::Installed,
         (state, _) => State::Broken(state.to_owned()),
     };

@@ -1,7 +1,7 @@
-//! The turn of a transaction: one at a time in this process, with what it has waited for other package managers.
+//! The lock for transactions in this process, with the wait for other package managers.
 //!
-//! A command is tried once and refused while somebody else has the lock, so that what it will do can be judged again after
-//! each wait.
+//! Each command is tried once and fails while another process has the lock, so that the transaction can be
+//! simulated again after each wait.
 
 use super::lock::{holder, holder_now};
 use super::{Shared, command, scope};
@@ -18,20 +18,20 @@ use std::time::{Duration, Instant};
 use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 
-/// How often a lock is tried that somebody else has.
+/// The interval between attempts on a lock of another process.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// Who has it is the only one of this process that changes packages.
+/// The exclusive right to change packages within this process.
 #[derive(Debug)]
 pub struct Turn {
     _alone: OwnedMutexGuard<()>,
-    /// How long another package manager is waited for before one command.
+    /// The time limit for waiting for another package manager before one command.
     patience: Duration,
-    /// Since the last command that was begun.
+    /// The wait since the last command, if there was one.
     wait: Option<Wait>,
 }
 
-/// Somebody else has the lock, or had it.
+/// A wait for the lock of another process.
 #[derive(Debug)]
 struct Wait {
     began: Instant,
@@ -39,30 +39,31 @@ struct Wait {
     holder: String,
 }
 
-/// Whether packages may be changed now.
+/// The result of waiting for access.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Nobody else seems to.
+    /// No other process seems to have the lock.
     Free,
-    /// The run was cancelled while it waited.
+    /// The run was cancelled during the wait.
     Cancelled,
-    /// This other process had the lock until the end of our patience.
+    /// This process had the lock until the time limit.
     Locked(String),
 }
 
-/// What became of a command of a transaction.
+/// The result of a command of a transaction.
 #[derive(Debug)]
 pub enum Ran {
-    /// It has ended by itself; whom it waited for before that, and how long.
+    /// The command has ended by itself, possibly after a wait for the named process.
     Finished(Finished, Option<(String, Duration)>),
-    /// Nothing was begun: somebody else was quicker, and may have changed anything. To be judged and tried again.
+    /// Nothing was started: another process was faster and may have changed packages, so the transaction must be
+    /// simulated again.
     Refused,
-    /// Nothing was begun, and it is not to be tried again.
+    /// Nothing was started, and the command must not be tried again.
     Without(Access),
 }
 
 impl Host {
-    /// Waits until no other transaction of this process runs; none where the run was cancelled.
+    /// Waits until no other transaction of this process runs; none if the run was cancelled.
     pub async fn package_turn(&self, patience: Duration, permit: &Permit) -> Option<Turn> {
         let Shared { turn, .. } = &*self.packages;
         tokio::select! {
@@ -73,8 +74,12 @@ impl Host {
         }
     }
 
-    /// Tries once to run a command that changes packages. Once begun, it is never ended by us: neither a cancel nor the end of
-    /// this process, nor that of its unit, reaches it.
+    /// Tries once to run a command that changes packages. A running command is never ended by this program:
+    /// neither a cancellation nor the end of this process or of its unit reaches the command.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the command cannot be started. A command that fails by itself is a [`Ran::Finished`].
     pub async fn transact(
         &self,
         turn: &mut Turn,
@@ -100,7 +105,7 @@ impl Host {
 }
 
 impl Turn {
-    /// Waits until nobody else changes packages. Another may be quicker than who asked.
+    /// Waits until no other process changes packages. Another process may still be faster afterwards.
     pub async fn access(&mut self, permit: &Permit) -> Access {
         loop {
             if permit.check().is_err() {
@@ -114,19 +119,19 @@ impl Turn {
         }
     }
 
-    /// How long it waits for another package manager before one command.
+    /// Returns the time limit for waiting for another package manager before one command.
     #[must_use]
     pub fn patience(&self) -> Duration {
         self.patience
     }
 
-    /// Whether it has waited since the last command.
+    /// Returns true if there was a wait since the last command.
     #[must_use]
     pub fn has_waited(&self) -> bool {
         self.wait.is_some()
     }
 
-    /// Waits a moment for somebody; free where it may be tried again.
+    /// Waits one interval for another process; returns [`Access::Free`] if the lock may be tried again.
     async fn pause(&mut self, holder: String, permit: &Permit) -> Access {
         let now = Instant::now();
         let began = self.wait.as_ref().map_or(now, |wait| wait.began);
@@ -143,7 +148,7 @@ impl Turn {
     }
 }
 
-/// Nobody owns it: it goes on although its run, or the daemon, may end.
+/// Runs a command without an owner, so that it continues if its run or the daemon ends.
 async fn run_to_its_end(command: Command) -> Result<Finished, Failure> {
     let kept = DetachedStdio::new(command.stdin.as_ref())
         .map_err(|why| Failure::new(format!("no memory for the output of a command: {why}")))?;

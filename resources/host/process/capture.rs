@@ -1,10 +1,10 @@
-//! What a command printed, as far as it is kept.
+//! The stored output of a command.
 
 use crate::escape::short;
 use std::borrow::Cow;
 use std::fmt;
 
-/// One stream of a command's output: its beginning up to a bound, and its very end.
+/// One output stream of a command: its beginning up to a limit, and its last bytes.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Captured {
     kept: Vec<u8>,
@@ -13,11 +13,11 @@ pub struct Captured {
 }
 
 impl Captured {
-    /// The most that is kept of a stream.
+    /// The limit of a stream in bytes.
     pub const BOUND: usize = 1 << 20;
     const TAIL: usize = 4096;
 
-    /// More of it came.
+    /// Appends bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         let room = Self::BOUND - self.kept.len();
@@ -31,31 +31,31 @@ impl Captured {
         self.tail.drain(..surplus);
     }
 
-    /// What was kept: the first [`Self::BOUND`] bytes.
+    /// Returns the first [`Self::BOUND`] bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.kept
     }
 
-    /// The same as text; what is not UTF-8 is replaced.
+    /// Returns the first [`Self::BOUND`] bytes as text; invalid UTF-8 is replaced.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.kept)
     }
 
-    /// How many bytes were printed.
+    /// Returns the number of printed bytes.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// Whether more was printed than is kept.
+    /// Returns true if more was printed than stored.
     #[must_use]
     pub fn truncated(&self) -> bool {
         self.total > self.kept.len() as u64
     }
 
-    /// The last lines that are not blank, each escaped and bounded: for a message.
+    /// Returns the last lines that are not blank, escaped and bounded, for a message.
     #[must_use]
     pub fn last_lines(&self, count: usize) -> Vec<String> {
         let end = if self.truncated() { &self.tail } else { &self.kept };

@@ -1,4 +1,4 @@
-//! Looks after one child from its start until it is reaped: its pipes, its time, its end.
+//! Supervises one child process from its start until it is reaped: its pipes, its deadline and its end.
 
 use super::detached_stdio::DetachedStdio;
 use super::line_stream::{Line, Splitter};
@@ -20,36 +20,36 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// Between TERM and KILL.
+/// The time between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long output is waited for that somebody else holds open.
+/// The time limit for output that another process still holds open.
 const TAIL: Duration = Duration::from_millis(100);
-/// How often it is looked whether a group that got TERM is gone.
+/// The interval of checks for the end of a group after TERM.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What happens to processes that the leader leaves behind when it ends by itself.
+/// The treatment of processes that the leader leaves behind when it ends by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::host) enum Leftover {
     Kill,
     Spare,
 }
 
-/// One child to be.
+/// A child to start.
 #[derive(Debug)]
 pub(in crate::host) struct Job {
     pub(in crate::host) command: Command,
     pub(in crate::host) stop: CancellationToken,
     pub(in crate::host) group: Arc<Group>,
     pub(in crate::host) leftover: Leftover,
-    /// Told when the child runs.
+    /// The receiver of the start.
     pub(in crate::host) started: Option<oneshot::Sender<()>>,
-    /// Where the lines of its output go instead of being kept.
+    /// The receiver of output lines, which are then not stored.
     pub(in crate::host) lines: Option<mpsc::Sender<Line>>,
-    /// What it reads and prints instead of pipes, where it is to outlive us.
+    /// Files instead of pipes for input and output, for a child that must outlive this process.
     pub(in crate::host) detached_stdio: Option<Arc<DetachedStdio>>,
 }
 
-/// Starts it and looks after it until it is reaped.
+/// Starts a child and supervises it until it is reaped.
 pub(in crate::host) async fn supervise(mut job: Job) -> Result<Finished, Failure> {
     let (command, group, stop) = (job.command.clone(), Arc::clone(&job.group), job.stop.clone());
     let kept = job.detached_stdio.clone();
@@ -59,7 +59,7 @@ pub(in crate::host) async fn supervise(mut job: Job) -> Result<Finished, Failure
         spawned.map_err(|why| Failure::new(format!("the start of a command: {why}")))??;
     let Some(mut child) = spawned else { return Ok(Finished::never()) };
     if let Some(started) = job.started.take() {
-        // Who does not listen any more has abandoned the group.
+        // A dropped receiver has abandoned the group, which is killed.
         if started.send(()).is_err() {}
     }
     let leader = Pid::from_child(&child);
@@ -91,7 +91,8 @@ fn natural(status: ExitStatus) -> End {
     }
 }
 
-/// Until the leader has ended: why it was cut off, if it was, and whether its output is still held.
+/// Waits for the end of the leader. Returns the reason of an early end, if any, and true if another process
+/// still holds the output.
 async fn follow(job: &Job, leader: Pid, pipes: Pipes, output: &mut Output) -> (Option<End>, bool) {
     let mut drained = std::pin::pin!(pipes.drain(output, job));
     let mut is_open = true;
@@ -126,7 +127,7 @@ async fn follow(job: &Job, leader: Pid, pipes: Pipes, output: &mut Output) -> (O
     (cut_off, is_open)
 }
 
-/// TERM to all; KILL to what is left after the grace, be it the leader or another.
+/// Sends TERM to the group, and KILL to the remaining processes after the grace period.
 async fn terminate(group: &Group, leader: Pid) {
     group.signal(Signal::TERM);
     let over = Instant::now() + GRACE;
@@ -148,9 +149,9 @@ async fn until(deadline: Option<Instant>) {
     }
 }
 
-/// Until the leader has ended; it is not reaped, so that its number stays ours.
+/// Waits for the end of the leader without reaping, so that its number cannot be reused.
 async fn exited(leader: Pid) {
-    // Kernels before 5.3, and some containers, have no pidfd: then it is looked for.
+    // Kernels before 5.3 and some containers have no pidfd, so the process is polled there.
     let pidfd = pidfd_open(leader, PidfdFlags::empty()).ok();
     #[expect(
         deprecated,
@@ -194,7 +195,7 @@ impl Pipes {
         })
     }
 
-    /// Until everybody has closed them.
+    /// Reads the pipes until all writers have closed them.
     async fn drain(self, output: &mut Output, job: &Job) {
         let Output { stdout, stderr } = output;
         let feed = feed(self.stdin, job.command.stdin.as_ref().map_or("", Secret::reveal));
@@ -210,7 +211,7 @@ impl Pipes {
     }
 }
 
-/// A child that does not read all of it is no trouble.
+/// Writes the input; a child that does not read everything is no error.
 async fn feed(stdin: Option<pipe::Sender>, text: &str) {
     let Some(stdin) = stdin else { return };
     let mut rest = text.as_bytes();
@@ -245,7 +246,8 @@ async fn split(stream: Option<pipe::Receiver>, lines: &mpsc::Sender<Line>) {
     }
 }
 
-/// Reads once; false at the end. The buffer is on the stack, so that a waiting task has none.
+/// Reads once; returns false at the end. The buffer is on the stack, so a waiting task needs no memory for
+/// one.
 fn take(stream: &pipe::Receiver, mut sink: impl FnMut(&[u8])) -> bool {
     let mut buffer = [0; 16 * 1024];
     match stream.try_read(&mut buffer) {

@@ -1,39 +1,39 @@
-//! A command as declared: what is run, where, as whom, with which surroundings.
+//! A command as declared: program, working directory, user and environment.
 
 use crate::secret::Secret;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Bound on the tasks of a user for whom a command runs, unless the command declares one.
+/// The limit of tasks of another user's command, unless the command declares one.
 pub const MAX_TASKS: u32 = 4096;
 
-/// A command, as an argument vector; a shell is only its first element where the graph asks for one.
+/// A command as an argument vector; the first element is a shell only if the graph asks for one.
 ///
-/// Its `Debug` shows neither the values of variables nor what it reads: they may be secret.
+/// `Debug` shows neither the values of variables nor the input, because they may be secret.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Command {
-    /// Program and arguments; the program is looked up in the fixed PATH.
+    /// The program and its arguments; the program is searched in the fixed PATH.
     pub argv: Vec<String>,
-    /// Working directory; `/` where none is given.
+    /// The working directory; `/` by default.
     pub cwd: Option<PathBuf>,
-    /// Variables besides the fixed ones.
+    /// The variables besides the fixed ones.
     pub env: Vec<(String, Secret)>,
-    /// User to run as, by name or number.
+    /// The user to run as, by name or number.
     pub user: Option<String>,
-    /// Group to run as, by name or number.
+    /// The group to run as, by name or number.
     pub group: Option<String>,
-    /// What it reads; nothing where none is given.
+    /// The input; empty by default.
     pub stdin: Option<Secret>,
-    /// Its umask; 022 where none is given.
+    /// The umask; 022 by default.
     pub umask: Option<u32>,
-    /// How long it may take; without one it takes as long as it likes. A watch has none.
+    /// The deadline; none means no limit, as for a watch.
     pub timeout: Option<Duration>,
-    /// It and what it starts gain no privileges by set-user-ID programs or file capabilities.
+    /// The command and its children gain no privileges from set-user-ID programs or file capabilities.
     pub no_new_privs: bool,
-    /// Bound on the tasks of its user, where it runs as another one; [`MAX_TASKS`] where none is given.
+    /// The limit of the other user's tasks; [`MAX_TASKS`] by default.
     pub max_tasks: Option<u32>,
-    /// Whether root is refused it where somebody else could change the program (S-11).
+    /// Root must not run the command if another user could change its program (S-11).
     pub judged: bool,
 }
 

@@ -1,8 +1,8 @@
-//! A record of each command that runs, so that a later process can end the commands of a daemon that was killed.
+//! Records of running commands, by which a later process can end the commands of a killed daemon.
 //!
-//! A record is a file in the state directory. Its name is the number of the process group; its content is the boot and the start time of
-//! the leader, so that a number that was given to another process is never signalled. Records are not synced: they must outlive a killed
-//! process, not a crashed machine.
+//! A record is a file in the state directory. Its name is the number of the process group; its content is the
+//! boot and the start time of the leader, so that a reused number is never signalled. Records are not synced:
+//! they must outlive a killed process, not a crashed machine.
 
 use super::process_group::is_alive;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 
 /// The folder of the records in a state directory.
 const FOLDER: &str = "commands";
-/// Between TERM and KILL.
+/// The time between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(2);
-/// The time that a killed group may take to disappear.
+/// The time limit for the disappearance of a killed group.
 const LIMIT: Duration = Duration::from_secs(10);
-/// The interval between two looks at the group.
+/// The interval between checks of the group.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The records of the commands of this process.
+/// The command records of this process.
 #[derive(Debug)]
 pub(in crate::host) struct CommandRecords {
     folder: PathBuf,
@@ -32,12 +32,13 @@ impl CommandRecords {
         Self { folder: state_directory.join(FOLDER) }
     }
 
-    /// Records a command that was started. A command runs on where its record cannot be written: on a full disk, for example.
+    /// Records a started command. A command whose record cannot be written (on a full disk, for example)
+    /// continues.
     pub(in crate::host) fn add(&self, leader: Pid) {
         if self.write(leader).is_err() {}
     }
 
-    /// Removes the record of a command that has ended. A record that stays names no living process.
+    /// Removes the record of a command that has ended. A remaining record names no living process.
     pub(in crate::host) fn remove(&self, leader: Pid) {
         if std::fs::remove_file(self.path(leader)).is_err() {}
     }
@@ -62,8 +63,9 @@ impl CommandRecords {
     }
 }
 
-/// Ends the commands that an earlier process has recorded in this state directory and left running: TERM, then KILL after two seconds.
-/// The caller holds the state directory. Blocks until the groups are gone. Returns the numbers of the groups that were ended.
+/// Ends the commands that an earlier process has recorded in this state directory and left running: TERM,
+/// then KILL after two seconds. The caller must hold the lock of the state directory. The function blocks
+/// until the groups are gone, and returns the numbers of the ended groups.
 pub fn end_orphaned_commands(state_directory: &Path) -> Vec<i32> {
     let folder = state_directory.join(FOLDER);
     let Ok(entries) = std::fs::read_dir(&folder) else { return Vec::new() };
@@ -77,14 +79,14 @@ pub fn end_orphaned_commands(state_directory: &Path) -> Vec<i32> {
     }
     end(&orphans);
     for record in records {
-        // A record that stays is looked at again by the next start.
+        // The next start examines a remaining record again.
         if std::fs::remove_file(record).is_err() {}
     }
     orphans.iter().map(|leader| leader.as_raw_nonzero().get()).collect()
 }
 
-/// Tells whether the group of this number is still the recorded one. A number is not given away while a process of its group lives, so a group
-/// whose leader is gone is the recorded one as long as the machine was not booted since.
+/// Returns true if the group of this number is still the recorded one. A number is not reused while a process
+/// of its group lives, so a group without a leader is the recorded one unless the machine was booted since.
 fn is_same(leader: Pid, record: &str) -> bool {
     match identity_of(leader) {
         Some(now) => now == record,
@@ -92,10 +94,10 @@ fn is_same(leader: Pid, record: &str) -> bool {
     }
 }
 
-/// The boot and the start time of a process; none where it does not exist.
+/// Returns the boot and the start time of a process; none if the process does not exist.
 fn identity_of(process: Pid) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).ok()?;
-    // The name of a program stands in parentheses and may contain anything.
+    // The program's name, in parentheses, may contain anything.
     let started = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?;
     Some(format!("{} {started}", boot_id()?))
 }
@@ -108,7 +110,7 @@ fn boot_id() -> Option<String> {
 fn end(leaders: &[Pid]) {
     for (signal, limit) in [(Signal::TERM, GRACE), (Signal::KILL, LIMIT)] {
         for leader in leaders.iter().filter(|leader| is_alive(**leader)) {
-            // A group that ended a moment ago refuses the signal.
+            // Signalling a group that has just ended fails.
             if kill_process_group(*leader, signal).is_err() {}
         }
         let began = Instant::now();
@@ -136,7 +138,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (mut child, leader) = start();
         CommandRecords::new(folder.path()).add(leader);
-        // Somebody must reap it, as init does for an orphan.
+        // A process must reap the orphan, as init does.
         let reaper = std::thread::spawn(move || child.wait().unwrap());
         let ended = end_orphaned_commands(folder.path());
         assert_eq!(ended, [leader.as_raw_nonzero().get()]);

@@ -1,7 +1,8 @@
-//! Turns a declared command into what is really started: program, arguments, surroundings. Nothing is inherited (S-9).
+//! Prepares a declared command for its start: program, arguments and environment. Nothing is inherited (S-9).
 //!
-//! A command that runs as another user starts through `prlimit`, `setsid` and `setpriv` of util-linux, which each replace
-//! themselves by the next: its pid stays the same, and is the number of its session and of its process group.
+//! A command of another user starts through `prlimit`, `setsid` and `setpriv` of util-linux, each of which
+//! executes the next. So the pid stays the same and is also the number of the session and of the process
+//! group.
 
 use super::run_as::{Account, Switch, account};
 use crate::escape::short;
@@ -14,28 +15,30 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
 
-/// Where programs are looked for.
+/// The search path of programs.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// What a command's umask is unless it declares one, whatever the daemon's own.
+/// The default umask of commands, independent of the daemon's umask.
 const UMASK: u32 = 0o022;
 
-/// The umask it is to be started with.
+/// Returns the umask of a command.
 pub(in crate::host) fn umask(command: &Command) -> u32 {
     command.umask.unwrap_or(UMASK)
 }
 
-/// A command that can be started.
+/// A command that is ready to start.
 #[derive(Debug)]
 pub(in crate::host) struct Prepared {
     pub(in crate::host) process: Process,
-    /// It becomes another user: it needs a session keyring of its own.
+    /// The command changes its user, so it needs a session keyring of its own.
     pub(in crate::host) switches: bool,
 }
 
-/// Everything is looked up here, so that what is missing is named; may block on a file system or a directory service.
+/// Resolves everything that a command needs, so that a missing part is named. The function may block on a
+/// file system or a directory service.
 ///
-/// With `umask_in_shell` the umask is set by a shell in front: for hosts where no thread may have one of its own.
+/// With `umask_in_shell` a shell in front sets the umask, for hosts on which no thread can have a umask of
+/// its own.
 pub(in crate::host) fn prepare(
     command: &Command,
     umask_in_shell: bool,
@@ -83,7 +86,7 @@ pub(in crate::host) fn prepare(
     surround(&mut process, command, &account);
     process.current_dir(cwd);
     if !switches {
-        // The others get a group with their session: whoever leads a group already cannot begin one.
+        // The other commands get a group with their session, because the leader of a group cannot start a session.
         process.process_group(0);
     }
     process.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -91,13 +94,14 @@ pub(in crate::host) fn prepare(
     Ok(Prepared { process, switches })
 }
 
-/// A program of util-linux that stands before the declared one.
+/// Finds a program of util-linux that runs before the declared one.
 fn helper(name: &str) -> Result<PathBuf, Failure> {
     let hint = format!("`user`, `group` and `no_new_privs` need {name}, of util-linux");
     find(name, None, Path::new("/")).map_err(|trouble| trouble.hint(hint))
 }
 
-/// The option of `prlimit` for so many tasks; never more than this process may have, which could refuse the child its start.
+/// Returns the `prlimit` option for a number of tasks, at most the limit of this process: a higher one could
+/// prevent the start.
 fn nproc(tasks: u32) -> String {
     let most = getrlimit(Resource::Nproc).maximum.unwrap_or(u64::MAX);
     let tasks = u64::from(tasks).min(most);
@@ -130,8 +134,8 @@ fn directory(cwd: &Path) -> Result<(), Failure> {
     }
 }
 
-/// A name without a slash is looked for in PATH; one with a slash is taken from the working directory. A declared PATH is never
-/// shown: it may be a secret.
+/// Finds a program: a name without a slash in PATH, any other name relative to the working directory. A
+/// declared PATH is never shown, because it may be a secret.
 fn find(name: &str, declared: Option<&str>, cwd: &Path) -> Result<PathBuf, Failure> {
     if name.is_empty() {
         return Err(Failure::new("a program is expected, found an empty name"));
@@ -163,7 +167,8 @@ fn find(name: &str, declared: Option<&str>, cwd: &Path) -> Result<PathBuf, Failu
     })
 }
 
-/// S-11: what root believes, nobody else may be able to change; what runs as another user, that user may.
+/// Rejects a program that another user could change if root would run it (S-11); a command's own user may
+/// change the program.
 fn require_trusted(program: &Path, reader: Reader) -> Result<(), Failure> {
     let Some(doubt) = reader.doubts_on_the_way(program).filter(|_| reader.is_strict()) else {
         return Ok(());
@@ -185,7 +190,8 @@ mod tests {
     use super::prepare;
     use crate::host::Command;
 
-    /// S-9, where no thread may have a umask of its own: a shell in front sets it, and changes nothing else.
+    /// S-9: on hosts where no thread can have its own umask, a shell in front sets the umask and changes nothing
+    /// else.
     #[test]
     fn a_shell_in_front_sets_the_umask_and_nothing_else() {
         let script = "umask; env; printf '%s|' \"$@\"";

@@ -1,18 +1,20 @@
-//! No core dump of this process, which holds secrets (S-6); what it starts may dump as it could before.
+//! Prevents core dumps of this process, which holds secrets (S-6), but not of the commands.
 
 use crate::failure::Failure;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 use std::sync::OnceLock;
 
-/// One byte: a file of that size is none, and it is the one value at which the kernel gives nothing to a handler either. At 0 a
-/// handler (`|/usr/lib/systemd/systemd-coredump`) is still fed.
+/// The core size limit in bytes. A file of one byte is no core, and one is the only value at which the kernel
+/// passes nothing to a handler either; at 0, a handler (`|/usr/lib/systemd/systemd-coredump`) still gets the
+/// core.
 const NONE: u64 = 1;
 
-/// What the process was started with.
+/// The limit at the start of the process.
 static FOUND: OnceLock<Rlimit> = OnceLock::new();
 
-/// From now on a crash of this process leaves no core. Not by `PR_SET_DUMPABLE`: whoever checks a candidate for us reads it through our
-/// descriptors in /proc, which that would take from all but root.
+/// Prevents core dumps of this process from now on. `PR_SET_DUMPABLE` is no alternative: it would hide this
+/// process's descriptors in /proc, through which the validator of a staged file reads that file, from all
+/// users but root.
 pub fn leave_no_core() -> Result<(), Failure> {
     let found = *FOUND.get_or_init(|| getrlimit(Resource::Core));
     let maximum = found.maximum.map(|most| most.max(NONE));
@@ -23,10 +25,10 @@ pub fn leave_no_core() -> Result<(), Failure> {
     })
 }
 
-/// A child may leave a core where this process could have left one.
+/// Restores the original core limit for a child.
 pub(in crate::host) fn give_back(child: Pid) {
     if let Some(found) = FOUND.get() {
-        // It fails where the child has ended, or has become another user: it is then as if it had asked for none.
+        // The call fails if the child has ended or has changed its user; the child then stays without cores.
         let _kept = prlimit(Some(child), Resource::Core, *found);
     }
 }

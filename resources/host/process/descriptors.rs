@@ -1,15 +1,15 @@
-//! Descriptors that the daemon itself was started with, and that no child shall see.
+//! Closes inherited descriptors, which no child may see.
 
 use crate::failure::Failure;
 use std::fs;
 
 const CLOSE_ON_EXEC: u32 = 0o2_000_000;
 
-/// Closes what the process inherited besides standard input, output and error (S-9). What is opened afterwards is closed
-/// in children by itself.
+/// Closes every inherited descriptor except standard input, output and error (S-9). Later descriptors are
+/// close-on-exec.
 ///
-/// To be called first in `main`, before any thread: descriptors that were passed on purpose (socket activation) must be marked
-/// close-on-exec before.
+/// `main` must call this first, before any thread starts. Descriptors that were passed on purpose (socket
+/// activation) must be marked close-on-exec before.
 pub fn close_inherited() -> Result<(), Failure> {
     let entries = fs::read_dir("/proc/self/fd")
         .map_err(|why| Failure::new(format!("/proc/self/fd cannot be read: {why}")))?;

@@ -1,6 +1,7 @@
-//! Input and output of a child that must outlive us: files without a name in memory, never pipes.
+//! Input and output of a child that must outlive this process: unnamed files in memory instead of pipes.
 //!
-//! Who prints into a pipe that nobody reads any more is killed by it; and who is fed by somebody who dies reads half of it.
+//! A pipe would kill the child on the first write after the end of this process, and would cut off an input
+//! that is still being written.
 
 use crate::host::Captured;
 use crate::secret::Secret;
@@ -10,7 +11,7 @@ use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::process::{Command as Process, Stdio};
 
-/// What one child reads and prints.
+/// The input and output files of one child.
 #[derive(Debug)]
 pub(in crate::host) struct DetachedStdio {
     stdin: Option<File>,
@@ -19,7 +20,7 @@ pub(in crate::host) struct DetachedStdio {
 }
 
 impl DetachedStdio {
-    /// For a child that reads this; nothing where none is given.
+    /// Makes the files for a child with this input, or with none.
     pub(in crate::host) fn new(stdin: Option<&Secret>) -> io::Result<Self> {
         let stdin = stdin.map(|text| {
             let mut file = unnamed("input")?;
@@ -33,7 +34,7 @@ impl DetachedStdio {
         })
     }
 
-    /// Gives them to a child that is not started yet.
+    /// Attaches the files to a child before its start.
     pub(in crate::host) fn attach(&self, process: &mut Process) -> io::Result<()> {
         if let Some(stdin) = &self.stdin {
             process.stdin(Stdio::from(stdin.try_clone()?));
@@ -43,7 +44,7 @@ impl DetachedStdio {
         Ok(())
     }
 
-    /// What was printed so far: output and complaints.
+    /// Returns the present content of standard output and standard error.
     pub(in crate::host) fn read(&self) -> io::Result<(Captured, Captured)> {
         Ok((captured(&self.stdout)?, captured(&self.stderr)?))
     }
@@ -53,7 +54,7 @@ fn unnamed(name: &str) -> io::Result<File> {
     Ok(memfd_create(name, MemfdFlags::CLOEXEC)?.into())
 }
 
-/// Reads without moving the place at which the child, or what it left behind, writes.
+/// Reads a file without moving the position at which the child or its descendants write.
 fn captured(file: &File) -> io::Result<Captured> {
     let (mut captured, mut buffer) = (Captured::default(), [0; 16 * 1024]);
     loop {
@@ -81,7 +82,7 @@ mod tests {
         let (stdout, stderr) = kept.read().unwrap();
         assert_eq!(stdout.text(), "first\nsecond\nthird\n");
         assert!(stderr.text().starts_with("wrong\n") && !stderr.text().contains("pipe"));
-        // Read without moving anything: the same again.
+        // Reading moves no position, so the result is the same again.
         assert_eq!(kept.read().unwrap(), (stdout, stderr));
     }
 }

@@ -1,4 +1,4 @@
-//! A command that is listened to: each line it prints is an event (`watchcmd`).
+//! Reads a command's output line by line: each line is an event (`watchcmd`).
 
 use super::child::{Job, Leftover, supervise};
 use super::process_group::Group;
@@ -11,43 +11,45 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// A line of a command's output, without its end.
+/// A line of a command's output, without the line end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// What is not UTF-8 is replaced. Not escaped: see [`printable()`](crate::escape()).
+    /// The text, with invalid UTF-8 replaced and not escaped: see [`printable()`](crate::escape()).
     pub text: String,
-    /// It was longer than [`Lines::LONGEST`]; the rest is lost.
+    /// The line was longer than [`Lines::LONGEST`]; the rest is lost.
     pub cut: bool,
 }
 
-/// A running command that is listened to. Dropped, its group is killed at once; in any case it is reaped.
+/// A running command whose lines are read. Dropping the value kills the group at once; the command is always
+/// reaped.
 #[derive(Debug)]
 pub struct Lines {
     received: mpsc::Receiver<Line>,
     stop: CancellationToken,
     joined: JoinHandle<Result<Finished, Failure>>,
-    /// Kills the group when this goes away.
+    /// Kills the group when the value is dropped.
     _owner: Owner,
 }
 
 impl Lines {
-    /// The most that is kept of a line, in bytes.
+    /// The limit of a line in bytes.
     pub const LONGEST: usize = 64 * 1024;
-    /// Lines that wait to be taken; a command that prints more waits.
+    /// The limit of waiting lines; a command that prints more has to wait.
     const WAITING: usize = 64;
 
-    /// The next line; none when the command has ended, or was cancelled: then [`Self::ended`] says how.
+    /// Returns the next line; none after the end or the cancellation of the command, whose result [`Self::ended`]
+    /// returns.
     pub async fn next(&mut self) -> Option<Line> {
         self.received.recv().await
     }
 
-    /// How it ended; waits for that. Its output is not kept, its complaints are.
+    /// Waits for the end of the command. Its output is not stored, its error output is.
     pub async fn ended(mut self) -> Result<Finished, Failure> {
         self.received.close();
         (&mut self.joined).await.unwrap_or_else(|why| Err(Failure::new(why.to_string())))
     }
 
-    /// Ends it: TERM to its group, then KILL after two seconds; returns when it is reaped.
+    /// Ends the command: TERM to its group, then KILL after two seconds. Returns after the command is reaped.
     pub async fn stop(self) -> Result<Finished, Failure> {
         self.stop.cancel();
         self.ended().await
@@ -55,8 +57,12 @@ impl Lines {
 }
 
 impl Host {
-    /// Starts a command to listen to, without a permit: a watch is a query ([`Self::query`]). When `cancel` is cancelled its group
-    /// is ended as by [`Lines::stop`].
+    /// Starts a command and reads its lines, without a permit: a watch is a query ([`Self::query`]). Cancelling
+    /// `cancel` ends the group as [`Lines::stop`] does.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the command cannot be started or was cancelled before its start.
     pub async fn lines(
         &self,
         command: &Command,
@@ -85,7 +91,7 @@ impl Host {
     }
 }
 
-/// Cuts a stream into lines of bounded length.
+/// A splitter of a stream into lines of bounded length.
 #[derive(Debug, Default)]
 pub(in crate::host) struct Splitter {
     line: Vec<u8>,
@@ -105,7 +111,7 @@ impl Splitter {
         }
     }
 
-    /// The stream is over: what has no end of line is a line too.
+    /// Ends the stream: text without a line end is a line too.
     pub(in crate::host) fn finish(&mut self) {
         if !self.line.is_empty() {
             self.end_line();

@@ -1,4 +1,10 @@
-//! Runs commands: queries, which need no permit, and runs, which do.
+//! Runs commands: queries, which need no permit, and changes, which need one.
+//!
+//! No command may inherit anything undeclared from the daemon (S-9), and every child must be reaped.
+//!
+//! Reading order: `command.rs` (a command as declared), `command_setup.rs` and `run_as.rs` (preparation),
+//! `spawner.rs` (start), `child.rs` (supervision), `process_group.rs`, `capture.rs` and `line_stream.rs`
+//! (output), `detached_stdio.rs`, `command_records.rs`, `core_dumps.rs`, `descriptors.rs`.
 
 pub(super) mod capture;
 pub(super) mod child;
@@ -24,16 +30,16 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// How a command ended, and what it printed.
+/// The end of a command, with its output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
-    /// How it ended.
+    /// The end of the command.
     pub end: End,
-    /// What it printed.
+    /// The standard output.
     pub stdout: Captured,
-    /// What it complained about.
+    /// The standard error output.
     pub stderr: Captured,
-    /// A process that it left behind still holds its output; what that prints is lost.
+    /// A remaining process still holds the output open; the output of that process is lost.
     pub held: bool,
 }
 
@@ -43,35 +49,55 @@ impl Finished {
         Self { end: End::Cancelled { started: false }, stdout, stderr, held: false }
     }
 
-    /// Whether it ended by itself with code 0.
+    /// Returns true if the command ended by itself with code 0.
     #[must_use]
     pub fn is_success(&self) -> bool {
         self.end == End::Exited(0)
     }
 }
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// By itself, with this code.
+    /// The command ended by itself with this code.
     Exited(i32),
-    /// By this signal, which did not come from us.
+    /// A signal from elsewhere ended the command.
     Killed(i32),
-    /// Its time was over: its group was ended.
+    /// The deadline passed, and the group was ended.
     TimedOut,
-    /// It was cancelled: its group was ended.
+    /// The command was cancelled, and its group was ended.
     Cancelled {
-        /// False where it was cancelled before it was started.
+        /// False if the command was cancelled before its start.
         started: bool,
     },
 }
 
 impl Host {
-    /// Runs a guard or a query, without a permit: the one hole in the rule that a dry run cannot write. That it changes nothing is
-    /// the word of the graph's author.
+    /// Runs a guard or a query without a permit. This is the only exception to the rule that a dry run cannot
+    /// write: the author of the graph guarantees that the command changes nothing.
     ///
-    /// What it leaves behind in its process group is killed when it ends. When it is cancelled, or its time is over, its group
-    /// gets TERM, then KILL after two seconds; when the future is dropped, KILL at once. It is always reaped.
+    /// Remaining processes of the group are killed after the end of the command. A cancellation or the deadline
+    /// sends TERM to the group, then KILL after two seconds; dropping the future sends KILL at once. The command
+    /// is always reaped.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the command cannot be started. A command that ends with a code or a signal is a [`Finished`].
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), steadfast_resources::Failure> {
+    /// use steadfast_resources::Host;
+    /// use steadfast_resources::host::Command;
+    /// use tokio_util::sync::CancellationToken;
+    ///
+    /// let command = Command { argv: vec!["uptime".to_owned()], ..Command::default() };
+    /// let finished = Host::default().query(&command, &CancellationToken::new()).await?;
+    /// assert!(finished.is_success());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn query(
         &self,
         command: &Command,
@@ -81,8 +107,12 @@ impl Host {
         running.await
     }
 
-    /// A query on behalf of a run that changes something, for a kind that blocks ([`crate::ExecutorKind::Thread`]): it is cancelled when
-    /// the permit is revoked. The calling thread waits; the child is looked after elsewhere.
+    /// Runs a query for a kind that blocks ([`crate::ExecutorKind::Thread`]) within a run with a permit; revoking
+    /// the permit cancels the query. The calling thread waits, while another one supervises the child.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the command cannot be started.
     #[expect(clippy::unused_self, reason = "commands go through the one door to the machine")]
     pub fn query_here(&self, command: &Command, permit: &Permit) -> Result<Finished, Failure> {
         if permit.check().is_err() {
@@ -102,8 +132,13 @@ impl Host {
         })
     }
 
-    /// Runs a command that changes the host. It is not started under a revoked permit, and ended as in [`Self::query`] when its
-    /// permit is revoked. What it leaves behind when it ends by itself (a daemon it started) is left alone.
+    /// Runs a command that changes the host. A revoked permit prevents the start, and a later revocation ends the
+    /// command as in [`Self::query`]. Remaining processes of a command that ends by itself (a daemon, for
+    /// example) are left alone.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the command cannot be started, and in an overlay, where nothing may be changed.
     pub async fn run(&self, command: &Command, permit: &Permit) -> Result<Finished, Failure> {
         if permit.check().is_err() {
             return Ok(Finished::never());
@@ -122,7 +157,7 @@ impl Host {
     }
 }
 
-/// Kills the group when the one who asked for it goes away; nothing once it was reaped.
+/// A guard that kills the group when its caller goes away, unless the group was reaped.
 #[derive(Debug)]
 pub(super) struct Owner(pub(super) Arc<Group>);
 
@@ -132,7 +167,7 @@ impl Drop for Owner {
     }
 }
 
-/// Drives a future on this thread, which may be one of a runtime's own: those must not enter a runtime again.
+/// Runs a future on this thread, which may belong to a runtime: such a thread must not enter a runtime again.
 fn wait_here<T>(future: impl Future<Output = T>) -> T {
     struct Unpark(std::thread::Thread);
     impl std::task::Wake for Unpark {
@@ -151,7 +186,7 @@ fn wait_here<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// A command that runs, and how it ends.
+/// A running command that ends with its result.
 type Running = Pin<Box<dyn Future<Output = Result<Finished, Failure>> + Send>>;
 
 fn begin(

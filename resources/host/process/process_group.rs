@@ -1,11 +1,11 @@
-//! A process group of one child: signalled only while its number cannot have gone to somebody else.
+//! The process group of one child, which is signalled only while its number cannot have been reused.
 
 use super::command_records::CommandRecords;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::fs;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Shared by the task that looks after the child and the one who asked for it.
+/// A process group, shared by the supervising task and the caller.
 #[derive(Debug)]
 pub(in crate::host) struct Group {
     state: Mutex<State>,
@@ -15,10 +15,10 @@ pub(in crate::host) struct Group {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Unborn,
-    /// The leader is not reaped: its number is ours.
+    /// The leader is not reaped, so its number is not reused.
     Running(Pid),
     Gone,
-    /// Nobody waits for it any more: not to be started, and killed if that is too late.
+    /// No caller is waiting any more: the child must not be started, or is killed right after its start.
     Abandoned,
 }
 
@@ -27,7 +27,7 @@ impl Group {
         Self::recorded(None)
     }
 
-    /// A group with a record while it runs.
+    /// Makes a group that has a record while it runs.
     pub(in crate::host) fn recorded(records: Option<Arc<CommandRecords>>) -> Self {
         Self { state: Mutex::new(State::Unborn), records }
     }
@@ -36,12 +36,12 @@ impl Group {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it is still worth a start.
+    /// Returns true if a caller still wants the start.
     pub(in crate::host) fn is_wanted(&self) -> bool {
         !matches!(*self.state(), State::Abandoned)
     }
 
-    /// The child runs; one that was abandoned meanwhile is killed at once.
+    /// Marks the child as running; an abandoned child is killed at once.
     pub(in crate::host) fn started(&self, leader: Pid) {
         let mut state = self.state();
         if matches!(*state, State::Abandoned) {
@@ -60,7 +60,7 @@ impl Group {
         }
     }
 
-    /// Nobody waits any more: what runs is killed.
+    /// Marks the group as abandoned and kills a running child.
     pub(in crate::host) fn abandon(&self) {
         let mut state = self.state();
         match *state {
@@ -70,7 +70,7 @@ impl Group {
         }
     }
 
-    /// The leader is about to be reaped: from now on its number may be another's.
+    /// Marks the leader as about to be reaped: its number may be reused from now on.
     pub(in crate::host) fn reaped(&self) {
         let before = std::mem::replace(&mut *self.state(), State::Gone);
         if let (State::Running(leader), Some(records)) = (before, &self.records) {
@@ -79,15 +79,17 @@ impl Group {
     }
 }
 
-/// A group without a living process refuses the signal, which is what was wanted. So does one that is not there yet: a child that
-/// becomes another user is alone, and in our group, until `setsid` has run in it; it may run between the two signals.
+/// Signals a group. A group without a living process rejects the signal, which is fine. A missing group does
+/// too: a child that changes its user is alone in this process's group until `setsid` has run, possibly
+/// between the two signals.
 fn send(leader: Pid, signal: Signal) {
     if kill_process_group(leader, signal).is_err() && kill_process(leader, signal).is_ok() {
         let _has_group_now = kill_process_group(leader, signal);
     }
 }
 
-/// Whether a process of that group still lives; one that is only not yet reaped does not. Where it cannot be told, it does.
+/// Returns true if a process of the group is alive; a zombie is not. If /proc cannot be read, the answer is
+/// true.
 pub(in crate::host) fn is_alive(leader: Pid) -> bool {
     let Ok(entries) = fs::read_dir("/proc") else { return true };
     entries
@@ -97,7 +99,8 @@ pub(in crate::host) fn is_alive(leader: Pid) -> bool {
         .any(|stat| is_living_member(&stat, leader))
 }
 
-/// The name of a program stands in parentheses and may hold anything: what counts follows the last one.
+/// Parses a stat line. The program's name, in parentheses, may contain anything, so the fields follow the
+/// last parenthesis.
 fn is_living_member(stat: &str, leader: Pid) -> bool {
     let Some((_, rest)) = stat.rsplit_once(')') else { return false };
     let mut fields = rest.split_ascii_whitespace();

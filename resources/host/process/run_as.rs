@@ -1,36 +1,36 @@
-//! As whom a command runs: looked up on the host each time, since the graph may have just made the account.
+//! The account of a command, looked up at each start, because the graph may just have made the account.
 
 use crate::failure::Failure;
 use crate::host::Command;
 use nix::unistd::{Group, User};
 use rustix::process::{getegid, geteuid};
 
-/// As whom a command runs.
+/// The account that a command runs as.
 #[derive(Debug)]
 pub(in crate::host) struct Account {
     pub(in crate::host) name: String,
     pub(in crate::host) home: String,
     pub(in crate::host) shell: String,
-    /// What must be switched to; none where it runs as the daemon itself.
+    /// The change of identity; none if the command runs as the daemon's user.
     pub(in crate::host) switch: Option<Switch>,
 }
 
-/// Another identity, taken on by `setpriv` in a session of its own.
+/// Another identity, which `setpriv` takes on in a session of its own.
 #[derive(Debug)]
 pub(in crate::host) struct Switch {
     uid: u32,
     gid: u32,
-    /// Whose supplementary groups it gets; a bare number has none.
+    /// The user whose supplementary groups the command gets; a bare number has none.
     groups_of: Option<String>,
 }
 
 impl Switch {
-    /// Whom it is switched to.
+    /// Returns the user of the new identity.
     pub(in crate::host) fn uid(&self) -> u32 {
         self.uid
     }
 
-    /// The options of `setpriv`.
+    /// Returns the options of `setpriv`.
     pub(in crate::host) fn options(&self) -> Vec<String> {
         let number = self.uid.to_string();
         let named = self.groups_of.as_ref().filter(|name| name.parse::<u32>().is_err());
@@ -43,7 +43,7 @@ impl Switch {
     }
 }
 
-/// As whom this command runs.
+/// Returns the account of a command.
 pub(in crate::host) fn account(command: &Command) -> Result<Account, Failure> {
     let own = geteuid().as_raw();
     let (uid, user) = match &command.user {

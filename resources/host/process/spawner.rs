@@ -1,11 +1,12 @@
-//! The one place where children are started, and the thread on which the tasks live that look after them.
+//! Starts all child processes, and owns the thread for the tasks that supervise them.
 //!
-//! A umask belongs to the whole process, and the daemon's is 077 while that of commands is 022. So children are started from
-//! threads that have taken a umask of their own (`unshare(CLONE_FS)`), which keeps the quick `posix_spawn`. Starting blocks
-//! until the program is loaded: what hangs on a dead file system holds only its own thread.
+//! A umask belongs to the whole process; the daemon's is 077 and that of commands is 022. So children are
+//! started from threads with a umask of their own (`unshare(CLONE_FS)`), which preserves the quick
+//! `posix_spawn`. A start blocks until the program is loaded, so a dead file system blocks only the thread of
+//! one start.
 //!
-//! A session keyring belongs to a thread too, and a child gets that of the thread which starts it. So a child that becomes another
-//! user is started from a thread of its own, which has left the keyring of the daemon.
+//! A session keyring belongs to a thread, and a child inherits that of the starting thread. So a child that
+//! changes its user is started from a thread of its own, which has left the daemon's keyring.
 
 use super::command_setup::{Prepared, prepare, umask};
 use super::detached_stdio::DetachedStdio;
@@ -29,11 +30,11 @@ use tokio_util::sync::CancellationToken;
 static HANDLE: OnceLock<Result<Handle, Failure>> = OnceLock::new();
 
 thread_local! {
-    /// Whether this thread has a umask and a working directory of its own.
+    /// True if this thread has a umask and a working directory of its own.
     static ALONE: bool = unshare(CloneFlags::CLONE_FS).is_ok();
 }
 
-/// The runtime that looks after children; it does not matter on which one the caller runs, if any.
+/// Returns the runtime that supervises children; the caller may run on any runtime or none.
 pub(in crate::host) fn handle() -> Result<&'static Handle, Failure> {
     HANDLE.get_or_init(start).as_ref().map_err(Clone::clone)
 }
@@ -56,7 +57,7 @@ fn start() -> Result<Handle, Failure> {
     Ok(handle)
 }
 
-/// Starts a command on the calling thread; none where nobody wants it any more.
+/// Starts a command on the calling thread; none if no caller wants the command any more.
 pub(in crate::host) fn spawn(
     command: &Command,
     group: &Group,
@@ -88,7 +89,7 @@ pub(in crate::host) fn spawn(
     Ok(Some(child))
 }
 
-/// Calls this on a new thread that has a session keyring of its own, and a umask of its own where that is asked for.
+/// Calls a function on a new thread with its own session keyring, and with its own umask on request.
 fn with_own_keyring<T: Send>(alone: bool, start: impl FnOnce() -> T + Send) -> Result<T, Failure> {
     let on_its_thread = || {
         if alone && !ALONE.with(|alone| *alone) {
@@ -107,8 +108,8 @@ fn with_own_keyring<T: Send>(alone: bool, start: impl FnOnce() -> T + Send) -> R
     })
 }
 
-/// Gives this thread a new session keyring. Where the kernel has no keyrings, or a filter of system calls refuses them to us, a
-/// child cannot use any either.
+/// Gives this thread a new session keyring. If the kernel has no keyrings, or a filter of system calls
+/// forbids them, a child cannot use any either.
 fn leave_keyring() -> Result<(), Failure> {
     match keyctl_join_session_keyring(None) {
         Ok(_) => Ok(()),
@@ -117,17 +118,17 @@ fn leave_keyring() -> Result<(), Failure> {
     }
 }
 
-/// Blocks no signal meanwhile: a child inherits what is blocked.
+/// Unblocks all signals during a call, because a child inherits blocked signals.
 fn with_open_ears<T>(start: impl FnOnce() -> T) -> T {
     let before = SigSet::empty().thread_swap_mask(SigmaskHow::SIG_SETMASK);
     let started = start();
-    // It fails only where it is asked for something that does not exist.
+    // The call fails only for an invalid request.
     let _restored = before.and_then(|before| before.thread_set_mask());
     started
 }
 
-/// A program that was just written may be busy for a moment: a child that another thread is starting holds a copy of the
-/// descriptor it was written through until its own program is loaded.
+/// Starts a process, and retries if the program file is busy: another thread's new child holds a copy of the
+/// descriptor that wrote the program until its own program is loaded.
 fn start_process(process: &mut Process) -> io::Result<Child> {
     let mut patience = [1, 2, 4, 8, 16, 32, 64, 128].map(Duration::from_millis).into_iter();
     loop {

@@ -1,4 +1,4 @@
-//! A connection to a bus on which systemd is: calls go out, and one task takes in all that is told.
+//! A connection to a systemd bus: methods are called, and one task processes all signals.
 
 use super::fault::Fault;
 use super::jobs::Board;
@@ -14,30 +14,30 @@ use zbus::connection::{Builder, Connection};
 use zbus::export::serde::Serialize;
 use zbus::{DynamicType, Message, MessageStream};
 
-/// systemd's own name, and the place of its manager.
+/// The bus name of systemd, and the object path of its manager.
 pub(super) const NAME: &str = "org.freedesktop.systemd1";
 pub(super) const MANAGER_PATH: &str = "/org/freedesktop/systemd1";
 pub(super) const MANAGER: &str = "org.freedesktop.systemd1.Manager";
 const BUS: (&str, &str, &str) =
     ("org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus");
 
-/// How long a call may take: what D-Bus itself takes for its default.
+/// The time limit of a call, equal to the default of D-Bus.
 pub(super) const CALL: Duration = Duration::from_secs(25);
 
-/// A connection.
+/// A connection to a bus.
 #[derive(Debug)]
 pub(super) struct BusConnection {
     connection: Connection,
     shared: Arc<Shared>,
-    /// Ends the task that listens.
+    /// Ends the listening task.
     _listening: DropGuard,
 }
 
-/// What the listening task and the callers share.
+/// The state that the listening task and the callers share.
 #[derive(Default)]
 pub(super) struct Shared {
     inner: Mutex<Inner>,
-    /// Up to where everything was taken in, answers too.
+    /// The position up to which all messages, including replies, were processed.
     position: watch::Sender<Option<Seen>>,
     /// Cancelled when the connection is lost.
     gone: CancellationToken,
@@ -58,12 +58,12 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-/// Somebody is told what happens, until this is dropped.
+/// A subscription to systemd's events, valid until dropped.
 #[derive(Debug)]
 pub struct Subscription {
     shared: Arc<Shared>,
     number: u64,
-    /// Keeps the connection.
+    /// Holds the connection open.
     _link: Arc<BusConnection>,
 }
 
@@ -81,13 +81,13 @@ impl Subscription {
 }
 
 impl BusConnection {
-    /// Connects and subscribes. To be called on the runtime on which the connection is to live.
+    /// Connects and subscribes. The caller must be on the runtime on which the connection lives.
     pub(super) async fn open(address: Option<String>) -> Result<Arc<Self>, Fault> {
         let builder =
             address.map_or_else(Builder::system, |address| Builder::address(address.as_str()));
         let connection = builder.build().await?;
         let stream = MessageStream::from(&connection);
-        // In this order nothing is missed: who owns the name is watched before it is asked.
+        // This order misses nothing: changes of the name's owner are watched before the owner is queried.
         add_match(
             &connection,
             &format!("sender='{}',member='NameOwnerChanged',arg0='{NAME}'", BUS.0),
@@ -118,7 +118,7 @@ impl BusConnection {
         self.shared.gone.is_cancelled() || self.connection.is_closed()
     }
 
-    /// Calls a method of systemd's.
+    /// Calls a method of systemd.
     pub(super) async fn call<B>(
         &self,
         path: &str,
@@ -132,7 +132,7 @@ impl BusConnection {
         self.call_within(CALL, (path, interface, member), body).await
     }
 
-    /// Calls a method that may take long.
+    /// Calls a method with a longer time limit.
     pub(super) async fn call_within<B>(
         &self,
         limit: Duration,
@@ -156,7 +156,7 @@ impl BusConnection {
         &self.shared
     }
 
-    /// Tells somebody all that happens from now on.
+    /// Subscribes a sink to all later events.
     pub(super) fn subscribe(self: Arc<Self>, sink: Sink) -> Subscription {
         let mut inner = self.shared.lock();
         inner.last += 1;
@@ -176,12 +176,12 @@ impl Shared {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does something with the jobs that are waited for.
+    /// Calls a function with the awaited jobs.
     pub(super) fn board<T>(&self, work: impl FnOnce(&mut Board) -> T) -> T {
         work(&mut self.lock().board)
     }
 
-    /// Does something with the units that runs are at work on; what is told then is told at this moment.
+    /// Calls a function with the units that runs are changing; its events are reported at once.
     pub(super) fn hushes<T>(
         &self,
         work: impl FnOnce(&mut Hushes, &mut dyn FnMut(Happening<'_>)) -> T,
@@ -203,17 +203,17 @@ impl Shared {
         Fault::Lost(self.lock().why.clone().unwrap_or_else(|| "it was closed".to_owned()))
     }
 
-    /// Waits until all that came before a moment was taken in.
+    /// Waits until all messages before a position were processed.
     pub(super) async fn taken_in(&self, upto: Seen) {
         let mut position = self.position.subscribe();
         tokio::select! {
-            // The sender lives as long as this.
+            // The sender lives as long as the shared state.
             _reached = position.wait_for(|position| *position >= Some(upto)) => {}
             () = self.gone() => {}
         }
     }
 
-    /// Takes in what was told; false when it says that systemd has left.
+    /// Processes a signal; returns false if the signal says that systemd has left the bus.
     fn take_in(&self, message: &Message) -> bool {
         let Some(news) = signals::read(message) else { return true };
         let at = Seen::at(message);
@@ -252,7 +252,7 @@ impl Shared {
     }
 }
 
-/// Takes in all that is told, until the connection ends; always drained, or the whole connection would stop.
+/// Processes all signals until the connection ends; an unread stream would block the whole connection.
 async fn listen(
     mut stream: MessageStream,
     owner: String,
@@ -278,7 +278,7 @@ async fn listen(
     };
 }
 
-/// However it ends: nothing more is told, and who listens or waits must know.
+/// A guard for the end of the listening task, which informs all subscribers and waiting callers.
 struct Ends {
     shared: Arc<Shared>,
     why: String,
@@ -290,7 +290,7 @@ impl Drop for Ends {
     }
 }
 
-/// Anybody may send a signal to anybody.
+/// Returns true if the message comes from one of the senders: every user may send signals to anybody.
 fn is_from(message: &Message, senders: &[&str]) -> bool {
     let header = message.header();
     header.sender().is_some_and(|sender| senders.contains(&sender.as_str()))

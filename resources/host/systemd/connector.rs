@@ -1,4 +1,4 @@
-//! One connection for all who need one: made at first use, and again when it was lost.
+//! One shared connection to a bus, made at the first use and again after a loss.
 
 use super::Bus;
 use super::connection::BusConnection;
@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
-/// How long it may take to connect. A watch is given up after five seconds, and should hear why before that.
+/// The time limit of connecting. A watch gives up after five seconds and must get the reason before.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// So long a failure is the answer to all who ask: a thousand resources do not each wait for a bus that hangs.
+/// The time for which a failure is repeated to all callers: a thousand resources must not each wait for a
+/// hanging bus.
 const REMEMBERED: Duration = Duration::from_millis(200);
 
-/// The way to one systemd.
+/// The connector of one systemd.
 #[derive(Debug)]
 pub(super) struct Door {
     address: Option<String>,
@@ -34,7 +35,7 @@ impl Door {
         Self { address, state: Mutex::default() }
     }
 
-    /// The connection; it is made where there is none, and blocks nobody's thread.
+    /// Returns the connection, and makes one if needed, without blocking the thread.
     pub(super) async fn link(&self, bus: Bus) -> Result<Arc<BusConnection>, Failure> {
         let mut state = self.state.lock().await;
         match &*state {

@@ -1,4 +1,4 @@
-//! Why a call was not answered as hoped.
+//! The failures of calls to systemd.
 
 use super::{Bus, Seen};
 use crate::escape::short;
@@ -6,21 +6,21 @@ use crate::failure::Failure;
 use std::time::Duration;
 use zbus::DBusError as _;
 
-/// Why a call was not answered as hoped.
+/// The failure of a call to systemd.
 #[derive(Clone, Debug)]
 pub(super) enum Fault {
-    /// systemd, or the bus, said no.
+    /// systemd or the bus returned an error.
     Refused {
-        /// The name of the error, such as `org.freedesktop.systemd1.NoSuchUnit`.
+        /// The name of the error, like `org.freedesktop.systemd1.NoSuchUnit`.
         name: String,
-        /// What was said.
+        /// The message.
         words: String,
-        /// When.
+        /// The position of the error message on the connection.
         at: Option<Seen>,
     },
-    /// There is no connection (any more).
+    /// There is no connection.
     Lost(String),
-    /// No answer came in this time.
+    /// No reply came within this time.
     Silent(Duration),
 }
 
@@ -43,7 +43,7 @@ impl From<zbus::Error> for Fault {
 }
 
 impl Fault {
-    /// The last part of the error's name, where there is one.
+    /// Returns the last part of the error's name, or an empty text.
     pub(super) fn name(&self) -> &str {
         match self {
             Self::Refused { name, .. } => name.rsplit('.').next().unwrap_or_default(),
@@ -51,7 +51,7 @@ impl Fault {
         }
     }
 
-    /// In words; `what` was to be done.
+    /// Describes the failure; `what` names the failed action.
     pub(super) fn trouble(&self, what: &str) -> Failure {
         match self {
             Self::Refused { words, .. } => {
@@ -76,7 +76,7 @@ impl Fault {
         }
     }
 
-    /// In words, where no connection could be made.
+    /// Describes a failed connection.
     pub(super) fn unreachable(&self, bus: Bus) -> Failure {
         let (name, hint) = match bus {
             Bus::System => ("system", "is this machine run by systemd, and dbus.socket active?"),

@@ -1,4 +1,4 @@
-//! Jobs: what systemd is asked to do with a unit, and how that ends.
+//! Jobs of systemd: their start and their result.
 
 use super::connection::{BusConnection, MANAGER, MANAGER_PATH, Shared};
 use super::{Bus, Systemd, fault::Fault};
@@ -9,16 +9,17 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use zbus::wire::OwnedObjectPath;
 
-/// What is asked for.
+/// The action of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// Start it.
+    /// Starts the unit.
     Start,
-    /// Stop it.
+    /// Stops the unit.
     Stop,
-    /// Let it read its configuration anew, where it can; else restart it. Nothing where it does not run.
+    /// Reloads the unit's configuration if possible, else restarts the unit; without effect on a unit that does
+    /// not run.
     Reload,
-    /// Restart it; nothing where it does not run.
+    /// Restarts the unit; without effect on a unit that does not run.
     Restart,
 }
 
@@ -33,34 +34,35 @@ impl Verb {
     }
 }
 
-/// How a job has ended.
+/// The result of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Well.
+    /// The job succeeded.
     Done,
-    /// Otherwise: `failed`, `canceled`, `timeout`, `dependency`, `skipped`, …
+    /// The job ended otherwise: `failed`, `canceled`, `timeout`, `dependency`, `skipped`, …
     Not(String),
-    /// The permit was revoked. Where it was asked for already, systemd goes on with it.
+    /// The permit was revoked. systemd continues a job that was already requested.
     Revoked {
-        /// It was asked for.
+        /// The job was requested.
         asked: bool,
     },
 }
 
-/// The jobs that are waited for.
+/// The registry of awaited jobs.
 #[derive(Debug, Default)]
 pub(super) struct Board {
-    /// So many have asked for a job and do not know its path yet: until then all ends are kept.
+    /// The number of callers that have requested a job and do not know its path yet: meanwhile all results are
+    /// stored.
     asking: usize,
     job_results: HashMap<String, String>,
     waiting: HashMap<String, Vec<oneshot::Sender<String>>>,
 }
 
 impl Board {
-    /// A job has ended.
+    /// Passes the result of a job to its callers.
     pub(super) fn ended(&mut self, path: &str, result: &str) {
         for waiting in self.waiting.remove(path).into_iter().flatten() {
-            // Who does not wait any more needs no answer.
+            // A caller that does not wait any more needs no result.
             drop(waiting.send(result.to_owned()));
         }
         if self.asking > 0 {
@@ -68,7 +70,7 @@ impl Board {
         }
     }
 
-    /// Nobody will be told any more.
+    /// Drops all callers after the loss of the connection.
     pub(super) fn forget(&mut self) {
         self.waiting.clear();
     }
@@ -87,7 +89,7 @@ impl Board {
     }
 }
 
-/// While this lives, the ends of all jobs are kept.
+/// A guard: the results of all jobs are stored until the guard is dropped.
 struct Asking(Arc<Shared>);
 
 impl Asking {
@@ -109,8 +111,12 @@ impl Drop for Asking {
 }
 
 impl Systemd {
-    /// Asks for a job and waits for its end, or until the permit is revoked. What limits it in time is the deadline of the run,
-    /// and what the unit itself says.
+    /// Requests a job and waits for its end or for the revocation of the permit. The time is limited by the
+    /// deadline of the run and by the unit's own settings.
+    ///
+    /// # Errors
+    ///
+    /// Fails if systemd cannot be reached, rejects the request, or the connection is lost before the result.
     pub async fn job(
         &self,
         bus: Bus,
@@ -144,12 +150,12 @@ impl Systemd {
         }
     }
 
-    /// Waits until a unit has no job any more, such as a stop that somebody else has asked for: to come between would undo what
-    /// he waits for. Changes nothing.
+    /// Waits until a unit has no job, for example a stop that another client has requested: a new job would
+    /// interfere with that client's. Changes nothing.
     pub async fn settled(&self, bus: Bus, name: &str) -> Result<(), Failure> {
         let link = self.link(bus).await?;
         loop {
-            // First the ends are kept, then it is asked: one that ends in between is found.
+            // Storing starts before the query, so that no result in between is lost.
             let asking = Asking::begin(link.shared());
             let Some(job) = self.unit(bus, name).await?.and_then(|unit| unit.job) else {
                 return Ok(());
@@ -173,7 +179,7 @@ async fn ended(link: &Arc<BusConnection>, end: oneshot::Receiver<String>) -> Res
 mod tests {
     use super::Board;
 
-    /// The end of a job may be told before the answer to who asked for it.
+    /// The result of a job may arrive before the reply to its request.
     #[test]
     fn an_end_before_the_answer_is_kept() {
         let mut board = Board { asking: 1, ..Board::default() };

@@ -1,8 +1,12 @@
-//! systemd, through D-Bus: what units are, what becomes of jobs, and what is told of either. Never polled.
+//! systemd through D-Bus: the properties of units, the results of jobs, and signals about both. Nothing may
+//! poll.
 //!
-//! There is one connection for each bus, made when it is first needed and shared by all; when it is lost, the next who needs it
-//! makes another. It lives on the runtime that also looks after children, so that it does not matter on which one the caller
-//! runs. What is told by anybody but the owner of systemd's name is not believed: every user may send signals.
+//! Each bus has one shared connection, made on demand; after a loss, the next caller makes another. The
+//! connection lives on the runtime that supervises children, so the caller's runtime does not matter. Signals
+//! from any sender except the owner of systemd's name must be ignored, because every user may send signals.
+//!
+//! Reading order: `connector.rs` and `connection.rs`, `signals.rs`, `unit.rs` (properties), `unit_files.rs`,
+//! `jobs.rs`, `own_change_filter.rs`, `fault.rs`.
 
 mod connection;
 mod connector;
@@ -26,7 +30,7 @@ use connector::Door;
 use std::sync::Arc;
 use unit_files::Reloads;
 
-/// Which systemd: the one of the machine, or the one of the user that the daemon runs as.
+/// One of the systemd instances: that of the machine, or that of the daemon's user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Bus {
     /// The system bus.
@@ -35,7 +39,7 @@ pub enum Bus {
     Session,
 }
 
-/// systemd, as kinds and watches see it.
+/// systemd as seen by kinds and watches.
 #[derive(Debug)]
 pub struct Systemd {
     system: Door,
@@ -50,15 +54,15 @@ impl Default for Systemd {
 }
 
 impl Systemd {
-    /// The one behind these D-Bus addresses, where they are given.
+    /// Makes a systemd with these D-Bus addresses, where given.
     pub(super) fn at(system: Option<String>, session: Option<String>) -> Self {
         let (system, session) =
             (Door::new(system), Door::new(Some(session.unwrap_or_else(own_session))));
         Self { system, session, reloads: [Reloads::default(), Reloads::default()] }
     }
 
-    /// Calls `sink` for all that systemd tells on a bus, until the subscription is dropped or the connection is lost, which is
-    /// told last.
+    /// Calls `sink` for all events of a bus until the subscription is dropped or the connection is lost. The loss
+    /// is the last event.
     pub async fn subscribe(&self, bus: Bus, sink: Sink) -> Result<Subscription, Failure> {
         Ok(self.link(bus).await?.subscribe(sink))
     }
@@ -80,13 +84,13 @@ impl Systemd {
 }
 
 impl super::Host {
-    /// The systemd of this host.
+    /// Returns the systemd of this host.
     #[must_use]
     pub fn systemd(&self) -> &Systemd {
         &self.systemd
     }
 
-    /// A host whose buses are at these D-Bus addresses: for tests.
+    /// Makes a host with buses at these D-Bus addresses, for tests.
     #[must_use]
     pub fn with_buses(system: &str, session: &str) -> Self {
         let systemd = Systemd::at(Some(system.to_owned()), Some(session.to_owned()));
@@ -94,7 +98,8 @@ impl super::Host {
     }
 }
 
-/// The user's bus, where a login would have put it; `DBUS_SESSION_BUS_ADDRESS` may name that of a desktop without systemd.
+/// Returns the address of the user's bus as set by a login. `DBUS_SESSION_BUS_ADDRESS` may name the bus of a
+/// desktop without systemd.
 fn own_session() -> String {
     let folder = std::env::var("XDG_RUNTIME_DIR").ok().filter(|folder| folder.starts_with('/'));
     let folder =
@@ -102,7 +107,7 @@ fn own_session() -> String {
     format!("unix:path={}", escaped(&format!("{folder}/bus")))
 }
 
-/// A value within a D-Bus address.
+/// Escapes a value for a D-Bus address.
 fn escaped(value: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_/.\\*".contains(&byte);
     let byte = |byte| {

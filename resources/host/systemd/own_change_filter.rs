@@ -1,7 +1,8 @@
-//! What a run does to a unit is no news to who waits for it: it looks at the end what has come of it.
+//! Filters the events that a run causes itself: they are no drift, because the run reads the final state of
+//! the unit.
 //!
-//! Of the events of a unit that a run is at work on, those from before its last look are its own, or known to it: it looked later.
-//! All that came after are told as ever. A run that ends without a look (it was cut off) leaves one event behind.
+//! While a run changes a unit, the events before the run's last query are known to the run. Later events are
+//! reported as usual. A run that ends without a query (it was cut off) leaves one event behind.
 
 use super::Systemd;
 use super::connection::Shared;
@@ -12,23 +13,23 @@ use std::sync::Arc;
 use zbus::Message;
 use zbus::message::Sequence;
 
-/// A moment on a connection: what systemd said before it was known to who looked.
+/// A position in the messages of a connection: a query knows every message before its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Seen(pub(super) Sequence);
 
 impl Seen {
-    /// When a message came.
+    /// Returns the position of a message.
     pub(super) fn at(message: &Message) -> Self {
         Self(message.recv_position())
     }
 }
 
-/// The units that runs are at work on, or were lately.
+/// The units that runs are changing, or have changed lately.
 #[derive(Debug)]
 pub(super) struct Hushes<S = Seen> {
     last: u64,
     active: Vec<Hushed<S>>,
-    /// By object: up to when all is known.
+    /// The position up to which all events are known, by object path.
     known: HashMap<String, S>,
 }
 
@@ -37,9 +38,9 @@ struct Hushed<S> {
     number: u64,
     name: String,
     path: Option<String>,
-    /// The last event that was not news.
+    /// The last event that was suppressed.
     last: Option<S>,
-    /// So many jobs of it have ended.
+    /// The number of finished jobs of the unit.
     jobs: usize,
 }
 
@@ -57,7 +58,7 @@ impl<S: Copy + Ord> Hushes<S> {
         number
     }
 
-    /// A job has ended, whoever has asked for it.
+    /// Counts a finished job of any client.
     pub(super) fn job_ended(&mut self, unit: &str) {
         for hushed in self.active.iter_mut().filter(|hushed| hushed.name == unit) {
             hushed.jobs += 1;
@@ -69,7 +70,7 @@ impl<S: Copy + Ord> Hushes<S> {
         hushed.map_or(0, |hushed| hushed.jobs)
     }
 
-    /// Whether an event is one that a run knows of; `name` is told with some.
+    /// Returns true if a run knows the event; some events carry the name of the unit.
     pub(super) fn is_known(&mut self, path: &str, name: Option<&str>, at: S) -> bool {
         let hushed = self.active.iter_mut().find(|hushed| match &hushed.path {
             Some(known) => known == path,
@@ -90,7 +91,7 @@ impl<S: Copy + Ord> Hushes<S> {
         }
     }
 
-    /// A run is over; the object of which something must be told, if any.
+    /// Ends a run. Returns the object whose suppressed event must be reported, if there is one.
     fn end(&mut self, number: u64, upto: Option<S>) -> Option<String> {
         let at = self.active.iter().position(|hushed| hushed.number == number)?;
         let hushed = self.active.swap_remove(at);
@@ -102,7 +103,7 @@ impl<S: Copy + Ord> Hushes<S> {
     }
 }
 
-/// A run is at work on a unit until this is dropped.
+/// A guard: a run is changing a unit until the guard is dropped.
 #[derive(Debug)]
 pub struct OwnChange {
     shared: Arc<Shared>,
@@ -111,14 +112,15 @@ pub struct OwnChange {
 }
 
 impl OwnChange {
-    /// The run has looked, and ends with what it saw.
+    /// Stores the position of the run's query, up to which the run knows all events.
     pub fn knows(&mut self, seen: Option<Seen>) {
         self.upto = self.upto.max(seen);
     }
 }
 
 impl OwnChange {
-    /// Whether somebody else has had a job done with the unit meanwhile, as far as was told at this moment; one was ours.
+    /// Returns true if another client's job on the unit has ended meanwhile, up to this position; one job was the
+    /// run's own.
     pub async fn is_disturbed(&self, seen: Option<Seen>) -> bool {
         let Some(seen) = seen else { return true };
         self.shared.taken_in(seen).await;
@@ -137,7 +139,7 @@ impl Drop for OwnChange {
 }
 
 impl Systemd {
-    /// Begins work on a unit.
+    /// Begins a run's changes of a unit.
     pub async fn filter_own_changes(&self, bus: Bus, name: &str) -> Result<OwnChange, Failure> {
         let link = self.link(bus).await?;
         let path = self.find(bus, name).await?;

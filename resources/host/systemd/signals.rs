@@ -1,4 +1,4 @@
-//! What systemd tells without being asked.
+//! The signals of systemd.
 
 use std::collections::HashMap;
 use zbus::message::Type;
@@ -6,22 +6,22 @@ use zbus::{Message, ObjectPath, Variant};
 
 pub(super) const UNIT: &str = "org.freedesktop.systemd1.Unit";
 
-/// How far a unit is: its `ActiveState`.
+/// The activity of a unit: its `ActiveState`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
-    /// It runs.
+    /// The unit runs.
     Active,
-    /// It runs, and reads its configuration anew.
+    /// The unit runs and is reloading its configuration.
     Reloading,
-    /// It does not run.
+    /// The unit does not run.
     Inactive,
-    /// It does not run, and did not end well.
+    /// The unit does not run after a failure.
     Failed,
-    /// It is being started.
+    /// The unit is starting.
     Activating,
-    /// It is being stopped.
+    /// The unit is stopping.
     Deactivating,
-    /// Its files are being maintained, or something newer than this program.
+    /// The unit is in maintenance, or in a state newer than this program.
     Other,
 }
 
@@ -39,46 +39,46 @@ impl Activity {
     }
 }
 
-/// Something that systemd tells. Paths are those of its objects.
+/// An event of systemd. Paths are object paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happening<'n> {
-    /// A unit has moved, or one of its properties has.
+    /// A unit has changed its state or a property.
     Unit {
-        /// Of which unit.
+        /// The object path of the unit.
         path: &'n str,
-        /// How far it is now, where that was told.
+        /// The new activity, if the signal contains one.
         activity: Option<Activity>,
-        /// A run is at work on it and knows of this: no news, but true.
+        /// A run is changing the unit and knows of this event, so it is no drift.
         known: bool,
     },
-    /// A unit was taken into memory.
+    /// A unit was loaded into memory.
     New {
-        /// Its first name.
+        /// The primary name.
         name: &'n str,
-        /// Its object.
+        /// The object path.
         path: &'n str,
-        /// As above.
+        /// A run is changing the unit and knows of this event, so it is no drift.
         known: bool,
     },
-    /// A unit was let go.
+    /// A unit was removed from memory.
     Removed {
-        /// Its first name.
+        /// The primary name.
         name: &'n str,
-        /// Its object.
+        /// The object path.
         path: &'n str,
     },
-    /// All units are being read anew (true), or have been.
+    /// A reload of all units begins (true) or has ended (false).
     Reloading(bool),
-    /// Unit files were enabled, disabled, masked or the like; which ones is not told.
+    /// Unit files were enabled, disabled, masked or the like; the signal does not name them.
     Files,
-    /// The connection is lost, for this reason: nothing more is told.
+    /// The connection is lost, for this reason; no further event follows.
     Lost(&'n str),
 }
 
-/// Who is told. It must be quick, and must not come back to this module.
+/// A receiver of events. It must be quick, and must not call this module.
 pub type Sink = Box<dyn Fn(Happening<'_>) + Send + Sync>;
 
-/// The same, with what the connection itself must know.
+/// A signal, including those for the connection itself.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Signal {
     Unit { path: String, activity: Option<Activity> },
@@ -90,7 +90,7 @@ pub(super) enum Signal {
     Left,
 }
 
-/// Reads a signal; none where it is not for us.
+/// Parses a signal; none for other messages.
 pub(super) fn read(message: &Message) -> Option<Signal> {
     if message.message_type() != Type::Signal {
         return None;

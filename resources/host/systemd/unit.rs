@@ -1,4 +1,4 @@
-//! What a unit is: asked without loading it, which would be an event by itself.
+//! The properties of units, queried without loading a unit, because loading would cause an event.
 
 use super::connection::{BusConnection, MANAGER, MANAGER_PATH};
 use super::signals::{Activity, UNIT};
@@ -9,30 +9,30 @@ use std::path::Path;
 use std::time::Duration;
 use zbus::{OwnedVariant, Variant, wire::OwnedObjectPath};
 
-/// A unit that systemd has in memory.
+/// A unit in systemd's memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unit {
-    /// Its object.
+    /// The object path.
     pub path: String,
-    /// Its first name; it may have been asked for by another.
+    /// The primary name, which may differ from the queried one.
     pub id: String,
-    /// `loaded`, `not-found`, `masked`, `bad-setting`, `error`, …
+    /// The load state: `loaded`, `not-found`, `masked`, `bad-setting`, `error`, …
     pub load: String,
-    /// How far it is.
+    /// The activity.
     pub activity: Activity,
-    /// Its files are newer than what systemd has read.
+    /// The files of the unit are newer than systemd's copy.
     pub stale: bool,
-    /// The job that is to be done with it.
+    /// The object path of the pending job.
     pub job: Option<String>,
 }
 
 impl Systemd {
-    /// A unit, by any of its names; none where it is not in memory, which means that it does not run.
+    /// Returns a unit by any of its names; none if the unit is not in memory, and so does not run.
     pub async fn unit(&self, bus: Bus, name: &str) -> Result<Option<Unit>, Failure> {
         Ok(self.look(bus, name).await?.0)
     }
 
-    /// The same, with the moment of the look: what systemd said before it is known then.
+    /// Returns a unit and the position of the query: the result covers every signal before that position.
     pub async fn look(
         &self,
         bus: Bus,
@@ -60,7 +60,7 @@ impl Systemd {
             Ok((Some(Unit { path: path.clone(), id, load, activity, stale, job }), seen))
         };
         match read.await {
-            // It was let go meanwhile.
+            // The unit was removed from memory meanwhile.
             Err(fault) if ["UnknownObject", "NoSuchUnit"].contains(&Fault::name(&fault)) => {
                 Ok((None, None))
             }
@@ -68,14 +68,14 @@ impl Systemd {
         }
     }
 
-    /// The object of a unit that is in memory, by any of its names.
+    /// Returns the object path of a unit in memory, by any of its names.
     pub async fn find(&self, bus: Bus, name: &str) -> Result<Option<String>, Failure> {
         let link = self.link(bus).await?;
         let found = find(&link, name).await;
         found.map(|(path, _)| path).map_err(|fault| fault.trouble(&format!("asking for {name}")))
     }
 
-    /// All names of a unit that is in memory.
+    /// Returns all names of a unit in memory.
     pub async fn names(&self, bus: Bus, path: &str) -> Result<Vec<String>, Failure> {
         let link = self.link(bus).await?;
         match property_of(&link, path, UNIT, "Names").await.and_then(|names| Ok(names.try_into()?))
@@ -85,7 +85,8 @@ impl Systemd {
         }
     }
 
-    /// How a unit's file stands: `enabled`, `disabled`, `static`, `masked`, `alias`, …; none where there is no such file.
+    /// Returns the state of a unit file: `enabled`, `disabled`, `static`, `masked`, `alias`, …; none if there is
+    /// no file.
     pub async fn file_state(&self, bus: Bus, name: &str) -> Result<Option<String>, Failure> {
         let link = self.link(bus).await?;
         let answer = link.call(MANAGER_PATH, MANAGER, "GetUnitFileState", &name).await;
@@ -96,21 +97,21 @@ impl Systemd {
         }
     }
 
-    /// Whether the first file of that name is an empty one: systemd takes that for a mask, and would remove it to unmask the unit.
-    /// It may be one that somebody is about to write.
+    /// Returns true if the first file of that name is empty: systemd takes an empty file for a mask and would
+    /// delete it to unmask the unit, although somebody may be about to write its content.
     pub async fn is_empty_file(&self, bus: Bus, name: &str) -> Result<bool, Failure> {
         let found = self.in_folders(bus, name, |path| path.symlink_metadata().ok()).await?;
         Ok(found.is_some_and(|file| file.is_file() && file.len() == 0))
     }
 
-    /// The name of the file behind a name: that of the unit itself where the name is a link to it.
+    /// Returns the name of the file behind a name: the unit's own name if the given one is a link.
     pub async fn file_name(&self, bus: Bus, name: &str) -> Result<String, Failure> {
         let file = self.in_folders(bus, name, |path| path.canonicalize().ok()).await?;
         let found = file.and_then(|file| file.file_name()?.to_str().map(str::to_owned));
         Ok(found.unwrap_or_else(|| name.to_owned()))
     }
 
-    /// What is found first in the folders where units lie.
+    /// Returns the first result from the folders of unit files.
     async fn in_folders<T: Send + 'static>(
         &self,
         bus: Bus,
@@ -130,7 +131,8 @@ impl Systemd {
         found.await.map_err(|why| Failure::new(why.to_string()))
     }
 
-    /// Why a unit does not run although it was started: a word of systemd's, and whether its conditions were met.
+    /// Returns the reason that a started unit does not run: systemd's result, and whether the unit's conditions
+    /// were met.
     pub async fn result(&self, bus: Bus, name: &str) -> Result<(String, bool), Failure> {
         let link = self.link(bus).await?;
         let ask = async {
@@ -141,7 +143,7 @@ impl Systemd {
             let result = async {
                 match property_of(&link, &path, &interface, "Result").await {
                     Ok(word) => Ok(String::try_from(word)?),
-                    // A target has none.
+                    // A target has no result.
                     Err(Fault::Refused { .. }) => Ok(String::new()),
                     Err(fault) => Err(fault),
                 }
@@ -154,7 +156,7 @@ impl Systemd {
         ask.await.map_err(|fault: Fault| fault.trouble(&format!("asking why {name} ended")))
     }
 
-    /// What tells one start of a unit from the next; none where it is not in memory.
+    /// Returns the id of the unit's last start; none if the unit is not in memory.
     pub async fn invocation(&self, bus: Bus, name: &str) -> Result<Option<Vec<u8>>, Failure> {
         let link = self.link(bus).await?;
         let ask = async {
@@ -164,7 +166,8 @@ impl Systemd {
         ask.await.map_err(|fault: Fault| fault.trouble(&format!("asking for the start of {name}")))
     }
 
-    /// The number of times that systemd has restarted a service by itself since somebody started it; none where it is not in memory.
+    /// Returns the number of automatic restarts of a service since its last manual start; none if the service is
+    /// not in memory.
     pub async fn restarts(&self, bus: Bus, name: &str) -> Result<Option<u32>, Failure> {
         const SERVICE: &str = "org.freedesktop.systemd1.Service";
         let link = self.link(bus).await?;
@@ -173,7 +176,7 @@ impl Systemd {
             Ok(Some(u32::try_from(property_of(&link, &path, SERVICE, "NRestarts").await?)?))
         };
         match ask.await {
-            // It was let go meanwhile, or is older than this counter.
+            // The unit was removed from memory meanwhile, or systemd is older than this counter.
             Err(Fault::Refused { .. }) => Ok(None),
             other => other.map_err(|fault: Fault| {
                 fault.trouble(&format!("asking how often {name} was restarted"))
@@ -181,7 +184,7 @@ impl Systemd {
         }
     }
 
-    /// The version of systemd itself: `252.39-1~deb12u1`.
+    /// Returns the version of systemd, like `252.39-1~deb12u1`.
     pub async fn version(&self, bus: Bus) -> Result<String, Failure> {
         let link = self.link(bus).await?;
         let found = property_of(&link, MANAGER_PATH, MANAGER, "Version").await;
@@ -190,7 +193,7 @@ impl Systemd {
             .map_err(|fault: Fault| fault.trouble("asking for the version of systemd"))
     }
 
-    /// How often a service that is in memory must say that it is alive; none where it need not.
+    /// Returns the watchdog interval of a service in memory; none without a watchdog.
     pub async fn watchdog(&self, bus: Bus, path: &str) -> Result<Option<Duration>, Failure> {
         const SERVICE: &str = "org.freedesktop.systemd1.Service";
         let link = self.link(bus).await?;
@@ -200,7 +203,7 @@ impl Systemd {
         Ok((every > 0 && every < u64::MAX).then(|| Duration::from_micros(every)))
     }
 
-    /// Whether a unit can reload; false where it must be restarted to read its configuration.
+    /// Returns true if a unit can reload; false if a restart is needed to read its configuration.
     pub async fn can_reload(&self, bus: Bus, path: &str) -> Result<bool, Failure> {
         let link = self.link(bus).await?;
         match property_of(&link, path, UNIT, "CanReload").await.and_then(|can| Ok(can.try_into()?))
@@ -211,7 +214,7 @@ impl Systemd {
     }
 }
 
-/// The part of the interface's name for the type of a unit: `Service` for `a.service`.
+/// Returns the interface name's part for the type of a unit: `Service` for `a.service`.
 fn type_of(name: &str) -> String {
     let suffix = name.rsplit('.').next().unwrap_or_default();
     let mut letters = suffix.chars();
@@ -230,7 +233,7 @@ async fn find(link: &BusConnection, name: &str) -> Result<(Option<String>, Optio
     }
 }
 
-/// The path of a unit's job; `(0, "/")` means that there is none.
+/// Returns the object path of a unit's job; `(0, "/")` means that there is none.
 async fn job(link: &BusConnection, path: &str) -> Result<Option<String>, Fault> {
     let job: Variant<'_> = property_of(link, path, UNIT, "Job").await?.into();
     let (number, path) = <(u32, OwnedObjectPath)>::try_from(job)?;

@@ -1,4 +1,4 @@
-//! What changes unit files' standing, and lets systemd read them.
+//! Changes the state of unit files, and reloads systemd.
 
 use super::connection::{MANAGER, MANAGER_PATH};
 use super::{Bus, Systemd};
@@ -8,28 +8,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// On a large host it takes long to read all units.
+/// The time limit of a reload: reading all units takes long on a large host.
 const RELOAD: Duration = Duration::from_mins(3);
 
-/// What is to become of a unit's file.
+/// A change of a unit file's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Install {
-    /// Its links are made: it is started at boot.
+    /// Makes the links, so that the unit starts at boot.
     Enable,
-    /// Its links are removed, also those that last until the next boot.
+    /// Removes the links, including those that last until the next boot.
     Disable,
-    /// Nobody can start it.
+    /// Prevents every start of the unit.
     Mask,
-    /// It can be started again.
+    /// Allows starts of the unit again.
     Unmask,
 }
 
-/// Whether something was done.
+/// The result of a step with a permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Applied {
-    /// Yes.
+    /// The step was done.
     Yes,
-    /// The permit was revoked before.
+    /// The permit was revoked before the step.
     Revoked,
 }
 
@@ -39,7 +39,7 @@ impl From<Revoked> for Applied {
     }
 }
 
-/// Reloads that are asked for: what is asked for while one waits is one with it.
+/// The requests for reloads: a reload covers every request that waits at its start.
 #[derive(Debug, Default)]
 pub(super) struct Reloads {
     asked: AtomicU64,
@@ -48,7 +48,7 @@ pub(super) struct Reloads {
 }
 
 impl Systemd {
-    /// Changes how a unit's file stands. systemd must be told to read it anew: [`Self::reload`].
+    /// Changes the state of a unit file. systemd must then read the file again: [`Self::reload`].
     pub async fn install(
         &self,
         bus: Bus,
@@ -58,7 +58,7 @@ impl Systemd {
     ) -> Result<Applied, Failure> {
         let link = self.link(bus).await?;
         let names = [name];
-        // Some last only until the next boot and lie elsewhere; both are removed.
+        // Some links last only until the next boot and are elsewhere; both types are removed.
         let runtimes: &[bool] = match install {
             Install::Enable | Install::Mask => &[false],
             Install::Disable | Install::Unmask => &[true, false],
@@ -92,7 +92,7 @@ impl Systemd {
         Ok(Applied::Yes)
     }
 
-    /// Lets systemd read all unit files anew. Requests that come together are one reload.
+    /// Reloads all unit files. Simultaneous requests share one reload.
     pub async fn reload(&self, bus: Bus, permit: &Permit) -> Result<Applied, Failure> {
         let reloads = self.reloads(bus);
         let ticket = reloads.asked.fetch_add(1, Ordering::SeqCst) + 1;

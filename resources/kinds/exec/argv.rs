@@ -1,9 +1,10 @@
-//! Argument vectors: how text becomes one, and how one is shown.
+//! Argument vectors: parsing from text, and quoting for display.
 
 use crate::escape::short;
 use std::path::Path;
 
-/// The vector of a text: a shell reads it where one is asked for, else it is cut at white space and nothing reads it.
+/// Returns the argument vector of a text: a call of the shell if one is declared, else the words between
+/// white space, unchanged.
 pub(super) fn vector(text: &str, shell: Option<&str>) -> Vec<String> {
     match shell {
         Some(shell) => vec![shell.to_owned(), "-c".to_owned(), text.to_owned()],
@@ -11,7 +12,8 @@ pub(super) fn vector(text: &str, shell: Option<&str>) -> Vec<String> {
     }
 }
 
-/// The first word that only a shell would read, in a text that none reads: a quote, a redirection, a variable, a pattern.
+/// Returns the first word that has a meaning only to a shell (a quote, a redirection, a variable, a pattern),
+/// in a text without a shell.
 pub(super) fn meant_for_a_shell(text: &str) -> Option<&str> {
     const OPERATORS: [&str; 5] = ["|", "||", "&&", "&", ";"];
     text.split_whitespace().find(|word| {
@@ -24,7 +26,7 @@ pub(super) fn meant_for_a_shell(text: &str) -> Option<&str> {
     })
 }
 
-/// The script that a shell is given, or the first word of a text that it reads: where that is a program and nothing but a path.
+/// Returns the script of a shell call, or the first word of its command text, if that is a plain path.
 pub(super) fn read_by_a_shell(argv: &[String]) -> Option<&str> {
     const SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "ksh", "zsh", "fish"];
     let (shell, arguments) = argv.split_first()?;
@@ -44,7 +46,7 @@ pub(super) fn read_by_a_shell(argv: &[String]) -> Option<&str> {
             let first = arguments.next()?.split_whitespace().next()?;
             return Some(first).filter(|word| word.contains('/') && is_plain(word));
         }
-        // Its next word is the name of an option: -euo pipefail.
+        // The next word names the option, as in `-euo pipefail`.
         if argument.ends_with(['o', 'O']) {
             arguments.next();
         }
@@ -52,14 +54,15 @@ pub(super) fn read_by_a_shell(argv: &[String]) -> Option<&str> {
     None
 }
 
-/// The absolute paths in a text, as far as a shell would read them as they stand.
+/// Returns the absolute paths in a text that a shell would read unchanged.
 pub(super) fn paths_in(text: &str) -> impl Iterator<Item = &str> {
     let ends = |character: char| character.is_whitespace() || "\"'`;|&()<>{}=,".contains(character);
     text.split(ends).filter(|word| word.len() > 1 && word.starts_with('/') && is_plain(word))
 }
 
-/// Tells whether a command may have written at a path. Known is only what a shell is given that names absolute paths and nothing that the
-/// shell would still replace: it writes at those, above and below them, and where it runs. Any other program may write anywhere.
+/// Returns true if a command may have written at a path. The answer is narrow only for a shell command that
+/// names absolute paths and nothing that the shell would expand: such a command writes at, above or below
+/// those paths, and in its working directory. Any other program may write anywhere.
 pub(super) fn may_write(argv: &[String], cwd: Option<&Path>, path: &Path) -> bool {
     let text = match argv {
         [_, option, text] if option == "-c" => text,
@@ -74,7 +77,7 @@ pub(super) fn may_write(argv: &[String], cwd: Option<&Path>, path: &Path) -> boo
     named.is_empty() || named.into_iter().chain(cwd).any(is_near)
 }
 
-/// A vector for a person: what is not plain is quoted and escaped; bounded.
+/// Returns an argument vector for display: special words are quoted and escaped, and the length is bounded.
 pub(super) fn shown(argv: &[String], characters: usize) -> String {
     let words: Vec<String> = argv.iter().map(|word| quoted(word)).collect();
     short(&words.join(" "), characters)
@@ -87,7 +90,7 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// No shell reads anything in it.
+/// Returns true if a shell would read the word unchanged.
 fn is_plain(word: &str) -> bool {
     let is_plain =
         |character: char| character.is_ascii_alphanumeric() || "_@%+=:,./-".contains(character);

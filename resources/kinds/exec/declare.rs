@@ -1,4 +1,4 @@
-//! Reads the fields of an exec, and says everything that is wrong with them at once.
+//! Reads the fields of an exec and reports every problem at once.
 
 use super::guards::Guards;
 use super::{Exec, argv};
@@ -67,7 +67,7 @@ impl Reader {
         self.problems.push(Invalid::field(field, what).hint(hint));
     }
 
-    /// A text that says something: graphs of mgmt write `''` where nothing is meant.
+    /// Takes a text with content; graphs of mgmt write `''` for an absent value.
     fn given(&mut self, field: &'static str) -> Option<String> {
         self.fields.text(field).filter(|text| !text.trim().is_empty())
     }
@@ -96,7 +96,7 @@ impl Reader {
             Some(_) => {
                 let mut argv = argv::vector(text, shell);
                 if !more.is_empty() {
-                    // What follows the text is $0, then $1 and so on.
+                    // The arguments after the script are $0, $1 and so on.
                     argv.extend(shell.map(str::to_owned));
                     argv.extend(more);
                 }
@@ -120,7 +120,7 @@ impl Reader {
         Command { argv, stdin, ..common.clone() }
     }
 
-    /// A command beside the main one: its text, shell and directory.
+    /// Reads a command besides the main one: its text, shell and directory.
     fn side(&mut self, names: [&'static str; 3], common: &Command) -> Option<Command> {
         let [cmd, shell, cwd] = names;
         let (shell, cwd) = (self.shell(shell), self.directory(cwd));
@@ -178,7 +178,7 @@ impl Reader {
         Some(shell.to_owned())
     }
 
-    /// The vector of a text; what only a shell would read, and none does, is a doubt.
+    /// Returns the argument vector of a text; warns about shell syntax in a text without a shell.
     fn cut(&mut self, field: &'static str, text: &str, shell: Option<&str>) -> Vec<String> {
         if shell.is_none()
             && let Some(word) = argv::meant_for_a_shell(text)
@@ -211,7 +211,7 @@ impl Reader {
             let is_name = name.bytes().next().is_some_and(is_start)
                 && name.bytes().all(|byte| is_start(byte) || byte.is_ascii_digit());
             if !is_name {
-                // What follows = is a value, written in the wrong place.
+                // The part after `=` is a value in the wrong place, and may be a secret.
                 let shown = name.split('=').next().unwrap_or_default();
                 let what =
                     format!("a name of a variable is expected, found {:?}", short(shown, 30));
@@ -271,7 +271,7 @@ impl Reader {
     }
 
     fn max_tasks(&mut self) -> Option<u32> {
-        /// The most that the kernel can number.
+        /// The largest number of tasks that the kernel can count.
         const MOST: u32 = 1 << 22;
         let tasks = self.fields.int("max_tasks")?;
         match u32::try_from(tasks) {

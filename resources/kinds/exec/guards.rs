@@ -1,4 +1,4 @@
-//! The guards of an exec: whether there is something to do.
+//! The guards of an exec, which decide whether the command must run.
 
 use super::argv;
 use crate::escape::short;
@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-/// What is asked before a run.
+/// The guards of one exec.
 #[derive(Debug, Default)]
 pub(super) struct Guards {
     pub(super) creates: Option<PathBuf>,
@@ -18,12 +18,12 @@ pub(super) struct Guards {
     pub(super) unless: Option<Command>,
 }
 
-/// Why paths say that there is something to do.
+/// The verdict of the guards that compare paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reason {
-    /// A file is newer than what the command creates: no other guard is asked.
+    /// A file is newer than the created one: the command runs, and the other guards are not evaluated.
     Newer,
-    /// It is up to the other guards.
+    /// The other guards decide.
     Allowed,
 }
 
@@ -32,7 +32,7 @@ impl Guards {
         self.creates.is_none() && self.only_if.is_none() && self.unless.is_none()
     }
 
-    /// Whether there is something to do.
+    /// Evaluates all guards and returns true if they allow the run.
     pub(super) async fn allow(
         &self,
         host: &Host,
@@ -59,7 +59,8 @@ impl Guards {
         Ok(true)
     }
 
-    /// Whether there is still something to do, as far as paths can tell; commands are not asked again.
+    /// Evaluates the guards that compare paths again, and returns true if they still allow the run. Guard
+    /// commands are not run again.
     pub(super) async fn still_hold(&self, host: &Host) -> Result<bool, Failure> {
         Ok(self.ask_paths(host).await?.is_some())
     }

@@ -1,8 +1,12 @@
-//! `exec`: runs a command, where its guards say that there is something to do.
+//! `exec`: runs a command if its guards allow the run.
 //!
-//! Guards, in this order: `mtimes` forces a run; else `creates`, `ifcmd` and `nifcmd` must each allow one. A refresh is a reason to
-//! run; it does not overrule the guards (as in Puppet and mgmt). Without any guard the command runs once per definition, for
-//! events, refreshes and `redo`. Nothing is put into the text of a command by this program: values go in by `env`, or as `args`.
+//! The guards, in this order: `mtimes` forces a run; else `creates`, `ifcmd` and `nifcmd` must each allow
+//! one. A refresh is a reason to run and does not overrule the guards (as in Puppet and mgmt). Without any
+//! guard the command runs once for each definition, and for events, refreshes and `redo`. The program must
+//! never insert values into the text of a command: values go in through `env` or `args`.
+//!
+//! Reading order: `declare.rs` (the fields), `argv.rs` (argument vectors), `guards.rs`, `run.rs`, `needs.rs`
+//! (automatic edges and trusted paths).
 
 mod argv;
 mod declare;
@@ -24,7 +28,7 @@ use guards::Guards;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// The kind.
+/// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "exec",
     doc: "Runs a command, where its guards say that there is something to do.",
@@ -149,7 +153,7 @@ const FIELDS: &[FieldSpec] = &[
     FieldSpec::ignored("pollint", "use `meta: { poll: SECONDS }`"),
 ];
 
-/// One exec.
+/// An exec as declared.
 #[derive(Debug)]
 struct Exec {
     command: Command,
@@ -161,9 +165,9 @@ struct Exec {
     refresh_only: bool,
     always: bool,
     on_interrupt: OnInterrupt,
-    /// It was given secrets: nothing of what it prints is shown.
+    /// The commands get secrets, so their output is never shown.
     secret: bool,
-    /// What its last run printed, until that is sent.
+    /// The output of the last run, until the driver takes it for sending.
     printed: Mutex<Sent>,
     warnings: Vec<Invalid>,
 }

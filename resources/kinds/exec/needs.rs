@@ -1,4 +1,4 @@
-//! What an exec needs before it can run: the files that hold its commands, what it watches, where and as whom it runs.
+//! The needs of an exec: the files of its commands, its watched paths, its working directory and its user.
 
 use super::{Exec, argv};
 use crate::dependency::Need;
@@ -12,7 +12,7 @@ impl Exec {
         for command in self.commands() {
             let program = command.argv.first().map(String::as_str);
             let programs = program.into_iter().chain(argv::read_by_a_shell(&command.argv));
-            // What is looked for in PATH is nobody's in the graph; from where it runs a path leads on.
+            // No resource provides a program that PATH resolves; a path is relative to the working directory.
             let programs = programs.filter(|it| it.contains('/') && !it.contains(".."));
             let from = command.cwd.as_deref().unwrap_or_else(|| Path::new("/"));
             let places = programs.map(|program| from.join(program));
@@ -38,15 +38,15 @@ impl Exec {
         needs
     }
 
-    /// The programs that others must not be able to change; who runs as another user runs what that user may have written.
-    /// The PATH that is used where none is declared has folders of root's alone.
+    /// Returns the programs that no other user may be able to change. A command that runs as another user is left
+    /// out, because that user may have written its program. The default PATH contains only folders of root.
     pub(super) fn trusted(&self) -> Vec<PathBuf> {
         let own = self.commands().filter(|command| command.user.is_none());
         own.filter_map(|command| self.program(command)).collect()
     }
 
-    /// The program of a command: from the folder in which it runs, or from the PATH that is declared. A PATH that may be
-    /// secret is not looked through, because the place would be shown.
+    /// Returns the path of a command's program, from the working directory or the declared PATH. A PATH that may
+    /// be secret is not searched, because the result would show it.
     fn program(&self, command: &Command) -> Option<PathBuf> {
         let name = command.argv.first().filter(|name| !name.is_empty())?;
         if name.contains('/') {
@@ -59,7 +59,8 @@ impl Exec {
         folders.map(|folder| folder.join(name)).find(|program| program.is_file())
     }
 
-    /// What decides whether it is done: what it creates or compares, and each path that a guard is given, in whatever words.
+    /// Returns the paths that decide about a run: those that `creates` and `mtimes` name, and every absolute path
+    /// in a guard command.
     pub(super) fn read_by_guards(&self) -> Vec<PathBuf> {
         let guards = self.guards.only_if.iter().chain(&self.guards.unless);
         let named = guards.flat_map(|guard| &guard.argv).flat_map(|word| argv::paths_in(word));
@@ -67,7 +68,7 @@ impl Exec {
         own.chain(named.map(PathBuf::from)).collect()
     }
 
-    /// Every command of it.
+    /// Returns every command of the exec.
     pub(super) fn commands(&self) -> impl Iterator<Item = &Command> {
         let watch = self.watch.iter().filter_map(|source| match source {
             WatchSource::Lines(command) => Some(command),

@@ -1,4 +1,4 @@
-//! The run of an exec: the command, what confirms it, and what is said of it.
+//! The run of an exec: the command, its confirmation by `donecmd`, and the outcome.
 
 use super::{Exec, argv};
 use crate::change::Outcome;
@@ -40,7 +40,8 @@ pub(super) async fn run(exec: &Exec, host: &Host, permit: &Permit) -> Outcome {
     if changed { Outcome::Changed(notes(exec, &finished)) } else { Outcome::Unchanged }
 }
 
-/// What it sends. A stream that was too long to be kept is sent as that: who left it out would be asked to run again for it.
+/// Returns the output for receivers. A stream that exceeded its limit is sent as too long: leaving the value
+/// out would ask for another run.
 fn printed(exec: &Exec, finished: &Finished) -> Sent {
     let End::Exited(code) = finished.end else { return Sent::new() };
     let datum = |text: String| {
@@ -65,7 +66,7 @@ fn printed(exec: &Exec, finished: &Finished) -> Sent {
 }
 
 impl Exec {
-    /// A command after the first; whatever happens, the first has changed something.
+    /// Runs a command after the main one. Every failure counts as a change, because the main command has run.
     async fn follow_up(
         &self,
         field: &str,
@@ -85,7 +86,8 @@ impl Exec {
         }
     }
 
-    /// How a run ended that did not end well; with no codes given, any will do.
+    /// Returns the failure of a run that ended with an unexpected result; without `returns`, any exit code is
+    /// expected.
     fn not_well(
         &self,
         field: &str,
@@ -112,7 +114,7 @@ impl Exec {
     }
 }
 
-/// S-6: a command that was given a secret may print it.
+/// Removes the output from a failure: a command with secrets may print them (S-6).
 fn silenced(mut trouble: Failure) -> Failure {
     trouble.what.push_str("\nwhat it said is not shown: it was given a secret");
     trouble
@@ -131,7 +133,7 @@ fn advice(code: i32) -> &'static str {
     }
 }
 
-/// The last it said follows on lines of its own, escaped.
+/// Appends the last lines of the output to a failure, escaped, on lines of their own.
 fn with_output(mut trouble: Failure, finished: &Finished) -> Failure {
     let (name, lines) = match finished.stderr.last_lines(5) {
         lines if lines.is_empty() => ("stdout", finished.stdout.last_lines(5)),

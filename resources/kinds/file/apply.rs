@@ -1,4 +1,4 @@
-//! From the plan of a check to the host: the premise is verified again, and every step asks the permit.
+//! Applies the plan of a check: verifies the premise again, and checks the permit before every step.
 
 use super::check::origins;
 use super::compare::{Look, Want, octal};
@@ -17,7 +17,7 @@ use crate::resource::CheckRequest;
 use rustix::fs::FileType;
 use tokio_util::sync::CancellationToken;
 
-/// What a run works with.
+/// The context of an apply.
 #[derive(Clone, Copy)]
 pub(super) struct Hands<'a> {
     pub(super) file: &'a File,
@@ -28,7 +28,7 @@ pub(super) struct Hands<'a> {
 impl File {
     pub(super) fn make_so(&self, host: &Host, permit: &Permit, change: Change) -> Outcome {
         let hands = Hands { file: self, host, permit };
-        // A premise of another kind cannot be ours: the check is made again.
+        // A premise of another kind is foreign: the check is made again.
         let mut premise = change.premise.downcast::<Premise>().ok().map(|premise| *premise);
         let mut moved = None;
         for _ in 0..2 {
@@ -43,7 +43,7 @@ impl File {
             match hands.run(&current) {
                 Ok(done) if done.is_empty() => return Outcome::Unchanged,
                 Ok(done) => return Outcome::Changed(done),
-                // What the check saw is gone, and nothing was done: once more, from what is there now.
+                // The premise has gone and nothing was done: try once more from the present state.
                 Err(fault) if matches!(fault.why, Why::Moved) && !fault.touched => {
                     moved = Some(fault);
                 }
@@ -96,7 +96,7 @@ impl Hands<'_> {
         tree.hold(spot, Some(&found)).map(super::tree_report::Report::notes)
     }
 
-    /// Does what a look has planned, if what it saw is still there.
+    /// Carries out the plan for one object, if the premise still holds.
     pub(super) fn carry_out(
         &self,
         spot: &Entry<'_>,
@@ -138,7 +138,7 @@ impl Hands<'_> {
         Ok(done)
     }
 
-    /// Tells whether the history keeps nothing of what is at a spot, or of what comes there.
+    /// Returns true if the history must not store the old or the new content.
     fn is_unkept(&self, spot: &Entry<'_>, plan: &Plan, want: Want<'_>) -> bool {
         let (file, files) = (self.file, self.files());
         let cancel = CancellationToken::new();
@@ -153,7 +153,7 @@ impl Hands<'_> {
         look.is_unkept(then.or(now).unwrap_or(0o644), now)
     }
 
-    /// Keeps a copy of a file that is about to be replaced or removed, where that is declared.
+    /// Makes the declared backup copy of a file that is about to be replaced or removed.
     fn keep(&self, spot: &Entry<'_>, seen: &EntryStat) -> Result<(), Fault> {
         match &self.file.rare().backup {
             Some(directory) if seen.kind == FileType::RegularFile && seen.size > 0 => {
@@ -196,7 +196,7 @@ impl Hands<'_> {
                 files.set_attributes(permit, spot, &seen, *attributes)?;
                 Ok(self.file.attributes_done(*attributes))
             }
-            // A plan of another definition: look again.
+            // The plan belongs to another definition: check again.
             _ => Err(Fault::moved()),
         }
     }
@@ -238,7 +238,7 @@ impl Hands<'_> {
     }
 }
 
-/// What a plan changes, for the history.
+/// Describes the changes of a plan, for the history.
 fn what(plan: &Plan) -> String {
     let Some(found) = &plan.found else { return "created".to_owned() };
     let (first, attributes) = match &plan.work {

@@ -1,4 +1,4 @@
-//! What is there against what is declared, the thing itself and all below it: nothing is changed.
+//! Compares the object, and everything below a directory, with the declaration; changes nothing.
 
 use super::compare::{Look, Want};
 use super::content::Body;
@@ -17,10 +17,10 @@ use rustix::fs::FileType;
 use std::ffi::OsStr;
 use tokio_util::sync::CancellationToken;
 
-/// No text that is received is longer.
+/// The size limit in bytes of a received text.
 const SEALED_AT_MOST: usize = 16 << 20;
 
-/// How often it is looked again at something that moves.
+/// The number of attempts on an object that changes meanwhile.
 const LOOKS: usize = 3;
 
 impl File {
@@ -43,7 +43,8 @@ impl File {
         }
     }
 
-    /// Of its content only a hash is kept: whether it is there can be told, and it cannot be made.
+    /// Fails unless the present content matches a secret that is only known by its hash: such a content can be
+    /// compared and not written.
     fn is_sealed_there(&self, sealed: &KeyedHashOf, files: &Files) -> Result<(), Failure> {
         let content = || -> Result<Option<Vec<u8>>, Fault> {
             let Some(origin) = files.origin(&self.path)? else { return Ok(None) };
@@ -62,7 +63,11 @@ impl File {
         }
     }
 
-    /// Looks until it stands still; what could not be looked at is told in words.
+    /// Repeats the comparison until nothing changes meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Returns a failure if the object could not be examined.
     pub(super) fn inspect(
         &self,
         files: &Files,
@@ -84,7 +89,7 @@ impl File {
         }
     }
 
-    /// What differs, and the state of what is copied.
+    /// Returns the differences, and the state of the copied sources.
     fn look(
         &self,
         files: &Files,
@@ -144,7 +149,7 @@ impl File {
         Ok((Some(found), copied))
     }
 
-    /// The content that is declared, as it would be now.
+    /// Returns the declared content in its present state.
     pub(super) fn content(&self, files: &Files) -> Result<Option<Content<'_>>, Fault> {
         match &self.shape {
             Shape::Regular(body) => body.content(files, &|| self.reader(files)),
@@ -154,14 +159,15 @@ impl File {
         }
     }
 
-    /// Who reads what is copied. The owner that is declared could change the copy anyway, and so may change what it is made of.
+    /// Returns the user on whose behalf sources are read. The declared owner could change the copy anyway, so
+    /// that user may also change the source.
     pub(super) fn reader(&self, files: &Files) -> Reader {
         let number = |owner: &String| files.accounts().number(AccountKind::User, owner).ok();
         let owner = self.owner.as_ref().and_then(number);
         Reader::here().on_behalf_of(owner).with_consent(self.force)
     }
 
-    /// What must be at the path.
+    /// Returns the object that must be at the path.
     pub(super) fn want<'a>(&'a self, content: Option<&'a Content<'a>>) -> Want<'a> {
         match &self.shape {
             Shape::Regular(_) => Want::Regular(content),
@@ -172,13 +178,13 @@ impl File {
         }
     }
 
-    /// Whether anything below the path is held.
+    /// Returns true if the resource manages anything below its path.
     pub(super) fn holds_below(&self) -> bool {
         matches!(self.shape, Shape::Directory(_)) && (self.rare().recurse || self.rare().purge)
     }
 }
 
-/// The state of all that is copied from.
+/// Returns the state of all copied sources.
 pub(super) fn origins(content: Option<&Content<'_>>) -> Vec<EntryStat> {
     content.into_iter().flat_map(Content::origins).map(|origin| *origin.seen()).collect()
 }

@@ -1,11 +1,11 @@
-//! What a directory that is held as a whole leaves alone: paths that other resources declare, and names that are excluded.
+//! The exceptions of a managed tree: paths that other resources declare, and excluded names.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// What other resources claim below a directory.
+/// The paths that other resources claim below a directory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Claims(BTreeSet<PathBuf>);
 
@@ -16,24 +16,26 @@ impl Claims {
         Self(paths.into_iter().collect())
     }
 
-    /// Another resource declares just this: it and all below it are left to that one.
+    /// Returns true if another resource declares this path: the path and everything below belong to that
+    /// resource.
     pub(super) fn hold(&self, path: &Path) -> bool {
         self.0.contains(path)
     }
 
-    /// Another resource declares something below this: it must stay.
+    /// Returns true if another resource declares something below this path, so the path must stay.
     pub(super) fn are_below(&self, path: &Path) -> bool {
         let below = (Bound::Excluded(path), Bound::Unbounded);
-        // Paths are ordered by their parts, so that all below one follow it.
+        // Paths are ordered by their parts, so everything below a path follows the path directly.
         self.0.range::<Path, _>(below).next().is_some_and(|next| next.starts_with(path))
     }
 }
 
-/// A name, or a path below the directory, with `*` for any characters and `?` for one; neither stands for a slash.
+/// A pattern for a name, or for a path below the directory, with `*` for any characters and `?` for one;
+/// neither matches a slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pattern {
     text: String,
-    /// It is about the whole path, not about the last name.
+    /// The pattern applies to the whole path, not to the last name.
     of_path: bool,
 }
 
@@ -52,14 +54,15 @@ impl Pattern {
         Ok(Self { text: plain.to_owned(), of_path: plain.contains('/') })
     }
 
-    /// Whether it means the thing at this path below the directory.
+    /// Returns true if the pattern matches this path below the directory.
     pub(super) fn means(&self, below: &Path) -> bool {
         let text = if self.of_path { Some(below.as_os_str()) } else { below.file_name() };
         text.is_some_and(|text| matches(self.text.as_bytes(), text.as_bytes()))
     }
 }
 
-/// Goes back to the last star only: linear in the product of both lengths, whatever the pattern.
+/// Matches a pattern. The function goes back to the last star only, so the time is at most the product of
+/// both lengths.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;

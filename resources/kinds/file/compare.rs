@@ -1,4 +1,4 @@
-//! One look at one thing against what is wanted of it: nothing is changed, and little is read.
+//! Compares one object with its declaration, with few reads and no change.
 
 use super::content::Body;
 use super::diff;
@@ -15,24 +15,24 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// What must be at a spot.
+/// The object that must be at a path.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Want<'a> {
-    /// A regular file; with this content, if one is declared.
+    /// A regular file, with this content if one is declared.
     Regular(Option<&'a Content<'a>>),
-    /// A directory; a new one has this mode, if one is given, before that which is declared.
+    /// A directory; a new one gets this mode, if there is one, before the declared changes of mode.
     Directory(Option<u32>),
-    /// A link with this target.
+    /// A symbolic link with this target.
     Link(&'a OsStr),
-    /// Nothing.
+    /// No object.
     Absent,
-    /// Whatever is there, or nothing.
+    /// Any object except a link, or none.
     IfThere { is_directory: bool },
-    /// Whatever is there, a link as well.
+    /// Any object, including a link.
     Whatever,
 }
 
-/// One look at one spot.
+/// The comparison of one object.
 #[derive(Clone, Copy)]
 pub(super) struct Look<'a> {
     pub(super) file: &'a File,
@@ -43,7 +43,7 @@ pub(super) struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// What differs, if anything does.
+    /// Returns the finding if anything differs.
     pub(super) fn look(&self) -> Result<Option<Finding>, Fault> {
         let found = self.spot.look()?;
         let finding = match found {
@@ -97,7 +97,7 @@ impl Look<'_> {
         }
     }
 
-    /// Whether a thing of another type may go: what holds nothing may, anything else wants `force`.
+    /// Rejects the loss of an object of another type: empty objects may go, anything else needs `force`.
     fn may_go(&self, seen: &EntryStat) -> Result<(), Fault> {
         if self.file.rare().claims.are_below(self.spot.path()) {
             return Err(Fault::refused(
@@ -120,8 +120,7 @@ impl Look<'_> {
         Err(self.refuse("replace", holds))
     }
 
-    /// What of a thing that goes can never be brought back: of a content that is sensitive nothing is kept (S-6), but for a copy that was
-    /// asked for.
+    /// Returns the difference of an irrecoverable loss: a sensitive content (S-6) without a declared backup.
     fn unkept(&self, seen: &EntryStat) -> Option<Difference> {
         let holds = seen.kind == FileType::RegularFile && seen.size > 0;
         let is_kept = self.file.rare().backup.is_some();
@@ -136,7 +135,7 @@ impl Look<'_> {
         )
     }
 
-    /// A new thing, in the place of another or of nothing.
+    /// Plans a new object, in an empty place or instead of another one.
     fn create(&self, found: Option<EntryStat>, clear: bool) -> Result<Option<Finding>, Fault> {
         let declared = self.declared()?;
         let (mode, is) = match self.want {
@@ -181,7 +180,7 @@ impl Look<'_> {
         }
     }
 
-    /// The attributes of a new thing, as they will be shown.
+    /// Appends the declared attributes of a new object.
     fn show_declared(&self, differences: &mut Vec<Difference>, mode: Option<u32>) {
         let texts = [
             ("owner", self.file.owner.clone()),
@@ -200,7 +199,7 @@ impl Look<'_> {
         seen: &EntryStat,
         content: Option<&Content<'_>>,
     ) -> Result<Option<Finding>, Fault> {
-        // Created once, it is another's.
+        // With `replace: false`, the content of an existing file is not managed.
         let content = content.filter(|_| self.file.rare().replace);
         let Some(content) = content else { return self.attributes_of(seen) };
         let end = self.end(seen, Some(content))?;
@@ -210,7 +209,6 @@ impl Look<'_> {
         let is_open = self.files.may_be_open(self.spot, seen, after);
         let compared = match content.size() {
             size if size != seen.size => Comparison::Different,
-            // An empty file needs no reading.
             0 if self.files.is_marked_open(self.spot) => Comparison::EqualInMarkedFile,
             0 => Comparison::Equal,
             _ => self.compare(seen, content, is_open)?,
@@ -249,7 +247,7 @@ impl Look<'_> {
         Ok(diff::content(Some(seen.size), old.as_deref(), (content.size(), new.as_deref())))
     }
 
-    /// A new file in the place of one that was found.
+    /// Plans a new file in place of the found one.
     fn write_anew(&self, seen: &EntryStat, end: &End, differences: Vec<Difference>) -> Finding {
         let attributes = Attributes {
             owner: end.declared.owner.or(Some(seen.uid)),
@@ -261,7 +259,7 @@ impl Look<'_> {
         Finding { plan, differences, destructive: false }
     }
 
-    /// Compares the content. A file that is written anew in any case need not be readable.
+    /// Compares the content. A file that will be rewritten in any case need not be readable.
     fn compare(
         &self,
         seen: &EntryStat,
@@ -278,11 +276,11 @@ impl Look<'_> {
         let own = self.files.owns(seen);
         let readable_then = self.file.mode_over(seen.mode, false) & 0o400 != 0;
         let compared = match self.spot.compare(seen, content, self.cancel) {
-            // Whoever owns it may write it anew, whatever its mode was set to; with the declared one it can be read again.
+            // The owner may rewrite the file despite its mode; the declared mode makes the file readable.
             Err(fault) if own && readable_then && fault.is_denied() => {
                 return Ok(Comparison::Different);
             }
-            // Its owner may hold a lease on it.
+            // The owner of the file may hold a lease on it.
             Err(fault)
                 if fault.errno().is_some() && (is_open || self.files.is_marked_open(self.spot)) =>
             {
@@ -290,7 +288,7 @@ impl Look<'_> {
             }
             answer => answer?,
         };
-        // What was compared is what was seen, unless it has moved meanwhile.
+        // The result is cached only if the object has not changed during the comparison.
         if let (Comparison::Equal, Some(known), Some(pair)) = (compared, known, pair)
             && self.spot.look()?.as_ref() == Some(seen)
         {
@@ -338,7 +336,7 @@ impl Look<'_> {
         Ok(attributes_work(seen, drift, differences))
     }
 
-    /// Owner, group and mode in the end, by the declaration and by the object that was found.
+    /// Returns the final owner, group and mode, from the declaration and the found object.
     fn end(&self, seen: &EntryStat, content: Option<&Content<'_>>) -> Result<End, Fault> {
         let mut declared = self.declared()?;
         let is_narrow = self.is_narrow(content);
@@ -365,19 +363,19 @@ impl Look<'_> {
         Ok(End { declared, base: if is_narrow { base & 0o700 } else { base }, keeps_group })
     }
 
-    /// Tells a content that others may not read: by the declared mode, or by the mode of what it is copied from.
+    /// Returns true if other users may not read the content, by the declared mode or by the mode of its source.
     fn is_closed(&self, content: &Content<'_>) -> bool {
         let declared = self.file.mode_over(self.file.born(Some(content)), false);
         content.denies_others() || (self.file.mode.is_some() && denies_others(declared))
     }
 
-    /// Tells a content that is for its owner alone unless a mode says otherwise.
+    /// Returns true if the content is for its owner alone unless a mode says otherwise.
     fn is_narrow(&self, content: Option<&Content<'_>>) -> bool {
         let is_sealed = matches!(self.file.shape, Shape::Regular(Body::Sealed(_)));
         self.file.sensitive && (content.is_some() || is_sealed)
     }
 
-    /// Owner and group as numbers of this host.
+    /// Returns the declared owner and group as numbers of this host.
     fn declared(&self) -> Result<Attributes, Fault> {
         let number = |kind, text: &Option<String>| {
             let accounts = self.files.accounts();
@@ -390,7 +388,7 @@ impl Look<'_> {
         })
     }
 
-    /// Which attributes differ, and how that is shown.
+    /// Returns the attributes that differ, with the differences for display.
     fn drift(&self, seen: &EntryStat, end: &End) -> (Attributes, Vec<Difference>) {
         let mut differences = Vec::new();
         let mut show = |aspect, from: String, to: String| {
@@ -416,13 +414,13 @@ impl Look<'_> {
         if let Some(mode) = differs {
             show("mode", octal(seen.mode), octal(mode));
         }
-        // A change of hands takes set-id bits away, which a declared mode wants back.
+        // A change of owner or group clears the set-id bits, so the declared mode must be set again.
         let lost = wanted.filter(|mode| (owner.is_some() || group.is_some()) && mode & SET_ID != 0);
         (Attributes { owner, group, mode: differs.or(lost) }, differences)
     }
 
-    /// Tells whether the history keeps nothing of the content. A declared `sensitive: false` wins over a mode. What was left under one of
-    /// our temporary names may be the content of anything.
+    /// Returns true if the history must not store the content. A declared `sensitive: false` overrides the mode.
+    /// A leftover under a temporary name of this program may contain anything, so it is never stored.
     pub(super) fn is_unkept(&self, mode: u32, now: Option<u32>) -> bool {
         if is_temporary(self.spot.name()) {
             return true;
@@ -430,8 +428,7 @@ impl Look<'_> {
         self.file.rare().old_content != OldContent::Recorded && self.is_secret(mode, now)
     }
 
-    /// Whether nothing of the content may be shown: said so, or denied to others by a mode, also of what it is copied from
-    /// (S-19).
+    /// Returns true for a content that must not be shown: sensitive, or closed by its or its source's mode (S-19).
     pub(super) fn is_secret(&self, mode: u32, now: Option<u32>) -> bool {
         let origins = match self.want {
             Want::Regular(Some(content)) => content.denies_others(),
@@ -441,17 +438,17 @@ impl Look<'_> {
     }
 }
 
-/// Attributes that a found object is to have in the end.
+/// The final attributes of an existing object.
 struct End {
-    /// The owner and group that it must have, as numbers of this host.
+    /// The declared owner and group, as numbers of this host.
     declared: Attributes,
     /// The mode before the declared changes.
     base: u32,
-    /// A new file in its place gets its group where none is declared.
+    /// A new file in this place gets the old group if none is declared.
     keeps_group: bool,
 }
 
-/// It stays, and gets these attributes; nothing where none differ.
+/// Plans a change of attributes of an object that stays; none if no attribute differs.
 fn attributes_work(
     seen: &EntryStat,
     drift: Attributes,
@@ -466,7 +463,7 @@ impl File {
     pub(super) fn mode_over(&self, now: u32, is_directory: bool) -> u32 {
         let Some(mode) = &self.mode else { return now };
         let bits = mode.over(now, is_directory);
-        // One number cannot be right for files and directories: who may read a directory of a tree may enter it.
+        // One number cannot fit files and directories: in a tree, a reader of a directory may also enter it.
         let tree = self.rare().recurse && is_directory && mode.is_exact();
         if tree { bits | ((bits & 0o444) >> 2) } else { bits }
     }

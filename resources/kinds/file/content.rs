@@ -1,4 +1,4 @@
-//! The content that a file is to have: its text, or other files of the host, in the order in which they are joined.
+//! The declared content of a file: a text, or other files of the host in the order of joining.
 
 use super::File;
 use crate::host::files::{Content, Fault, Files, Origin, said};
@@ -8,31 +8,31 @@ use rustix::fs::FileType;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// What a new file has whose content is a secret, when no mode is declared.
+/// The mode of a new file with a secret content, if no mode is declared.
 pub(super) const SECRET: u32 = 0o600;
 
-/// More are refused: each is opened at each check.
+/// The limit of fragments: each is opened at each check.
 const FRAGMENTS_AT_MOST: usize = 10_000;
 
 /// The content as declared.
 #[derive(Clone)]
 pub(super) enum Body {
-    /// Whatever it is; empty when created.
+    /// Any content; a new file is empty.
     Any,
     /// This text.
     Text(String),
-    /// This text, of which nothing is shown.
+    /// This secret text, which is never shown.
     Secret(Secret),
-    /// A text of which only a hash is kept: whether it is there can be told, and no more.
+    /// A secret that is only known by its hash, so it can be compared and not written.
     Sealed(KeyedHashOf),
-    /// That of another file.
+    /// The content of another file.
     Source(PathBuf),
-    /// Those of other files, joined.
+    /// The contents of other files, joined.
     Fragments(Vec<PathBuf>),
 }
 
 impl Body {
-    /// The content as it would be now; none where any will do.
+    /// Returns the content in its present state; none if any content will do.
     pub(super) fn content(
         &self,
         files: &Files,
@@ -64,7 +64,7 @@ impl Body {
     }
 }
 
-/// The files of a directory in the order of their names; hidden ones, and what is no file, are left out.
+/// Opens the files of a directory in the order of their names, without hidden files and other objects.
 fn join(
     (files, reader): (&Files, Reader),
     directory: &Origin,
@@ -121,7 +121,7 @@ fn there(files: &Files, path: &Path, reader: Reader) -> Result<Origin, Fault> {
     })
 }
 
-/// The directory that a tree is copied from.
+/// Opens the source directory of a tree.
 pub(super) fn tree_source(files: &Files, path: &Path, reader: Reader) -> Result<Origin, Fault> {
     let origin = there(files, path, reader)?;
     if origin.seen().kind == FileType::Directory {
@@ -130,16 +130,18 @@ pub(super) fn tree_source(files: &Files, path: &Path, reader: Reader) -> Result<
     Err(Fault::refused(said("copy", path, "expected a directory, found a file")))
 }
 
-/// What a copy has when no mode is declared: never wider than what it was copied from, and what we may write.
+/// Returns the mode of a copy without a declared mode: never wider than the mode of its source, and writable
+/// by the owner.
 pub(super) fn born(origin_mode: u32) -> u32 {
     (origin_mode & 0o755) | 0o600
 }
 
 impl File {
-    /// The permission bits of a new file, before those that are declared: what is not to be shown is its owner's alone.
+    /// Returns the permission bits of a new file before the declared changes: sensitive content is for the owner
+    /// alone.
     pub(super) fn born(&self, content: Option<&Content<'_>>) -> u32 {
         let modes = content.into_iter().flat_map(Content::origins).map(|origin| origin.seen().mode);
-        // Of several, none may be shown to more people than it was.
+        // A joined file is readable only where every source is.
         let joined = modes.reduce(|all, mode| all & mode);
         let mode = joined.map_or(0o644, born);
         if self.sensitive { mode & 0o700 } else { mode }

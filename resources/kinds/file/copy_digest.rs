@@ -1,4 +1,4 @@
-//! Whether what is copied is what it was: told by its state, and where that is another one, and the copy differs, by its content.
+//! Detects changed sources by their metadata, and by their content if the metadata and the copy differ.
 
 use super::equality_cache::{hash_state, is_settled};
 use super::tree::Tree;
@@ -10,10 +10,10 @@ use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// More than so many bytes are not read for it: what is so large is told by its state alone.
+/// The size limit in bytes; larger sources are compared by metadata alone.
 const READ_AT_MOST: u64 = 64 << 20;
 
-/// A hash of many things, in whatever order.
+/// A hash over many objects, independent of their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sum {
     hash: u64,
@@ -28,7 +28,8 @@ impl Sum {
         self.hash = self.hash.wrapping_add(hasher.finish());
     }
 
-    /// What is copied to there is in this state. A directory moves with what is in it, which is told apart.
+    /// Adds the state of one source. The time of change of a directory is left out, because its entries are added
+    /// on their own.
     pub(super) fn add_state(&mut self, below: &Path, seen: &EntryStat) {
         if seen.kind == FileType::Directory {
             return self.add(below, "directory");
@@ -40,7 +41,7 @@ impl Sum {
         self.newest = self.newest.max(seen.changed);
     }
 
-    /// This file is copied to there.
+    /// Adds the content of a source file.
     pub(super) fn add_file(
         &mut self,
         below: &Path,
@@ -51,15 +52,15 @@ impl Sum {
         Ok(())
     }
 
-    /// A link with this target, or a directory, is copied to there.
+    /// Adds a link with its target, or a directory.
     pub(super) fn add_other(&mut self, below: &Path, target: Option<&[u8]>) {
         self.add(below, ("other", target));
     }
 }
 
 impl File {
-    /// Tells what is copied, of which a check has just seen this state, where it is to be kept, or tells of what sort a change is: none is known of
-    /// before, or it is another state and the copy differs.
+    /// Reports the digest of the copied sources to the slot if the digest matters: no earlier digest is known, or
+    /// the metadata has changed and the copy differs.
     pub(super) fn tell_copied(
         &self,
         files: &Files,
@@ -75,14 +76,15 @@ impl File {
         } else {
             self.hash_copied(files, state, cancel).unwrap_or_default()
         };
-        // What moves all the time is another one each time.
+        // A source that changes all the time counts as changed each time.
         let content = read.unwrap_or(state.hash);
-        // It could still change without another time: that is not taken for the same state later.
+        // A recent source could still change within the same timestamp, so a later check must not take its state
+        // as equal.
         let state = if is_settled(state.newest) { state.hash } else { !state.hash };
         copies.tell(CopyDigest { state, content });
     }
 
-    /// A hash of the content, if its state is still this one.
+    /// Returns the hash of the content; none if the state has changed meanwhile.
     fn hash_copied(
         &self,
         files: &Files,
@@ -99,7 +101,7 @@ impl File {
     }
 }
 
-/// The state of all that a content is made of, in its order.
+/// Returns the state of all sources of a content, in their order.
 pub(super) fn state_of(content: &Content<'_>) -> Sum {
     let mut sum = Sum::default();
     for (number, origin) in content.origins().enumerate() {

@@ -1,4 +1,4 @@
-//! From the fields of a graph file to a file that can be held; all that is wrong is told at once.
+//! Builds a file resource from the fields of the graph and reports every problem at once.
 
 use super::content::Body;
 use super::declare_copy;
@@ -38,7 +38,7 @@ pub(super) fn build(
     let mut given = Given { state, is_directory, content, symlink, source, fragments };
     let (mut owner, mut group, mut mode) = (owner, group, mode);
     if state == State::Absent {
-        // The other fields say how the file is when it is back: they are read, and hold nothing now.
+        // These fields describe a later state of the file: they are validated and ignored now.
         given = Given { content: None, symlink: None, source: None, fragments: None, ..given };
         (owner, group, mode) = (None, None, None);
         fields.keep_only(&["force", "backup"]);
@@ -81,7 +81,7 @@ pub(super) fn build(
     Ok(Arc::new(File { path, shape, owner, group, mode, force, sensitive, rare }))
 }
 
-/// What is wrong with a content is shown with the line on which it stands: that of a secret is not (S-6).
+/// Hides the declared line of problems with a secret content, because a problem is shown with its line (S-6).
 fn hide_content(wrong: &mut [Invalid]) {
     for invalid in wrong.iter_mut().filter(|invalid| invalid.field == Some("content")) {
         invalid.field = None;
@@ -95,7 +95,7 @@ enum State {
     Undefined,
 }
 
-/// What was given of the thing itself.
+/// The given fields that describe the object itself.
 struct Given {
     state: State,
     is_directory: bool,
@@ -106,7 +106,7 @@ struct Given {
 }
 
 impl Given {
-    /// The fields that say what the thing is or holds, and whether each was given.
+    /// Returns the fields that determine the type or the content, with a flag for each given one.
     fn fields(&self) -> [(&'static str, bool); 4] {
         [
             ("content", self.content.is_some()),
@@ -179,7 +179,7 @@ impl Given {
     }
 }
 
-/// The path as text: `path`, or the name, with its parts replaced by `dirname` and `basename`.
+/// Returns the path as text: `path` or the name, with parts replaced by `dirname` and `basename`.
 fn compose(
     name: &str,
     fields: &mut Fields,
@@ -218,14 +218,15 @@ fn compose(
     (wrong.len() == before).then(|| (format!("{dirname}{basename}"), "basename"))
 }
 
-/// `/etc/motd` is `/etc/` and `motd`; `/etc/ssh/` is `/etc/` and `ssh/`.
+/// Splits a path before its last part: `/etc/motd` into `/etc/` and `motd`, `/etc/ssh/` into `/etc/` and
+/// `ssh/`.
 fn split(path: &str) -> (&str, &str) {
     let body = path.trim_end_matches('/');
     let at = body.rfind('/').map_or(0, |at| at + 1);
     path.split_at_checked(at).unwrap_or(("", path))
 }
 
-/// Without doubled slashes and dots; and whether it is a directory.
+/// Returns the path without doubled slashes and dots, and a flag for a directory.
 fn plain(
     (text, field): &(String, &'static str),
     wrong: &mut Vec<Invalid>,
@@ -246,7 +247,7 @@ fn plain(
         wrong.push(Invalid::field(field, "expected at most 4095 bytes, and 255 in each name"));
         return None;
     }
-    // components() leaves out what changes nothing.
+    // components() drops the parts that change nothing.
     Some((path.components().collect(), text.ends_with('/') || text.ends_with("/.")))
 }
 
@@ -283,7 +284,7 @@ fn check_target(target: &str, path: &Path, wrong: &mut Vec<Invalid>) {
 fn account(field: &'static str, fields: &mut Fields, wrong: &mut Vec<Invalid>) -> Option<String> {
     let text = fields.text(field)?;
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
-    // The last number means "no change" to the kernel.
+    // The largest number means "no change" to the kernel.
     let fits = text.parse::<u32>().is_ok_and(|number| number != u32::MAX);
     let is_name = text.len() <= 64
         && !text.starts_with(['-', '+'])
@@ -306,7 +307,7 @@ fn mode(fields: &mut Fields, wrong: &mut Vec<Invalid>) -> Option<Mode> {
     }
 }
 
-/// What would have to remove a directory that a host cannot do without is refused before it starts (S-15).
+/// Rejects a declaration that would have to remove a directory that the host cannot do without (S-15).
 fn check_sacred(path: &Path, shape: &Shape, wrong: &mut Vec<Invalid>) {
     let removes = matches!(shape, Shape::Absent | Shape::Regular(_));
     if removes && is_sacred(path) {

@@ -1,4 +1,4 @@
-//! The fields that few files have: what they are copied from, trees, and what is asked before something is replaced.
+//! Reads the rare fields of a file: sources, trees, and the conditions of a replacement.
 
 use super::claims::{Claims, Pattern};
 use super::mode::Mode;
@@ -9,13 +9,13 @@ use crate::kind::{Fields, Invalid, Place};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// As many are given one by one; each may be a directory.
+/// The limit of fragments in a declaration; each may be a directory.
 const FRAGMENTS_AT_MOST: usize = 1000;
 
-/// What a file or a directory is copied from.
+/// The source of a copy.
 pub(super) struct Origins {
     pub(super) path: PathBuf,
-    /// It ends in a slash.
+    /// The written path ends in a slash.
     is_directory: bool,
 }
 
@@ -47,7 +47,7 @@ impl Origins {
     }
 }
 
-/// An absolute path, without dots; relative ones are relative to the folder of the graph file.
+/// Returns an absolute path without dots; relative paths start at the folder of the graph file.
 fn read_from(
     field: &'static str,
     text: &str,
@@ -71,12 +71,12 @@ fn read_from(
     Some(plain)
 }
 
-/// What the other fields say.
+/// The values of the other fields.
 pub(super) struct Known<'a> {
     pub(super) path: &'a Path,
     pub(super) thing: Thing,
     pub(super) has_content: bool,
-    /// It has a source or fragments.
+    /// The file has a source or fragments.
     pub(super) is_copied: bool,
     pub(super) source: Option<&'a Origins>,
     pub(super) mode: Option<&'a Mode>,
@@ -84,7 +84,7 @@ pub(super) struct Known<'a> {
     pub(super) old_content: OldContent,
 }
 
-/// What is to be at the path.
+/// The declared type of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Thing {
     Directory,
@@ -98,7 +98,7 @@ impl Known<'_> {
     }
 }
 
-/// Reads them; none where nothing of it is declared.
+/// Reads the rare fields; none if none of them is declared.
 pub(super) fn rare(
     fields: &mut Fields,
     known: &Known<'_>,
@@ -205,7 +205,7 @@ fn excludes(fields: &mut Fields, is_tree: bool, wrong: &mut Vec<Invalid>) -> Vec
 
 fn validate(fields: &mut Fields, known: &Known<'_>, wrong: &mut Vec<Invalid>) -> Vec<String> {
     let Some(mut argv) = fields.texts("validate") else { return Vec::new() };
-    // One text is cut at white space and read by no shell.
+    // A single text is split at white space and read by no shell.
     if let [line] = argv.as_slice() {
         argv = line.split_whitespace().map(str::to_owned).collect();
     }
@@ -239,7 +239,8 @@ fn validate(fields: &mut Fields, known: &Known<'_>, wrong: &mut Vec<Invalid>) ->
     argv
 }
 
-/// S-18: the path is never put into a text that something reads as code.
+/// Returns true if the path would be an argument of its own: no path is inserted into text that is read as
+/// code (S-18).
 fn is_argument(word: &str) -> bool {
     let Some(before) = word.strip_suffix(CANDIDATE) else { return false };
     let option = before.strip_prefix('-').and_then(|option| option.strip_suffix('='));

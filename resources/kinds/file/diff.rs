@@ -1,16 +1,16 @@
-//! How a content that differs is shown: a bounded unified diff, and of secrets nothing.
+//! The display of a changed content: a bounded unified diff, and nothing for secrets.
 
 use crate::change::Difference;
 use similar::TextDiff;
 use std::time::Duration;
 
-/// Longer contents are not compared line by line.
+/// The size limit in bytes of a line-by-line comparison.
 pub(super) const SHOWN_AT_MOST: usize = 64 * 1024;
 
-/// A diff that takes longer is shown coarser.
+/// The time limit of a diff; a slower diff is coarser.
 const TIME: Duration = Duration::from_millis(200);
 
-/// A content that differs, in full view; `None` stands for one that was too long to read.
+/// Makes the difference of two contents; `None` stands for a content that was too long to read.
 pub(super) fn content(
     old_size: Option<u64>,
     old: Option<&[u8]>,
@@ -24,7 +24,7 @@ pub(super) fn content(
     }
 }
 
-/// A content that differs, of which nothing else is told (S-6, S-19).
+/// Makes the difference of a secret content, without details (S-6, S-19).
 pub(super) fn secret() -> Difference {
     Difference {
         aspect: "content",
@@ -34,7 +34,8 @@ pub(super) fn secret() -> Difference {
     }
 }
 
-/// A file that somebody else can have open for writing gets a new inode with the same content.
+/// Makes the difference of a file that another process can have open for writing: the file gets a new inode
+/// with the same content.
 pub(super) fn open_elsewhere() -> Difference {
     Difference {
         aspect: "inode",
@@ -44,7 +45,8 @@ pub(super) fn open_elsewhere() -> Difference {
     }
 }
 
-/// A content that goes and of which nothing is kept (S-6): who reads the plan knows that it cannot be undone.
+/// Makes the difference of a lost content that the history does not store (S-6), so that a reader of the plan
+/// knows that no undo is possible.
 pub(super) fn unkept() -> Difference {
     Difference {
         aspect: "content",
@@ -54,7 +56,7 @@ pub(super) fn unkept() -> Difference {
     }
 }
 
-/// Line by line, bounded; none where one is too long, or no plain text.
+/// Returns a bounded unified diff; none if a content is too long or no plain text.
 #[must_use]
 pub fn unified(old: &[u8], new: &[u8]) -> Option<String> {
     if old.len() > SHOWN_AT_MOST || new.len() > SHOWN_AT_MOST {
@@ -74,7 +76,8 @@ pub fn unified(old: &[u8], new: &[u8]) -> Option<String> {
     Some(shown)
 }
 
-/// A text that a terminal shows as it is: control characters could make it show something else (S-13).
+/// Returns the bytes as text if a terminal shows them unchanged: control characters could fake other text
+/// (S-13).
 fn text(bytes: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(bytes).ok()?;
     let plain = |letter: char| !letter.is_control() || matches!(letter, '\n' | '\t' | '\r');
@@ -97,7 +100,7 @@ mod tests {
         assert_eq!((shown.from.as_str(), shown.to.as_str()), ("4 bytes", "4 bytes"));
     }
 
-    /// S-13: content that could play tricks on a terminal is not shown.
+    /// S-13: content that could deceive through a terminal is not shown.
     #[test]
     fn binary_long_and_tricky_contents_are_not_shown() {
         assert_eq!(content(Some(1), Some(b"\xff"), b"a").diff, None);

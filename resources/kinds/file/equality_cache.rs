@@ -1,8 +1,9 @@
-//! Which copies were found equal to what they are copied from: while neither changes, nothing is read again.
+//! A cache of copies that were found equal to their sources: while neither side changes, nothing is read
+//! again.
 //!
-//! A state is told by inode, size and time of change. One that is younger than some milliseconds could still change without another
-//! time, and is not trusted (git's racy rule). What a program writes through a mapping may be seen late, when the kernel writes it
-//! back: then the time of change moves.
+//! The cache identifies a state by inode, size and time of change. A state that is only some milliseconds old
+//! could still change within the same timestamp and is not trusted (git's racy rule). A write through a
+//! memory mapping may become visible late: the kernel moves the time of change when it writes the pages back.
 
 use crate::host::files::{Content, EntryStat};
 use crate::host::wall;
@@ -13,16 +14,16 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Younger states are not trusted; clocks of file systems tick every ten milliseconds at most.
+/// The age below which a state is not trusted; clocks of file systems tick every ten milliseconds at most.
 const YOUNG: Duration = Duration::from_millis(20);
 
-/// So many are remembered, 16 bytes each.
+/// The limit of entries, of 16 bytes each.
 const AT_MOST: usize = 1 << 18;
 
-/// What was found equal.
+/// The pairs that were found equal.
 #[derive(Default)]
 pub(super) struct Known {
-    /// With keys of its own, so that nobody can make two states look alike.
+    /// Random keys for this cache, so nobody can make two states with equal hashes.
     keys: RandomState,
     equal: Mutex<HashMap<u64, u64>>,
 }
@@ -33,17 +34,17 @@ impl fmt::Debug for Known {
     }
 }
 
-/// A pair of states, as they were before their contents were compared.
+/// The states of a copy and its sources before the comparison of their contents.
 #[derive(Clone, Copy)]
 pub(super) struct Pair {
     path: u64,
     states: u64,
-    /// Neither can change any more without being told.
+    /// Both states are old enough that any later change is visible.
     is_settled: bool,
 }
 
 impl Known {
-    /// What is at a path and what it is copied from; none where a part of the content is no file.
+    /// Returns the states of a path and of its sources; none if a part of the content is no file.
     pub(super) fn pair(
         &self,
         path: &Path,
@@ -64,13 +65,13 @@ impl Known {
         Some(Pair { path, states: hasher.finish(), is_settled: is_settled(newest) })
     }
 
-    /// Whether just these were found equal before.
+    /// Returns true if exactly this pair was found equal before.
     pub(super) fn are_equal(&self, pair: Pair) -> bool {
         let equal = self.equal.lock().unwrap_or_else(PoisonError::into_inner);
         equal.get(&pair.path) == Some(&pair.states)
     }
 
-    /// They were found equal.
+    /// Stores a pair that was found equal.
     pub(super) fn note(&self, pair: Pair) {
         if !pair.is_settled {
             return;
@@ -83,7 +84,7 @@ impl Known {
     }
 }
 
-/// Whether what was changed last at that time can change no more without another time.
+/// Returns true if an object with this time of change can no longer change within the same timestamp.
 pub(super) fn is_settled(changed: (i64, i64)) -> bool {
     wall().checked_sub(YOUNG).is_some_and(|settled| {
         let seconds = i64::try_from(settled.as_secs()).unwrap_or(i64::MAX);
@@ -91,8 +92,8 @@ pub(super) fn is_settled(changed: (i64, i64)) -> bool {
     })
 }
 
-/// Another state has another hash.
+/// Hashes the state of an object: distinct states have distinct hashes.
 pub(super) fn hash_state(seen: &EntryStat, hasher: &mut impl std::hash::Hasher) {
-    // Its attributes do not matter, but any change of them moves the time of change too.
+    // The attributes are left out, because any change of them also moves the time of change.
     (seen.identity, seen.size, seen.changed).hash(hasher);
 }

@@ -1,12 +1,13 @@
-//! A digest of what would be gone: another number stands for something else that would be lost.
+//! A digest of the objects that a removal would lose: another number means another loss.
 
 use crate::host::files::{DirWalk, Entered, Entry, EntryStat, Fault, Why};
 use rustix::fs::FileType;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use tokio_util::sync::CancellationToken;
 
-/// Of a directory all that is below it, as far as it can be entered; the times of directories are not in it, for they change
-/// when something below was removed before. Of anything else the state it is in.
+/// Returns the digest of an object. For a directory, it covers everything below that can be entered, without
+/// the times of directories, because an earlier partial removal changes them. For any other object, it covers
+/// the state.
 pub(super) fn digest(
     spot: &Entry<'_>,
     seen: &EntryStat,
@@ -19,7 +20,7 @@ pub(super) fn digest(
     }
     let mut open = vec![spot.branch(seen, false)?];
     while let Some(branch) = open.pop() {
-        // What comes of a run that was cancelled counts for nothing.
+        // The result of a cancelled run is never used.
         if cancel.is_cancelled() {
             break;
         }
@@ -45,7 +46,7 @@ fn entries(
         (seen.identity, seen.mode, seen.uid, seen.gid).hash(hash);
         match branch.enter(&spot, &seen) {
             Ok(Entered::Branch(inner)) => open.push(inner),
-            // What is mounted is not removed, and what has just gone is not there.
+            // Mounts are not removed, and an object that has just gone is not lost.
             Ok(Entered::Mounted) => {}
             Err(fault) if matches!(fault.why, Why::Moved) => {}
             Err(fault) => return Err(fault),

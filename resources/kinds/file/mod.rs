@@ -1,4 +1,13 @@
-//! `file`: a regular file, a directory or a link, with content, owner, group and mode; or nothing at a path.
+//! `file`: a regular file, a directory or a link, with content, owner, group and mode; or no object at a
+//! path.
+//!
+//! The kind must never follow a link that another user could exchange, and must not show or store sensitive
+//! content.
+//!
+//! Reading order: `declare.rs` and `declare_copy.rs` (the fields), `mode.rs`, `content.rs`, `plan.rs` (the
+//! data between check and apply), `check.rs`, `compare.rs` (one object), `tree.rs` (everything below a
+//! directory), `apply.rs`. The other files serve these: `claims.rs`, `copy_digest.rs`, `diff.rs`,
+//! `equality_cache.rs`, `loss_digest.rs`, `needs.rs`, `tree_faults.rs`, `tree_report.rs`, `validate.rs`.
 
 mod apply;
 mod check;
@@ -38,7 +47,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The kind.
+/// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "file",
     doc: "A file, a directory (a path that ends in /) or a link, with content, owner, group and mode; or none.",
@@ -153,20 +162,20 @@ struct File {
     mode: Option<Mode>,
     force: bool,
     sensitive: bool,
-    /// What few files declare; none where this one declares nothing of it.
+    /// The rarely used fields; none if the declaration has none of them.
     rare: Option<Arc<RareFields>>,
 }
 
-/// Tells whether the history keeps a content that was replaced or removed.
+/// The policy for storing a replaced or removed content in the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OldContent {
-    /// It does not where the mode denies others to read it.
+    /// The history stores the content unless the mode denies others to read it.
     AsModeSays,
-    /// It does, for `sensitive: false` is written.
+    /// The history stores the content, because the graph says `sensitive: false`.
     Recorded,
 }
 
-/// What few files declare.
+/// The rarely used fields of a file.
 #[derive(Clone)]
 struct RareFields {
     recurse: bool,
@@ -178,7 +187,7 @@ struct RareFields {
     old_content: OldContent,
     claims: Claims,
     warnings: Vec<Invalid>,
-    /// What need not be read again.
+    /// The cache of equal contents, which need not be read again.
     known: Option<Arc<Known>>,
 }
 
@@ -199,18 +208,18 @@ impl RareFields {
 
 static NOTHING_RARE: RareFields = RareFields::NOTHING;
 
-/// What must be at the path.
+/// The object that must be at the path.
 #[derive(Clone)]
 enum Shape {
-    /// A regular file; with this content, if declared.
+    /// A regular file, with this content if declared.
     Regular(Body),
-    /// A directory; holding what this one holds, if declared.
+    /// A directory, with the contents of this source directory if declared.
     Directory(Option<PathBuf>),
-    /// A link with this target.
+    /// A symbolic link with this target.
     Link(String),
-    /// Nothing.
+    /// No object.
     Absent,
-    /// Whatever is there, or nothing.
+    /// Any object, or none.
     IfThere { is_directory: bool },
 }
 
@@ -219,7 +228,7 @@ impl File {
         self.rare.as_deref().unwrap_or(&NOTHING_RARE)
     }
 
-    /// What moves the directory, or what is in it, as far as that is held.
+    /// Returns the watch source of the path, or of the whole tree if the resource manages the tree.
     fn own_source(&self) -> WatchSource {
         let path = self.path.clone();
         if self.rare().recurse {
@@ -230,7 +239,7 @@ impl File {
 }
 
 impl fmt::Debug for File {
-    /// Contents may be secrets, and are never printed.
+    /// Prints the path alone: contents may be secrets and are never printed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("File").field("path", &self.path).finish_non_exhaustive()
     }
@@ -245,7 +254,7 @@ impl Resource for File {
         vec![Claim::Path(self.path.clone())]
     }
 
-    /// A directory must be empty, unless `force` says that what is in it may go.
+    /// Removes a directory only if it is empty, unless `force` allows the loss of its contents.
     fn removal(&self) -> Option<Removal> {
         if matches!(self.shape, Shape::Absent | Shape::IfThere { .. }) {
             return None;
@@ -264,7 +273,7 @@ impl Resource for File {
         &self.rare().warnings
     }
 
-    /// Others may read it only where its mode says so.
+    /// Warns if a declared mode lets other users read a secret content.
     fn doubts_of_secret(&self, field: &str) -> Option<Invalid> {
         let mode = self.mode.as_ref()?.over(SECRET, false);
         let is_read = field == "content" && !denies_others(mode);

@@ -1,23 +1,23 @@
-//! Modes as people write them: octal with a leading zero, or symbolic as for chmod.
+//! Modes in the notation of the graph: octal with a leading zero, or symbolic as for chmod.
 
 /// Permission bits as declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Just these.
+    /// Exactly these bits.
     Exact(u32),
-    /// Changes to what is there.
+    /// Changes of the present bits.
     Symbolic(Vec<Clause>),
 }
 
-/// `u=rw` or `go-wx`.
+/// One clause of a symbolic mode: `u=rw` or `go-wx`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Clause {
-    /// The bits of those it is about.
+    /// The bits of the affected users.
     who: u32,
     sign: Sign,
-    /// Read, write, execute, for everybody, and set-id and sticky.
+    /// The permissions for everybody (read, write, execute), and set-id and sticky.
     what: u32,
-    /// `X`: execute where it is a directory or somebody may execute it already.
+    /// `X`: execute for directories, and for files that somebody may already execute.
     execute_if_any: bool,
 }
 
@@ -28,7 +28,7 @@ enum Sign {
     Take,
 }
 
-/// What was expected, and a hint.
+/// The expectation and a hint.
 pub(super) type Wrong = (String, &'static str);
 
 const FORMS: &str = "write octal with a leading zero (0644), or symbolic (u=rw,g=r,o=r)";
@@ -58,12 +58,12 @@ impl Mode {
         clauses.map(Self::Symbolic).ok_or_else(|| (format!("{shown} is not a mode"), FORMS))
     }
 
-    /// Whether it says all bits, whatever there is.
+    /// Returns true if the mode sets all bits, whatever the present ones are.
     pub(super) fn is_exact(&self) -> bool {
         matches!(self, Self::Exact(_))
     }
 
-    /// The bits that something has afterwards which has these now.
+    /// Returns the bits after the change of an object that has the bits `now`.
     pub(super) fn over(&self, now: u32, is_directory: bool) -> u32 {
         match self {
             Self::Exact(bits) => *bits,
@@ -125,7 +125,7 @@ fn clause(text: &str) -> Option<Clause> {
 mod tests {
     use super::Mode;
 
-    /// S-10: octal is octal, and a bare number is not guessed at.
+    /// S-10: octal needs its leading zero, and a bare number is rejected.
     #[test]
     fn octal_needs_its_zero() {
         for (text, bits) in [

@@ -1,4 +1,4 @@
-//! What a file gives to others, and what it needs before it can be made: its directory, what it is copied from, its owners.
+//! The objects that a file offers to others, and its needs: its directory, its sources and its owners.
 
 use super::content::Body;
 use super::{File, Shape};
@@ -13,7 +13,7 @@ impl File {
         path.into_iter().chain(HostObject::unit_of(&self.path)).collect()
     }
 
-    /// What it is copied from.
+    /// Returns the paths of the sources.
     pub(super) fn copied(&self) -> &[PathBuf] {
         match &self.shape {
             Shape::Regular(Body::Source(path)) | Shape::Directory(Some(path)) => {
@@ -28,9 +28,9 @@ impl File {
         }
     }
 
-    /// What others must not be able to change: what is copied, and what judges it.
+    /// Returns the paths that no other user may be able to change: the sources, and the validation program.
     pub(super) fn trusted(&self) -> Vec<PathBuf> {
-        // Its owner may change the copy anyway.
+        // The declared owner may change the copy anyway.
         let copied = if self.owner.is_some() { &[] } else { self.copied() };
         let program = self.rare().validate.first().map(PathBuf::from);
         copied.iter().cloned().chain(program.filter(|program| program.is_absolute())).collect()

@@ -1,4 +1,4 @@
-//! What a check decides and an apply does.
+//! The data that a check passes to an apply.
 
 use crate::change::Difference;
 use crate::host::files::{Attributes, EntryStat};
@@ -7,20 +7,20 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
-/// What has to be done with one thing, and what it was decided from.
+/// The work for one object, with the state that it is based on.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// What was there.
+    /// The found object.
     pub(super) found: Option<EntryStat>,
-    /// It must go first.
+    /// The found object must be removed first.
     pub(super) clear: bool,
-    /// What follows then.
+    /// The work after that.
     pub(super) work: Work,
 }
 
 impl Plan {
-    /// Whether it still fits what is there now. A directory that stays need not stand still: others could keep us from
-    /// taking it over.
+    /// Returns true if the plan still fits the present object. A directory that stays may have changed inside:
+    /// otherwise other users could prevent its management.
     pub(super) fn fits(&self, now: Option<&EntryStat>) -> bool {
         match (&self.found, now, &self.work) {
             (Some(found), Some(now), Work::Attributes(_)) => now.is_still(found),
@@ -28,51 +28,52 @@ impl Plan {
         }
     }
 
-    /// Whether another thing is at its path afterwards, or none.
+    /// Returns true if another object, or none, is at the path after the work.
     pub(super) fn replaces(&self) -> bool {
         !matches!(self.work, Work::Attributes(_))
     }
 }
 
-/// What has to be done.
+/// The work for one object.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Work {
-    /// Nothing more.
+    /// No work besides the removal.
     Remove,
-    /// Write the file anew; the mode is always set.
+    /// Writes the file anew and always sets the mode.
     Write { attributes: Attributes, mode: u32 },
-    /// Make the link.
+    /// Makes the link.
     Link(Attributes),
-    /// Make the directory.
+    /// Makes the directory.
     Directory(Attributes),
-    /// Leave it, and give it these.
+    /// Leaves the object in place and sets these attributes.
     Attributes(Attributes),
 }
 
-/// A plan and how it is shown.
+/// A plan with its differences for display.
 pub(super) struct Finding {
     pub(super) plan: Plan,
     pub(super) differences: Vec<Difference>,
     pub(super) destructive: bool,
 }
 
-/// What differs below a directory. How, is found again when it is done: a tree may be large.
+/// The paths below a directory that differ. The apply determines the differences again, because a tree may be
+/// large.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Below {
-    /// Nothing.
+    /// No path.
     #[default]
     Nothing,
-    /// Just these paths.
+    /// Exactly these paths.
     Only(BTreeSet<PathBuf>),
-    /// More than are remembered.
+    /// More paths than [`REMEMBERED`].
     Much,
 }
 
-/// So many paths are remembered.
+/// The limit of stored paths.
 const REMEMBERED: usize = 1000;
 
 impl Below {
-    /// Notes a path.
+    /// Adds a path.
     pub(super) fn note(&mut self, below: &Path) {
         match self {
             Self::Nothing => *self = Self::Only(BTreeSet::from([below.to_owned()])),
@@ -84,11 +85,11 @@ impl Below {
         }
     }
 
-    /// Whether it is about this path, or something below it.
+    /// Returns true if this path, or one below, differs.
     pub(super) fn concerns(&self, below: &Path) -> bool {
         match self {
             Self::Nothing => false,
-            // Paths are ordered by their parts, so that all below one follow it.
+            // Paths are ordered by their parts, so everything below a path follows the path directly.
             Self::Only(paths) => {
                 let from = (Bound::Included(below), Bound::Unbounded);
                 paths.range::<Path, _>(from).next().is_some_and(|next| next.starts_with(below))
@@ -98,29 +99,29 @@ impl Below {
     }
 }
 
-/// What an apply finds again.
+/// The state that an apply must find again.
 #[derive(Debug)]
 pub(super) struct Premise {
-    /// What has to be done with the thing itself.
+    /// The plan for the object itself.
     pub(super) top: Option<Plan>,
-    /// What differs below it.
+    /// The paths below the object that differ.
     pub(super) below: Below,
-    /// The state of all that is copied from.
+    /// The state of the copied sources.
     pub(super) origins: Vec<EntryStat>,
 }
 
-/// What a check found, and how it is shown.
+/// The result of a check, with its differences for display.
 pub(super) struct Found {
     pub(super) premise: Premise,
     pub(super) differences: Vec<Difference>,
     pub(super) destructive: bool,
-    /// A hash of what would be gone.
+    /// A hash of the objects that would be lost.
     pub(super) lost: Option<u64>,
 }
 
 impl Found {
-    /// A hash of all that this was decided from, where a content that was there is not shown in full, and of what would be gone; 0
-    /// where all is shown.
+    /// Returns a hash of the premise if the differences hide an old content, and of the objects that would be
+    /// lost; 0 if the differences show everything.
     pub(super) fn seal(&self) -> u64 {
         let is_hidden = |one: &Difference| {
             one.aspect == "content" && !one.from.is_empty() && one.diff.is_none()

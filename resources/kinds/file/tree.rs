@@ -1,7 +1,9 @@
-//! All below a directory: copied from a source, given its attributes, and cleared of what nobody declared.
+//! Manages everything below a directory: copies from a source, sets attributes, and purges undeclared
+//! objects.
 //!
-//! One walk serves the check, which only notes, and the apply, which does. It goes through descriptors, never across a mount and never
-//! through a link, and holds no more than the names of the directories that it is in.
+//! One walk serves both the check, which only records, and the apply. The walk goes through directory
+//! descriptors, never across a mount and never through a link. It stores only the names in the directories on
+//! its present path.
 
 use super::apply::Hands;
 use super::compare::{Look, Want, word};
@@ -22,27 +24,27 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// How often it is looked again at something that moves.
+/// The number of attempts on an object that changes meanwhile.
 const LOOKS: usize = 3;
 
-/// A walk.
+/// One walk over a tree.
 pub(super) struct Tree<'a> {
     file: &'a File,
     files: &'a Files,
-    /// Who reads the source.
+    /// The user on whose behalf the source is read.
     reader: Reader,
     cancel: &'a CancellationToken,
-    /// None for a check.
+    /// The context of an apply; none for a check.
     hands: Option<Hands<'a>>,
-    /// What is looked at; a check looks at all.
+    /// The paths to examine; none means all, as in a check.
     only: Option<&'a Below>,
     report: Report,
-    /// The content of what is copied, where that is read.
+    /// The hash of the source contents, where they are read.
     read: Option<Sum>,
-    /// Something was done in the directory at hand.
+    /// Something was changed in the present directory.
     done_here: bool,
     touched: bool,
-    /// The entries that could not be held; the rest is held all the same.
+    /// The failures of single entries; the walk goes on with the others.
     faults: TreeFaults,
 }
 
@@ -61,7 +63,7 @@ impl<'a> Tree<'a> {
         Self { file, files, reader, cancel, hands, only, report, read, done_here, touched, faults }
     }
 
-    /// Reads all that is copied: what state it is in, and what it holds.
+    /// Reads the whole source, and returns the sums of its metadata and of its contents.
     pub(super) fn read(mut self) -> Result<(Sum, Sum), Fault> {
         self.read = Some(Sum::default());
         let source = self.source()?;
@@ -72,8 +74,9 @@ impl<'a> Tree<'a> {
         Ok((self.report.origins, self.read.unwrap_or_default()))
     }
 
-    /// Holds all below the directory that was seen at a spot, or that is to be there. Things that cannot be held stop nothing: a check
-    /// reports them, and an apply fails with all of them when the rest is done.
+    /// Manages everything below the directory at an entry, which exists or will be made. A failure of one object
+    /// does not stop the walk: a check reports all failures, and an apply fails with all of them after the rest
+    /// is done.
     pub(super) fn hold(
         mut self,
         spot: &Entry<'_>,
@@ -106,7 +109,7 @@ impl<'a> Tree<'a> {
         content::tree_source(self.files, path, self.reader)?.branch().map(Some)
     }
 
-    /// One directory: first what it is to hold, then what else it holds.
+    /// Manages one directory: first the objects of the source, then the other objects.
     fn directory(
         &mut self,
         source: Option<&DirWalk>,
@@ -143,21 +146,22 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Notes what has failed with a thing; the walk goes on with the next one.
+    /// Records a failure of one object, so that the walk goes on with the next one.
     fn go_on(&mut self, below: &Path, done: Result<(), Fault>) -> Result<(), Fault> {
         let Err(fault) = done else { return Ok(()) };
         self.touched |= fault.touched;
-        // What is below it was not looked at: an apply looks at everything.
+        // The objects below were not examined, so an apply examines everything.
         self.report.below = Below::Much;
         self.faults.note(&self.file.path.join(below), fault)
     }
 
-    /// Whether anything is done with what the source does not have.
+    /// Returns true if the walk must also handle objects that the source does not have.
     fn looks_at_others(&self) -> bool {
         self.file.rare().purge || matches!(self.file.shape, Shape::Directory(None))
     }
 
-    /// Tells whether a thing is left alone: it was found right, is excluded, or declared by another resource.
+    /// Returns true if an object is left alone: the check found no difference, the object is excluded, or another
+    /// resource declares it.
     fn leaves(&self, below: &Path) -> bool {
         let rare = self.file.rare();
         self.only.is_some_and(|only| !only.concerns(below))
@@ -165,7 +169,7 @@ impl<'a> Tree<'a> {
             || rare.claims.hold(&self.file.path.join(below))
     }
 
-    /// Holds a thing that the source has.
+    /// Manages one object of the source.
     fn copy(
         &mut self,
         source: &DirWalk,
@@ -174,7 +178,7 @@ impl<'a> Tree<'a> {
     ) -> Result<(), Fault> {
         let path = source.path().join(below.file_name().unwrap_or_default());
         let spot = source.spot(&path);
-        // It has just gone.
+        // The object has just gone.
         let Some(seen) = spot.look()? else { return Err(Fault::moved()) };
         self.report.origins.add_state(below, &seen);
         match seen.kind {
@@ -219,7 +223,7 @@ impl<'a> Tree<'a> {
         Ok(())
     }
 
-    /// The directory of that name, if there is one (a check looks before it is made).
+    /// Opens the directory of this name if there is one (a check runs before the directory is made).
     fn inside(&self, target: &DirWalk, below: &Path) -> Result<Option<DirWalk>, Fault> {
         let path = self.file.path.join(below);
         let spot = target.spot(&path);
@@ -232,7 +236,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Holds one thing itself.
+    /// Manages one object, without the objects below.
     fn entry(
         &mut self,
         target: Option<&DirWalk>,
@@ -285,7 +289,7 @@ impl<'a> Tree<'a> {
         self.touched = true;
     }
 
-    /// What a directory holds and the source does not have.
+    /// Manages the objects of a directory that the source does not have.
     fn others(
         &mut self,
         source: Option<&DirWalk>,
@@ -326,11 +330,11 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// A thing that stays and is not copied: it gets the attributes, and so does what is below it.
+    /// Manages an object that stays and has no source: sets the attributes of the object and of everything below.
     fn other(&mut self, target: &DirWalk, below: &Path) -> Result<(), Fault> {
         let copies = matches!(self.file.shape, Shape::Directory(Some(_)));
         if !copies {
-            // A directory that cannot be changed does not keep what is below it from being held.
+            // A directory that cannot be changed does not prevent the management of its contents.
             let held = self.entry(Some(target), below, Want::Whatever);
             self.go_on(below, held)?;
         }
@@ -345,7 +349,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Removes a thing that nobody declared; whether it is gone, or would be.
+    /// Purges an undeclared object. Returns true if the object is gone, or would be.
     fn purge(&mut self, target: &DirWalk, below: &Path) -> Result<bool, Fault> {
         let path = self.file.path.join(below);
         let spot = target.spot(&path);
@@ -363,7 +367,7 @@ impl<'a> Tree<'a> {
         Ok(true)
     }
 
-    /// Removes a thing in a directory that is purged; false where it stays, for whatever reason.
+    /// Purges an object in a directory; returns false if the object stays for any reason.
     fn purge_one(&mut self, target: &DirWalk, below: &Path) -> Result<bool, Fault> {
         match self.purge(target, below) {
             Ok(gone) => Ok(gone),
@@ -405,7 +409,7 @@ impl<'a> Tree<'a> {
                 noted.after(self.files.remove(hands.permit, spot, &now, Reach::One))
             });
             match removed {
-                // A sweep of leftovers may take it first.
+                // A cleanup of temporary files may remove the object first.
                 Err(fault) if matches!(fault.why, Why::Moved) && spot.look()?.is_none() => {}
                 other => other.map_err(|fault| fault.named(spot.path()))?,
             }
@@ -417,7 +421,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Whether the source has a thing of that name.
+/// Returns true if the source has an object of this name.
 fn has(source: Option<&DirWalk>, name: &OsStr) -> Result<bool, Fault> {
     let Some(source) = source.filter(|_| !is_temporary(name)) else { return Ok(false) };
     let path = source.path().join(name);

@@ -1,23 +1,23 @@
-//! The faults of a walk: each is noted with its path, the walk goes on, and all of them are told in the end.
+//! The failures of a walk: each is recorded with its path, the walk goes on, and all are reported at the end.
 
 use crate::failure::Failure;
 use crate::host::files::{Fault, Files, Why, printable, said};
 use std::path::{Path, PathBuf};
 
-/// So many faults are told in words; the others are counted.
+/// The number of failures that are described; the others are counted.
 const TOLD: usize = 10;
 
-/// The faults of one walk, in the order in which they were found.
+/// The failures of one walk, in the order of their discovery.
 #[derive(Debug, Default)]
 pub(super) struct TreeFaults {
     first: Vec<(PathBuf, Fault)>,
     count: usize,
-    /// None of them is more than something that moves.
+    /// All failures are of objects that changed meanwhile.
     only_moved: bool,
 }
 
 impl TreeFaults {
-    /// Notes a fault of the thing at a path. Only a revoked permit ends the walk: then the fault comes back.
+    /// Records the failure of an object. A revoked permit ends the walk, so that failure is returned.
     pub(super) fn note(&mut self, path: &Path, fault: Fault) -> Result<(), Fault> {
         if matches!(fault.why, Why::Revoked) {
             return Err(fault);
@@ -31,7 +31,7 @@ impl TreeFaults {
         Ok(())
     }
 
-    /// One line for each fault that is told, and one for the rest.
+    /// Returns one line for each described failure, and one for the rest.
     pub(super) fn lines(self, files: &Files) -> Vec<String> {
         let more = self.count - self.first.len();
         let told = self.first.into_iter();
@@ -44,7 +44,7 @@ impl TreeFaults {
         lines
     }
 
-    /// All of them as one fault of the tree at this path; none where there was none.
+    /// Joins all failures into one of the tree at this path; none if there was no failure.
     pub(super) fn into_fault(mut self, files: &Files, top: &Path) -> Option<Fault> {
         if self.count == 0 {
             return None;

@@ -1,4 +1,4 @@
-//! What differs below a directory, told by name and bounded.
+//! The differences below a directory, by name and bounded.
 
 use super::copy_digest::Sum;
 use super::plan::Below;
@@ -7,13 +7,13 @@ use crate::change::Difference;
 use crate::host::files::{Files, printable};
 use std::path::Path;
 
-/// So many things are named; the others are counted.
+/// The number of objects that are named; the others are counted.
 const NAMED: usize = 100;
 
-/// So much of the contents is shown in all.
+/// The total size limit in bytes of shown contents.
 const SHOWN: usize = 64 * 1024;
 
-/// What differs below a directory.
+/// The differences below a directory.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     held: Vec<Difference>,
@@ -21,15 +21,15 @@ pub(super) struct Report {
     counts: [usize; 3],
     shown: usize,
     pub(super) destructive: bool,
-    /// The entries that could not be looked at.
+    /// The failures of single entries.
     pub(super) faults: TreeFaults,
-    /// The entries that differ, or could not be held.
+    /// The entries that differ or have failed.
     pub(super) below: Below,
-    /// The state of what is copied.
+    /// The state of the sources.
     pub(super) origins: Sum,
 }
 
-/// What is, or would be, done to a thing.
+/// The change of one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TreeChange {
     Added,
@@ -50,12 +50,12 @@ impl TreeChange {
 }
 
 impl Report {
-    /// Tells whether nothing differs. Some of it may have failed.
+    /// Returns true if nothing differs; there may still be failures.
     pub(super) fn is_empty(&self) -> bool {
         self.counts == [0; 3]
     }
 
-    /// Notes a deed on a thing by its path below the directory.
+    /// Records the change of an object by its path below the directory.
     pub(super) fn note(&mut self, deed: TreeChange, below: &Path, differences: Vec<Difference>) {
         self.counts[deed as usize] += 1;
         self.below.note(below);
@@ -67,7 +67,7 @@ impl Report {
             |from: String, to: String| Difference { aspect: deed.word(), from, to, diff: None };
         match deed {
             TreeChange::Removed => {
-                // It may go for good.
+                // The difference says that no history stores the content.
                 let words = differences.iter().find(|one| one.aspect == "content");
                 let name =
                     words.map_or_else(|| name.clone(), |words| format!("{name}: {}", words.from));
@@ -104,7 +104,7 @@ impl Report {
         words.join(", ")
     }
 
-    /// How it is shown: what goes comes last.
+    /// Returns the differences for display, with removals last.
     pub(super) fn differences(self, files: &Files) -> Vec<Difference> {
         let more = self.more().map(|to| Difference {
             aspect: "below",
@@ -117,7 +117,7 @@ impl Report {
         self.held.into_iter().chain(self.removed).chain(more).chain(failed).collect()
     }
 
-    /// What was done, for the log.
+    /// Returns the notes of the changes, for the log.
     pub(super) fn notes(self) -> Vec<String> {
         if self.is_empty() {
             return Vec::new();
@@ -132,5 +132,5 @@ impl Report {
     }
 }
 
-/// So many things are named in the log.
+/// The number of objects that the log names.
 const NOTED: usize = 10;

@@ -1,4 +1,4 @@
-//! A command that must accept the new content before it takes its place.
+//! Runs a command that must accept the new content before the staged file replaces the old one.
 
 use crate::host::files::{Acceptance, Fault, printable, said};
 use crate::host::{Command, End, Finished, Host};
@@ -7,20 +7,20 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-/// Where the path of the candidate goes; after it other options may follow in arguments of their own.
+/// The placeholder for the path of the staged file; further options may follow as arguments of their own.
 pub(super) const CANDIDATE: &str = "%s";
 
-/// A command that looks at a file is quick; one that is not, hangs.
+/// The deadline of a validation: a command that only reads a file is quick, and a slower one hangs.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Asks the command.
+/// The call of a validation command.
 pub(super) struct Validation<'a> {
     pub(super) host: &'a Host,
     pub(super) permit: &'a Permit,
     pub(super) argv: &'a [String],
-    /// The path that is held, for messages.
+    /// The managed path, for messages.
     pub(super) path: &'a Path,
-    /// Nothing of what the command says may be shown: it may quote the content (S-6).
+    /// The output of the command must not be shown, because it may quote the content (S-6).
     pub(super) secret: bool,
 }
 
@@ -56,7 +56,7 @@ impl Acceptance for Validation<'_> {
 }
 
 impl Validation<'_> {
-    /// The last it said, on lines of its own, with the real path in the place of the candidate's.
+    /// Appends the last lines of the output to a message, with the managed path in place of the staged file's.
     fn quote(&self, candidate: &str, finished: &Finished, what: &mut String) {
         if self.secret {
             what.push_str("\nwhat it said is not shown: the content is sensitive");

@@ -1,4 +1,5 @@
-//! Makes packages as declared: recovers dpkg, reads the lists, one call of apt for all, and looks at what came of it.
+//! Applies packages: recovers dpkg, updates the lists, calls apt once for all packages, and examines the
+//! result.
 
 use super::Declared;
 use super::check::is_stale;
@@ -13,23 +14,23 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// A transaction under way.
+/// A running transaction.
 pub(super) struct Work<'a> {
     pub(super) all: &'a [Arc<Declared>],
     pub(super) host: &'a Host,
     permit: &'a Permit,
     turn: Turn,
-    /// A command was begun that may have changed something.
+    /// A command was started that may have changed something.
     pub(super) touched: bool,
-    /// What all of them have in common: whom they waited for, what had to be recovered.
+    /// The notes for all packages: the processes that were waited for, and the recoveries.
     pub(super) notes: Vec<String>,
-    /// Why one of them could not be done.
+    /// The failures, by the position of the package.
     pub(super) troubles: BTreeMap<usize, Failure>,
-    /// Under which number the values of each are kept that it had before.
+    /// The number of each package's record of prior values, by the position of the package.
     kept: BTreeMap<usize, u64>,
 }
 
-/// Why a transaction ended early.
+/// The reason for an early end of a transaction.
 pub(super) enum Halt {
     Cancelled,
     Trouble(Failure),
@@ -41,10 +42,10 @@ impl From<Failure> for Halt {
     }
 }
 
-/// How a command of a transaction ended: its complaint where it failed.
+/// The result of one command of a transaction; `Ended` carries the failure, if any.
 enum Called {
     Ended(Option<Failure>),
-    /// Somebody else was quicker: what it was for is to be judged anew.
+    /// Another process took the lock first: the packages must be checked again.
     Refused,
 }
 
@@ -85,7 +86,7 @@ impl Work<'_> {
         self.hold(changing).await
     }
 
-    /// Keeps what each of them is before anything is changed.
+    /// Records the prior values of the packages before any change.
     async fn keep_values(&mut self, changing: &[usize]) -> Result<(), Halt> {
         let packages = self.host.packages().await?;
         let values = |at: &usize| (*at, values(&self.all[*at].name, &packages));
@@ -94,7 +95,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Notes what each of them is by now. Where that cannot be read, what was kept says that it is not known.
+    /// Completes the records with the present values. If the values cannot be read, the records stay unknown.
     async fn settle_values(&mut self) {
         let Ok(packages) = self.host.packages().await else { return };
         let kept = std::mem::take(&mut self.kept).into_iter();
@@ -105,7 +106,7 @@ impl Work<'_> {
         }
     }
 
-    /// Waits until nobody else changes packages.
+    /// Waits until no other process changes packages.
     async fn access(&mut self) -> Result<(), Halt> {
         match self.turn.access(self.permit).await {
             Access::Free => Ok(()),
@@ -135,7 +136,8 @@ impl Work<'_> {
         }
     }
 
-    /// A command that does the same whatever somebody else has changed before it.
+    /// Runs a command with the same effect whatever other processes have changed before, and retries after lost
+    /// locks.
     async fn call(
         &mut self,
         argv: Vec<String>,
@@ -149,8 +151,8 @@ impl Work<'_> {
         }
     }
 
-    /// What was cut off before is ended first: dpkg does nothing else until then. What only looks so, because somebody is at
-    /// work on it, is waited for.
+    /// Completes a transaction that was cut off earlier: until then, dpkg does nothing else. A transaction of a
+    /// live process only looks cut off, so the function waits for that process.
     async fn recover(&mut self) -> Result<(), Halt> {
         loop {
             self.access().await?;
@@ -165,7 +167,7 @@ impl Work<'_> {
                     self.notes.push("dpkg was interrupted before, and recovered".to_owned());
                     return Ok(());
                 }
-                // Whose fault it is comes out when each is installed.
+                // The calls for single packages show later which package is at fault.
                 Called::Ended(Some(_)) => return Ok(()),
             }
         }
@@ -176,7 +178,7 @@ impl Work<'_> {
         if !changing.iter().any(|at| is_stale(&self.all[*at], age)) {
             return Ok(());
         }
-        // Where it fails, the lists that are there may do.
+        // After a failure, the present lists may be good enough.
         match self.call(apt(&["update"]), None).await? {
             None => self.host.lists_were_read(),
             Some(trouble) => self.notes.push(format!("the lists could not be read: {trouble}")),
@@ -201,7 +203,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Until nothing is left to be tried: each part is judged right before.
+    /// Installs until nothing is left to try. Each part is simulated right before its call.
     async fn install(&mut self, changing: &[usize]) -> Result<(), Halt> {
         let mut parts = vec![changing.to_vec()];
         while let Some(members) = parts.pop() {
@@ -211,8 +213,9 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// One call for those that are not as declared, if apt would do it and nothing else. What is left, in parts, is to be judged
-    /// again: by then the packages may be others, by us, or by whoever had the lock.
+    /// Calls apt once for the packages that are not as declared, if one simulated call covers all of them.
+    /// Returns the remaining parts, which must be simulated again: this call, or the previous owner of the lock,
+    /// may have changed the packages.
     async fn install_once(&mut self, members: &[usize]) -> Result<Vec<Vec<usize>>, Halt> {
         self.access().await?;
         if self.turn.has_waited() {
@@ -256,7 +259,7 @@ impl Work<'_> {
         argv
     }
 
-    /// After a call that failed: each that is not there by now is tried alone.
+    /// Tries each missing package alone after a failed call, to find the culprits.
     async fn blame(
         &mut self,
         members: &[usize],

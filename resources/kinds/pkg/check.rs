@@ -1,4 +1,4 @@
-//! Looks at packages: what dpkg knows of each, and what apt would do about it.
+//! Checks packages: the state in dpkg, and the effect of the apt call.
 
 use super::resolve::{ResolvedPackages, operand, settle};
 use super::{Declared, Want};
@@ -8,7 +8,7 @@ use crate::host::packages::{Package, Packages, State};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// The aspect of a difference that is a version.
+/// The aspect of a difference in version.
 pub(super) const VERSION: &str = "version";
 
 pub(super) async fn check(
@@ -38,7 +38,8 @@ pub(super) async fn check(
     each
 }
 
-/// Lists that are read first may have other versions: nobody is to take the one that they have now for a promise.
+/// Adds a note to the version of a change if the lists will be updated first, because updated lists may have
+/// another version.
 fn leave_open(declared: &Declared, verdict: &mut CheckResult) {
     let (CheckResult::Differs(change), false) =
         (verdict, matches!(declared.want, Want::Version(_)))
@@ -50,7 +51,7 @@ fn leave_open(declared: &Declared, verdict: &mut CheckResult) {
         .for_each(|version| version.to.push_str(", or as the lists have it once they are read"));
 }
 
-/// The lists are older than may be for this one.
+/// Returns true if the package lists are older than this package allows.
 pub(super) fn is_stale(declared: &Declared, age: Option<std::time::Duration>) -> bool {
     declared.is_to_be_there()
         && declared.cache_age.is_some_and(|limit| age.is_none_or(|age| age > limit))
@@ -87,7 +88,7 @@ fn verdict(
     })
 }
 
-/// What differs of a package; nothing where it is as declared.
+/// Returns the differences of a package; empty if the package is as declared.
 pub(super) fn differences(
     declared: &Declared,
     packages: &Packages,

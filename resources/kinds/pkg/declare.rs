@@ -1,4 +1,4 @@
-//! Reads the fields of a pkg, and says everything that is wrong with them at once.
+//! Reads the fields of a pkg and reports every problem at once.
 
 use super::name::{is_name, is_version};
 use super::{Answers, Conffiles, Declared, Pkg, Together, Want};
@@ -8,9 +8,9 @@ use crate::resource::Resource;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long another package manager is waited for.
+/// The default time to wait for another package manager.
 pub(super) const PATIENCE: Duration = Duration::from_mins(2);
-/// The longest span that makes sense, in seconds: ten years.
+/// The limit of spans in seconds: ten years.
 const LONGEST: i64 = 315_360_000;
 
 pub(super) fn build(
@@ -56,7 +56,7 @@ fn want(fields: &mut Fields, problems: &mut Vec<Invalid>) -> Want {
     match text.as_str() {
         "" | "installed" => Want::Installed,
         "newest" => Want::Newest,
-        // So graphs of mgmt say it.
+        // Graphs of mgmt use these words.
         "absent" | "uninstalled" => Want::Absent,
         version if is_version(version) => Want::Version(version.to_owned()),
         other => {

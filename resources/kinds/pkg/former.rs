@@ -1,4 +1,4 @@
-//! What a package was before a change, as values; and the package that is so again.
+//! The prior values of a package, and the package that restores them.
 
 use super::name::{is_name, is_version};
 use super::{Answers, Conffiles, Declared, Pkg, Together, Want, declare};
@@ -14,7 +14,7 @@ const HOLD: &str = "hold";
 const HELD: &str = "held";
 const KEPT: &str = "kept";
 
-/// What a package is, as dpkg has it.
+/// Returns the present values of a package from dpkg.
 pub(super) fn values(name: &str, packages: &Packages) -> FieldValues {
     let package = packages.get(name);
     let version = package.and_then(|package| match &package.state {
@@ -32,7 +32,11 @@ pub(super) fn values(name: &str, packages: &Packages) -> FieldValues {
     ]
 }
 
-/// The package with the values that it had before a change; or why it cannot have them again.
+/// Builds the package that restores its values from before a change.
+///
+/// # Errors
+///
+/// Returns the reason if the package cannot have these values again.
 pub(crate) fn restoring(name: &str, values: &[FormerValue]) -> Result<Restoring, Failure> {
     if !is_name(name) {
         return Err(Failure::new(format!("{name} is no name of a package")));

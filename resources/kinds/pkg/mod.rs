@@ -1,7 +1,11 @@
-//! `pkg`: a package of the host: that it is there, in which version, or that it is not.
+//! `pkg`: a package of the host, present, in a certain version, or absent.
 //!
-//! Those that can be are one transaction of apt. What apt would do is asked first: a transaction that removes what nothing asks
-//! for is refused, and one that apt cannot do is done without those that are to blame. A refresh means nothing to a package.
+//! Packages share one apt transaction where possible. The kind must never start a transaction that removes
+//! undeclared packages: apt simulates each call first. If apt cannot do a transaction, the culprits are left
+//! out. A refresh has no meaning for a package.
+//!
+//! Reading order: `declare.rs` (the fields), `name.rs` (names and versions), `check.rs`, `resolve.rs`
+//! (simulations), `apply.rs`, `outcome.rs`, `former.rs` (prior values and undo).
 
 mod apply;
 mod check;
@@ -26,7 +30,7 @@ use crate::watch_source::{Claim, WatchSource};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The kind.
+/// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "pkg",
     doc: "A package of apt and dpkg. The name is that of the package, with :ARCHITECTURE where it is not the host's own.",
@@ -79,7 +83,7 @@ pub static SPEC: KindSpec = KindSpec {
     build: declare::build,
 };
 
-/// One package as declared.
+/// A package as declared.
 #[derive(Debug)]
 struct Declared {
     name: String,
@@ -93,7 +97,7 @@ struct Declared {
     lock_wait: Duration,
 }
 
-/// What is to be there.
+/// The declared state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Want {
     Installed,
@@ -108,7 +112,7 @@ enum Conffiles {
     Replace,
 }
 
-/// Questions of debconf with types and values, which may be secret.
+/// The debconf questions with types and values, which may be secret.
 struct Answers(Vec<(String, String)>);
 
 impl std::fmt::Debug for Answers {
@@ -123,14 +127,14 @@ impl Declared {
     }
 }
 
-/// One package.
+/// A resource of one package.
 #[derive(Debug)]
 struct Pkg {
     declared: Arc<Declared>,
     alone: Together,
 }
 
-/// Packages that are one transaction.
+/// Several packages in one transaction.
 #[derive(Debug)]
 struct Together(Vec<Arc<Declared>>);
 
@@ -153,13 +157,13 @@ impl Resource for Pkg {
         self.declared.is_to_be_there()
     }
 
-    /// Whatever its architecture: who removes one of several may have to remove the others.
+    /// Claims the package of every architecture: removing one of them may require removing the others.
     fn claims(&self) -> Vec<Claim> {
         let (name, _) = self.declared.name.split_once(':').unwrap_or((&self.declared.name, ""));
         vec![Claim::Package(name.to_owned())]
     }
 
-    /// Its configuration stays, as apt has it, unless it is to be purged.
+    /// Leaves the configuration in place, as apt does, unless the package is to be purged.
     fn removal(&self) -> Option<Removal> {
         let absent = || Removal::new().with("state", Value::Text("absent".to_owned()));
         self.declared.is_to_be_there().then(absent)

@@ -1,6 +1,6 @@
-//! Names and versions of packages, as Debian's policy has them: nothing else ever reaches a command line.
+//! Names and versions of packages by Debian's policy: no other text ever reaches a command line.
 
-/// Whether it is the name of a package, with or without an architecture.
+/// Returns true if the text is the name of a package, with or without an architecture.
 pub(super) fn is_name(text: &str) -> bool {
     let (name, architecture) = text.split_once(':').unwrap_or((text, "any"));
     let begins = |text: &str| text.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
@@ -8,14 +8,14 @@ pub(super) fn is_name(text: &str) -> bool {
     (2..=100).contains(&name.len())
         && begins(name)
         && name.bytes().all(|byte| small(byte) || b"+-.".contains(&byte))
-        // apt would take it for a wish to remove, or to install, another one.
+        // apt would read a trailing `-` as a request to remove the package.
         && !name.ends_with('-')
         && begins(architecture)
         && architecture.bytes().all(|byte| small(byte) || byte == b'-')
         && architecture.len() <= 30
 }
 
-/// Whether it is a version.
+/// Returns true if the text is a version.
 pub(super) fn is_version(text: &str) -> bool {
     let (epoch, rest) = text.split_once(':').unwrap_or(("0", text));
     !epoch.is_empty()
@@ -29,7 +29,7 @@ pub(super) fn is_version(text: &str) -> bool {
 mod tests {
     use super::{is_name, is_version};
 
-    /// S-8: what is no name, or an option, or a wish of another kind, is refused.
+    /// S-8: options, requests and other texts that are not names are rejected.
     #[test]
     fn names_are_those_of_the_policy() {
         for name in

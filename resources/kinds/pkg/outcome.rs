@@ -1,4 +1,4 @@
-//! What came of a transaction, for each of its packages: as dpkg has it now, whatever was meant.
+//! The outcomes of a transaction for each package, read from dpkg.
 
 use super::apply::{Halt, Work};
 use super::check::{VERSION, differences};
@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::host::packages::Packages;
 
 impl Work<'_> {
-    /// What came of it, as dpkg has it now.
+    /// Returns the outcome of each package from the present state in dpkg.
     pub(super) async fn outcomes(
         mut self,
         changes: Vec<Option<Vec<Difference>>>,
@@ -31,7 +31,8 @@ impl Work<'_> {
                 (Some(trouble), _) => self.failed(trouble),
                 (None, Some(Halt::Cancelled)) => Outcome::Interrupted,
                 (None, Some(Halt::Trouble(trouble))) => self.failed(trouble.clone()),
-                // Somebody else has done it meanwhile: a transaction that an earlier daemon had begun, for one.
+                // Another process has done the change meanwhile, for example a transaction that an earlier daemon
+                // had begun.
                 (None, None) if left.is_empty() && !self.touched => Outcome::Unchanged,
                 (None, None) if left.is_empty() => {
                     self.changed(&self.all[at].name, change, packages)
@@ -49,7 +50,8 @@ impl Work<'_> {
         Outcome::Failed { trouble, touched: self.touched }
     }
 
-    /// The version is the one that has come: lists that were read first, or somebody else, may have brought another one.
+    /// Returns the outcome of a changed package with the installed version: updated lists or another process may
+    /// have brought another version than the check announced.
     fn changed(&self, name: &str, mut found: Vec<Difference>, packages: &Packages) -> Outcome {
         if let Some(package) = packages.get(name) {
             let versions = found.iter_mut().filter(|it| it.aspect == VERSION);

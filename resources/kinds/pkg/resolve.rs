@@ -1,4 +1,4 @@
-//! Asks apt what it would do, and finds out who is to blame where it can not.
+//! Simulates the apt calls, and finds the packages that apt cannot handle.
 
 use super::{Conffiles, Declared, Want};
 use crate::escape::short;
@@ -9,23 +9,24 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// What apt can do of what is wanted.
+/// The apt calls for the wanted packages.
 #[derive(Debug, Default)]
 pub(super) struct ResolvedPackages {
-    /// Packages that are one call, by position, with what it would do. One, unless apt can do them only apart.
+    /// The packages of each call, by position, with the simulation of the call. There is one call unless apt
+    /// needs several.
     pub(super) batches: Vec<(Vec<usize>, Simulation)>,
-    /// Those that it cannot do.
+    /// The packages that apt cannot handle, by position.
     pub(super) refused: BTreeMap<usize, Failure>,
 }
 
 impl ResolvedPackages {
-    /// What would be done with one of them.
+    /// Returns the simulation of the call that includes one package.
     pub(super) fn of(&self, at: usize) -> Option<&Simulation> {
         self.batches.iter().find(|(members, _)| members.contains(&at)).map(|(_, found)| found)
     }
 }
 
-/// What is asked of apt for a package; none where there is nothing to ask.
+/// Returns apt's operand for a package; none if apt has nothing to do.
 pub(super) fn operand(declared: &Declared, packages: &Packages) -> Option<String> {
     let (name, package) = (&declared.name, packages.get(&declared.name));
     let is_there = package.is_some_and(|package| package.state == State::Installed);
@@ -44,7 +45,7 @@ pub(super) fn is_broken(package: Option<&Package>) -> bool {
     package.is_some_and(|package| matches!(package.state, State::Broken(_)))
 }
 
-/// Options of a call for these.
+/// Returns the options of a call for these packages.
 pub(super) fn options(members: &[&Declared], packages: &Packages) -> Vec<&'static str> {
     let mut options = vec!["-o", "Dpkg::Options::=--force-confdef"];
     let first = members.first();
@@ -69,8 +70,8 @@ pub(super) fn options(members: &[&Declared], packages: &Packages) -> Vec<&'stati
     options
 }
 
-/// Asks for all at once. Where that cannot be, those that cannot be at all are set apart, and the others asked for again; where
-/// they cannot be together either, they stay in parts that can.
+/// Simulates one call for all packages. If that fails, sets aside the packages that fail alone and simulates
+/// the others again; packages that only conflict with each other go into separate calls.
 pub(super) async fn settle(
     all: &[Arc<Declared>],
     wanted: Vec<usize>,
@@ -129,7 +130,8 @@ async fn simulate(
     Err(Failure::new(short(&what, 300)).hint(hint))
 }
 
-/// Whether a call would do what is wanted, and nothing else in its name: apt takes some words for patterns or other packages.
+/// Rejects a simulation that does not do the declared change under exactly this name: apt reads some words as
+/// patterns or as names of other packages.
 fn accept(declared: &Declared, packages: &Packages, found: &Simulation) -> Result<(), Failure> {
     let name = packages.short(&declared.name);
     let package = packages.get(&declared.name);

@@ -1,4 +1,4 @@
-//! Makes a unit as declared, in this order: its files read, its startup, its state, its refresh.
+//! Applies a unit in this order: reload of the unit files, startup, state, refresh.
 
 use super::check::{Plan, RefreshAction, fixed, look, runs};
 use super::{Startup, State, Svc};
@@ -9,10 +9,10 @@ use crate::host::Host;
 use crate::host::systemd::{Applied, End, Install, OwnChange, Verb};
 use crate::permit::Permit;
 
-/// systemd's word for a unit that was started too often.
+/// systemd's result for a unit that was started too often.
 const START_LIMIT: &str = "start-limit-hit";
 
-/// Why a run ends before its last step.
+/// The reason for an early end of a run.
 enum Stop {
     Revoked,
     Failed(Failure),
@@ -24,13 +24,13 @@ impl From<Failure> for Stop {
     }
 }
 
-/// One run.
+/// One run of an apply.
 struct Run<'r> {
     svc: &'r Svc,
     host: &'r Host,
     permit: &'r Permit,
     done: Vec<String>,
-    /// Something may have been changed, whether or not it is among what was done.
+    /// Something may have been changed, even if the list of finished steps does not show it.
     touched: bool,
 }
 
@@ -42,7 +42,7 @@ pub(super) async fn apply(svc: &Svc, host: &Host, permit: &Permit, change: Chang
     let mut run = Run { svc, host, permit, done: Vec::new(), touched: false };
     let ended = tokio::select! {
         ended = run.all(*seen) => ended,
-        // Whatever it waits for. A job that was asked for goes on.
+        // A revoked permit ends every wait; a queued job of systemd goes on.
         () = permit.revoked() => Err(Stop::Revoked),
     };
     match ended {
@@ -57,7 +57,8 @@ impl Run<'_> {
     async fn all(&mut self, seen: Plan) -> Result<(), Stop> {
         let (svc, systemd) = (self.svc, self.host.systemd());
         let acts = seen.state.is_some() || seen.refresh.is_some();
-        // Who has asked for a job waits for it: to come between would cancel it, or call his start ours.
+        // A job of another client is waited for: interrupting it would cancel the job, or credit its start to this
+        // run.
         let plan = loop {
             if acts {
                 systemd.settled(svc.bus, &svc.unit).await?;
@@ -80,7 +81,7 @@ impl Run<'_> {
         }
         let mut filter = systemd.filter_own_changes(svc.bus, &svc.unit).await?;
         match told {
-            // What is being started reads all there is.
+            // A unit that is starting reads its files anyway, so no refresh is needed.
             Some(told) if !is_moved => self.refresh(told, &mut filter).await,
             _ => self.set_state(&mut filter).await,
         }
@@ -118,7 +119,7 @@ impl Run<'_> {
         self.verify_startup().await
     }
 
-    /// Links can only be masked by their own name, and only enabled by that of their unit.
+    /// Returns the name for a step: a mask needs the link's own name, an enable needs the unit's name.
     async fn name_for(&self, step: Install) -> Result<String, Stop> {
         let (svc, systemd) = (self.svc, self.host.systemd());
         match step {
@@ -133,7 +134,7 @@ impl Run<'_> {
         }
     }
 
-    /// Below a mask, a unit may be enabled still.
+    /// Disables a unit after unmasking: below a mask, a unit may still be enabled.
     async fn disable_what_was_masked(&mut self) -> Result<(), Stop> {
         let (svc, systemd) = (self.svc, self.host.systemd());
         let state = systemd.file_state(svc.bus, &svc.unit).await?;
@@ -145,7 +146,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// systemd says yes to much that it cannot do.
+    /// Verifies the startup after a change: systemd reports success for many requests that it cannot fulfil.
     async fn verify_startup(&self) -> Result<(), Stop> {
         let plan = look(self.svc, self.host, false).await?;
         match plan.startup {
@@ -190,7 +191,7 @@ impl Run<'_> {
             End::Not(end) => {
                 let (unit, seen) = systemd.look(svc.bus, &svc.unit).await?;
                 let is_running = unit.is_some_and(|unit| runs(unit.activity));
-                // Where somebody else had a hand in it, what follows is news.
+                // If another client has interfered, the following signals are no echo of this run.
                 let is_news = verb == Verb::Stop || is_running == (verb == Verb::Start);
                 if end != "canceled" && !is_news {
                     filter.knows(seen);
@@ -198,7 +199,7 @@ impl Run<'_> {
                 let (mut why, _) = systemd.result(svc.bus, &svc.unit).await?;
                 let after = systemd.invocation(svc.bus, &svc.unit).await?;
                 if verb == Verb::Start && end == "failed" && before.is_some() && before == after {
-                    // It was not even begun; its last result tells of an earlier start.
+                    // systemd has not even begun the start; the last result is that of an earlier start.
                     START_LIMIT.clone_into(&mut why);
                 }
                 Err(Stop::Failed(not_done(svc, verb, &end, &why)))
@@ -206,7 +207,7 @@ impl Run<'_> {
         }
     }
 
-    /// A job to start a unit may end well, and the unit not run.
+    /// Verifies the state after a job: a start job may succeed although the unit does not run.
     async fn verify_state(&self, verb: Verb, filter: &mut OwnChange) -> Result<(), Stop> {
         let (svc, systemd) = (self.svc, self.host.systemd());
         let (unit, seen) = systemd.look(svc.bus, &svc.unit).await?;
@@ -219,7 +220,7 @@ impl Run<'_> {
             return Ok(());
         }
         let (why, conditions) = systemd.result(svc.bus, &svc.unit).await?;
-        // Somebody else may have stopped it: then what follows is news.
+        // Another client may have stopped the unit; the following signals are then no echo of this run.
         if !filter.is_disturbed(seen).await {
             filter.knows(seen);
         }
@@ -243,7 +244,7 @@ fn permitted(applied: Applied) -> Result<(), Stop> {
     }
 }
 
-/// A job that did not end well, in words.
+/// Describes a job that did not succeed.
 fn not_done(svc: &Svc, verb: Verb, end: &str, why: &str) -> Failure {
     let unit = short(&svc.unit, 50);
     let verb = match verb {

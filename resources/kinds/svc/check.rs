@@ -1,4 +1,4 @@
-//! What differs, and what would have to be done.
+//! Compares a unit with its declaration and plans the change.
 
 use super::{Refresh, Startup, State, Svc};
 use crate::change::{Change, CheckResult, Difference};
@@ -9,26 +9,26 @@ use crate::host::systemd::{Activity, Unit};
 use crate::resource::CheckRequest;
 use tokio::time::Instant;
 
-/// How a file stands that nothing starts at boot for its own sake.
+/// The file states in which nothing starts the unit at boot for its own sake.
 const NOT_AT_BOOT: [&str; 6] =
     ["disabled", "static", "indirect", "linked", "linked-runtime", "transient"];
 
-/// What has to be done.
+/// The steps that an apply must do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// systemd is to read its unit files anew.
+    /// systemd must read its unit files again.
     pub(super) load: bool,
-    /// How the file stands, as systemd calls it; none where it is as declared.
+    /// The present state of the unit file in systemd's words; none if the startup is as declared.
     pub(super) startup: Option<String>,
-    /// How far the unit is; none where it is as declared.
+    /// The present activity of the unit; none if the state is as declared.
     pub(super) state: Option<&'static str>,
-    /// What it is to be told, where it is to be told something.
+    /// The action for an owed refresh, if one is needed.
     pub(super) refresh: Option<RefreshAction>,
-    /// Somebody has a job done with the unit: how far it is says little.
+    /// Another client has a job queued for the unit, so its present activity says little.
     pub(super) is_busy: bool,
 }
 
-/// What a refresh comes to.
+/// The action for an owed refresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RefreshAction {
     Reload,
@@ -41,11 +41,11 @@ impl Plan {
     }
 }
 
-/// What systemd says of a unit.
+/// The properties of a unit, from systemd.
 #[derive(Debug)]
 struct Facts {
     unit: Option<Unit>,
-    /// How its file stands; not asked where it does not matter.
+    /// The state of the unit file; not queried where it does not matter.
     file: Option<String>,
 }
 
@@ -69,7 +69,7 @@ pub(super) async fn check(svc: &Svc, host: &Host, ask: CheckRequest) -> CheckRes
     }
 }
 
-/// A service that is to run must not be restarted by systemd again and again.
+/// Fails if systemd restarts a service again and again that is declared as running.
 async fn flapping(svc: &Svc, host: &Host, ask: &CheckRequest) -> Result<(), Failure> {
     if svc.state != Some(State::Running) || !svc.unit.ends_with(".service") {
         return Ok(());
@@ -77,7 +77,7 @@ async fn flapping(svc: &Svc, host: &Host, ask: &CheckRequest) -> Result<(), Fail
     let count = host.systemd().restarts(svc.bus, &svc.unit);
     match ask.cancel.run_until_cancelled(count).await {
         Some(Ok(Some(count))) => svc.restarts.judge(&svc.unit, count, Instant::now()),
-        // One that is not in memory has not been restarted.
+        // A unit that is not loaded has not been restarted.
         Some(Ok(None)) | None => Ok(()),
         Some(Err(trouble)) => Err(trouble),
     }
@@ -104,7 +104,7 @@ fn differences(svc: &Svc, plan: &Plan) -> Vec<Difference> {
     [load, startup, state, refresh].into_iter().flatten().collect()
 }
 
-/// Looks, and says what would have to be done.
+/// Queries systemd and returns the steps that an apply must do.
 pub(super) async fn look(svc: &Svc, host: &Host, refresh: bool) -> Result<Plan, Failure> {
     let refresh = refresh && svc.state != Some(State::Stopped) && svc.refresh != Refresh::Nothing;
     if !svc.is_watched() && !refresh {
@@ -141,7 +141,7 @@ async fn facts(svc: &Svc, host: &Host) -> Result<Facts, Failure> {
     } else {
         None
     };
-    // A link to a unit stands as the unit does.
+    // For a link to a unit, the state of the unit itself counts.
     let file = match file.as_deref() {
         Some("alias" | "linked" | "linked-runtime") if svc.startup.is_some() => {
             let name = systemd.file_name(svc.bus, &svc.unit).await?;
@@ -154,7 +154,7 @@ async fn facts(svc: &Svc, host: &Host) -> Result<Facts, Failure> {
         && file.as_deref().is_some_and(|file| file.starts_with("masked"))
         && systemd.is_empty_file(svc.bus, &svc.unit).await?
     {
-        // To unmask it is to remove that file.
+        // Unmasking would mean removing that file.
         let hint = "an empty file masks a unit: write it, or remove it";
         let what = format!("the file of {} is empty", short(&svc.unit, 60));
         return Err(Failure::new(what).hint(hint));
@@ -171,7 +171,7 @@ impl Facts {
         self.unit.as_ref().map_or(Activity::Inactive, |unit| unit.activity)
     }
 
-    /// systemd has read something else than what lies there.
+    /// Returns true if the unit files on disk differ from those that systemd has read.
     fn is_stale(&self) -> bool {
         let was_missing = self.load() == "not-found" && self.file.is_some();
         was_missing || self.unit.as_ref().is_some_and(|unit| unit.stale)
@@ -217,7 +217,7 @@ fn state(svc: &Svc, facts: &Facts, unmasks: bool) -> Result<Option<&'static str>
     let activity = facts.activity();
     match state {
         State::Running if runs(activity) => Ok(None),
-        // What is being stopped need not be told again, and what is not there does not run.
+        // A unit that is stopping needs no other stop, and a missing unit does not run.
         State::Stopped if !runs(activity) => Ok(None),
         State::Stopped => Ok(Some(word(activity))),
         State::Running if facts.is_missing() => Err(missing(svc)),
@@ -229,12 +229,12 @@ fn state(svc: &Svc, facts: &Facts, unmasks: bool) -> Result<Option<&'static str>
     }
 }
 
-/// How the file stands, where that is not as declared.
+/// Returns the present state of the unit file if the startup is not as declared.
 fn startup(svc: &Svc, facts: &Facts) -> Result<Option<String>, Failure> {
     let Some(startup) = svc.startup else { return Ok(None) };
     let Some(file) = facts.file.as_deref() else {
         return match startup {
-            // What is not there is not started at boot, but somebody could still bring it.
+            // A missing unit is not started at boot; a mask also covers a file that appears later.
             Startup::Disabled => Ok(None),
             Startup::Masked => Ok(Some("missing".to_owned())),
             Startup::Enabled => Err(missing(svc)),
@@ -247,7 +247,7 @@ fn startup(svc: &Svc, facts: &Facts) -> Result<Option<String>, Failure> {
     };
     let can = match file {
         "generated" | "transient" | "bad" => startup == Startup::Masked,
-        // Nothing would be linked; it was not made to be started at boot.
+        // A static unit has nothing to link: it is not made for a start at boot.
         "static" => startup != Startup::Enabled,
         _ => true,
     };
@@ -258,7 +258,7 @@ fn startup(svc: &Svc, facts: &Facts) -> Result<Option<String>, Failure> {
     }
 }
 
-/// A unit whose file cannot stand as declared.
+/// Describes a unit whose file cannot have the declared startup.
 pub(super) fn fixed(svc: &Svc, file: &str) -> Failure {
     let hint = match file {
         "static" | "indirect" => "it has no [Install] section of its own: leave out `startup`",

@@ -1,4 +1,4 @@
-//! Reads the fields of a svc, and says everything that is wrong with them at once.
+//! Reads the fields of a svc and reports every problem at once.
 
 use super::{Refresh, Startup, State, Svc, name};
 use crate::escape::short;
@@ -52,7 +52,7 @@ fn one_of<T: Copy>(
     choices: &[(&str, T)],
     problems: &mut Vec<Invalid>,
 ) -> Option<T> {
-    // Graphs of mgmt write '' where nothing is meant.
+    // Graphs of mgmt write '' for an absent value.
     let text = fields.text(field).filter(|text| !text.is_empty())?;
     let found = choices.iter().find(|(word, _)| *word == text).map(|(_, choice)| *choice);
     if found.is_none() {

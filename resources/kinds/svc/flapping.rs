@@ -1,4 +1,5 @@
-//! Restarts of a service by systemd itself: many of them within a short time are a failure, although it runs in between.
+//! Detection of flapping: many restarts of a service by systemd within a short time are a failure, even if
+//! the service runs in between.
 
 use crate::escape::short;
 use crate::failure::Failure;
@@ -7,19 +8,20 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// So many restarts by systemd within [`WINDOW`] are flapping.
+/// The number of restarts within [`WINDOW`] that counts as flapping.
 const MANY: u32 = 3;
-/// A service without so many restarts for so long is quiet.
+/// The window of the count; a service without so many restarts in the window is quiet.
 const WINDOW: Duration = Duration::from_mins(2);
-/// The most looks that are remembered: with so many, a service has been restarted more than [`MANY`] times.
+/// The limit of stored samples: so many distinct samples mean more than [`MANY`] restarts.
 const LOOKS: usize = 64;
 
-/// The restart counter at the looks of the last minutes, oldest first.
+/// The samples of the restart counter in the window, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Restarts(Mutex<VecDeque<(Instant, u32)>>);
 
 impl Restarts {
-    /// Notes the counter, and fails where it has grown too much. A counter that has become smaller was begun anew by a start.
+    /// Stores a sample of the counter, and fails if the counter has grown too much. A smaller counter means that
+    /// a new start has reset it.
     pub(super) fn judge(&self, unit: &str, count: u32, now: Instant) -> Result<(), Failure> {
         let mut looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if looks.back().is_some_and(|(_, last)| *last > count) {
@@ -31,7 +33,7 @@ impl Restarts {
         let length = looks.len();
         let is_same = length > 1 && looks.range(length - 2..).all(|(_, last)| *last == count);
         if is_same {
-            // Of looks that find the same, the first and the last say all.
+            // The first and the last of several equal samples are enough.
             looks.pop_back();
         } else if length == LOOKS {
             looks.pop_front();
@@ -57,7 +59,7 @@ impl Restarts {
 mod tests {
     use super::*;
 
-    /// F4: it recovers when the counter is quiet, and many looks do not hide a slow loop.
+    /// F4: a service recovers when its counter is quiet, and frequent samples do not hide a slow loop.
     #[test]
     fn a_quiet_service_is_well_again() {
         let (restarts, start) = (Restarts::default(), Instant::now());

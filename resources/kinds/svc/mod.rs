@@ -1,8 +1,11 @@
-//! `svc`: a unit of systemd: whether it runs, whether it is started at boot, and that it hears of what it reads.
+//! `svc`: a systemd unit: its state, its startup at boot, and reloads after changes of its files.
 //!
-//! What is not declared is not looked at. A unit counts as running from the moment it is being started; one that is gone,
-//! ended or failed is stopped. A service that systemd restarts again and again is flapping, which is a failure. A refresh
-//! reloads or restarts a unit that runs, unless this very run has started it.
+//! The kind must not examine undeclared aspects. A unit counts as running from the moment of its start; a
+//! missing, ended or failed unit counts as stopped. A service that systemd restarts again and again is
+//! flapping, which is a failure. A refresh reloads or restarts a running unit, unless the same run has
+//! started the unit.
+//!
+//! Reading order: `declare.rs` (the fields), `name.rs` (unit names), `check.rs`, `flapping.rs`, `apply.rs`.
 
 mod apply;
 mod check;
@@ -22,7 +25,7 @@ use crate::watch_source::{Claim, WatchSource};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The kind.
+/// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "svc",
     doc: "A unit of systemd: whether it runs, and whether it is started at boot. The name is that of the unit.",
@@ -57,14 +60,15 @@ pub static SPEC: KindSpec = KindSpec {
     build: declare::build,
 };
 
-/// Longer than systemd itself waits for a start (90 s by default), so that it is the first to say why.
+/// The default deadline, longer than systemd's own start timeout (90 s by default), so that systemd reports
+/// the reason first.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// Where units lie that systemd tells nothing of: it reads them when it is asked.
+/// The folders of unit files, for which systemd sends no signals: systemd reads them on request.
 const FOLDERS: [&str; 3] =
     ["/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system"];
 
-/// One unit as declared.
+/// A unit as declared.
 #[derive(Debug)]
 struct Svc {
     unit: String,
@@ -98,20 +102,20 @@ enum Refresh {
 }
 
 impl Svc {
-    /// It neither runs nor is started at boot, as far as it is to be.
+    /// Returns true if none of the declared effects (a running unit, a start at boot) exists yet.
     fn creates(&self, plan: &check::Plan) -> bool {
         let state = self.state != Some(State::Running) || plan.state.is_some();
         let startup = self.startup != Some(Startup::Enabled) || plan.startup.is_some();
         self.brings().is_some() && state && startup
     }
 
-    /// Whether it makes the unit run, and whether it lets it start at boot; nothing where neither.
+    /// Returns the two effects of the resource, a running unit and a start at boot; none if it declares neither.
     fn brings(&self) -> Option<(bool, bool)> {
         let brings = (self.state == Some(State::Running), self.startup == Some(Startup::Enabled));
         (brings.0 || brings.1).then_some(brings)
     }
 
-    /// Something of it can drift.
+    /// Returns true if an aspect of the resource can drift.
     fn is_watched(&self) -> bool {
         self.state.is_some() || self.startup.is_some() || self.daemon_reload == Some(true)
     }
@@ -126,7 +130,7 @@ impl Resource for Svc {
         vec![Claim::Unit { session: self.bus == Bus::Session, name: self.unit.clone() }]
     }
 
-    /// What it has brought about ends: it is stopped, and not started at boot any more.
+    /// Reverts the effects of the resource: the unit is stopped and not started at boot any more.
     fn removal(&self) -> Option<Removal> {
         let (runs, starts) = self.brings()?;
         let word = |word: &str| Value::Text(word.to_owned());

@@ -1,17 +1,17 @@
-//! Names of units, as systemd writes them.
+//! Names of units in the notation of systemd.
 
 use crate::escape::short;
 use crate::kind::Invalid;
 
-/// Types that can be started and stopped.
+/// The unit types that can be started and stopped.
 const TYPES: [&str; 9] =
     ["service", "socket", "timer", "target", "path", "mount", "automount", "swap", "slice"];
-/// Types that come and go by themselves.
+/// The unit types that appear and disappear by themselves.
 const OTHERS: [&str; 2] = ["device", "scope"];
-/// The longest name systemd takes.
+/// The longest name that systemd accepts.
 const LONGEST: usize = 255;
 
-/// The whole name of a unit; without a type it is a service.
+/// Returns the full name of a unit; a name without a type is a service.
 pub(super) fn whole(name: &str) -> Result<String, Invalid> {
     let is_unit =
         |types: &[&str]| name.rsplit_once('.').is_some_and(|(_, suffix)| types.contains(&suffix));
@@ -34,12 +34,12 @@ pub(super) fn whole(name: &str) -> Result<String, Invalid> {
     Ok(whole)
 }
 
-/// It is a template: only what is made of it can run.
+/// Returns true if the unit is a template, of which only instances can run.
 pub(super) fn is_template(whole: &str) -> bool {
     whole.rsplit_once('.').is_some_and(|(stem, _)| stem.ends_with('@'))
 }
 
-/// The template that a unit is made of: `getty@.service` of `getty@tty1.service`.
+/// Returns the template of an instance: `getty@.service` for `getty@tty1.service`.
 pub(super) fn template(whole: &str) -> Option<String> {
     let (stem, suffix) = whole.rsplit_once('.')?;
     let (name, instance) = stem.split_once('@')?;

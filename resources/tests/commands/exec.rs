@@ -1,4 +1,4 @@
-//! What an exec does: its guards, its run, its end.
+//! Tests of the kind `exec`: guards, runs and outcomes.
 
 use crate::support::{
     EVENT, LOOK, REFRESH, apply, change, check, differs, exec, failure, permit, recorder, run,
@@ -161,7 +161,7 @@ fn a_check_that_is_cancelled_ends_its_guard() {
     assert!(start.elapsed() < Duration::from_secs(2));
 }
 
-/// S-6: the change shows the words of the command, escaped; never what it reads, nor values of variables.
+/// S-6: the change shows the command's words, escaped, and neither its input nor values of variables.
 #[test]
 fn the_change_shows_the_command_and_no_secret() {
     let env = ("env", Value::TextMap(vec![("TOKEN".into(), "canary-1".into())]));
@@ -175,7 +175,7 @@ fn the_change_shows_the_command_and_no_secret() {
     assert!(!shown.contains("canary"), "{shown}");
 }
 
-/// S-18, S-8: values go in as words; what a shell reads stays as it was written.
+/// S-18, S-8: values are passed as whole words; the text for a shell stays as it was written.
 #[test]
 fn values_go_in_as_arguments_and_variables() {
     let folder = tempfile::tempdir().unwrap();

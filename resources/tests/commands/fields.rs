@@ -1,4 +1,4 @@
-//! What is wrong with the fields of an exec is said at once, each with its field.
+//! Tests of the fields of an exec: every problem is reported at once, with its field.
 
 use crate::support::{build, exec, text, texts, yes};
 use steadfast_resources::{Value, registry};
@@ -62,7 +62,7 @@ fn single_mistakes() {
     }
 }
 
-/// B4: whoever comes from Ansible writes `shell: true`, and would have run `true`.
+/// B4: users of Ansible write `shell: true`, which would run the program `true`.
 #[test]
 fn a_shell_is_an_absolute_path() {
     for found in ["true", "yes", "on", "sh", "bin/sh"] {
@@ -74,7 +74,7 @@ fn a_shell_is_an_absolute_path() {
     }
 }
 
-/// Graphs of mgmt write `''` and 0 where nothing is meant.
+/// Graphs of mgmt write `''` and 0 for absent values.
 #[test]
 fn an_empty_text_is_as_good_as_none() {
     let names =
@@ -93,7 +93,7 @@ fn what_once_had_a_meaning_is_accepted_with_a_warning() {
     }
 }
 
-/// Every field that the list of kinds asks for is there, once, with its documentation.
+/// Every field in the list of kinds exists once and is documented.
 #[test]
 fn every_field_is_documented() {
     let fields = registry::find("exec").unwrap().fields;

@@ -1,4 +1,4 @@
-//! What msg and print say, and to whom.
+//! Tests of the kinds `msg` and `print`: their texts and their receivers.
 
 use crate::support::{EVENT, LOOK, REFRESH, apply, build, change, check, differs, run, text, yes};
 use std::os::unix::net::UnixDatagram;
@@ -22,7 +22,7 @@ fn a_message_is_said_when_it_is_asked_for() {
     }
 }
 
-/// S-13: what is said cannot forge a line of the log.
+/// S-13: a message cannot forge a line of the log.
 #[test]
 fn what_is_said_is_escaped() {
     let msg = build("msg", [text("body", "a\nforged \u{1b}[2J")]).unwrap();
@@ -46,8 +46,8 @@ fn priorities_and_fields_are_checked() {
     }
 }
 
-/// The journal is a socket at a fixed path: the test runs again in a mount namespace of its own, with a socket there.
-/// Needs root.
+/// The journal's socket has a fixed path, so the test runs again in its own mount namespace with a socket
+/// there. The test needs root.
 #[test]
 fn the_journal_gets_one_datagram() {
     let program = std::env::current_exe().unwrap();

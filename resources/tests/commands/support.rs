@@ -1,4 +1,4 @@
-//! What the tests of these kinds share: a resource from fields, its check, its apply.
+//! The harness for tests of commands: makes a resource from fields, checks and applies.
 
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -47,7 +47,7 @@ pub(crate) fn exec(given: impl IntoIterator<Item = Given<'static>>) -> Arc<dyn R
     build("exec", given).unwrap()
 }
 
-/// An exec whose shell text appends the word `ran` to a file; and more fields.
+/// Makes an exec whose shell text appends the word `ran` to a file, with further fields.
 pub(crate) fn recorder(
     file: &std::path::Path,
     given: impl IntoIterator<Item = Given<'static>>,
@@ -94,13 +94,13 @@ pub(crate) fn apply(resource: &Arc<dyn Resource>, change: Change) -> Outcome {
     wait(resource.apply(&Host::default(), &permit, change))
 }
 
-/// Checks and applies, as for the first run of a definition.
+/// Checks and applies a resource, as for the first run of a definition.
 pub(crate) fn run(resource: &Arc<dyn Resource>) -> Outcome {
     let change = change(check(resource, EVENT));
     apply(resource, change)
 }
 
-/// The trouble of a run that failed after its command was started.
+/// Returns the failure of a run that failed after the start of its command.
 pub(crate) fn failure(resource: &Arc<dyn Resource>) -> String {
     match run(resource) {
         Outcome::Failed { trouble, touched: true } => {

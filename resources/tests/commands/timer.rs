@@ -1,4 +1,4 @@
-//! What a timer does.
+//! Tests of the kind `timer`.
 
 use crate::support::{EVENT, LOOK, REFRESH, apply, build, change, check, differs};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! S-11: whose programs a command may be, and what is said of it.
+//! Tests of the trust in programs (S-11): programs that other users could change cause warnings.
 
 use crate::support::{build, exec, run, text, texts};
 use std::fs;
@@ -8,8 +8,9 @@ use steadfast_resources::{Outcome, Value};
 
 const NOBODY: u32 = 65534;
 
-/// S-11: which programs nobody else should be able to change is told, and they are run all the same: the operator may have put them
-/// there on purpose. What runs as another user may be that user's. Needs root.
+/// S-11: programs that another user could change are reported and run all the same, because the operator may
+/// have chosen them on purpose. A command of another user may have a program of that user. The test needs
+/// root.
 #[test]
 fn programs_of_somebody_else_are_named_and_run() {
     assert!(nix::unistd::geteuid().is_root(), "this test must run as root");
@@ -28,7 +29,7 @@ fn programs_of_somebody_else_are_named_and_run() {
     assert!(matches!(run(&exec([argv(), text("user", "nobody")])), Outcome::Changed(_)));
 }
 
-/// A program that is named from the folder in which it runs, or found in a declared PATH, is told like one that is named by its path.
+/// A relative program, or one from a declared PATH, is reported like one with an absolute path.
 #[test]
 fn programs_from_the_folder_and_from_a_declared_path_are_named() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Copies that `backup` keeps: bounded, and without room for zeros (M6).
+//! Tests of the backup copies of `backup`: bounded in number, and sparse (M6).
 
 use crate::support::*;
 use std::fs;

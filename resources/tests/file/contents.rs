@@ -1,4 +1,4 @@
-//! Where a content comes from and what is asked before it takes its place: source, fragments, replace, validate, backup.
+//! Tests of contents and of the conditions of a replacement: source, fragments, replace, validate, backup.
 
 use crate::support::*;
 use std::fs;
@@ -36,7 +36,8 @@ fn a_source_is_copied_and_followed_when_it_changes() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "two\n", "what is there stays");
 }
 
-/// A new file is not shown to more people than its source was, and a program stays one.
+/// A copy without a declared mode is readable for no more users than its source, and an executable source
+/// gives an executable copy.
 #[test]
 fn a_new_file_has_the_mode_of_its_source_and_no_wider_one_than_0755() {
     let (host, dir) = (Host::default(), scratch());
@@ -60,8 +61,8 @@ fn a_new_file_has_the_mode_of_its_source_and_no_wider_one_than_0755() {
     }
 }
 
-/// S-6: what is shown nowhere is not made for everybody who logs in: a sensitive file without a mode is its owner's alone, however its content
-/// comes, and whatever was there before; a declared mode is as declared.
+/// S-6: a sensitive file without a declared mode is readable for its owner alone, whatever the source of its
+/// content and the earlier mode; a declared mode wins.
 #[test]
 fn a_new_file_that_is_sensitive_is_its_owners_alone() {
     let (host, dir) = (Host::default(), scratch());
@@ -92,7 +93,7 @@ fn a_new_file_that_is_sensitive_is_its_owners_alone() {
     assert_eq!(made_with("there", &[("content", "canary"), ("mode", "0640")]), 0o640);
 }
 
-/// What the check saw is gone: apply copies what is there now, and never half of it.
+/// If the source has changed since the check, the apply copies the present source, and never a mixture.
 #[test]
 fn a_source_that_changes_after_the_check_is_looked_at_again() {
     let (host, dir) = (Host::default(), scratch());
@@ -105,7 +106,7 @@ fn a_source_that_changes_after_the_check_is_looked_at_again() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "another");
 }
 
-/// A source that is written all the time: what is copied is one of its states, or nothing is.
+/// A source that is written all the time is copied in one of its states, or not at all.
 #[test]
 fn a_source_that_is_written_meanwhile_is_never_copied_in_halves() {
     let (host, dir) = (Host::default(), scratch());
@@ -128,7 +129,8 @@ fn a_source_that_is_written_meanwhile_is_never_copied_in_halves() {
         while begun.elapsed() < Duration::from_secs(4) {
             drop(hold(&host, &held));
             let Ok(found) = fs::read_to_string(&path) else { continue };
-            // The writer truncates first: nothing, or a part, is a state of the source as well. No mixture is.
+            // The writer truncates first, so an empty or partial content is also a state of the source. A mixture is
+            // none.
             let first = found.bytes().next().unwrap_or(b'x');
             assert!(found.bytes().all(|byte| byte == first), "{} bytes are a mixture", found.len());
             copied += 1;
@@ -138,7 +140,7 @@ fn a_source_that_is_written_meanwhile_is_never_copied_in_halves() {
     });
 }
 
-/// S-1: a link that somebody else could turn leads to no source either.
+/// S-1: a source is not reached through a link that another user could change.
 #[test]
 fn a_source_is_reached_only_through_links_that_nobody_else_can_turn() {
     demand_root();
@@ -161,7 +163,7 @@ fn a_source_is_reached_only_through_links_that_nobody_else_can_turn() {
     assert!(!path.exists());
 }
 
-/// Its size does not matter: pieces are read and compared.
+/// A large source is read and compared in pieces.
 #[test]
 fn a_large_source_is_copied_in_pieces() {
     let (host, dir) = (Host::default(), scratch());
@@ -180,7 +182,8 @@ fn a_large_source_is_copied_in_pieces() {
     assert!(status.unwrap().success());
 }
 
-/// What was compared is not read again while neither side changes; any change is seen, also one that hides its time.
+/// Contents that were found equal are read again only after a change; a change that restores the modification
+/// time is noticed too.
 #[test]
 fn what_was_found_equal_is_read_again_only_when_it_changes() {
     let (host, dir) = (Host::default(), scratch());
@@ -212,13 +215,13 @@ fn what_was_found_equal_is_read_again_only_when_it_changes() {
     }
 }
 
-/// How much this thread has read so far, by the counters of the kernel.
+/// Returns the number of bytes that this thread has read, from the kernel's counters.
 fn read_so_far() -> u64 {
     let io = fs::read_to_string("/proc/thread-self/io").unwrap();
     io.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
 }
 
-/// The most that this process has held so far, in KiB.
+/// Returns the peak memory of this process in KiB.
 fn most_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -289,7 +292,7 @@ fn with_replace_false_a_content_is_written_once() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "first");
 }
 
-/// A script that accepts what holds `good`, and writes down what it was shown.
+/// Makes a script that accepts contents with `good` and logs the validated contents.
 fn judge(dir: &Path) -> String {
     let script = dir.join("judge");
     let log = dir.join("log");
@@ -331,13 +334,13 @@ fn what_validate_does_not_accept_never_takes_the_place() {
         assert!(line.starts_with("/proc/"), "through our descriptor: {line}");
     }
     assert_eq!(log.lines().count(), 4);
-    // A check asks nobody.
+    // A check runs no validation.
     fs::write(&path, "x").unwrap();
     drop(change(&host, &of("good\n")));
     assert_eq!(fs::read_to_string(dir.path().join("log")).unwrap(), log);
 }
 
-/// S-18: the path of the candidate is an argument of its own, whatever its name.
+/// S-18: the path of the staged file is one argument, whatever its name is.
 #[test]
 fn validate_gets_one_argument_whatever_the_name() {
     let (host, dir) = (Host::default(), scratch());
@@ -412,7 +415,7 @@ fn what_is_replaced_or_removed_is_kept_and_the_oldest_copies_go() {
     assert!(kept.join(format!("{stem}~mine")).exists(), "what is not ours stays");
 }
 
-/// A run that fails after its copy was made is tried again and again: that must not push the old copies out.
+/// A run that fails after making its backup is repeated: the repetitions must not push out older copies.
 #[test]
 fn the_same_content_is_kept_once() {
     demand_root();
@@ -430,7 +433,8 @@ fn the_same_content_is_kept_once() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "old");
 }
 
-/// A bind-mounted file cannot be renamed over: it is written in place, also from a source and after validation, and keeps its inode.
+/// A bind-mounted file cannot be replaced by a rename, so it is written in place, also from a source and
+/// after a validation, and has the same inode afterwards.
 #[test]
 fn a_mounted_file_is_written_in_place_from_a_source_after_validation() {
     demand_root();

@@ -1,4 +1,4 @@
-//! What a check tells of what is copied: it is read when that matters, and only then.
+//! Tests of the digest of copied sources: a check reads and reports the sources only if they matter.
 
 use crate::support::*;
 use futures_util::FutureExt as _;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use steadfast_resources::{CheckRequest, CopyDigest, CopyDigestSlot, Host, Resource};
 
-/// What a check tells where the last good run has copied what was in this state.
+/// Returns the digest that a check reports if the last successful run copied sources in the state `before`.
 fn told(host: &Host, held: &Arc<dyn Resource>, before: Option<u64>) -> Option<CopyDigest> {
     let copies = Arc::new(CopyDigestSlot::since(before));
     let ask = CheckRequest { copies: Some(Arc::clone(&copies)), ..CheckRequest::default() };
@@ -18,7 +18,7 @@ fn told(host: &Host, held: &Arc<dyn Resource>, before: Option<u64>) -> Option<Co
     copies.now()
 }
 
-/// Writes it, in the place of what was there, and waits until its state can be trusted.
+/// Replaces a file, and waits until its state is old enough to be trusted.
 fn write(path: &Path, text: &str) {
     let new = path.with_extension("new");
     fs::write(&new, text).unwrap();
@@ -37,7 +37,8 @@ fn write(path: &Path, text: &str) {
     }
 }
 
-/// E-20: its state is told by itself; its content where it is in another state and the copy differs, or nothing is known of before.
+/// E-20: the metadata identify a source; its content is read if the metadata and the copy differ, or if no
+/// earlier state is known.
 #[test]
 fn what_is_copied_is_read_where_that_matters() {
     let (host, dir) = (Host::default(), scratch());
@@ -71,7 +72,8 @@ fn what_is_copied_is_read_where_that_matters() {
     }
 }
 
-/// What is so large that it is not read is another one where its state is; what is small is not.
+/// A source that is too large to read counts as changed if its metadata have changed; a small one is compared
+/// by content.
 #[test]
 fn a_large_source_is_told_by_its_state() {
     let (host, dir) = (Host::default(), scratch());
@@ -79,7 +81,7 @@ fn a_large_source_is_told_by_its_state() {
     fs::File::create(&from).unwrap().set_len((64 << 20) + 1).unwrap();
     let held = file(&path, &[("source", from.to_str().unwrap())]);
     let first = told(&host, &held, None).expect("nothing is known of before");
-    // What was read would be what it was.
+    // The content has not changed: reading it would give the old digest.
     chmod(&from, 0o640);
     let other = told(&host, &held, Some(first.state)).expect("another state");
     assert_ne!(first.content, other.content);

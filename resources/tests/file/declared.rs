@@ -1,4 +1,4 @@
-//! The declaration of a file: what is accepted, and all that is refused, at once.
+//! Tests of the declaration of a file: valid fields, and all problems at once.
 
 use crate::support::build;
 use steadfast_resources::{Claim, WatchSource, registry};
@@ -74,7 +74,7 @@ fn what_contradicts_itself_is_refused() {
     assert_eq!(fields("/etc/x", &[("symlink", "")]), [Some("symlink")]);
 }
 
-/// `state: absent` takes a file away for a while: the other fields may stay in the graph, and hold nothing meanwhile.
+/// `state: absent` removes a file for a while: the other fields may stay in the graph and have no effect.
 #[test]
 fn absent_stands_beside_the_other_fields() {
     let absent = build("file", "/etc/x", &[("state", "absent")]).unwrap();
@@ -96,7 +96,7 @@ fn absent_stands_beside_the_other_fields() {
     assert_eq!(fields("/etc/x", &contradiction), [Some("mode")], "a wrong value is still wrong");
 }
 
-/// `recurse: true` alone is valid, and most likely a mistake.
+/// `recurse: true` alone is valid and causes a warning.
 #[test]
 fn recurse_alone_is_a_warning() {
     let tree = build("file", "/srv/x/", &[("recurse", "true")]).expect("valid");
@@ -104,7 +104,7 @@ fn recurse_alone_is_a_warning() {
     assert_eq!(doubts, [Some("recurse")]);
 }
 
-/// S-10: octal with a leading zero or symbolic; a bare number is not guessed at.
+/// S-10: modes are octal with a leading zero or symbolic; a bare number is rejected.
 #[test]
 fn modes() {
     for mode in ["0644", "0741", "04755", "0o755", "u=rw,g=r", "a+X"] {
@@ -127,7 +127,7 @@ fn owners_by_name_or_number() {
     }
 }
 
-/// S-15: what would remove one of these is refused before it starts, however it is written.
+/// S-15: a declaration that would remove a protected path is rejected on load, in every spelling.
 #[test]
 fn sacred_paths_are_refused_at_load() {
     for path in ["/", "//", "/.", "/./", "/etc", "/etc/", "//etc", "/home", "/usr", "/var/lib"] {
@@ -146,14 +146,14 @@ fn it_watches_and_claims_its_path() {
     assert_eq!(file.claims(), [Claim::Path("/srv/a".into())]);
 }
 
-/// S-6: a content is in no debug output.
+/// S-6: debug output contains no content.
 #[test]
 fn a_content_is_not_printed() {
     let file = build("file", "/srv/a", &[("content", "canary-7b1")]).unwrap();
     assert!(!format!("{file:?}").contains("canary"));
 }
 
-/// Each mistake in the fields that few files have is told at its field.
+/// Each problem of the rare fields is reported at its field.
 #[test]
 fn what_does_not_go_together_is_refused_at_its_field() {
     for (name, given, field) in [

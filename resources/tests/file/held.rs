@@ -1,4 +1,4 @@
-//! A file is made as declared, held, and put back, with the smallest change. Runs as root.
+//! Tests of creating and repairing a file with the smallest change. The tests run as root.
 
 use crate::support::*;
 use std::fs;
@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 use steadfast_resources::{CheckResult, Host, Outcome};
 use tokio_util::sync::CancellationToken;
 
-/// In a process of its own: the umask is the process's.
+/// The test runs in a process of its own, because the umask belongs to the process.
 #[test]
 fn a_new_file_is_0644_and_a_new_directory_0755_whatever_the_umask() {
     if let Ok(dir) = std::env::var("STEADFAST_TEST_UMASK") {
@@ -306,7 +306,7 @@ fn a_directory_inherits_the_group_bit_only_undeclared() {
     assert_eq!((mode(&b), owner(&b)), (0o700, (12, 34)));
 }
 
-/// The premise is verified: what the check saw is gone, so apply looks again and does what is right now.
+/// If the premise of the check has gone, the apply checks again and does the right change.
 #[test]
 fn apply_looks_again_when_the_premise_moved() {
     let (host, dir) = (Host::default(), scratch());
@@ -361,7 +361,7 @@ fn a_revoked_permit_stops_the_next_write() {
     assert_eq!((fs::read(&old).unwrap(), mode(&old)), (b"x".to_vec(), 0o644));
 }
 
-/// A file that something is mounted on cannot be replaced: it is written in place, and that is said.
+/// A bind-mounted file cannot be replaced, so it is written in place, which the note says.
 #[test]
 fn a_bind_mounted_file_is_written_in_place() {
     demand_root();
@@ -381,7 +381,7 @@ fn a_bind_mounted_file_is_written_in_place() {
     assert_eq!(names(dir.path()), ["a", "source"]);
 }
 
-/// S-19: nothing of a content is shown where the mode denies it to others, or where the graph says so.
+/// S-19: no content is shown if the mode denies it to others or the graph declares it sensitive.
 #[test]
 fn secrets_only_differ() {
     let (host, dir) = (Host::default(), scratch());
@@ -419,7 +419,8 @@ fn large_files_are_compared_to_the_last_byte() {
     }
 }
 
-/// F-3: a full file system fails the resource without a touch, leaves nothing, and heals when there is room.
+/// F-3: on a full file system the resource fails without a change or leftovers, and converges after space is
+/// free.
 #[test]
 fn a_full_file_system_changes_nothing() {
     demand_root();

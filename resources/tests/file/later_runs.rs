@@ -1,4 +1,5 @@
-//! Objects that a stranger has prepared lend that user nothing in a later run either. Runs as root.
+//! Objects that an untrusted user has prepared give that user no rights in later runs either. The tests run
+//! as root.
 
 use crate::strangers::{self, ACCESS};
 use crate::support::*;
@@ -8,7 +9,7 @@ use std::io::Write as _;
 use steadfast_resources::{Host, Outcome};
 use tokio_util::sync::CancellationToken;
 
-/// The directory is root's after the first run; the file in it is still one that a user moved there.
+/// The directory belongs to root after the first run; the file inside is still one that a user moved there.
 #[test]
 fn a_private_file_of_roots_stays_refused_in_later_runs() {
     let (_host, (dir, _shared)) = (Host::default(), shared());
@@ -29,13 +30,13 @@ fn a_private_file_of_roots_stays_refused_in_later_runs() {
         assert_eq!((mode(&path), mode(below.join("stolen"))), (0o600, 0o600), "run {run}");
     }
     assert_eq!(owner(&tree), (0, 0));
-    // Nor is it copied for a user.
+    // The file is not copied for a user either.
     for (field, from) in [("source", path.display().to_string()), ("fragments", slash(&tree))] {
         let copy = file(dir.path().join("copy"), &[(field, &from), ("owner", "nobody")]);
         let said = format!("{:?}", hold(&Host::default(), &copy));
         assert!(said.contains("only root may read it"), "{said}");
     }
-    // Root made another one later: nobody else can have moved it there.
+    // Root made another file later: nobody else can have moved that one there.
     let own = tree.join("own");
     std::thread::sleep(std::time::Duration::from_millis(50));
     fs::write(&own, "x").unwrap();
@@ -45,7 +46,7 @@ fn a_private_file_of_roots_stays_refused_in_later_runs() {
     assert_eq!((mode(&own), mode(&path)), (0o644, 0o644));
 }
 
-/// An undo that was refused once is refused again.
+/// An undo that was rejected once is rejected again.
 #[test]
 fn a_private_file_of_roots_stays_refused_in_a_later_undo() {
     let (_host, (dir, _shared)) = (Host::default(), shared());
@@ -66,7 +67,8 @@ fn a_private_file_of_roots_stays_refused_in_a_later_undo() {
     assert_eq!(mode(&path), 0o600);
 }
 
-/// A run that knew no content kept the inode; a later run that declares one does not trust it.
+/// A run without a declared content leaves the inode in place; a later run with a content does not trust that
+/// inode.
 #[test]
 fn an_inode_that_was_adopted_open_goes_when_a_content_is_declared() {
     let (_host, (dir, shared)) = (Host::default(), shared());
@@ -93,7 +95,7 @@ fn an_inode_that_was_adopted_open_goes_when_a_content_is_declared() {
     }
 }
 
-/// A private directory that a user renamed is not emptied for that user.
+/// A private directory that a user renamed is not purged on behalf of that user.
 #[test]
 fn a_private_directory_that_somebody_moved_is_not_purged() {
     let (host, (dir, shared)) = (Host::default(), shared());
@@ -110,7 +112,7 @@ fn a_private_directory_that_somebody_moved_is_not_purged() {
         assert!(said.contains("can have moved it there"), "{said}");
         assert!(web.join("k").exists());
     }
-    // What everybody may enter, and what nobody else can have moved, is purged as before.
+    // A directory that everybody may enter, or that nobody else can have moved, is purged as before.
     chmod(&web, 0o755);
     made(&host, &purged(&web));
     assert!(!web.join("k").exists());
@@ -121,7 +123,7 @@ fn a_private_directory_that_somebody_moved_is_not_purged() {
         made(&host, &purged(&path));
         assert!(!path.join("k").exists());
     }
-    // By consent, all of it goes.
+    // With consent, everything is removed.
     fs::write(web.join("k"), "x").unwrap();
     chmod(&web, 0o700);
     made(&host, &file(slash(&web), &[("purge", "true"), ("recurse", "true"), ("force", "true")]));

@@ -1,4 +1,5 @@
-//! A private object of one user that another user moved to a managed path is shown to nobody. Runs as root.
+//! A private object of one user that another user moved to a managed path is revealed to nobody. The tests
+//! run as root.
 
 use crate::strangers::{self, STRANGER};
 use crate::support::*;
@@ -9,7 +10,7 @@ use std::path::Path;
 use steadfast_resources::{CheckResult, Host, Outcome};
 use tokio_util::sync::CancellationToken;
 
-/// Another user than the stranger: games. The private objects are the stranger's, the directories are this user's.
+/// Another untrusted user, games, who owns the directories; the private objects belong to [`STRANGER`].
 const OTHER: u32 = 5;
 
 const REFUSAL: &str = "others may not read it";
@@ -61,7 +62,7 @@ fn a_users_private_file_that_another_user_moved_is_shown_to_nobody() {
     strangers::make_directory(&folder, 0o700);
     let words = refused(&host, &file(slash(&folder), &[("mode", "0755")]));
     assert!(words.contains(REFUSAL), "{words}");
-    // A declared content takes the place of the file; force is consent.
+    // A declared content replaces the file; `force` is consent.
     made(&host, &file(&path, &[("content", "x"), ("owner", "games"), ("mode", "0644")]));
     assert_eq!(fs::read_to_string(&path).unwrap(), "x");
     strangers::write(&path, "private", 0o600);
@@ -88,7 +89,7 @@ fn a_users_own_private_file_stays_manageable() {
     strangers::write(&path, "x", 0o600);
     made(&host, &file(slash(&home), &[("mode", "u=rwX,go=rX"), ("recurse", "true")]));
     assert_eq!(mode(&path), 0o644);
-    // A sticky directory, where the graph names the owner.
+    // A sticky directory, with the owner named in the graph.
     let path = shared.join("a");
     strangers::write(&path, "x", 0o600);
     let words = refused(&host, &file(&path, &[("mode", "0644")]));
@@ -99,7 +100,7 @@ fn a_users_own_private_file_stays_manageable() {
     let permit = permit(&CancellationToken::new());
     host.files().restore(&permit, &path, &prior(STRANGER, 0o644, None)).unwrap();
     assert_eq!(mode(&path), 0o644);
-    // A right to write for a group that may read already.
+    // A right to write for a group that may already read.
     let project = dir.path().join("project");
     make_directory_of_other(&project);
     chmod(&project, 0o2770);
@@ -110,7 +111,8 @@ fn a_users_own_private_file_stays_manageable() {
     assert_eq!(mode(&path), 0o660);
 }
 
-/// The directory changes hands in the first run; a file in it is still one that its former owner moved there.
+/// The directory changes its owner in the first run; a file inside is still one that the earlier owner moved
+/// there.
 #[test]
 fn a_users_private_file_stays_refused_in_later_runs() {
     let (_host, (dir, _shared)) = (Host::default(), shared());
@@ -127,7 +129,7 @@ fn a_users_private_file_stays_refused_in_later_runs() {
         let opened = file(&path, &[("mode", "0644")]);
         for run in 0..2 {
             let said = format!("{:?}", hold(&Host::default(), &opened));
-            // Games could have moved it there since it owns the directory.
+            // Games could have moved the file there while games owned the directory.
             let is_refused = !theirs || new == "games";
             assert_eq!(said.contains(REFUSAL), is_refused, "{new}, {theirs}, {run}: {said}");
         }
@@ -140,7 +142,8 @@ fn a_users_private_file_stays_refused_in_later_runs() {
     }
 }
 
-/// A private directory that another user moved keeps what it holds, also where `force` lets a directory go.
+/// A private directory that another user moved does not lose its contents, even where `force` allows the
+/// removal of a directory.
 #[test]
 fn a_private_directory_that_another_user_moved_is_not_removed() {
     let (host, (dir, shared)) = (Host::default(), shared());
@@ -163,7 +166,7 @@ fn a_private_directory_that_another_user_moved_is_not_removed() {
             assert!(path.join("k").exists());
         }
     }
-    // What everybody may enter, and what nobody else can have moved, is removed as before.
+    // A directory that everybody may enter, or that nobody else can have moved, is removed as before.
     for (path, uid, mode) in [
         (&path, 0, 0o755),
         (&path, OTHER, 0o700),
@@ -175,7 +178,7 @@ fn a_private_directory_that_another_user_moved_is_not_removed() {
         made(&host, &gone(path));
         assert!(!path.exists());
     }
-    // What we made there is known again, by another process too; what was put in its place is not.
+    // A directory that this program made there is recognised, also by another process; a replacement is not.
     let make =
         |path: &Path| made(&host, &file(slash(path), &[("owner", "root"), ("mode", "0700")]));
     make(&path);

@@ -1,5 +1,5 @@
-//! S-1: an unprivileged racer swaps the file, its directory and the one above for links to a canary of root's, while files are
-//! written, given away, chmodded and removed there. Runs as root.
+//! S-1: an unprivileged process swaps the file, its directory and the parent directory for links to a file of
+//! root, while files are written, given away, changed in mode and removed there. The tests run as root.
 
 use crate::support::*;
 use std::fs;
@@ -12,7 +12,7 @@ use steadfast_resources::{Host, Outcome, Resource};
 
 const NOBODY: u32 = 65534;
 
-/// Swaps `home/g`, `home/g/p` and `home/g/p/f` for links to the canary and back, until it is killed.
+/// Swaps `home/g`, `home/g/p` and `home/g/p/f` for links to the canary and back, until the process is killed.
 const RACER: &str = r#"
 my ($home, $canary) = @ARGV;
 chdir $home or die;
@@ -74,7 +74,7 @@ impl Drop for Race {
     }
 }
 
-/// All that could be done to it, its change time included.
+/// Returns everything that a change could alter, including the change time.
 fn portrait(path: &Path) -> String {
     let Ok(meta) = fs::symlink_metadata(path) else { return "gone".into() };
     let inside =
@@ -101,7 +101,8 @@ fn a_racer_cannot_lead_us_to_a_file_of_roots() {
     run(&race, &held);
 }
 
-/// S-1: also where all below a directory is held, copied, purged, asked about and kept.
+/// S-1: an attacker leads neither a managed tree (copied, purged, backed up) nor a validation to a file of
+/// root.
 #[test]
 fn a_racer_cannot_lead_a_tree_to_a_file_of_roots() {
     let race = Race::start();
@@ -124,15 +125,15 @@ fn a_racer_cannot_lead_a_tree_to_a_file_of_roots() {
         file(&target, &[("content", "y"), ("backup", &kept), ("force", "true")]),
     ];
     run(&race, &held);
-    // What the racer led us to was never read either.
+    // No content from behind the attacker's links was ever read.
     for name in names(&kept) {
         let found = fs::read_to_string(Path::new(&kept).join(name)).unwrap();
         assert!(!found.contains("canary"), "a copy of root's file was kept");
     }
 }
 
-/// S-1: nothing but the walk, against a racer that exchanges a directory for a link in one step, so that it often changes
-/// between the look and the step into it.
+/// S-1: a walk alone, against a process that exchanges a directory for a link in one step, so that the
+/// exchange often falls between the examination and the entry.
 #[test]
 fn a_racer_cannot_lead_a_walk_out_of_its_tree() {
     if let Ok(dir) = std::env::var("STEADFAST_TEST_RACER") {
@@ -154,7 +155,7 @@ fn a_racer_cannot_lead_a_walk_out_of_its_tree() {
         chown(home.join(path), Some(NOBODY), Some(NOBODY)).unwrap();
     }
     let before = race.canary();
-    // Where it was built may be closed to nobody.
+    // The user nobody may have no access to the build directory.
     let program = race.dir.path().join("program");
     fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     race.racer = Command::new("setpriv")
@@ -178,7 +179,7 @@ fn a_racer_cannot_lead_a_walk_out_of_its_tree() {
     assert!(well > 100, "of {rounds} rounds only {well} went to their end");
 }
 
-/// S-1: a source in a directory of theirs is read, and never a file of root's through it.
+/// S-1: a source in a user's directory is read, and never a file of root through that directory.
 #[test]
 fn a_racer_cannot_make_us_copy_a_file_of_roots() {
     let race = Race::start();
@@ -186,7 +187,7 @@ fn a_racer_cannot_make_us_copy_a_file_of_roots() {
     let host = Host::default();
     let (source, tree) = (race.target(), race.dir.path().join("home/g"));
     let (one, all) = (race.dir.path().join("one"), race.dir.path().join("all"));
-    // The copy is to belong to whom the source belongs: else none is made (S-11).
+    // Without the source's owner as the owner of the copy, no copy is made (S-11).
     let theirs = ("owner", "65534");
     let held = [
         file(&one, &[("source", source.to_str().unwrap()), ("force", "true"), theirs]),
@@ -202,7 +203,7 @@ fn a_racer_cannot_make_us_copy_a_file_of_roots() {
         copied += usize::from(matches!(hold(&host, &held[rounds % 3]), Outcome::Changed(_)));
         rounds += 1;
         for path in [&one, &all.join("p/f")] {
-            // A link is copied as a link: what it leads to was not copied.
+            // A link is copied as a link, so its target was not copied.
             let is_file = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file())
                 && fs::canonicalize(path).is_ok_and(|real| real == *path);
             let found = if is_file { fs::read_to_string(path).unwrap() } else { String::new() };
@@ -214,7 +215,7 @@ fn a_racer_cannot_make_us_copy_a_file_of_roots() {
     assert!(copied > 50, "of {rounds} rounds only {copied} copied anything");
 }
 
-/// Holds them in turn, against the racer.
+/// Applies the resources in turn during the race.
 fn run(race: &Race, held: &[Arc<dyn Resource>]) {
     let before = race.canary();
     let host = Host::default();
@@ -233,7 +234,7 @@ fn run(race: &Race, held: &[Arc<dyn Resource>]) {
     assert!(refused > 100, "of {rounds} rounds only {refused} met a swap");
 }
 
-/// The race is a real one: whoever works on paths loses it.
+/// The race is real: a writer that works on paths loses it.
 #[test]
 fn a_naive_writer_loses_the_same_race() {
     let race = Race::start();
@@ -248,7 +249,7 @@ fn a_naive_writer_loses_the_same_race() {
     }
 }
 
-/// A canary of root's that is reached through the racer's own link, at rest: the link is named.
+/// A file of root behind the attacker's own link, without a race: the rejection names the link.
 #[test]
 fn a_standing_link_of_the_racer_is_refused_by_name() {
     let mut race = Race::start();
@@ -263,10 +264,10 @@ fn a_standing_link_of_the_racer_is_refused_by_name() {
     assert!(words.starts_with("the link \"g\" is not followed"), "{words}");
 }
 
-/// Renames two entries of a directory in turn, until it is killed.
+/// Renames two entries of a directory in turn, until the process is killed.
 const STORM: &str = r#"chdir shift or die; while (1) { rename "a", "b"; rename "b", "a"; }"#;
 
-/// Whoever renames without a pause below a tree does not keep it from being taken over.
+/// Endless renames below a tree do not prevent the takeover of the tree.
 #[test]
 fn a_storm_of_renames_does_not_keep_a_tree_from_being_taken_over() {
     demand_root();

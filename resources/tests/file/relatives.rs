@@ -1,7 +1,9 @@
-//! One table: everything that a stranger can prepare, in every way in which `file` takes an object over. Runs as root.
+//! A table of every preparation by an untrusted user, combined with every way in which `file` takes an object
+//! over. The tests run as root.
 //!
-//! A cell is *safe* when the stranger can do nothing with what root owns then, or when the file refuses and the object
-//! stays the stranger's. A cell that cannot be cured names the reason, and the end that it has all the same.
+//! A cell is *safe* if the user has no access to the object that root then owns, or if the file rejects the
+//! takeover and the object still belongs to the user. A cell without a remedy names the reason and its actual
+//! end.
 
 use crate::strangers::{self, ACCESS, DEFAULT, Lease, STRANGER, can_read, can_write};
 use crate::support::*;
@@ -14,7 +16,7 @@ use steadfast_resources::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// An attribute that a stranger prepares.
+/// An attribute that the untrusted user prepares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Prepared {
     Owner,
@@ -59,23 +61,23 @@ enum Takeover {
     AdoptByOwner,
     /// Owner, group and a relative mode are declared, and no content.
     Adopt,
-    /// The declared content is there already.
+    /// The object already has the declared content.
     SameContent,
-    /// The declared content is another.
+    /// The declared content differs.
     Replace,
-    /// A secret, and neither owner nor mode.
+    /// A secret content, with neither owner nor mode declared.
     Secret,
-    /// Something is mounted there, so that no other file can take its place.
+    /// A mount point, which no other file can replace.
     InPlace,
-    /// It lies in a tree whose attributes are held.
+    /// An object in a tree with declared attributes.
     Recurse,
-    /// It lies where a tree is copied to.
+    /// An object in the target of a copied tree.
     SourceTree,
-    /// It is copied before it is replaced.
+    /// An object with a backup before the replacement.
     Backup,
-    /// An undo that knows the content puts root's file back.
+    /// An undo with a stored content, which restores root's file.
     Restore,
-    /// An undo that knows the attributes alone puts them back.
+    /// An undo with stored attributes alone.
     Undo,
 }
 
@@ -96,11 +98,11 @@ const WAYS: [Takeover; 11] = [
 /// The end of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// Root owns it, and the stranger can do nothing with it.
+    /// Root owns the object, and the user has no access.
     Taken,
-    /// It stays as it was: refused, or right already.
+    /// The object is unchanged: rejected, or already as declared.
     Refused,
-    /// Root owns it, and this stays, for a reason.
+    /// Root owns the object, and the preparation stays, for a reason.
     Stays(&'static str),
 }
 
@@ -116,13 +118,13 @@ fn end(prepared: Prepared, way: Takeover) -> End {
         // Root's own object, under a second name or renamed.
         (Prepared::HardLink, _) => End::Refused,
         (Prepared::PrivateFile, Takeover::Adopt | Takeover::Recurse) => End::Refused,
-        // A file that others may not read would be shown to them, and somebody else can have moved it there.
+        // The change would show a private file to others, and another user can have moved the file there.
         (Prepared::Group | Prepared::AccessList, Takeover::Adopt | Takeover::Recurse) => {
             End::Refused
         }
-        // Nothing else can take the place of a mount point, and its inode is the stranger's.
+        // Nothing can replace a mount point, and its inode belongs to the user.
         (_, Takeover::InPlace) if prepared != Prepared::PrivateFile => End::Refused,
-        // The copy cannot be read until the kernel breaks the lease (45 seconds at most).
+        // The backup cannot read the file until the kernel breaks the lease (after 45 seconds at most).
         (Prepared::Lease, Takeover::Backup) => End::Refused,
         (Prepared::OpenDescriptor, _) if keeps_inode => End::Stays(OPEN),
         (Prepared::UserAttribute, _) if keeps_inode => End::Stays(DATA),
@@ -130,7 +132,7 @@ fn end(prepared: Prepared, way: Takeover) -> End {
     }
 }
 
-/// One cell: a directory where everybody may write, and an object in it.
+/// One cell: a directory where everybody may write, with an object.
 struct Cell {
     dir: tempfile::TempDir,
     shared: PathBuf,
@@ -167,13 +169,13 @@ impl Cell {
         strangers::write(path, THEIRS, mode);
         match prepared {
             Prepared::AccessList => strangers::set(path, ACCESS, &strangers::list()),
-            // Of a directory that the stranger made.
+            // The list comes from a directory that the user made.
             Prepared::InheritedList => {
                 chown(&self.shared, Some(STRANGER), None).unwrap();
                 strangers::set(&self.shared, DEFAULT, &strangers::list());
             }
             Prepared::UserAttribute => strangers::set(path, "user.note", b"x"),
-            // cap_net_raw=ep. No stranger can give that; one who could would be stopped too.
+            // cap_net_raw=ep. An untrusted user cannot set a capability; the test covers it all the same.
             Prepared::Capability => {
                 let raw = [1, 0, 0, 2, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
                 strangers::set(path, "security.capability", &raw);
@@ -200,7 +202,7 @@ impl Cell {
         self.dir.path().join("canary")
     }
 
-    /// Takes the object over.
+    /// Takes the object over in one way.
     fn take(&self, way: Takeover) -> Outcome {
         let host = Host::default();
         let root = [("owner", "root"), ("group", "root")];
@@ -275,7 +277,7 @@ impl Cell {
         }
     }
 
-    /// All that the stranger can still do with the object, which is root's.
+    /// Returns every access that the user still has to root's object.
     fn dangers(&mut self, way: Takeover) -> Vec<String> {
         let path = &self.path;
         let mut dangers = Vec::new();
@@ -304,7 +306,7 @@ impl Cell {
     }
 }
 
-/// All of an object that a refusal may not change.
+/// Returns everything about an object that a rejection must not change.
 fn portrait(path: &Path) -> (u32, (u32, u32), Vec<u8>, [bool; 4]) {
     let lists = [ACCESS, DEFAULT, "user.note", "security.capability"];
     // Reading would break a lease.
@@ -341,10 +343,10 @@ fn nothing_that_a_stranger_prepared_is_of_use_afterwards() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// An attribute of a directory by a word, and the step that prepares it.
+/// An attribute of a directory, by name, and the function that prepares it.
 type Preparation = (&'static str, fn(&Path));
 
-/// Directories: what is made below one that was a stranger's is root's alone, in every way.
+/// A new object below a directory that an untrusted user prepared belongs to root alone, in every way.
 #[test]
 fn nothing_is_inherited_from_a_directory_that_a_stranger_prepared() {
     demand_root();
@@ -373,7 +375,7 @@ fn nothing_is_inherited_from_a_directory_that_a_stranger_prepared() {
                 let has_lists = strangers::has(&place, ACCESS) || strangers::has(&place, DEFAULT);
                 let stays_theirs = owner(&place).0 == STRANGER;
                 assert!(stays_theirs || !has_lists, "{what}, {recurse}: {place:?}");
-                // A group that nobody declares is root's too.
+                // An undeclared group is that of root too.
                 let given = [("content", "x"), ("mode", "0640")];
                 made(&host, &file(place.join("new"), &given));
                 assert!(!can_read(&place.join("new")), "{what}, {recurse}: {place:?}");

@@ -1,4 +1,5 @@
-//! Promises of safety on single situations: links, hard links, windows, leftovers, sacred directories. Runs as root.
+//! Tests of the safety rules in single situations: links, hard links, visible states, leftovers, protected
+//! paths. The tests run as root.
 
 use crate::support::*;
 use std::fs;
@@ -12,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 const NOBODY: u32 = 65534;
 
-/// `dir/hold/link` points to `dir/real`; the file is held below the link.
+/// A directory in which `hold/link` points to `real`; the managed file is below the link.
 struct Linked {
     dir: tempfile::TempDir,
 }
@@ -55,7 +56,7 @@ impl Linked {
     }
 }
 
-/// S-1: a link is followed only when nobody but root, or the owner of its target, could have turned it.
+/// S-1: a link is followed only if nobody but root or the owner of its target could have changed the link.
 #[test]
 fn links_on_the_way_are_followed_only_where_nobody_else_can_turn_them() {
     let linked = Linked::new();
@@ -68,7 +69,7 @@ fn links_on_the_way_are_followed_only_where_nobody_else_can_turn_them() {
     linked.own(0, 0, 0).followed();
 }
 
-/// S-1: whoever can write the directory can turn the link, sticky or not.
+/// S-1: a user who can write the directory can change the link, whether the directory is sticky or not.
 #[test]
 fn links_in_directories_that_others_can_write_are_not_followed() {
     let linked = Linked::new();
@@ -99,7 +100,7 @@ fn links_in_directories_that_others_can_write_are_not_followed() {
     linked.not_followed();
 }
 
-/// S-1: a directory above that others can write, or own, taints what lies below.
+/// S-1: a parent directory that another user can write or owns makes everything below untrusted.
 #[test]
 fn a_directory_of_somebody_else_above_counts_too() {
     let linked = Linked::new();
@@ -131,7 +132,7 @@ fn links_of_root_lead_where_they_say() {
     assert!(refused(&host, &file(at("dangling/a"), &[])).contains("does not exist"));
 }
 
-/// S-2: a file of root's that a user linked into a directory of theirs is not managed there.
+/// S-2: a file of root that a user linked into the user's own directory is not managed there.
 #[test]
 fn a_hard_link_to_a_file_of_roots_is_refused_in_a_directory_of_a_user() {
     demand_root();
@@ -157,8 +158,8 @@ fn a_hard_link_to_a_file_of_roots_is_refused_in_a_directory_of_a_user() {
     made(&host, &file(&path, &[("mode", "0640")]));
 }
 
-/// S-2: nor is it copied from there, where only root may read it: as a source, a fragment, or within a tree. What is the user's own
-/// may have as many names as it likes.
+/// S-2: such a file is not copied from there either, as a source, a fragment or within a tree, if only root
+/// may read the file. A user's own file may have several names.
 #[test]
 fn a_hard_link_to_a_file_of_roots_is_not_copied_from_a_directory_of_a_user() {
     demand_root();
@@ -171,7 +172,7 @@ fn a_hard_link_to_a_file_of_roots_is_not_copied_from_a_directory_of_a_user() {
     fs::hard_link(&secret, home.join("a")).unwrap();
     let (source, home_text) = (home.join("a").display().to_string(), home.display().to_string());
     let tree = format!("{}/", dir.path().join("tree").display());
-    // The copy is to belong to whom the source belongs: else none is made (S-11).
+    // Without the source's owner as the owner of the copy, no copy is made (S-11).
     let theirs = ("owner", "65534");
     let held = [
         file(&copy, &[("source", &source), ("mode", "0644"), theirs]),
@@ -184,7 +185,7 @@ fn a_hard_link_to_a_file_of_roots_is_not_copied_from_a_directory_of_a_user() {
         chmod(&home, bits);
         for held in &held {
             let said = format!("{:?}", hold(&host, held));
-            // What others may write into is no directory of fragments, and no tree.
+            // A directory that others may write is rejected as a source before its entries are examined.
             let is_open = bits == 0o1777 && said.contains("may be written by others");
             assert!(said.contains("2 names") || is_open, "{said}");
         }
@@ -200,7 +201,7 @@ fn a_hard_link_to_a_file_of_roots_is_not_copied_from_a_directory_of_a_user() {
     }
 }
 
-/// S-2: also when the link is made between the check and the apply.
+/// S-2: a link that is made between the check and the apply is rejected too.
 #[test]
 fn a_hard_link_made_after_the_check_is_refused_too() {
     demand_root();
@@ -220,8 +221,8 @@ fn a_hard_link_made_after_the_check_is_refused_too() {
     assert_eq!(mode(&secret), 0o600);
 }
 
-/// S-4: every inode that is ever visible has the final owner and mode, and the whole content; hidden names are of the form
-/// that run-parts, cron, sudo and logrotate leave alone.
+/// S-4: every visible inode has the final owner and mode and the whole content; temporary names have a form
+/// that run-parts, cron, sudo and logrotate ignore.
 #[test]
 fn an_observer_never_sees_more_than_the_final_mode() {
     demand_root();
@@ -263,11 +264,11 @@ fn an_observer_never_sees_more_than_the_final_mode() {
     assert!(looks.load(Ordering::SeqCst) > 100, "the observer has observed");
 }
 
-/// Looks at all that is visible in the directory, again and again.
+/// Examines all visible entries of the directory again and again.
 fn until(ended: &AtomicBool, path: &Path, mut look: impl FnMut(&str, &fs::Metadata)) {
     while !ended.load(Ordering::SeqCst) {
         for entry in fs::read_dir(path).unwrap().flatten() {
-            // What is gone again was not seen.
+            // An entry that has gone again was not seen.
             if let Ok(meta) = fs::symlink_metadata(entry.path()) {
                 look(&entry.file_name().to_string_lossy(), &meta);
             }
@@ -275,7 +276,7 @@ fn until(ended: &AtomicBool, path: &Path, mut look: impl FnMut(&str, &fs::Metada
     }
 }
 
-/// S-4: a directory is seen with its final owner and mode only.
+/// S-4: a directory is visible with its final owner and mode only.
 #[test]
 fn an_observer_never_sees_an_unfinished_directory() {
     demand_root();
@@ -309,7 +310,7 @@ fn dead_process() -> u32 {
     child.id()
 }
 
-/// S-5: what a dead process of ours left is swept at the first write into the directory, and nothing else is.
+/// S-5: the first write into a directory removes the temporary files of dead processes, and nothing else.
 #[test]
 fn leftovers_of_the_dead_are_swept_and_only_they() {
     demand_root();
@@ -337,7 +338,8 @@ fn leftovers_of_the_dead_are_swept_and_only_they() {
         assert!(fs::symlink_metadata(ours(number)).is_err(), "{number} is swept");
     }
     assert_eq!(names(dir.path()).len(), 6, "{:?}", names(dir.path()));
-    // Where others can put names, only what is ours or the directory's owner's.
+    // In a directory that others can write, only files of this process's user or of the directory's owner are
+    // removed.
     chmod(dir.path(), 0o1777);
     for (number, owner) in [(6, 12), (7, 0)] {
         fs::write(ours(number), "x").unwrap();
@@ -351,8 +353,8 @@ fn leftovers_of_the_dead_are_swept_and_only_they() {
     assert_eq!(host.files().sweep(&gone, dir.path()).unwrap(), 1, "when it is asked for");
 }
 
-/// S-5 and F-1: a process that is killed at any instant leaves the old or the new content whole, and no stray after the next
-/// write.
+/// S-5 and F-1: a process that is killed at any instant leaves the old or the new content whole, and no
+/// temporary file after the next write.
 #[test]
 fn killed_at_any_instant() {
     demand_root();
@@ -387,7 +389,8 @@ fn killed_at_any_instant() {
     assert_eq!(names(dir.path()), ["a"]);
 }
 
-/// S-15: a sacred directory is known by its inode too, and nothing is removed across a mount, whatever is forced.
+/// S-15: a protected directory is also recognised by its inode, and nothing is removed across a mount, even
+/// with `force`.
 #[test]
 fn sacred_directories_and_mounts_are_not_removed_whatever_is_forced() {
     demand_root();

@@ -1,5 +1,5 @@
-//! F-17: whatever was there and whatever is declared, an apply that changed something is right at once, and one that failed
-//! without a touch has changed nothing. Runs as root.
+//! F-17: for random present and declared states, an apply that changed something leaves the resource
+//! converged, and an apply that failed without a change has changed nothing. The test runs as root.
 
 use crate::support::*;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt as _, chown, symlink};
 use std::path::Path;
 use steadfast_resources::{CheckResult, Host, Outcome};
 
-/// What somebody else leaves at the path.
+/// A change by another user at the path.
 #[derive(Clone, Copy, Debug)]
 enum Meddling {
     Nothing,
@@ -116,7 +116,7 @@ fn declarations() -> impl Strategy<Value = (bool, Fields)> {
     )
 }
 
-/// All that there is to see in the directory.
+/// Returns everything visible in the directory.
 fn portrait(dir: &Path) -> Vec<String> {
     let mut seen = Vec::new();
     for name in names(dir) {

@@ -1,4 +1,4 @@
-//! What the tests of kinds share: a resource made of texts, checked and applied as the driver does it.
+//! The harness for tests of kinds: makes a resource from texts, and checks and applies it like the driver.
 
 use futures_util::FutureExt as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -10,13 +10,13 @@ use steadfast_resources::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// A permit that holds until the token is cancelled.
+/// Returns a permit that is valid until the token is cancelled.
 pub(crate) fn permit(cancel: &CancellationToken) -> Permit {
     static KEY: OnceLock<MintKey> = OnceLock::new();
     KEY.get_or_init(|| MintKey::take().expect("the first who asks")).mint(cancel.clone())
 }
 
-/// A resource of that kind, or all that is wrong with it.
+/// Builds a resource of a kind, or returns all problems.
 pub(crate) fn build(
     kind: &str,
     name: &str,
@@ -25,7 +25,7 @@ pub(crate) fn build(
     build_at(kind, name, given, &Place { base: PathBuf::from("/") })
 }
 
-/// The same for a graph in another folder. A list of texts is given by lines.
+/// Builds a resource for a graph in the folder `base`; a list of texts is given as lines.
 pub(crate) fn build_at(
     kind: &str,
     name: &str,
@@ -46,19 +46,19 @@ pub(crate) fn build_at(
     (spec.build)(name, fields, place)
 }
 
-/// A file at a path (with a slash at its end: a directory).
+/// Makes a file resource for a path (with a trailing slash: a directory).
 pub(crate) fn file(path: impl AsRef<Path>, given: &[(&str, &str)]) -> Arc<dyn Resource> {
     let name = path.as_ref().to_str().expect("text");
     build("file", name, given).unwrap_or_else(|wrong| panic!("{name}: {wrong:?}"))
 }
 
-/// One check.
+/// Runs one check.
 pub(crate) fn check(host: &Host, resource: &Arc<dyn Resource>) -> CheckResult {
     let ask = CheckRequest::default();
     resource.check(host, ask).now_or_never().expect("a check on a thread never waits")
 }
 
-/// One check that must find a difference.
+/// Runs one check that must find a difference.
 pub(crate) fn change(host: &Host, resource: &Arc<dyn Resource>) -> Change {
     match check(host, resource) {
         CheckResult::Differs(change) => change,
@@ -66,13 +66,13 @@ pub(crate) fn change(host: &Host, resource: &Arc<dyn Resource>) -> Change {
     }
 }
 
-/// One apply.
+/// Runs one apply.
 pub(crate) fn apply(host: &Host, resource: &Arc<dyn Resource>, change: Change) -> Outcome {
     let permit = permit(&CancellationToken::new());
     apply_with(host, resource, change, &permit)
 }
 
-/// One apply with this permit.
+/// Runs one apply with this permit.
 pub(crate) fn apply_with(
     host: &Host,
     resource: &Arc<dyn Resource>,
@@ -82,7 +82,7 @@ pub(crate) fn apply_with(
     resource.apply(host, permit, change).now_or_never().expect("an apply on a thread never waits")
 }
 
-/// Check, apply where it differs; what is not known is told as a failure.
+/// Checks, and applies if there is a difference; an unknown result counts as a failure.
 pub(crate) fn hold(host: &Host, resource: &Arc<dyn Resource>) -> Outcome {
     match check(host, resource) {
         CheckResult::Same => Outcome::Unchanged,
@@ -91,7 +91,7 @@ pub(crate) fn hold(host: &Host, resource: &Arc<dyn Resource>) -> Outcome {
     }
 }
 
-/// Holds it, and demands that it was changed and is right then.
+/// Applies a resource, and asserts that something was changed and the resource is then converged.
 pub(crate) fn made(host: &Host, resource: &Arc<dyn Resource>) -> Vec<String> {
     match hold(host, resource) {
         Outcome::Changed(done) => {
@@ -102,7 +102,7 @@ pub(crate) fn made(host: &Host, resource: &Arc<dyn Resource>) -> Vec<String> {
     }
 }
 
-/// Holds it, and demands that it is refused or fails without a touch; gives the words.
+/// Applies a resource, asserts a failure without a change, and returns its message.
 pub(crate) fn refused(host: &Host, resource: &Arc<dyn Resource>) -> String {
     match hold(host, resource) {
         Outcome::Failed { trouble, touched: false } => {
@@ -113,7 +113,7 @@ pub(crate) fn refused(host: &Host, resource: &Arc<dyn Resource>) -> String {
     }
 }
 
-/// Holds a tree of which a part fails; gives the words.
+/// Applies a tree that must fail in part, and returns the message.
 pub(crate) fn failed(host: &Host, resource: &Arc<dyn Resource>) -> String {
     match hold(host, resource) {
         Outcome::Failed { trouble, .. } => {
@@ -124,24 +124,24 @@ pub(crate) fn failed(host: &Host, resource: &Arc<dyn Resource>) -> String {
     }
 }
 
-/// Permission bits.
+/// Returns the permission bits.
 pub(crate) fn mode(path: impl AsRef<Path>) -> u32 {
     std::fs::symlink_metadata(path).expect("it is there").mode() & 0o7777
 }
 
-/// Owner and group.
+/// Returns the owner and the group.
 pub(crate) fn owner(path: impl AsRef<Path>) -> (u32, u32) {
     let meta = std::fs::symlink_metadata(path).expect("it is there");
     (meta.uid(), meta.gid())
 }
 
-/// Sets permission bits.
+/// Sets the permission bits.
 pub(crate) fn chmod(path: impl AsRef<Path>, mode: u32) {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("chmod");
 }
 
-/// All names in a directory, sorted.
+/// Returns all names in a directory, sorted.
 pub(crate) fn names(path: impl AsRef<Path>) -> Vec<String> {
     let entries = std::fs::read_dir(path).expect("a directory");
     let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
@@ -151,14 +151,15 @@ pub(crate) fn names(path: impl AsRef<Path>) -> Vec<String> {
     names
 }
 
-/// Mounts something at a path.
+/// Mounts a file system at a path.
 pub(crate) fn mount(arguments: &[&str], at: &Path) {
     let status = std::process::Command::new("mount").args(arguments).arg(at).status();
     assert!(status.expect("mount").success(), "mount {arguments:?}");
 }
 
-/// A protected directory by another name: an empty file system of the test stands for `/usr/local`, with `bin` and
-/// `share` in it, and is mounted at that place too. Only the thread of the test sees these mounts, and they end with it.
+/// Mounts a protected directory under another name: an empty file system of the test, with `bin` and `share`,
+/// is mounted over `/usr/local` and at `at`. Only the thread of the test sees these mounts, and they end with
+/// the thread.
 pub(crate) fn mount_sacred(at: &Path) {
     let flags = nix::sched::CloneFlags::CLONE_NEWNS;
     nix::sched::unshare(flags).expect("a mount namespace of its own");
@@ -172,7 +173,7 @@ pub(crate) fn mount_sacred(at: &Path) {
     mount(&["-o", "remount,bind,ro"], at);
 }
 
-/// Unmounts it; a child that is being forked for another test can hold it for a moment.
+/// Unmounts a path, with retries: a new child process of another test can hold the mount for a moment.
 pub(crate) fn unmount(at: &Path) {
     let limit = std::time::Instant::now() + std::time::Duration::from_secs(20);
     while !std::process::Command::new("umount").arg(at).output().expect("umount").status.success() {
@@ -181,12 +182,12 @@ pub(crate) fn unmount(at: &Path) {
     }
 }
 
-/// Whether this is root; many tests must be.
+/// Panics unless the test runs as root.
 pub(crate) fn demand_root() {
     assert!(nix::unistd::geteuid().is_root(), "this test must run as root");
 }
 
-/// A directory for one test that everybody may enter.
+/// Makes a directory for one test that every user may enter.
 pub(crate) fn scratch() -> tempfile::TempDir {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     chmod(scratch.path(), 0o755);

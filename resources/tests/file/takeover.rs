@@ -1,4 +1,5 @@
-//! Objects that a stranger has prepared do not lend that user anything once a file has taken them over. Runs as root.
+//! Objects that an untrusted user has prepared give that user no rights after a file has taken them over. The
+//! tests run as root.
 
 use crate::strangers::{self, ACCESS, DEFAULT, STRANGER, can_read, can_write};
 use crate::support::*;
@@ -11,7 +12,7 @@ use steadfast_resources::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// A directory where everybody may make files, as /tmp.
+/// Makes a directory where everybody may make files, like /tmp.
 pub(crate) fn shared() -> (tempfile::TempDir, PathBuf) {
     demand_root();
     let dir = scratch();
@@ -36,7 +37,7 @@ fn set_id_bits_stay_dropped_when_a_relative_mode_does_not_name_them() {
             assert_eq!((mode(&path) & 0o6000, owner(&path).0), (0, 0), "{relative}, {state}");
         }
     }
-    // The kernel leaves the group's bit where the group may not execute.
+    // The kernel leaves the group's bit if the group may not execute.
     for given in [("owner", "root"), ("group", "shadow")] {
         strangers::write(&path, "x", 0o2644);
         made(&host, &file(&path, &[given]));
@@ -109,7 +110,7 @@ fn a_strangers_access_lists_are_gone_from_what_root_takes_over() {
     }
 }
 
-/// The group of a user is most often that user alone.
+/// The group of a user usually contains that user alone, so its right to write is dropped.
 #[test]
 fn no_right_of_an_undeclared_group_to_write_comes_from_a_stranger() {
     let (host, (_dir, shared)) = (Host::default(), shared());
@@ -120,7 +121,7 @@ fn no_right_of_an_undeclared_group_to_write_comes_from_a_stranger() {
         assert_eq!((mode(&app), owner(&app).0), (after, 0), "{before:o}");
         fs::remove_dir(&app).unwrap();
     }
-    // The mask of a list is no right of the group.
+    // The mask of an access list is no right of the group.
     let path = shared.join("listed");
     strangers::write(&path, "x", 0o604);
     strangers::set(&path, ACCESS, &strangers::list());
@@ -128,7 +129,7 @@ fn no_right_of_an_undeclared_group_to_write_comes_from_a_stranger() {
     made(&host, &file(&path, &[("owner", "root"), ("group", "games")]));
     assert_eq!(mode(&path), 0o700);
     assert!(!strangers::has(&path, ACCESS));
-    // A declared group keeps what the mode gives to it.
+    // A declared group has the rights of the mode.
     let path = shared.join("games");
     strangers::write(&path, "x", 0o664);
     made(&host, &file(&path, &[("owner", "root"), ("group", "games")]));
@@ -151,7 +152,7 @@ fn new_objects_in_a_strangers_directory_inherit_no_list_and_no_group() {
     assert!(!can_read(&new));
 }
 
-/// An administrator's lists stay: the list of root's file, and the one that root's directory hands down.
+/// An administrator's access lists stay: that of root's file, and the default list of root's directory.
 #[test]
 fn lists_of_roots_own_stay() {
     let (host, (dir, _shared)) = (Host::default(), shared());
@@ -183,7 +184,7 @@ fn a_stranger_who_has_it_open_writes_into_an_inode_that_is_no_longer_there() {
         assert_eq!(fs::read_to_string(&path).unwrap(), content, "{declared:?}");
         assert_eq!((mode(&path), owner(&path)), (0o440, (0, 0)));
     }
-    // So does anybody for whom root's own file was too wide.
+    // Other users also lose access that root's own file gave by a wide mode.
     let path = dir.path().join("wide");
     fs::write(&path, "declared\n").unwrap();
     chmod(&path, 0o666);
@@ -192,7 +193,7 @@ fn a_stranger_who_has_it_open_writes_into_an_inode_that_is_no_longer_there() {
     assert_ne!(fs::metadata(&path).unwrap().ino(), inode);
 }
 
-/// A lease of its owner's does not hold up what takes the place of the file.
+/// A lease by the file's owner does not delay the replacement of the file.
 #[test]
 fn a_strangers_lease_delays_nothing() {
     let (host, (_dir, shared)) = (Host::default(), shared());
@@ -230,7 +231,7 @@ fn a_private_file_of_roots_that_a_user_renamed_is_not_given_away() {
     let outcome = hold(&host, &file(slash(&home), &tree));
     assert!(matches!(outcome, Outcome::Failed { .. }), "{outcome:?}");
     assert_eq!((mode(&path), owner(&path)), (0o600, (0, 0)));
-    // Root's own tree goes to a user with all its private files by consent only.
+    // A tree of root with private files is given to a user by consent only.
     let tree = dir.path().join("tree");
     fs::create_dir(&tree).unwrap();
     chmod(&tree, 0o755);
@@ -241,7 +242,7 @@ fn a_private_file_of_roots_that_a_user_renamed_is_not_given_away() {
     assert_eq!(owner(tree.join("private")).0, 0);
     made(&host, &file(slash(&tree), &[&given[..], &[("force", "true")]].concat()));
     assert_eq!(owner(tree.join("private")).0, STRANGER);
-    // With the content declared it shows nothing that is not: a new file takes its place.
+    // With a declared content, a new file takes the place and reveals nothing else.
     let theirs = [("content", "x"), ("owner", "nobody"), ("mode", "0644")];
     made(&host, &file(&path, &theirs));
     assert_eq!(fs::read_to_string(&path).unwrap(), "x");
@@ -296,7 +297,7 @@ fn a_second_name_is_refused_when_the_directory_was_open_before() {
         let words = refused(&host, &file(two.join("f"), &[given]));
         assert!(words.contains("2 names"), "{words}");
     }
-    // Another process knows it too.
+    // Another process knows the second name too.
     for given in [("mode", "0644"), ("mode", "0400"), ("content", "mine")] {
         let words = refused(&Host::default(), &file(two.join("f"), &[given]));
         assert!(words.contains("2 names"), "{words}");
@@ -347,7 +348,7 @@ pub(crate) fn prior(uid: u32, mode: u32, content: Option<&str>) -> PriorState {
     PriorState::Thing(PriorEntry { shape, mode, uid, gid: uid, extended: Vec::new() })
 }
 
-/// An undo finds what a stranger may have put there since.
+/// An undo gives no rights to an object that an untrusted user may have put there since.
 #[test]
 fn an_undo_lends_nothing_to_what_it_finds() {
     let (host, (dir, shared)) = (Host::default(), shared());
@@ -363,13 +364,13 @@ fn an_undo_lends_nothing_to_what_it_finds() {
     undo(&prior(0, 0o640, None)).unwrap();
     assert_eq!((mode(&path), owner(&path)), (0o640, (0, 0)));
     assert!(!strangers::has(&path, ACCESS));
-    // With its content it comes back whole, as another inode.
+    // With a stored content, the file is restored whole, as another inode.
     strangers::write(&path, "roots", 0o755);
     let inode = fs::metadata(&path).unwrap().ino();
     undo(&prior(0, 0o4755, Some("roots"))).unwrap();
     assert_eq!((mode(&path), owner(&path)), (0o4755, (0, 0)));
     assert_ne!(fs::metadata(&path).unwrap().ino(), inode);
-    // What only root may read is not given back to a user.
+    // A file that only root may read is not given to a user.
     chmod(&path, 0o600);
     assert!(undo(&prior(STRANGER, 0o644, None)).is_err());
     let home = dir.path().join("private");
@@ -382,7 +383,7 @@ fn an_undo_lends_nothing_to_what_it_finds() {
     assert_eq!(owner(home.join("a")).0, STRANGER, "where nobody else can have put it");
 }
 
-/// A content that others may not read goes to nobody who happened to own the file.
+/// A content that others may not read is not given to an untrusted owner of the file.
 #[test]
 fn a_closed_content_is_given_to_no_stranger() {
     let (host, (dir, shared)) = (Host::default(), shared());
@@ -412,7 +413,7 @@ fn a_closed_content_is_given_to_no_stranger() {
             fs::remove_file(&path).unwrap();
         }
     }
-    // A stranger's file below a directory that a tree is copied to.
+    // An untrusted user's file below the target directory of a copied tree.
     let copy = dir.path().join("copy");
     fs::create_dir(&copy).unwrap();
     chmod(&copy, 0o777);
@@ -420,13 +421,14 @@ fn a_closed_content_is_given_to_no_stranger() {
     made(&host, &file(slash(&copy), &[("source", &from), ("recurse", "true")]));
     assert_eq!(owner(copy.join("f")).0, 0);
     assert!(!can_read(&copy.join("f")));
-    // What everybody may read leaves the owner as it is.
+    // The owner stays if the content is public.
     strangers::write(&path, "x", 0o644);
     made(&host, &file(&path, &[("content", "public")]));
     assert_eq!(owner(&path).0, STRANGER);
 }
 
-/// A folder of root's that a user renamed closes what is in it, whatever the modes of its files.
+/// A private folder of root protects its files after a user has renamed the folder, whatever the modes of the
+/// files are.
 #[test]
 fn a_file_in_a_private_folder_of_roots_is_not_copied_for_a_user_who_renamed_the_folder() {
     let (host, (dir, _shared)) = (Host::default(), shared());

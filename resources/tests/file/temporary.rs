@@ -1,4 +1,4 @@
-//! Temporary names: nobody can guess one, and nobody can hide behind one (M2).
+//! Tests of temporary names: nobody can guess one, and nobody can hide an object behind one (M2).
 
 use crate::support::*;
 use std::fs;
@@ -9,7 +9,7 @@ use steadfast_resources::{CheckResult, Host, Resource};
 
 const NOBODY: u32 = 65534;
 
-/// A process as the middle of a temporary name has it: its number, and the time at which it began.
+/// Returns the middle part of a temporary name for a process: its number and its start time.
 fn process(number: u32) -> String {
     let stat = fs::read_to_string(format!("/proc/{number}/stat")).unwrap();
     let began = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap().to_owned();
@@ -24,7 +24,7 @@ fn purged(top: &Path) -> Arc<dyn Resource> {
     )
 }
 
-/// Somebody who can write the directory takes the next names: the file is repaired all the same.
+/// A user who takes the next names in the directory does not prevent the repair of a file.
 #[test]
 fn taken_names_do_not_stop_a_repair() {
     let (host, dir) = (Host::default(), scratch());
@@ -39,7 +39,7 @@ fn taken_names_do_not_stop_a_repair() {
     assert_eq!(fs::read_to_string(dir.path().join("a")).unwrap(), "declared\n");
 }
 
-/// A thing of somebody else does not stay in a purged tree for its name, whichever process the name tells.
+/// An object with the form of a temporary name does not escape a purge, whichever process the name contains.
 #[test]
 fn a_purge_takes_what_only_bears_a_temporary_name() {
     demand_root();
@@ -60,7 +60,7 @@ fn a_purge_takes_what_only_bears_a_temporary_name() {
     assert_eq!(names(&top), [""; 0]);
 }
 
-/// The same in a tree that only gets its attributes.
+/// Such an object gets the attributes of its tree, too.
 #[test]
 fn recursion_holds_what_only_bears_a_temporary_name() {
     demand_root();
@@ -76,7 +76,7 @@ fn recursion_holds_what_only_bears_a_temporary_name() {
     assert_eq!((owner(&hidden).0, mode(hidden.join("shell.php"))), (0, 0o644));
 }
 
-/// A file that another living process of our user is just writing is left to it.
+/// A file that another living process of the same user is writing is left alone.
 #[test]
 fn a_temporary_file_of_a_living_process_of_ours_stays() {
     demand_root();

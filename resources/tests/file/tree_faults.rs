@@ -1,4 +1,4 @@
-//! One thing that cannot be held does not stop the holding of the rest of a tree (M3).
+//! Tests of failures in a tree: an object that fails does not stop the others (M3).
 
 use crate::support::*;
 use std::fs;
@@ -14,7 +14,7 @@ fn tree(top: &Path, given: &[(&str, &str)]) -> Arc<dyn Resource> {
     file(format!("{}/", top.display()), &[&[("recurse", "true")], given].concat())
 }
 
-/// Applies what a check finds, and demands that it fails after it has changed something.
+/// Applies the change of a check, and asserts a failure after something was changed.
 fn half_made(host: &Host, held: &Arc<dyn Resource>) -> String {
     let change = change(host, held);
     assert!(change.differences.iter().any(|one| one.aspect == "below"), "{:?}", change.differences);
@@ -27,7 +27,7 @@ fn half_made(host: &Host, held: &Arc<dyn Resource>) -> String {
     }
 }
 
-/// A directory of nobody's with a file of two names, which cannot be changed.
+/// Makes a directory of the user nobody with a file of two names, which cannot be changed.
 fn linked(top: &Path) {
     fs::create_dir(top).unwrap();
     for name in ["a", "c"] {
@@ -55,7 +55,7 @@ fn attributes_are_held_beside_a_file_that_is_refused() {
         "{words}"
     );
     assert_eq!((mode(top.join("a")), mode(top.join("c"))), (0o666, 0o644));
-    // Nothing is left to do but what cannot be done.
+    // Only the impossible part is left.
     let CheckResult::Unknown(trouble) = check(&host, &held) else { panic!("expected a failure") };
     assert!(trouble.what.contains("2 things below it failed"), "{trouble}");
     fs::remove_file(top.join("b")).unwrap();
@@ -105,7 +105,7 @@ fn the_rest_of_a_source_is_copied() {
     assert!(matches!(check(&host, &held), CheckResult::Same));
 }
 
-/// A removal asks the protected paths before it walks the tree.
+/// A removal checks the protected paths before walking the tree.
 #[test]
 fn a_protected_directory_is_refused_before_it_is_walked() {
     demand_root();

@@ -1,4 +1,4 @@
-//! All below a directory: copied, given its attributes, purged of what nobody declared.
+//! Tests of trees: copying, setting attributes, and purging undeclared entries.
 
 use crate::support::*;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steadfast_resources::{CheckResult, Host, Outcome, Resource};
 
-/// Makes files with their parents: `path` is a file with its path as content, `path/` a directory.
+/// Makes files and their parents: `path` is a file with its path as content, `path/` a directory.
 fn plant(top: &Path, paths: &[&str]) {
     for path in paths {
         let at = top.join(path);
@@ -22,7 +22,7 @@ fn plant(top: &Path, paths: &[&str]) {
     }
 }
 
-/// All below a directory, by path, with what it is.
+/// Returns everything below a directory, by path, with type and content.
 fn portrait(top: &Path) -> BTreeMap<String, String> {
     fn into(top: &Path, below: &Path, all: &mut BTreeMap<String, String>) {
         for name in names(top.join(below)) {
@@ -112,7 +112,7 @@ fn a_tree_is_copied_and_held() {
     let done = made(&garden.host, &held);
     assert_eq!(done[..2], ["created", "below: 7 added"]);
     assert_eq!(portrait(&garden.target()), portrait(&garden.source()));
-    // What somebody changes is put back; what the source does not have is left alone.
+    // A changed copy is repaired; entries that the source does not have are left alone.
     fs::write(garden.target().join("a"), "theirs").unwrap();
     fs::remove_file(garden.target().join("deep/er/b")).unwrap();
     fs::remove_file(garden.target().join("deep/link")).unwrap();
@@ -145,7 +145,7 @@ fn attributes_are_held_below_with_x_where_it_belongs() {
     for path in ["", "a", "deep", "deep/program", "link"] {
         assert_eq!(owner(garden.target().join(path)), (12, 34), "{path}");
     }
-    // One number for all: who may read a directory may enter it.
+    // One mode for files and directories: a reader of a directory may enter the directory.
     made(&garden.host, &garden.copied(&[("mode", "0640")]));
     let all = portrait(&garden.target());
     assert_eq!(
@@ -238,7 +238,7 @@ fn purge_removes_what_nobody_declares_and_nothing_else() {
     assert!(Path::new("/etc/passwd").exists());
 }
 
-/// What is claimed stays whatever stands in its place by now, and what leads to it as well.
+/// Claimed paths and the directories on the way to them stay, whatever is there now.
 #[test]
 fn purge_without_recurse_is_about_files_and_links_right_in_the_directory() {
     let garden = Garden::new();
@@ -302,7 +302,7 @@ fn a_backup_keeps_what_a_tree_replaces_and_purges() {
     assert_eq!(contents, ["deep/stray", "old"]);
 }
 
-/// S-15: nothing that is mounted is touched, and no directory without which there is no host.
+/// S-15: neither mounts nor protected directories are purged.
 #[test]
 fn neither_mounts_nor_sacred_directories_are_purged() {
     let garden = Garden::new();
@@ -318,7 +318,7 @@ fn neither_mounts_nor_sacred_directories_are_purged() {
     let copied = hold(&garden.host, &garden.copied(&[]));
     let precious = top.join("mount/precious");
     let (left, owned) = (precious.exists(), owner(&precious).0);
-    // A directory of the host by another name.
+    // A directory of the host under another name.
     let root = file(format!("{}/", top.join("root").display()), &[("purge", "true")]);
     let sacred = hold(&garden.host, &root);
     unmount(&top.join("mount"));
@@ -344,7 +344,7 @@ fn neither_mounts_nor_sacred_directories_are_purged() {
     }
 }
 
-/// What is done is what was planned: what came meanwhile waits for the next look.
+/// An apply does exactly the planned change; later entries wait for the next check.
 #[test]
 fn an_apply_does_just_what_the_check_found() {
     let garden = Garden::new();
@@ -380,7 +380,7 @@ fn what_is_shown_of_a_large_tree_is_bounded_and_counted() {
     assert!(matches!(check(&garden.host, &held), CheckResult::Same));
 }
 
-/// Deep trees are refused by name, whatever recursion does; nothing overflows.
+/// Trees that are too deep are rejected by name, without an overflow.
 #[test]
 fn a_tree_that_is_too_deep_is_refused() {
     let garden = Garden::new();
@@ -405,14 +405,14 @@ fn what_cannot_be_copied_is_named() {
     assert!(matches!(check(&garden.host, &excluding), CheckResult::Same));
 }
 
-/// A source that a user may write leads nowhere: its links are copied, not followed.
+/// Links in a source that a user may write are copied and not followed.
 #[test]
 fn links_in_a_source_are_copied_as_links() {
     let garden = Garden::new();
     symlink("/etc/shadow", garden.source().join("a")).unwrap();
     symlink("/etc", garden.source().join("b")).unwrap();
     chown(garden.source(), Some(65534), None).unwrap();
-    // Who owns the source owns the copy (S-11).
+    // The owner of the source is the owner of the copy (S-11).
     made(&garden.host, &garden.copied(&[("owner", "65534")]));
     let all = portrait(&garden.target());
     assert_eq!(all.values().collect::<Vec<_>>(), ["-> /etc/shadow", "-> /etc"]);

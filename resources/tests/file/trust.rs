@@ -1,4 +1,5 @@
-//! S-11: what root copies, and what it has judge a candidate, nobody else may be able to change.
+//! Tests of trust (S-11): other users must not be able to change the sources that root copies and the
+//! programs that validate for root.
 
 use crate::support::*;
 use std::fs;
@@ -8,10 +9,10 @@ use steadfast_resources::Host;
 
 const NOBODY: u32 = 65534;
 
-/// What somebody else could change, by a word: each is made right first, below `site`.
+/// A change of a trusted `site`, with a description.
 type Breakage = (&'static str, fn(&Site));
 
-/// A folder of root's with a source, a directory of fragments, a tree, a program; all of it right.
+/// A folder of root with a source, a directory of fragments, a tree and a program, all trusted.
 struct Site {
     dir: tempfile::TempDir,
 }
@@ -46,14 +47,14 @@ impl Site {
         chmod(self.path(name), 0o777);
     }
 
-    /// `site/deep` is reached by a link; its own place is safe.
+    /// Makes `site/deep` a link of `owner`; its real place is trusted.
     fn by_link(&self, owner: u32) {
         fs::rename(self.path("site/deep"), self.path("elsewhere/deep")).unwrap();
         symlink(self.path("elsewhere/deep"), self.path("site/deep")).unwrap();
         std::os::unix::fs::lchown(self.path("site/deep"), Some(owner), Some(0)).unwrap();
     }
 
-    /// What holds a file by each way of reading something; and an owner where that is declared.
+    /// Returns a file resource for one use of an untrusted path, with an owner if given.
     fn held(
         &self,
         way: &str,
@@ -76,12 +77,12 @@ impl Site {
     }
 }
 
-/// A way, what of it is broken, and how.
+/// A use, the affected path, and the change that makes the path untrusted.
 type Own = (&'static str, &'static str, fn(&Path));
 
 const WAYS: [&str; 5] = ["source", "fragments", "directory of fragments", "tree", "validate"];
 
-/// Each on the way to all of them.
+/// The changes that affect the paths of all uses.
 const ON_THE_WAY: [Breakage; 6] = [
     ("a folder belongs to somebody else", |site| site.give("site/deep")),
     ("a folder above belongs to somebody else", |site| site.give("site")),
@@ -97,7 +98,7 @@ const ON_THE_WAY: [Breakage; 6] = [
     }),
 ];
 
-/// S-11: whatever is read, and wherever on its way somebody else could change it: root does not use it, and says whose it is.
+/// S-11: for every use and every untrusted part of a path, root rejects the path and names the owner.
 #[test]
 fn root_uses_nothing_that_others_could_change() {
     for way in WAYS {
@@ -130,7 +131,7 @@ fn root_uses_nothing_that_others_could_change() {
     assert!(failed(&Host::default(), &site.held("tree", None)).contains("belongs to uid 65534"));
 }
 
-/// S-11: an access list that names others counts, whatever the bits of the group seem to say.
+/// S-11: an access list for other users counts, whatever the group bits are.
 #[test]
 fn an_access_list_is_seen() {
     let site = Site::new();
@@ -156,7 +157,8 @@ fn an_access_list_is_seen() {
     assert!(words.contains("may be written by others"), "{words}");
 }
 
-/// S-11: what is safe is used: sticky folders, links of root's, the group of root, and what belongs to whom the copy is to belong.
+/// S-11: trusted paths are used: sticky folders, links of root, the group of root, and paths of the copy's
+/// owner.
 #[test]
 fn root_uses_what_only_it_or_the_owner_of_the_copy_can_change() {
     let fine: [Breakage; 4] = [

@@ -1,4 +1,4 @@
-//! The same without root: each test runs itself again as nobody.
+//! Tests of the kind `file` without root: each test runs itself again as the user nobody.
 
 use crate::support::*;
 use std::fs;
@@ -9,7 +9,8 @@ use steadfast_resources::{CheckResult, Host, Outcome};
 
 const NOBODY: u32 = 65534;
 
-/// As root: prepares `home` (nobody's) and `roots` (root's), and runs the test again as nobody. As nobody: gives the directory.
+/// Prepares `home` (of nobody) and `roots` (of root) and runs the test again as nobody; in that second run,
+/// returns the directory.
 fn as_nobody(test: &str, prepare: impl FnOnce(&Path)) -> Option<PathBuf> {
     if let Ok(dir) = std::env::var("STEADFAST_TEST_NOBODY") {
         assert_eq!(nix::unistd::geteuid().as_raw(), NOBODY);
@@ -23,7 +24,7 @@ fn as_nobody(test: &str, prepare: impl FnOnce(&Path)) -> Option<PathBuf> {
     }
     chown(dir.path().join("home"), Some(NOBODY), Some(NOBODY)).unwrap();
     prepare(dir.path());
-    // Where it was built may be closed to nobody.
+    // The user nobody may have no access to the build directory.
     let program = dir.path().join("program");
     fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     chmod(&program, 0o755);
@@ -120,7 +121,7 @@ fn a_writable_file_in_a_closed_directory_is_written_in_place() {
     let held = file(&path, &[("content", "short")]);
     assert_eq!(made(&host, &held), ["content, in place: its directory is not writable"]);
     assert_eq!(fs::metadata(&path).unwrap().ino(), inode);
-    // A file of root's in our own directory: its owner was not declared, so it is kept.
+    // A file of root in nobody's own directory: its undeclared owner stays.
     let kept = dir.join("home/roots");
     assert_eq!(
         made(&host, &file(&kept, &[("content", "short")])),
@@ -168,7 +169,7 @@ fn trees_candidates_and_copies_need_no_root() {
     assert_eq!((names(home.join("kept")).len(), fs::read(&path).unwrap()), (1, b"new".to_vec()));
     let words = refused(&host, &file(&path, &[("content", "x"), ("validate", "false %s")]));
     assert!(words.contains("exit 1"), "{words}");
-    // What must be validated is not written into the old file where no candidate can be made.
+    // A file with a validation is not written in place where no staged file can be made.
     let closed = dir.join("roots/tree/a");
     let words = refused(&host, &file(&closed, &[("content", "y"), ("validate", "true %s")]));
     assert!(words.contains("permission denied"), "{words}");

@@ -1,4 +1,5 @@
-//! What can be seen while trees are copied and candidates are tried, and what is left when that is cut off. Runs as root.
+//! Tests of the states that are visible during the copy of a tree and during a validation, and of the
+//! leftovers of an interruption. The tests run as root.
 
 use crate::support::*;
 use std::fs;
@@ -9,12 +10,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use steadfast_resources::Host;
 
-/// Looks at all below a directory that somebody who is not root could reach, again and again.
+/// Examines everything below a directory that a user besides root could reach, again and again.
 fn observe(ended: &AtomicBool, top: &Path, look: &mut impl FnMut(&Path, &fs::Metadata)) {
     fn into(path: &Path, look: &mut impl FnMut(&Path, &fs::Metadata)) {
         let Ok(entries) = fs::read_dir(path) else { return };
         for entry in entries.flatten() {
-            // What is gone again was not seen.
+            // An entry that has gone again was not seen.
             let Ok(meta) = fs::symlink_metadata(entry.path()) else { continue };
             look(&entry.path(), &meta);
             let is_open = meta.mode() & 0o007 != 0 || meta.uid() != 0;
@@ -28,8 +29,8 @@ fn observe(ended: &AtomicBool, top: &Path, look: &mut impl FnMut(&Path, &fs::Met
     }
 }
 
-/// S-4: while a tree is copied and a candidate is tried, every inode that others can reach has the final owner, no wider mode and
-/// the whole content.
+/// S-4: during a copy and a validation, every inode that others can reach has the final owner, no wider mode
+/// and the whole content.
 #[test]
 fn an_observer_of_a_tree_and_of_a_candidate_sees_only_what_is_final() {
     demand_root();
@@ -59,7 +60,8 @@ fn an_observer_of_a_tree_and_of_a_candidate_sees_only_what_is_final() {
                 let (mode, owner) = (meta.mode() & 0o7777, (meta.uid(), meta.gid()));
                 looks.fetch_add(1, Ordering::SeqCst);
                 if meta.is_dir() {
-                    // One that is made is ours until it is given away; a room is ours alone.
+                    // A new directory belongs to root until it is given away; a private directory of a staged file
+                    // stays root's.
                     let is_final = (mode, owner) == (0o750, (12, 34));
                     assert!(is_final || (is_hidden && mode & 0o027 == 0), "{name}: {mode:o}");
                     return;
@@ -87,7 +89,8 @@ fn an_observer_of_a_tree_and_of_a_candidate_sees_only_what_is_final() {
     assert_eq!(names(&top).last().unwrap(), "tried");
 }
 
-/// S-4: a candidate that is tried lies where only we can go, whatever the directory is.
+/// S-4: a staged file under validation is in a directory that only root can enter, whatever the target
+/// directory is.
 #[test]
 fn nobody_else_can_reach_a_candidate() {
     demand_root();
@@ -99,7 +102,7 @@ fn nobody_else_can_reach_a_candidate() {
     let seen = dir.path().join("seen");
     fs::write(&seen, "").unwrap();
     chmod(&seen, 0o666);
-    // As nobody: whatever can be listed or read below their own home.
+    // As the user nobody: everything that can be listed or read below nobody's own home.
     let spy = format!(
         "setpriv --reuid=65534 --regid=65534 --clear-groups \
          sh -c 'cat $1/.steadfast-*/* $1/.steadfast-* \"$2\"; ls $1/.steadfast-*' sh {} \"$1\" > {} 2>/dev/null; true",
@@ -114,8 +117,8 @@ fn nobody_else_can_reach_a_candidate() {
     assert_eq!(names(&home), ["a"]);
 }
 
-/// S-5: the room of a candidate that a dead process left is swept, with what is in it; a directory that only bears such a name is
-/// not.
+/// S-5: the private directory of a dead process's staged file is removed with its contents; another directory
+/// with such a name is not.
 #[test]
 fn the_room_of_a_dead_candidate_is_swept_and_no_other_directory() {
     demand_root();
@@ -132,7 +135,8 @@ fn the_room_of_a_dead_candidate_is_swept_and_no_other_directory() {
     let left = room(1, 0o700);
     symlink("ours", left.join(name(1))).unwrap();
     fs::write(left.join("a.conf"), "half").unwrap();
-    // Somebody renamed a directory of root's: nothing in it says that it is ours.
+    // A user has renamed a directory of root: nothing inside identifies it as a private directory of this
+    // program.
     let renamed = room(2, 0o700);
     fs::write(renamed.join("precious"), "x").unwrap();
     let open = room(3, 0o755);
@@ -149,7 +153,8 @@ fn the_room_of_a_dead_candidate_is_swept_and_no_other_directory() {
     }
 }
 
-/// S-5: killed at any instant of a tree, with validation beside it: no half file, and no stray after the next apply.
+/// S-5: a process that is killed at any instant of a tree with validation leaves no partial file, and no
+/// temporary file after the next apply.
 #[test]
 fn killed_in_the_middle_of_a_tree() {
     demand_root();
@@ -170,7 +175,7 @@ fn killed_in_the_middle_of_a_tree() {
         for round in 0.. {
             for name in ["a", "deep/b", "deep/er/c"] {
                 let text = &texts[round % 2];
-                // As a whole, so that a source is always one of the two.
+                // The rename makes the change atomic, so the source always has one of the two contents.
                 fs::write(dir.join("new"), text).unwrap();
                 fs::rename(dir.join("new"), dir.join("source").join(name)).unwrap();
             }

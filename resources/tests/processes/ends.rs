@@ -1,4 +1,5 @@
-//! How children are ended: time, cancel, drop; always the whole group, always reaped.
+//! Tests of the ends of child processes by deadline, cancellation and drop: always the whole group, always
+//! reaped.
 
 use crate::support::{
     command, eventually, host, living, permit, query, runtime, shell, unique, wait, zombies,
@@ -7,14 +8,14 @@ use std::time::{Duration, Instant};
 use steadfast_resources::host::{Command, End, Finished};
 use tokio_util::sync::CancellationToken;
 
-/// A shell whose child and grandchild do not heed TERM; all carry the word.
+/// Makes a shell with a child and a grandchild that ignore TERM; all carry the word.
 fn stubborn(word: &str) -> Command {
     let text =
         r#"trap "" TERM; /bin/sh -c 'trap "" TERM; while :; do sleep 0.05; done' "$0" & wait"#;
     command(&["/bin/sh", "-c", text, word])
 }
 
-/// Runs it until both processes are there, does something, and waits for the end.
+/// Runs a command until both processes exist, calls `act`, and waits for the end.
 fn run_until_there(command: &Command, word: &str, act: impl FnOnce()) -> Finished {
     let cancel = CancellationToken::new();
     let (command, inner) = (command.clone(), cancel.clone());
@@ -25,7 +26,7 @@ fn run_until_there(command: &Command, word: &str, act: impl FnOnce()) -> Finishe
     wait(task).unwrap().unwrap()
 }
 
-/// R-16: what does not heed TERM gets KILL after two seconds, the whole group.
+/// R-16: a group that ignores TERM gets KILL after two seconds.
 #[test]
 fn a_cancelled_group_gets_term_then_kill() {
     let word = unique("stubborn-1-");
@@ -38,7 +39,7 @@ fn a_cancelled_group_gets_term_then_kill() {
     eventually("all are reaped", || zombies().is_empty());
 }
 
-/// R-16: the leader heeds TERM, its child needs a while for it, and gets it.
+/// R-16: the leader obeys TERM, and its child gets the time to end.
 #[test]
 fn a_child_that_ends_in_order_is_given_the_time() {
     let folder = tempfile::tempdir().unwrap();
@@ -68,7 +69,7 @@ fn a_time_that_is_over_ends_the_group() {
     eventually("all are reaped", || zombies().is_empty());
 }
 
-/// R-16: a dropped run is killed at once, and reaped.
+/// R-16: a dropped run is killed at once and reaped.
 #[test]
 fn a_dropped_run_is_killed_and_reaped() {
     let word = unique("stubborn-2-");
@@ -84,7 +85,7 @@ fn a_dropped_run_is_killed_and_reaped() {
     eventually("reaped", || zombies().is_empty());
 }
 
-/// A revoked permit stops a command before it is started.
+/// A revoked permit prevents the start of a command.
 #[test]
 fn a_revoked_permit_stops_before_the_start() {
     let folder = tempfile::tempdir().unwrap();
@@ -114,7 +115,7 @@ fn a_permit_revoked_meanwhile_ends_the_group() {
     assert!(living(&word).is_empty());
 }
 
-/// What a run leaves behind on purpose (a daemon) is left alone.
+/// A process that a run leaves behind on purpose (a daemon) is left alone.
 #[test]
 fn a_run_may_leave_a_daemon_behind() {
     let word = unique("4321.3");
@@ -128,7 +129,7 @@ fn a_run_may_leave_a_daemon_behind() {
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
 }
 
-/// No child is ever left unreaped, whatever way many of them end.
+/// Many children with different ends are all reaped.
 #[test]
 fn many_at_once_are_all_reaped() {
     let tasks: Vec<_> = (0..60)
@@ -156,7 +157,7 @@ fn many_at_once_are_all_reaped() {
     eventually("all are reaped", || zombies().is_empty());
 }
 
-/// A run needs no runtime of its own: kinds on a thread may use it too.
+/// A run needs no runtime of its own, so kinds on a thread may use it.
 #[test]
 fn it_works_on_any_executor() {
     let handle = std::thread::spawn(|| {

@@ -1,4 +1,4 @@
-//! Commands that are listened to.
+//! Tests of commands that are read line by line.
 
 use crate::support::{command, eventually, host, living, shell, unique, wait, zombies};
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ fn a_line_without_end_is_bounded() {
     eventually("it was killed", || living(&word).is_empty());
 }
 
-/// a watch that nobody listens to any more is killed, and reaped.
+/// a dropped watch is killed and reaped.
 #[test]
 fn a_dropped_watch_is_killed_and_reaped() {
     let text = "trap '' TERM; echo up; while :; do sleep 0.05; done";
@@ -49,7 +49,7 @@ fn a_dropped_watch_is_killed_and_reaped() {
     eventually("it is reaped", || zombies().is_empty());
 }
 
-/// stopped or cancelled, its group gets TERM.
+/// the group of a stopped or cancelled watch gets TERM.
 #[test]
 fn a_watch_is_stopped_in_order() {
     let start = Instant::now();
@@ -83,7 +83,7 @@ fn a_watch_that_cannot_be_started_says_so() {
     assert!(wait(host().lines(&command(&["true"]), &cancel)).is_err());
 }
 
-/// One that prints more than is taken waits, and takes no memory.
+/// A command that prints more than is read waits, and needs no more memory.
 #[test]
 fn a_listener_that_is_slow_holds_the_command() {
     wait(async {

@@ -1,4 +1,5 @@
-//! A command that runs as another user: no terminal, no keyring of ours, a bound on tasks, and the ends of its group.
+//! Tests of commands of another user: no terminal, no keyring of the daemon, a limit of tasks, and the ends
+//! of the group.
 
 use crate::support::{
     again, command, eventually, host, living, output, query, shell, unique, wait,
@@ -13,7 +14,7 @@ fn as_nobody(command: Command) -> Command {
     Command { user: Some("nobody".to_owned()), ..command }
 }
 
-/// S-9, H2: such a command cannot type into the terminal from which it was started, nor write to it.
+/// S-9, H2: a command of another user can neither type into the terminal of the daemon nor write to it.
 #[test]
 fn another_user_has_no_terminal() {
     // `script` runs the test again on a terminal of its own.
@@ -25,7 +26,7 @@ fn another_user_has_no_terminal() {
 #[ignore = "run by another_user_has_no_terminal"]
 fn on_a_terminal() {
     fs::File::open("/dev/tty").expect("this process has a terminal");
-    // A redirection that fails ends a shell: this one is a shell of its own.
+    // A failed redirection ends a shell, so this one runs in a subshell.
     let open = || shell("( : </dev/tty ) 2>&1; true");
     let grouped = Command { group: Some("daemon".to_owned()), ..open() };
     for command in [as_nobody(open()), grouped] {
@@ -34,7 +35,7 @@ fn on_a_terminal() {
     }
 }
 
-/// The number of the process is that of its group and of its session, which has no terminal.
+/// The number of the process is that of its group and its session, which has no terminal.
 #[test]
 fn another_user_leads_a_session() {
     let seen = output(&as_nobody(shell("cut -d' ' -f1,5,6,7 /proc/$$/stat")));
@@ -42,10 +43,10 @@ fn another_user_leads_a_session() {
     assert_eq!(fields, [fields[0], fields[0], fields[0], "0"]);
 }
 
-/// S-9, M7: what the session keyring of the daemon holds is out of reach.
+/// S-9, M7: a command of another user has no access to the session keyring of the daemon.
 #[test]
 fn another_user_has_a_keyring_of_its_own() {
-    // All threads of a process have the keyring that the thread had which started it.
+    // Later threads of the process inherit this keyring from the present one.
     keyctl_join_session_keyring(None).expect("this kernel has keyrings");
     let name = unique("steadfast-key-");
     add_key("user", &name, b"CANARY", KEY_SPEC_SESSION_KEYRING).unwrap();
@@ -79,7 +80,7 @@ fn tasks_of_another_user_are_bounded() {
     assert_eq!(limits(declared), own, "commands of our own user keep our limit");
 }
 
-/// S-9: the flag of the kernel, as a child sees it.
+/// S-9: the kernel's `NoNewPrivs` flag, as a child sees it.
 #[test]
 fn privileges_are_given_up_for_good() {
     let flag = |command: Command| {
@@ -97,7 +98,7 @@ fn privileges_are_given_up_for_good() {
     assert_eq!(pid, group);
 }
 
-/// the whole group of another user ends with its time.
+/// the deadline ends the whole group of another user.
 #[test]
 fn the_group_of_another_user_ends_with_its_time() {
     let word = unique("4321.7");
@@ -109,7 +110,7 @@ fn the_group_of_another_user_ends_with_its_time() {
     assert!(living(&word).is_empty());
 }
 
-/// a cancel reaches it at each step of its start too, before it has a group of its own.
+/// a cancellation is effective at each step of the start, even before the child has a group of its own.
 #[test]
 fn a_cancel_reaches_another_user_while_it_starts() {
     let word = unique("4321.8");

@@ -1,4 +1,4 @@
-//! What a child prints and reads: bounded, and never a deadlock.
+//! Tests of the input and output of a child: bounded and free of deadlocks.
 
 use crate::support::{command, eventually, living, output, query, shell, unique, zombies};
 use std::fs;
@@ -50,7 +50,8 @@ fn a_signal_is_not_a_code() {
     assert_eq!(query(&shell("kill -SEGV $$")).end, End::Killed(11));
 }
 
-/// one that leaves a process with its output behind does not hold the run; of a query nothing is left.
+/// a grandchild that holds the output open does not delay the end of the run; nothing of a query
+/// remains.
 #[test]
 fn a_grandchild_that_holds_the_pipe_does_not_hold_the_run() {
     let word = unique("4321.9");

@@ -1,10 +1,10 @@
-//! How many commands a second; compare with `/bin/true` by `posix_spawn` alone.
+//! Measures the number of commands per second, for a comparison with plain `posix_spawn` of `/bin/true`.
 
 use crate::support::{command, host, runtime, wait};
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Run by hand: `cargo test --release --test processes speed -- --ignored --nocapture`.
+/// Prints the rate. Run by hand: `cargo test --release --test processes speed -- --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
 #[expect(clippy::print_stdout, reason = "a measurement is for reading")]

@@ -1,4 +1,4 @@
-//! What the tests of commands share.
+//! The harness for tests of commands.
 
 use std::fs;
 use std::sync::{LazyLock, OnceLock};
@@ -45,7 +45,7 @@ pub(crate) fn output(command: &Command) -> String {
     finished.stdout.text().into_owned()
 }
 
-/// Waits for a state, with a generous limit.
+/// Waits for a condition, with a generous time limit.
 pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
@@ -54,7 +54,7 @@ pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// The processes (that are more than zombies) whose argument vector holds this word.
+/// Returns the processes, except zombies, whose argument vector contains this word.
 pub(crate) fn living(word: &str) -> Vec<i32> {
     processes()
         .filter(|pid| {
@@ -64,12 +64,12 @@ pub(crate) fn living(word: &str) -> Vec<i32> {
         .collect()
 }
 
-/// A number of seconds, or any other word, that no other run of these tests uses: processes are found by it.
+/// Returns a word (or a number of seconds) that is unique to this test run, by which processes are found.
 pub(crate) fn unique(prefix: &str) -> String {
     format!("{prefix}{:07}", std::process::id())
 }
 
-/// Our own children that have ended and were not reaped.
+/// Returns the children of this process that have ended and were not reaped.
 pub(crate) fn zombies() -> Vec<String> {
     let own = std::process::id().to_string();
     processes()
@@ -86,12 +86,12 @@ fn processes() -> impl Iterator<Item = i32> {
     entries.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
 }
 
-/// Runs one test of this program again, as nobody or with a poisoned environment.
+/// Runs one test of this program again, as the user nobody or with a poisoned environment.
 pub(crate) fn again(test: &str, prefix: &[&str], environment: &[(&str, &str)]) {
     let program = std::env::current_exe().unwrap();
     let folder = tempfile::tempdir().unwrap();
-    // Nobody may not enter the folder where the program was built. A child copies it: a descriptor of ours that is open for
-    // writing would be held for a moment by whatever child another test starts, and the program would be busy.
+    // The user nobody may have no access to the build directory. A child process makes the copy: a new child of
+    // another test could hold a writing descriptor of this process for a moment, and the program would be busy.
     let copy = folder.path().join("program");
     let copied = std::process::Command::new("/bin/cp").arg(program).arg(&copy).status().unwrap();
     assert!(copied.success());

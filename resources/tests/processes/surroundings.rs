@@ -1,4 +1,4 @@
-//! What a child sees: its arguments, environment, directory, umask, identity, descriptors.
+//! Tests of the environment of a child: arguments, variables, directory, umask, identity, descriptors.
 
 use crate::support::{AS_NOBODY, again, command, host, output, shell, wait};
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use steadfast_resources::host::{Command, close_inherited};
 use tokio_util::sync::CancellationToken;
 
-/// S-8: whatever a word holds, it arrives as one word and nothing reads it.
+/// S-8: a word with any content arrives unchanged as one word.
 #[test]
 fn words_arrive_exactly_as_declared() {
     let words = [
@@ -31,7 +31,7 @@ fn words_arrive_exactly_as_declared() {
     declared.argv.extend(words.map(str::to_owned));
     let seen = output(&declared);
     let seen: Vec<&str> = seen.trim_end_matches('\0').split('\0').collect();
-    // Of an empty word at the end of a vector only its end would be seen: none of ours stands there.
+    // An empty last word would be invisible here, so the list does not end in one.
     assert_eq!(seen[4..], words);
 
     declared.user = Some("nobody".to_owned());
@@ -45,7 +45,7 @@ fn the_program_keeps_the_name_it_was_called_by() {
     assert!(output(&command(&["cat", "/proc/self/cmdline"])).starts_with("cat\0"));
 }
 
-/// S-9: nothing of the daemon's environment reaches a child.
+/// S-9: no variable of the daemon reaches a child.
 #[test]
 fn the_environment_is_fixed() {
     let seen = output(&command(&["env"]));
@@ -112,7 +112,8 @@ fn declared_variables_come_on_top() {
     assert!(shown.contains("http_proxy") && !shown.contains("a b;"), "S-6: {shown}");
 }
 
-/// S-9: cwd is `/` and the umask 022, whatever the daemon's are; each command may have its own.
+/// S-9: the working directory is `/` and the umask 022, whatever the daemon's are; a command may declare
+/// others.
 #[test]
 fn directory_and_umask() {
     let own = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
@@ -129,7 +130,7 @@ fn directory_and_umask() {
     assert_eq!(ours.as_raw_mode(), 0o077, "the daemon's own umask is untouched");
 }
 
-/// S-9: a command runs with the supplementary groups of its user, not with ours. Needs root.
+/// S-9: a command has the supplementary groups of its user and not those of the daemon. The test needs root.
 #[test]
 fn identity_and_groups_are_those_of_the_user() {
     let mut declared = command(&["cat", "/proc/self/status"]);
@@ -160,7 +161,7 @@ fn identity_and_groups_are_those_of_the_user() {
     assert_eq!(output(&bare), "uid=4242 gid=4243 groups=4243\n");
 }
 
-/// S-9: no descriptor of ours reaches a child, nor one that the daemon itself was started with.
+/// S-9: no descriptor of the daemon reaches a child, including those that the daemon inherited.
 #[test]
 fn a_child_has_three_descriptors() {
     let script = "exec 3</etc/passwd 8</etc/passwd; exec /usr/bin/env \"$@\"";
@@ -174,7 +175,7 @@ fn with_foreign_descriptors() {
     close_inherited().unwrap();
     let _ours = fs::File::open("/etc/passwd").unwrap();
     let seen = output(&shell("for d in /proc/self/fd/*; do echo ${d##*/}; done"));
-    // One more is the shell's own look at the folder.
+    // One more descriptor is that of the shell's own listing.
     assert!(["0\n1\n2\n", "0\n1\n2\n3\n"].contains(&seen.as_str()), "{seen}");
     assert_eq!(output(&command(&["readlink", "/proc/self/fd/0"])), "/dev/null\n");
     assert!(!output(&command(&["ls", "-l", "/proc/self/fd"])).contains("passwd"));
@@ -187,7 +188,7 @@ fn a_child_leads_its_own_group() {
     assert_eq!(pid, group);
 }
 
-/// S-9: the same without root.
+/// S-9: the rules hold without root, too.
 #[test]
 fn all_of_it_without_root() {
     again("surroundings::without_root", AS_NOBODY, &[("LD_PRELOAD", "/nonexistent/x.so")]);
@@ -240,7 +241,7 @@ fn what_is_missing_is_named() {
     assert!(refused(&number).1.contains("group"));
 }
 
-/// A program that cannot be loaded is a trouble, not a code.
+/// A program that cannot be loaded causes a failure instead of an exit code.
 #[test]
 fn what_cannot_be_loaded_is_a_trouble() {
     let folder = tempfile::tempdir().unwrap();
@@ -260,7 +261,7 @@ fn a_program_with_a_slash_is_taken_from_the_working_directory() {
     assert!(!what.contains("/nowhere"), "L3: a declared PATH may be a secret: {what}");
 }
 
-/// A program is busy while somebody has it open for writing: it is waited for, not for ever.
+/// A program that another process has open for writing is busy: the start is repeated for a limited time.
 #[test]
 fn a_program_that_was_just_written_is_waited_for() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! What the tests of faults share: one thing after the other that the kind `file` does, and what must be so whatever goes wrong.
+//! The test cases for fault injection: the tasks of the kind `file`, and the conditions that hold after any
+//! fault.
 
 use crate::support;
 use std::cell::RefCell;
@@ -7,7 +8,8 @@ use std::sync::Arc;
 use steadfast_resources::host::simulated::{Call, Machine, What};
 use steadfast_resources::{CheckResult, Host, Outcome, Resource};
 
-/// One thing that the kind does: what is there, what is declared, what must not be seen half.
+/// One task of the kind `file`: the host state, the declaration, and the contents that must never be visible
+/// in part.
 pub(super) struct Case {
     pub(super) name: &'static str,
     given: &'static [(&'static str, &'static str)],
@@ -121,7 +123,7 @@ impl Case {
         let machine = Machine::default();
         machine.make_directories("/w").expect("made");
         (self.before)(&machine);
-        // What is young is not trusted: that is not the subject here.
+        // Young states are not trusted, which is not the subject here.
         machine.set_wall(machine.wall() + std::time::Duration::from_secs(10));
         machine.foreign(|here| {
             let _entered = here.enter();
@@ -134,13 +136,13 @@ impl Case {
         support::file(self.path, self.given)
     }
 
-    /// Check and apply on that host, by a process of its own.
+    /// Checks and applies the case on a host, as a new process.
     pub(super) fn hold(&self, machine: &Machine) -> Outcome {
         let _entered = machine.enter();
         support::hold(&Host::default(), &self.resource())
     }
 
-    /// The calls that it makes when nothing goes wrong.
+    /// Returns the calls of a run without faults.
     fn calls(&self) -> Vec<Call> {
         let machine = self.machine();
         let calls = Rc::new(RefCell::new(Vec::new()));
@@ -153,19 +155,20 @@ impl Case {
         calls.take()
     }
 
-    /// The calls at which a fault is worth a try.
+    /// Returns the numbers of the calls at which a fault is worth testing.
     pub(super) fn points(&self) -> Vec<u64> {
         points(&self.calls())
     }
 
-    /// The calls at which a death is worth a try: between two others nothing has changed, on the disk or above it. And the end.
+    /// Returns the numbers of the calls at which a death is worth testing: those after a change of memory or
+    /// disk, and the end.
     pub(super) fn moments(&self) -> Vec<u64> {
         let calls = self.calls();
         let moments = calls.iter().filter(|call| call.changes || call.name == "fsync");
         moments.map(|call| call.number).chain([calls.len() as u64 + 1]).collect()
     }
 
-    /// Old or new, whole, and nothing besides; what is left under a hidden name was left by a process that is gone.
+    /// Asserts that the file is old or new, and whole; temporary names may only remain from a dead process.
     pub(super) fn is_whole(&self, machine: &Machine, how: &str) {
         let words = || format!("{}, {how}", self.name);
         let contents = machine.look(|tree| {
@@ -184,7 +187,8 @@ impl Case {
         }
     }
 
-    /// What the outcome says is so: nothing was changed where it says so, and all where it says that.
+    /// Asserts that the outcome is true: nothing was changed if it says so, and the file is as declared if it
+    /// says so.
     pub(super) fn is_true(
         &self,
         done: &Outcome,
@@ -210,12 +214,13 @@ impl Case {
         }
     }
 
-    /// Whether it changes nothing but attributes, which are not synced.
+    /// Returns true if the case only changes attributes, which are not synced.
     pub(super) fn is_of_attributes(&self) -> bool {
         ["mode", "attributes of a tree"].contains(&self.name)
     }
 
-    /// Without faults it becomes right, and a second time nothing is to be done; nothing hidden is left.
+    /// Asserts that a run without faults converges, a second run finds no difference, and no temporary name
+    /// remains.
     pub(super) fn heals(&self, machine: &Machine, how: &str) {
         machine.restart();
         machine.set_wall(machine.wall() + std::time::Duration::from_secs(10));
@@ -237,7 +242,7 @@ impl Case {
     }
 }
 
-/// Of a long row of looks (at all directories without which there is no host) only the ends; of the rest all.
+/// Returns the numbers of the calls, without the middle of long sequences of `stat` (on all protected paths).
 pub(super) fn points(calls: &[Call]) -> Vec<u64> {
     let is_inside = |at: usize| {
         let row = calls.get(at.saturating_sub(3)..at + 3).unwrap_or_default();
@@ -247,7 +252,7 @@ pub(super) fn points(calls: &[Call]) -> Vec<u64> {
     points.map(|(_, call)| call.number).collect()
 }
 
-/// All that can be seen, but for copies that are kept.
+/// Returns everything visible except backup copies.
 pub(super) fn visible(machine: &Machine) -> Vec<String> {
     machine.look(|tree| {
         let all = tree.all().into_iter().filter(|(path, _)| !path.starts_with("/w/backup"));

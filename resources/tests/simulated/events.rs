@@ -1,6 +1,6 @@
-//! The simulated host tells whoever watches a directory what inotify tells: random sequences of calls on both, all that is told compared.
+//! Compares the events of the simulated host with those of inotify, for random sequences of calls on both.
 //!
-//! What the simulated host told too much would hide a drift that a real host does not tell of.
+//! An extra event of the simulated host would hide a drift that a real host does not report.
 
 use crate::matches_kernel::{Actor, Step, step};
 use proptest::prelude::*;
@@ -14,10 +14,11 @@ use std::path::Path;
 use std::sync::LazyLock;
 use steadfast_resources::host::simulated::{Changed, Machine};
 
-/// The directories that can be there.
+/// The directories that can exist.
 const DIRECTORIES: [&str; 8] = ["", "a", "b", "d", "d/a", "d/e", "d/e/b", "l"];
 
-/// What the daemon asks for, but for the end of a writing: the simulated host does not see descriptors closed.
+/// The events that the daemon watches, except the end of writing: the simulated host does not see descriptors
+/// being closed.
 const MASK: WatchFlags = WatchFlags::ATTRIB
     .union(WatchFlags::CREATE)
     .union(WatchFlags::DELETE)
@@ -32,18 +33,19 @@ const STRUCTURAL: ReadFlags = ReadFlags::CREATE
     .union(ReadFlags::MOVED_FROM)
     .union(ReadFlags::MOVED_TO);
 
-/// A directory by where it was before the step, a name in it, and whether that came or went.
+/// An event: the directory by its path before the step, a name inside, and true if the name appeared or
+/// disappeared.
 type Events = (String, Vec<u8>, bool);
 
-/// One for all: to close an instance takes the kernel long.
+/// One instance for all tests: the kernel takes long to close an instance.
 static INOTIFY: LazyLock<OwnedFd> = LazyLock::new(|| {
     inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).expect("an instance")
 });
 
-/// What the kernel tells of one step.
+/// Returns the kernel's events of one step.
 fn by_kernel(folder: &Path, act: impl FnOnce()) -> BTreeSet<Events> {
     let mut watched = BTreeMap::new();
-    // By its own name, as the simulated host is asked: not through a link above it.
+    // Uses each directory's own name and no link above, as the simulated host does.
     let own = |path: &&str| {
         let above = folder.join(path);
         let above = above.parent().expect("a folder");
@@ -61,7 +63,7 @@ fn by_kernel(folder: &Path, act: impl FnOnce()) -> BTreeSet<Events> {
     news(&watched)
 }
 
-/// What was told since this was last asked, of the directories that are watched now.
+/// Returns the events since the last call, for the presently watched directories.
 fn news(watched: &BTreeMap<i32, String>) -> BTreeSet<Events> {
     let mut buffer = [MaybeUninit::<u8>::uninit(); 8192];
     let mut reader = Reader::new(&*INOTIFY, &mut buffer);
@@ -76,7 +78,8 @@ fn news(watched: &BTreeMap<i32, String>) -> BTreeSet<Events> {
     told
 }
 
-/// What the simulated host tells of one step. That a directory itself is gone, it tells in its own way.
+/// Returns the simulated host's events of one step. The disappearance of a directory itself is left out,
+/// because the simulated host reports it differently.
 fn by_twin(machine: &Machine, folder: &Path, act: impl FnOnce()) -> BTreeSet<Events> {
     let inos = machine.look(|tree| {
         let there =
@@ -97,7 +100,8 @@ fn by_twin(machine: &Machine, folder: &Path, act: impl FnOnce()) -> BTreeSet<Eve
     changes.collect()
 }
 
-/// Whether it is done by a descriptor: of a file that has lost the name by which it was opened, the kernel still tells under that name.
+/// Returns true if the step works through a descriptor: if the file has lost its name since the opening, the
+/// kernel still reports that name.
 fn is_by_descriptor(step: &Step) -> bool {
     matches!(step, Step::Write(..) | Step::Truncate(..) | Step::ModeOf(..) | Step::Attribute(..))
 }
@@ -105,7 +109,8 @@ fn is_by_descriptor(step: &Step) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, max_shrink_iters: 4000, ..ProptestConfig::default() })]
 
-    /// Nothing is told that the kernel does not tell, and no name comes or goes without it.
+    /// The simulated host reports no event that the kernel does not report, and every name that appears or
+    /// disappears.
     #[test]
     fn the_twin_tells_what_inotify_tells(steps in prop::collection::vec(step(), 1..40)) {
         super::support::demand_root();

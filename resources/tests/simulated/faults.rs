@@ -1,4 +1,5 @@
-//! F-1, F-2, F-3 for the kind `file`: every call fails in turn, the process dies at each, power is lost at each.
+//! F-1, F-2, F-3 for the kind `file`: each call fails in turn, the process dies at each call, and power is
+//! lost at each call.
 
 use super::cases::{CASES, visible};
 use crate::support;
@@ -6,7 +7,7 @@ use rustix::io::Errno;
 use steadfast_resources::host::simulated::{Fault, Power};
 use steadfast_resources::{CheckResult, Host, Outcome};
 
-/// Random numbers, the same in each run (splitmix64).
+/// A generator of random numbers that are equal in each test run (splitmix64).
 struct Random(u64);
 
 impl Random {
@@ -32,7 +33,8 @@ const ERRORS: [Errno; 10] = [
     Errno::TXTBSY,
 ];
 
-/// F-3: whichever call fails, and how: old or new content, a reason, no panic; and it heals when the cause is gone.
+/// F-3: whichever call fails, and however: the content is old or new, the failure has a reason, nothing
+/// panics, and the next run converges.
 #[test]
 fn every_call_fails_in_turn() {
     for case in &CASES {
@@ -44,7 +46,7 @@ fn every_call_fails_in_turn() {
                 machine.set_faults([(call, fault)]);
                 let how = format!("call {call} with {fault:?}");
                 let done = case.hold(&machine);
-                // To another device leads what is mounted there: it is passed by.
+                // EXDEV stands for a mount point, which the walk skips.
                 let is_mount = fault == Fault::Fails(Errno::XDEV);
                 if !(is_mount && matches!(done, Outcome::Changed(_))) {
                     case.is_true(&done, (&before, &machine), &how);
@@ -72,7 +74,7 @@ fn a_death_at_every_call_leaves_nothing_torn() {
     }
 }
 
-/// F-2: power is lost at each call, and once all was done; whatever of the unsynced survives.
+/// F-2: power is lost at each call and after the last; any part of the unsynced changes survives.
 #[test]
 fn a_loss_of_power_at_every_call_leaves_nothing_torn() {
     let mut random = Random(1);
@@ -85,7 +87,7 @@ fn a_loss_of_power_at_every_call_leaves_nothing_torn() {
                 machine.lose_power(&mut Power(&mut |bound| random.below(bound)));
                 let how = format!("power lost at call {call}");
                 case.is_whole(&machine, &how);
-                // Attributes alone are not synced: what undoes them makes the next check differ.
+                // Attributes alone are not synced: after their loss, the next check finds the difference.
                 if matches!(done, Outcome::Changed(_)) && !case.is_of_attributes() {
                     let _entered = machine.enter();
                     let check = support::check(&Host::default(), &case.resource());

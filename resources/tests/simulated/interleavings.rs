@@ -1,5 +1,6 @@
-//! S-1, S-2, S-4: somebody else acts between any two calls of ours. Each call of each kind of work is tried with each act, and each
-//! pair of near calls with two of them; what a racer meets by luck in `file/races.rs` is met here for certain.
+//! S-1, S-2, S-4: another user acts between any two calls of this program. Each act is tried before each call
+//! of each task, and each pair of acts before near calls, so that the races that `file/races.rs` meets by
+//! chance are met for certain.
 
 use crate::cases::points;
 use crate::support;
@@ -14,36 +15,36 @@ use steadfast_resources::{CheckResult, Host, Outcome, Resource};
 
 const NOBODY: u32 = 65534;
 
-/// What root's file holds: nobody but root may ever have it.
+/// The content of root's file, which nobody but root may ever get.
 const CANARY: &str = "the canary of root";
 
-/// What we write: nobody may ever have it but by the declared mode.
+/// The written content, which nobody may ever get except by the declared mode.
 const OURS: &str = "ours, and only ours";
 
-/// What the user who owns `/home` and all below it may do there at any time.
+/// An act of the user who owns `/home` and everything below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
-    /// The directory above becomes a link to root's; done again, it comes back.
+    /// Replaces the directory of the file by a link to root's directory; a repetition restores it.
     SwapParent,
-    /// The same with the one above that.
+    /// Replaces the parent of that directory by a link to root's directory; a repetition restores it.
     SwapGrandparent,
-    /// The file becomes a link to root's.
+    /// Replaces the file by a link to root's file.
     Link,
-    /// The file becomes another name of root's (where `fs.protected_hardlinks` is 0).
+    /// Makes the file another name of root's file (possible where `fs.protected_hardlinks` is 0).
     HardLink,
-    /// The file becomes a directory that holds something.
+    /// Replaces the file by a directory that is not empty.
     Directory,
     Remove,
     Rewrite,
-    /// Others may write the directory.
+    /// Lets everybody write the directory.
     Open,
-    /// Whatever has a hidden name of ours becomes a link to root's file.
+    /// Replaces each object with a temporary name by a link to root's file.
     HiddenLink,
-    /// Whatever has a hidden name of ours becomes another name of root's file.
+    /// Makes each temporary name another name of root's file.
     HiddenHardLink,
-    /// Whatever has a hidden name of ours becomes a link to root's directory.
+    /// Replaces each object with a temporary name by a link to root's directory.
     HiddenDirectory,
-    /// Whatever has a hidden name of ours is taken away.
+    /// Removes each object with a temporary name.
     HiddenGone,
 }
 
@@ -62,7 +63,7 @@ const ACTS: [Act; 12] = [
     Act::HiddenGone,
 ];
 
-/// The number of a call, and whether something stands under a hidden name of ours when it is made.
+/// The number of a call, and true if a temporary name exists at the time of the call.
 type Point = (u64, bool);
 
 impl Act {
@@ -73,7 +74,7 @@ impl Act {
         )
     }
 
-    /// Does it, as far as it can be done.
+    /// Performs the act, as far as possible.
     fn go(self, machine: &Machine) {
         let file = "/home/g/p/f";
         match self {
@@ -107,10 +108,10 @@ impl Act {
     }
 }
 
-/// What cannot be done is left.
+/// Ignores the result of an impossible act.
 fn tried(_done: Result<(), Errno>) {}
 
-/// All that is done here stays below `/home`: what stands in the place of it is not followed.
+/// Returns true if all parents of a path are real directories: acts stay below `/home` and follow no links.
 fn is_theirs(machine: &Machine, path: &str) -> bool {
     let above: Vec<&str> =
         path.match_indices('/').skip(1).map(|(at, _)| path.get(..at).unwrap_or(path)).collect();
@@ -168,12 +169,12 @@ fn hidden(machine: &Machine, mut act: impl FnMut(&str)) {
     }
 }
 
-/// What we hold there meanwhile.
+/// A task of the kind `file` during which the user acts.
 struct Work {
     name: &'static str,
     path: &'static str,
     given: &'static [(&'static str, &'static str)],
-    /// The widest mode that what holds our content may have.
+    /// The widest mode that a file with the written content may have.
     mode: u32,
 }
 
@@ -219,7 +220,7 @@ const WORKS: [Work; 18] = [
         &[("content", OURS), ("backup", "/kept"), ("force", "true"), ("mode", "0600")],
         0o600,
     ),
-    // Of what is theirs only the owner is believed (S-11).
+    // For a source of the user, only the same owner is trusted (S-11).
     work(
         "copy",
         "/one",
@@ -266,8 +267,8 @@ impl Work {
         support::hold(&Host::default(), &self.resource())
     }
 
-    /// The calls before which it matters whether somebody acts: of a long row of looks (at all directories without which there is no
-    /// host) only the ends. With each: whether something stands under a hidden name of ours.
+    /// Returns the calls before which an act is worth testing, without the middle of long sequences of `stat` (on
+    /// all protected paths).
     fn points(&self) -> Vec<Point> {
         let machine = Self::machine();
         let calls = Rc::new(RefCell::new((Vec::new(), BTreeSet::new())));
@@ -284,7 +285,7 @@ impl Work {
         points(calls).into_iter().map(|call| (call, hiding.contains(&call))).collect()
     }
 
-    /// Holds it while somebody acts before these calls.
+    /// Runs the task while the user acts before these calls.
     fn with(&self, acts: &[(u64, Act)]) -> Machine {
         let machine = Self::machine();
         let before = machine.look(|tree| portrait(tree.all()));
@@ -307,7 +308,7 @@ impl Work {
             assert_eq!(portrait(tree.all()), before, "{words}: what is root's is not as it was");
             for (path, node) in tree.all() {
                 let What::File(content) = &node.what else { continue };
-                // By another name of it; and only root reads what is kept.
+                // The content may be visible by another name of root's file, and in copies that only root can read.
                 let is_fine =
                     ["/canary/", "/home/", "/kept/"].iter().any(|top| path.starts_with(top));
                 let holds = content.as_slice() == CANARY.as_bytes();
@@ -317,7 +318,7 @@ impl Work {
         machine
     }
 
-    /// Once all is as it was given to us, what is declared comes about, and stays.
+    /// Restores the initial ownership, and asserts that the task then converges and stays converged.
     fn calms(&self, machine: &Machine, act: Act, call: u64) {
         let words = format!("{} with {act:?} before call {call}", self.name);
         let is_link = |path: &str| {
@@ -349,7 +350,8 @@ impl Work {
     }
 }
 
-/// All that could be done to what is root's. (The user may give it a name, which is seen in when it was changed.)
+/// Returns everything about root's objects that an attack could change. A user may give them another name,
+/// which changes their change time.
 fn portrait(all: Vec<(String, &Node)>) -> Vec<String> {
     let canary = all.into_iter().filter(|(path, _)| path.starts_with("/canary"));
     canary
@@ -360,7 +362,7 @@ fn portrait(all: Vec<(String, &Node)>) -> Vec<String> {
         .collect()
 }
 
-/// S-4: what holds our content is never visible with a mode that is wider than in the end.
+/// S-4: the written content is never visible with a wider mode than the final one.
 fn never_wider(all: &[(String, &Node)], mode: u32, words: &str) {
     for (path, node) in all {
         let is_ours = matches!(&node.what, What::File(content) if content == OURS.as_bytes());
@@ -370,7 +372,7 @@ fn never_wider(all: &[(String, &Node)], mode: u32, words: &str) {
     }
 }
 
-/// S-1, S-2, S-4: one act before each call; when all is calm again, what is declared comes about.
+/// S-1, S-2, S-4: one act before each call; without further acts, the task converges.
 #[test]
 fn an_act_before_each_call_leads_us_nowhere() {
     for work in &WORKS {
@@ -383,7 +385,7 @@ fn an_act_before_each_call_leads_us_nowhere() {
     }
 }
 
-/// S-1: a directory that is another one between two calls, and back again, or a second thing that is done.
+/// S-1: two acts near each other, such as a directory that is exchanged and restored between two calls.
 #[test]
 fn two_acts_near_each_other_lead_us_nowhere() {
     let firsts = [

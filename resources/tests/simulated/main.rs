@@ -1,4 +1,9 @@
-//! The simulated host: that it is one, and what the kind `file` does on it while calls fail, the process dies and power is lost.
+//! Tests of the simulated host against the kernel, and of the kind `file` on the simulated host with failing
+//! calls, process deaths and power losses.
+//!
+//! No test here may depend on the real clock or on real randomness. Reading order: `matches_kernel.rs` and
+//! `events.rs` (the simulated host is exact), `cases.rs` (the test cases), `faults.rs`,
+//! `persistent_faults.rs`, `interleavings.rs`, `shown.rs`.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -1,4 +1,5 @@
-//! The simulated host answers as the kernel does: random sequences of calls on both, every answer compared.
+//! Compares the simulated host with the kernel: random sequences of calls on both, with every result
+//! compared.
 
 use proptest::prelude::*;
 use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Uid, XattrFlags};
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use steadfast_resources::host::calls;
 use steadfast_resources::host::simulated::Machine;
 
-/// Names that meet often.
+/// Names with many interactions.
 const NAMES: [&str; 9] = ["a", "b", "d", "d/a", "d/e", "d/e/b", "l", "d/l", "d/."];
 const TARGETS: [&str; 6] = ["a", "d", "../a", "l", "e", "/nowhere/at/all"];
 
@@ -62,7 +63,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Does one step below a folder, and tells what came of it.
+/// Performs steps below a folder and returns their results.
 pub(crate) struct Actor {
     folder: PathBuf,
     files: [Option<OwnedFd>; 3],
@@ -75,7 +76,7 @@ impl Actor {
     }
 
     fn path(&self, name: usize) -> PathBuf {
-        // Joined as text: `d/.` must stay as it is.
+        // Joined as text, because `d/.` must stay unchanged.
         PathBuf::from(format!("{}/{}", self.folder.display(), NAMES[name]))
     }
 
@@ -160,7 +161,7 @@ impl Actor {
             Step::Owner(name, uid, gid) => {
                 let uid = (*uid > 0).then(|| Uid::from_raw(*uid));
                 let gid = (*gid > 0).then(|| Gid::from_raw(*gid));
-                // By a handle, as this crate does it.
+                // Through a handle, as this crate does.
                 let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let handle = calls::openat(CWD, self.path(*name), flags, Mode::empty())?;
                 calls::chownat(&handle, "", uid, gid, AtFlags::EMPTY_PATH).map(done)
@@ -200,7 +201,7 @@ impl Actor {
         }
     }
 
-    /// Everything that can be told of every name, and of what is open.
+    /// Returns all properties of every name and of every open file.
     fn look(&self) -> Vec<String> {
         let mut all = Vec::new();
         for (number, name) in NAMES.iter().enumerate() {
@@ -214,10 +215,10 @@ impl Actor {
     }
 }
 
-/// What does not differ between two machines.
+/// Returns the properties that are equal on two machines.
 fn told(stat: &rustix::fs::Stat) -> (u32, u32, u32, Option<u64>, Option<i64>) {
     let is_directory = stat.st_mode & 0o170_000 == 0o040_000;
-    // How large a directory is, each file system decides.
+    // The size of a directory depends on the file system.
     let size = (!is_directory).then_some(stat.st_size);
     (stat.st_mode, stat.st_uid, stat.st_gid, Some(stat.st_nlink), size)
 }
@@ -225,7 +226,7 @@ fn told(stat: &rustix::fs::Stat) -> (u32, u32, u32, Option<u64>, Option<i64>) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, max_shrink_iters: 4000, ..ProptestConfig::default() })]
 
-    /// Every answer, and all that is there afterwards, is the same on the simulated host as on the kernel.
+    /// Every result and the final state are equal on the simulated host and on the kernel.
     #[test]
     fn the_twin_is_one(steps in prop::collection::vec(step(), 1..40)) {
         super::support::demand_root();

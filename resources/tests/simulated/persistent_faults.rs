@@ -1,11 +1,12 @@
-//! F-3, F-17: causes that last (a disk that is full, read-only or broken), and two faults in one run; what is said of it is true.
+//! F-3, F-17: lasting causes (a full, read-only or broken disk), and two faults in one run; the outcome of
+//! the run is true.
 
 use crate::cases::{CASES, visible};
 use rustix::io::Errno;
 use steadfast_resources::Outcome;
 use steadfast_resources::host::simulated::{Call, Fault, Rule};
 
-/// A cause that lasts, and what it does to a call.
+/// A lasting cause, with its effect on a call.
 #[derive(Clone, Copy, Debug)]
 enum Cause {
     Full,
@@ -14,9 +15,9 @@ enum Cause {
     NoDescriptors,
     NoMemory,
     Broken,
-    /// What is written does not come to the disk.
+    /// Written data never reach the disk.
     NotSynced,
-    /// Every read and write does one byte.
+    /// Every read and write handles one byte.
     Drips,
 }
 
@@ -32,7 +33,7 @@ const CAUSES: [Cause; 8] = [
 ];
 
 impl Cause {
-    /// It comes at a call, and stays.
+    /// Returns a rule by which the cause begins at a call and lasts.
     fn from(self, call: u64) -> Rule {
         Box::new(move |now| (now.number >= call).then(|| self.of(now)).flatten())
     }
@@ -55,7 +56,7 @@ impl Cause {
     }
 }
 
-/// F-3: the cause comes at any call, and stays; when it is gone, all is well.
+/// F-3: the cause begins at any call and lasts; after its end, the resource converges.
 #[test]
 fn a_cause_that_lasts() {
     for case in &CASES {
@@ -78,7 +79,7 @@ fn a_cause_that_lasts() {
     }
 }
 
-/// F-3: a call fails, and then one of those by which that is to be mended, or another.
+/// F-3: a call fails, and then a later one, which may belong to the recovery from the first failure.
 #[test]
 fn two_calls_fail() {
     for case in &CASES {

@@ -1,4 +1,4 @@
-//! L1: a diff shows the file that was judged, whatever takes its name between the look and the read.
+//! L1: a diff shows the examined file, whatever object gets its name between the examination and the read.
 
 use crate::support;
 use std::cell::RefCell;
@@ -8,7 +8,7 @@ use steadfast_resources::{CheckResult, Host};
 
 const NOBODY: u32 = 65534;
 
-/// A file of root's that denies others, in the directory of a user.
+/// The content of a file of root that denies others, in the directory of a user.
 const CANARY: &str = "the canary of root";
 
 fn machine() -> Machine {

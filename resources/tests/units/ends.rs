@@ -1,4 +1,4 @@
-//! How jobs end, and what is believed of that.
+//! Tests of the results of jobs, and of the trust in them.
 
 use crate::fake::{Fake, JobOutcome, Unit, changed, permit, svc, trouble, wait};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ fn each_end_of_a_job_has_its_words() {
     assert!(told.contains("has ended well") && told.contains("RemainAfterExit=yes"), "{told}");
 }
 
-/// Anybody may send a signal: only systemd's are believed. And a run that is cancelled returns.
+/// Every user may send a signal, so only systemd's signals count. A cancelled run returns.
 #[test]
 fn the_end_of_a_job_is_believed_of_nobody_else() {
     let (fake, unit) = with(JobOutcome::Hangs);
@@ -68,7 +68,7 @@ fn a_connection_lost_during_a_job_is_a_failure_and_the_next_run_goes_well() {
     assert_eq!(fake.run(&unit, false), changed(&["started"]));
 }
 
-/// F-12: a systemd that does not answer holds a check until it is cancelled, and no longer.
+/// F-12: a systemd that does not reply delays a check only until its cancellation.
 #[test]
 fn a_check_that_is_not_answered_ends_when_it_is_cancelled() {
     let (fake, unit) = with(JobOutcome::Done);
@@ -86,7 +86,7 @@ fn a_check_that_is_not_answered_ends_when_it_is_cancelled() {
     assert!(matches!(verdict, CheckResult::Unknown(_)), "{verdict:?}");
 }
 
-/// Nothing is asked for under a permit that was revoked.
+/// Nothing is requested under a revoked permit.
 #[test]
 fn a_revoked_permit_changes_nothing() {
     let (fake, unit) = with(JobOutcome::Done);
@@ -110,7 +110,7 @@ fn reloads_that_come_together_are_one() {
     let (fake, _) = with(JobOutcome::Done);
     let permit = permit(&CancellationToken::new());
     let systemd = fake.host.systemd();
-    // The bus is there first: who waits for it may come to it one after the other.
+    // Connects first: callers that wait for the connection could come one after the other.
     assert_eq!(wait(systemd.reload(Bus::System, &permit)), Ok(Applied::Yes));
     let before = fake.asked().len();
     let all = (0..20).map(|_| systemd.reload(Bus::System, &permit));

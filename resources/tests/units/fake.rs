@@ -1,4 +1,4 @@
-//! A small systemd with its bus: it answers, remembers what it was asked, and does to its units what a test says.
+//! A fake systemd with its bus: it replies, records its requests, and changes its units as a test demands.
 
 use futures_util::StreamExt as _;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use zbus::{Guid, Message, MessageStream, Variant};
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 static KEY: OnceLock<MintKey> = OnceLock::new();
 
-/// The name of systemd's connection; only the bus could tell that of another.
+/// The bus name of systemd's connection; only the bus assigns such names.
 const OWNER: &str = ":1.1";
 const BUS: &str = "org.freedesktop.DBus";
 const MANAGER: &str = "org.freedesktop.systemd1.Manager";
@@ -29,20 +29,20 @@ pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
     RUNTIME.block_on(future)
 }
 
-/// What becomes of the jobs of a unit.
+/// The result of a unit's jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JobOutcome {
-    /// They end well; their end is told before the answer.
+    /// The jobs succeed, and the signal of their end precedes the reply.
     Done,
-    /// They end with this word.
+    /// The jobs end with this word.
     Ends(&'static str),
-    /// They fail before anything is begun.
+    /// The jobs fail before anything is started.
     Refused,
-    /// A start ends well, and the unit has ended again.
+    /// A start succeeds, and the unit ends right afterwards.
     EndsAtOnce,
-    /// They do not end; somebody who is not systemd says that they did.
+    /// The jobs do not end, and a sender other than systemd claims an end.
     Hangs,
-    /// The connection is lost while they run.
+    /// The connection is lost during the job.
     Cuts,
 }
 
@@ -50,13 +50,13 @@ pub(crate) enum JobOutcome {
 pub(crate) struct Unit {
     pub(crate) load: &'static str,
     pub(crate) active: &'static str,
-    /// How its file stands; empty where there is none.
+    /// The state of the unit file; empty if there is no file.
     pub(crate) file: &'static str,
     pub(crate) stale: bool,
     pub(crate) can_reload: bool,
     pub(crate) result: &'static str,
     pub(crate) fate: JobOutcome,
-    /// So often it was restarted by systemd.
+    /// The number of automatic restarts by systemd.
     pub(crate) restarts: u32,
     starts: u8,
 }
@@ -83,9 +83,9 @@ struct State {
     units: BTreeMap<String, Unit>,
     asked: Vec<String>,
     jobs: u32,
-    /// No call is answered.
+    /// No call gets a reply.
     mute: bool,
-    /// Nobody is systemd here.
+    /// No systemd is on the bus.
     empty: bool,
     clients: Vec<Connection>,
 }
@@ -110,12 +110,12 @@ impl Fake {
         fake
     }
 
-    /// Writes the file of a unit, of which nothing is read but whether it is empty.
+    /// Writes a unit file, of which only the emptiness matters.
     pub(crate) fn write(&self, name: &str, content: &str) {
         std::fs::write(self.folder.path().join(name), content).unwrap();
     }
 
-    /// Takes connections, from now on.
+    /// Accepts connections from now on.
     pub(crate) fn listen(&self) {
         let socket = self.folder.path().join("bus");
         let _absent = std::fs::remove_file(&socket);
@@ -130,7 +130,7 @@ impl Fake {
         });
     }
 
-    /// Nobody can connect any more, and who has is cut off.
+    /// Rejects new connections and closes the existing ones.
     pub(crate) fn vanish(&self) {
         std::fs::remove_file(self.folder.path().join("bus")).unwrap();
         self.cut();
@@ -165,12 +165,12 @@ impl Fake {
         self.lock().units[name].active
     }
 
-    /// What it was told to do, in order.
+    /// Returns the requests in order.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.lock().asked.clone()
     }
 
-    /// Waits until it was told this.
+    /// Waits for this request.
     pub(crate) fn wait_for(&self, what: &str) {
         let limit = Instant::now() + Duration::from_secs(20);
         while !self.asked().iter().any(|asked| asked == what) {
@@ -293,7 +293,7 @@ impl Fake {
         for name in names {
             if let Some(unit) = state.units.get_mut(&name) {
                 unit.file = match &*word {
-                    // Without links to make, systemd says yes and does nothing.
+                    // Without links to make, systemd reports success and does nothing.
                     "enable" if unit.file == "indirect" => "indirect",
                     "enable" => "enabled",
                     "mask" => "masked",
@@ -394,7 +394,7 @@ impl Fake {
         wait(resource.check(&self.host, ask))
     }
 
-    /// What a check finds, in words: aspect, from, to.
+    /// Returns the differences of a check as texts: aspect, from, to.
     pub(crate) fn plan(&self, resource: &Arc<dyn Resource>, refresh: bool) -> Vec<String> {
         match self.check(resource, refresh) {
             CheckResult::Same => Vec::new(),

@@ -1,4 +1,4 @@
-//! What may be declared, and what is said of the rest.
+//! Tests of the fields of a svc: valid values and problems.
 
 use crate::fake::{build, svc};
 use steadfast_resources::{Claim, WatchSource};
@@ -31,7 +31,7 @@ fn what_contradicts_itself_is_refused() {
     assert_eq!(doubtful.warnings().len(), 1);
 }
 
-/// Two names for one unit are one thing to claim; the user's units are others than the machine's.
+/// Two names of one unit give the same claim; units of a user are distinct from those of the machine.
 #[test]
 fn a_unit_is_claimed_by_its_whole_name() {
     let claims = |name, session| svc(name, &[("session", session)]).claims();

@@ -1,4 +1,7 @@
-//! `svc` and the door to systemd, over a systemd that only this process knows: what it is asked, and what becomes of that.
+//! Tests of the kind `svc` and of the access to systemd, with a fake systemd in this process.
+//!
+//! No test may talk to the real systemd. Reading order: `fake.rs` (the fake systemd), `fields.rs`, `plans.rs`
+//! (differences and requests), `ends.rs` (results of jobs), `reach.rs` (connections).
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod ends;

@@ -1,4 +1,4 @@
-//! What a check finds and what an apply then asks for.
+//! Tests of the differences that a check finds and of the requests that an apply sends.
 
 use crate::fake::{Fake, Unit, changed, svc, wait};
 use steadfast_resources::Outcome;
@@ -51,7 +51,7 @@ fn a_run_does_what_the_plan_says_and_is_right_the_second_time() {
     assert_eq!(fake.plan(&unit, false), Vec::<String>::new());
 }
 
-/// F4: a service that systemd restarts again and again is not as declared, although it runs whenever somebody looks.
+/// F4: a service that systemd restarts again and again is not as declared, although it runs at each check.
 #[test]
 fn a_service_that_is_restarted_again_and_again_is_flapping() {
     let fake = one("active", "enabled");
@@ -69,7 +69,7 @@ fn a_service_that_is_restarted_again_and_again_is_flapping() {
         "{told}"
     );
     assert_eq!(fake.asked(), Vec::<String>::new(), "nothing is done about it");
-    // Somebody has started it anew, which begins the count anew.
+    // A manual start resets the count.
     fake.change("a.service", |unit| unit.restarts = 0);
     assert_eq!(fake.plan(&unit, false), Vec::<String>::new());
 }
@@ -91,7 +91,7 @@ fn a_mask_is_taken_away_before_anything_else() {
     assert_eq!(asked[2..], ["enable a.service", "reload all", "StartUnit a.service"]);
 }
 
-/// To unmask a unit is to remove what masks it, which may be a file that somebody is about to write.
+/// Unmasking a unit means removing its mask, which may be a file whose content somebody is about to write.
 #[test]
 fn an_empty_file_is_not_taken_away() {
     let fake = one("inactive", "masked");
@@ -131,7 +131,7 @@ fn what_is_just_started_is_not_refreshed_as_well() {
     let unit = svc("a", &[("state", "running")]);
     assert_eq!(fake.run(&unit, true), changed(&["started"]));
     assert_eq!(fake.asked(), ["StartUnit a.service"]);
-    // It was stopped between check and apply.
+    // The unit was stopped between check and apply.
     let fake = one("active", "enabled");
     let change = fake.differs(&unit, true);
     fake.change("a.service", |unit| unit.active = "inactive");
@@ -140,7 +140,7 @@ fn what_is_just_started_is_not_refreshed_as_well() {
     assert_eq!(fake.asked(), Vec::<String>::new());
 }
 
-/// The premise is verified again.
+/// An apply verifies the premise and leaves a unit alone that is as declared by now.
 #[test]
 fn what_is_right_by_now_is_left_alone() {
     let fake = one("inactive", "disabled");

@@ -1,4 +1,4 @@
-//! The way to systemd: when it cannot be reached, and when it can be again.
+//! Tests of the connection to systemd: failures and recovery.
 
 use crate::fake::{Fake, Unit, svc, wait};
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ fn one() -> Fake {
     Fake::new(&[("a.service", Unit::new("inactive", "enabled"))])
 }
 
-/// Fails after a while.
+/// Waits for a condition, and panics after a time limit.
 fn until(what: &str, mut reached: impl FnMut() -> bool) {
     let limit = Instant::now() + Duration::from_secs(20);
     while !reached() {
@@ -44,7 +44,7 @@ fn a_bus_without_systemd_is_named() {
     until("systemd", || fake.plan(&unit, false) == ["state: stopped -> running"]);
 }
 
-/// F-12: all who wait for a bus that hangs wait together, not one after the other.
+/// F-12: all callers wait for a hanging bus at the same time, not one after the other.
 #[test]
 fn a_bus_that_hangs_is_waited_for_once() {
     let fake = one();

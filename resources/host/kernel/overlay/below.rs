@@ -1,4 +1,4 @@
-//! The host below an overlay. These are the only calls that an overlay makes on it, and all of them read.
+//! The reads of the host below an overlay. An overlay makes no other calls on the host.
 
 use super::state::{Attributes, Fact, State};
 use crate::host::kernel::dispatch;
@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 
 type Result<T> = std::result::Result<T, Errno>;
 
-/// The flags with which a file of the host may be opened: none that makes, empties or writes.
+/// The flags for opening files of the host: none of them creates, truncates or writes.
 const READS: OFlags = OFlags::DIRECTORY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
@@ -19,39 +19,39 @@ const READS: OFlags = OFlags::DIRECTORY
     .union(OFlags::PATH)
     .union(OFlags::CLOEXEC);
 
-/// Opens for reading.
+/// Opens a file of the host for reading.
 pub(super) fn open(path: &[u8], flags: OFlags) -> Result<OwnedFd> {
     dispatch::below(|| openat(CWD, path, flags & READS | OFlags::CLOEXEC, Mode::empty()))
 }
 
-/// Reads on from an open file.
+/// Reads the next bytes of an open file.
 pub(super) fn read_on(file: std::os::fd::BorrowedFd<'_>, buffer: &mut Vec<u8>) -> Result<usize> {
     dispatch::below(|| read(file, buffer))
 }
 
-/// The identity and attributes of what is at a path.
+/// Returns the identity and attributes of the object at a path.
 pub(super) fn stat(path: &[u8]) -> Result<Stat> {
     dispatch::below(|| statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT))
 }
 
-/// The birth time of the inode at a path.
+/// Returns the birth time of the inode at a path.
 pub(super) fn born_at(path: &[u8]) -> Option<(i64, u32)> {
     use std::os::unix::ffi::OsStrExt as _;
     dispatch::below(|| crate::host::kernel::born_at(CWD, std::ffi::OsStr::from_bytes(path)))
 }
 
-/// Tells whether another file system begins at a path.
+/// Returns true if a path is a mount point.
 pub(super) fn is_mount_root(path: &[u8]) -> bool {
     use std::os::unix::ffi::OsStrExt as _;
     dispatch::below(|| crate::host::kernel::is_mount_root(CWD, std::ffi::OsStr::from_bytes(path)))
 }
 
-/// An extended attribute of what is at a path.
+/// Returns an extended attribute of the object at a path.
 pub(super) fn attribute(path: &[u8], name: &[u8], value: &mut [u8]) -> Result<usize> {
     dispatch::below(|| getxattr(path, name, value))
 }
 
-/// Something that was read, on its way to an overlay.
+/// A fact that was read from the host for an overlay.
 pub(super) enum Learned {
     Entry(Option<(Stat, Option<Vec<u8>>)>),
     Names(Vec<Vec<u8>>),
@@ -59,7 +59,7 @@ pub(super) enum Learned {
     Attributes(Attributes),
 }
 
-/// Reads something of the host; of a content at most so many bytes.
+/// Reads a fact from the host, with at most `most` bytes of content.
 pub(super) fn learn(fact: &Fact, most: u64) -> Result<Learned> {
     match fact {
         Fact::Entry { path, .. } => entry(path).map(Learned::Entry),
@@ -125,7 +125,7 @@ fn attributes(path: &[u8]) -> Result<Attributes> {
 }
 
 impl State {
-    /// Notes something that was read.
+    /// Stores a fact that was read from the host.
     pub(super) fn learn(&mut self, fact: Fact, learned: Learned) -> super::state::Result<()> {
         match (fact, learned) {
             (Fact::Entry { directory, name, path }, Learned::Entry(found)) => {

@@ -1,18 +1,19 @@
-//! What a layer has merely looked at is forgotten when it is much: it is read of the host again where it is asked for again.
+//! Bounds the memory of unchanged nodes in an overlay: above a limit they are dropped, and read again on
+//! demand.
 
 use super::state::{Entry, Ino, Node, ROOT, State, What};
 use std::collections::BTreeSet;
 
 impl Node {
-    /// Nothing of it is known but what the host has.
+    /// Returns true if the node holds nothing besides the state of the host.
     fn is_of_host(&self) -> bool {
         self.host.is_some() && !self.is_changed
     }
 }
 
 impl State {
-    /// Forgets what can be read again, once more than its bound was looked at. What was changed stays, what is open, and the directories
-    /// on the way to both. The names in an open directory stay too.
+    /// Drops unchanged nodes if more than the limit were read. Changed nodes, open nodes and the directories
+    /// above both stay, as do the names in an open directory.
     pub(super) fn forget_some(&mut self) {
         if self.looked <= self.most_looked {
             return;
@@ -35,7 +36,7 @@ impl State {
                 *is_listed = false;
                 continue;
             }
-            // Somebody may be at work on its names.
+            // An iteration over the directory may be in progress.
             for entry in entries.values_mut() {
                 if matches!(entry, Entry::There(_)) && !is_kept(entry) {
                     *entry = Entry::OnHost;
@@ -50,7 +51,7 @@ impl State {
         self.most_looked = self.limits.nodes.max(self.looked.saturating_mul(2));
     }
 
-    /// What cannot be read again, with the directories above it.
+    /// Returns the nodes that cannot be dropped, with the directories above them.
     fn kept(&self, held: &BTreeSet<Ino>) -> BTreeSet<Ino> {
         let own = |(ino, node): (&Ino, &Node)| {
             (*ino == ROOT || !node.is_of_host() || held.contains(ino)).then_some(*ino)
@@ -78,7 +79,8 @@ mod tests {
 
     const LINK: AtFlags = AtFlags::SYMLINK_NOFOLLOW;
 
-    /// Far more is looked at than is held; what was changed, what is open and what the host has are answered as before.
+    /// Many more objects are read than the limit allows; changed files, open files and the host's files still
+    /// give the same answers.
     #[test]
     fn what_was_looked_at_is_forgotten_and_what_was_changed_is_not() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,9 +1,13 @@
-//! A layer in memory over the host: what is written goes into it, and what is read comes from it, or from the host where nothing was
-//! written.
+//! An overlay in memory over the host: writes go into the overlay, and reads come from the overlay or, for
+//! unchanged objects, from the host.
 //!
-//! A plan checks and applies its steps in one, so that each step finds what the steps before it will leave (`docs/decisions/0053`). A
-//! thread works in it while a future is polled ([`Overlay::check`], [`Overlay::apply`]); all its calls on files are then answered here. The only calls on the host
-//! are those of [`below`], and they read.
+//! A plan checks and applies its steps in one overlay, so that each step finds the result of the steps before
+//! (`docs/decisions/0053`). A thread is in the overlay while a future is polled ([`Overlay::check`],
+//! [`Overlay::apply`]), and the overlay answers all its calls on files. An overlay must never write to the
+//! host: its only calls on the host are those of [`below`], which read.
+//!
+//! Reading order: `state.rs` (the nodes), `walk.rs` (paths to nodes), `below.rs`, `reads.rs`, `writes.rs`,
+//! `forget.rs` (bounded memory).
 
 mod below;
 mod forget;
@@ -23,7 +27,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
-/// The layer. Clones are the same one.
+/// An overlay over the host. Clones share one state.
 #[derive(Clone, Debug)]
 pub struct Overlay(Arc<Shared>);
 
@@ -31,15 +35,17 @@ pub struct Overlay(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     limits: Limits,
-    /// Descriptors of what the host does not have are copies of this one: nothing can be read or written through it.
+    /// The base of descriptors for objects that the host does not have: nothing can be read or written through
+    /// this one.
     nothing: OwnedFd,
 }
 
 impl Overlay {
-    /// An empty layer over the host.
+    /// Makes an empty overlay over the host.
     ///
     /// # Errors
-    /// The root of the host cannot be looked at, or `/dev/null` cannot be opened.
+    ///
+    /// Fails if the root of the host cannot be examined or `/dev/null` cannot be opened.
     pub fn new(limits: Limits) -> std::io::Result<Self> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let nothing = rustix::fs::open("/dev/null", flags, Mode::empty())?;
@@ -47,19 +53,20 @@ impl Overlay {
         Ok(Self(Arc::new(Shared { state, limits, nothing })))
     }
 
-    /// Tells whether more was written than it may hold; that was refused.
+    /// Returns true if a write exceeded the limits and was rejected.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.lock().is_full
     }
 
-    /// Polls a check with the polling thread working in this layer. The commands that it starts run on the host.
+    /// Polls a check with the polling thread in this overlay. The commands of the check run on the host.
     pub fn check<F: Future + Unpin>(&self, check: F) -> impl Future<Output = F::Output> {
         let inside = Inside { overlay: self.clone(), runs_commands: true };
         Within { inside, future: check }
     }
 
-    /// Polls an apply with the polling thread working in this layer: nothing of the host is changed, and no command is started.
+    /// Polls an apply with the polling thread in this overlay: nothing of the host is changed, and no command is
+    /// started.
     pub fn apply<F: Future + Unpin>(&self, apply: F) -> impl Future<Output = F::Output> {
         let inside = Inside { overlay: self.clone(), runs_commands: false };
         Within { inside, future: apply }
@@ -73,7 +80,8 @@ impl Overlay {
         &self.0.nothing
     }
 
-    /// Does something to the nodes, reading of the host what that needs. The host is read without the lock: it may hang.
+    /// Runs an operation on the nodes and reads the needed facts from the host. The host is read without the
+    /// lock, because the host may hang.
     fn ask<T>(&self, mut act: impl FnMut(&mut State) -> state::Result<T>) -> Result<T, Errno> {
         self.lock().forget_some();
         loop {

@@ -1,4 +1,4 @@
-//! The calls that read, as the kernel would answer them after all that was written here.
+//! The reading system calls of an overlay, answered as the kernel would after all writes to the overlay.
 
 use super::state::{Attributes, Fact, Node, Result, State, Stop, What};
 use super::{Overlay, below};
@@ -81,7 +81,7 @@ impl Overlay {
                 What::Link(target) => {
                     Ok(CString::new(target.clone()).map_err(|_nul| Errno::INVAL)?)
                 }
-                // As for a descriptor that is no link.
+                // The kernel's error for a descriptor that is no link.
                 _ if path.is_empty() => Err(Errno::NOENT.into()),
                 _ => Err(Errno::INVAL.into()),
             }
@@ -146,14 +146,15 @@ impl Overlay {
         if let Some(host) = host {
             return below::born_at(&host);
         }
-        // A file system tells it of all or of none.
+        // A file system stores birth times for all objects or for none.
         below::born_at(&above?)?;
         Some((stat.st_ctime, u32::try_from(stat.st_ctime_nsec).unwrap_or_default()))
     }
 }
 
 impl State {
-    /// The file of the host that was opened to be read, as long as the overlay still leads to it.
+    /// Returns the host's path of a file that was opened for reading, as long as the overlay has not replaced the
+    /// file.
     fn readable_on_host(&self, opened: &super::state::Open) -> Result<Option<Vec<u8>>> {
         let node = self.node(opened.ino)?;
         let is_of_host = match &node.what {
@@ -164,7 +165,7 @@ impl State {
         Ok(node.host.clone().filter(|_| opened.reads && is_of_host))
     }
 
-    /// Reads on in a content that is held; none where it is that of the host.
+    /// Reads the next bytes of a content in the overlay; none if the content is that of the host.
     fn read_held(&mut self, number: i32, buffer: &mut Vec<u8>) -> Result<Option<usize>> {
         let open = self.open.get_mut(&number).ok_or(Errno::BADF)?;
         if !open.reads {
@@ -190,13 +191,13 @@ impl State {
         self.node(ino)
     }
 
-    /// Looks at a name in a directory; links are not followed.
+    /// Returns the node of a name in a directory, without following links.
     fn at(&self, at: BorrowedFd<'_>, name: &[u8]) -> Result<&Node> {
         let ino = self.walk(at, name, false, ResolveFlags::empty())?.there()?;
         self.node(ino)
     }
 
-    /// The nearest directory above that the host has.
+    /// Returns the path of the nearest directory above that exists on the host.
     fn host_above(&self, node: &Node) -> Option<Vec<u8>> {
         let mut above = self.nodes.get(&node.above)?;
         while above.host.is_none() {
@@ -205,7 +206,7 @@ impl State {
         above.host.clone()
     }
 
-    /// All extended attributes of a node.
+    /// Returns all extended attributes of a node.
     pub(super) fn attributes_of(&self, node: super::state::Ino) -> Result<&Attributes> {
         let found = self.node(node)?;
         match (&found.attributes, &found.host) {

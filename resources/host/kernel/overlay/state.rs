@@ -1,7 +1,7 @@
-//! The nodes of an overlay: what was read of the host so far, and what was written over it.
+//! The nodes of an overlay: the known state of the host, with the changes on top.
 //!
-//! Nothing here makes a system call. Where something of the host is not known yet, an operation stops with the [`Fact`] that it needs, and
-//! has changed nothing; it is begun again once that was read.
+//! This file makes no system calls. An operation that needs an unknown fact of the host stops with that
+//! [`Fact`] and has changed nothing; the caller reads the fact and starts the operation again.
 
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
@@ -16,13 +16,13 @@ pub(super) type Place = (Ino, Vec<u8>);
 /// Extended attributes by name.
 pub(super) type Attributes = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// The root.
+/// The number of the root.
 pub(super) const ROOT: Ino = 0;
 
-/// Numbers of new inodes begin here: no file system of the host has so many.
+/// The first number of new inodes, larger than any inode number of a file system.
 const FIRST_NEW: u64 = 1 << 62;
 
-/// Something of the host that must be read before an operation can go on. Paths are those on the host.
+/// A fact of the host that an operation needs. Paths are those on the host.
 #[derive(Debug)]
 pub(super) enum Fact {
     Entry { directory: Ino, name: Vec<u8>, path: Vec<u8> },
@@ -31,7 +31,7 @@ pub(super) enum Fact {
     Attributes { node: Ino, path: Vec<u8> },
 }
 
-/// The reason why an operation did not come to its end.
+/// The reason that an operation did not finish.
 #[derive(Debug)]
 pub(super) enum Stop {
     Failed(Errno),
@@ -51,15 +51,15 @@ pub(super) type Result<T> = std::result::Result<T, Stop>;
 pub(super) enum Entry {
     Gone,
     There(Ino),
-    /// The host has something there that was not looked at.
+    /// The host has an object there that was not examined yet.
     OnHost,
 }
 
 #[derive(Debug)]
 pub(super) enum What {
-    /// A regular file; without content it is that of the host.
+    /// A regular file; without content, the content is that of the host.
     File(Option<Vec<u8>>),
-    /// A directory; once it is listed, it has no other names than these.
+    /// A directory; once listed, its names are complete.
     Directory {
         entries: BTreeMap<Vec<u8>, Entry>,
         is_listed: bool,
@@ -72,15 +72,15 @@ pub(super) enum What {
 pub(super) struct Node {
     pub(super) what: What,
     pub(super) stat: Stat,
-    /// The path of the node on the host; none for a node that was made here.
+    /// The path on the host; none for a node made in the overlay.
     pub(super) host: Option<Vec<u8>>,
-    /// Those of the host where they were not changed.
+    /// The extended attributes; none if they are those of the host.
     pub(super) attributes: Option<Attributes>,
-    /// The directory above, of a directory.
+    /// The parent directory, for a directory.
     pub(super) above: Ino,
-    /// Born without a name: it may get one.
+    /// The node was made without a name and may get one.
     pub(super) is_unborn: bool,
-    /// Something of it may be otherwise than on the host.
+    /// The node may differ from the host.
     pub(super) is_changed: bool,
 }
 
@@ -94,12 +94,13 @@ pub(super) struct Open {
     pub(super) writes: bool,
 }
 
-/// The most content and names that an overlay may hold.
+/// The limits of an overlay.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of content.
+    /// The limit of content in bytes.
     pub bytes: u64,
-    /// Files, directories and links that were changed. Of those that were only looked at, as many are held, or twice as many as must be.
+    /// The limit of changed files, directories and links. The same number of unchanged ones is stored, or twice
+    /// as many as must stay.
     pub nodes: u64,
 }
 
@@ -107,15 +108,15 @@ pub struct Limits {
 pub(super) struct State {
     pub(super) nodes: BTreeMap<Ino, Node>,
     next: Ino,
-    /// Nodes of the host by device and inode: one thing may have several names.
+    /// The nodes of the host by device and inode, because an object may have several names.
     pub(super) known: HashMap<(u64, u64), Ino>,
     pub(super) open: HashMap<i32, Open>,
-    /// Nodes that get a descriptor just now.
+    /// The nodes that are about to get a descriptor.
     pub(super) opening: Vec<Ino>,
     pub(super) limits: Limits,
-    /// Nodes and names of the host that were looked at.
+    /// The number of nodes and names of the host that were read.
     pub(super) looked: u64,
-    /// More of them than this are forgotten.
+    /// The limit above which such nodes are dropped.
     pub(super) most_looked: u64,
     bytes: u64,
     made: u64,
@@ -123,7 +124,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Over a host, of which this is the root.
+    /// Makes an overlay over a host with this root.
     pub(super) fn new(root: Stat, limits: Limits) -> Self {
         let mut state = Self {
             nodes: BTreeMap::new(),
@@ -152,14 +153,14 @@ impl State {
         Ok(node)
     }
 
-    /// Notes the extended attributes of a node of the host, unless they are known by now.
+    /// Stores the extended attributes of a node of the host, unless they are known.
     pub(super) fn learn_attributes(&mut self, ino: Ino, all: Attributes) {
         if let Some(node) = self.nodes.get_mut(&ino) {
             node.attributes.get_or_insert(all);
         }
     }
 
-    /// Adds something that the host has, with the target of a link.
+    /// Adds an object of the host, with the target of a link.
     pub(super) fn add_host(
         &mut self,
         (stat, target): (Stat, Option<Vec<u8>>),
@@ -197,7 +198,7 @@ impl State {
         ino
     }
 
-    /// Makes something without a name, in the file system of a directory.
+    /// Makes a node without a name, in the file system of a directory.
     pub(super) fn make(&mut self, what: What, mode: u32, above: Ino) -> Result<Ino> {
         self.note_room(0, 1)?;
         let directory = &self.node(above)?.stat;
@@ -226,7 +227,11 @@ impl State {
         Ok(ino)
     }
 
-    /// Counts what is about to be held.
+    /// Counts content and nodes before they are stored.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a limit is exceeded.
     pub(super) fn note_room(&mut self, bytes: usize, nodes: u64) -> Result<()> {
         self.bytes = self.bytes.saturating_add(bytes as u64);
         self.made = self.made.saturating_add(nodes);
@@ -249,7 +254,7 @@ impl State {
         }
     }
 
-    /// Finds the node of a name in a directory.
+    /// Returns the node of a name in a directory.
     pub(super) fn lookup(&self, directory: Ino, name: &[u8]) -> Result<Option<Ino>> {
         let node = self.node(directory)?;
         let What::Directory { entries, is_listed } = &node.what else {
@@ -263,7 +268,7 @@ impl State {
         }
     }
 
-    /// The names in a directory.
+    /// Returns the names in a directory.
     pub(super) fn names(&self, directory: Ino) -> Result<impl Iterator<Item = &[u8]>> {
         let node = self.node(directory)?;
         let What::Directory { entries, is_listed } = &node.what else {
@@ -289,7 +294,7 @@ impl State {
         self.nodes.get(&ino).is_some_and(|node| matches!(node.what, What::Directory { .. }))
     }
 
-    /// Notes the names that the host has in a directory; what is known of one of them stays.
+    /// Stores the names of a directory on the host; known entries stay.
     pub(super) fn learn_names(&mut self, directory: Ino, names: Vec<Vec<u8>>) {
         let Some(Node { what: What::Directory { entries, is_listed }, .. }) =
             self.nodes.get_mut(&directory)
@@ -303,7 +308,7 @@ impl State {
         }
     }
 
-    /// Notes what the host has under a name, unless that is known by now.
+    /// Stores the host's object at a name, unless the name is known.
     pub(super) fn learn_entry(
         &mut self,
         (directory, name): Place,

@@ -1,4 +1,4 @@
-//! From a path to a node of an overlay.
+//! Resolves a path to a node of an overlay.
 
 use super::state::{Ino, Open, Place, ROOT, Result, State, What};
 use rustix::fs::ResolveFlags;
@@ -7,13 +7,13 @@ use std::collections::VecDeque;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStringExt as _;
 
-/// As many links as Linux follows.
+/// The limit of followed links, equal to the kernel's limit.
 const LINKS: usize = 40;
 
 /// The end of a path.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
-    /// The directory that holds the last name, and the name; none where the path ends in a directory itself (`/`, `.`, `..`).
+    /// The directory and the last name; none if the path ends in a directory itself (`/`, `.`, `..`).
     pub(super) place: Option<Place>,
     /// The node at the end, if there is one.
     pub(super) ino: Option<Ino>,
@@ -26,12 +26,12 @@ impl Found {
 }
 
 impl State {
-    /// The open file of a descriptor.
+    /// Returns the open file of a descriptor.
     pub(super) fn of(&self, descriptor: BorrowedFd<'_>) -> Result<&Open> {
         Ok(self.open.get(&descriptor.as_raw_fd()).ok_or(Errno::BADF)?)
     }
 
-    /// Follows a path from a directory; its last part too where that is wanted.
+    /// Follows a path from a directory; the flag decides whether a link as the last part is followed.
     pub(super) fn walk(
         &self,
         from: BorrowedFd<'_>,
@@ -82,7 +82,8 @@ impl State {
         Ok(found)
     }
 
-    /// `/proc/self/fd/N` leads to what is open there, whatever its name is by now. Answers it with the rest of the path.
+    /// Returns the open file that `/proc/self/fd/N` names, with the rest of the path. The present name of the
+    /// file does not matter.
     fn through_proc<'p>(&self, path: &'p [u8]) -> Option<(&Open, &'p [u8])> {
         let rest = path.strip_prefix(b"/proc/self/fd/")?;
         let end = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
@@ -154,7 +155,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Goes on where a link leads.
+    /// Continues the walk at the target of a link.
     fn turn(&mut self, target: &[u8]) -> Result<()> {
         if target.starts_with(b"/") {
             if self.is_below {

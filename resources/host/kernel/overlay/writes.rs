@@ -1,4 +1,4 @@
-//! The calls that write: into memory, and nowhere else.
+//! The writing system calls of an overlay, which change memory and nothing else.
 
 use super::Overlay;
 use super::state::{Entry, Fact, Ino, Open, Place, Result, State, Stop, What};
@@ -9,10 +9,10 @@ use std::os::fd::BorrowedFd;
 
 type Answer<T> = std::result::Result<T, Errno>;
 
-/// A directory, and a path from it.
+/// A directory, and a path relative to that directory.
 type From<'a> = (BorrowedFd<'a>, &'a [u8]);
 
-/// The bits that lend the owner's rights.
+/// The set-user-id and set-group-id bits.
 const SET_ID: u32 = 0o6000;
 
 /// The umask of the daemon.
@@ -305,13 +305,13 @@ impl State {
             What::Directory { .. } if writes => Err(Errno::ISDIR.into()),
             What::Directory { .. } => Ok(()),
             _ if flags.contains(OFlags::DIRECTORY) => Err(Errno::NOTDIR.into()),
-            // Nothing is written to what is no file.
+            // A fifo, socket or device cannot be written.
             What::Other if writes => Err(Errno::NXIO.into()),
             _ => Ok(()),
         }
     }
 
-    /// Holds the content of a file of the host, so that it can be changed here.
+    /// Loads the content of a file of the host, so that the overlay can change a copy.
     fn take_up(&self, node: Ino) -> Result<()> {
         let found = self.node(node)?;
         match (&found.what, &found.host) {
@@ -322,9 +322,9 @@ impl State {
         }
     }
 
-    /// Notes the content of a file of the host.
+    /// Stores the content of a file of the host.
     pub(super) fn learn_content(&mut self, ino: Ino, content: Vec<u8>) -> Result<()> {
-        // It was forgotten meanwhile: who asked finds it again.
+        // The node was dropped meanwhile; the repeated operation reads the content again.
         if !self.nodes.contains_key(&ino) {
             return Ok(());
         }
@@ -335,7 +335,7 @@ impl State {
         Ok(())
     }
 
-    /// A name that nothing has, in a directory that is still there.
+    /// Returns an unused name in an existing directory.
     fn free(&self, at: BorrowedFd<'_>, path: &[u8]) -> Result<Place> {
         let found = self.walk(at, path, false, ResolveFlags::empty())?;
         if found.ino.is_some() {
@@ -369,7 +369,7 @@ impl State {
         self.stamp(directory, true);
     }
 
-    /// Takes a name away.
+    /// Removes a name.
     fn take(&mut self, place: &Place, ino: Ino) {
         self.set_entry(place.clone(), Entry::Gone);
         self.stamp(place.0, true);
@@ -450,7 +450,7 @@ impl State {
         }
     }
 
-    /// Finds the node that a call changes, from a descriptor or a path.
+    /// Returns the node that a call changes, from a descriptor or a path.
     fn target(&self, at: BorrowedFd<'_>, path: &[u8], flags: AtFlags) -> Result<Ino> {
         if path.is_empty() {
             return Ok(self.of(at)?.ino);

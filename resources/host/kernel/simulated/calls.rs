@@ -1,4 +1,4 @@
-//! The calls, as Linux answers them to root.
+//! The system calls of a simulated host, answered as Linux does for root.
 
 use super::fault::Fault;
 use super::state::What;
@@ -11,14 +11,14 @@ use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 
 type Result<T> = std::result::Result<T, Errno>;
 
-/// A directory, and a path from it.
+/// A directory, and a path relative to that directory.
 pub(super) type From<'a> = (BorrowedFd<'a>, &'a [u8]);
 
-/// The bits that lend the owner's rights.
+/// The set-user-id and set-group-id bits.
 const SET_ID: u32 = 0o6000;
 
 impl Machine {
-    /// Counts the call, tells the hook, and answers as the fault of this call says, if it has one.
+    /// Counts the call, runs the hook, and applies the call's injected fault, if there is one.
     fn begin(&self, name: &'static str, changes: bool) -> Result<bool> {
         let (call, mut fault) = self.0.state.borrow_mut().faults.next(name, changes);
         if let Some(call) = call {
@@ -187,7 +187,7 @@ impl Machine {
         };
         match state.nodes.get(&ino).map(|node| &node.what) {
             Some(What::Link(target)) => CString::new(target.clone()).map_err(|_nul| Errno::INVAL),
-            // As for a descriptor that is no link.
+            // The kernel's error for a descriptor that is no link.
             _ if path.is_empty() => Err(Errno::NOENT),
             _ => Err(Errno::INVAL),
         }
@@ -414,7 +414,7 @@ impl Machine {
     }
 }
 
-/// What the daemon works with.
+/// The umask of the daemon.
 pub(super) const UMASK: u32 = 0o077;
 
 fn fill(from: &[u8], to: &mut [u8]) -> Result<usize> {

@@ -1,4 +1,4 @@
-//! Commands on a simulated host are functions.
+//! Commands on a simulated host, which are functions.
 
 use super::Machine;
 use crate::failure::Failure;
@@ -11,21 +11,21 @@ use std::pin::Pin;
 use std::rc::Rc;
 use tokio_util::sync::CancellationToken;
 
-/// A command that runs; dropped, it is killed.
+/// A running command; dropping the future kills the command.
 pub type Running = Pin<Box<dyn Future<Output = Result<Finished, Failure>> + Send>>;
 
-/// Runs a command, which ends early when the token is cancelled. What it does to the host, it does where it stands
-/// ([`here`](super::here)), by [`Machine::foreign`].
+/// A function that runs a command, with an early end when the token is cancelled. The function changes the
+/// host of its thread ([`here`](super::here)) through [`Machine::foreign`].
 pub type Runner = dyn Fn(&Command, CancellationToken) -> Running;
 
 impl Machine {
-    /// Who runs commands. Where there is nobody, none can be started.
+    /// Sets the runner of commands; without a runner, no command can be started.
     pub fn set_runner(&self, runner: impl Fn(&Command, CancellationToken) -> Running + 'static) {
         *self.0.runner.borrow_mut() = Some(Rc::new(runner));
     }
 }
 
-/// Runs a command on the simulated host that the calling thread stands in, if it does in any.
+/// Runs a command on the simulated host of the calling thread, if there is one.
 pub(crate) fn run_here(command: &Command, stop: &CancellationToken) -> Option<Running> {
     let machine = super::here()?;
     let runner = machine.0.runner.borrow().clone();
@@ -36,7 +36,7 @@ pub(crate) fn run_here(command: &Command, stop: &CancellationToken) -> Option<Ru
     Some(runner(command, stop.clone()))
 }
 
-/// Looks at a path of the simulated host that the calling thread stands in, if it does in any.
+/// Returns the metadata of a path on the simulated host of the calling thread, if there is one.
 pub(crate) fn glance_here(path: &Path) -> Option<io::Result<PathInfo>> {
     let machine = super::here()?;
     let found = machine.stat(CWD, path.as_os_str().as_bytes(), AtFlags::empty());

@@ -1,13 +1,13 @@
-//! What is on the disk, and what a loss of power leaves of the rest.
+//! The simulated disk: the synced state, and the possible states after a loss of power.
 
 use super::Machine;
 use super::state::{Ino, Node, ROOT, State, What};
 use std::collections::BTreeMap;
 
-/// The entries of a directory at some moment.
+/// The entries of a directory at one time.
 type Entries = BTreeMap<Vec<u8>, Ino>;
 
-/// Decides what of the unsynced survives: answers a number below the one given.
+/// The choices of a loss of power: a function that returns a number below the given one.
 pub struct Power<'a>(pub &'a mut dyn FnMut(usize) -> usize);
 
 impl std::fmt::Debug for Power<'_> {
@@ -16,24 +16,24 @@ impl std::fmt::Debug for Power<'_> {
     }
 }
 
-/// What was synced, and what happened to directories since.
+/// The synced state of the disk, with the later states of directories.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
-    /// As synced.
+    /// The synced nodes.
     nodes: BTreeMap<Ino, Node>,
-    /// The states of each directory since it was synced, oldest first.
+    /// The states of each directory since its last sync, oldest first.
     since: BTreeMap<Ino, Vec<Entries>>,
 }
 
 impl Journal {
-    /// A directory has changed.
+    /// Records a changed state of a directory.
     pub(super) fn note(&mut self, directory: Ino, nodes: &BTreeMap<Ino, Node>) {
         if let Some(What::Directory(entries)) = nodes.get(&directory).map(|node| &node.what) {
             self.since.entry(directory).or_default().push(entries.clone());
         }
     }
 
-    /// A file with its content, or a directory with its entries, is on the disk.
+    /// Marks a file with its content, or a directory with its entries, as durable.
     pub(super) fn sync(&mut self, nodes: &BTreeMap<Ino, Node>, ino: Ino) {
         if let Some(node) = nodes.get(&ino) {
             self.nodes.insert(ino, node.clone());
@@ -48,9 +48,10 @@ impl Journal {
 }
 
 impl Machine {
-    /// The power fails: what was synced is there afterwards. Of each directory that was changed since, some state that it has had
-    /// meanwhile; of each file, its old content, the new one, a part of the new one, or the new one's beginning with the rest of the old. So
-    /// little POSIX promises; common file systems promise more. A rename within a directory has happened or not.
+    /// Simulates a loss of power. Synced states survive. A directory that was changed since gets one of its
+    /// states since then. A file gets its old content, the new content, a part of the new content, or the
+    /// beginning of the new content with the rest of the old. POSIX promises no more; common file systems do. A
+    /// rename within a directory has either happened or not.
     pub fn lose_power(&self, power: &mut Power<'_>) {
         let mut state = self.0.state.borrow_mut();
         let mut left = BTreeMap::new();
@@ -94,7 +95,7 @@ fn survive(
             let chosen = (power.0)(since.len() + 1);
             let mut entries = chosen.checked_sub(1).and_then(|at| since.get(at)).cloned();
             let entries = entries.get_or_insert(before);
-            // Held from here on, so that a directory stands in one place only.
+            // Inserted at once, so that a directory survives in one place only.
             left.insert(ino, node.clone());
             let is_there = |below: &Ino| state.nodes.contains_key(below);
             let is_directory = |below: &Ino| state.entries(*below).is_some();

@@ -1,27 +1,27 @@
-//! Faults on request: which call fails, and how; where the process dies.
+//! Fault injection: failing calls, and the death of the process.
 
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 
-/// One call.
+/// One system call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Call {
-    /// Its number, from 1, since faults were last set.
+    /// The number of the call, counted from 1 since the faults were set.
     pub number: u64,
-    /// Its name, as in the manual.
+    /// The name of the call, as in the manual.
     pub name: &'static str,
-    /// It may change something.
+    /// The call may change something.
     pub changes: bool,
 }
 
-/// What goes wrong with a call.
+/// The fault of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
-    /// It fails, and does nothing.
+    /// The call fails and does nothing.
     Fails(Errno),
-    /// It reads or writes one byte only. Of another call: nothing.
+    /// The call reads or writes one byte only; without effect on other calls.
     Short,
-    /// The process dies before it; no later call does anything.
+    /// The process dies before the call; no later call does anything.
     Dies,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Faults {
 }
 
 impl Faults {
-    /// Counts a call; answers its fault, and the call where somebody shall be told of it.
+    /// Counts a call. Returns its fault, and the call itself if the hook must see it.
     pub(super) fn next(
         &mut self,
         name: &'static str,
@@ -62,36 +62,36 @@ impl Faults {
     }
 }
 
-/// Decides of each call for which nothing else is planned whether it goes wrong.
+/// A function that decides about the fault of each call without a planned fault.
 pub type Rule = Box<dyn FnMut(&Call) -> Option<Fault>>;
 
 impl super::Machine {
-    /// From here on this rule holds, until there is another or none: for causes that last, as a disk that is full.
+    /// Sets or clears the rule for faults, for lasting causes like a full disk.
     pub fn set_rule(&self, rule: Option<Rule>) {
         *self.0.rule.borrow_mut() = rule;
     }
 
-    /// From here on calls are counted anew, and these go wrong.
+    /// Resets the count of calls and sets the faults by call number.
     pub fn set_faults(&self, faults: impl IntoIterator<Item = (u64, Fault)>) {
         let mut state = self.0.state.borrow_mut();
         state.faults.clear();
         state.faults.planned = faults.into_iter().collect();
     }
 
-    /// One more call goes wrong: the one that comes after so many others.
+    /// Adds a fault for the call that follows after `after` other calls.
     pub fn add_fault(&self, after: u64, fault: Fault) {
         let mut state = self.0.state.borrow_mut();
         let at = state.faults.calls + 1 + after;
         state.faults.planned.insert(at, fault);
     }
 
-    /// How many calls there were since then.
+    /// Returns the number of calls since the faults were set.
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.0.state.borrow().faults.calls
     }
 
-    /// Whether the process has died.
+    /// Returns true if the process has died.
     #[must_use]
     pub fn is_dead(&self) -> bool {
         self.0.state.borrow().faults.is_dead

@@ -1,10 +1,16 @@
-//! A host that exists in memory: files, directories, links, owners, a clock, faults on request, and the loss of power.
+//! A simulated host in memory: files, directories, links, owners, a clock, injected faults, and loss of
+//! power.
 //!
-//! It answers the system calls that this crate makes on files as Linux does for root, as far as this crate relies on them;
-//! `tests/twin` compares it with the kernel call by call. Not simulated: permissions (root may do all; who makes a file owns it),
-//! mounts, devices, quotas, locks. The stamps of files go by a clock that ticks every 4 ms, as those of Linux do.
+//! The host answers the file system calls of this crate as Linux does for root, as far as this crate depends
+//! on them; `tests/simulated/matches_kernel.rs` compares it with the kernel call by call. The simulation
+//! leaves out permissions (root may do everything, and the maker of a file owns it), mounts, devices, quotas
+//! and locks. The clock of file stamps ticks every 4 ms, as in Linux. Nothing here may be used outside tests.
 //!
-//! In the manner of `SQLite`'s test file systems and of the simulations of `FoundationDB` and `TigerBeetle`.
+//! The design follows the test file systems of `SQLite` and the simulations of `FoundationDB` and
+//! `TigerBeetle`.
+//!
+//! Reading order: `state.rs` (nodes), `walk.rs` (paths), `primitives.rs`, `calls.rs`, `fault.rs`,
+//! `durable.rs` (loss of power), `other_writers.rs`, `commands.rs`.
 
 mod calls;
 mod commands;
@@ -26,10 +32,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Is told of each call before it is answered; may change the host meanwhile, by [`Machine::foreign`].
+/// A function that runs before each call; it may change the host through [`Machine::foreign`].
 pub type Hook = Box<dyn FnMut(&Machine, &Call)>;
 
-/// The host. Clones are the same one.
+/// A simulated host. Clones share one state.
 #[derive(Clone)]
 pub struct Machine(Rc<Shared>);
 
@@ -47,7 +53,7 @@ impl std::fmt::Debug for Machine {
 }
 
 impl Default for Machine {
-    /// With an empty root, in the year 2023.
+    /// Makes a host with an empty root, in the year 2023.
     fn default() -> Self {
         let (state, hook, rule) =
             (RefCell::new(State::new()), RefCell::new(None), RefCell::new(None));
@@ -55,11 +61,11 @@ impl Default for Machine {
     }
 }
 
-/// As long as it lives, the thread stands in the host.
+/// A guard: the thread is in the host until the guard is dropped.
 #[derive(Debug)]
 pub struct Entered {
     before: Option<Machine>,
-    /// It must end on the thread on which it began.
+    /// Prevents a move to another thread: the simulated host belongs to the thread of its start.
     _thread: std::marker::PhantomData<*const ()>,
 }
 
@@ -69,21 +75,21 @@ impl Drop for Entered {
     }
 }
 
-/// The host that the calling thread stands in.
+/// Returns the simulated host of the calling thread.
 #[must_use]
 pub fn here() -> Option<Machine> {
     super::dispatch::simulated(Machine::clone)
 }
 
 impl Machine {
-    /// Lets the calling thread stand in this host: all that this crate does with files from here on, it does there.
+    /// Puts the calling thread into this host: all later file access of this crate on the thread happens there.
     #[must_use]
     pub fn enter(&self) -> Entered {
         let before = super::dispatch::stand(Some(self.clone()));
         Entered { before, _thread: std::marker::PhantomData }
     }
 
-    /// Somebody else acts: no faults, no hook, and not counted.
+    /// Runs a function as another process: without faults and hook, and without counting calls.
     pub fn foreign<T>(&self, act: impl FnOnce(&Self) -> T) -> T {
         let before = self.0.state.borrow_mut().faults.suspend(true);
         let done = act(self);
@@ -91,40 +97,40 @@ impl Machine {
         done
     }
 
-    /// Is called before each call of ours is answered.
+    /// Sets or clears the hook that runs before each call of the tested process.
     pub fn set_hook(&self, hook: Option<Hook>) {
         *self.0.hook.borrow_mut() = hook;
     }
 
-    /// The clock on the wall, since 1970.
+    /// Returns the wall clock time since 1970.
     #[must_use]
     pub fn wall(&self) -> Duration {
         self.0.state.borrow().wall
     }
 
-    /// Sets the clock on the wall.
+    /// Sets the wall clock time since 1970.
     pub fn set_wall(&self, wall: Duration) {
         self.0.state.borrow_mut().wall = wall;
     }
 
-    /// Which process works on it: a number that grows with each restart.
+    /// Returns the number of the present process, which grows with each restart.
     #[must_use]
     pub fn incarnation(&self) -> u64 {
         self.0.state.borrow().incarnation
     }
 
-    /// From now on there is randomness, or none.
+    /// Makes random bytes available, or unavailable.
     pub fn set_randomness(&self, is_there: bool) {
         self.0.state.borrow_mut().drawn = is_there.then_some(0);
     }
 
-    /// Bytes that nobody else is given, the same in every run.
+    /// Returns pseudo-random bytes: distinct in each call, and equal in every test run.
     pub(crate) fn random(&self, bytes: &mut [u8]) -> Result<(), rustix::io::Errno> {
         let mut state = self.0.state.borrow_mut();
         let drawn = state.drawn.as_mut().ok_or(rustix::io::Errno::NOSYS)?;
         for chunk in bytes.chunks_mut(8) {
             *drawn += 1;
-            // The finalizer of splitmix64: another number for each.
+            // The finalizer of splitmix64, a bijection.
             let mut number = drawn.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
             number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -134,7 +140,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The process is gone, as by `kill -9`: its descriptors are closed, nothing else happens. Another may begin.
+    /// Ends the process, as `kill -9` does: its descriptors are closed. A new process may begin.
     pub fn restart(&self) {
         let mut state = self.0.state.borrow_mut();
         state.incarnation += 1;
@@ -143,12 +149,12 @@ impl Machine {
         state.faults.clear();
     }
 
-    /// What happened since this was last asked, as inotify would tell it.
+    /// Returns the changes since the last call, as inotify would report them.
     pub fn take_changes(&self) -> Vec<Changed> {
         std::mem::take(&mut self.0.state.borrow_mut().changes)
     }
 
-    /// Looks at the whole.
+    /// Calls a function with the whole file system.
     pub fn look<T>(&self, look: impl FnOnce(&state::Tree<'_>) -> T) -> T {
         look(&state::Tree(&self.0.state.borrow()))
     }

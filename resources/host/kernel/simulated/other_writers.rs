@@ -1,4 +1,5 @@
-//! What others do on the host: whole steps, each told to whoever watches, none counted and none failing by a fault of ours.
+//! Changes by other processes on a simulated host: whole steps that are reported to watches, not counted and
+//! free of injected faults.
 
 use super::Machine;
 use crate::host::kernel::dispatch::{
@@ -20,7 +21,7 @@ impl Machine {
         })
     }
 
-    /// Writes a file as an editor does that writes in place; made (0644) where it is missing.
+    /// Writes a file in place, as some editors do; a missing file is made with mode 0644.
     pub fn write(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Result<(), Errno> {
         let path = path.as_ref();
         self.act(|| {
@@ -35,7 +36,7 @@ impl Machine {
         })
     }
 
-    /// Writes a file beside it, and renames that over it.
+    /// Writes a new file beside the old one and renames it over the old one.
     pub fn replace(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Result<(), Errno> {
         let path = path.as_ref();
         let beside = path.with_extension("new~");
@@ -45,7 +46,7 @@ impl Machine {
             .or_else(|errno| self.act(|| unlinkat(CWD, &beside, AtFlags::empty())).and(Err(errno)))
     }
 
-    /// Makes a directory (0755), with all above it.
+    /// Makes a directory (0755) and all missing parents.
     pub fn make_directories(&self, path: impl AsRef<Path>) -> Result<(), Errno> {
         let mut above: Vec<&Path> = path.as_ref().ancestors().collect();
         above.pop();
@@ -69,7 +70,7 @@ impl Machine {
         self.act(|| linkat(CWD, old.as_ref(), CWD, new.as_ref(), AtFlags::empty()))
     }
 
-    /// Renames, over what is there.
+    /// Renames an object over the target.
     pub fn rename_over(&self, old: impl AsRef<Path>, new: impl AsRef<Path>) -> Result<(), Errno> {
         self.act(|| renameat(CWD, old.as_ref(), CWD, new.as_ref()))
     }
@@ -86,7 +87,7 @@ impl Machine {
         self.act(|| chownat(CWD, path.as_ref(), uid, gid, AtFlags::SYMLINK_NOFOLLOW))
     }
 
-    /// Removes what is there, with all below it; no error where nothing is.
+    /// Removes an object with everything below; a missing object is no error.
     pub fn remove(&self, path: impl AsRef<Path>) -> Result<(), Errno> {
         let path = path.as_ref();
         let names = self.look(|tree| match &tree.at(path)?.what {
@@ -106,7 +107,7 @@ impl Machine {
         }
     }
 
-    /// The content of a regular file; none where there is none.
+    /// Returns the content of a regular file, if there is one.
     #[must_use]
     pub fn content(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
         self.look(|tree| match &tree.at(path)?.what {
@@ -115,7 +116,7 @@ impl Machine {
         })
     }
 
-    /// The names in a directory; none where there is no directory.
+    /// Returns the names in a directory, if there is one.
     #[must_use]
     pub fn names(&self, path: impl AsRef<Path>) -> Option<BTreeMap<Vec<u8>, super::Ino>> {
         self.look(|tree| match &tree.at(path)?.what {

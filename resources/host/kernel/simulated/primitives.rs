@@ -1,4 +1,4 @@
-//! The steps of which calls are made.
+//! The steps that the system calls of a simulated host consist of.
 
 use super::calls::{From, UMASK};
 use super::state::{Ino, Open, Place, State, What};
@@ -57,7 +57,7 @@ impl State {
             What::Directory(_) if writes && !only_path => return Err(Errno::ISDIR),
             What::Directory(_) => {}
             _ if flags.contains(OFlags::DIRECTORY) => return Err(Errno::NOTDIR),
-            // Nobody reads at the other end.
+            // The fifo has no reader.
             What::Fifo if writes && flags.contains(OFlags::NONBLOCK) => return Err(Errno::NXIO),
             _ => {}
         }
@@ -71,7 +71,7 @@ impl State {
         Ok(Open { ino, at: 0, only_path, reads, writes: writes && !only_path, place })
     }
 
-    /// A name that nothing has, in a directory that is still there.
+    /// Returns an unused name in an existing directory.
     pub(super) fn free(&self, at: BorrowedFd<'_>, path: &[u8]) -> Result<Place> {
         let found = self.walk(at, path, false, ResolveFlags::empty())?;
         if found.ino.is_some() {
@@ -92,7 +92,7 @@ impl State {
         self.durable.note(directory, &self.nodes);
     }
 
-    /// The same as a part of a step that comes to the disk as a whole.
+    /// Gives a node a name, as part of a step that becomes durable as a whole.
     pub(super) fn put_at_once(&mut self, place: Place, ino: Ino) {
         let (directory, name) = place.clone();
         if let Some(entries) = self.entries_mut(directory) {
@@ -109,7 +109,7 @@ impl State {
         self.tell(directory, &name, true);
     }
 
-    /// Takes a name away.
+    /// Removes a name.
     pub(super) fn take(&mut self, place: &Place, ino: Ino) {
         self.take_at_once(place, ino);
         self.durable.note(place.0, &self.nodes);
@@ -184,7 +184,7 @@ impl State {
                 _ => {}
             }
             if self.entries(there).is_some() {
-                // A name of it went: that changes how many it has.
+                // The replaced node loses a name, which changes its number of links.
                 self.tell(there, b"", false);
             }
             self.take_at_once(&target, there);
@@ -196,7 +196,7 @@ impl State {
         Ok(())
     }
 
-    /// What was opened by a name that moves is known by the new one; of an exchange, the other way round too.
+    /// Updates the names of open files after a rename or an exchange.
     fn moved(&mut self, source: &Place, target: &Place) {
         for open in self.open.values_mut() {
             if open.place.as_ref() == Some(source) {
@@ -226,7 +226,7 @@ impl State {
         }
     }
 
-    /// What a call changes that takes a descriptor, or a path.
+    /// Returns the node that a call changes, from a descriptor or a path.
     pub(super) fn target(
         &self,
         at: BorrowedFd<'_>,

@@ -1,4 +1,4 @@
-//! What the host is made of.
+//! The state of a simulated host.
 
 use super::durable::Journal;
 use super::fault::Faults;
@@ -14,13 +14,13 @@ pub type Ino = u64;
 /// A name in a directory.
 pub(super) type Place = (Ino, Vec<u8>);
 
-/// The root.
+/// The number of the root.
 pub(super) const ROOT: Ino = 1;
 
-/// How often the clock ticks that stamps files.
+/// The interval of the clock that stamps files, in nanoseconds.
 const TICK: u128 = 4_000_000;
 
-/// What a node is.
+/// The type and content of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum What {
     /// A regular file.
@@ -36,34 +36,34 @@ pub enum What {
 /// An inode.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Node {
-    /// What it is.
+    /// The type and content.
     pub what: What,
-    /// Its permission bits.
+    /// The permission bits.
     pub mode: u32,
-    /// Its owner.
+    /// The owner.
     pub uid: u32,
-    /// Its group.
+    /// The group.
     pub gid: u32,
-    /// Extended attributes.
+    /// The extended attributes.
     pub attributes: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// When its content changed, and when anything of it did, in nanoseconds since 1970.
+    /// The times of the last change of the content and of anything, in nanoseconds since 1970.
     pub stamps: (u128, u128),
-    /// The directory above, of a directory.
+    /// The parent directory, for a directory.
     pub(super) above: Ino,
-    /// Where it has its newest name.
+    /// The position of the newest name.
     pub(super) place: Option<Place>,
-    /// Born without a name, and never had one: it may get one.
+    /// The node was made without a name and never had one, so it may get one.
     pub(super) unborn: bool,
 }
 
-/// Something happened, as inotify tells whoever watches the directory.
+/// A change, as inotify reports it to a watch of the directory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Changed {
     /// The directory.
     pub directory: Ino,
-    /// The name in it; empty for the directory itself.
+    /// The name in the directory; empty for the directory itself.
     pub name: Vec<u8>,
-    /// It came, went or was replaced; else its content or attributes changed.
+    /// The entry appeared, disappeared or was replaced; false for a change of content or attributes.
     pub structural: bool,
 }
 
@@ -86,12 +86,12 @@ pub(super) struct State {
     pub(super) identity: (u32, u32),
     pub(super) wall: Duration,
     pub(super) incarnation: u64,
-    /// How much randomness was drawn; none where there is none to be had.
+    /// The number of random values drawn; none if randomness is unavailable.
     pub(super) drawn: Option<u64>,
     pub(super) changes: Vec<Changed>,
     pub(super) faults: Faults,
     pub(super) durable: Journal,
-    /// Descriptors are copies of this one, and answers to `stat` begin as its.
+    /// The base of all descriptors, whose `stat` is the template of every answer.
     pub(super) nothing: OwnedFd,
     pub(super) blank: Stat,
 }
@@ -128,7 +128,7 @@ impl State {
         now - now % TICK
     }
 
-    /// A node without a name.
+    /// Makes a node without a name.
     pub(super) fn make(&mut self, what: What, mode: u32, above: Ino) -> Ino {
         let (ino, now) = (self.next, self.now());
         self.next += 1;
@@ -161,7 +161,7 @@ impl State {
         }
     }
 
-    /// How many names a node has.
+    /// Returns the number of names of a node.
     pub(super) fn links(&self, ino: Ino) -> u64 {
         if let Some(entries) = self.entries(ino) {
             if ino != ROOT && self.nodes.get(&ino).is_some_and(|node| node.place.is_none()) {
@@ -204,17 +204,17 @@ impl State {
         Some(stat)
     }
 
-    /// Tells those who watch the directory of a name.
+    /// Reports a change of a name to the watches of the directory.
     pub(super) fn tell(&mut self, directory: Ino, name: &[u8], structural: bool) {
         self.changes.push(Changed { directory, name: name.to_vec(), structural });
     }
 
-    /// Tells of a node that was changed through this name.
+    /// Reports a change of a node through this name.
     pub(super) fn tell_of(&mut self, ino: Ino, place: Option<&Place>) {
         let still = place.filter(|(directory, name)| {
             self.entries(*directory).and_then(|entries| entries.get(name)) == Some(&ino)
         });
-        // Of several names the kernel tells the one that was used; a directory has one alone.
+        // With several names, the kernel reports the one in use; a directory has only one.
         let only = self.nodes.get(&ino).filter(|node| matches!(node.what, What::Directory(_)));
         let place = still.cloned().or_else(|| only?.place.clone());
         if let Some((directory, name)) = place {
@@ -236,18 +236,18 @@ impl State {
     }
 }
 
-/// The whole, to be looked at.
+/// A read-only view of the whole file system.
 #[derive(Debug)]
 pub struct Tree<'a>(pub(super) &'a State);
 
 impl Tree<'_> {
-    /// What is at an absolute path; links are not followed.
+    /// Returns the node at an absolute path, without following links.
     #[must_use]
     pub fn at(&self, path: impl AsRef<Path>) -> Option<&Node> {
         self.node(self.ino(path)?)
     }
 
-    /// Which inode that is.
+    /// Returns the inode number at an absolute path.
     #[must_use]
     pub fn ino(&self, path: impl AsRef<Path>) -> Option<Ino> {
         use std::os::unix::ffi::OsStrExt as _;
@@ -260,13 +260,14 @@ impl Tree<'_> {
         Some(here)
     }
 
-    /// An inode.
+    /// Returns an inode.
     #[must_use]
     pub fn node(&self, ino: Ino) -> Option<&Node> {
         self.0.nodes.get(&ino)
     }
 
-    /// Every name with what is there, in order; inodes by the order in which they are met, so that two hosts can be compared.
+    /// Returns every name with its node, in order. Inodes are numbered by first appearance, so that two hosts can
+    /// be compared.
     #[must_use]
     pub fn all(&self) -> Vec<(String, &Node)> {
         let mut all = Vec::new();

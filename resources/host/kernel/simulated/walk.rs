@@ -1,4 +1,4 @@
-//! From a path to a node.
+//! Resolves a path to a node of a simulated host.
 
 use super::state::{Ino, ROOT, State, What};
 use rustix::fs::ResolveFlags;
@@ -6,15 +6,15 @@ use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
-/// As many links as Linux follows.
+/// The limit of followed links, equal to the kernel's limit.
 const LINKS: usize = 40;
 
-/// Where a path leads.
+/// The end of a path.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
-    /// The directory that holds the last name, and the name; none where the path ends in a directory itself (`/`, `.`, `..`).
+    /// The directory and the last name; none if the path ends in a directory itself (`/`, `.`, `..`).
     pub(super) place: Option<(Ino, Vec<u8>)>,
-    /// What is there.
+    /// The node at the end, if there is one.
     pub(super) ino: Option<Ino>,
 }
 
@@ -25,12 +25,12 @@ impl Found {
 }
 
 impl State {
-    /// The open file of a descriptor.
+    /// Returns the open file of a descriptor.
     pub(super) fn of(&self, descriptor: BorrowedFd<'_>) -> Result<&super::state::Open, Errno> {
         self.open.get(&descriptor.as_raw_fd()).ok_or(Errno::BADF)
     }
 
-    /// Follows a path from a directory; its last part too where that is wanted.
+    /// Follows a path from a directory; the flag decides whether a link as the last part is followed.
     pub(super) fn walk(
         &self,
         from: BorrowedFd<'_>,
@@ -63,7 +63,7 @@ impl State {
         Ok(self.of(from)?.ino)
     }
 
-    /// `/proc/self/fd/N` leads to what is open there, whatever its name is by now.
+    /// Returns the open file that `/proc/self/fd/N` names, whatever its present name is.
     fn through_proc(&self, path: &[u8]) -> Option<&super::state::Open> {
         let number = std::str::from_utf8(path.strip_prefix(b"/proc/self/fd/")?).ok()?;
         self.open.get(&number.parse::<i32>().ok()?)
