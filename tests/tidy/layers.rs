@@ -1,4 +1,4 @@
-//! Dependence runs one way (docs/architecture.md): who may name whom.
+//! Dependence runs one way (docs/development/architecture.md): who may name whom.
 
 use crate::sources::{assert_none, files, has_word, named_after};
 

@@ -37,7 +37,7 @@ fn a_stopped_service_is_started_again() {
     }
     gaps.sort();
     waits.sort();
-    // Measured: docs/benchmarks.md.
+    // Measured: docs/development/benchmarks.md.
     assert!(gaps[5] < Duration::from_secs(1), "{gaps:?}");
     assert!(waits[5] < Duration::from_secs(1), "{waits:?}");
     assert_eq!(host.said().len(), 11, "each start is one: {:?}", host.said());
