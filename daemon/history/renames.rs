@@ -1,7 +1,7 @@
 //! Who is called otherwise now: what is kept under a former name moves to the new one, once (B-18).
 //!
-//! The state moves what it keeps by itself, in a database of its own: whoever is killed in between has one of both. So a graph says all its
-//! former names whenever it is taken, and which of them were followed already stands here.
+//! The state moves what it keeps by itself, in a database of its own: whoever is killed in between has one of both. So
+//! a graph says all its former names whenever it is taken, and which of them were followed already stands here.
 
 use super::database::{Book, milliseconds};
 use super::entry::{COLUMNS, Stored};
@@ -110,7 +110,8 @@ fn is_done(connection: &Connection, names: &Names, terms: Terms) -> rusqlite::Re
 }
 
 impl Book {
-    /// Moves what is to be moved, and notes what was followed; durable when it returns. Nothing is written where that is so already.
+    /// Moves what is to be moved, and notes what was followed; durable when it returns. Nothing is written where that
+    /// is so already.
     pub(super) fn rename(&mut self, names: &Names, now: Duration) -> Result<(), Fault> {
         let terms = Terms::new(now, self.limits.age);
         if is_done(&self.connection, names, terms)? {
@@ -145,8 +146,8 @@ impl Book {
         Ok(())
     }
 
-    /// Moves some of the entries; answers what they weighed and weigh, none where there is none left. One that cannot be read
-    /// moves as it is: nothing is put back over it under the new name either.
+    /// Moves some of the entries; answers what they weighed and weigh, none where there is none left. One that cannot
+    /// be read moves as it is: nothing is put back over it under the new name either.
     fn move_some(
         transaction: &Transaction<'_>,
         key: &steadfast_resources::StateKey,
@@ -208,8 +209,8 @@ impl Said {
 }
 
 impl History {
-    /// What is kept under former names moves, after all that runs have handed in until now. Waits for nothing; it is done when this
-    /// is closed, at the latest.
+    /// What is kept under former names moves, after all that runs have handed in until now. Waits for nothing; it is
+    /// done when this is closed, at the latest.
     pub fn rename(&self, names: Names) {
         if self.limits.get().total > 0 && database(&self.state_directory).exists() {
             self.said.note(names);
