@@ -232,7 +232,6 @@ impl History {
 
     /// Completes all pending writes and closes the database, so that no side file is left. A later write opens it
     /// again.
-    /// where it is needed.
     pub fn close(&self) {
         if self.has_to_rename()
             && let Err(error) = self.open(&mut self.lock())
