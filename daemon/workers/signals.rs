@@ -1,4 +1,4 @@
-//! The worker that obeys signals, in the order in which they were sent.
+//! The worker that handles signals, in the order in which they arrived.
 
 use super::graph_loader::ReloadCause;
 use super::{HEARS, Shared};
@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// How much it matters that signals cannot be read, beside other fatal failures.
+/// The rank of a failure to read signals among fatal failures.
 const RANK: u8 = 1;
 
-/// So long may a signal lie there untaken.
+/// The time for which a signal may be pending.
 const APART: Duration = Duration::from_millis(500);
 
-/// Obeys signals to the last: also while all others stop.
+/// Creates the worker that handles signals, also while other workers stop.
 pub(super) fn signals(shared: &Arc<Shared>, signals: Signals) -> Manifold {
     let own = Arc::clone(shared);
     let signals = Arc::new(Mutex::new(signals));
@@ -56,7 +56,7 @@ pub(super) fn signals(shared: &Arc<Shared>, signals: Signals) -> Manifold {
     worker.stop_rank(HEARS)
 }
 
-/// A thread that has ended is started again; where the runtime cannot wait, nothing helps.
+/// Converts an error: a dead thread is started again, while a failure of the runtime is fatal.
 fn failure(signals: &Signals, error: std::io::Error) -> Failure {
     if signals.has_ended() { Failure::again(error) } else { Failure::fatal(RANK, error) }
 }
