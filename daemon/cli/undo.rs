@@ -65,8 +65,8 @@ fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
     // The history is checked before anything is paused.
     let what = Undo { resource: args.resource.clone(), to: args.to, partial: args.partial };
     to_undo(&history, &what).map_err(fail)?;
-    // A recorded resource may be declared, and is paused. An adopted resource has the same record as one that left the
-    // graph without a removal, so that the pause is harmless there.
+    // Every recorded resource is paused, because it may be declared: a resource that is declared absent has the same
+    // record as one that an `apply` has found undeclared.
     let paused = kept.is_some();
     // Ownership is recorded while a resource is declared; one that never converged may be declared without it.
     let is_declared = kept.as_ref().is_some_and(|kept| kept.owned.is_some() || kept.done.is_none());

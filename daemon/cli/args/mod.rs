@@ -1,7 +1,7 @@
 //! The command lines of all commands.
 //!
-//! The doc comments of arguments are help texts. Reading order: this file, `one_shot` (`apply`, `plan`, `drift`),
-//! `state`, `history`.
+//! The doc comments of arguments are help texts. This folder must not carry out any command. Reading order: this file,
+//! `one_shot` (`apply`, `plan`, `drift`), `state`, `history`.
 
 pub(super) mod history;
 mod one_shot;

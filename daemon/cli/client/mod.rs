@@ -1,6 +1,7 @@
 //! The commands that use a running daemon.
 //!
-//! These commands only talk over the control socket; `drift` alone looks at the host itself. Reading order: this file
+//! A client must never change the host or the state itself; it sends requests over the control socket. Without a daemon,
+//! `events` and `unknown_resource` read the state directory. `drift` checks the host itself. Reading order: this file
 //! (requests and their errors), `status`, `show`, `events`, `commands`, `drift`, `unknown_resource`.
 
 mod commands;

@@ -49,8 +49,7 @@ async fn once(args: &args::Status) -> Result<Status, Exit> {
     Ok(status)
 }
 
-/// Returns the exit code for monitoring: converged, failed, or neither; and, if nothing failed, rejected for a rejected
-/// graph.
+/// Returns the exit code for monitoring: that of a failure first, then of a rejected graph, then of the convergence.
 fn exit(status: &Status) -> Exit {
     let is_refused = status.refused.is_some() || status.instead.is_some();
     match status.verdict {
