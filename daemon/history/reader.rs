@@ -174,6 +174,9 @@ impl Reader {
 
     /// Returns the last changes, at most `most`, the oldest first, of one resource or of all. Unreadable entries are
     /// listed as such.
+    ///
+    /// # Errors
+    /// [`HistoryError`] if the database cannot be read.
     pub fn entries(&self, resource: Option<&str>, most: u64) -> Result<Vec<Listed>, HistoryError> {
         let columns = &self.columns;
         let sql = format!(
@@ -186,6 +189,9 @@ impl Reader {
     }
 
     /// Returns the changes of the last `most` runs.
+    ///
+    /// # Errors
+    /// [`HistoryError`] if the database cannot be read.
     pub fn last_runs(&self, most: u64) -> Result<Vec<Listed>, HistoryError> {
         let columns = &self.columns;
         let sql = format!(
@@ -196,6 +202,9 @@ impl Reader {
     }
 
     /// Returns the last change of a resource.
+    ///
+    /// # Errors
+    /// [`HistoryError::Unknown`] if the resource has no entry; another [`HistoryError`] if the entry is unreadable.
     pub fn last_change(&self, resource: &str) -> Result<Entry, HistoryError> {
         let columns = &self.columns;
         let sql =
@@ -208,6 +217,9 @@ impl Reader {
     }
 
     /// Returns one change of a resource.
+    ///
+    /// # Errors
+    /// [`HistoryError::Unknown`] if there is no such entry; another [`HistoryError`] if the entry is unreadable.
     pub fn entry(&self, resource: &str, number: u64) -> Result<Entry, HistoryError> {
         let columns = &self.columns;
         let sql = format!("SELECT {columns} FROM entry WHERE resource = ?1 AND number = ?2");
@@ -217,6 +229,9 @@ impl Reader {
     }
 
     /// Returns the prior state of a change, content included.
+    ///
+    /// # Errors
+    /// [`HistoryError`] if an entry or the content is unreadable.
     pub fn former(&self, entry: &Entry) -> Result<PriorState, HistoryError> {
         let later = self.later(&entry.resource, entry.number)?;
         let own = later.iter().filter(|one| one.path == entry.path);

@@ -213,6 +213,9 @@ impl History {
     }
 
     /// Opens the history for reading, after all pending writes; returns `None` if there is none.
+    ///
+    /// # Errors
+    /// [`HistoryError`] if the database cannot be opened.
     pub fn read(&self) -> Result<Option<Reader>, HistoryError> {
         self.flush();
         Reader::open(&self.state_directory)

@@ -1,8 +1,8 @@
 //! Plans as data: the steps that a dry run found, stored in a file, and the guard of the apply that follows the plan.
 //!
 //! An apply of a [`Plan`] must never change anything that the plan does not contain. The plan is a
-//! [`Guard`](crate::driver::Guard) of the driver: a check that finds anything else fails, and its error names the aspect
-//! that differs.
+//! [`Guard`](crate::driver::Guard) of the driver: a check that finds anything else fails, and its error names the
+//! aspect that differs.
 //!
 //! Reading order: this file (steps and their collector), `file` (the plan and its file), `guard`.
 

@@ -1,8 +1,8 @@
 //! The commands that use a running daemon.
 //!
-//! A client must never change the host or the state itself; it sends requests over the control socket. Without a daemon,
-//! `events` and `unknown_resource` read the state directory. `drift` checks the host itself. Reading order: this file
-//! (requests and their errors), `status`, `show`, `events`, `commands`, `drift`, `unknown_resource`.
+//! A client must never change the host or the state itself; it sends requests over the control socket. Without a
+//! daemon, `events` and `unknown_resource` read the state directory. `drift` checks the host itself. Reading order:
+//! this file (requests and their errors), `status`, `show`, `events`, `commands`, `drift`, `unknown_resource`.
 
 mod commands;
 pub(super) mod drift;

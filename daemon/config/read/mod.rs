@@ -1,9 +1,9 @@
 //! The readers of graph files. This file is the second half of the slow reader: it turns the YAML tree into a graph
 //! file, and reports every problem with its place.
 //!
-//! A reader must not compare resources; that is the task of `checks`. Reading order: `files` (paths to texts), `prescan`,
-//! the fast reader (`typed`, `deserialize`), the slow reader (`yaml_tree`, `syntax_errors`, this file, `resources`,
-//! `receives`), `nesting` (a check of all paths, which runs with `checks`), and `readers_agree_tests`.
+//! A reader must not compare resources; that is the task of `checks`. Reading order: `files` (paths to texts),
+//! `prescan`, the fast reader (`typed`, `deserialize`), the slow reader (`yaml_tree`, `syntax_errors`, this file,
+//! `resources`, `receives`), `nesting` (a check of all paths, which runs with `checks`), and `readers_agree_tests`.
 
 pub(super) mod deserialize;
 pub(super) mod files;

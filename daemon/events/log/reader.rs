@@ -94,12 +94,18 @@ impl Reader {
     }
 
     /// Returns the creation time of the log in milliseconds since 1970; it differs for a replaced log.
+    ///
+    /// # Errors
+    /// [`Unreadable`] if the database cannot be read.
     pub fn born(&self) -> Result<u64, Unreadable> {
         let born: i64 = self.connection.query_row("SELECT born FROM log", (), |row| row.get(0))?;
         Ok(born.cast_unsigned())
     }
 
     /// Returns the numbers of the first and the last event.
+    ///
+    /// # Errors
+    /// [`Unreadable`] if the database cannot be read.
     pub fn span(&self) -> Result<Option<(u64, u64)>, Unreadable> {
         let sql = "SELECT min(number), max(number) FROM event";
         let found: (Option<i64>, Option<i64>) =
@@ -108,6 +114,9 @@ impl Reader {
     }
 
     /// Returns the number at which a selection begins.
+    ///
+    /// # Errors
+    /// [`Unreadable`] if the database cannot be read.
     pub fn begin(&self, wanted: &Wanted) -> Result<u64, Unreadable> {
         let mut from = wanted.from.unwrap_or_default();
         // If no recorded event matches, the selection begins with the next event.
@@ -132,6 +141,9 @@ impl Reader {
 
     /// Returns at most `most` events between two numbers, in order. Deleted events at the start are represented by a
     /// gap event with the last of their numbers (C-21).
+    ///
+    /// # Errors
+    /// [`Unreadable`] if the database cannot be read.
     pub fn read(&self, from: u64, to: u64, most: usize) -> Result<Vec<Event>, Unreadable> {
         let sql = rows::selecting("WHERE number BETWEEN ?1 AND ?2 ORDER BY number LIMIT ?3");
         let mut select = self.connection.prepare_cached(&sql)?;
@@ -158,6 +170,9 @@ impl Reader {
     }
 
     /// Returns the position of a recorder; `None` for an unknown one.
+    ///
+    /// # Errors
+    /// [`Unreadable`] if the database cannot be read.
     pub fn place(&self, recorder: &str) -> Result<Option<Place>, Unreadable> {
         let sql = "SELECT number FROM cursor WHERE recorder = ?1";
         let number = self.connection.query_row(sql, [recorder], |row| row.get(0)).optional()?;
