@@ -57,7 +57,6 @@ impl Unkept {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Records the result of a write.
     fn note<T>(&self, result: &Result<T, HistoryError>) {
         let why = result.as_ref().err().map(ToString::to_string);
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = why;
@@ -77,7 +76,6 @@ pub(super) type Written = Result<(), HistoryError>;
 
 type Reply = SyncSender<Written>;
 
-/// A message to the thread of the writer.
 enum Handed {
     Job(Job, Option<Reply>),
     /// A request for a reply when all earlier messages are written.
@@ -167,8 +165,7 @@ impl History {
         self.was_cut_off.load(Ordering::SeqCst)
     }
 
-    /// Returns the directories of the last runs of a killed writer, in which a change may have been interrupted; empty
-    /// once they were cleaned.
+    /// Returns the directories that the last runs of a killed writer changed; empty once they were cleaned.
     #[must_use]
     pub fn where_cut_off(&self) -> BTreeSet<PathBuf> {
         if !self.was_cut_off() {
@@ -212,10 +209,8 @@ impl History {
         self.trouble.get()
     }
 
-    /// Opens the history for reading, after all pending writes; returns `None` if there is none.
-    ///
-    /// # Errors
-    /// [`HistoryError`] if the database cannot be opened.
+    /// Opens the history for reading, after all pending writes; `None` if there is none. Fails if the database is
+    /// unusable.
     pub fn read(&self) -> Result<Option<Reader>, HistoryError> {
         self.flush();
         Reader::open(&self.state_directory)
@@ -233,8 +228,7 @@ impl History {
         }
     }
 
-    /// Completes all pending writes and closes the database, so that no side file is left. A later write opens it
-    /// again.
+    /// Completes all pending writes and closes the database. A later write opens the database again.
     pub fn close(&self) {
         if self.has_to_rename()
             && let Err(error) = self.open(&mut self.lock())
@@ -398,7 +392,6 @@ impl Drop for Ends {
     }
 }
 
-/// The thread of the writer.
 struct Writer {
     state_directory: PathBuf,
     limits: SharedLimits,
@@ -460,8 +453,7 @@ impl Writer {
         }
     }
 
-    /// Writes a batch in one transaction. After a failure, each job is written separately, so that one job cannot fail
-    /// the others.
+    /// Writes a batch in one transaction; after a failure each job by itself, so that one cannot fail the others.
     fn write_batch(&mut self, jobs: &[Job], replies: &[Option<Reply>]) {
         let together = self.write(jobs);
         for (job, reply) in jobs.iter().zip(replies) {
