@@ -68,7 +68,6 @@ struct Front {
     writer: Option<(SyncSender<Handed>, JoinHandle<()>)>,
     /// The number of the next entry.
     next: u64,
-    /// True if a failure was logged already.
     has_warned: bool,
 }
 
