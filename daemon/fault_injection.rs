@@ -1,15 +1,17 @@
-//! Faults put into threads on request, to see that their end is noticed (F-19): only in a program that was built with debug assertions.
+//! Fault injection into threads on request (F-19); it exists only in programs built with debug assertions.
+//!
+//! The tests use it to check that the end of a thread or a hang is noticed.
 
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Mutex, PoisonError};
 
-/// What can go wrong.
+/// A fault that a test can inject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     Panic,
     Error,
-    /// It does nothing any more, and does not end when it is asked to.
+    /// The thread stops working and ignores requests to end.
     Hang,
 }
 
@@ -24,21 +26,21 @@ impl Fault {
     }
 }
 
-/// Those that have not come to pass.
+/// The injected faults that have not taken effect yet, by place.
 static WAITING: Mutex<Option<HashMap<String, Fault>>> = Mutex::new(None);
 
-/// Puts a fault where [`suffer`] is called with this name.
+/// Injects a fault at the place that calls [`suffer`] with this name.
 pub(crate) fn put(place: &str, fault: Fault) {
     let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
     waiting.get_or_insert_default().insert(place.to_owned(), fault);
 }
 
-/// The fault that was put here, if any: once.
+/// Removes and returns the fault injected at a place, if there is one.
 pub(crate) fn take(place: &str) -> Option<Fault> {
     WAITING.lock().unwrap_or_else(PoisonError::into_inner).as_mut()?.remove(place)
 }
 
-/// Suffers the fault that was put here, if any: once.
+/// Carries out the fault injected at a place, once; does nothing if there is none.
 pub(crate) fn suffer(place: &str) -> io::Result<()> {
     match take(place) {
         None => Ok(()),
@@ -50,7 +52,7 @@ pub(crate) fn suffer(place: &str) -> io::Result<()> {
     }
 }
 
-/// Never ends where a fault was put here.
+/// Never returns if a fault is injected at this place.
 pub(crate) async fn stall(place: &str) {
     if take(place).is_some() {
         std::future::pending::<()>().await;

@@ -1,4 +1,4 @@
-//! `steadfast check`: every problem of a graph, at once.
+//! `steadfast check`: all problems of a graph at once.
 
 use super::args::Check;
 use super::exit::Exit;
@@ -7,9 +7,9 @@ use super::output::{count, out_json, plain, print, say_rejected, say_warnings};
 use crate::config;
 use serde_json::json;
 
-/// Checks a graph, or asks a running daemon to look at resources again.
+/// Checks a graph, or makes a running daemon check resources again.
 pub(super) fn check(args: &Check) -> Exit {
-    // `kind[name]` is no path that anybody has: those are of a running daemon.
+    // Arguments of the form `kind[name]` are resources of a running daemon; no path has this form.
     let named = args.graph.graphs.iter().map(|path| path.to_str());
     let resources: Option<Vec<String>> =
         named.map(|text| text.filter(|t| is_resource(t)).map(str::to_owned)).collect();

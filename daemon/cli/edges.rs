@@ -5,7 +5,7 @@ use crate::config::{LoadedGraph, Origin};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The edges of a graph, each with the places that ask for it.
+/// The edges of a graph, each with its origins.
 pub(super) struct Edges(Vec<Edge>);
 
 /// One edge.
@@ -17,7 +17,7 @@ pub(super) struct Edge {
 }
 
 impl Edges {
-    /// Those of a graph that was loaded with its origins.
+    /// Returns the edges of a graph that was loaded with origins.
     pub(super) fn of(loaded: &LoadedGraph) -> Self {
         let name = |vertex: usize| loaded.vertices.get(vertex).map(|v| Arc::clone(&v.identity));
         let mut origins = loaded.origins.iter().peekable();
@@ -33,12 +33,12 @@ impl Edges {
         Self(loaded.edges.iter().filter_map(edge).collect())
     }
 
-    /// All of them, in the order of the graph.
+    /// Iterates over the edges, in the order of the graph.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Edge> {
         self.0.iter()
     }
 
-    /// For people: one line for each.
+    /// Prints the edges for people, one per line.
     pub(super) fn show(&self) {
         print(super::output::count(self.0.len(), "edge"));
         for edge in &self.0 {
@@ -55,7 +55,7 @@ impl Edges {
         }
     }
 
-    /// As JSON: `from`, `to`, `notify`, `origins` (`key`, `because`, `file`, `line`, `column`).
+    /// Returns the edges as JSON: `from`, `to`, `notify`, `origins` (`key`, `because`, `file`, `line`, `column`).
     pub(super) fn to_json(&self) -> Value {
         let edge = |edge: &Edge| {
             let origin = |origin: &Origin| {
@@ -80,7 +80,7 @@ impl Edges {
 }
 
 impl Edge {
-    /// Why it is there, in words.
+    /// Describes the origins of the edge.
     fn because(&self) -> String {
         let reason = |origin: &Origin| {
             let key = origin.key;

@@ -1,9 +1,9 @@
-//! How the program ends: the table of the README.
+//! The exit codes of the program, as in the table of the README.
 
 /// An exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// All is well.
+    /// Success.
     Well,
     /// Something failed.
     Failed,
@@ -24,7 +24,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// The number.
+    /// Returns the number.
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {

@@ -1,4 +1,4 @@
-//! `steadfast explain`: a code, a kind, or the metaparams, from the same tables that judge a graph.
+//! `steadfast explain`: a code, a kind, or the metaparameters, from the tables that also check a graph.
 
 use super::args::Explain;
 use super::exit::Exit;
@@ -6,7 +6,7 @@ use super::output::{error, print};
 use crate::config::{Code, metaparams, recorders, settings};
 use steadfast_resources::{FieldSpec, FieldType, KindSpec, Receives, registry};
 
-/// Explains what was asked for; all that can be, where nothing was.
+/// Explains a topic; lists all topics if none is given.
 pub(super) fn explain(args: &Explain) -> Exit {
     let Some(topic) = &args.topic else {
         return list();
@@ -38,7 +38,7 @@ pub(super) fn explain(args: &Explain) -> Exit {
     Exit::Well
 }
 
-/// What can be explained.
+/// Returns all topics.
 pub(super) fn topics() -> impl Iterator<Item = &'static str> {
     let kinds = registry::specs().iter().map(|spec| spec.kind);
     kinds.chain(["meta", "settings"]).chain(Code::ALL.iter().map(|code| code.id()))

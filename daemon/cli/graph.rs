@@ -1,4 +1,4 @@
-//! `steadfast graph`: the graph as it was understood, for people, for graphviz, or as JSON.
+//! `steadfast graph`: the loaded graph as text, for graphviz, or as JSON.
 
 use super::args::{Format, ShowGraph};
 use super::edges::Edges;
@@ -12,7 +12,7 @@ use crate::workers::readers;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Shows a graph.
+/// Prints a graph.
 pub(super) fn graph(args: &ShowGraph) -> Exit {
     let options = Options { origins: true, ..load_graph::options(&args.graph) };
     let loaded = match load_graph::read(&args.graph, &options, args.format == Format::Json) {
@@ -45,7 +45,7 @@ pub(super) fn graph(args: &ShowGraph) -> Exit {
     Exit::Well
 }
 
-/// What an apply of this graph would remove because it has left; nothing for who may not see what is kept.
+/// Returns the undeclared resources that an apply of this graph would remove; none if the state cannot be read.
 fn removals(args: &ShowGraph, loaded: &LoadedGraph) -> Vec<Arc<str>> {
     if !args.graph.only.is_empty() || !args.graph.skip.is_empty() {
         return Vec::new();
@@ -60,7 +60,7 @@ fn removals(args: &ShowGraph, loaded: &LoadedGraph) -> Vec<Arc<str>> {
     }
 }
 
-/// Graphviz: what refreshes is drawn in full, what only waits is dashed.
+/// Prints the graph for graphviz: notifying edges are solid, others dashed.
 fn dot(loaded: &LoadedGraph, edges: &Edges) {
     print(format!("digraph {} {{", quoted(&loaded.name)));
     for vertex in &loaded.vertices {
@@ -73,7 +73,7 @@ fn dot(loaded: &LoadedGraph, edges: &Edges) {
     print("}");
 }
 
-/// A name as graphviz reads it: a backslash would begin an escape, a quote end the name.
+/// Quotes a name for graphviz.
 fn quoted(name: &str) -> String {
     format!("\"{}\"", plain(name).replace('\\', "\\\\").replace('"', "\\\""))
 }

@@ -1,4 +1,4 @@
-//! `steadfast history`, `diff`, `show RES --at N`: what was changed, and what was there before.
+//! `steadfast history`, `diff`, `show RES --at N`: recorded changes and prior states.
 
 use super::args;
 use super::exit::Exit;
@@ -14,19 +14,19 @@ use steadfast_resources::{
     After, FormerValue, Host, NotRecorded, PriorContent, PriorShape, PriorState,
 };
 
-/// A value that there is not.
+/// The text for a value that does not exist.
 const ABSENT: &str = "absent";
 
-/// Longer files are not compared.
+/// The maximum size of a compared file, in bytes.
 const COMPARED: usize = 10 << 20;
 
-/// The history that is meant: where it was said, or where the settings of this host say.
+/// Opens the history of the given state directory, or of that of the settings.
 fn open(said: Option<&Path>) -> Result<Option<Reader>, Exit> {
     let directory = said.map(Path::to_owned).or_else(|| settings::of_daemon().1);
     Reader::open(&state_dir::directory(directory.as_deref())).map_err(|why| refuse(&why))
 }
 
-/// Says why the history cannot tell, and how the program ends for it.
+/// Reports an error of the history, and returns its exit code.
 pub(super) fn refuse(why: &HistoryError) -> Exit {
     match why {
         HistoryError::Database { .. } => {
@@ -48,7 +48,7 @@ pub(super) fn refuse(why: &HistoryError) -> Exit {
     }
 }
 
-/// The one number that is meant, of this resource.
+/// Returns the entry of a resource with this number, or the last one.
 fn entry(reader: &Reader, resource: &str, number: Option<u64>) -> Result<Entry, Exit> {
     let found = match number {
         Some(number) => reader.entry(resource, number),
@@ -62,7 +62,7 @@ fn required(reader: Option<Reader>, resource: &str) -> Result<Reader, Exit> {
     reader.ok_or_else(|| refuse(&nothing()))
 }
 
-/// `steadfast history`.
+/// Carries out `steadfast history`.
 pub(super) fn history(args: &args::History) -> Exit {
     let listed = open(args.state.state_dir.as_deref()).and_then(|reader| {
         let entries = |reader: Reader| {
@@ -95,7 +95,7 @@ pub(super) fn history(args: &args::History) -> Exit {
     if entries.is_empty() && args.most > 0 { nothing(args) } else { Exit::Well }
 }
 
-/// Nothing is kept; of a resource that is none nothing ever was.
+/// Reports an empty history; a misspelt resource is an error.
 fn nothing(args: &args::History) -> Exit {
     client::asking(async {
         let socket = args::Socket { socket: None, state_dir: args.state.state_dir.clone() };
@@ -112,7 +112,8 @@ fn nothing(args: &args::History) -> Exit {
     })
 }
 
-/// `12  2026-11-21 14:03:22  file[motd]  content, mode  /etc/motd (was 0644 root:root, 12 bytes)  event`
+/// Formats an entry: `12  2026-11-21 14:03:22  file[motd]  content, mode  /etc/motd (was 0644 root:root, 12 bytes)
+/// event`.
 fn line(entry: &Entry) -> String {
     let time =
         i64::try_from(entry.at).ok().and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
@@ -130,7 +131,7 @@ fn line(entry: &Entry) -> String {
     format!("{:>5}  {time}  {name}  {what}  {path} ({was})  {cause}", entry.number)
 }
 
-/// `version 1.0 -> 1.1`
+/// Formats a changed value: `version 1.0 -> 1.1`.
 fn moved(value: &FormerValue) -> String {
     let before = value.before.as_deref().map_or_else(|| ABSENT.to_owned(), plain);
     let after = match &value.after {
@@ -141,7 +142,7 @@ fn moved(value: &FormerValue) -> String {
     format!("{} {before} -> {after}", plain(&value.field))
 }
 
-/// What the values of a resource were before a change, one on a line.
+/// Returns the values of a resource before a change, one per line.
 fn values(entry: &Entry) -> Vec<u8> {
     let line = |value: &FormerValue| {
         let before = value.before.as_deref().unwrap_or(ABSENT);
@@ -150,7 +151,7 @@ fn values(entry: &Entry) -> Vec<u8> {
     entry.values.iter().map(line).collect::<String>().into_bytes()
 }
 
-/// What was there, in words.
+/// Describes the prior state of a path.
 fn was(entry: &Entry) -> String {
     let PriorState::Thing(thing) = &entry.former else { return "was not there".to_owned() };
     let owner = account_name(AccountKind::User, thing.uid);
@@ -220,7 +221,7 @@ fn to_json(entry: &Entry) -> Value {
     value
 }
 
-/// `steadfast show RES --at N`: the file itself.
+/// Carries out `steadfast show RES --at N`: writes the file itself.
 pub(super) fn show(args: &args::Show, number: u64) -> Exit {
     let resource = &args.of.resource;
     let found = open(args.of.socket.state_dir.as_deref())
@@ -261,12 +262,12 @@ fn print_bytes(bytes: &[u8]) -> Exit {
         );
         return Exit::Failed;
     }
-    // A reader who has gone away is no error.
+    // A closed pipe is no error.
     note_output(&stdout.write_all(bytes).and_then(|()| stdout.flush()));
     Exit::Well
 }
 
-/// The content that was there, also where the change left it as it was.
+/// Returns the prior content of a file, also if the change left the content unchanged.
 fn at(reader: &Reader, entry: &Entry, former: &PriorState) -> Result<Vec<u8>, String> {
     let name = printable(&entry.path);
     let PriorState::Thing(thing) = former else { return Err(format!("{name} was not there")) };
@@ -280,11 +281,11 @@ fn at(reader: &Reader, entry: &Entry, former: &PriorState) -> Result<Vec<u8>, St
     }
 }
 
-/// Whether the content that is there now is known to be none that is sensitive (S-6): what tells is the last change of a content.
-/// Where a file was only made, or given another mode, nothing does.
+/// Returns true if the present content of a file is known not to be sensitive (S-6), by the last recorded change of a
+/// content. Changes that only created the file or set its mode show nothing.
 fn is_open(reader: &Reader, entry: &Entry) -> bool {
     let all = reader.entries(Some(&entry.resource), u64::MAX >> 1).unwrap_or_default();
-    // One that cannot be read may have told that it is.
+    // An unreadable entry may have been sensitive, and ends the search.
     let newest = all.into_iter().rev().map_while(Listed::entry);
     let of_path = newest.filter(|one| one.path == entry.path);
     let files = of_path.filter(|one| one.size().is_some());
@@ -296,7 +297,7 @@ fn is_open(reader: &Reader, entry: &Entry) -> bool {
     told.next().unwrap_or_default()
 }
 
-/// What is there now.
+/// Returns the present content of a file.
 fn now(reader: &Reader, entry: &Entry) -> Result<Vec<u8>, String> {
     let (host, path) = (Host::default(), &entry.path);
     let files = host.files();
@@ -320,7 +321,7 @@ fn now(reader: &Reader, entry: &Entry) -> Result<Vec<u8>, String> {
     }
 }
 
-/// `steadfast diff`.
+/// Carries out `steadfast diff`.
 pub(super) fn diff(args: &args::Diff) -> Exit {
     compare(args).unwrap_or_else(|exit| exit)
 }

@@ -1,4 +1,4 @@
-//! Reading the graph that a command names.
+//! Loading of the graph that a command names.
 
 use super::args::Graph;
 use super::exit::Exit;
@@ -6,7 +6,7 @@ use super::output;
 use crate::config::{self, LoadedGraph, Options};
 use crate::signals::Signals;
 
-/// What the flags say of how to read it.
+/// Returns the options for loading a graph, from the flags.
 #[must_use]
 pub(super) fn options(graph: &Graph) -> Options {
     Options {
@@ -20,7 +20,7 @@ pub(super) fn options(graph: &Graph) -> Options {
     }
 }
 
-/// Reads it; warnings go to standard error, and so do problems, or as data to standard output where that is asked for.
+/// Loads a graph. Warnings and problems go to standard error; with `json`, problems go to standard output as data.
 pub(super) fn read(graph: &Graph, options: &Options, json: bool) -> Result<LoadedGraph, Exit> {
     match config::load(&graph.graphs, options) {
         Ok(loaded) => {
@@ -38,7 +38,7 @@ pub(super) fn read(graph: &Graph, options: &Options, json: bool) -> Result<Loade
     }
 }
 
-/// The same beside the signals: a stop ends the wait for a graph that never comes, and the answer is none.
+/// Loads a graph while signals are watched: a stop ends the wait for a graph that never arrives, with `None`.
 pub(super) async fn read_unless_stopped(
     graph: &Graph,
     signals: &mut Signals,

@@ -1,4 +1,9 @@
-//! The command line: one file for each command, and what they share.
+//! The command line: one file or folder for each command, and their common parts.
+//!
+//! A command must print foreign text only in escaped form. Reading order: `args`, `settings`, `load_graph`,
+//! `state_dir`, `output`; the daemon (`run`), one-shot commands (`one_shot`, `offline`), clients of a daemon (`client`,
+//! `top`), `state`, `history`, `undo`, and the remaining commands: `check`, `graph`, `edges`, `explain`, `doctor`,
+//! `shell`.
 
 pub mod args;
 mod client;
@@ -32,7 +37,7 @@ use std::time::Duration;
 use steadfast_resources::{MintKey, host};
 use tokio::runtime::Runtime;
 
-/// Does what the command line says. Called once, from `main`, before any thread is started.
+/// Runs the command line. The function `main` calls it once, before any thread is started.
 #[must_use]
 pub fn main() -> Exit {
     let _finish_log = output::log_queue::FinishLog;
@@ -115,7 +120,7 @@ fn run_command() -> Exit {
 }
 
 fn with_signals(command: impl FnOnce(Signals) -> Exit) -> Exit {
-    // Ours alone to read and write, whatever is made without a mode of its own.
+    // Files created without an explicit mode are accessible only to their owner.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     match Signals::install() {
         Ok(signals) => command(signals),
@@ -126,7 +131,7 @@ fn with_signals(command: impl FnOnce(Signals) -> Exit) -> Exit {
     }
 }
 
-/// Does something on a runtime of its own. Tasks that are left behind end with it, and their children with them.
+/// Runs work on a runtime of its own. Remaining tasks and their child processes end with the runtime.
 fn on_runtime(work: impl FnOnce(&Runtime) -> Exit) -> Exit {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,

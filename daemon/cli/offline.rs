@@ -1,5 +1,5 @@
-//! A command that does something to a state directory by itself, where no daemon runs: it holds the directory, and what it does is recorded
-//! in the event log as a daemon would have it.
+//! Offline commands: commands that change a state directory while no daemon runs. They take the lock of the directory,
+//! and record events as a daemon would.
 
 use super::output::count;
 use super::output::event_recording::Recording;
@@ -11,40 +11,43 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The one who does it. What it has told is recorded before it lets go of the directory.
+/// An offline command. All its events are recorded before the lock is released.
 pub(super) struct OfflineCommand {
     command: &'static str,
     told: AtomicUsize,
     recording: Recording,
     directory: PathBuf,
-    /// The last of its fields: it is let go last.
+    /// The lock; the last field, so that it is dropped last.
     hold: Arc<StateLock>,
 }
 
 impl OfflineCommand {
-    /// Takes the state directory; no daemon can while this lives.
+    /// Takes the lock of the state directory, so that no daemon can start meanwhile.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the directory is locked or untrusted.
     pub(super) fn take(command: &'static str, directory: &Path) -> Result<Self, StoreError> {
         state_dir::judge(directory)?;
         let hold = Arc::new(StateLock::take(directory)?);
-        // Who writes three events lets go of none: how many are kept is for the daemon to say.
+        // A short command deletes no events: the daemon determines the limits of the log.
         let recording = Recording::new(command, directory.to_owned(), Retention::ENDLESS);
         let (told, directory) = (AtomicUsize::new(0), directory.to_owned());
         Ok(Self { command, told, recording, directory, hold })
     }
 
-    /// What it holds.
+    /// Returns the lock.
     pub(super) fn hold(&self) -> Arc<StateLock> {
         Arc::clone(&self.hold)
     }
 
-    /// The store, with what was put right in it told in the log and recorded. What is kept without its key is damaged for a command too.
+    /// Opens the store; repaired records are logged and recorded. A state without its key is damaged.
     pub(super) fn store(&self) -> Result<SqliteStore, StoreError> {
         let store = SqliteStore::open_held(self.hold(), self.readers())?;
         SqliteStore::key(&self.directory)?;
         Ok(store)
     }
 
-    /// Who judges the state, and tells of it.
+    /// Returns the record readers, which report repaired records.
     pub(super) fn readers(&self) -> RecordReaders {
         let recording = self.recording.clone();
         readers(move |event, line| {
@@ -53,7 +56,7 @@ impl OfflineCommand {
         })
     }
 
-    /// Records what is done, and durable.
+    /// Records what was done.
     pub(super) fn tell(&self, deeds: impl IntoIterator<Item = NewEvent>) {
         for deed in deeds {
             self.told.fetch_add(1, Ordering::SeqCst);

@@ -21,7 +21,7 @@ use steadfast_engine::Slots;
 use steadfast_resources::MintKey;
 use tokio::sync::watch;
 
-/// Runs until it is stopped.
+/// Runs the daemon until it is stopped.
 pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
     let form = args.log.unwrap_or(Log::Human);
     let filter = render::set_up(form, args.log_level.as_deref(), render::Process::Daemon);
@@ -101,7 +101,7 @@ fn host_settings(args: &Run) -> HostSettings {
     }
 }
 
-/// Reads the settings again, beside this command line.
+/// Returns a function that reads the settings again for this command line.
 fn reader(given: &Run) -> ReadSettings {
     let given = given.clone();
     Arc::new(move || {
@@ -124,7 +124,7 @@ fn driver_settings(args: &Run) -> Settings {
     }
 }
 
-/// How it ended: well, unless something was fatal.
+/// Returns the exit code of a daemon that has ended: success, unless a failure was fatal.
 fn verdict(ended: &Ended) -> Exit {
     if !ended.late.is_empty() {
         let late: Vec<&str> = ended.late.iter().map(AsRef::as_ref).collect();
@@ -146,7 +146,7 @@ fn verdict(ended: &Ended) -> Exit {
     Exit::Failed
 }
 
-/// Who hears the news of a daemon: its log, systemd, and whoever waits for convergence.
+/// The observer of a daemon: its log, systemd, and `--converged-timeout`.
 struct DaemonObserver {
     journal: LogObserver,
     notifier: sd_notify::Notifier,

@@ -1,4 +1,4 @@
-//! The settings of this host, where the command line leaves something open. What is said on the command line wins.
+//! The settings of this host fill in what the command line leaves open. The command line takes precedence.
 
 use super::args::{Command, Graph, Log, Run, State};
 use super::exit::Exit;
@@ -14,15 +14,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where the settings of a host are.
+/// The default settings file.
 pub(super) const SETTINGS: &str = "/etc/steadfast/steadfast.yaml";
 
-/// The graph of a host without settings.
+/// The default graph.
 const GRAPH: &str = "/etc/steadfast/graph.yaml";
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// Fills in what the command line has left open.
+/// Fills in the parts that the command line leaves open.
 pub(super) fn complete(command: &mut Command) -> Result<(), Exit> {
     match command {
         Command::Run(run) => start(run)?,
@@ -54,19 +54,19 @@ pub(super) fn complete(command: &mut Command) -> Result<(), Exit> {
     Ok(())
 }
 
-/// Recorders of these settings that send secret headers in clear.
+/// Returns warnings about recorders that send secret headers without encryption.
 pub(super) fn clear_headers(settings: &Path) -> Vec<String> {
     let settings = read(settings).unwrap_or_default();
     settings.recorders.iter().filter_map(Recorder::clear_headers).collect()
 }
 
-/// Where the daemon of this host listens, as far as its settings say: the socket, or the state directory.
+/// Returns the socket and the state directory of the daemon, as far as the settings name them.
 pub(super) fn of_daemon() -> (Option<PathBuf>, Option<PathBuf>) {
     let settings = if Path::new(SETTINGS).exists() { read(Path::new(SETTINGS)).ok() } else { None };
     settings.map(|settings| (settings.socket, settings.state_dir)).unwrap_or_default()
 }
 
-/// The settings, or the graph that they name, cannot be used.
+/// The error of unusable settings, or of a missing graph.
 #[derive(Debug)]
 pub(super) enum Unusable {
     /// The settings file is rejected.
@@ -85,7 +85,7 @@ impl std::fmt::Display for Unusable {
 }
 
 impl Unusable {
-    /// Reports it, and returns the exit code for it.
+    /// Reports the error, and returns its exit code.
     fn report(&self) -> Exit {
         match self {
             Self::Rejected(_, why) => {
@@ -101,7 +101,7 @@ impl Unusable {
     }
 }
 
-/// Completes the command line of a daemon. Where the settings are rejected, those of the last daemon that ran with this file apply.
+/// Completes the command line of a daemon. If the settings are rejected, the last-good settings of this file apply.
 fn start(run: &mut Run) -> Result<(), Exit> {
     let (path, why) = match completed(run) {
         Ok(complete) => {
@@ -127,20 +127,20 @@ fn start(run: &mut Run) -> Result<(), Exit> {
     Ok(())
 }
 
-/// The command line of a daemon with what the settings say beside it.
+/// Returns the command line of a daemon, completed with the settings.
 pub(super) fn completed(given: &Run) -> Result<Run, Unusable> {
     let mut graph = given.graph.clone();
     let settings = find(&mut graph)?;
     given.completed_with(settings)
 }
 
-/// The settings file of a daemon with this command line.
+/// Returns the settings file of a daemon with this command line.
 pub(super) fn file(given: &Run) -> PathBuf {
     let path = given.graph.config.clone().unwrap_or_else(|| SETTINGS.into());
     std::path::absolute(&path).unwrap_or(path)
 }
 
-/// The settings that a daemon last ran with, where the file is rejected now.
+/// Returns the last-good settings, for a settings file that is rejected now.
 fn stored(run: &Run, path: &Path) -> Option<(Settings, u64)> {
     let named = run.state.state_dir.clone().or_else(|| state_directory_in(path));
     let directory = super::state_dir::directory(named.as_deref());
@@ -149,7 +149,7 @@ fn stored(run: &Run, path: &Path) -> Option<(Settings, u64)> {
     Some((settings, at))
 }
 
-/// The state directory that a settings file names which is rejected for something else.
+/// Returns the state directory that a rejected settings file names.
 fn state_directory_in(path: &Path) -> Option<PathBuf> {
     let text = std::fs::read_to_string(path).ok()?;
     let line = text.lines().find(|line| line.starts_with("state_dir:"))?;
@@ -157,14 +157,14 @@ fn state_directory_in(path: &Path) -> Option<PathBuf> {
     Some(path.parent()?.join(named.get("state_dir")?))
 }
 
-/// The settings that go with a graph; where none is named, theirs.
+/// Reads the settings for a graph, and fills in the graph that they name.
 fn of(graph: &mut Graph) -> Result<Settings, Exit> {
     let settings = find(graph).map_err(|unusable| unusable.report())?;
     merge(graph, &settings).map_err(|unusable| unusable.report())?;
     Ok(settings)
 }
 
-/// Reads the settings that go with a graph.
+/// Reads the settings for a graph.
 fn find(graph: &mut Graph) -> Result<Settings, Unusable> {
     if graph.config.is_none() && !graph.graphs.is_empty() {
         return Ok(Settings::default());
@@ -179,7 +179,7 @@ fn find(graph: &mut Graph) -> Result<Settings, Unusable> {
     Ok(settings)
 }
 
-/// Fills in what a command line leaves open of its graph.
+/// Fills in the parts of the graph that the command line leaves open.
 fn merge(graph: &mut Graph, settings: &Settings) -> Result<(), Unusable> {
     if graph.graphs.is_empty() {
         graph.graphs.clone_from(&settings.graph);
@@ -196,7 +196,7 @@ fn merge(graph: &mut Graph, settings: &Settings) -> Result<(), Unusable> {
     Ok(())
 }
 
-/// The graph of a plan, read as it was then.
+/// Selects the graph of a plan, with the options of the plan.
 fn planned(plan: &Plan, graph: &mut Graph) {
     graph.graphs.clone_from(&plan.paths);
     graph.config.clone_from(&plan.config);
@@ -209,14 +209,14 @@ fn read(path: &Path) -> Result<Settings, Rejected> {
     with_words(|words| config::read_settings(path, words))
 }
 
-/// The settings of a host, for `doctor`; none where there is no such file.
+/// Returns the settings of a host, for `doctor`; `None` without a file.
 pub(super) fn of_host(config: Option<&Path>) -> (PathBuf, Option<Result<Settings, Rejected>>) {
     let path = config.unwrap_or_else(|| Path::new(SETTINGS));
     let is_there = config.is_some() || path.exists();
     (path.to_owned(), is_there.then(|| read(path)))
 }
 
-/// Gives the words that some settings may have to one who reads settings.
+/// Calls a reader of settings with the checks of settings that accept only some values.
 fn with_words<T>(read: impl FnOnce(&[(&str, Judge<'_>)]) -> T) -> T {
     let form = |word: &str| {
         let known = Log::value_variants().iter().filter_map(clap::ValueEnum::to_possible_value);
@@ -229,7 +229,7 @@ fn with_words<T>(read: impl FnOnce(&[(&str, Judge<'_>)]) -> T) -> T {
     read(&[("log", &form), ("socket_group", &group), ("log_level", &level)])
 }
 
-/// How much is kept of what is changed.
+/// Returns the limits of the history.
 fn limits(settings: &Settings) -> Limits {
     let (said, usual) = (settings.history, Limits::default());
     Limits {
@@ -239,7 +239,7 @@ fn limits(settings: &Settings) -> Limits {
     }
 }
 
-/// How many events are kept.
+/// Returns the limits of the event log.
 fn retention(settings: &Settings) -> Retention {
     let usual = Retention::default();
     Retention {
@@ -259,7 +259,7 @@ impl State {
 }
 
 impl Run {
-    /// This command line with what these settings say beside it.
+    /// Returns this command line, completed with settings.
     fn completed_with(&self, settings: Settings) -> Result<Self, Unusable> {
         let mut run = self.clone();
         let is_alone = run.graph.config.is_none() && !run.graph.graphs.is_empty();
@@ -287,7 +287,7 @@ impl Run {
     }
 }
 
-/// The number of a group.
+/// Returns the number of a group, given by name or number.
 pub(super) fn group(text: &str) -> Result<u32, String> {
     if let Ok(number) = text.parse() {
         return Ok(number);

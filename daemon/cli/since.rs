@@ -1,19 +1,19 @@
-//! Times as they are said on the command line.
+//! Points in time on the command line.
 
 use crate::config::span;
 
-/// From where on events are wanted.
+/// The beginning of a selection of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
-    /// This number.
+    /// The number of an event.
     Number(u64),
-    /// So many seconds ago.
+    /// An age in seconds.
     Ago(u64),
-    /// This time, in milliseconds since 1970.
+    /// A time, in milliseconds since 1970.
     Time(u64),
 }
 
-/// A number, an age, or a time of this place.
+/// Parses an event number, an age, or a local time.
 pub(super) fn since(text: &str) -> Result<Since, String> {
     if let Ok(number) = text.parse() {
         return Ok(Since::Number(number));
@@ -32,7 +32,7 @@ pub(super) fn since(text: &str) -> Result<Since, String> {
     })
 }
 
-/// When it was that time of the day last.
+/// Returns the last time when the clock showed this time of day.
 fn last(clock: &str) -> Result<jiff::Timestamp, jiff::Error> {
     let time: jiff::civil::Time = clock.parse()?;
     let now = jiff::Zoned::now();
@@ -51,7 +51,7 @@ mod tests {
         for clock in ["00:00", "14:05", "23:59:59"] {
             let now = u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap();
             let Ok(Since::Time(time)) = since(clock) else { panic!("{clock} is a time") };
-            // A day has an hour more or less where the clocks are changed.
+            // A day is an hour longer or shorter at a change of the clocks.
             assert!(time <= now && now - time <= day + 3_700_000, "{clock}: {time} at {now}");
         }
         assert_eq!(since("14"), Ok(Since::Number(14)));

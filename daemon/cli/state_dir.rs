@@ -1,4 +1,4 @@
-//! The state directory: which one, and how it is opened.
+//! The state directory: its path, and the opening of its store.
 
 use super::exit::Exit;
 use super::output;
@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use steadfast_resources::host::end_orphaned_commands;
 use steadfast_resources::host::path_trust::Reader;
 
-/// The directory: as said, as systemd says, root's, or the user's own.
+/// Returns the state directory: as given, as systemd sets it, the default of root, or that of the user.
 pub(super) fn directory(said: Option<&Path>) -> PathBuf {
     if let Some(said) = said {
         return std::path::absolute(said).unwrap_or_else(|_| said.to_owned());
@@ -30,7 +30,7 @@ pub(super) fn directory(said: Option<&Path>) -> PathBuf {
     state.join("steadfast")
 }
 
-/// Refuses for root a directory in whose place somebody else could put another one (S-11): what is kept says what is removed from
+/// Rejects, for root, a directory that another user could replace (S-11): the state determines what is removed from
 /// this host.
 pub(super) fn judge(directory: &Path) -> Result<(), StoreError> {
     let reader = Reader::here();
@@ -41,13 +41,13 @@ pub(super) fn judge(directory: &Path) -> Result<(), StoreError> {
     Err(StoreError::Directory { dir: directory.display().to_string(), why, denied: false })
 }
 
-/// The directory itself is narrowed, or refused, when it is taken; it may not be there yet.
+/// Returns a doubt about the path. The directory itself is checked when its lock is taken; it may not exist yet.
 fn untrusted_writer(directory: &Path, reader: Reader) -> Option<String> {
     let path = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
     if path.is_symlink() {
         return reader.doubts_on_the_way(&path);
     }
-    // In a sticky folder of root's, nobody else renames what is ours.
+    // In a sticky directory of root, other users cannot rename the own entries.
     let holds_ours = |folder: &&Path| {
         let found = folder.metadata();
         found.is_ok_and(|found| found.mode() & 0o1000 == 0 || found.uid() != 0)
@@ -56,16 +56,16 @@ fn untrusted_writer(directory: &Path, reader: Reader) -> Option<String> {
     reader.doubts_on_the_way(above)
 }
 
-/// What came of opening the store.
+/// The result of opening the store.
 type Opened = Result<(SqliteStore, StoredState), StoreError>;
 
-/// Opens the store for one who may change the host: exclusively.
+/// Opens the store exclusively, for a command that changes the host.
 fn open(directory: &Path) -> Result<(Box<dyn Store>, StoredState), Exit> {
     accept(read(directory))
 }
 
 fn read(directory: &Path) -> Opened {
-    // Who has the directory is written when something is: most have nothing to do.
+    // The lock file names its owner only after the first write: most commands write nothing.
     judge(directory)?;
     let hold = Arc::new(StateLock::take_unsaid(directory)?);
     tell_orphans(&end_orphaned_commands(directory));
@@ -83,15 +83,14 @@ fn accept(opened: Opened) -> Result<(Box<dyn Store>, StoredState), Exit> {
     }
 }
 
-/// A store that is opened by a thread while the graph is read. One that is not there yet is made only when the graph is known to
-/// be good.
+/// A store that a thread opens while the graph is loaded. A missing store is created only after the graph was accepted.
 pub(super) struct Opening {
     directory: PathBuf,
     thread: Option<JoinHandle<Opened>>,
 }
 
 impl Opening {
-    /// Begins, where there is something to read.
+    /// Begins to open the store, if it exists.
     pub(super) fn begin(directory: PathBuf) -> Self {
         let path = directory.clone();
         let thread = SqliteStore::is_there(&directory).then(|| {
@@ -101,16 +100,16 @@ impl Opening {
         Self { directory, thread: thread.and_then(Result::ok) }
     }
 
-    /// As [`open`] would have it.
+    /// Returns the open store, or reports the error.
     pub(super) fn finish(self) -> Result<(Box<dyn Store>, StoredState), Exit> {
         match self.thread.map(JoinHandle::join) {
             Some(Ok(opened)) => accept(opened),
-            // No thread, or one that panicked.
+            // There is no thread, or it panicked.
             Some(Err(_)) | None => open(&self.directory),
         }
     }
 
-    /// The graph is refused: only a loss of state is told, which would not be seen again.
+    /// Ends after a rejected graph: only a loss of state is reported, because it would not be noticed again.
     pub(super) fn abandon(self) {
         if let Some(Ok(Ok(opened))) = self.thread.map(JoinHandle::join) {
             drop(accept(Ok(opened)));
@@ -118,7 +117,7 @@ impl Opening {
     }
 }
 
-/// Refuses a directory in which nothing is kept, for one who would say something of what is.
+/// Reports an error if the directory has no state.
 pub(super) fn something_in(directory: &Path) -> Result<(), Exit> {
     if SqliteStore::is_there(directory) {
         return Ok(());
@@ -128,7 +127,7 @@ pub(super) fn something_in(directory: &Path) -> Result<(), Exit> {
     Err(Exit::Usage)
 }
 
-/// Says why state cannot be had, and how the program ends for it.
+/// Reports an error of the store, and returns its exit code.
 pub(super) fn refuse(error: &StoreError) -> Exit {
     if let StoreError::OpenToOthers { dir, .. } = error {
         let dir = output::plain(dir);
@@ -142,7 +141,7 @@ pub(super) fn refuse(error: &StoreError) -> Exit {
             "to make it read a changed graph: `systemctl reload steadfast`, or send it HUP",
         ),
         StoreError::Fenced { .. } => (
-            // Not busy: who starts it anew finds out whether the other is still there.
+            // Not `Busy`: only a new start shows if the other daemon still runs.
             Exit::Failed,
             "the file `lock` in it was removed: nothing more is begun or kept by this one; `steadfast status` asks the other",
         ),

@@ -1,4 +1,4 @@
-//! `steadfast undo`: by the daemon where one runs, else by this program, which then holds the state directory.
+//! `steadfast undo`: carried out by the daemon if one runs, else by this program with the lock of the state directory.
 
 use super::exit::Exit;
 use super::offline::OfflineCommand;
@@ -13,10 +13,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use steadfast_resources::{Failure, Host, MintKey};
 use tokio_util::sync::CancellationToken;
 
-/// Who looks at the status is told.
+/// The reason of the pause, shown in the status.
 const REASON: &str = "undone by command";
 
-/// Puts it back, and says what will happen next.
+/// Undoes changes, and prints the consequences.
 pub(super) fn undo_command(args: &args::Undo, key: &MintKey) -> Exit {
     match client::undo(args) {
         Ok(Some(undone)) => {
@@ -42,7 +42,7 @@ fn told(undone: &Undone, args: &args::Undo) {
     }
 }
 
-/// No daemon runs, and none can while this goes on.
+/// Undoes changes without a daemon; the lock keeps a daemon from starting meanwhile.
 fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
     let said = args.socket.state_dir.clone().or_else(|| settings::of_daemon().1);
     let directory = state_dir::directory(said.as_deref());
@@ -62,16 +62,17 @@ fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
         error(&trouble.what, trouble.hint.as_deref());
         Exit::Failed
     };
-    // Refused before anything is paused.
+    // The history is checked before anything is paused.
     let what = Undo { resource: args.resource.clone(), to: args.to, partial: args.partial };
     to_undo(&history, &what).map_err(fail)?;
-    // Whoever is known may be declared. Of one that is declared absent, or as whatever it is, as much is kept as of one that an `apply`
-    // has left out: nobody's.
+    // Every recorded resource is paused, because it may be declared: a resource that is declared absent has the same
+    // record as one that an `apply` has found undeclared.
     let paused = kept.is_some();
-    // Whose a thing is is kept as long as it is declared; who was never right may be declared all the same.
+    // Ownership is recorded while a resource is declared; one that never converged may be declared without it.
     let is_declared = kept.as_ref().is_some_and(|kept| kept.owned.is_some() || kept.done.is_none());
     if paused {
-        // First: whoever is killed in between has left a pause, and nothing that the next daemon would revert.
+        // The pause comes first: a process killed in between leaves a pause, and no undo that the next daemon would
+        // revert.
         park(&mut store, args, Some(pause(args))).map_err(refuse)?;
     }
     let undone = undo(key, &Host::default(), &history, (&what, CancellationToken::new()));
@@ -104,7 +105,7 @@ fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
     }
 }
 
-/// The next daemon leaves it alone; what no daemon has ever held needs no pause.
+/// Creates the pause for the next daemon; a resource that no daemon managed needs none.
 fn pause(args: &args::Undo) -> PauseRecord {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let until_unix = now.saturating_add(args.limit);

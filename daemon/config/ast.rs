@@ -1,4 +1,4 @@
-//! A graph file as read and not yet checked: what both readers produce.
+//! A graph file as read and not yet checked: the common result of both readers.
 
 use super::hash::Stable;
 use super::scalar;
@@ -7,44 +7,44 @@ use std::sync::Arc;
 use steadfast_resources::host::Supply;
 use steadfast_resources::{FieldSpec, Fields, KindSpec, Value};
 
-/// One file.
+/// One graph file.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct GraphFile {
     pub(super) name: Option<String>,
     pub(super) comment: Option<String>,
     pub(super) resources: Vec<Resource>,
     pub(super) edges: Vec<Edge>,
-    /// Where secrets come from.
+    /// The declared secrets and their sources.
     pub(super) secrets: Vec<Supplied>,
-    /// Identities that are declared but cannot be checked further (kinds that are not known): edges may name them.
+    /// The identities of resources of unknown kinds. They cannot be checked further, and edges may name them.
     pub(super) strangers: Vec<String>,
-    /// It holds something else than a graph: what it would have declared is not known.
+    /// True if the file holds something other than a graph, so that its declarations are unknown.
     pub(super) unread: bool,
-    /// Where things stand, for the reader that knows.
+    /// The positions of all parts; only the slow reader sets them.
     pub(super) spots: Option<Spans>,
 }
 
-/// One resource.
+/// One declared resource.
 #[derive(Debug)]
 pub(super) struct Resource {
     pub(super) spec: &'static KindSpec,
     pub(super) name: String,
     pub(super) given: FieldValues,
-    /// The resource itself, where it was made while it was read; then its fields are used up.
+    /// The built resource, if the reader built it while reading; its fields are then empty.
     pub(super) built: Option<Arc<dyn steadfast_resources::Resource>>,
     pub(super) meta: Option<Box<FieldValues>>,
     pub(super) links: Box<[Link]>,
-    /// What it was called before.
+    /// The former names of the resource.
     pub(super) aliases: Box<[String]>,
-    /// What it receives; the fast reader leaves those that do to the slow one.
+    /// The received values. Only the slow reader sets them; the fast reader declines such a resource.
     pub(super) receives: Box<[Receive]>,
-    /// The line it begins on.
+    /// The line of the beginning of the resource.
     pub(super) line: u32,
-    /// Something of it was refused while it was read: only its identity counts.
+    /// True if a part was rejected while reading; only the identity is used then.
     pub(super) broken: bool,
 }
 
-/// Whether both were written alike; fields are compared by their hash.
+/// Compares two resources as written; fields are compared by their hash.
 impl PartialEq for Resource {
     fn eq(&self, other: &Self) -> bool {
         self.spec.kind == other.spec.kind
@@ -67,7 +67,7 @@ pub(super) struct Link {
     pub(super) target: String,
 }
 
-/// What a short edge says of its resource and the one it names.
+/// The relation of a short edge between its resource and the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Relation {
     After,
@@ -98,7 +98,7 @@ impl Relation {
         }
     }
 
-    /// Whether the edge runs from the resource to the one it names.
+    /// Returns true if the edge runs from the resource to its target.
     pub(super) const fn is_forward(self) -> bool {
         matches!(self, Self::Before | Self::Notify)
     }
@@ -108,21 +108,21 @@ impl Relation {
     }
 }
 
-/// A field, or a part of one, that comes from elsewhere: an entry of `recv`, or a field that is `{secret: NAME}`.
+/// A field, or a part of one, with a received value: an entry of `recv`, or a field that is `{secret: NAME}`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Receive {
-    /// As written: `content`, `env.NAME`, `args.2`.
+    /// The target as written: `content`, `env.NAME`, `args.2`.
     pub(super) target: String,
-    /// A text with `${name}` in it.
+    /// The template, a text with `${name}`.
     pub(super) template: Option<String>,
-    /// The one value, or those of the template by their names.
+    /// The single value, or the values of the template by name.
     pub(super) values: Vec<(String, Reference)>,
 }
 
-/// What a value is.
+/// The source of a received value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reference {
-    /// Another resource sends it: `kind[name]` and key.
+    /// A value that another resource sends: the resource as `kind[name]`, and the key.
     Sent(String, String),
     /// A secret, by name.
     Secret(String),
@@ -155,11 +155,11 @@ pub(super) struct End {
 pub(super) struct FieldValues {
     pub(super) fields: Fields,
     pub(super) sum: u64,
-    /// Some value is a path that is relative to the graph file.
+    /// True if some value is a path relative to the graph file.
     pub(super) relative: bool,
 }
 
-/// Fields whose values may be paths relative to the graph file.
+/// The fields whose values may be paths relative to the graph file.
 const RELATIVE: [&str; 3] = ["source", "fragments", "template"];
 
 impl FieldValues {
@@ -175,12 +175,12 @@ impl FieldValues {
     }
 }
 
-/// Whether a key was seen before in the same map, by its number in a table.
+/// The keys of a map that were seen, by their index in a table.
 #[derive(Debug, Default)]
 pub(super) struct Seen([u64; 4]);
 
 impl Seen {
-    /// True the first time. Tables have far fewer than 256 entries (a test holds that).
+    /// Marks a key as seen; returns true the first time. Tables have far fewer than 256 entries (a test checks that).
     pub(super) fn first(&mut self, index: usize) -> bool {
         let bit = 1 << (index % 64);
         match self.0.get_mut(index / 64) {
@@ -194,7 +194,7 @@ impl Seen {
     }
 }
 
-/// Where the parts of a file stand.
+/// The positions of the parts of a file.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Spans {
     pub(super) name: Option<Span>,
@@ -203,7 +203,7 @@ pub(super) struct Spans {
     pub(super) secrets: Vec<Span>,
 }
 
-/// Where the parts of a resource stand.
+/// The positions of the parts of a resource.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ResourceSpots {
     pub(super) name: Span,
@@ -214,7 +214,7 @@ pub(super) struct ResourceSpots {
     pub(super) semaphores: Vec<Span>,
 }
 
-/// Where the parts of an edge stand.
+/// The positions of the ends of an edge.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct EdgeSpots {
     pub(super) from: Span,

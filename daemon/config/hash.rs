@@ -9,7 +9,7 @@ impl Stable {
         Self(0xcbf2_9ce4_8422_2325)
     }
 
-    /// Adds bytes, with their number, so that `ab` + `c` differs from `a` + `bc`.
+    /// Adds bytes and their number, so that `ab` + `c` differs from `a` + `bc`.
     pub(super) fn text(self, text: &str) -> Self {
         self.bytes(text.as_bytes()).number(text.len() as u64)
     }
@@ -35,7 +35,7 @@ impl Stable {
         Self(mixed ^ (mixed >> 29))
     }
 
-    /// The hash, with every bit depending on every other.
+    /// Returns the hash, with every bit depending on every other.
     pub(super) const fn finish(self) -> u64 {
         let mut hash = self.0;
         hash ^= hash >> 33;
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn it_never_changes() {
-        // Written down once: another number here would make every host run its commands again.
+        // A fixed number: a change would make every host run its commands again.
         assert_eq!(Stable::new().text("file").number(7).finish(), 1_885_302_063_232_148_479);
         assert_ne!(
             Stable::new().text("ab").text("c").finish(),

@@ -1,18 +1,19 @@
-//! Parts of a file that are never shown: values that may be secret, found in the text itself, for it need not be YAML yet.
+//! Values of a file that are never shown because they may be secret. They are found in the text itself, which may not
+//! be valid YAML.
 
 use super::problem::suggestion::nearest;
 use std::ops::Range;
 
-/// Keys whose values may be secret, in graphs and in settings. A slip in such a key hides its value too.
+/// Keys whose values may be secret, in graphs and in settings. A misspelt key hides its value too.
 const SECRET: [&str; 8] =
     ["content", "env", "stdin", "debconf", "headers", "url", "secret", "secrets"];
 
-/// Tells whether the value at this key may be secret.
+/// Returns true if the value at this key may be secret.
 pub(super) fn is_secret_key(key: &str) -> bool {
     key != "comment" && nearest(key, SECRET).is_some()
 }
 
-/// The values of such keys, in order. What cannot be told is hidden: a quote that is not closed hides the rest.
+/// Returns the ranges of the values of such keys, in order. Unclear text is hidden: an unclosed quote hides the rest.
 pub(super) fn hidden(text: &str) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     let (mut line_start, mut seen) = (0, 0);
@@ -40,11 +41,11 @@ pub(super) fn hidden(text: &str) -> Vec<Range<usize>> {
 struct Key<'t> {
     name: &'t str,
     is_quoted: bool,
-    /// Its column where nothing but blanks and dashes stands before it: it is an entry of a block then.
+    /// The column, if only blanks and dashes precede the key: the entry is then part of a block.
     column: Option<usize>,
 }
 
-/// The key with which the beginning of a line ends.
+/// Returns the key at the end of a line's beginning.
 fn key_at_end(line: &str) -> Option<Key<'_>> {
     let line = line.trim_end();
     let quote = line.chars().last().filter(|last| matches!(last, '"' | '\''));
@@ -65,7 +66,8 @@ fn ends_token(rest: &str) -> bool {
     rest.is_empty() || rest.starts_with([' ', '\t', '\n', '\r'])
 }
 
-/// The end of a value: of its quotes or brackets and what follows them on their line, or of all lines that are deeper than its key.
+/// Returns the end of a value: the end of its quotes or brackets and of the rest of their line, or the last line that
+/// is indented deeper than the key.
 fn value_end(text: &str, start: usize, key: &Key<'_>) -> usize {
     let rest = text.get(start..).unwrap_or_default();
     if rest.starts_with(['"', '\'', '{', '[']) {
@@ -78,7 +80,7 @@ fn value_end(text: &str, start: usize, key: &Key<'_>) -> usize {
     }
 }
 
-/// The length of a text in quotes, or of all between brackets.
+/// Returns the length of a quoted text, or of a text in brackets.
 fn closed(text: &str) -> usize {
     let (mut depth, mut quote, mut escaped) = (0_usize, None, false);
     for (at, c) in text.char_indices() {
@@ -106,7 +108,8 @@ fn rest_of_line(text: &str, in_flow: bool) -> usize {
     text.find(ends).unwrap_or(text.len())
 }
 
-/// The rest of the line, and all lines after it that belong to the entry of a block at this column.
+/// Returns the length of the rest of the line and of all following lines that belong to the entry of a block at a
+/// column.
 fn block(rest: &str, column: usize) -> usize {
     let mut end = rest.find('\n').unwrap_or(rest.len());
     let is_empty = rest.get(..end).unwrap_or_default().trim().is_empty();
@@ -135,7 +138,7 @@ mod tests {
         out
     }
 
-    /// M4: a value is hidden in each way of writing it, and what stands beside it is not.
+    /// M4: a value is hidden in each way of writing it, and its neighbours are not.
     #[test]
     fn values_are_hidden_in_each_form() {
         for (text, expected) in [

@@ -1,8 +1,8 @@
-//! Which kinds a graph may use: those of this build, or those a test brings along.
+//! The kinds that a graph may use: those of this build, or those of a test.
 
 use steadfast_resources::{KindSpec, registry};
 
-/// The kinds a graph may use.
+/// The kinds that a graph may use.
 #[derive(Clone, Debug)]
 pub struct KindSet {
     here: Vec<&'static KindSpec>,
@@ -10,19 +10,19 @@ pub struct KindSet {
 }
 
 impl KindSet {
-    /// The kinds of this build.
+    /// Returns the kinds of this build.
     #[must_use]
     pub fn of_this_build() -> Self {
         Self { here: registry::specs().to_vec(), elsewhere: registry::ELSEWHERE.to_vec() }
     }
 
-    /// Other kinds, and the names of those that exist only elsewhere.
+    /// Creates a set of given kinds, and of the names of kinds that exist only in other builds.
     #[must_use]
     pub fn new(here: Vec<&'static KindSpec>, elsewhere: Vec<&'static str>) -> Self {
         Self { here, elsewhere }
     }
 
-    /// Whether a graph may use this kind, here or elsewhere.
+    /// Returns true if a graph may use this kind, in this build or another.
     #[must_use]
     pub fn is_known(&self, kind: &str) -> bool {
         self.find(kind).is_some() || self.is_elsewhere(kind)

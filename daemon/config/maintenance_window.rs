@@ -1,20 +1,21 @@
-//! `when_allowed`: a small calendar of the week, in the local time of the host.
+//! Maintenance windows (`when_allowed`): a small calendar of the week, in the local time of the host.
 //!
-//! `always`, or spans separated by commas: days (`Sat`, `Mon..Fri`, `Fri..Mon`), times (`22:00-05:00`), or both. Days alone are whole days,
-//! times alone are of every day. A span over midnight belongs to the day on which it begins.
+//! A window is `always`, or spans separated by commas: days (`Sat`, `Mon..Fri`, `Fri..Mon`), times (`22:00-05:00`), or
+//! both. Days alone are whole days; times alone hold on every day. A span over midnight belongs to the day on which it
+//! begins.
 
-/// When changes are allowed.
+/// A set of times in the week at which changes are allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
     spans: Vec<Span>,
 }
 
-/// The same times on some days.
+/// A range of times on some days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Span {
-    /// Monday is the lowest bit.
+    /// The days, with Monday as the lowest bit.
     days: u8,
-    /// Minutes of the day; up to and without `to`, which is of the next day where it is not later.
+    /// The first minute of the day. `to` is exclusive, and is on the next day unless it is later than `from`.
     from: u16,
     to: u16,
 }
@@ -24,7 +25,10 @@ const EVERY_DAY: u8 = 0b111_1111;
 const DAY: u16 = 24 * 60;
 
 impl Window {
-    /// Reads one; `None` is always. The error says what was expected instead of what was found.
+    /// Parses a window; `None` means always.
+    ///
+    /// # Errors
+    /// A message that says what was expected and what was found.
     pub fn parse(text: &str) -> Result<Option<Self>, String> {
         if text.trim() == "always" {
             return Ok(None);
@@ -33,7 +37,7 @@ impl Window {
         Ok(Some(Self { spans: spans.collect::<Result<_, _>>()? }))
     }
 
-    /// Whether it is open: on that day (0 is Monday), in that minute of the day.
+    /// Returns true if the window is open on a day (0 is Monday) at a minute of the day.
     #[must_use]
     pub fn is_open(&self, weekday: u8, minute: u16) -> bool {
         self.spans.iter().any(|span| span.is_open(weekday % 7, minute))
@@ -70,7 +74,7 @@ impl Span {
     }
 }
 
-/// `Mon`, or `Mon..Fri`, also over the end of the week.
+/// Parses `Mon`, or `Mon..Fri`, which may cross the end of the week.
 fn days(text: &str) -> Result<u8, String> {
     let (first, last) = text.split_once("..").unwrap_or((text, text));
     let (first, last) = (day(first)?, day(last)?);
@@ -84,7 +88,7 @@ fn day(text: &str) -> Result<u8, String> {
     known.ok_or_else(|| format!("a day from Mon to Sun, found `{text}`"))
 }
 
-/// Minutes since midnight, from `0:00` to `24:00`.
+/// Parses a time from `0:00` to `24:00` to minutes since midnight.
 fn minute(text: &str) -> Result<u16, String> {
     let wrong = || format!("a time from 00:00 to 24:00, found `{text}`");
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());

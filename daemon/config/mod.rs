@@ -1,11 +1,13 @@
-//! The graph file: YAML to a checked graph, or everything that is wrong with it at once.
+//! The configuration: YAML files to a checked graph, or to a list of all problems.
 //!
-//! Two readers: a fast one (`serde_yaml`, typed by the kinds' tables) for graphs with nothing to report, and a slow one
-//! that knows where everything stands and looks only when the fast one declines. Both end in the same `ast::GraphFile`,
-//! and one set of checks follows. Reading order: [`load`], the text (`input`, `scan`), the fast reader (`fast`, `seed`), the
-//! slow one (`tree`, `read`, `read_resources`, `read_receives`, `syntax`), the checks
-//! (`check`, `claims`, `receive`, `meta`, `semaphore`, `links`, `cycle`,
-//! `automatic`, `select`, `orders`), and what is said (`problem`, `render`, `code`).
+//! There are two readers. The fast one (`serde_yaml`, typed by the kinds' tables) handles graphs without problems. The
+//! slow one knows the position of every part, and runs only when the fast one declines. Both produce the same
+//! `ast::GraphFile`, and the same checks follow. A reader must never accept a text that the other one reads
+//! differently.
+//!
+//! Reading order: [`load`], the text (`source_file`, `read/files`, `read/prescan`), the fast reader (`read/typed`,
+//! `read/deserialize`), the slow one (`read/yaml_tree`, `read`, `read/resources`, `read/receives`), the checks
+//! (`checks`, `graph`, `removal`), the messages (`problem`), and the settings of the host (`settings`).
 
 mod ast;
 mod checks;
@@ -42,71 +44,71 @@ use source_file::{SourceFile, Span};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What the command line says about a graph.
+/// The options of the command line for loading a graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Check only, for every vertex (`--noop`).
+    /// True if every vertex is only checked (`--noop`).
     pub noop: bool,
-    /// A semaphore of this count around every vertex (`--sema N`).
+    /// The count of a semaphore around every vertex (`--sema N`).
     pub semaphore: Option<u32>,
-    /// Only these: `kind[name]` or `kind`; all where none is named.
+    /// The selected resources, each as `kind[name]` or `kind`; all if empty.
     pub only: Vec<String>,
-    /// All but these.
+    /// The skipped resources, each as `kind[name]` or `kind`.
     pub skip: Vec<String>,
-    /// Say of each edge where it comes from; takes the slow reader.
+    /// True if the origin of each edge is recorded; this uses the slow reader.
     pub origins: bool,
-    /// Metaparams for all that do not say otherwise.
+    /// The default metaparameters.
     pub defaults: Option<Arc<Defaults>>,
-    /// A graph without a single resource is refused (B-16).
+    /// True if a graph without any resource is rejected (B-16).
     pub refuse_empty: bool,
 }
 
-/// A graph that is valid: [`steadfast_engine::Graph::new`] takes it.
+/// A valid graph: [`steadfast_engine::Graph::new`] accepts it.
 #[derive(Clone, Debug)]
 pub struct LoadedGraph {
-    /// Its name (`graph:`).
+    /// The name (`graph:`).
     pub name: String,
-    /// What it is for.
+    /// The comment (`comment:`).
     pub comment: Option<String>,
-    /// Its vertices, in the order written.
+    /// The vertices, in the order written.
     pub vertices: Vec<Vertex>,
-    /// Its edges, sorted, each pair once.
+    /// The edges, sorted, each pair once.
     pub edges: Vec<Link>,
-    /// Semaphores with their counts; their numbers are [`steadfast_engine::SemaphoreId`]s.
+    /// The semaphores with their counts; the indexes are [`steadfast_engine::SemaphoreId`]s.
     pub semaphores: Vec<(String, u32)>,
-    /// What stands behind each `when_allowed`, as written; their numbers are [`steadfast_engine::WindowId`]s.
+    /// Each `when_allowed` as written, with its window; the indexes are [`steadfast_engine::WindowId`]s.
     pub windows: Vec<(String, Window)>,
-    /// How those are run that say nothing of it.
+    /// The parameters of resources without metaparameters.
     pub usual: Arc<steadfast_engine::Meta>,
-    /// Where the edges come from, in the order of the edges; empty unless it was asked for.
+    /// The origins of the edges, in the order of the edges; empty unless requested.
     pub origins: Vec<Origin>,
-    /// What has no effect.
+    /// Warnings, such as fields without effect.
     pub warnings: Vec<Problem>,
-    /// The files it was read from, absolute; `-` is the standard input.
+    /// The absolute paths of the files; `-` is the standard input.
     pub files: Vec<PathBuf>,
-    /// A hash of all that was read; the same for the same texts.
+    /// A hash of all texts.
     pub hash: u64,
-    /// How many bytes were read.
+    /// The number of bytes read.
     pub text_bytes: usize,
-    /// All that was read.
+    /// The texts that were read.
     pub texts: Vec<Text>,
 }
 
-/// A graph file as it was read: it can be read again when it is not there any more, or not valid.
+/// The text of a graph file. It can be loaded again when the file is missing or no longer valid.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Text {
-    /// As it was named, for messages.
+    /// The name of the file in messages.
     display: String,
-    /// Where it lay.
+    /// The path of the file.
     path: PathBuf,
-    /// What its relative paths are relative to.
+    /// The directory to which relative paths in the text refer.
     base: PathBuf,
-    /// What was in it.
+    /// The content of the file.
     content: String,
 }
 
-/// Without the content, which may hold secrets.
+/// Omits the content, which may hold secrets.
 impl std::fmt::Debug for Text {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Text").field("path", &self.path).finish_non_exhaustive()
@@ -114,7 +116,7 @@ impl std::fmt::Debug for Text {
 }
 
 impl Text {
-    /// Tells whether this is the text of that file.
+    /// Returns true if this is the text of a file.
     #[must_use]
     pub fn is_of(&self, file: &std::path::Path) -> bool {
         std::path::absolute(file).is_ok_and(|file| file == self.path)
@@ -130,72 +132,80 @@ pub type Aliases = Box<[(Arc<str>, u64)]>;
 pub struct Vertex {
     /// `kind[name]`.
     pub identity: Arc<str>,
-    /// The resource itself.
+    /// The resource.
     pub resource: Arc<dyn steadfast_resources::Resource>,
-    /// How it is made anew with what it receives, where it receives anything; then `resource` stands for it, and is never run.
+    /// The deferred resource, if this one receives values. The field `resource` is then a placeholder and never runs.
     pub recipe: Option<Arc<steadfast_resources::DeferredResource>>,
-    /// A hash of what is declared, metaparams aside; the same in every process.
+    /// A hash of the definition without metaparameters; equal in every process.
     pub definition: u64,
-    /// How it is run; equal ones are shared.
+    /// The parameters of the engine; equal ones are shared.
     pub meta: Arc<steadfast_engine::Meta>,
-    /// A watch that failed for good is tried again.
+    /// True if a watch that failed for good is tried again.
     pub rewatch: bool,
-    /// It may be grouped with others (E-19).
+    /// True if the resource may join an automatic group (E-19).
     pub autogroup: bool,
-    /// What we made of it is deleted when it leaves the graph (`on_remove: delete`).
+    /// True if the created object is deleted when the resource is removed (`on_remove: delete`).
     pub delete: bool,
-    /// It must not leave the graph.
+    /// True if the resource must not be removed from the graph.
     pub protect: bool,
-    /// It is declared by no graph: it removes what one did declare.
+    /// True for a removal vertex, which no graph declares.
     pub removes: bool,
-    /// The identities that it had before, each with the definition that it would have under that name.
+    /// The former identities, each with the definition that the resource would have under it.
     pub aliases: Aliases,
-    /// Those that it comes after, as far as any of them, or what they come after, is deleted when it leaves; sorted.
+    /// The resources before this one in the order, as far as they or their own predecessors are deleted on removal;
+    /// sorted.
     pub after: Arc<[Arc<str>]>,
-    /// The resources that a change of this one refreshes, where it is deleted when it leaves; sorted.
+    /// The resources that a change of this one refreshes, if this one is deleted on removal; sorted.
     pub notifies: Arc<[Arc<str>]>,
-    /// The file (by number in [`LoadedGraph::files`]) and the line it begins on.
+    /// The file, as an index in [`LoadedGraph::files`], and the line of the beginning.
     pub place: (usize, u32),
 }
 
-/// An edge between vertices, by their numbers in [`LoadedGraph::vertices`].
+/// An edge between vertices, by their indexes in [`LoadedGraph::vertices`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Link {
-    /// The need.
+    /// The vertex that runs first.
     pub from: usize,
-    /// The dependent.
+    /// The dependent vertex.
     pub to: usize,
-    /// Whether a change of `from` refreshes `to`.
+    /// True if a change of `from` refreshes `to`.
     pub notify: bool,
 }
 
-/// Where an edge comes from; two places may ask for the same edge.
+/// The origin of an edge; two places may declare the same edge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// The need.
+    /// The vertex that runs first.
     pub from: usize,
-    /// The dependent.
+    /// The dependent vertex.
     pub to: usize,
-    /// The key that asks for it: `after`, `before`, `notify`, `subscribe`, or `edges`; `automatic` where none does.
+    /// The key of the declaration: `after`, `before`, `notify`, `subscribe`, or `edges`; `automatic` for an automatic
+    /// edge.
     pub key: &'static str,
-    /// Why an automatic edge is there.
+    /// The reason of an automatic edge.
     pub because: Option<&'static str>,
-    /// Where it is written.
+    /// The position of the declaration.
     pub place: Option<Place>,
 }
 
-/// Every metaparam, as kinds declare their fields.
+/// Returns all metaparameters, as field tables.
 #[must_use]
 pub fn metaparams() -> &'static [steadfast_resources::FieldSpec] {
     checks::metaparams::META
 }
 
-/// Loads a graph from files, folders and the standard input (`-`).
+/// Loads a graph from files, directories and the standard input (`-`).
+///
+/// # Errors
+/// [`Rejected`] with all problems of the graph.
 pub fn load(paths: &[PathBuf], options: &Options) -> Result<LoadedGraph, Rejected> {
     load_with(paths, options, &KindSet::of_this_build())
 }
 
-/// The same with other kinds.
+/// Loads a graph with a given set of kinds.
+///
+/// # Errors
+/// [`Rejected`] with all problems of the graph.
 pub fn load_with(
     paths: &[PathBuf],
     options: &Options,
@@ -206,7 +216,10 @@ pub fn load_with(
     compile(sources, problems, options, kinds)
 }
 
-/// The same of what was read before.
+/// Loads a graph from texts that were read before.
+///
+/// # Errors
+/// [`Rejected`] with all problems of the graph.
 pub fn load_texts(texts: Vec<Text>, options: &Options) -> Result<LoadedGraph, Rejected> {
     let source = |it: Text| SourceFile::new(&it.display, it.path, it.base, it.content);
     let sources = texts.into_iter().map(source).collect();
@@ -242,7 +255,7 @@ fn compile(
     Ok(LoadedGraph { texts: sources.into_iter().map(text).collect(), ..loaded })
 }
 
-/// B-16: what is meant to be emptied is said to be.
+/// B-16: creates the rejection of an empty graph.
 fn empty(loaded: &LoadedGraph) -> Rejected {
     let name = problem::quoted(&loaded.name);
     let problem = Problem::new(Code::Empty, format!("the graph `{name}` has no resources at all"));
@@ -250,7 +263,7 @@ fn empty(loaded: &LoadedGraph) -> Rejected {
     Rejected { problems: vec![problem.hint(hint)], more: 0 }
 }
 
-/// The graph, if there is nothing whatever to say about it.
+/// Loads a graph with the fast reader; returns `None` if there is anything to report.
 fn fast(sources: &[SourceFile], options: &Options, kinds: &KindSet) -> Option<LoadedGraph> {
     let files: Option<Vec<ast::GraphFile>> =
         sources.iter().map(|source| read::typed::read(source, kinds)).collect();
@@ -259,7 +272,7 @@ fn fast(sources: &[SourceFile], options: &Options, kinds: &KindSet) -> Option<Lo
     problems.is_empty().then_some(loaded)
 }
 
-/// The graph, or everything there is to say about it.
+/// Loads a graph with the slow reader, and reports all problems.
 fn slow(
     sources: &[SourceFile],
     scans: &[read::prescan::Scan],
@@ -287,7 +300,7 @@ fn slow(
     }
 }
 
-/// One file by the slow reader, which the other one must not contradict.
+/// Reads one file with the slow reader; reports a text that the fast reader rejects as YAML or reads differently.
 fn slow_file(
     source: &SourceFile,
     kinds: &KindSet,
@@ -327,7 +340,7 @@ fn refuse_characters(source: &SourceFile, scan: &read::prescan::Scan, problems: 
     }
 }
 
-/// A hash of all texts, with their order.
+/// Returns a hash of all texts in their order.
 fn hash_of(sources: &[SourceFile]) -> u64 {
     sources.iter().fold(Stable::new(), |hash, source| hash.text(&source.text)).finish()
 }

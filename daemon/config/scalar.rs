@@ -1,19 +1,19 @@
-//! Scalars and what they may become: the same rules for both readers.
+//! Scalars and their conversion to values, with the same rules for both readers.
 
 use super::hash::Stable;
 use std::borrow::Cow;
 use steadfast_resources::{FieldType, Value};
 
-/// A scalar as it was written.
+/// A scalar as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Scalar<'t> {
     pub(super) text: Cow<'t, str>,
-    /// Neither quoted nor a block.
+    /// True if the scalar is neither quoted nor a block.
     pub(super) plain: bool,
 }
 
 impl Scalar<'_> {
-    /// Whether it stands for nothing at all.
+    /// Returns true for null.
     pub(super) fn is_null(&self) -> bool {
         self.plain && matches!(self.text.as_ref(), "" | "~" | "null" | "Null" | "NULL")
     }
@@ -26,7 +26,7 @@ impl Scalar<'_> {
         }
     }
 
-    /// A decimal whole number; a leading zero is refused, since readers differ on what it means.
+    /// Parses a decimal integer. A leading zero is rejected, because YAML readers disagree about its meaning.
     pub(super) fn int(&self) -> Option<i64> {
         let digits = self.text.strip_prefix(['-', '+']).unwrap_or(&self.text);
         let decimal = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -34,7 +34,7 @@ impl Scalar<'_> {
         if self.plain && decimal && !leads { self.text.parse().ok() } else { None }
     }
 
-    /// A decimal number, or `.inf`.
+    /// Parses a decimal number, or `.inf`.
     pub(super) fn float(&self) -> Option<f64> {
         if !self.plain {
             return None;
@@ -52,7 +52,7 @@ impl Scalar<'_> {
     }
 }
 
-/// A scalar as the value of a field, where the field takes scalars of this sort.
+/// Converts a scalar to the value of a field, if the field takes such scalars.
 pub(super) fn convert(takes: FieldType, scalar: Scalar<'_>) -> Option<Value> {
     match takes {
         FieldType::Text | FieldType::Anything => Some(Value::Text(scalar.text.into_owned())),
@@ -64,7 +64,7 @@ pub(super) fn convert(takes: FieldType, scalar: Scalar<'_>) -> Option<Value> {
     }
 }
 
-/// What a field takes, in words.
+/// Describes the accepted values of a field type.
 pub(super) const fn wants(takes: FieldType) -> &'static str {
     match takes {
         FieldType::Text => "a text",
@@ -77,7 +77,7 @@ pub(super) const fn wants(takes: FieldType) -> &'static str {
     }
 }
 
-/// How a scalar that is not of the wanted sort could be written.
+/// Returns advice for a scalar of the wrong type.
 pub(super) fn advice(takes: FieldType, scalar: &Scalar<'_>) -> Option<String> {
     let bare = Scalar { text: Cow::Borrowed(scalar.text.as_ref()), plain: true };
     if !scalar.plain && convert(takes, bare).is_some() {
@@ -124,7 +124,7 @@ fn int_advice(text: &str) -> Option<String> {
     None
 }
 
-/// A value's part of a definition's hash.
+/// Adds a value to the hash of a definition.
 pub(super) fn hash(so_far: Stable, value: &Value) -> u64 {
     match value {
         Value::Text(text) => so_far.number(1).text(text),
@@ -135,7 +135,7 @@ pub(super) fn hash(so_far: Stable, value: &Value) -> u64 {
         Value::TextMap(map) => {
             map.iter().fold(so_far.number(6), |hash, (key, text)| hash.text(key).text(text))
         }
-        // Neither stands in a file: they are received.
+        // These values are received and never written in a file.
         Value::Secret(_) | Value::Sealed(_) => so_far,
     }
     .finish()
@@ -149,7 +149,7 @@ mod tests {
         Scalar { text: Cow::Borrowed(text), plain: true }
     }
 
-    /// S-10: what YAML 1.1 readers would turn into something else stays what it says, or is refused.
+    /// S-10: a text that YAML 1.1 readers would convert keeps its meaning, or is rejected.
     #[test]
     fn scalars_mean_what_they_say() {
         for text in ["yes", "NO", "on", "True", "TRUE", "1", "n", ""] {

@@ -1,4 +1,4 @@
-//! One graph file as text, and where in it things stand.
+//! One graph file as text, with conversion of offsets to places.
 
 use super::hidden::hidden;
 use super::problem::Place;
@@ -24,22 +24,22 @@ impl Span {
 /// One graph file.
 #[derive(Debug)]
 pub(super) struct SourceFile {
-    /// As it was given, for messages.
+    /// The name of the file in messages.
     pub(super) display: String,
-    /// Its absolute path; `-` for the standard input.
+    /// The absolute path; `-` for the standard input.
     pub(super) path: PathBuf,
-    /// The folder that its relative paths are relative to, absolute.
+    /// The absolute directory to which relative paths refer.
     pub(super) base: PathBuf,
-    /// Its text without a byte order mark.
+    /// The text without a byte order mark.
     pub(super) text: String,
-    /// Where each line begins; made when it is first asked for.
+    /// The offsets of the lines; computed at first use.
     lines: OnceLock<Vec<u32>>,
-    /// Values that are never shown; found when a place is first asked for.
+    /// The ranges of values that are never shown; computed at first use.
     hidden: OnceLock<Vec<Range<usize>>>,
 }
 
 impl SourceFile {
-    /// YAML readers differ about a last line without its end: it gets one.
+    /// Creates a file. A last line without a newline gets one, because YAML readers disagree about such a line.
     pub(super) fn new(display: &str, path: PathBuf, base: PathBuf, mut text: String) -> Self {
         if !text.ends_with('\n') {
             text.push('\n');
@@ -62,13 +62,13 @@ impl SourceFile {
         })
     }
 
-    /// The line of a byte, from 1.
+    /// Returns the line of a byte, from 1.
     pub(super) fn line(&self, at: u32) -> u32 {
         let line = self.lines().partition_point(|start| *start <= at);
         u32::try_from(line).unwrap_or(u32::MAX)
     }
 
-    /// The whole line in which a byte stands, and where it begins.
+    /// Returns the line of a byte, and the offset of its beginning.
     pub(super) fn line_text(&self, at: u32) -> (&str, usize) {
         let lines = self.lines();
         let line = self.line(at) as usize;
@@ -78,7 +78,7 @@ impl SourceFile {
         (text.trim_end_matches(['\n', '\r']), start)
     }
 
-    /// The place of a span, with its source line.
+    /// Returns the place of a span, with its source line.
     pub(super) fn place(&self, span: Span) -> Place {
         let mut start = (span.start as usize).min(self.text.len());
         while !self.text.is_char_boundary(start) {
@@ -102,7 +102,7 @@ impl SourceFile {
         }
     }
 
-    /// A line with `***` for what is hidden, and how many characters of it stand before a byte.
+    /// Returns a line with `***` for hidden values, and the number of its characters before a byte.
     fn masked(&self, line: &str, from: usize, start: usize) -> (String, usize) {
         let hidden = self.hidden.get_or_init(|| hidden(&self.text));
         let mut shown = String::with_capacity(line.len());
@@ -126,13 +126,13 @@ impl SourceFile {
         (shown, caret)
     }
 
-    /// The file as a whole.
+    /// Returns the place of the whole file.
     pub(super) fn whole(&self) -> Place {
         whole(&self.display)
     }
 }
 
-/// A file as a whole.
+/// Returns the place of a whole file.
 pub(super) fn whole(display: &str) -> Place {
     Place {
         file: clean(display),
@@ -149,7 +149,7 @@ fn number(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// The part of a line that is shown around a column, each character one column wide.
+/// Returns the part of a line that is shown around a column, each character one column wide.
 fn window(line: &str, before: usize) -> (String, usize) {
     const WIDTH: usize = 96;
     let skip = if before > WIDTH * 3 / 4 { before - WIDTH / 2 } else { 0 };
@@ -169,7 +169,7 @@ fn window(line: &str, before: usize) -> (String, usize) {
     (text, before - skip + usize::from(skip > 0))
 }
 
-/// Text in which nothing can act upon a terminal: control characters are written as escapes.
+/// Escapes the control characters of a text, so that the text is safe on a terminal.
 pub(super) fn clean(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,10 +1,10 @@
-//! Templates of values: a text in which `${name}` stands for a value, and `$${` for `${` itself.
+//! Templates of values: `${name}` stands for a value, and `$${` for the text `${`.
 
 use super::problem::code::Code;
 use super::problem::{Problem, quoted};
 use steadfast_resources::TemplatePiece;
 
-/// The pieces of a template, given its values by their names and numbers; each must be used.
+/// Splits a template into pieces. `values` are the names and numbers of its values, each of which must be used.
 pub(super) fn pieces(text: &str, values: &[(&str, usize)]) -> Result<Vec<TemplatePiece>, Problem> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(found, [text("u="), Value(3), text(" p="), Value(4), Value(3), text("\n")]);
         let found = pieces("${a}$5 $${a} ${b}", &values).unwrap();
         assert_eq!(found, [Value(3), text("$5 ${a} "), Value(4)]);
-        // A dollar before the escape stays what it is.
+        // The dollar before the escape stays unchanged.
         assert_eq!(pieces("$$${b}", &[]).unwrap(), [text("$${b}")]);
     }
 

@@ -1,4 +1,4 @@
-//! Where the socket is: a path in a directory of ours, never an abstract name.
+//! The address of the control socket: a path in a directory of the daemon's user, never an abstract name.
 
 use super::peer::Peer;
 use rustix::fs::OFlags;
@@ -13,39 +13,39 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::net::{UnixListener, UnixStream};
 
-/// Where a daemon listens.
+/// The address of a control socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     path: PathBuf,
-    /// Anybody could have made the directory before us.
+    /// True if any user could have created the directory first.
     is_public: bool,
-    /// The socket lies in the state directory, which is for us alone and is never made again for the socket.
+    /// True if the socket is in the state directory, which has mode 0700 and is never created for the socket.
     is_in_state: bool,
 }
 
-/// Why nobody can listen there.
+/// An error of binding the control socket.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    /// Another daemon does.
+    /// Another daemon listens at the path.
     #[error("another daemon listens at {}", .0.display())]
     Alive(PathBuf),
-    /// Its directory is not ours alone.
+    /// The directory belongs to another user, or others may write there.
     #[error("{} belongs to somebody else, or others may write there", .0.display())]
     Unsafe(PathBuf),
-    /// Something is there that is no socket.
+    /// The path exists and is not a socket.
     #[error("{} is no socket: move it away, or give another path with --socket", .0.display())]
     Other(PathBuf),
-    /// The system refuses.
+    /// A system call failed.
     #[error("cannot listen at {}: {why}", path.display())]
     System {
-        /// Where.
+        /// The path of the socket.
         path: PathBuf,
-        /// Why.
+        /// The error of the system call.
         why: io::Error,
     },
 }
 
-/// A socket that is listened at, held by this process as long as the file is open.
+/// A bound socket. The process owns the socket as long as the lock file is open.
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) listener: UnixListener,
@@ -56,12 +56,12 @@ pub(super) struct Place {
 /// The name of the socket in its directory.
 const SOCKET: &str = "control.socket";
 
-/// How often, and how long, to wait for what a daemon that was killed leaves behind: a child that it was starting has the lock open
-/// until its exec.
+/// The number of attempts to get the lock, and the pause between two. A child process of a killed daemon has the lock
+/// file open until its exec.
 const ORPHANS: (u32, Duration) = (20, Duration::from_millis(25));
 
 impl Address {
-    /// A given one.
+    /// Creates the address of a given path.
     #[must_use]
     pub fn at(path: PathBuf) -> Self {
         Self { path, is_public: false, is_in_state: false }
@@ -71,9 +71,10 @@ impl Address {
         Self { path: directory.join(SOCKET), is_public: false, is_in_state: true }
     }
 
-    /// The usual one: in the unit's runtime directory, or /run/steadfast, or without root in the user's runtime directory. A state
-    /// directory other than the usual one has a socket of its own, in it. `usual_state` is the usual one, for a user without a runtime
-    /// directory whose place in /tmp somebody else has taken.
+    /// Returns the default address: in the unit's runtime directory, or in /run/steadfast, or for other users than root
+    /// in the user's runtime directory. A state directory other than the default one has its own socket. `usual_state`
+    /// is the default state directory; its socket serves users without a runtime directory if another user owns the
+    /// path in /tmp.
     #[must_use]
     pub fn usual(state_directory: Option<&Path>, usual_state: &Path) -> Self {
         if let Some(directory) = state_directory {
@@ -93,8 +94,8 @@ impl Address {
         Self::at(directory.join(SOCKET))
     }
 
-    /// In a directory that anybody could have made before us; where somebody has, in the state directory. A daemon that started
-    /// then is found there later too.
+    /// Returns the address in a directory that any user could have created first. If another user owns the directory,
+    /// the address is in the state directory, and stays there for clients as long as that socket exists.
     fn public(shared: &Path, usual_state: &Path) -> Self {
         let is_ours = std::fs::symlink_metadata(shared).ok().map(|found| is_safe(&found));
         let is_in_state = match is_ours {
@@ -107,18 +108,22 @@ impl Address {
         Self { path: shared.join(SOCKET), is_public: true, is_in_state: false }
     }
 
-    /// Its path.
+    /// Returns the path of the socket.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether who listens there may be believed. Where anybody could have been first, only root and ourselves.
+    /// Returns true if the listening process is trusted. In a public directory, only root and the own user are.
     pub(super) fn believes(&self, listener: Peer) -> bool {
         !self.is_public || listener.is_trusted()
     }
 
-    /// Listens there. A socket that a dead daemon has left is replaced, that of a living one never, nor anything that is no socket.
+    /// Binds the socket. The socket of a dead daemon is replaced.
+    ///
+    /// # Errors
+    /// [`BindError`] if another daemon listens, the path is not a socket, the directory is unsafe, or a system call
+    /// fails.
     pub(super) async fn listen(&self, group: Option<u32>) -> Result<Place, BindError> {
         let system = |why| BindError::System { path: self.path.clone(), why };
         let directory = self.directory();
@@ -129,12 +134,15 @@ impl Address {
         Ok(Place { listener, inode: self.inode(), lock })
     }
 
-    /// Tells whether the path no longer leads to this socket: it was removed or replaced.
+    /// Returns true if the path no longer leads to this socket: the socket was removed or replaced.
     pub(super) fn has_lost(&self, place: &Place) -> bool {
         self.inode() != place.inode
     }
 
-    /// Makes a removed socket again. Connections that were accepted before go on.
+    /// Creates a removed socket again. Accepted connections continue.
+    ///
+    /// # Errors
+    /// [`BindError`], as for [`Address::listen`].
     pub(super) async fn listen_again(
         &self,
         place: &mut Place,
@@ -164,7 +172,7 @@ impl Address {
         }
     }
 
-    /// Refuses a directory that belongs to somebody else or that others may write.
+    /// Rejects a directory that belongs to another user or that others may write.
     fn judge(&self, directory: &Path) -> Result<(), BindError> {
         let system = |why| BindError::System { path: self.path.clone(), why };
         let found = std::fs::symlink_metadata(directory).map_err(system)?;
@@ -174,12 +182,12 @@ impl Address {
         Ok(())
     }
 
-    /// Binds the socket, while the lock is held.
+    /// Binds the socket while the lock is held.
     async fn bind(&self, directory: &Path, group: Option<u32>) -> Result<UnixListener, BindError> {
         let system = |why| BindError::System { path: self.path.clone(), why };
         self.clear().await?;
-        // Under a hidden name until its rights are right; then it is there at once. The name is the lock's to give: who was
-        // killed before the rename has left it to the next who has the lock.
+        // The socket has a hidden name until its mode and group are set; the rename then publishes it at once. Only the
+        // owner of the lock uses the hidden name, and removes a leftover of a killed daemon.
         let hidden = directory.join(format!(".{}~", self.name()));
         let _leftover = std::fs::remove_file(&hidden);
         let listener = UnixListener::bind(&hidden).map_err(system)?;
@@ -195,10 +203,11 @@ impl Address {
         directory.join(format!(".{}.lock", self.name()))
     }
 
-    /// Of two that start at the same moment only one goes on: a lock tells, which the system gives back when a process ends.
+    /// Takes the lock of the directory, so that only one of two starting daemons continues. The kernel releases the
+    /// lock when the process ends.
     async fn lock(&self, directory: &Path) -> Result<File, BindError> {
         let system = |why| BindError::System { path: self.path.clone(), why };
-        // For us alone: a lock on what others can open, they could hold.
+        // Mode 0600: others could hold a lock on a file that they can open.
         let file = OpenOptions::new()
             .write(true)
             .create(true)
@@ -217,7 +226,7 @@ impl Address {
         Err(BindError::Alive(self.path.clone()))
     }
 
-    /// Sees that nobody listens there, and takes away what a dead daemon has left.
+    /// Checks that no process listens at the path, and removes the socket of a dead daemon.
     async fn clear(&self) -> Result<(), BindError> {
         let system = |why| BindError::System { path: self.path.clone(), why };
         match std::fs::symlink_metadata(&self.path) {
@@ -232,7 +241,7 @@ impl Address {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 std::fs::remove_file(&self.path).map_err(system)
             }
-            // One that does not keep up with those who connect lives all the same.
+            // A daemon whose queue of connections is full is alive too.
             Ok(_) => Err(BindError::Alive(self.path.clone())),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 Err(BindError::Alive(self.path.clone()))
@@ -241,7 +250,7 @@ impl Address {
         }
     }
 
-    /// Takes the socket away, where it is still ours.
+    /// Removes the socket if the path still leads to the own socket.
     pub(super) fn leave(&self, place: &Place) {
         let found = self.inode();
         if found.is_some() && found == place.inode {
@@ -249,13 +258,13 @@ impl Address {
         }
     }
 
-    /// Makes the directory where it is missing: for us alone, or where a group shall come through, to pass for all. A state directory
-    /// is for us alone in any case.
+    /// Creates the directory if it is missing: with mode 0700, or 0755 if a group may connect. A state directory always
+    /// has mode 0700.
     fn prepare(&self, directory: &Path, group: Option<u32>) -> io::Result<()> {
         let mode = if group.is_some() && !self.is_in_state { 0o755 } else { 0o700 };
         if std::fs::symlink_metadata(directory).is_err() {
             DirBuilder::new().recursive(true).mode(mode).create(directory)?;
-            // Said again, since the process may hide from others whatever it makes.
+            // The mode is set again because the umask may have removed bits.
             std::fs::set_permissions(directory, Permissions::from_mode(mode))?;
         }
         let found = std::fs::symlink_metadata(directory)?;
@@ -280,7 +289,7 @@ impl Address {
     }
 }
 
-/// Tells whether a directory belongs to us or root, and nobody else can write there.
+/// Returns true if a directory belongs to the own user or root, and nobody else can write there.
 fn is_safe(found: &Metadata) -> bool {
     let is_ours = found.uid() == geteuid().as_raw() || found.uid() == 0;
     found.is_dir() && is_ours && found.mode() & 0o022 == 0
@@ -300,7 +309,7 @@ mod tests {
     use std::fs::Permissions;
     use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 
-    /// L8: a place in /tmp that somebody else has taken is not used, by the daemon nor by its clients.
+    /// L8: neither the daemon nor its clients use a directory in /tmp that another user created.
     #[test]
     fn a_taken_place_gives_way_to_the_state_directory() {
         assert!(rustix::process::geteuid().is_root(), "this test must run as root");
@@ -319,7 +328,7 @@ mod tests {
         std::fs::remove_dir(&shared).expect("removed");
         symlink(place.path(), &shared).expect("linked");
         assert_eq!(address().path(), other, "it is a link");
-        // The daemon listens in the state directory: there it is found, also when the place is free again.
+        // Clients find a daemon in the state directory even after the public directory is free again.
         std::fs::create_dir(&state).expect("made");
         std::fs::write(&other, "").expect("written");
         std::fs::remove_file(&shared).expect("removed");

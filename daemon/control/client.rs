@@ -1,4 +1,4 @@
-//! The caller's end.
+//! The client side of the control socket.
 
 use super::address::Address;
 use super::framing;
@@ -13,46 +13,49 @@ use tokio::io::BufReader;
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
 
-/// No line of an answer is longer.
+/// The longest line of a reply, in bytes.
 const LONGEST: usize = 64 << 20;
 
-/// Why there is no answer.
+/// An error of a request.
 #[derive(Debug, Error)]
 pub enum Unanswered {
-    /// Nobody listens.
+    /// No process listens at the socket.
     #[error("no daemon listens at {}", .0.display())]
     NoDaemon(PathBuf),
-    /// The socket may not be opened, or this may not be asked.
+    /// The socket may not be opened, or the caller may not make this request.
     #[error("{0}")]
     Denied(String),
-    /// It cannot be done now.
+    /// The daemon cannot carry out the request now.
     #[error("{0}")]
     Unavailable(String),
-    /// It will not be done.
+    /// The daemon refuses the request.
     #[error("{0}")]
     Refused(String),
     /// The graph or the settings are invalid.
     #[error("{0}")]
     Rejected(String),
-    /// There is no such resource.
+    /// No resources have these names.
     #[error("no such resource: {}", .0.join(", "))]
     Unknown(Vec<String>),
-    /// The connection broke, or what came was no answer.
+    /// The connection broke, or the reply was malformed.
     #[error("the daemon did not answer: {0}")]
     Broken(String),
 }
 
-/// A request that was sent, and its answer.
+/// A connection on which a request was sent; it receives the replies.
 #[derive(Debug)]
 pub struct Client {
     read: BufReader<OwnedReadHalf>,
     listener: Option<i32>,
-    /// Kept: a closed half would look like an end.
+    /// The write half; it stays open because the daemon reads a closed half as the end of the client.
     _write: tokio::net::unix::OwnedWriteHalf,
 }
 
 impl Client {
-    /// Connects and asks.
+    /// Connects to a daemon and sends a request.
+    ///
+    /// # Errors
+    /// [`Unanswered`] if no daemon listens, the listening process is not trusted, or the connection breaks.
     pub async fn ask(address: &Address, ask: &Request) -> Result<Self, Unanswered> {
         let path = address.path();
         let stream = connect(path).await?;
@@ -67,18 +70,21 @@ impl Client {
         let request = Envelope { protocol: PROTOCOL, ask };
         let line = serde_json::to_vec(&request).map_err(|error| broken(&error))?;
         let (read, mut write) = stream.into_split();
-        // Refused at once, the request may find nobody to read it, and the answer is there all the same.
+        // A daemon that rejects a connection at once does not read the request, yet its reply can be read.
         let _unread = framing::write(&mut write, line, Duration::from_secs(5)).await;
         Ok(Self { read: BufReader::new(read), listener: found.pid(), _write: write })
     }
 
-    /// The process that listens, as far as it can be seen from here.
+    /// Returns the id of the listening process; `None` if the process is in another pid namespace.
     #[must_use]
     pub fn listener(&self) -> Option<i32> {
         self.listener.filter(|pid| *pid > 0)
     }
 
-    /// The next piece of the answer; none when it is complete.
+    /// Returns the next part of the reply; `None` when the reply is complete.
+    ///
+    /// # Errors
+    /// [`Unanswered`] if the daemon replied with an error, the connection broke, or the time `within` is over.
     pub async fn next(
         &mut self,
         within: Option<Duration>,
@@ -105,7 +111,7 @@ impl Client {
     }
 }
 
-/// How long a daemon may be busy with others who connect.
+/// The time for which a connect is repeated while the queue of the daemon is full.
 const BUSY: Duration = Duration::from_secs(5);
 
 async fn connect(path: &Path) -> Result<UnixStream, Unanswered> {

@@ -1,4 +1,4 @@
-//! Lines of bounded length, each within a time.
+//! Reading and writing of lines with a maximum length and a time limit.
 
 use std::io;
 use std::time::Duration;
@@ -6,22 +6,22 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::time::timeout;
 
-/// Why no line came.
+/// The reason why no line was read.
 #[derive(Debug)]
 pub(super) enum NoLine {
-    /// The other side has ended before the first byte.
+    /// The other side closed the connection before the first byte.
     End,
-    /// The other side has ended in the middle.
+    /// The other side closed the connection in the middle of a line.
     Half,
-    /// It is longer than it may be.
+    /// The line is longer than allowed.
     Long,
-    /// It took too long.
+    /// The time limit was reached.
     Late,
     /// The connection failed.
     Failed(io::Error),
 }
 
-/// Reads one line without its end.
+/// Reads one line of at most `most` bytes and returns the line without its newline.
 pub(super) async fn read(
     from: &mut (impl AsyncBufRead + Unpin),
     most: usize,
@@ -44,7 +44,7 @@ pub(super) async fn read(
     }
 }
 
-/// Writes one line.
+/// Writes one line and its newline.
 pub(super) async fn write(
     to: &mut (impl AsyncWrite + Unpin),
     mut line: Vec<u8>,
@@ -54,7 +54,7 @@ pub(super) async fn write(
     write_all(to, &line, within).await
 }
 
-/// Writes lines.
+/// Writes complete lines.
 pub(super) async fn write_all(
     to: &mut (impl AsyncWrite + Unpin),
     lines: &[u8],

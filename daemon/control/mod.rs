@@ -1,8 +1,8 @@
-//! The socket by which a running daemon is asked and told.
+//! The control socket: queries and commands for a running daemon.
 //!
-//! One request for each connection: a line of JSON; then the answer, a line or a stream of lines. It knows neither engine nor
-//! driver: what is asked goes to a [`RequestHandler`]. In reading order: `protocol` (the words), `line` (how they travel), `address` (where),
-//! `rights` (who may), `server`, `client`.
+//! Each connection carries one request, a line of JSON; the reply is one line or a stream of lines. This folder must
+//! not know the engine or the driver: a [`RequestHandler`] answers the requests. Reading order: `protocol` (requests
+//! and replies), `framing` (lines), `address` (the path), `peer` (permissions), `server`, `client`.
 
 mod address;
 mod client;

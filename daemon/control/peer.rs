@@ -1,23 +1,23 @@
-//! Who may ask for what: told by the kernel, for each connection (`SO_PEERCRED`).
+//! Permissions of a client, by the user that the kernel reports for its connection (`SO_PEERCRED`).
 
 use super::protocol::Request;
 use rustix::process::geteuid;
 
-/// Who is at the other end.
+/// The process at the other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// The user, as the kernel says.
+    /// The user id, as the kernel reports it.
     pub uid: u32,
 }
 
 impl Peer {
-    /// Root, or who the daemon runs as.
+    /// Returns true for root and for the user of the daemon.
     #[must_use]
     pub fn is_trusted(self) -> bool {
         self.uid == 0 || self.uid == geteuid().as_raw()
     }
 
-    /// Whoever can connect may read; only root, and who the daemon runs as, may change.
+    /// Returns true if the peer may make a request. Every peer may read; only trusted peers may change.
     #[must_use]
     pub fn may(self, ask: &Request) -> bool {
         !ask.changes() || self.is_trusted()

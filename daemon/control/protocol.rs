@@ -1,157 +1,158 @@
-//! What is asked and answered: closed lists.
+//! The requests and replies of the control socket: closed lists.
 
 use crate::store::{Maintenance, StateCommand};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The version of this protocol. Another one is refused.
+/// The version of this protocol. A request of another version is rejected.
 pub const PROTOCOL: u32 = 1;
 
-/// A request, as it travels.
+/// A request with the version of its protocol, as sent over the socket.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Envelope {
     pub(super) protocol: u32,
     pub(super) ask: Value,
 }
 
-/// Something that is asked.
+/// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verb", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
-    /// How the host stands, with at most so many of those that are not as declared.
+    /// Returns the status of the host with some of the resources that are not converged.
     Status {
-        /// How many.
+        /// The maximum number of listed resources.
         most: usize,
     },
-    /// One resource in full.
+    /// Returns all data about one resource.
     Show {
         /// `kind[name]`.
         resource: String,
     },
-    /// The names of resources that begin so, in order.
+    /// Returns the names of resources with a prefix, in order.
     Names {
-        /// `file[`, or nothing for all.
+        /// The prefix, such as `file[`; empty for all.
         prefix: String,
-        /// At most so many.
+        /// The maximum number of names.
         most: usize,
     },
-    /// A part of the list of all resources.
+    /// Returns a page of the list of all resources.
     List {
-        /// Only those whose name has this in it.
+        /// A text that the names must contain.
         filter: String,
-        /// `state`, `name`, `changed` or `repairs`.
+        /// The sort order: `state`, `name`, `changed` or `repairs`.
         order: String,
-        /// Without so many.
+        /// The number of skipped entries.
         from: usize,
-        /// At most so many.
+        /// The maximum number of entries.
         most: usize,
     },
-    /// What differs now of these; of all that must be processed where none is named. It makes work, and shows contents.
+    /// Checks resources now and returns their differences, contents included. Without names: all resources that must
+    /// run.
     Diff {
-        /// `kind[name]`, each.
+        /// The resources, each as `kind[name]`.
         resources: Vec<String>,
-        /// As a resume of these will find them: each after those that are changed before it.
+        /// True if each resource is checked after the changes of its parents, as a resume of these resources would do.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         resume: bool,
     },
-    /// From a resource to what stands in its way.
+    /// Returns the chain from a resource to the cause that blocks the resource.
     Why {
         /// `kind[name]`.
         resource: String,
     },
-    /// What happened; then, if wanted, what happens.
+    /// Returns recorded events, and new ones if `follow` is set.
     Events {
-        /// Go on with what happens.
+        /// True if the reply continues with new events.
         follow: bool,
-        /// Only those of this resource.
+        /// Only events of this resource.
         resource: Option<String>,
-        /// Only those from this number on.
+        /// Only events with this number or a higher one.
         from: Option<u64>,
-        /// Only those from this time on, in milliseconds since 1970.
+        /// Only events at or after this time, in milliseconds since 1970.
         #[serde(default)]
         since: Option<u64>,
-        /// Of those that were, only the last ones, so many.
+        /// The maximum number of recorded events; the last ones are returned.
         #[serde(default)]
         most: Option<usize>,
-        /// Of those that come, also what is for whoever looks for a fault.
+        /// True if debug events are included among the new ones.
         #[serde(default)]
         debug: bool,
     },
-    /// How the daemon's own workers stand.
+    /// Returns the state of the daemon's workers.
     Report,
-    /// Come to rest; every pause ends by itself.
+    /// Pauses the daemon or some resources. Every pause ends by itself.
     Pause {
-        /// After so many seconds.
+        /// The length of the pause in seconds.
         seconds: Option<u64>,
-        /// Shown in status.
+        /// The reason; status shows it.
         reason: String,
-        /// Only these: `kind[name]`, each; the whole where none is named.
+        /// The paused resources, each as `kind[name]`; the whole daemon if empty.
         #[serde(default)]
         resources: Vec<String>,
-        /// Of the whole: what is to be done at this moment, and what that leads to, is done first.
+        /// For the whole daemon: finish pending work and its consequences first.
         #[serde(default)]
         drain: bool,
     },
-    /// Go on.
+    /// Ends a pause.
     Resume {
-        /// Only these; the whole where none is named.
+        /// The resumed resources, each as `kind[name]`; the whole daemon if empty.
         #[serde(default)]
         resources: Vec<String>,
     },
-    /// Read the graph again.
+    /// Reads the graph again.
     Reload {
-        /// Also one without a single resource.
+        /// True if a graph without any resource is accepted.
         #[serde(default)]
         allow_empty: bool,
     },
-    /// Run these again, also what runs once or has failed.
+    /// Runs resources again, including those that run once or have failed.
     Retry {
-        /// `kind[name]`, each.
+        /// The resources, each as `kind[name]`.
         resources: Vec<String>,
     },
-    /// Protect these, end that, or forget of them whose they are and whether they have run.
+    /// Carries out a state command on resources.
     Order {
-        /// Which of that.
+        /// The state command.
         order: StateCommand,
-        /// `kind[name]`, each.
+        /// The resources, each as `kind[name]`.
         resources: Vec<String>,
     },
-    /// Something is done to the state as a whole, while nothing is changed.
+    /// Carries out maintenance of the whole state, while no resource is changed.
     Mend {
-        /// What.
+        /// The maintenance.
         what: Maintenance,
     },
-    /// Put back what a resource was before its last change, and pause it by itself.
+    /// Restores the state of a resource from before its last change, and pauses the resource.
     Undo {
         /// `kind[name]`.
         resource: String,
-        /// Before this change of its history, and all later ones.
+        /// The number of a change in the history: this change and all later ones are undone.
         to: Option<u64>,
-        /// It is paused for so many seconds.
+        /// The length of the pause in seconds.
         seconds: u64,
-        /// Also where not all of it can be put back.
+        /// True if the undo continues although some of the state cannot be restored.
         #[serde(default)]
         partial: bool,
     },
-    /// Look again now; at all where none is named.
+    /// Checks resources now; all resources if none is named.
     Check {
-        /// `kind[name]`, each.
+        /// The resources, each as `kind[name]`.
         resources: Vec<String>,
     },
-    /// End.
+    /// Stops the daemon.
     Stop {
-        /// At once: cut off what runs.
+        /// True if active runs are interrupted.
         now: bool,
     },
-    /// How much is logged from now on.
+    /// Changes the level of the log.
     LogLevel {
         /// A filter such as `debug` or `steadfast::driver=trace`.
         filter: String,
     },
-    /// A fault in one of the daemon's workers, to see that it heals.
+    /// Injects a fault into a worker of the daemon, to test its recovery.
     #[cfg(debug_assertions)]
     Fault {
-        /// Its name.
+        /// The name of the worker.
         worker: String,
         /// `panic`, `error` or `hang`.
         how: String,
@@ -159,14 +160,14 @@ pub enum Request {
 }
 
 impl Request {
-    /// What happened lately, to one resource or at all: at most so many.
+    /// Creates a request for the last recorded events, at most `most`, of one resource or of all.
     #[must_use]
     pub fn lately(resource: Option<String>, most: usize) -> Self {
         let (from, since, most) = (None, None, Some(most));
         Self::Events { follow: false, resource, from, since, most, debug: false }
     }
 
-    /// The command that makes this request, for the log.
+    /// Returns the command that makes this request, for the log.
     #[must_use]
     pub fn command(&self) -> String {
         let (verb, rest): (&str, Vec<&str>) = match self {
@@ -205,7 +206,7 @@ impl Request {
         all.join(" ")
     }
 
-    /// Whether it changes anything: then not everybody may.
+    /// Returns true if the request changes anything; only trusted peers may make such a request.
     #[must_use]
     pub fn changes(&self) -> bool {
         match self {
@@ -233,29 +234,29 @@ impl Request {
     }
 }
 
-/// The number of names that a line of the log shows.
+/// The maximum number of resource names in one log line.
 const SHOWN: usize = 10;
 
 fn words(resources: &[String]) -> Vec<&str> {
     resources.iter().map(String::as_str).collect()
 }
 
-/// One line of an answer.
+/// One line of a reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reply {
-    /// What was asked for.
+    /// The requested data.
     Data(Value),
-    /// The answer is complete.
+    /// The end of the reply.
     Done,
-    /// There is no such resource.
+    /// No resources have these names.
     Unknown(Vec<String>),
-    /// It cannot be done now; in words, with what to do.
+    /// The request cannot be carried out now; the text says what to do.
     Unavailable(String),
-    /// It is not done, whoever asks how often.
+    /// The request is refused for good.
     Refused(String),
     /// The graph or the settings are invalid.
     Rejected(String),
-    /// The caller may not.
+    /// The caller may not make this request.
     Denied(String),
 }

@@ -1,4 +1,4 @@
-//! The daemon's end: takes connections, a bounded number of them, and passes on what is asked.
+//! The server side of the control socket: accepts a limited number of connections and passes requests to the handler.
 
 use super::address::{Address, BindError, Place};
 use super::framing;
@@ -17,15 +17,15 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf, SocketAddr};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-/// How soon it is tried again to let somebody in where the system did not.
+/// The pause after a failed accept.
 const TRY_AGAIN: Duration = Duration::from_millis(50);
 
-/// The interval at which the server checks that its socket is still there.
+/// The interval at which the server checks that its socket still exists.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Whoever knows the answers.
+/// A component that answers requests.
 pub trait RequestHandler: Send + Sync {
-    /// Answers one request. The answer is complete when this returns.
+    /// Answers one request. The reply is complete when the future ends.
     fn answer<'a>(
         &'a self,
         ask: Request,
@@ -34,18 +34,18 @@ pub trait RequestHandler: Send + Sync {
     ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 }
 
-/// What a server takes upon itself.
+/// The limits of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// So many connections in all.
+    /// The maximum number of connections.
     pub clients: usize,
-    /// So many of one user who is not trusted.
+    /// The maximum number of connections of one untrusted user.
     pub of_one: usize,
-    /// So many bytes for a request.
+    /// The maximum size of a request in bytes.
     pub request: usize,
-    /// So long for a request to come.
+    /// The time limit for receiving a request.
     pub patience: Duration,
-    /// So long for a line of the answer to be taken.
+    /// The time limit for writing a line of a reply.
     pub write: Duration,
 }
 
@@ -62,19 +62,19 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// No more connections than a quarter of the files that this process may have open: the rest is for its work.
+    /// Limits the connections to a quarter of `files`, the number of files that the process may open.
     fn within(self, files: u64) -> Self {
         let most = usize::try_from(files / 4).unwrap_or(usize::MAX).max(8);
         Self { clients: self.clients.min(most), ..self }
     }
 }
 
-/// How many files this process may have open.
+/// Returns the number of files that the process may open.
 fn open_files() -> u64 {
     rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// A socket that is listened at.
+/// A server with a bound socket.
 #[derive(Debug)]
 pub struct Server {
     place: Place,
@@ -84,7 +84,7 @@ pub struct Server {
     clients: Arc<Clients>,
 }
 
-/// How many are connected, by user.
+/// The number of connections of each user.
 #[derive(Debug, Default)]
 struct Clients(Mutex<HashMap<u32, usize>>);
 
@@ -93,7 +93,7 @@ impl Clients {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for one more, if there is any. Of the places a few are kept for those who are trusted.
+    /// Admits a connection if a slot is free. Some slots are reserved for trusted users.
     fn admit(self: &Arc<Self>, peer: Peer, limits: &Limits) -> Option<Admitted> {
         let mut all = self.lock();
         let total: usize = all.values().sum();
@@ -111,7 +111,7 @@ impl Clients {
     }
 }
 
-/// A place, as long as it is held.
+/// A slot of a connection; dropping the value frees the slot.
 struct Admitted {
     clients: Arc<Clients>,
     uid: u32,
@@ -129,7 +129,7 @@ impl Drop for Admitted {
     }
 }
 
-/// Where the lines of an answer go.
+/// The sender of the lines of a reply.
 #[derive(Debug)]
 pub struct Replies {
     to: OwnedWriteHalf,
@@ -138,7 +138,7 @@ pub struct Replies {
 }
 
 impl Replies {
-    /// Sends one; false when nobody is there to take it.
+    /// Sends one reply line; returns false if the client is gone.
     pub async fn send(&mut self, reply: &Reply) -> bool {
         let Ok(line) = serde_json::to_vec(reply) else { return false };
         if !self.gone && framing::write(&mut self.to, line, self.write).await.is_err() {
@@ -147,7 +147,7 @@ impl Replies {
         !self.gone
     }
 
-    /// The same for lines that are made already, each with its end.
+    /// Sends complete lines, each with its newline; returns false if the client is gone.
     pub async fn lines(&mut self, lines: &str) -> bool {
         let written = framing::write_all(&mut self.to, lines.as_bytes(), self.write);
         if !self.gone && !lines.is_empty() && written.await.is_err() {
@@ -156,7 +156,7 @@ impl Replies {
         !self.gone
     }
 
-    /// The same with data of any sort.
+    /// Sends data as one reply line; returns false if the client is gone.
     pub async fn data(&mut self, data: &impl serde::Serialize) -> bool {
         match serde_json::to_value(data) {
             Ok(value) => self.send(&Reply::Data(value)).await,
@@ -166,7 +166,10 @@ impl Replies {
 }
 
 impl Server {
-    /// Listens, for the daemon's user alone, or also for a group, whose members may read.
+    /// Binds the socket for the daemon's user, and for the members of `group`, who may read.
+    ///
+    /// # Errors
+    /// [`BindError`] if the socket cannot be bound.
     pub async fn bind(
         address: Address,
         group: Option<u32>,
@@ -177,8 +180,11 @@ impl Server {
         Ok(Self { place, address, group, limits, clients: Arc::default() })
     }
 
-    /// Takes connections until it is stopped; those that are being answered end then. Its loop says so often that it turns; where somebody
-    /// waits for as long and is not let in, it fails.
+    /// Accepts connections until `stopping` is cancelled; open replies end then. The loop calls `turns` at the interval
+    /// `every`.
+    ///
+    /// # Errors
+    /// [`Deaf`] if a client waits for longer than `every` while the system accepts no connection.
     pub async fn serve(
         mut self,
         desk: Arc<dyn RequestHandler>,
@@ -206,7 +212,7 @@ impl Server {
                     #[cfg(debug_assertions)]
                     suffer(&mut refuses).await;
                     let before = std::mem::replace(&mut is_waited_for, self.is_waited_for());
-                    // Where the system lets nobody in, another worker would not either.
+                    // A restart does not help if the system refuses connections (`refuses.until` is set).
                     if before && is_waited_for && refuses.until.is_none() {
                         self.address.leave(&self.place);
                         return Err(Deaf(every));
@@ -225,7 +231,7 @@ impl Server {
                         let answering = attend(stream, &*desk, &limits, &clients);
                         tokio::select! {
                             () = answering => {}
-                            // An answer that is under way may still be finished.
+                            // An active reply gets a short time to finish.
                             () = late(stopping) => {}
                         }
                     });
@@ -239,7 +245,7 @@ impl Server {
         Ok(())
     }
 
-    /// Makes the socket again if it was removed. `loss` is the reason that was logged last.
+    /// Creates the socket again if it was removed. `loss` is the reason that was logged last.
     async fn renew(&mut self, loss: &mut Option<String>) {
         if !self.address.has_lost(&self.place) {
             return;
@@ -268,30 +274,30 @@ impl Server {
         self.place.listener.accept().await
     }
 
-    /// Whether somebody waits to be let in.
+    /// Returns true if a client waits for its connection to be accepted.
     fn is_waited_for(&self) -> bool {
         let mut ready = [PollFd::new(&self.place.listener, PollFlags::IN)];
-        // Where that cannot be asked, nothing is known.
+        // An error of poll counts as no client.
         poll(&mut ready, Some(&Timespec::default())).is_ok_and(|count| count > 0)
     }
 }
 
-/// Nobody is let in any more.
+/// An error of the server: it accepts no connections any more.
 #[derive(Debug, Error)]
 #[error("somebody has waited at the socket for {0:?} and was not let in")]
 pub struct Deaf(Duration);
 
-/// The system lets nobody in: mostly no descriptor is free, and the next moment may be better.
+/// The state after a failed accept. The usual cause is a lack of file descriptors, which may end soon.
 #[derive(Debug, Default)]
 struct Refuses {
-    /// When it is tried again; none where the last one was let in.
+    /// The time of the next attempt; `None` if the last accept succeeded.
     until: Option<Instant>,
     #[cfg(debug_assertions)]
     for_ever: bool,
 }
 
 impl Refuses {
-    /// Until it may be tried again.
+    /// Waits until the next attempt is due.
     async fn over(&self) {
         #[cfg(debug_assertions)]
         if self.for_ever {
@@ -314,7 +320,7 @@ impl Refuses {
     }
 }
 
-/// The loop stands still, or accepts nobody any more, where a test wants it to.
+/// Carries out an injected fault: the loop hangs, or accepts no connection any more.
 #[cfg(debug_assertions)]
 async fn suffer(refuses: &mut Refuses) {
     match crate::fault_injection::take("accept") {
@@ -324,7 +330,7 @@ async fn suffer(refuses: &mut Refuses) {
     }
 }
 
-/// How long an answer that is under way may take after the end. What is written already is the caller's to read at leisure.
+/// The time that an active reply has after the stop. The client can still read lines that were written before.
 const LATE: Duration = Duration::from_millis(20);
 
 async fn late(stopping: CancellationToken) {
@@ -351,13 +357,13 @@ async fn attend(
     let mut read = BufReader::new(read);
     match request(&mut read, limits).await {
         Ok(ask) if peer.may(&ask) => {
-            // A request that changes something is carried out, also when the client has gone by now.
+            // A request that changes something is carried out even if the client is gone.
             let changes = ask.changes();
             let left = tokio::select! {
-                // In this order: what was asked is begun, also where who asked has gone by now.
+                // The order matters: the request is begun even if the client is gone.
                 biased;
                 () = desk.answer(ask, peer, &mut replies) => None,
-                // Who follows may leave when nothing happens.
+                // A client that only follows may leave at any time.
                 left = left(&mut read), if !changes => Some(left),
             };
             match left {
@@ -380,13 +386,13 @@ async fn attend(
     }
 }
 
-/// What ends an answer early.
+/// The event that ends a reply early.
 enum Left {
     Gone,
     SaidMore,
 }
 
-/// Until the other side has ended, or says what it may not.
+/// Waits until the other side closes the connection or sends more than one request.
 async fn left(read: &mut BufReader<OwnedReadHalf>) -> Left {
     match read.fill_buf().await {
         Ok([_, ..]) => Left::SaidMore,
@@ -394,7 +400,7 @@ async fn left(read: &mut BufReader<OwnedReadHalf>) -> Left {
     }
 }
 
-/// What is asked; or in words what is wrong with it; or nothing at all.
+/// Reads the request of a connection. The error is a message for the client; `None` if nothing was sent.
 async fn request(
     read: &mut BufReader<OwnedReadHalf>,
     limits: &Limits,

@@ -1,16 +1,16 @@
-//! What an operator has had done, as events: the same whether a daemon does it or a command alone.
+//! Audit events of state commands: the same events for a daemon and for an offline command.
 
 use super::event::{Level, NewEvent};
 use crate::store::{AuditEntry, Maintenance};
 
-/// What was done to one resource, or to what is kept of it.
+/// Returns the event of a state command on one resource.
 #[must_use]
 pub fn done(deed: &AuditEntry) -> NewEvent {
     let resource = Some(deed.resource.to_string());
     NewEvent { resource, ..NewEvent::new(deed.what, deed.says.clone(), Level::Info) }
 }
 
-/// What was done to the state as a whole; nothing where nothing was to be done.
+/// Returns the event of maintenance of the whole state; `None` if nothing was done.
 #[must_use]
 pub fn mended(what: Maintenance, lines: &[String]) -> Option<NewEvent> {
     let what = match what {

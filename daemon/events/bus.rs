@@ -1,4 +1,5 @@
-//! The stream of events: handed over without waiting, recorded in batches, then told to whoever follows.
+//! The event stream: publishers hand in events without waiting, the log writer records them in batches, and subscribers
+//! receive them.
 
 use super::event::{Event, Level, NewEvent, unix_ms, what};
 use super::export::dead_letter_file::DeadLetter;
@@ -9,37 +10,37 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{broadcast, oneshot, watch};
 
-/// So many are kept for whoever asks what happened lately where the log cannot be read.
+/// The number of recent events in memory, for readers when the log cannot be read.
 pub(super) const KEPT: usize = 4096;
 
-/// So many may be on their way to one follower.
+/// The number of events that a subscriber may be behind.
 pub(super) const AHEAD: usize = 4096;
 
-/// So many may wait to be recorded. What more there is is dropped, and counted.
+/// The number of events that may wait for the log writer. Further events are dropped and counted.
 pub(super) const WAITING: usize = 65_536;
 
-/// Where events are handed over. Handing over never waits.
+/// The publishing side of the stream. Publishing never waits.
 #[derive(Clone, Debug)]
 pub struct Publisher {
     pub(super) shared: Arc<Shared>,
 }
 
-/// Where events are read.
+/// The reading side of the stream.
 #[derive(Clone, Debug)]
 pub struct Stream {
     pub(super) shared: Arc<Shared>,
 }
 
-/// How far the log has come.
+/// The progress of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// The number of the last event that is recorded.
+    /// The number of the last recorded event.
     pub last_number: u64,
-    /// The number of the start of this run, once it is recorded.
+    /// The number of the start event of this session, once recorded.
     pub run: Option<u64>,
-    /// Why nothing can be recorded at the moment.
+    /// The reason why the log cannot be written at present.
     pub trouble: Option<String>,
-    /// Nothing more will be recorded.
+    /// True if nothing more will be recorded.
     pub is_over: bool,
 }
 
@@ -50,17 +51,17 @@ pub(super) struct Shared {
     queue: Mutex<Queue>,
     more: Condvar,
     pub(super) progress: watch::Sender<Standing>,
-    /// Told when those who wait for several together may look ([`Stream::beat`]).
+    /// Notified when subscribers that read in batches may read ([`Stream::send_marks`]).
     beats: watch::Sender<()>,
-    /// Nobody records any more, nor will.
+    /// True if no writer will record any more.
     pub(super) closed: AtomicBool,
-    /// What is told waits so many milliseconds for what is told after it.
+    /// The time, in milliseconds, for which the writer waits for further events.
     gathering: AtomicU64,
-    /// The last event was handed over.
+    /// True if the last event was handed in.
     ended: AtomicBool,
-    /// Told after the end.
+    /// The number of events published after the end.
     late: AtomicU64,
-    /// What recorders have put aside, by their names.
+    /// The dead-lettered batches of the recorders.
     aside: DeadLetter,
 }
 
@@ -70,29 +71,29 @@ struct EventBuffer {
     is_over: bool,
 }
 
-/// What waits for the one who records.
+/// The input of the log writer.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     pub(super) told: VecDeque<(u64, NewEvent)>,
-    /// So many had no room.
+    /// The number of dropped events.
     pub(super) dropped: u64,
     pub(super) marks: Vec<MarkRequest>,
-    /// Those who want to know whether the one who records lives.
+    /// The senders of pending liveness checks of the log writer.
     pings: Vec<oneshot::Sender<()>>,
-    /// How the run has ended.
+    /// The final event of the session.
     pub(super) end: Option<NewEvent>,
-    /// Whoever records it has to leave: another one takes over.
+    /// True if the writer thread must end because another thread takes over.
     pub(super) leave: bool,
 }
 
-/// A mark, and who waits for it.
+/// A mark to write, and the sender of its result.
 #[derive(Debug)]
 pub(super) struct MarkRequest {
     pub(super) mark: Mark,
     pub(super) done: oneshot::Sender<Result<(), String>>,
 }
 
-/// One who follows.
+/// A subscriber of the stream.
 #[derive(Debug)]
 pub struct Subscriber {
     events: broadcast::Receiver<Option<Arc<Event>>>,
@@ -100,16 +101,16 @@ pub struct Subscriber {
     is_over: bool,
 }
 
-/// What a follower is told next.
+/// The next item of a subscriber.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     /// An event.
     Event(Arc<Event>),
-    /// So many were lost: it was too slow.
+    /// The number of events lost because the subscriber was too slow.
     Missed(u64),
 }
 
-/// A stream with its two ends. It moves once somebody records it ([`super::LogWriter`]).
+/// Creates a stream with its two sides. Events move once a [`super::LogWriter`] runs.
 #[must_use]
 pub fn stream() -> (Publisher, Stream) {
     let (followers, _) = broadcast::channel(AHEAD);
@@ -130,7 +131,8 @@ pub fn stream() -> (Publisher, Stream) {
 }
 
 impl Publisher {
-    /// Hands an event over. Never waits: what has no room is counted, and so is what comes after the end (C-16, C-20).
+    /// Publishes an event without waiting. Events beyond the queue's room, or after the end, are only counted (C-16,
+    /// C-20).
     pub fn publish(&self, happening: NewEvent) {
         let at = unix_ms();
         let mut queue = self.shared.lock();
@@ -147,7 +149,7 @@ impl Publisher {
         self.shared.more.notify_one();
     }
 
-    /// How many came after the end.
+    /// Returns the number of events published after the end.
     #[must_use]
     pub fn late(&self) -> u64 {
         self.shared.late.load(Ordering::Relaxed)
@@ -163,12 +165,12 @@ impl Shared {
         self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes the one who records.
+    /// Wakes the log writer.
     pub(super) fn wake(&self) {
         self.more.notify_one();
     }
 
-    /// Answered by the one who records before anything else.
+    /// Starts a liveness check; the log writer answers before any other work.
     pub(super) fn ping(&self) -> oneshot::Receiver<()> {
         let (ping, answer) = oneshot::channel();
         self.lock().pings.push(ping);
@@ -176,12 +178,12 @@ impl Shared {
         answer
     }
 
-    /// Takes what waits; waits for something, at most so long.
+    /// Takes the waiting input; waits for some at most for the time `within`.
     pub(super) fn take(&self, within: Option<Duration>) -> Queue {
         let mut queue = self.lock();
         let nothing = |queue: &mut Queue| {
             for ping in queue.pings.drain(..) {
-                // Who asked may have gone.
+                // The requester may be gone.
                 let _gone = ping.send(());
             }
             queue.told.is_empty() && queue.marks.is_empty() && queue.end.is_none() && !queue.leave
@@ -200,14 +202,14 @@ impl Shared {
             let gathered = self.more.wait_timeout_while(queue, gathers, only_told);
             queue = gathered.unwrap_or_else(PoisonError::into_inner).0;
         }
-        // Seen with the lock held: what is told later would stand behind the last event.
+        // Set under the lock: a later event must not follow the last one.
         if queue.end.is_some() {
             self.ended.store(true, Ordering::SeqCst);
         }
         std::mem::take(&mut *queue)
     }
 
-    /// Tells an event to all who follow.
+    /// Sends an event to all subscribers.
     pub(super) fn pass_on(&self, event: Event) {
         let event = Arc::new(event);
         let mut kept = self.buffer();
@@ -215,11 +217,11 @@ impl Shared {
             kept.events.pop_front();
         }
         kept.events.push_back(Arc::clone(&event));
-        // Sent with the lock held, so that who begins to follow misses nothing and gets nothing twice.
+        // Sent under the lock, so that a new subscriber neither misses an event nor receives one twice.
         let _nobody = self.followers.send(Some(event));
     }
 
-    /// Tells all who follow that there is no more.
+    /// Ends the stream for all subscribers.
     pub(super) fn end(&self) {
         let mut kept = self.buffer();
         kept.is_over = true;
@@ -230,7 +232,7 @@ impl Shared {
 }
 
 impl Stream {
-    /// Those of the last events that are wanted, oldest first, and a follower of all that come after them.
+    /// Returns the recent events that match, oldest first, and a subscriber of all later events.
     pub fn follow(&self, wanted: impl Fn(&Event) -> bool) -> (Vec<Arc<Event>>, Subscriber) {
         let kept = self.shared.buffer();
         let (events, is_over) = (self.shared.followers.subscribe(), kept.is_over);
@@ -239,8 +241,8 @@ impl Stream {
         (last, Subscriber { events, beats, is_over })
     }
 
-    /// Gives the beat to all who wait by [`Subscriber::together`], until the end: so long after the first of several events. However many
-    /// follow, one is woken by each event, and the others once for all that belong together, after it was done.
+    /// Wakes the subscribers that read by [`Subscriber::next_batch`], until the stream ends: once for several events,
+    /// the time `after` the first of them. One task wakes per event, regardless of the number of subscribers.
     pub async fn send_marks(&self, after: Duration) {
         let (_, mut own) = self.follow(|_| false);
         while own.next().await.is_some() {
@@ -251,32 +253,35 @@ impl Stream {
         self.shared.beats.send_replace(());
     }
 
-    /// What is told from now on waits so long for what is told after it, and is recorded together with it: so the end of a daemon does not take as many
-    /// syncs as there are workers that stop.
+    /// Makes the log writer wait for further events for the time `within`, so that the stop of a daemon does not cost
+    /// one sync per stopping worker.
     pub fn gather(&self, within: Duration) {
         let within = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
         self.shared.gathering.store(within, Ordering::SeqCst);
     }
 
-    /// How far the log has come, from now on.
+    /// Returns a receiver of the progress of the log.
     #[must_use]
     pub fn progress(&self) -> watch::Receiver<Standing> {
         self.shared.progress.subscribe()
     }
 
-    /// Where events are handed over to it.
+    /// Returns the publishing side of the stream.
     #[must_use]
     pub fn teller(&self) -> Publisher {
         Publisher { shared: Arc::clone(&self.shared) }
     }
 
-    /// What recorders have put aside since the daemon began.
+    /// Returns the batches dead-lettered since the start of the daemon.
     #[must_use]
     pub fn aside(&self) -> &DeadLetter {
         &self.shared.aside
     }
 
-    /// Has a mark written to the log; done when it is durable.
+    /// Writes a mark to the log, durably.
+    ///
+    /// # Errors
+    /// A message if the log is closed or cannot be written.
     pub async fn mark(&self, mark: Mark) -> Result<(), String> {
         let (done, answer) = oneshot::channel();
         {
@@ -292,7 +297,7 @@ impl Stream {
 }
 
 impl Subscriber {
-    /// Waits for the next one; none when there will be no more.
+    /// Waits for the next item; `None` at the end of the stream.
     pub async fn next(&mut self) -> Option<Next> {
         if self.is_over {
             return None;
@@ -306,7 +311,7 @@ impl Subscriber {
         next
     }
 
-    /// Waits for the next beat at which something is there ([`Stream::beat`]); what came with it is there too.
+    /// Waits for the next wake-up with an item ([`Stream::send_marks`]); further items may be ready then.
     pub async fn next_batch(&mut self) -> Option<Next> {
         while !self.is_over {
             if self.beats.changed().await.is_err() {
@@ -319,7 +324,7 @@ impl Subscriber {
         None
     }
 
-    /// The next one, if it is there already.
+    /// Returns the next item if one is ready.
     pub fn try_next(&mut self) -> Option<Next> {
         if self.is_over {
             return None;
@@ -336,7 +341,7 @@ impl Subscriber {
     }
 }
 
-/// What stands in the log for events that had no room.
+/// Creates the event that represents dropped events in the log.
 pub(super) fn dropped(count: u64) -> NewEvent {
     let says = format!("{count} events came faster than they could be recorded, and are lost");
     NewEvent { count: Some(count), ..NewEvent::new(what::GAP, says, Level::Warn) }

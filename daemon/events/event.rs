@@ -1,55 +1,55 @@
-//! What an event is: one thing that happened, as it is told, kept and read.
+//! The event: one change of state, as published, recorded and read.
 
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// How much an event matters.
+/// The severity of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// For whoever looks for a fault.
+    /// Details for debugging.
     Debug,
     /// A change of state.
     Info,
-    /// Something is not as it should be, and may become so by itself.
+    /// A problem that may end by itself.
     Warn,
-    /// Something is not as it should be, and stays so.
+    /// A problem that lasts.
     Error,
 }
 
-/// One thing that happened.
+/// A recorded or live event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// Its number in the event log: one more than that of the one before it. None where it is not recorded: it is for whoever
-    /// looks for a fault, one of many alike, or the log cannot be written.
+    /// The number in the event log, one more than that of the previous event. `None` if the event is not recorded: a
+    /// debug event, a repeated event, or an event while the log cannot be written.
     pub number: Option<u64>,
-    /// When, in milliseconds since 1970.
+    /// The time of the event, in milliseconds since 1970.
     pub at: u64,
-    /// What: `changed`, `failed`, `converged`, …
+    /// The type of the event: `changed`, `failed`, `converged`, …
     #[serde(rename = "event")]
     pub what: String,
-    /// To which resource; none where it is about the whole.
+    /// The resource; `None` for the whole host.
     pub resource: Option<String>,
-    /// Of a change: what sort it was. Of the end of a run: how it ended.
+    /// The sort of a change, or the result of a session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
-    /// For so many it stands.
+    /// The number of events that this one represents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// Of the end of a run: the number of its start.
+    /// For the end of a session: the number of its start event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<u64>,
-    /// In words, printable.
+    /// A description in printable text.
     pub says: String,
-    /// How much it matters.
+    /// The severity.
     pub level: Level,
-    /// Made once, for all who follow.
+    /// The event as JSON, created once for all subscribers.
     #[serde(skip)]
     json: Json,
 }
 
-/// An event as JSON, once somebody has wanted it; no part of what the event is.
+/// A cache of the JSON of an event; equality of events ignores the cache.
 #[derive(Clone, Debug, Default)]
 struct Json(OnceLock<Box<str>>);
 
@@ -62,7 +62,7 @@ impl PartialEq for Json {
 impl Eq for Json {}
 
 impl Event {
-    /// What was handed over, with its number.
+    /// Creates an event from a published one and its number.
     #[must_use]
     pub fn new(number: Option<u64>, at: u64, happening: NewEvent) -> Self {
         let NewEvent { what, resource, class, count, run, says, level } = happening;
@@ -70,10 +70,10 @@ impl Event {
         Self { number, at, what, resource, class, count, run, says, level, json: Json::default() }
     }
 
-    /// As a JSON object. However many want it, it is made once.
+    /// Returns the event as a JSON object. The text is created once.
     #[must_use]
     pub fn json(&self) -> &str {
-        // What cannot be written is told as an error, and those beside it are not lost (C-17).
+        // An event without valid JSON is reported as an error, so that no other event is lost (C-17).
         let broken = |error: serde_json::Error| {
             let (number, at) = (self.number, self.at);
             let says = format!("this event cannot be written as JSON: {error}");
@@ -87,7 +87,7 @@ impl Event {
     }
 }
 
-/// What is handed over: an event without a number.
+/// An event to publish: it has no number yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewEvent {
     /// See [`Event::what`].
@@ -107,7 +107,7 @@ pub struct NewEvent {
 }
 
 impl NewEvent {
-    /// Something about the whole.
+    /// Creates an event about the whole host.
     #[must_use]
     pub fn new(what: &'static str, says: impl Into<String>, level: Level) -> Self {
         let says = says.into();
@@ -115,27 +115,27 @@ impl NewEvent {
     }
 }
 
-/// What a run of the program begins and ends with, and what stands for events that are not there.
+/// The types of events about the session and the log.
 pub mod what {
-    /// The program has begun its work.
+    /// The session has begun.
     pub const RUN_START: &str = "run_start";
-    /// It has ended it, or was found to have ended without a word.
+    /// The session has ended, or was found to have been killed.
     pub const RUN_END: &str = "run_end";
     /// Events are missing here.
     pub const GAP: &str = "gap";
-    /// Many alike happened.
+    /// Repeated events were counted.
     pub const ALIKE: &str = "alike";
-    /// Events were refused by whom a recorder takes them to, and are not offered again.
+    /// A recorder's server rejected events for good.
     pub const PUT_ASIDE: &str = "put_aside";
-    /// Something is wrong with the program itself.
+    /// The program has an internal error.
     pub const INTERNAL_ERROR: &str = "internal_error";
-    /// A worker of the daemon runs.
+    /// A worker of the daemon has started.
     pub const WORKER_STARTED: &str = "worker_started";
-    /// It runs no more.
+    /// A worker of the daemon has stopped.
     pub const WORKER_STOPPED: &str = "worker_stopped";
 }
 
-/// The time of this moment, in milliseconds since 1970.
+/// Returns the present time in milliseconds since 1970.
 pub(super) fn unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

@@ -1,8 +1,8 @@
-//! What has happened: each event once, in order, numbered and durable; followed live, read later, and passed on by recorders.
+//! Events: each is recorded once, in order, numbered and durable; they can be followed live, read later, and exported.
 //!
-//! Who tells an event hands it over and goes on ([`Publisher`]). One thread records what waits and then tells it to whoever follows
-//! ([`LogWriter`], [`Stream`]). Whoever follows too slowly loses the oldest events and is told how many; nobody else notices.
-//! In reading order: `event`, `deeds`, `aside`, `stream`, `alike`, `log`, `scribe`, `recorder`.
+//! A publisher hands in an event and continues ([`Publisher`]). One thread records the waiting events and then sends
+//! them to the subscribers ([`LogWriter`], [`Stream`]). A slow subscriber loses the oldest events and receives their
+//! number; it must never delay anybody else. Reading order: `event`, `audit`, `bus`, `repeat_filter`, `log`, `export`.
 
 mod audit;
 mod bus;

@@ -1,24 +1,25 @@
-//! What happens again and again is recorded ten times, and then counted (C-21). Pure: the time is an argument.
+//! The filter of repeated events: ten are recorded one by one, the rest are counted (C-21). Pure: the time is an
+//! argument.
 
 use super::event::{Level, NewEvent, what};
 use std::collections::hash_map::{DefaultHasher, Entry};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{Hash as _, Hasher as _};
 
-/// So many alike are recorded one by one.
+/// The number of equal events that are recorded one by one.
 const EACH: u64 = 10;
 
-/// Within this time, in milliseconds.
+/// The time in which equal events are counted, in milliseconds.
 const WINDOW: u64 = 10 * 60 * 1000;
 
-/// So many things that happen are watched for being alike; what else happens meanwhile is recorded each time.
+/// The maximum number of different events in the filter; further ones are recorded each time.
 const MOST: usize = 65_536;
 
-/// What happened lately, and how often.
+/// The recent events and their counts.
 #[derive(Debug, Default)]
 pub(super) struct RepeatFilter {
     seen: HashMap<u64, Seen>,
-    /// When they are forgotten, oldest first: all are remembered for the same time.
+    /// The times at which entries expire, with their keys, oldest first; each entry lasts equally long.
     until: VecDeque<(u64, u64)>,
 }
 
@@ -31,13 +32,13 @@ struct Seen {
 }
 
 impl RepeatFilter {
-    /// Whether this one is recorded by itself; if not, it was counted.
+    /// Returns true if the event is recorded by itself; otherwise the event was counted.
     pub(super) fn is_recorded(&mut self, now: u64, happening: &NewEvent) -> bool {
         let mut key = DefaultHasher::new();
         happening.what.hash(&mut key);
         match &happening.resource {
             Some(resource) => resource.hash(&mut key),
-            // Of the whole: what is said, so that two workers that end are not alike.
+            // For the whole host the text is compared too, so that the ends of two workers are different events.
             None => happening.says.hash(&mut key),
         }
         let (key, many) = (key.finish(), self.seen.len() >= MOST);
@@ -58,16 +59,16 @@ impl RepeatFilter {
         }
     }
 
-    /// When the next ones are to be counted in one.
+    /// Returns the time at which the next entry expires.
     pub(super) fn next(&self) -> Option<u64> {
         self.until.front().map(|(until, _)| *until)
     }
 
-    /// Those whose time is over, each counted in one; all of them at the end.
+    /// Returns one event for each expired entry with counted events; at the end, for every entry.
     pub(super) fn counted(&mut self, now: u64, is_end: bool) -> Vec<NewEvent> {
         let mut counted = Vec::new();
         while let Some((until, key)) = self.until.pop_front() {
-            // A clock that was put back must not keep them for ever.
+            // The second condition ends entries after the clock was set back.
             let is_over = until <= now || until > now.saturating_add(WINDOW);
             if !is_over && !is_end {
                 self.until.push_front((until, key));
@@ -95,7 +96,7 @@ mod tests {
         NewEvent { resource, ..NewEvent::new("changed", "content (3 ms)", Level::Info) }
     }
 
-    /// C-21: of a thousand alike ten are recorded, and the others counted in one when ten minutes are over.
+    /// C-21: of a thousand equal events ten are recorded, and one event counts the rest when ten minutes are over.
     #[test]
     fn a_thousand_alike_are_ten_and_one() {
         let mut alike = RepeatFilter::default();
@@ -112,8 +113,8 @@ mod tests {
         assert_eq!(alike.counted(u64::MAX - WINDOW, false), [], "one by itself is not counted");
     }
 
-    /// C-21: ten are each recorded and nothing is counted; the eleventh is; of the whole what is said tells them apart; an end waits for
-    /// nothing, and neither does a clock that goes back.
+    /// C-21: ten events are recorded one by one, and the eleventh is counted. Events about the whole host are compared
+    /// by their text. The end, and a clock that goes back, expire entries at once.
     #[test]
     fn ten_are_not_counted_and_the_eleventh_is() {
         let mut alike = RepeatFilter::default();
@@ -134,7 +135,7 @@ mod tests {
         assert_eq!(alike.counted(10, false).len(), 1, "the clock was put back");
     }
 
-    /// C-16: what is remembered is bounded; whatever more there is, is recorded.
+    /// C-16: the memory of the filter is limited; further events are recorded.
     #[test]
     fn memory_is_bounded() {
         let mut alike = RepeatFilter::default();

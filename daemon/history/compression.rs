@@ -1,11 +1,11 @@
-//! Contents are compressed (deflate, RFC 1951), and never unpack to more than they were.
+//! Compression of stored contents (deflate, RFC 1951). Unpacking never yields more than the recorded size.
 
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use std::io::{Read as _, Write as _};
 
-/// Compressed.
+/// Compresses bytes.
 pub(super) fn pack(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
     let room = Vec::with_capacity(bytes.len() / 3 + 64);
     let mut encoder = DeflateEncoder::new(room, Compression::fast());
@@ -13,9 +13,9 @@ pub(super) fn pack(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-/// What was packed, of just this size; none where it is not.
+/// Decompresses bytes; returns `None` unless the result has exactly this size.
 pub(super) fn unpack(packed: &[u8], size: u64) -> Option<Vec<u8>> {
-    // What was damaged may say that it is as large as it likes.
+    // A damaged row may claim any size, so the memory reserved first depends on the packed length.
     let room = packed.len().saturating_mul(8).min(usize::try_from(size).ok()?);
     let mut bytes = Vec::with_capacity(room);
     let mut limited = DeflateDecoder::new(packed).take(size.saturating_add(1));

@@ -1,4 +1,4 @@
-//! The database that is written: entries go in together, and what is too old or too much goes out with them.
+//! The writable database of the history: batches of new entries, and the removal of old ones.
 
 use super::entry;
 use super::entry::{COLUMNS, LATER, Stored, TABLES, content_seal};
@@ -16,31 +16,31 @@ use steadfast_resources::{
     StateKey,
 };
 
-/// What this program writes, and the newest that it reads: one more than there are in [`LATER`].
+/// The schema version that this program writes, and the newest that it reads: the number of [`LATER`] schemas plus one.
 pub(super) const SCHEMA: i64 = 4;
 
-/// By this a history of ours is known.
+/// The layout that identifies a database as a history.
 const LAYOUT: Layout = Layout { schema: SCHEMA, asks: entry::asks };
 
-/// So many free pages (4 KiB each) are given back together.
+/// The number of free pages (4 KiB each) from which the file is made smaller.
 const FREE_PAGES: u64 = 1024;
 
-/// Something that is to be written.
+/// A write that waits for the next commit.
 #[derive(Debug)]
 pub(super) enum Job {
-    /// What was there before a change.
+    /// The prior state of a change that is about to be made.
     Keep(Box<StoredPrior>),
-    /// A change was made, or was not.
+    /// The end of a change, by entry number: true if the change was made.
     Settle(u64, bool),
     /// The values after a change of values.
     SettleValues(u64, FieldValues),
-    /// An undo begins.
+    /// The begin of an undo.
     Undoing(Undoing),
-    /// That of a resource is over.
+    /// The end of the undo of a resource.
     Undone(String),
 }
 
-/// What was there before a change, with its content.
+/// The prior state of a change, with the content of the file apart.
 #[derive(Debug)]
 pub(super) struct StoredPrior {
     pub(super) stored: Stored,
@@ -49,7 +49,7 @@ pub(super) struct StoredPrior {
 }
 
 impl StoredPrior {
-    /// Takes the content out of the state, so that it stands in one place only.
+    /// Moves the content out of the state, so that only one copy exists.
     pub(super) fn new(mut stored: Stored, losing: Loss<'_>) -> Self {
         let mut content = None;
         if let PriorState::Thing(thing) = &mut stored.former
@@ -61,12 +61,12 @@ impl StoredPrior {
     }
 }
 
-/// Why nothing of what was to be written is.
+/// The reason why a batch was not written.
 #[derive(Debug)]
 pub(super) enum Unwritten {
-    /// It is more than all that may be kept. The database is as it was.
+    /// The batch is larger than the total limit. The database is unchanged.
     Beyond,
-    /// The database.
+    /// The database failed.
     Fault(Fault),
 }
 
@@ -87,14 +87,14 @@ pub(super) struct Book {
     pub(super) connection: Connection,
     pub(super) key: StateKey,
     pub(super) limits: Limits,
-    /// What all weighs.
+    /// The weight of all entries and contents, in bytes.
     pub(super) total: u64,
     /// The number of the next entry.
     pub(super) next: u64,
 }
 
 impl Book {
-    /// Opens the history of a state directory; made where there is none. A damaged one is moved aside.
+    /// Opens the history of a state directory, or creates it. A damaged database is moved aside.
     pub(super) fn open(state_directory: &Path, limits: Limits) -> Result<Self, HistoryError> {
         let path = database(state_directory);
         let refuse = |why: String| HistoryError::Database { path: path.display().to_string(), why };
@@ -144,8 +144,7 @@ impl Book {
         Ok(Self { connection, key, limits, total, next })
     }
 
-    /// Writes all of these, or nothing; durable when it returns.
-    /// Nothing is let go of that these runs have kept.
+    /// Writes all jobs in one durable transaction, or none. Entries of the runs `live` are never dropped for room.
     pub(super) fn commit(
         &mut self,
         jobs: &[Job],
@@ -187,7 +186,7 @@ impl Book {
         Ok(())
     }
 
-    /// Makes the file smaller, where that is worth it. That it cannot be done now is no loss.
+    /// Makes the file smaller if enough pages are free. A failure is only logged.
     fn give_room_back(&self) {
         let free = self.connection.query_row("PRAGMA freelist_count", (), |row| row.get(0));
         if free.is_ok_and(|pages: u64| pages >= FREE_PAGES)
@@ -198,12 +197,12 @@ impl Book {
     }
 }
 
-/// As they are kept.
+/// Converts a time to milliseconds, as stored in the database.
 pub(super) fn milliseconds(time: Duration) -> u64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX).unsigned_abs()
 }
 
-/// The directory is ours alone (S-7).
+/// Creates the directory of the database with mode 0700 (S-7).
 fn prepare(database: &Path) -> std::io::Result<()> {
     let Some(directory) = database.parent() else { return Ok(()) };
     match std::fs::DirBuilder::new().mode(0o700).create(directory) {
@@ -213,12 +212,12 @@ fn prepare(database: &Path) -> std::io::Result<()> {
     }
 }
 
-/// One transaction.
+/// A write transaction and the state that changes with it.
 struct Work<'a> {
     transaction: &'a Transaction<'a>,
     key: &'a StateKey,
     total: u64,
-    /// There is room to be given back.
+    /// True if the transaction deleted rows, so that the file may become smaller.
     freed: bool,
 }
 
@@ -227,7 +226,7 @@ impl Work<'_> {
         let mut stored = kept.stored.clone();
         let mut content = kept.content.as_ref();
         let path = stored.path.as_os_str().as_encoded_bytes().to_vec();
-        // What a run wrote there that was sensitive is that still, whatever is declared now.
+        // Sensitive content that a run wrote stays sensitive, even if the present declaration is not.
         if content.is_some() && self.is_secret(&path)? {
             content = None;
             if let PriorState::Thing(thing) = &mut stored.former {
@@ -257,7 +256,7 @@ impl Work<'_> {
         Ok(self.transaction.prepare_cached(sql)?.exists([path])?)
     }
 
-    /// How much the content takes; nothing where it is there already.
+    /// Stores a content and returns its packed size in bytes; 0 if the content is stored already.
     fn put_content(&self, seal: &str, bytes: &[u8]) -> Result<u64, Fault> {
         let sql = "SELECT 1 FROM content WHERE seal = ?1";
         if self.transaction.prepare_cached(sql)?.exists([seal])? {
@@ -270,7 +269,7 @@ impl Work<'_> {
         Ok(stored)
     }
 
-    /// What is there now was written by that change: it is as sensitive as that was.
+    /// Records that a change was made: its path holds new content, so older marks of sensitive content end.
     fn made(&self, number: u64) -> Result<(), Fault> {
         let sql = "DELETE FROM secret WHERE number < ?1 AND path =
             (SELECT path FROM entry WHERE number = ?1 AND unkept IS NOT 'same')";
@@ -278,7 +277,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Where none has moved, there was no change.
+    /// Records the values after a change. If no value differs, the entry is deleted.
     fn settle_values(&mut self, number: u64, after: &FieldValues) -> Result<(), Fault> {
         let sql = format!("SELECT {COLUMNS} FROM entry WHERE number = ?1");
         let read = |row: &rusqlite::Row<'_>| Stored::read(row, self.key);
@@ -308,8 +307,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Makes room, and says whether there is enough. What these runs keep stays: else what was kept for a change would be gone before the
-    /// change is made. Where they keep nothing, there is nothing that must stay.
+    /// Drops entries until the total is at most `most` bytes; returns false if that is impossible. Entries of `runs`
+    /// stay, because their changes may be about to happen. Without such runs the result is always true.
     fn drop_beyond(&mut self, most: u64, runs: &BTreeSet<u64>) -> Result<bool, Fault> {
         let held = format!("{:?}", runs.iter().collect::<Vec<_>>());
         while self.total > most {
@@ -324,8 +323,9 @@ impl Work<'_> {
         Ok(true)
     }
 
-    /// Whoever has most gives up its oldest, so that nobody who changes one file again and again drives out all others. What the last run of
-    /// somebody keeps goes only when nobody has anything else, and then the oldest of all. `held` are runs, as a JSON array.
+    /// Returns the next entry to drop: the oldest of the resource with the largest weight, so that one file that
+    /// changes often does not displace the others. The entries of the last run of a resource go only if nothing else is
+    /// left, the oldest first. `held` lists runs that stay, as a JSON array.
     fn next_to_go(&self, held: &str) -> Result<Option<u64>, Fault> {
         let past = "SELECT oldest FROM (
                 SELECT min(number) FILTER (WHERE run NOT IN (SELECT value FROM json_each(?1)))
@@ -345,7 +345,7 @@ impl Work<'_> {
         Ok(None)
     }
 
-    /// Drops one entry, and its content where nobody else has it.
+    /// Drops one entry, and its content unless another entry uses the content.
     fn drop_where(&mut self, which: &str, value: u64) -> Result<bool, Fault> {
         let sql = format!("DELETE FROM entry WHERE {which} RETURNING weight, content");
         let gone: Option<(u64, Option<String>)> = self

@@ -1,4 +1,4 @@
-//! An entry as a row: what was there before one change, sealed so that damage is noticed before anything is put back from it.
+//! An entry of the history as a row: the prior state of one change, with a seal that reveals damage before an undo.
 
 use rusqlite::{Row, params};
 use std::os::unix::ffi::OsStringExt as _;
@@ -8,22 +8,22 @@ use steadfast_resources::{
     StateKey,
 };
 
-/// What is kept of one change.
+/// The record of one change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stored {
     pub(super) number: u64,
     pub(super) run: u64,
     pub(super) resource: String,
     pub(super) path: PathBuf,
-    /// Milliseconds since 1970.
+    /// The time of the change, in milliseconds since 1970.
     pub(super) at: u64,
     pub(super) cause: String,
     pub(super) what: String,
-    /// Its content is never in it: see `content`.
+    /// The prior state, always without the content of the file; see `content`.
     pub(super) former: PriorState,
-    /// The values of a resource that is no path; it has no path then, and its former state is nothing.
+    /// The values of a resource that has no path; its `path` is empty then, and `former` is nothing.
     pub(super) values: Vec<FormerValue>,
-    /// The seal of the content that is kept.
+    /// The seal of the stored content.
     pub(super) content: Option<KeyedHash>,
 }
 
@@ -68,7 +68,7 @@ CREATE TABLE whole (
 INSERT INTO whole VALUES (1, 1);
 ";
 
-/// What each later schema adds to the tables of the one before.
+/// The statements that add the tables of each later schema.
 pub(super) const LATER: [&str; 3] = [
     "
 CREATE TABLE name (
@@ -94,12 +94,12 @@ ALTER TABLE entry ADD COLUMN fields BLOB NOT NULL DEFAULT x'';
 pub(super) const COLUMNS: &str = "number, run, resource, path, at, cause, what, shape, mode, uid, gid, size, \
      target, extended, unkept, content, seal, fields";
 
-/// The columns of a history of any schema that there has been: one of before values were kept has none.
+/// Returns the columns of an entry in a schema version. Versions before 4 have no values.
 pub(super) fn columns(version: i64) -> String {
     if version >= 4 { COLUMNS.to_owned() } else { COLUMNS.replace("fields", "x'' AS fields") }
 }
 
-/// What can be asked of a history of any schema that there has been.
+/// Returns the queries that a valid history of a schema version answers.
 pub(super) fn asks(version: i64) -> Vec<String> {
     let others = [
         "SELECT seal, size, stored, packed FROM content",
@@ -115,7 +115,7 @@ pub(super) fn asks(version: i64) -> Vec<String> {
     others.into_iter().chain(later).map(str::to_owned).chain([entries]).collect()
 }
 
-/// The parts of a former state as columns.
+/// The parts of a prior state, as columns.
 struct Parts<'a> {
     shape: &'static str,
     mode: u32,
@@ -167,7 +167,7 @@ fn word(unkept: NotRecorded) -> &'static str {
     WORDS.iter().find(|(one, _)| *one == unkept).map_or("same", |(_, word)| word)
 }
 
-/// Each name and value, with its length before it.
+/// Joins names and values, each preceded by its length.
 fn flat(pairs: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     let mut flat = Vec::new();
     for part in pairs.iter().flat_map(|(name, value)| [name, value]) {
@@ -190,7 +190,7 @@ fn unflat(mut flat: &[u8]) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
     pairs.collect()
 }
 
-/// Each field with a letter and its value, before and after.
+/// Encodes each field with its values before and after; a letter marks unknown, absent and present values.
 fn flat_values(values: &[FormerValue]) -> Vec<u8> {
     let mut pairs = Vec::new();
     for FormerValue { field, before, after } in values {
@@ -229,7 +229,7 @@ fn unflat_values(bytes: &[u8]) -> Option<Vec<FormerValue>> {
     unflat(bytes)?.chunks(2).map(one).collect()
 }
 
-/// The seal of a content. Keyed: a short secret cannot be guessed from it (B-26).
+/// Returns the seal of a content. The seal is keyed, so that a short secret cannot be guessed from it (B-26).
 pub(super) fn content_seal(key: &StateKey, bytes: &[u8]) -> KeyedHash {
     let mut all = Vec::with_capacity(bytes.len() + 16);
     all.extend(b"history content:");
@@ -238,7 +238,7 @@ pub(super) fn content_seal(key: &StateKey, bytes: &[u8]) -> KeyedHash {
 }
 
 impl Stored {
-    /// What this entry weighs besides a content.
+    /// Returns the weight of the entry in bytes, without its content.
     pub(super) fn weight(&self) -> u64 {
         let parts = parts(&self.former);
         let sizes = [self.resource.len(), self.path.as_os_str().len(), parts.target.len()];
@@ -266,7 +266,7 @@ impl Stored {
             content.as_bytes(),
         ];
         let values = flat_values(&self.values);
-        // An entry of before values were kept has the seal that it had.
+        // Entries without values have the same seal as in schemas before 4.
         for text in texts.into_iter().chain((!values.is_empty()).then_some(&*values)) {
             all.extend((text.len() as u64).to_le_bytes());
             all.extend(text);
@@ -274,7 +274,7 @@ impl Stored {
         key.seal(&all)
     }
 
-    /// Writes it as a row.
+    /// Inserts the entry as a row.
     pub(super) fn insert(
         &self,
         connection: &rusqlite::Connection,
@@ -308,7 +308,7 @@ impl Stored {
         Ok(())
     }
 
-    /// Writes anew the values.
+    /// Replaces the values in the stored row.
     pub(super) fn update_values(
         &self,
         connection: &rusqlite::Connection,
@@ -326,7 +326,7 @@ impl Stored {
         Ok(())
     }
 
-    /// Writes anew whose entry it is.
+    /// Replaces the resource in the stored row.
     pub(super) fn rename(
         &self,
         connection: &rusqlite::Connection,
@@ -342,7 +342,7 @@ impl Stored {
         Ok(())
     }
 
-    /// Reads a row; none where it is not what was written.
+    /// Reads a row; returns `None` if the row is damaged.
     pub(super) fn read(row: &Row<'_>, key: &StateKey) -> rusqlite::Result<Option<Self>> {
         let thing = |shape| -> rusqlite::Result<Option<PriorState>> {
             let extended: Vec<u8> = row.get("extended")?;

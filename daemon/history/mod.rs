@@ -1,10 +1,13 @@
-//! What was there before each change: kept durably before it is made, bounded by size and age, and put back on request.
+//! The history: the prior state of each change, stored durably before the change, limited by size and age, for undo.
 //!
-//! [`History`] is the one writer, with a thread that commits together what waits; each run has a [`Keeper`] of it, which comes with the
-//! run's permit. [`Reader`] looks, beside a writer too. All is in one database of its own, so that whatever happens to it hurts
-//! nothing else (docs/decisions/0029-history-and-undo.md).
+//! [`History`] is the only writer; its thread commits waiting entries together. Each run receives a
+//! [`PriorStateRecorder`] with its permit. [`Reader`] works beside a writer. The history has its own database, and a
+//! failure of that database must never harm the rest of the state (docs/decisions/0029-history-and-undo.md).
 //!
-//! [`Keeper`]: steadfast_resources::PriorStateRecorder
+//! Reading order: `entry` (one row), `database`, `writer`, `run_capture` (one run), `reader`, `undo_log`, `renames`,
+//! `shared_limits`, `compression`.
+//!
+//! [`PriorStateRecorder`]: steadfast_resources::PriorStateRecorder
 
 mod compression;
 mod database;
@@ -25,14 +28,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thiserror::Error;
 
-/// How much is kept.
+/// The limits of the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Larger files are not kept, in bytes.
+    /// The size in bytes above which the content of a file is not stored.
     pub file: u64,
-    /// All together, as stored, in bytes; 0: nothing is kept.
+    /// The size of the whole history as stored, in bytes; 0 turns the history off.
     pub total: u64,
-    /// What is older goes.
+    /// The age at which entries are dropped.
     pub age: Duration,
 }
 
@@ -42,41 +45,41 @@ impl Default for Limits {
     }
 }
 
-/// The cause of what an undo changes.
+/// The cause of runs that an undo starts.
 pub(crate) const UNDO: &str = "undo";
 
-/// Why the history cannot be used.
+/// An error of the history.
 #[derive(Clone, Debug, Error)]
 pub enum HistoryError {
-    /// The database.
+    /// The database failed.
     #[error("cannot use the history in {path}: {why}")]
     Database {
-        /// Its file.
+        /// The path of the database.
         path: String,
-        /// What it said.
+        /// The reason.
         why: String,
     },
-    /// A newer program has made it; it was left as it is.
+    /// A newer program has written the database; the file was not touched.
     #[error("cannot use the history in {path}: {why}")]
     Newer {
-        /// Its file.
+        /// The path of the database.
         path: String,
-        /// Which schemas there are.
+        /// The schema versions, found and supported.
         why: String,
     },
-    /// What is to be kept is more than all that may be kept, in bytes.
+    /// The prior state is larger than the limit of the whole history, in bytes.
     #[error("it is more than all that the history may keep (max_total, {0} bytes)")]
     Beyond(u64),
-    /// Asked for something that is not kept.
+    /// The requested entry is not in the history.
     #[error("{0}")]
     Unknown(String),
-    /// What was asked for is known, and cannot be put back: nothing of it is.
+    /// Some of the requested state cannot be restored, so nothing was.
     #[error("nothing is put back, because not all of it can be; --partial: what can\n{}", .0.join("\n"))]
     Unrestorable(Vec<String>),
 }
 
 impl HistoryError {
-    /// What to do, so that it can be kept what was there before a change.
+    /// Returns advice for the case that a change is held because its prior state cannot be stored.
     #[must_use]
     pub const fn hint(&self) -> &'static str {
         match self {
@@ -93,7 +96,7 @@ impl HistoryError {
     }
 }
 
-/// The database of a state directory.
+/// Returns the path of the database in a state directory.
 fn database(state_directory: &Path) -> PathBuf {
     state_directory.join(HISTORY).join("history.db")
 }

@@ -1,4 +1,4 @@
-//! The history for those who look: beside a writer too, without a lock.
+//! The read-only side of the history: it works beside a writer, without a lock.
 
 use super::database::SCHEMA;
 use super::entry::{Stored, columns, content_seal};
@@ -14,26 +14,26 @@ use steadfast_resources::{
     FormerValue, KeyedHash, NotRecorded, PriorContent, PriorShape, PriorState, StateKey, printable,
 };
 
-/// One change: when, why, of what, and what was there before it.
+/// One change of a path or of values, with its prior state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its number. A later change has a higher one.
+    /// The number of the entry. A later change has a higher number.
     pub number: u64,
-    /// The number of the first change of the run that made it.
+    /// The number of the first entry of the same run.
     pub run: u64,
     /// `kind[name]`.
     pub resource: String,
-    /// Where.
+    /// The path that changed; empty for a resource without a path.
     pub path: PathBuf,
-    /// Milliseconds since 1970.
+    /// The time of the change, in milliseconds since 1970.
     pub at: u64,
-    /// Why there was a run.
+    /// The cause of the run.
     pub cause: String,
-    /// What changed.
+    /// A description of the change.
     pub what: String,
-    /// What was there before, without its content.
+    /// The prior state, without the content of a file.
     pub former: PriorState,
-    /// Of a resource that is no path: its values before and after. There is no path then, and nothing else was there.
+    /// The values before and after, for a resource without a path; `former` is nothing then.
     pub values: Vec<FormerValue>,
     content: Option<KeyedHash>,
 }
@@ -47,7 +47,7 @@ impl From<Stored> for Entry {
 }
 
 impl Entry {
-    /// How many bytes the file had, where it was one.
+    /// Returns the size of the former file in bytes; `None` if there was no file.
     #[must_use]
     pub fn size(&self) -> Option<u64> {
         match &self.former {
@@ -59,7 +59,7 @@ impl Entry {
         }
     }
 
-    /// Why the content of the file is not in it, where it is not.
+    /// Returns the reason why the content of the former file was not recorded, if it was not.
     #[must_use]
     pub const fn unkept(&self) -> Option<NotRecorded> {
         match &self.former {
@@ -75,14 +75,14 @@ impl Entry {
 /// One line of a list of changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listed {
-    /// What is kept of one.
+    /// A readable entry.
     Entry(Box<Entry>),
-    /// The number of one that is not what was written: it is damaged, or was kept with another key.
+    /// The number of an entry that is damaged, or that was sealed with another key.
     Unreadable(u64),
 }
 
 impl Listed {
-    /// What is kept, where it can be read.
+    /// Returns the entry if it is readable.
     #[must_use]
     pub fn entry(self) -> Option<Entry> {
         match self {
@@ -92,48 +92,52 @@ impl Listed {
     }
 }
 
-/// What is to be undone.
+/// A request for an undo.
 #[derive(Clone, Debug)]
 pub struct Undo {
     /// `kind[name]`.
     pub resource: String,
-    /// Before this change of its history, and all later ones; else before the last run that changed anything.
+    /// The number of a change: this change and all later ones of the resource are undone. `None` means the last run
+    /// that changed the resource.
     pub to: Option<u64>,
-    /// Also where not all of it can be put back.
+    /// True if the undo continues although some of the state cannot be restored.
     pub partial: bool,
 }
 
-/// What an undo would do.
+/// The work of an undo.
 #[derive(Clone, Debug)]
 pub struct Undoable {
-    /// What was at each path, in the order in which it is put back.
+    /// The prior state of each path, in the order of restoring.
     pub steps: Vec<(PathBuf, PriorState)>,
-    /// What cannot be put back: each path, and why.
+    /// The paths that cannot be restored, each with the reason.
     pub left: Vec<String>,
-    /// Of a resource that is no path: the change that moved its values first. What they were before it comes back.
+    /// For a resource without a path: the values to restore, from the first change that is undone.
     pub values: Vec<FormerValue>,
-    /// It is one that was cut off, and is done once more.
+    /// True if the undo completes an interrupted one.
     pub again: bool,
-    /// The run of it that was cut off, if that has changed anything; else 0.
+    /// The run of the interrupted undo; 0 if that undo changed nothing.
     pub(crate) run: u64,
-    /// What is noted of it while it goes on.
+    /// The record of this undo in the undo log.
     pub(crate) undoing: Undoing,
 }
 
-/// The history of a state directory.
+/// The history of a state directory, open for reading.
 #[derive(Debug)]
 pub struct Reader {
     pub(super) connection: Connection,
     key: StateKey,
     path: PathBuf,
-    /// It is of a schema that knows of undos that are under way.
+    /// True if the schema has the table of undos in progress.
     pub(super) knows_undoing: bool,
-    /// What is read of an entry.
+    /// The columns of an entry in the schema of the file.
     columns: String,
 }
 
 impl Reader {
-    /// Opens it; none where nothing has been kept.
+    /// Opens the history; returns `None` if there is none.
+    ///
+    /// # Errors
+    /// [`HistoryError`] if the database or its key cannot be read, or if a newer program wrote the database.
     pub fn open(state_directory: &Path) -> Result<Option<Self>, HistoryError> {
         let path = database(state_directory);
         let refuse = |why: String| HistoryError::Database { path: path.display().to_string(), why };
@@ -168,7 +172,11 @@ impl Reader {
         }
     }
 
-    /// The last changes, the oldest first: of one resource, or of all; at most so many. One that cannot be read is told as that.
+    /// Returns the last changes, at most `most`, the oldest first, of one resource or of all. Unreadable entries are
+    /// listed as such.
+    ///
+    /// # Errors
+    /// [`HistoryError`] if the database cannot be read.
     pub fn entries(&self, resource: Option<&str>, most: u64) -> Result<Vec<Listed>, HistoryError> {
         let columns = &self.columns;
         let sql = format!(
@@ -180,7 +188,10 @@ impl Reader {
         Ok(found)
     }
 
-    /// The changes of the last runs, so many of them.
+    /// Returns the changes of the last `most` runs.
+    ///
+    /// # Errors
+    /// [`HistoryError`] if the database cannot be read.
     pub fn last_runs(&self, most: u64) -> Result<Vec<Listed>, HistoryError> {
         let columns = &self.columns;
         let sql = format!(
@@ -190,7 +201,10 @@ impl Reader {
         self.list(&sql, params![most])
     }
 
-    /// The last change of a resource.
+    /// Returns the last change of a resource.
+    ///
+    /// # Errors
+    /// [`HistoryError::Unknown`] if the resource has no entry; another [`HistoryError`] if the entry is unreadable.
     pub fn last_change(&self, resource: &str) -> Result<Entry, HistoryError> {
         let columns = &self.columns;
         let sql =
@@ -202,7 +216,10 @@ impl Reader {
         })
     }
 
-    /// One change of a resource.
+    /// Returns one change of a resource.
+    ///
+    /// # Errors
+    /// [`HistoryError::Unknown`] if there is no such entry; another [`HistoryError`] if the entry is unreadable.
     pub fn entry(&self, resource: &str, number: u64) -> Result<Entry, HistoryError> {
         let columns = &self.columns;
         let sql = format!("SELECT {columns} FROM entry WHERE resource = ?1 AND number = ?2");
@@ -211,7 +228,10 @@ impl Reader {
         })
     }
 
-    /// What was there before a change, content included.
+    /// Returns the prior state of a change, content included.
+    ///
+    /// # Errors
+    /// [`HistoryError`] if an entry or the content is unreadable.
     pub fn former(&self, entry: &Entry) -> Result<PriorState, HistoryError> {
         let later = self.later(&entry.resource, entry.number)?;
         let own = later.iter().filter(|one| one.path == entry.path);
@@ -219,8 +239,12 @@ impl Reader {
         self.before(&own)
     }
 
-    /// What was there before the last run that changed a resource, or before a change of it and all later ones: in the order in
-    /// which it is put back. Where nothing is said, one that was cut off is done once more. Where something of it is not kept, nothing of it can be put back, unless only the rest is asked for.
+    /// Plans an undo: the prior state of each path before the last run that changed the resource, or before a given
+    /// change. Without a given change, an interrupted undo is completed.
+    ///
+    /// # Errors
+    /// [`HistoryError::Unrestorable`] if some of the state cannot be restored and the request is not partial;
+    /// [`HistoryError`] if the history is unknown or damaged.
     pub fn undo(&self, undo: &Undo) -> Result<Undoable, HistoryError> {
         let resource = undo.resource.as_str();
         self.is_sound()?;
@@ -250,13 +274,13 @@ impl Reader {
             };
             to.push((path.to_owned(), former));
         }
-        // A thing that comes back had its directory: that one stays, although it was made again since.
+        // The directory of a restored object stays, even if it was created again since.
         let is_needed = |path: &Path| {
             let mut back = directories.iter().chain(&others);
             back.any(|(other, _): &(PathBuf, PriorState)| other != path && other.starts_with(path))
         };
         gone.retain(|(path, _)| !is_needed(path));
-        // What is below goes first; what is above comes first.
+        // Entries of a directory are removed before the directory; a directory is restored before its entries.
         gone.reverse();
         let steps: Vec<_> = gone.into_iter().chain(directories).chain(others).collect();
         if !unrestorable.is_empty() && (steps.is_empty() || !partial) {
@@ -267,7 +291,7 @@ impl Reader {
         Ok(Undoable { steps, left: unrestorable, values, again, run, undoing })
     }
 
-    /// An index that has lost a row would put back less than was asked for.
+    /// Checks the database: an index with a missing row would restore less than requested.
     fn is_sound(&self) -> Result<(), HistoryError> {
         let refuse =
             |why: String| HistoryError::Database { path: self.path.display().to_string(), why };
@@ -280,7 +304,7 @@ impl Reader {
         }
     }
 
-    /// All changes of a resource from a number on.
+    /// Returns all changes of a resource from a number on.
     fn later(&self, resource: &str, from: u64) -> Result<Vec<Entry>, HistoryError> {
         let columns = &self.columns;
         let sql = format!(
@@ -289,8 +313,8 @@ impl Reader {
         self.read(&sql, params![resource, from])
     }
 
-    /// What was there before the first of these changes of one path, which are in order. What the first one left as it was is with
-    /// the next that did not.
+    /// Returns the prior state before the first of these changes of one path, which are in order. If the first change
+    /// left the content unchanged, the content comes from the next change that replaced the content.
     fn before(&self, entries: &[&Entry]) -> Result<PriorState, HistoryError> {
         let Some(first) = entries.first() else { return Ok(PriorState::Nothing) };
         let mut former = first.former.clone();
@@ -298,7 +322,7 @@ impl Reader {
         let PriorShape::File(_, content) = &mut thing.shape else { return Ok(former) };
         let holder = entries.iter().find(|entry| entry.unkept() != Some(NotRecorded::Same));
         match holder {
-            // Nobody of us has changed it since.
+            // No later run has replaced the content.
             None => {}
             Some(holder) => {
                 let PriorState::Thing(held) = &holder.former else {
@@ -334,7 +358,7 @@ impl Reader {
         bytes.ok_or_else(|| self.refuse(&"a content is damaged; nothing is put back from it"))
     }
 
-    /// All of them, or none where one cannot be read: something else would be put back than was asked for.
+    /// Reads all entries of a query; fails if one is unreadable, because the undo would be incomplete.
     fn read(&self, sql: &str, params: impl rusqlite::Params) -> Result<Vec<Entry>, HistoryError> {
         let whole = |listed| match listed {
             Listed::Entry(entry) => Ok(*entry),
@@ -366,10 +390,10 @@ impl Reader {
     }
 }
 
-/// Why an entry cannot be read.
+/// The description of an unreadable entry.
 pub const UNREADABLE: &str = "it is damaged, or was kept with another values.key";
 
-/// Why a state cannot be put back, if it cannot.
+/// Returns the reason why a state cannot be restored, if there is one.
 fn why_not(former: &PriorState, entries: &[&Entry]) -> Option<String> {
     let PriorState::Thing(thing) = former else { return None };
     let why = match thing.shape {
@@ -384,7 +408,7 @@ fn why_not(former: &PriorState, entries: &[&Entry]) -> Option<String> {
     Some(format!("{why} (number {number})"))
 }
 
-/// In words.
+/// Describes the reason why a content was not recorded.
 #[must_use]
 pub fn unkept(why: NotRecorded) -> &'static str {
     match why {

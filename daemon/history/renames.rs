@@ -1,7 +1,7 @@
-//! Who is called otherwise now: what is kept under a former name moves to the new one, once (B-18).
+//! Renamed resources: entries under a former name move to the new name, once (B-18).
 //!
-//! The state moves what it keeps by itself, in a database of its own: whoever is killed in between has one of both. So a graph says all its
-//! former names whenever it is taken, and which of them were followed already stands here.
+//! The state database moves its own records separately, so a killed process may leave only one of the two moved. Each
+//! loaded graph therefore passes all its aliases, and this file records the aliases that were followed already.
 
 use super::database::{Book, milliseconds};
 use super::entry::{COLUMNS, Stored};
@@ -13,31 +13,31 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// So many entries are read at once.
+/// The number of entries that are read at once.
 const AT_ONCE: usize = 1000;
 
-/// A former name, as a graph says it.
+/// A former name that a graph declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alias {
-    /// How it was called.
+    /// The former name.
     pub old: Arc<str>,
-    /// How it is called now.
+    /// The present name.
     pub new: Arc<str>,
-    /// The state knows nothing of the old name: what is kept under it here can be of nobody else.
+    /// True if the state has no record of the old name, so its entries cannot belong to another resource.
     pub is_gone: bool,
 }
 
-/// What a graph says of names.
+/// The renames and aliases of a graph.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    /// Who was called otherwise until now, and how he is called: in this order.
+    /// The resources that this load renamed, each with its old and new name, in order.
     pub renamed: Vec<(Arc<str>, Arc<str>)>,
-    /// All former names that stand in the graph.
+    /// All former names that the graph declares.
     pub aliases: Vec<Alias>,
 }
 
 impl Names {
-    /// With what a later graph says.
+    /// Appends the names of a later graph.
     fn then(mut self, later: Self) -> Self {
         self.renamed.extend(later.renamed);
         Self { aliases: later.aliases, ..self }
@@ -47,7 +47,7 @@ impl Names {
         self.renamed.is_empty() && self.aliases.is_empty()
     }
 
-    /// Whose entries move, by what was followed before.
+    /// Returns the renames to carry out, except those that were carried out before.
     fn moves(&self, before: &Followed) -> Vec<(&str, &str)> {
         let now = self.renamed.iter().map(|(old, new)| (old.as_ref(), new.as_ref()));
         let lost = self.aliases.iter().filter(|one| one.is_gone && !before.has(one));
@@ -55,7 +55,8 @@ impl Names {
     }
 }
 
-/// Former names, with what each was found to be called, and when a graph has said so last: milliseconds since 1970.
+/// The aliases followed so far: the new name of each, and the last time a graph declared the alias (in milliseconds
+/// since 1970).
 struct Followed(BTreeMap<String, (String, u64)>);
 
 impl Followed {
@@ -65,19 +66,19 @@ impl Followed {
         Ok(Self(rows.collect::<rusqlite::Result<_>>()?))
     }
 
-    /// Whether a former name was followed already: what is kept under it since is of somebody else.
+    /// Returns true if an alias was followed before: later entries under the old name belong to another resource.
     fn has(&self, alias: &Alias) -> bool {
         self.0.get(alias.old.as_ref()).is_some_and(|(new, _)| **new == *alias.new)
     }
 
-    /// Whether it need not be said once more.
+    /// Returns true if the record of an alias is recent enough.
     fn is_fresh(&self, alias: &Alias, since: u64) -> bool {
         let found = self.0.get(alias.old.as_ref());
         found.is_some_and(|(new, at)| **new == *alias.new && *at >= since)
     }
 }
 
-/// When names are to be said once more, and when they are forgotten.
+/// The times at which records of aliases are renewed and forgotten, in milliseconds since 1970.
 #[derive(Clone, Copy)]
 struct Terms {
     now: u64,
@@ -86,7 +87,7 @@ struct Terms {
 }
 
 impl Terms {
-    /// A name is known as long as what it was moved for can be kept.
+    /// Computes the times. An alias is recorded as long as the entries moved for it can exist.
     fn new(now: Duration, age: Duration) -> Self {
         let before = |span| milliseconds(now.saturating_sub(span));
         Self { now: milliseconds(now), fresh: before(age / 2), old: before(age) }
@@ -97,7 +98,7 @@ fn has_any(connection: &Connection, resource: &str) -> rusqlite::Result<bool> {
     connection.prepare_cached("SELECT 1 FROM entry WHERE resource = ?1")?.exists([resource])
 }
 
-/// Whether nothing would be written.
+/// Returns true if there is nothing to write.
 fn is_done(connection: &Connection, names: &Names, terms: Terms) -> rusqlite::Result<bool> {
     let before = Followed::read(connection)?;
     if !names.aliases.iter().all(|alias| before.is_fresh(alias, terms.fresh)) {
@@ -110,7 +111,7 @@ fn is_done(connection: &Connection, names: &Names, terms: Terms) -> rusqlite::Re
 }
 
 impl Book {
-    /// Moves what is to be moved, and notes what was followed; durable when it returns. Nothing is written where that is so already.
+    /// Moves the entries of renamed resources and records the aliases, durably. Writes nothing if that is done already.
     pub(super) fn rename(&mut self, names: &Names, now: Duration) -> Result<(), Fault> {
         let terms = Terms::new(now, self.limits.age);
         if is_done(&self.connection, names, terms)? {
@@ -121,7 +122,7 @@ impl Book {
         let before = Followed::read(&transaction)?;
         let (mut less, mut more) = (0, 0);
         for (old, new) in names.moves(&before) {
-            // What has a past of its own keeps it to itself: two would be undone as one.
+            // A resource that has its own entries keeps them apart: an undo must not mix two histories.
             if has_any(&transaction, new)? {
                 continue;
             }
@@ -133,7 +134,7 @@ impl Book {
         }
         transaction.execute("DELETE FROM name WHERE at < ?1", [terms.old])?;
         for (_, new) in &names.renamed {
-            // Whoever is called so now may be renamed once more.
+            // The new name may itself be renamed later.
             transaction.prepare_cached("DELETE FROM name WHERE old = ?1")?.execute([new])?;
         }
         for Alias { old, new, .. } in &names.aliases {
@@ -145,8 +146,8 @@ impl Book {
         Ok(())
     }
 
-    /// Moves some of the entries; answers what they weighed and weigh, none where there is none left. One that cannot be read
-    /// moves as it is: nothing is put back over it under the new name either.
+    /// Moves some of the entries and returns their weight before and after; `None` if there are none left. An
+    /// unreadable entry moves unchanged, so that it blocks an undo under the new name too.
     fn move_some(
         transaction: &Transaction<'_>,
         key: &steadfast_resources::StateKey,
@@ -178,7 +179,7 @@ impl Book {
     }
 }
 
-/// What a graph has said of names, until it is written.
+/// The names of the last loaded graphs, until they are written.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Said(Arc<Mutex<Option<Names>>>);
 
@@ -188,12 +189,12 @@ impl Said {
         *said = Some(said.take().unwrap_or_default().then(names));
     }
 
-    /// To be written now.
+    /// Takes the names to write.
     pub(super) fn take(&self) -> Option<Names> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// It could not be written.
+    /// Returns names that could not be written.
     pub(super) fn give_back(&self, names: Names) {
         let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *said = Some(match said.take() {
@@ -208,8 +209,8 @@ impl Said {
 }
 
 impl History {
-    /// What is kept under former names moves, after all that runs have handed in until now. Waits for nothing; it is done when this
-    /// is closed, at the latest.
+    /// Moves entries to new names, after all entries handed in so far. Returns at once; the move is done at the latest
+    /// when the history is closed.
     pub fn rename(&self, names: Names) {
         if self.limits.get().total > 0 && database(&self.state_directory).exists() {
             self.said.note(names);
@@ -217,7 +218,7 @@ impl History {
         }
     }
 
-    /// Whether it must be opened for what was said of names.
+    /// Returns true if the database must be opened to move entries.
     pub(super) fn has_to_rename(&self) -> bool {
         let Some(names) = self.said.get().filter(|names| !names.is_nothing()) else { return false };
         match Reader::open(&self.state_directory) {
@@ -235,11 +236,11 @@ impl History {
 }
 
 impl Reader {
-    /// How a resource is called now that was called so before.
+    /// Returns the present name of a resource with a former name.
     #[must_use]
     pub fn called_now(&self, old: &str) -> Option<String> {
         let sql = "SELECT new FROM name WHERE old = ?1";
-        // A history of before names were followed has no such table.
+        // Histories with an older schema have no table of names.
         let found = self
             .connection
             .prepare(sql)

@@ -1,4 +1,4 @@
-//! Who keeps for one run what it is about to change.
+//! The recorder of one run: it stores the prior state of each object before the run changes the object.
 
 use super::database::{Job, StoredPrior, milliseconds};
 use super::entry::Stored;
@@ -11,32 +11,33 @@ use steadfast_resources::{
     PriorShape, PriorState, PriorStateRecorder, printable,
 };
 
-/// Keeps for one run.
+/// The recorder of one run.
 #[derive(Debug)]
 pub(super) struct OfRun {
     pub(super) history: Arc<History>,
     pub(super) resource: String,
     pub(super) cause: String,
-    /// The number of its first entry; 0 before that.
+    /// The number of the first entry of the run; 0 before there is one.
     pub(super) run: AtomicU64,
 }
 
 impl PriorStateRecorder for OfRun {
     fn largest(&self) -> u64 {
-        // Nothing takes all the room there is.
+        // One file takes at most a quarter of the history.
         let limits = self.history.limits.get();
         limits.file.min(limits.total / 4)
     }
 
     fn keep(&self, path: &Path, former: PriorState, losing: Loss<'_>) -> Result<u64, Failure> {
-        // Who completes an undo that was cut off makes nothing twice: what is made by its first half is known from that alone.
+        // An undo that completes an interrupted one reads from the history which objects were already created, so it
+        // waits.
         let wait = former != PriorState::Nothing || self.cause == UNDO;
         let loses = loses(&former);
         let stored = self.stored(path, former, losing.what);
         let without_content = losing.purged.then(|| without_content(&stored));
         let kept = self.history.hand_in(StoredPrior::new(stored, losing), &self.run, wait);
         match (kept, without_content) {
-            // A purge is not delayed by whoever fills the tree: the entry says that the content is gone.
+            // A purge is not blocked by a file that is too large: the entry records that the content is gone.
             (Err(why @ HistoryError::Beyond(_)), Some(stored)) => {
                 self.history.warn(&why);
                 let kept = self.history.hand_in(StoredPrior::new(stored, losing), &self.run, wait);
@@ -98,7 +99,7 @@ impl OfRun {
     ) -> Result<u64, Failure> {
         match kept {
             Ok(number) => Ok(number),
-            // What is only a mode, or nothing, is no reason to leave a host as it should not be.
+            // A prior state without content (a mode, or nothing) does not justify leaving drift on the host.
             Err(why) if !loses => {
                 self.history.warn(&why);
                 Ok(0)
@@ -108,7 +109,7 @@ impl OfRun {
     }
 }
 
-/// The same state, with the content left out for want of room.
+/// Returns the state without its content, marked as too large.
 fn without_content(stored: &Stored) -> Stored {
     let mut stored = Stored { content: None, ..stored.clone() };
     if let PriorState::Thing(thing) = &mut stored.former
@@ -126,7 +127,7 @@ impl Drop for OfRun {
     }
 }
 
-/// Whether something would be gone that is nowhere else.
+/// Returns true if a change of this state would lose data that exists nowhere else.
 fn loses(former: &PriorState) -> bool {
     match former {
         PriorState::Nothing => false,

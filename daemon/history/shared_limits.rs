@@ -1,9 +1,9 @@
-//! The bounds of the history, which a reload of the settings may change.
+//! The limits of the history, which a reload of the settings may change.
 
 use super::{History, Limits};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bounds that several threads read. Clones are the same bounds.
+/// Limits that several threads read. Clones share the limits.
 #[derive(Clone, Debug)]
 pub(super) struct SharedLimits(Arc<Mutex<Limits>>);
 
@@ -12,19 +12,19 @@ impl SharedLimits {
         Self(Arc::new(Mutex::new(limits)))
     }
 
-    /// The bounds at this moment.
+    /// Returns the present limits.
     pub(super) fn get(&self) -> Limits {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes them for all clones.
+    /// Changes the limits for all clones.
     pub(super) fn set(&self, limits: Limits) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 }
 
 impl History {
-    /// Changes the bounds. The next write goes by them.
+    /// Changes the limits, from the next write on.
     pub fn set_limits(&self, limits: Limits) {
         self.limits.set(limits);
     }

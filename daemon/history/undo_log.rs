@@ -1,25 +1,25 @@
-//! What an undo was asked, until it is over: one that is cut off is completed by the next.
+//! The log of undos in progress: an undo that is interrupted is completed by the next one.
 
 use super::database::Job;
 use super::{History, HistoryError, Reader, UNDO, Undo};
 use crate::store::database::Fault;
 use rusqlite::{OptionalExtension as _, Transaction, params};
 
-/// An undo that is under way, or was cut off.
+/// An undo in progress, or an interrupted one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Undoing {
     pub(super) resource: String,
-    /// It goes back to before this change.
+    /// The number of the first change that is undone.
     pub(super) first: u64,
-    /// The last one that there was when it began.
+    /// The number of the last change at the begin of the undo.
     last: u64,
-    /// How many there were from the first to the last.
+    /// The number of entries from `first` to `last`.
     entries: u64,
     pub(super) partial: bool,
 }
 
 impl Undoing {
-    /// Notes it; durable with the rest of the transaction.
+    /// Records the undo as part of a transaction.
     pub(super) fn note(&self, transaction: &Transaction<'_>) -> Result<(), Fault> {
         let sql = "DELETE FROM undoing
             WHERE NOT EXISTS (SELECT 1 FROM entry WHERE entry.resource = undoing.resource)";
@@ -32,14 +32,14 @@ impl Undoing {
         Ok(())
     }
 
-    /// It is over.
+    /// Deletes the record of an undo that has ended.
     pub(super) fn end(transaction: &Transaction<'_>, resource: &str) -> Result<(), Fault> {
         let sql = "DELETE FROM undoing WHERE resource = ?1";
         transaction.prepare_cached(sql)?.execute([resource])?;
         Ok(())
     }
 
-    /// It is called otherwise now.
+    /// Moves the record to the new name of a resource.
     pub(super) fn rename(transaction: &Transaction<'_>, names: (&str, &str)) -> Result<(), Fault> {
         let sql = "UPDATE OR REPLACE undoing SET resource = ?2 WHERE resource = ?1";
         transaction.prepare_cached(sql)?.execute(names)?;
@@ -48,13 +48,14 @@ impl Undoing {
 }
 
 impl Reader {
-    /// Whether the last undo of a resource was cut off, and nothing but undos has changed it since: the next one completes it.
+    /// Returns true if the last undo of a resource was interrupted and only undos have changed the resource since. The
+    /// next undo completes it.
     #[must_use]
     pub fn was_cut_off(&self, resource: &str) -> bool {
         self.cut_off(resource).is_ok_and(|undoing| undoing.is_some())
     }
 
-    /// What an undo was asked that was cut off. It does nothing else if it is done once more, as long as all is kept that it was asked for.
+    /// Returns the record of an interrupted undo. Repeating that undo is safe as long as all its entries exist.
     pub(super) fn cut_off(&self, resource: &str) -> Result<Option<Undoing>, HistoryError> {
         if !self.knows_undoing {
             return Ok(None);
@@ -77,7 +78,8 @@ impl Reader {
         read().map_err(|error| self.refuse(&error))
     }
 
-    /// From which change on is undone, and whether only what can be put back; whether that is one that was cut off.
+    /// Returns the number of the first change to undo, true if a partial undo is allowed, and true if the undo
+    /// completes an interrupted one.
     pub(super) fn asked(&self, undo: &Undo) -> Result<(u64, bool, bool), HistoryError> {
         let resource = undo.resource.as_str();
         if let Some(number) = undo.to {
@@ -96,7 +98,7 @@ impl Reader {
         Ok((before.first, before.partial || undo.partial, true))
     }
 
-    /// The last change from a number on, up to another, and how many there are.
+    /// Returns the last change of a resource between two numbers, and the number of changes.
     fn span(&self, resource: &str, first: u64, last: u64) -> Result<(u64, u64), HistoryError> {
         let sql = "SELECT coalesce(max(number), 0), count(*) FROM entry
             WHERE resource = ?1 AND number BETWEEN ?2 AND ?3";
@@ -106,7 +108,7 @@ impl Reader {
         found.map_err(|error| self.refuse(&error))
     }
 
-    /// The run of one that was cut off; 0 where it has changed nothing.
+    /// Returns the run of an interrupted undo; 0 if that undo changed nothing.
     pub(super) fn half(&self, undoing: &Undoing) -> Result<u64, HistoryError> {
         let sql = "SELECT coalesce(min(run), 0) FROM entry WHERE resource = ?1 AND number > ?2";
         let params = params![undoing.resource, undoing.last];
@@ -114,7 +116,7 @@ impl Reader {
         found.map_err(|error| self.refuse(&error))
     }
 
-    /// What is to be noted of an undo that goes back to before this change. Of one that was cut off what was noted stays.
+    /// Returns the record of an undo from a change on. The record of an interrupted undo stays as it was.
     pub(super) fn undoing(
         &self,
         undo: &Undo,
@@ -130,7 +132,7 @@ impl Reader {
 }
 
 impl History {
-    /// Notes what an undo is asked before its first step. That it cannot be noted is no reason to put nothing back.
+    /// Records an undo before its first step. A failure is only logged: it does not prevent the undo.
     pub(crate) fn begin_undo(&self, undoing: Undoing) {
         if self.limits.get().total > 0
             && let Err(why) = self.hand_in_and_wait(Job::Undoing(undoing))
@@ -139,7 +141,7 @@ impl History {
         }
     }
 
-    /// It is over: the next one is another.
+    /// Deletes the record of the undo of a resource.
     pub(crate) fn end_undo(&self, resource: &str) {
         if let Err(why) = self.hand_in_and_wait(Job::Undone(resource.to_owned())) {
             self.warn(&why);

@@ -1,4 +1,4 @@
-//! The one writer: runs hand in what they are about to change, a thread commits together what waits.
+//! The writer of the history: runs hand in prior states, and one thread commits them in batches.
 
 use super::database::{Book, Job, StoredPrior, Unwritten};
 use super::renames::{Names, Said};
@@ -17,36 +17,36 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use steadfast_resources::PriorStateRecorder;
 use tokio::sync::Notify;
 
-/// The time since 1970.
+/// A clock that returns the time since 1970.
 pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
 
-/// So much waits at most before who hands in more waits too.
+/// The length of the queue of entries; a full queue makes the sender wait.
 const QUEUE: usize = 256;
 
-/// More runs than are under way at once.
+/// An upper bound of the number of runs at the same time.
 const AT_ONCE: u64 = 256;
 
-/// How often it is looked for what has become too old.
+/// The interval at which expired entries are dropped.
 const TIDY: Duration = Duration::from_hours(1);
 
-/// The history of a state directory, as far as it is written. Nothing is opened before there is something to keep.
+/// The history of a state directory, open for writing. The database is opened when the first entry arrives.
 pub struct History {
     pub(super) state_directory: PathBuf,
     pub(super) limits: SharedLimits,
     pub(super) clock: Clock,
     front: Mutex<Front>,
-    /// Why the last attempt to write it failed, if it did.
+    /// The error of the last write, if it failed.
     trouble: Unkept,
-    /// Told when the thread has ended though nobody asked it to.
+    /// Notified when the thread has ended unexpectedly.
     broken: Arc<Notify>,
     pub(super) live: Live,
-    /// What the graph says of names.
+    /// The names of the loaded graphs.
     pub(super) said: Said,
-    /// Whoever had it before did not come to an end, and nobody has asked yet where that was.
+    /// True if the previous writer was killed and the affected directories were not cleaned yet.
     was_cut_off: AtomicBool,
 }
 
-/// The runs that have kept something and go on: none of it is let go of.
+/// The active runs that have entries; these entries are not dropped.
 type Live = Arc<Mutex<BTreeSet<u64>>>;
 
 #[derive(Clone, Debug, Default)]
@@ -57,7 +57,6 @@ impl Unkept {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What came of an attempt.
     fn note<T>(&self, result: &Result<T, HistoryError>) {
         let why = result.as_ref().err().map(ToString::to_string);
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = why;
@@ -69,7 +68,6 @@ struct Front {
     writer: Option<(SyncSender<Handed>, JoinHandle<()>)>,
     /// The number of the next entry.
     next: u64,
-    /// It was said that nothing can be kept.
     has_warned: bool,
 }
 
@@ -77,12 +75,11 @@ pub(super) type Written = Result<(), HistoryError>;
 
 type Reply = SyncSender<Written>;
 
-/// What a run hands in, and who waits for it.
 enum Handed {
     Job(Job, Option<Reply>),
-    /// All before it is written.
+    /// A request for a reply when all earlier messages are written.
     Flush(SyncSender<()>),
-    /// Something was said of names.
+    /// A wake-up after the names have changed.
     Named,
 }
 
@@ -93,18 +90,18 @@ impl std::fmt::Debug for History {
 }
 
 impl History {
-    /// Of this state directory, which must be held.
+    /// Creates the history of a state directory, of which the caller holds the lock.
     #[must_use]
     pub fn new(state_directory: PathBuf, limits: Limits) -> Arc<Self> {
         let wall = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self::with_clock(state_directory, limits, Arc::new(wall))
     }
 
-    /// The same, by another clock.
+    /// Creates a history that reads the time from a given clock.
     #[must_use]
     pub fn with_clock(state_directory: PathBuf, limits: Limits, clock: Clock) -> Arc<Self> {
         let log = with_suffix(&database(&state_directory), "-wal");
-        // A clean end leaves none.
+        // A clean end leaves no write-ahead log.
         let was_cut_off =
             log.metadata().is_ok_and(|log| log.len() > 0) || cut_off(&state_directory).exists();
         Arc::new(Self {
@@ -120,7 +117,7 @@ impl History {
         })
     }
 
-    /// Who keeps for one run of a resource; none where nothing is kept.
+    /// Returns a recorder for one run of a resource; `None` if the history is turned off.
     #[must_use]
     pub fn keeper(
         self: &Arc<Self>,
@@ -130,7 +127,7 @@ impl History {
         self.keeper_of(resource, cause, 0)
     }
 
-    /// The same for a run that goes on with another; 0: with none.
+    /// Returns a recorder for a run that continues another run; `run` is 0 if there is none.
     pub(crate) fn keeper_of(
         self: &Arc<Self>,
         resource: &str,
@@ -147,7 +144,7 @@ impl History {
         })
     }
 
-    /// Drops what has become too old, now and from time to time, where anything is kept.
+    /// Drops expired entries, now and then at a fixed interval, if a database exists.
     pub fn drop_expired(&self) {
         if database(&self.state_directory).exists()
             && let Err(error) = self.open(&mut self.lock())
@@ -156,19 +153,18 @@ impl History {
         }
     }
 
-    /// Waits until the thread that writes it has ended though nobody asked it to; [`Self::tend`] starts another.
+    /// Waits until the thread of the writer has ended unexpectedly. The next write starts another thread.
     pub async fn broken(&self) {
         self.broken.notified().await;
     }
 
-    /// Whether whoever had it before was cut off, and nobody has asked yet where.
+    /// Returns true if the previous writer was killed and the affected directories were not cleaned yet.
     #[must_use]
     pub fn was_cut_off(&self) -> bool {
         self.was_cut_off.load(Ordering::SeqCst)
     }
 
-    /// Where whoever had it before may have been cut off in the middle of a change: the directories of what its last runs have changed; none once that
-    /// is seen to.
+    /// Returns the directories that the last runs of a killed writer changed; empty once they were cleaned.
     #[must_use]
     pub fn where_cut_off(&self) -> BTreeSet<PathBuf> {
         if !self.was_cut_off() {
@@ -185,7 +181,7 @@ impl History {
         paths.filter_map(|path| path.parent().map(Path::to_owned)).collect()
     }
 
-    /// What was left there is gone.
+    /// Records that the affected directories were cleaned.
     pub fn is_seen_to(&self) {
         if self.was_cut_off.swap(false, Ordering::SeqCst)
             && let Err(error) = std::fs::remove_file(cut_off(&self.state_directory))
@@ -195,7 +191,7 @@ impl History {
         }
     }
 
-    /// Whoever only looks opens it and closes it well: that does not make anybody else forget.
+    /// Marks the killed writer with a file, because a clean end of another program would hide the write-ahead log.
     fn remember_cut_off(&self) {
         let mark = cut_off(&self.state_directory);
         if self.was_cut_off()
@@ -206,31 +202,32 @@ impl History {
         }
     }
 
-    /// Why it cannot be written, as far as was tried.
+    /// Returns the error of the last write, if it failed.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         self.trouble.get()
     }
 
-    /// What is kept, as of now; none where nothing is.
+    /// Opens the history for reading, after all pending writes; `None` if there is none. Fails if the database is
+    /// unusable.
     pub fn read(&self) -> Result<Option<Reader>, HistoryError> {
         self.flush();
         Reader::open(&self.state_directory)
     }
 
-    /// Waits until all that was handed in is written.
+    /// Waits until all pending writes are done.
     pub fn flush(&self) {
         let Some(sender) = self.lock().writer.as_ref().map(|(sender, _)| sender.clone()) else {
             return;
         };
         let (told, written) = sync_channel(1);
         if sender.send(Handed::Flush(told)).is_ok() {
-            // Where the thread has ended, nothing more is written.
+            // A thread that has ended writes nothing more.
             written.recv().unwrap_or_default();
         }
     }
 
-    /// Writes all that was handed in, and lets go of the database: nothing of it is left beside. It is opened anew where it is needed.
+    /// Completes all pending writes and closes the database. A later write opens the database again.
     pub fn close(&self) {
         if self.has_to_rename()
             && let Err(error) = self.open(&mut self.lock())
@@ -240,12 +237,12 @@ impl History {
         self.let_go();
     }
 
-    /// Wakes the thread, where there is one that sleeps.
+    /// Wakes the thread of the writer, if there is one.
     pub(super) fn nudge(&self) {
         if let Ok(front) = self.front.try_lock()
             && let Some((sender, _)) = &front.writer
         {
-            // Where there is no room, it is awake.
+            // A full queue means that the thread is awake.
             drop(sender.try_send(Handed::Named));
         }
     }
@@ -306,7 +303,7 @@ impl History {
         Ok(())
     }
 
-    /// Hands in an entry, in the order of its number; answers when it is durable, if it is waited for.
+    /// Hands in an entry and returns its number. With `wait`, the entry is durable on return.
     pub(super) fn hand_in(
         &self,
         mut kept: StoredPrior,
@@ -318,7 +315,7 @@ impl History {
         let number = front.next;
         front.next += 1;
         kept.stored.number = number;
-        // A run has the number of its first entry.
+        // The number of a run is that of its first entry.
         kept.stored.run = run
             .compare_exchange(0, number, Ordering::SeqCst, Ordering::SeqCst)
             .map_or_else(|first| first, |_| number);
@@ -335,7 +332,7 @@ impl History {
         Ok(number)
     }
 
-    /// Hands in what is no entry; answers when it is durable.
+    /// Hands in a job other than an entry, and waits until it is durable.
     pub(super) fn hand_in_and_wait(&self, job: Job) -> Written {
         let mut front = self.lock();
         self.open(&mut front)?;
@@ -348,11 +345,11 @@ impl History {
         answer.recv().map_err(|_ended| ended())?
     }
 
-    /// Hands in how a change ended; waits for nothing.
+    /// Hands in the result of a change, without waiting.
     pub(super) fn hand_over(&self, job: Job) {
         let front = self.lock();
         if let Some((sender, _)) = &front.writer {
-            // A thread that has ended has said so, and what it has not undone does no harm.
+            // A failed thread has reported its failure; a missing result does no harm.
             sender.send(Handed::Job(job, None)).unwrap_or_default();
         }
     }
@@ -369,7 +366,7 @@ impl History {
     }
 }
 
-/// There as long as it is owed to see to what was cut off.
+/// Returns the path of the marker file that exists until the directories of a killed writer are cleaned.
 fn cut_off(state_directory: &Path) -> PathBuf {
     database(state_directory).with_file_name("cut-off")
 }
@@ -380,7 +377,7 @@ impl Drop for History {
     }
 }
 
-/// However the thread ends, it is known, unless it was asked to.
+/// A guard that reports an unexpected end of the thread, even by a panic.
 struct Ends {
     broken: Arc<Notify>,
     in_order: bool,
@@ -394,12 +391,11 @@ impl Drop for Ends {
     }
 }
 
-/// The thread.
 struct Writer {
     state_directory: PathBuf,
     limits: SharedLimits,
     clock: Clock,
-    /// None after it has failed.
+    /// The open database; `None` after a failure.
     book: Option<Book>,
     trouble: Unkept,
     live: Live,
@@ -407,7 +403,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// True where it ends since nobody will hand in anything more.
+    /// Runs the thread. Returns true if the history was closed, false after a failure.
     fn run(mut self, handed: &Receiver<Handed>) -> bool {
         self.write(&[]).unwrap_or_else(|why| tracing::debug!(%why, "the history is not tidied"));
         self.rename(self.said.take());
@@ -420,7 +416,7 @@ impl Writer {
                     return true;
                 }
             };
-            // All that was kept before it was said has been handed in, and is taken out below.
+            // All entries handed in before the names arrived are in the channel, and are taken below.
             let names = self.said.take();
             #[cfg(debug_assertions)]
             if crate::fault_injection::suffer("history").is_err() {
@@ -445,7 +441,7 @@ impl Writer {
         }
     }
 
-    /// Moves what is kept under former names; later, where that cannot be done now.
+    /// Moves entries to new names; keeps the names for a later attempt after a failure.
     fn rename(&mut self, names: Option<Names>) {
         let Some(names) = names else { return };
         let now = (self.clock)();
@@ -456,7 +452,7 @@ impl Writer {
         }
     }
 
-    /// Together; where that fails, each by itself: one that is too much must not take the others with it.
+    /// Writes a batch in one transaction; after a failure each job by itself, so that one cannot fail the others.
     fn write_batch(&mut self, jobs: &[Job], replies: &[Option<Reply>]) {
         let together = self.write(jobs);
         for (job, reply) in jobs.iter().zip(replies) {
@@ -466,7 +462,7 @@ impl Writer {
             };
             self.trouble.note(&alone);
             match (reply, alone) {
-                // Who gave up waiting will not change anything.
+                // A run that no longer waits makes no change.
                 (Some(reply), result) => reply.send(result).unwrap_or_default(),
                 (None, Ok(())) => {}
                 (None, Err(why)) => tracing::warn!(event = "history_unkept", "{why}"),
@@ -488,7 +484,7 @@ impl Writer {
                 }
             }
         }
-        // After a failed sync nothing is asked of the old handle again; a damaged one is moved aside.
+        // A handle is not used again after a failed sync; a damaged database is moved aside.
         self.book = None;
         let mut book = Book::open(&self.state_directory, limits)?;
         let written = book.commit(jobs, now, &live).map_err(|why| match why {

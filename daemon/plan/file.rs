@@ -1,4 +1,4 @@
-//! A plan that is kept: which graph it is of, as read, and every step.
+//! The file of a plan: the graph and the options it was made with, and every step.
 
 use super::guard::{moved, names};
 use super::{Action, Step};
@@ -12,66 +12,66 @@ use std::path::{Path, PathBuf};
 use steadfast_resources::host::path_trust::Reader;
 use thiserror::Error;
 
-/// The form of the file.
+/// The version of the file format.
 const FORM: u32 = 1;
 
-/// No file that is longer is read.
+/// The largest plan file that is read, in bytes.
 const LONGEST: u64 = 256 << 20;
 
-/// A plan.
+/// A plan: the identity of the graph it was made for, and the steps that an apply takes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     form: u32,
-    /// What has made it: another version may look at the same thing otherwise.
+    /// The version of steadfast that made the plan. Another version may find other differences on the same host.
     program: String,
     /// The name of the graph.
     pub graph: String,
-    /// Where it was read from, absolute.
+    /// The absolute paths that the graph was read from.
     pub paths: Vec<PathBuf>,
-    /// Which part of it.
+    /// The selection `--only` of the graph; empty for the whole graph.
     pub only: Vec<String>,
-    /// See `only`.
+    /// The selection `--skip` of the graph.
     pub skip: Vec<String>,
-    /// `--sema`.
+    /// The value of `--sema`.
     pub sema: Option<u32>,
-    /// `--config`: whose defaults of metaparams count.
+    /// The settings file of `--config`: the source of the default metaparameters.
     pub config: Option<PathBuf>,
-    /// What each resource was declared as.
+    /// A digest of the definition of each resource, by identity.
     definitions: BTreeMap<String, String>,
-    /// What is to be done, in order.
+    /// The steps, in order.
     steps: Vec<Step>,
-    /// The steps by name.
+    /// The position of each step in `steps`, by resource.
     #[serde(skip)]
     index: BTreeMap<String, usize>,
 }
 
-/// Why a plan cannot be used.
+/// An error that prevents the use of a plan.
 #[derive(Debug, Error)]
 pub enum Unusable {
     /// The file cannot be read or written.
     #[error("{path}: {why}")]
     File {
-        /// Which.
+        /// The path of the plan file.
         path: String,
-        /// What the system said.
+        /// The error of the system call.
         why: std::io::Error,
     },
-    /// It is no plan.
+    /// The file is not a plan, or not one that this program may trust.
     #[error("{path} is no plan of this steadfast: {why}")]
     Strange {
-        /// Which.
+        /// The path of the plan file.
         path: String,
-        /// What was found.
+        /// The reason.
         why: String,
     },
-    /// Graph or host are not as they were. Each with the resource and what moved.
+    /// The graph or the host differs from the plan. Each entry names a resource and the difference.
     #[error("not as planned: {}", .0.first().map_or("", String::as_str))]
     Moved(Vec<String>),
 }
 
 impl Plan {
-    /// Of this graph, read with these options, with what was found.
+    /// Creates a plan of a loaded graph, the options it was read with, and the steps that a driver found.
     #[must_use]
     pub fn new(
         (loaded, paths, config): (&LoadedGraph, &[PathBuf], Option<&Path>),
@@ -101,7 +101,7 @@ impl Plan {
         self
     }
 
-    /// Of nothing but these steps.
+    /// Creates a plan that has steps and no graph.
     #[cfg(test)]
     pub(super) fn with(steps: Vec<Step>) -> Self {
         let plan = Self {
@@ -120,12 +120,15 @@ impl Plan {
         plan.indexed()
     }
 
-    /// What is to be done with one.
+    /// Returns the step of a resource.
     pub(super) fn step(&self, identity: &str) -> Option<&Step> {
         self.steps.get(*self.index.get(identity)?)
     }
 
-    /// Writes it to a file of its own: one that is there is not replaced, and nobody else may read it.
+    /// Writes the plan to a new file with mode 0600.
+    ///
+    /// # Errors
+    /// [`Unusable::File`] if the file exists already or cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), Unusable> {
         let failed = |why| Unusable::File { path: path.display().to_string(), why };
         let text = serde_json::to_vec(self).map_err(|why| failed(why.into()))?;
@@ -138,8 +141,11 @@ impl Plan {
         file.write_all(&text).and_then(|()| file.sync_all()).map_err(failed)
     }
 
-    /// Reads one that [`Plan::write`] has written, as a command line names it; refused where somebody else could have changed it, or
-    /// could change which file that is.
+    /// Reads a plan file that a command line names.
+    ///
+    /// # Errors
+    /// [`Unusable`] if the file cannot be read, is not a plan, or if another user could have changed or replaced the
+    /// file.
     pub fn named(path: &str) -> Result<Self, Unusable> {
         let path = Path::new(path);
         let display = || path.display().to_string();
@@ -162,7 +168,10 @@ impl Plan {
         Ok(plan.indexed())
     }
 
-    /// Whether a graph is still the one that was planned.
+    /// Checks that a graph is still the graph that was planned.
+    ///
+    /// # Errors
+    /// [`Unusable::Moved`] with each resource that was added, removed or declared differently.
     pub fn is_of(&self, loaded: &LoadedGraph) -> Result<(), Unusable> {
         let now = definitions(loaded);
         let mut moved = Vec::new();
@@ -180,7 +189,10 @@ impl Plan {
         if moved.is_empty() { Ok(()) } else { Err(Unusable::Moved(moved)) }
     }
 
-    /// Whether what a look finds now is what was planned.
+    /// Checks that the steps found now are the steps of the plan.
+    ///
+    /// # Errors
+    /// [`Unusable::Moved`] with each resource whose step differs.
     pub fn is_still(&self, found: &[Step]) -> Result<(), Unusable> {
         let mut moved = Vec::new();
         let mut seen = std::collections::BTreeSet::new();
@@ -203,12 +215,12 @@ impl Plan {
         if moved.is_empty() { Ok(()) } else { Err(Unusable::Moved(moved)) }
     }
 
-    /// How many steps remove something.
+    /// Returns the number of steps that remove something.
     pub(super) fn removals(&self) -> usize {
         self.steps.iter().filter(|step| step.is_removal()).count()
     }
 
-    /// Those that would be left as they are, or cannot be told.
+    /// Returns the action of each resource that has a step.
     #[must_use]
     pub fn actions(&self) -> BTreeMap<&str, Action> {
         self.steps.iter().map(|step| (step.resource.as_str(), step.action)).collect()
@@ -216,7 +228,7 @@ impl Plan {
 }
 
 impl Step {
-    /// What is to be done.
+    /// Describes the step in words.
     fn in_words(&self) -> String {
         let until = |words: &str| match &self.until {
             Some(until) => format!("{words} ({until})"),
@@ -232,7 +244,7 @@ impl Step {
         }
     }
 
-    /// In what another step differs from this one; none where they are the same.
+    /// Returns the first difference between this step and a step found now; `None` if they are equal.
     fn unlike(&self, other: &Self) -> Option<String> {
         for planned in &self.differences {
             match other.differences.iter().find(|one| one.aspect == planned.aspect) {
@@ -254,7 +266,7 @@ impl Step {
 }
 
 fn definitions(loaded: &LoadedGraph) -> BTreeMap<String, String> {
-    // How it is run counts too, where it decides whether anything is done.
+    // Noop and the maintenance window count too: they decide if a change is made at all.
     let of = |vertex: &crate::config::Vertex| {
         let meta = &vertex.meta;
         let held = (meta.noop && !meta.planned, meta.window);

@@ -1,4 +1,4 @@
-//! Nothing is done that was not planned.
+//! The guard of a planned apply: it rejects every change that the plan does not contain.
 
 use super::{Action, Plan, Step};
 use crate::driver::Guard;
@@ -25,30 +25,29 @@ impl Guard for Plan {
 }
 
 impl Plan {
-    /// What of a change was not planned.
+    /// Returns the reason why a change is not part of the plan, if there is one.
     fn objection(&self, identity: &str, repeat: RunPolicy, change: &Change) -> Option<String> {
         let found: Vec<Differing> = change.differences.iter().map(Differing::from).collect();
         let Some(step) = self.step(identity) else {
             return Some(format!("it was as declared, and by now differs: {}", names(&found)));
         };
         match step.action {
-            // What comes of the changes before it: the plan has said that it does not know. Nor does it know what a guard
-            // of a deed will say.
+            // The plan could not foresee the result of earlier changes, nor the guard command of an `exec`.
             Action::Unknown => None,
             Action::Refresh if repeat != RunPolicy::State => None,
-            // It has come to its refresh: that was planned, and nothing else of it.
+            // Only the refresh itself was planned.
             Action::Refresh => {
                 let found: Vec<Differing> =
                     found.into_iter().filter(|one| one.aspect != "refresh").collect();
                 step.objection(&found, change.seal)
             }
-            // It is only told what differs; that it is begun is refused by `holds`.
+            // Reporting the difference is harmless; `holds` prevents the run.
             Action::Held => None,
             Action::Change | Action::Remove => {
-                // What was removed first may have been in it.
+                // An earlier step may have removed the entries of this directory.
                 let is_emptied = step.differences.iter().any(|one| one.from == "directory")
                     && self.removals() > 1;
-                // Nor can a plan seal what its own steps make.
+                // The plan has no seal for objects that its own steps create.
                 let is_open = is_emptied || step.follows;
                 step.objection(&found, if is_open { 0 } else { change.seal })
             }
@@ -57,7 +56,7 @@ impl Plan {
 }
 
 impl Step {
-    /// What was found now and was not then. Less than then is no objection: a part of it is done.
+    /// Returns a difference found now that is not in the plan. A missing difference is no objection: that part is done.
     fn objection(&self, found: &[Differing], seal: u64) -> Option<String> {
         for one in found {
             let planned = self.differences.iter().find(|planned| planned.aspect == one.aspect);
@@ -81,7 +80,7 @@ fn not_planned(what: &str) -> Failure {
     Failure::new(format!("not as planned: {what}")).hint(HINT)
 }
 
-/// One aspect that differs otherwise than it did.
+/// Describes an aspect that differs in another way than planned.
 pub(super) fn moved(planned: &Differing, found: &Differing) -> String {
     let aspect = &planned.aspect;
     if planned.from != found.from {
@@ -124,7 +123,7 @@ mod tests {
         })
     }
 
-    /// F-16: a refresh that was planned admits nothing but the refresh; only what is unknown is free.
+    /// F-16: a planned refresh admits nothing but the refresh; only an unknown step admits everything.
     #[test]
     fn a_refresh_admits_no_other_change_of_a_state() {
         let refresh = plan("refresh");
@@ -146,7 +145,7 @@ mod tests {
         );
     }
 
-    /// F-16: what was held is looked at, and never begun.
+    /// F-16: a held resource is checked, and its apply is never begun.
     #[test]
     fn what_was_held_is_never_begun() {
         assert!(plan("held").holds("svc[x]").is_some());

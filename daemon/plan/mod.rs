@@ -1,7 +1,10 @@
-//! A plan as data: what a pass that changes nothing has found, kept in a file, and held against the pass that then does it.
+//! Plans as data: the steps that a dry run found, stored in a file, and the guard of the apply that follows the plan.
 //!
-//! Who planned is told no other thing than what is done, or nothing is done: [`Plan`] is a [`Guard`](crate::driver::Guard) of the driver, and a check that
-//! finds anything else than was planned counts as one that failed, with the aspect that moved.
+//! An apply of a [`Plan`] must never change anything that the plan does not contain. The plan is a
+//! [`Guard`](crate::driver::Guard) of the driver: a check that finds anything else fails, and its error names the
+//! aspect that differs.
+//!
+//! Reading order: this file (steps and their collector), `file` (the plan and its file), `guard`.
 
 mod file;
 mod guard;
@@ -15,34 +18,35 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steadfast_engine::HeldReason;
 
-/// What would be done to one resource.
+/// A planned change of one resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     /// `kind[name]`.
     pub resource: String,
-    /// What sort of step it is.
+    /// The sort of the step.
     pub action: Action,
-    /// For *unknown*: the resource that must be changed first. For *held*: what holds it, where that is a window.
+    /// For *unknown*: the resource that must be changed first. For *held*: the window, if a window holds the resource.
     pub until: Option<String>,
-    /// It has left the graph.
+    /// True if the resource was removed from the graph.
     #[serde(default)]
     pub leaves: bool,
-    /// Of *unknown*: as found now, something that exists would be gone.
+    /// True for an *unknown* step that, as found now, would remove an existing object.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub removes: bool,
-    /// What differs; of *unknown* what differs now, where that was found before it was in doubt.
+    /// The differences; for an *unknown* step, those found before the step became uncertain.
     pub differences: Vec<Differing>,
     /// See [`steadfast_resources::Change::seal`].
     #[serde(default, skip_serializing_if = "is_zero")]
     pub seal: u64,
-    /// The result depends on what earlier steps make; the seal is that of the host as it was at the plan.
+    /// True if the result depends on objects that earlier steps create. The seal is then of the host at the time of the
+    /// plan.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub follows: bool,
 }
 
 impl Step {
-    /// Notes whether its resource has left the graph: what is changed of it then is gone, also where nothing is deleted (a service
-    /// that is stopped).
+    /// Records if the resource was removed from the graph. A change of a removed resource counts as a removal, even if
+    /// nothing is deleted (a service that is stopped).
     pub fn note_leaving(&mut self, leaves: bool) {
         self.leaves = leaves;
         if leaves && self.action == Action::Change {
@@ -51,13 +55,13 @@ impl Step {
         self.removes |= leaves && self.action == Action::Unknown;
     }
 
-    /// Whether something that exists would be gone, as far as that is known.
+    /// Returns true if the step removes an existing object, as far as that is known.
     #[must_use]
     pub fn is_removal(&self) -> bool {
         self.removes || self.action == Action::Remove
     }
 
-    /// It is in doubt: what was found of it before is kept, so that it is noticed where that moves.
+    /// Copies the differences of an earlier observation into an *unknown* step, so that a later change is noticed.
     fn mark_uncertain(&mut self, known: Self) {
         if self.action == Action::Unknown && self.differences.is_empty() {
             self.removes = known.is_removal();
@@ -76,45 +80,45 @@ fn is_zero(number: &u64) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
-    /// It is changed.
+    /// The resource is changed.
     Change,
-    /// Something that exists is gone afterwards.
+    /// An existing object is removed.
     Remove,
-    /// Nothing differs, and it is refreshed.
+    /// Nothing differs, and the resource is refreshed.
     Refresh,
-    /// It cannot be told before another is changed.
+    /// The result is unknown until another resource is changed.
     Unknown,
-    /// It differs and is left so: `noop: true`, or outside of its window.
+    /// The resource differs and is left unchanged: `noop: true`, or outside of its window.
     Held,
 }
 
-/// The steps that are heard of while a driver looks. Clones are the same ones.
+/// An observer of the driver that collects the steps of a dry run. Clones share one collection.
 #[derive(Clone, Debug, Default)]
 pub struct StepCollector(Arc<Heard>);
 
 #[derive(Debug, Default)]
 struct Heard {
     steps: Mutex<Vec<Step>>,
-    /// Those that would be left alone by an apply too.
+    /// The resources with `noop: true`: an apply leaves them unchanged too.
     noop: BTreeSet<Arc<str>>,
-    /// What an apply would do is asked for, not only what differs now.
+    /// True if the steps of an apply are wanted; false if only the present differences are.
     is_plan: bool,
 }
 
 impl StepCollector {
-    /// For a graph in which these are declared `noop`.
+    /// Creates a collector for a plan. `noop` lists the resources that are declared `noop`.
     #[must_use]
     pub fn new(noop: BTreeSet<Arc<str>>) -> Self {
         Self(Arc::new(Heard { steps: Mutex::default(), noop, is_plan: true }))
     }
 
-    /// The same where it is asked what differs now.
+    /// Creates a collector of the present differences only. `noop` lists the resources that are declared `noop`.
     #[must_use]
     pub fn of_now(noop: BTreeSet<Arc<str>>) -> Self {
         Self(Arc::new(Heard { steps: Mutex::default(), noop, is_plan: false }))
     }
 
-    /// All of them, in no particular order.
+    /// Takes all collected steps, in no particular order.
     #[must_use]
     pub fn take(&self) -> Vec<Step> {
         std::mem::take(&mut *self.lock())
@@ -162,7 +166,7 @@ impl Observer for StepCollector {
             follows: *follows,
         };
         let mut steps = self.lock();
-        // A vertex may be held again for a further cause: the last word counts.
+        // A vertex may be held again for another reason: the last notification counts.
         if let Some(at) = steps.iter().position(|known| known.resource == step.resource) {
             step.mark_uncertain(steps.swap_remove(at));
         }

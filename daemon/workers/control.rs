@@ -1,4 +1,4 @@
-//! The worker that answers at the control socket.
+//! The worker of the control socket.
 
 use super::request_handler::DaemonRequestHandler;
 use super::{ANSWERS, Shared, silence};
@@ -7,7 +7,7 @@ use crate::lease::LeaseStatus;
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
 use std::sync::Arc;
 
-/// Listens at the control socket, whatever becomes of all others, and until they have ended.
+/// Creates the worker that listens at the control socket. It is independent of all other workers, and stops last.
 pub(super) fn control(
     shared: &Arc<Shared>,
     clerk: DaemonRequestHandler,
@@ -20,7 +20,8 @@ pub(super) fn control(
             let desk: Arc<dyn RequestHandler> = clerk;
             let server = Server::bind(address.clone(), group, Limits::default()).await;
             let server = server.map_err(|why| {
-                // One that never has the lease ends, and says whose it is.
+                // Without the lease another daemon is the expected owner of the socket; the lease worker reports that
+                // daemon.
                 if !is_other(&why) || *lease.borrow() != LeaseStatus::Wanted {
                     tracing::warn!(event = "control", "{why}: commands cannot reach this daemon");
                 }
@@ -36,7 +37,7 @@ pub(super) fn control(
     worker.handles("events").stop_rank(ANSWERS)
 }
 
-/// Whether another daemon listens there.
+/// Returns true if another daemon listens at the socket.
 fn is_other(why: &BindError) -> bool {
     matches!(why, BindError::Alive(_))
 }

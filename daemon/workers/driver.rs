@@ -1,4 +1,4 @@
-//! The worker that drives: a thread of its own for the driver's loop, started anew where it breaks.
+//! The worker of the driver: the driver's loop has its own thread, and is started again after a failure.
 
 use super::Shared;
 use super::shutdown::Shutdown;
@@ -14,24 +14,24 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// How long what a broken driver has left running may take to end. Nothing may run twice at once (E-6): after this the process
-/// ends, and with it what hangs.
+/// The time that runs of a failed driver may take to end. No resource may run twice at once (E-6), so that the process
+/// ends after this time.
 const LEFTOVERS: Duration = Duration::from_secs(30);
 
-/// How long a stopping driver's loop may stand still.
+/// The time for which the loop of a stopping driver may hang.
 const HANGS: Duration = Duration::from_secs(10);
-/// The same once it is to end at once.
+/// The time for which the loop may hang during an immediate stop.
 const AT_ONCE: Duration = Duration::from_millis(800);
-/// How often that is looked at.
+/// The interval of checks for a hanging loop.
 const STEP: Duration = Duration::from_millis(100);
 
-/// How much that matters beside other fatal failures.
+/// The rank among fatal failures.
 const RANK: u8 = 2;
 
-/// The engine decides when a stop is over, for some runs must not be cut off; this is only where patience ends.
+/// The upper limit of a stop. The engine decides about its end, because some runs must not be interrupted.
 const GRACE: Duration = Duration::from_hours(24);
 
-/// Drives the graph.
+/// Creates the worker that drives the graph.
 pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
     let own = Arc::clone(shared);
     let worker = shared.worker("driver", move |inputs, life: WorkerContext| {
@@ -39,7 +39,7 @@ pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
         async move {
             let begun = tokio::select! {
                 begun = begin(&shared, inputs.get("store")?) => begun?,
-                // Nothing is driven yet: there is nothing to wait for.
+                // No driver runs yet, so that there is nothing to wait for.
                 () = life.stopping().cancelled() => return Ok(()),
             };
             let (mut running, inbox) = begun;
@@ -51,7 +51,7 @@ pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
                 }
                 () = life.stopping().cancelled() => {
                     if !shared.ending.is_begun() {
-                        // Another one follows: what is asked from now on is for that one.
+                        // Another driver follows and receives the pending requests.
                         inbox.put_first(shared.requests.detach(&inbox));
                     }
                     inbox.put(DriverEvent::Stop(shared.grace()));
@@ -74,7 +74,7 @@ pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
     worker.requires("store").handles("lease").handles("graph").handles("events").grace(GRACE)
 }
 
-/// Starts a driver once nothing runs any more of the one before.
+/// Starts a driver after all runs of the previous one have ended.
 async fn begin(
     shared: &Arc<Shared>,
     kept: StoreOutput,
@@ -89,8 +89,8 @@ async fn begin(
     Ok((running, inbox))
 }
 
-/// Waits until the driver's loop has not turned for a while. It turns also while it waits for runs that must not be cut off.
-/// Who asks for the end a second time waits no longer than a moment.
+/// Waits until the driver's loop hangs. The loop also turns while the driver waits for runs that must not be
+/// interrupted. An immediate stop shortens the limit.
 async fn hangs(inbox: &Inbox<DriverEvent>, ending: &Shutdown) {
     loop {
         let mut answer = ping(inbox);
@@ -99,7 +99,7 @@ async fn hangs(inbox: &Inbox<DriverEvent>, ending: &Shutdown) {
             let patience = if ending.is_now() { AT_ONCE } else { HANGS };
             match tokio::time::timeout(STEP, &mut answer).await {
                 Ok(Ok(())) => break,
-                // It has ended, or broke: that is heard elsewhere.
+                // The driver has ended or failed; the worker notices that elsewhere.
                 Ok(Err(_)) => return std::future::pending().await,
                 Err(_) if asked.elapsed() >= patience => return,
                 Err(_) => {}
@@ -109,22 +109,22 @@ async fn hangs(inbox: &Inbox<DriverEvent>, ending: &Shutdown) {
     }
 }
 
-/// Has a driver end at once when the daemon is to, also one that takes no requests any more.
+/// Stops a driver at once when the daemon stops at once, even if the driver no longer accepts requests.
 async fn cut_off(inbox: &Inbox<DriverEvent>, ending: &Shutdown) -> Infallible {
     ending.at_once().await;
     inbox.put(DriverEvent::Stop(Duration::ZERO));
     std::future::pending().await
 }
 
-/// Asks a driver's loop whether it turns.
+/// Sends a ping to a driver's loop; the receiver completes when the loop has answered.
 fn ping(inbox: &Inbox<DriverEvent>) -> oneshot::Receiver<()> {
     let (turned, answer) = oneshot::channel();
-    // Nobody listens any more: it was too late, or has ended.
+    // The receiver may be dropped: the answer was late, or the worker has ended.
     inbox.put(DriverEvent::Ping(PingReply(Box::new(move |_| turned.send(()).unwrap_or_default()))));
     answer
 }
 
-/// Waits until nothing runs any more that an earlier driver has started.
+/// Waits until all runs of an earlier driver have ended.
 async fn leftovers(shared: &Shared) -> Result<(), Failure> {
     let deadline = Instant::now() + LEFTOVERS;
     let presence = shared.presence.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -137,7 +137,7 @@ async fn leftovers(shared: &Shared) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A driver's thread, as its worker sees it.
+/// The thread of a driver, as seen by its worker.
 struct Running<'a> {
     shared: &'a Shared,
     began: oneshot::Receiver<(Inbox<DriverEvent>, Weak<()>)>,
@@ -156,7 +156,7 @@ impl<'a> Running<'a> {
         let thread = std::thread::Builder::new().name("driver".to_owned());
         thread
             .spawn(move || match drive(&of_thread, &kept, told) {
-                // The worker may have been cut off.
+                // The worker may have been dropped.
                 Ok(()) => end.send(()).unwrap_or_default(),
                 Err(why) => *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(why),
             })
@@ -170,23 +170,23 @@ impl<'a> Running<'a> {
     }
 }
 
-/// However the worker ends: requests wait for the next driver, and this one ends at once, unless it has ended already.
+/// Stops the driver when the worker ends for any reason; pending requests wait for the next driver.
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        // It may have begun in this very moment.
+        // The driver may have begun just now.
         self.began.close();
         if let Ok((inbox, _)) = self.began.try_recv() {
             inbox.put(DriverEvent::Stop(Duration::ZERO));
         }
         if let Some(inbox) = &self.inbox {
-            // Who has asked it something else hears that there is none.
+            // Queries of the stopped driver end without a reply.
             drop(self.shared.requests.detach(inbox));
             inbox.put(DriverEvent::Stop(Duration::ZERO));
         }
     }
 }
 
-/// A runtime whose end waits for nobody, also where its thread unwinds.
+/// A runtime that ends within a short time, even if its thread panics.
 struct Brief(Option<Runtime>);
 
 impl Drop for Brief {

@@ -1,5 +1,5 @@
-//! The worker that keeps the event log: it has a thread record what happens, from the moment on at which this process holds the
-//! state directory, until all who read it have ended.
+//! The worker of the event log: it runs the log writer from the moment when this process has the state directory until
+//! all recorders have ended.
 
 use super::{Shared, TELLS};
 use crate::events::LogWriter;
@@ -10,17 +10,17 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// How long the last events may take to be recorded.
+/// The time limit for recording the last events.
 const LAST: Duration = Duration::from_secs(3);
 
-/// How long recorders may take to pass them on, after that.
+/// The time limit for the recorders to send the last events.
 pub(super) const TAIL: Duration = Duration::from_secs(5);
 
-/// Who records, and whether a thread of it runs.
+/// The log writer, and the state of its thread.
 pub(super) struct LogThread {
     scribe: Arc<LogWriter>,
     runs: watch::Sender<bool>,
-    /// How many recorders run.
+    /// The number of recorders that run.
     pub(super) recorders: watch::Sender<usize>,
 }
 
@@ -30,7 +30,7 @@ impl LogThread {
         Self { scribe: Arc::new(scribe), runs, recorders }
     }
 
-    /// Has a thread of its own record, unless one does.
+    /// Starts the thread of the log writer, unless it runs.
     fn start(self: &Arc<Self>, hold: Arc<StateLock>) -> Result<(), Failure> {
         if self.runs.send_replace(true) {
             return Ok(());
@@ -41,7 +41,7 @@ impl LogThread {
     }
 }
 
-/// However the thread ends, it is known. The state directory is held until then.
+/// A guard that records the end of the thread, and has the lock of the state directory until then.
 struct Running(Arc<LogThread>, #[expect(dead_code, reason = "held")] Arc<StateLock>);
 
 impl Drop for Running {
@@ -50,7 +50,7 @@ impl Drop for Running {
     }
 }
 
-/// Records what happens. Where it breaks it is started anew, and what waited is recorded then.
+/// Creates the worker that records events. After a failure it is started again, and waiting events are recorded then.
 pub(super) fn events(shared: &Arc<Shared>) -> Manifold {
     let own = Arc::clone(shared);
     let worker = shared.worker("events", move |_, life: WorkerContext| {
@@ -89,7 +89,7 @@ pub(super) fn events(shared: &Arc<Shared>) -> Manifold {
     worker.handles("lease").stop_rank(TELLS).grace(LAST * 2 + TAIL + LAST)
 }
 
-/// Says how the log stands, as long as it lives.
+/// Reports the progress of the log as the status of the worker.
 async fn tell(shared: &Shared, life: &WorkerContext) {
     let mut standing = shared.stream.progress();
     loop {
@@ -103,7 +103,7 @@ async fn tell(shared: &Shared, life: &WorkerContext) {
         if standing.changed().await.is_err() {
             return std::future::pending().await;
         }
-        // Not for each event.
+        // The pause limits the number of status changes.
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }

@@ -1,28 +1,28 @@
-//! What happened, from the log, and what happens, from the stream, for one who asked over the socket.
+//! Replies to event queries: recorded events from the log, and new ones from the stream.
 
 use crate::control::{Replies, Reply};
 use crate::events::{Event, Next, Reader, Stream, Subscriber, Unreadable, Wanted};
 use std::path::Path;
 use std::time::Duration;
 
-/// How long those who follow events wait for what comes with one.
+/// The time for which the reply collects events that belong together.
 pub(super) const TOGETHER: Duration = Duration::from_millis(5);
 
-/// So much is written at a time, in bytes.
+/// The size of one write, in bytes.
 const ENOUGH: usize = 64 * 1024;
 
-/// So many events are read at a time.
+/// The number of events read at once.
 const PAGE: usize = 1000;
 
-/// An answer to one who asked for events.
+/// A query for events.
 pub(super) struct EventQuery<'a> {
     pub(super) events: &'a Stream,
     pub(super) wanted: Wanted,
-    /// Also what is for whoever looks for a fault.
+    /// True if debug events are included.
     pub(super) debug: bool,
 }
 
-/// Adds a line of data to an answer.
+/// Adds a line of data to a reply.
 fn push(lines: &mut String, json: &str) {
     lines.push_str("{\"data\":");
     lines.push_str(json);
@@ -30,14 +30,14 @@ fn push(lines: &mut String, json: &str) {
 }
 
 impl EventQuery<'_> {
-    /// Answers: what was, then, if wanted, what comes, until the daemon ends and says so (C-19).
+    /// Sends recorded events and then, with `follow`, new events until the daemon ends (C-19).
     pub(super) async fn tell(
         &self,
         state_directory: &Path,
         follow: bool,
         replies: &mut Replies,
     ) -> Result<(), Reply> {
-        // Follows first: what is recorded while the log is read is told once, by the stream.
+        // The subscription begins before the log is read, so that each event is sent once.
         let (lately, follower) = self.events.follow(|event| self.fits(event));
         let standing = self.events.progress().borrow().clone();
         let unreadable = |why: Unreadable| Reply::Unavailable(why.to_string());
@@ -56,7 +56,7 @@ impl EventQuery<'_> {
                     .await
                     .map_err(unreadable)?;
             }
-            // What the log has not taken is at least told as long as it is remembered.
+            // Without a log, the events in memory are sent.
             Ok(None) => {}
             Err(why) if standing.trouble.is_none() => return Err(why),
             Err(_) => {}
@@ -119,7 +119,7 @@ impl EventQuery<'_> {
                 match follower.try_next() {
                     Some(more) if lines.len() < ENOUGH => next = more,
                     Some(more) => {
-                        // Never more than fits well into one write; what was taken is told.
+                        // A write is limited in size; all events taken so far are sent.
                         next = more;
                         there = replies.lines(&std::mem::take(&mut lines)).await;
                     }
@@ -142,7 +142,7 @@ impl EventQuery<'_> {
     }
 }
 
-/// Works on a thread that may wait for a disk.
+/// Runs work on a thread that may wait for a disk.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Unreadable> + Send + 'static,
 ) -> Result<T, Unreadable> {

@@ -1,4 +1,5 @@
-//! Faults put into workers on request, to see that they heal (F-19): only in a program that was built with debug assertions.
+//! Fault injection into workers on request, to test their recovery (F-19); it exists only in programs built with debug
+//! assertions.
 
 use super::Shared;
 use crate::driver::{DriverEvent, PingReply};
@@ -13,26 +14,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// How long a worker may do nothing, where a test says so, in milliseconds.
+/// Returns the time for which a worker may be silent, if a test sets one (in milliseconds).
 pub(super) fn silence() -> Option<Duration> {
     let silence = std::env::var("STEADFAST_TEST_SILENCE").ok()?;
     silence.parse().ok().map(Duration::from_millis)
 }
 
-/// How long the lease holds without being renewed, where a test says so, in milliseconds.
+/// Returns the lifetime of the lease without renewal, if a test sets one (in milliseconds).
 fn lifetime() -> Option<Duration> {
     let lifetime = std::env::var("STEADFAST_TEST_LEASE").ok()?;
     lifetime.parse().ok().map(Duration::from_millis)
 }
 
-/// A lease that must be renewed where a test says so, and that somebody else takes on request, as one that is shared by hosts can be.
+/// A lease with the lifetime of a test, which another daemon can take on request, as happens to a lease shared by
+/// hosts.
 pub(super) struct RevocableLease<L> {
     lease: L,
     lifetime: Option<Duration>,
     is_taken: Arc<AtomicBool>,
 }
 
-/// What is said of whoever has taken it.
+/// The error after another daemon took the lease.
 const TAKEN: &str = "somebody else has the lease: a fault was put into it";
 
 impl<L> RevocableLease<L> {
@@ -80,7 +82,7 @@ impl<L: Lease<Refusal = StoreError>> Lease for RevocableLease<L> {
     }
 }
 
-/// The way to the worker of each name that runs now, and whether somebody else has the lease.
+/// The channels to the running workers by name, and the state of the lease.
 #[derive(Clone, Default)]
 pub(super) struct Faults {
     ways: Arc<Mutex<HashMap<String, mpsc::UnboundedSender<Fault>>>>,
@@ -88,18 +90,18 @@ pub(super) struct Faults {
 }
 
 impl Faults {
-    /// The same lease, which can be lost on request.
+    /// Wraps a lease so that it can be lost on request.
     pub(super) fn losable<L>(&self, lease: L) -> RevocableLease<L> {
         RevocableLease { lease, lifetime: lifetime(), is_taken: Arc::clone(&self.is_lease_taken) }
     }
 
-    /// Puts a fault into the worker that runs now; whether there is one.
+    /// Injects a fault into a running worker; returns false if no worker has the name.
     pub(super) fn inject(&self, worker: &str, fault: Fault) -> bool {
         let all = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
         all.get(worker).is_some_and(|way| way.send(fault).is_ok())
     }
 
-    /// The same worker, with a way for faults into it.
+    /// Wraps the start of a worker so that faults can be injected into it.
     pub(super) fn put_into<W>(
         &self,
         name: &str,
@@ -120,7 +122,7 @@ impl Faults {
             all.ways.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), way);
             let work = start(inputs, life);
             Box::pin(async move {
-                // One that hangs keeps all that it has.
+                // A worker that hangs keeps all its resources.
                 let mut work = std::pin::pin!(work);
                 let fault = tokio::select! {
                     ended = &mut work => return ended,
@@ -137,11 +139,11 @@ impl Faults {
 }
 
 impl Shared {
-    /// Puts a fault into a worker, or with `in:` before its name into a thread or a place of one. Those of the driver are in its loop, on
-    /// its thread.
+    /// Injects a fault into a worker, or with `in:` before the name into a thread or a place. A fault of the driver
+    /// takes effect in its loop.
     pub(super) fn inject(&self, worker: &str, how: &str) -> Result<(), String> {
         if let ("lease", "lost" | "found") = (worker, how) {
-            // One that is never renewed is never found to be lost.
+            // A lease that is never renewed is never found to be lost.
             lifetime().ok_or("the lease has no end: see STEADFAST_TEST_LEASE")?;
             self.faults.is_lease_taken.store(how == "lost", Ordering::SeqCst);
             return Ok(());

@@ -1,4 +1,4 @@
-//! How the daemon itself stands: what is wrong with its workers and with what they keep.
+//! The health of the daemon: problems of its workers and of its databases.
 
 use super::Shared;
 use crate::driver::status::{Ill, PartStatus};
@@ -6,7 +6,7 @@ use crate::supervisor::{Report, State, WorkerReport};
 use std::sync::PoisonError;
 use std::time::Duration;
 
-/// What is wrong, worst first.
+/// Returns the problems, worst first.
 pub(super) fn look(shared: &Shared) -> Vec<PartStatus> {
     let mut ill = of_workers(&shared.ending.supervisor.report());
     let unkept = |part: &str, why: String| PartStatus {
@@ -40,7 +40,7 @@ pub(super) fn look(shared: &Shared) -> Vec<PartStatus> {
             says: format!("changed since the start, and applied by a restart: {pending}"),
         });
     }
-    // Stable: by name among those that are as ill.
+    // The sort is stable: equally severe problems stay sorted by name.
     ill.sort_by_key(|part| part.ill);
     ill
 }
@@ -84,7 +84,7 @@ fn ago(milliseconds: u64) -> String {
     }
 }
 
-/// Those that are waited for at the end, in words.
+/// Describes the workers that a stopping daemon waits for.
 pub(super) fn ending(report: &Report) -> String {
     let live = |state| matches!(state, State::Starting | State::Running | State::Stopping);
     let left = report.workers.iter().filter(|(_, worker)| worker.state == State::Stopping);
@@ -108,7 +108,7 @@ mod tests {
         WorkerReport { state, ..WorkerReport::default() }
     }
 
-    /// P-7, F-19: also a name that nobody bears, and who has failed once and runs again; what is well, or has ended well, is not told.
+    /// P-7, F-19: missing inputs and workers that failed once are reported; healthy and finished workers are not.
     #[test]
     fn what_is_wrong_is_told() {
         let mut report = Report::default();
@@ -154,7 +154,7 @@ mod tests {
         );
     }
 
-    /// P-1: who is waited for is named while it is waited for.
+    /// P-1: the status names the worker that the stop waits for.
     #[test]
     fn who_is_waited_for_is_told() {
         let mut report = Report::default();

@@ -1,6 +1,6 @@
-//! What a status tells besides the graph's resources: whether the host waits for a reboot, and from which commit the graph comes.
+//! Facts about the host in a status: a pending reboot, and the git commit of the graph.
 //!
-//! A checkout is read as files; git is not run, so edits that were not committed are not known.
+//! The files of the checkout are read without running git, so that uncommitted edits are unknown.
 
 use crate::driver::status::{Checkout, Reboot};
 use rustix::fs::{Mode, OFlags};
@@ -9,16 +9,16 @@ use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-/// Left by package scripts, with the packages that asked for it beside.
+/// The file that package scripts create to request a reboot; a file beside it lists the packages.
 const REBOOT: &str = "/run/reboot-required";
-/// No file of a checkout that is read here is longer.
+/// The maximum size of a file of a checkout, in bytes.
 const LONGEST: u64 = 16 << 20;
-/// So many references may lead to each other.
+/// The maximum depth of symbolic references.
 const DEPTH: usize = 5;
-/// A file system that hangs does not hold up a status.
+/// The time limit, so that a hanging file system does not block a status.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Both, as far as they can be told in time.
+/// Returns the pending reboot and the checkout, as far as known in time.
 pub(super) async fn look(graph: Option<PathBuf>) -> (Option<Reboot>, Option<Checkout>) {
     let look = tokio::task::spawn_blocking(move || {
         (reboot(Path::new(REBOOT)), graph.as_deref().and_then(checkout))
@@ -42,11 +42,11 @@ fn reboot(mark: &Path) -> Option<Reboot> {
     Some(Reboot { packages })
 }
 
-/// The checkout in which a graph lies.
+/// Returns the checkout that contains a graph.
 fn checkout(graph: &Path) -> Option<Checkout> {
     let graph = graph.canonicalize().ok()?;
     let directory = graph.ancestors().find_map(|folder| git_directory(&folder.join(".git")))?;
-    // A worktree has its own HEAD; branches are those of the repository it belongs to.
+    // A worktree has its own HEAD; its branches are in the main repository.
     let common = read(&directory.join("commondir")).map(|path| directory.join(path.trim()));
     let places = [Some(directory.clone()), common];
     let places: Vec<PathBuf> = places.into_iter().flatten().collect();
@@ -61,7 +61,7 @@ fn checkout(graph: &Path) -> Option<Checkout> {
     commit.map(|commit| Checkout { commit, branch })
 }
 
-/// `.git` is a directory, or a file that names it.
+/// Returns the git directory: `.git` is a directory, or a file with its path.
 fn git_directory(dot_git: &Path) -> Option<PathBuf> {
     if dot_git.is_dir() {
         return Some(dot_git.to_owned());
@@ -71,7 +71,7 @@ fn git_directory(dot_git: &Path) -> Option<PathBuf> {
     Some(dot_git.parent()?.join(path))
 }
 
-/// The commit that a reference leads to: loose files before the packed ones.
+/// Returns the commit of a reference; loose files take precedence over packed ones.
 fn resolve(places: &[PathBuf], name: &str) -> Option<String> {
     let mut name = name.to_owned();
     for _ in 0..DEPTH {
@@ -98,14 +98,14 @@ fn packed(place: &Path, name: &str) -> Option<String> {
     })
 }
 
-/// A commit, of either length that git knows.
+/// Parses a commit id of 40 or 64 hexadecimal digits.
 fn commit(text: &str) -> Option<String> {
     let text = text.trim();
     let fits = [40, 64].contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     fits.then(|| text.to_ascii_lowercase())
 }
 
-/// A file, and no pipe or device that would never end.
+/// Reads a regular file; a pipe or device might never end.
 fn read(path: &Path) -> Option<String> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
@@ -134,7 +134,8 @@ mod tests {
         fs::write(path, text).expect("written");
     }
 
-    /// A branch as a file or packed, a commit by itself, a worktree; and nothing where there is nothing, or where it lies.
+    /// The commit is found for loose and packed branches, a detached HEAD and a worktree, and is unknown in all other
+    /// cases.
     #[test]
     fn the_commit_is_read_from_the_files_of_git() {
         let folder = tempfile::tempdir().expect("a folder");

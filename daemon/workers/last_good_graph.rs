@@ -1,4 +1,4 @@
-//! The graph that was accepted last, as it was read: a start runs it where the graph that is there then is refused.
+//! The last-good graph: its texts are stored, and a start runs them if the present graph is rejected.
 
 use crate::config::{LoadedGraph, Text};
 use crate::store::database::{private, sync};
@@ -9,31 +9,31 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Its file in the state directory.
+/// The file in the state directory.
 const FILE: &str = "graph.json";
 
-/// The version of its shape; the first said nothing of the generation.
+/// The version of the format; version 1 had no graph version.
 const VERSION: u32 = 2;
 
-/// Which graph it is, for people: part of what the manifest of a state must say.
+/// The identity of an accepted graph; part of the manifest of a state directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GraphVersion {
-    /// Counts the graphs that were accepted in this state directory, as far as each was another one than the one before.
+    /// The number of different graphs accepted in this state directory so far.
     #[serde(default)]
     pub number: u64,
     /// The name of the graph.
     pub graph: String,
-    /// The hash of all that was read: 16 hexadecimal digits.
+    /// The hash of all texts: 16 hexadecimal digits.
     pub hash: String,
-    /// The kinds in it, sorted.
+    /// The kinds in the graph, sorted.
     pub kinds: BTreeSet<String>,
-    /// The version of the program that accepted it; its kinds are of that version.
+    /// The version of steadfast that accepted the graph.
     pub program: String,
 }
 
 impl GraphVersion {
-    /// Of a graph that was read.
+    /// Returns the identity of a loaded graph, without its number.
     pub(super) fn of(graph: &LoadedGraph) -> Self {
         let mut kinds = BTreeSet::new();
         for vertex in &graph.vertices {
@@ -52,35 +52,37 @@ impl GraphVersion {
     }
 }
 
-/// Which graph was accepted last, and when (seconds since 1970); none where none was, or an older program accepted it.
+/// Returns the last-good graph's identity, and the time of its acceptance in seconds since 1970; `None` if there is
+/// none, or if an older program stored it.
 #[must_use]
 pub fn generation(state_directory: &Path) -> Option<(GraphVersion, u64)> {
     let kept = of_any(state_directory)?;
     Some((kept.generation?, kept.at))
 }
 
-/// A graph that was accepted.
+/// The stored form of an accepted graph.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LastGoodGraph {
     version: u32,
-    /// When, in seconds since 1970.
+    /// The time of the acceptance, in seconds since 1970.
     pub(super) at: u64,
     #[serde(default)]
     generation: Option<GraphVersion>,
-    /// What was named on the command line or in the settings: another name means another graph.
+    /// The paths named on the command line or in the settings: other paths mean another graph.
     paths: Vec<PathBuf>,
-    /// Its files. Secrets stand in them by name, as everywhere.
+    /// The texts of the files. Secrets appear only by name.
     pub(super) texts: Vec<Text>,
 }
 
-/// The stored graph, read under these names where some are given; none where there is none, or it cannot be read.
+/// Reads the stored graph; returns `None` if there is none, it is unreadable, or it was read from other paths than
+/// given.
 pub(super) fn read(state_directory: &Path, paths: Option<&[PathBuf]>) -> Option<LastGoodGraph> {
     let is_it = |kept: &LastGoodGraph| paths.is_none_or(|paths| kept.paths == absolute(paths));
     of_any(state_directory).filter(is_it)
 }
 
-/// The same under whichever names.
+/// Reads the stored graph, regardless of its paths.
 fn of_any(state_directory: &Path) -> Option<LastGoodGraph> {
     let unreadable = |why: &dyn std::fmt::Display| {
         tracing::warn!(event = "warning", "{FILE} cannot be read: {why}");
@@ -94,7 +96,7 @@ fn of_any(state_directory: &Path) -> Option<LastGoodGraph> {
     (kept.version <= VERSION).then_some(kept)
 }
 
-/// Removes what is left of a write that was cut off.
+/// Removes the leftover of an interrupted write.
 pub(super) fn clear(state_directory: &Path) -> std::io::Result<()> {
     match std::fs::remove_file(state_directory.join(format!("{FILE}.new"))) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -102,13 +104,13 @@ pub(super) fn clear(state_directory: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Keeps it, whole or not at all; nothing is written where it is kept already. Answers whether it is kept.
+/// Stores a graph atomically, unless it is stored already. Returns false for a graph that is not stored.
 pub(super) fn write(
     state_directory: &Path,
     paths: &[PathBuf],
     (generation, texts): (&GraphVersion, &[Text]),
 ) -> std::io::Result<bool> {
-    // What was piped in is in no file, and whoever starts the daemon pipes another.
+    // A graph from the standard input is in no file, and the next start may read another one.
     if paths.iter().any(|path| path.as_os_str() == "-") {
         return Ok(false);
     }

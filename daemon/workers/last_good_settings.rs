@@ -1,4 +1,5 @@
-//! The last-good settings: their text, stored in the state directory, for a start at which the settings file is rejected.
+//! The last-good settings: their text, stored in the state directory, for a start at which the settings file is
+//! rejected.
 
 use crate::config::Text;
 use crate::store::database::{private, sync};
@@ -16,7 +17,7 @@ const FILE: &str = "settings.json";
 /// The version of the format.
 const VERSION: u32 = 1;
 
-/// The place of the encrypted text.
+/// The context of the encryption.
 const PLACE: &[&str] = &["settings"];
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -25,12 +26,12 @@ struct Stored {
     version: u32,
     /// The time of writing, in seconds since 1970.
     at: u64,
-    /// The text, encrypted with the key of the state directory: the headers of a webhook are secrets.
+    /// The text, encrypted with the key of the state directory, because headers of a webhook are secrets.
     encrypted: String,
 }
 
-/// The settings that this file had when a daemon last ran with them, and the time (seconds since 1970). None where none are stored,
-/// where they cannot be decrypted, or where others than the owner may enter the directory.
+/// Returns the last-good text of a settings file, and the time of storing it in seconds since 1970. `None` if no text
+/// is stored, the text cannot be decrypted, or others than the owner may enter the directory.
 #[must_use]
 pub fn last_good_settings(state_directory: &Path, file: &Path) -> Option<(Text, u64)> {
     let found = std::fs::metadata(state_directory).ok()?;
@@ -51,7 +52,7 @@ fn read(state_directory: &Path) -> Option<(Text, u64)> {
     Some((serde_json::from_str(text.reveal()).ok()?, stored.at))
 }
 
-/// Stores the text, whole or not at all. The same text is not written again. The state directory must have its key.
+/// Stores the text atomically, unless it is stored already. The state directory must have its key.
 pub(super) fn write(state_directory: &Path, text: &Text) -> std::io::Result<()> {
     if read(state_directory).is_some_and(|(stored, _)| stored == *text) {
         return Ok(());

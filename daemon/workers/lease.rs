@@ -1,4 +1,4 @@
-//! The worker that holds the lease. Losing it ends nobody: nothing is begun until it is had again.
+//! The worker of the lease. After a loss of the lease no worker ends, and no run begins until the lease is back.
 
 use super::{Shared, TELLS};
 use crate::driver::{DriverEvent, LeaseValidity};
@@ -8,10 +8,11 @@ use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
 use std::sync::Arc;
 use tokio::sync::{Mutex, watch};
 
-/// How much a lease that cannot be had at the start matters beside other fatal failures.
+/// The rank of a refused lease at the start among fatal failures.
 const RANK: u8 = 5;
 
-/// Holds it. Who has it is said at the start, and the daemon ends; one that was lost is asked for again.
+/// Creates the worker that has the lease. If another daemon has it at the start, this daemon ends; a lost lease is
+/// requested again.
 pub(super) fn lease<L>(shared: &Arc<Shared>, lease: L) -> Manifold
 where
     L: Lease<Refusal = StoreError> + 'static,
@@ -48,7 +49,7 @@ where
     worker.stop_rank(TELLS)
 }
 
-/// What a driver is to know of it; nothing where it was not had yet.
+/// Returns the validity of the lease for the driver; `None` before the lease was first obtained.
 pub(super) fn right(standing: &LeaseStatus) -> Option<Result<LeaseValidity, String>> {
     match standing {
         LeaseStatus::Wanted => None,
@@ -60,7 +61,7 @@ pub(super) fn right(standing: &LeaseStatus) -> Option<Result<LeaseValidity, Stri
     }
 }
 
-/// Tells each time that it is held, and until when.
+/// Sends each renewal of the lease, with its end, to the driver.
 async fn tell(shared: &Shared, life: &WorkerContext, seen: &mut watch::Receiver<LeaseStatus>) {
     let mut told = None;
     loop {

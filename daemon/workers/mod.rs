@@ -1,9 +1,13 @@
 //! The workers of a daemon, each with its own manifold, under one supervisor.
 //!
-//! `signals`, `graph` and `control` ask; the driver does. What they ask goes through `requests`, which outlives any
-//! driver, so a driver that broke is started anew and nobody else notices. The driver's loop has a thread of its own;
-//! all others are tasks on the thread that holds the daemon. In the order in which they need each other: `lease`, `store`, `driver`; needed by
-//! nobody, `graph`; stopped after those, `events`, the recorders and the lease; then `signals` and `watchdog`; and `control` last of all.
+//! `signals`, `graph_loader` and `control` send requests to the driver through `request_queue`, which outlives a
+//! driver: after a failure the driver is started again, and no other worker notices. The driver's loop has its own
+//! thread; all other workers are tasks on the main thread, and must never block it.
+//!
+//! Reading order: this file ([`hold`]); the chain of inputs `lease`, `store`, `driver`; `graph_loader`,
+//! `last_good_graph`, `settings`, `last_good_settings`; stopped after those: `event_log`, `recorders`; then `signals`
+//! and `watchdog`; last `control` with `request_handler`. Helpers: `shutdown`, `health`, `host_limits`, `sd_notify`,
+//! `event_query`, `state_maintenance`, `record_readers`, `worker_events`, `fault_injection`.
 
 mod control;
 mod driver;
@@ -56,38 +60,38 @@ use std::time::Duration;
 use steadfast_resources::MintKey;
 use tokio::sync::watch;
 
-/// Makes whoever hears the news of a driver.
+/// A function that creates the observer of a driver's notifications.
 pub type MakeAudience = Box<dyn Fn() -> Box<dyn Observer> + Send + Sync>;
 
-/// What a daemon is made of.
+/// The parts of a daemon.
 pub struct Setup {
     /// The settings and the command line of the daemon.
     pub host: HostSettings,
-    /// Reads that again; none where the command line says all.
+    /// The function that reads the settings again; `None` if there is no settings file.
     pub read_settings: Option<ReadSettings>,
     /// The settings file.
     pub settings_file: Option<PathBuf>,
-    /// The reason why other settings apply than those of that file, where that is so.
+    /// The reason why other settings apply than those of the file, if so.
     pub settings_instead: Option<String>,
-    /// The one key for permits.
+    /// The key for minting permits.
     pub key: MintKey,
-    /// Where state is kept.
+    /// The state directory.
     pub state_directory: PathBuf,
-    /// What it is asked by signals.
+    /// The signals of the process.
     pub signals: Signals,
-    /// Who hears what happens.
+    /// The function that creates the observer of notifications.
     pub audience: MakeAudience,
-    /// Where it tells events, and where they are followed.
+    /// The two sides of the event stream.
     pub events: (Publisher, Stream),
-    /// How many of them are kept.
+    /// The limits of the event log.
     pub retention: Retention,
-    /// How its log is changed.
+    /// The function that changes the level of the log.
     pub set_log: SetLog,
-    /// The trouble of its log at this moment.
+    /// The function that returns the present trouble of the log.
     pub log_trouble: fn() -> Option<String>,
-    /// Where it listens, and for which group too.
+    /// The address of the control socket, and the group that may connect.
     pub socket: (Address, Option<u32>),
-    /// It ends when all has been as declared for so long; the channel says whether it is.
+    /// For `--converged-timeout`: the daemon ends when the channel has been true for this time.
     pub until_converged: Option<(watch::Receiver<bool>, Duration)>,
 }
 
@@ -97,21 +101,21 @@ impl std::fmt::Debug for Setup {
     }
 }
 
-/// Stopped after all that drive: what tells of their end, and by which right they did.
+/// The stop rank of workers that record the end: they stop after all that drive.
 const TELLS: u8 = 1;
-/// Stopped after those too: whoever hears that it is to end at once, and who keeps systemd quiet meanwhile.
+/// The stop rank of the workers of signals and of the systemd watchdog: they stop after those that record.
 const HEARS: u8 = 2;
-/// Stopped last of all: it can be asked how the end is going.
+/// The stop rank of the control socket: it answers until the end.
 const ANSWERS: u8 = 3;
 
-/// How long a worker may do nothing before it is known to hang. The watchdog of systemd is less patient with the driver.
+/// The time after which a silent worker counts as hanging. The watchdog of systemd is stricter with the driver.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// What workers share.
+/// The state that the workers share.
 struct Shared {
     /// The settings that apply.
     host: Mutex<HostSettings>,
-    /// Those of the start that only a start applies.
+    /// The settings that only a start applies, as they were at the start.
     fixed: Vec<(&'static str, String)>,
     /// The names of settings that a restart would change.
     pending: Mutex<Vec<String>>,
@@ -127,31 +131,31 @@ struct Shared {
     stream: Stream,
     log_trouble: fn() -> Option<String>,
     press: Arc<event_log::LogThread>,
-    /// Held while a reload replaces recorders.
+    /// A lock against overlapping exchanges of recorders.
     exchange: tokio::sync::Mutex<()>,
-    /// How the lease stands, and what is held by it.
+    /// The state of the lease, and the lock that belongs to it.
     lease: watch::Sender<LeaseStatus>,
     held: watch::Receiver<Option<Arc<StateLock>>>,
-    /// The last driver and all that it has started, as long as any of that lives.
+    /// Alive as long as the last driver or one of its runs is.
     presence: Mutex<Weak<()>>,
-    /// What an operator wants done to the state as a whole.
+    /// The maintenance that an operator requests.
     mending: state_maintenance::MaintenanceQueue,
     #[cfg(debug_assertions)]
     faults: fault_injection::Faults,
 }
 
 impl Shared {
-    /// How long runs may take to end now.
+    /// Returns the time that runs have to end now.
     fn grace(&self) -> Duration {
         if self.ending.is_now() { Duration::ZERO } else { self.host().grace }
     }
 
-    /// The settings that apply.
+    /// Returns the settings that apply.
     fn host(&self) -> HostSettings {
         self.host.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A worker. Where the program was built for tests, faults can be put into it.
+    /// Creates a worker. In debug builds, faults can be injected into it.
     fn worker<W>(
         &self,
         name: &str,
@@ -167,7 +171,7 @@ impl Shared {
     }
 }
 
-/// How long a worker may do nothing. Where the program was built for tests, they need not wait that long.
+/// Returns the time after which a silent worker counts as hanging; tests can shorten it.
 fn silence() -> Duration {
     #[cfg(debug_assertions)]
     if let Some(silence) = fault_injection::silence() {
@@ -176,7 +180,7 @@ fn silence() -> Duration {
     SILENCE
 }
 
-/// Records the start of the daemon, and that the last good settings are used where the settings file was rejected.
+/// Records the start of the daemon, and that the last-good settings are used if the settings file was rejected.
 fn tell_start(teller: &Publisher, settings_instead: Option<&str>) {
     let message =
         format!("steadfast {}, process {}", env!("CARGO_PKG_VERSION"), std::process::id());
@@ -188,7 +192,10 @@ fn tell_start(teller: &Publisher, settings_instead: Option<&str>) {
     }
 }
 
-/// Holds the host until it is asked to stop, or something fatal happens.
+/// Runs the daemon until a stop is requested or a fatal failure happens.
+///
+/// # Errors
+/// A message if the supervisor cannot be started.
 pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
     let supervisor = Supervisor::start(Delays::default())?;
     let requests = Requests::default();
@@ -229,7 +236,7 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
         #[cfg(debug_assertions)]
         faults: fault_injection::Faults::default(),
     });
-    // No worker: whoever follows hears of those that break.
+    // A task instead of a worker: subscribers must receive the events of failing workers.
     let beaten = shared.stream.clone();
     tokio::spawn(async move { beaten.send_marks(event_query::TOGETHER).await });
     #[cfg(debug_assertions)]
@@ -249,7 +256,7 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
     workers.extend(declared.into_iter().map(|each| recorders::recorder(&shared, each)));
     workers.extend(setup.until_converged.map(|until| shutdown::when_converged(&shared, until)));
     if let Err(refused) = supervisor.install(workers).await {
-        // They do not name each other wrongly: a test holds that.
+        // A test checks that the declared inputs of the workers are consistent.
         tracing::error!(error = %refused, "the daemon's own workers are not installed");
         supervisor.stop(None);
     }

@@ -1,11 +1,11 @@
-//! What the store is told of the texts that it keeps: which kinds there are, and what a driver can read.
+//! The record readers: functions by which the store checks the texts of its records.
 
 use crate::config::{KindSet, parts};
 use crate::driver::values::codec::{unreadable, with_secrets};
 use crate::store::RecordReaders;
 use std::sync::Arc;
 
-/// What the store must know to judge what it keeps. Who is told hears an event in a word, and a line.
+/// Returns the functions that check records. `told` receives an event type and a line for each repaired record.
 pub fn readers(told: impl Fn(&'static str, &str) + Send + Sync + 'static) -> RecordReaders {
     let kinds = KindSet::of_this_build();
     RecordReaders {

@@ -1,4 +1,4 @@
-//! The workers that take what is recorded elsewhere. None of them holds up anybody; what one has not sent it sends later.
+//! The workers of the recorders. A recorder delays no other worker; unsent events are sent later.
 
 use super::event_log::TAIL;
 use super::{Shared, TELLS, silence};
@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// The name of the worker of a recorder.
+/// Returns the name of the worker of a recorder.
 pub(super) fn worker_name(declared: &Declared) -> String {
     format!("recorder:{}", declared.name())
 }
 
-/// One that is declared in the settings.
+/// Creates the worker of a recorder that is declared in the settings.
 pub(super) fn recorder(shared: &Arc<Shared>, declared: Declared) -> Manifold {
     let (own, worker, name) = (Arc::clone(shared), worker_name(&declared), declared.name());
     let said = Arc::new(Mutex::new(String::new()));
@@ -67,7 +67,7 @@ pub(crate) fn sink(declared: &Declared) -> Result<Box<dyn Sink>, String> {
     })
 }
 
-/// Why it does not run: a line when that is another reason than before.
+/// Logs the reason why a recorder does not run, unless that reason was logged last.
 fn tell_anew(said: &Mutex<String>, name: &str, why: &str) {
     let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
     if *said != why {
@@ -76,7 +76,7 @@ fn tell_anew(said: &Mutex<String>, name: &str, why: &str) {
     }
 }
 
-/// A recorder that has ended fails no more.
+/// A guard that ends the failure report of a recorder when the recorder ends.
 struct Failing<'a> {
     stream: &'a Stream,
     name: Arc<str>,
@@ -88,7 +88,7 @@ impl Drop for Failing<'_> {
     }
 }
 
-/// Counted among those who still read the log.
+/// A guard that counts a running recorder.
 struct Present(watch::Sender<usize>);
 
 impl Present {

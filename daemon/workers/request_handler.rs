@@ -1,4 +1,5 @@
-//! Answers what is asked over the control socket: passes it to the driver, the events, the graph's reader or the log.
+//! The handler of requests over the control socket: it passes them to the driver, the events, the graph loader or the
+//! log.
 
 use super::event_query::EventQuery;
 use super::graph_loader::ReloadCause;
@@ -22,28 +23,28 @@ use steadfast_resources::{LONGEST_SPAN, printable};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// How long the driver may take to answer: its turns are short, but the graph may still be on its way.
+/// The time limit of a query to the driver. Its turns are short, but a graph may just be loading.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a reload may take until it is known whether it was taken.
+/// The time limit of a reload.
 const RELOAD: Duration = Duration::from_mins(1);
 
-/// How long it may take to look at what is to be changed.
+/// The time limit of a check of resources.
 const LOOKS: Duration = Duration::from_mins(2);
 
-/// How often it is asked whether a resource rests.
+/// The interval at which a paused resource is polled until its run ends.
 const REST: Duration = Duration::from_millis(20);
 
-/// Among so many names it is looked for the one that may be meant.
+/// The maximum number of names considered for a suggestion.
 const KNOWN: usize = 100_000;
 
-/// How far `why` goes.
+/// The maximum length of the chain in a reply to `why`.
 const STEPS: usize = 100;
 
-/// Changes how much is logged, or says why not.
+/// A function that changes the level of the log. The error says why not.
 pub type SetLog = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 
-/// How long a pause lasts that is asked for.
+/// Converts the length of a pause, and rejects an invalid one.
 fn span(seconds: u64) -> Result<Duration, Reply> {
     let most = LONGEST_SPAN.as_secs();
     if (1..=most).contains(&seconds) {
@@ -52,13 +53,13 @@ fn span(seconds: u64) -> Result<Duration, Reply> {
     Err(Reply::Refused(format!("seconds: expected 1 to {most} (a year), found {seconds}")))
 }
 
-/// All who know answers.
+/// The handler of a daemon's requests.
 pub(super) struct DaemonRequestHandler {
     pub(super) shared: Arc<Shared>,
 }
 
-/// The most rows that one answer has, however many are asked for: answers are made in memory, and many may ask at once. A list says
-/// how many there are in all, and goes on from any of them.
+/// The maximum number of rows of one reply, because replies are built in memory for many clients at once. A list
+/// reports the total number, and continues from any row.
 const ROWS: usize = 1000;
 
 impl RequestHandler for DaemonRequestHandler {
@@ -154,7 +155,8 @@ impl DaemonRequestHandler {
         Ok(())
     }
 
-    /// A command that changes the state is refused where the directory is not ours any more: the next start could not know of it.
+    /// Rejects a command that changes the state if the state directory was replaced: the next start could not know
+    /// about the change.
     async fn check_directory(&self, ask: &Request) -> Result<(), Reply> {
         if !matches!(
             ask,
@@ -170,12 +172,12 @@ impl DaemonRequestHandler {
         let looked = tokio::task::spawn_blocking(move || hold.check_place());
         match timeout(PATIENCE, looked).await {
             Ok(Ok(Err(lost))) => Err(Reply::Refused(format!("{lost}; restart steadfast"))),
-            // A disk that does not answer is told by who writes.
+            // The worker of the store reports a disk that does not answer.
             Ok(Ok(Ok(())) | Err(_)) | Err(_) => Ok(()),
         }
     }
 
-    /// How the host stands, and with it the daemon.
+    /// Returns the status of the host and of the daemon.
     async fn status(&self, most: usize) -> Result<Status, Reply> {
         let mut found = match self.of_driver(|to| Query::Status(most, to)).await {
             Err(_) if self.is_starting() => Status::starting(),
@@ -188,7 +190,7 @@ impl DaemonRequestHandler {
         Ok(found)
     }
 
-    /// Tells whether the first driver of this daemon is still to come, and nothing has failed that it needs.
+    /// Returns true if the first driver of this daemon has not started yet, and no worker before it has failed.
     fn is_starting(&self) -> bool {
         let report = self.shared.ending.supervisor.report();
         let is_well = |name: &&str| report.workers.get(*name).is_none_or(|one| one.failures == 0);
@@ -197,7 +199,8 @@ impl DaemonRequestHandler {
             && ["lease", "store", "driver"].iter().all(is_well)
     }
 
-    /// Only while nothing is changed, and nothing can begin before it is done: what runs learns of another state by a start anew.
+    /// Carries out maintenance of the state. The daemon must be paused or only observing; afterwards the driver starts
+    /// again with the new state.
     async fn mend(&self, what: Maintenance) -> Result<Vec<String>, Reply> {
         let status = self.of_driver(|to| Query::Status(0, to)).await?;
         if status.observing.is_none() && !status.pause.is_some_and(|pause| pause.at_rest) {
@@ -209,7 +212,7 @@ impl DaemonRequestHandler {
         let answer = self.shared.mending.ask(what).ok_or_else(busy)?;
         match timeout(LOOKS, answer).await {
             Ok(Ok(Ok(lines))) => {
-                // What is asked next is asked the driver that has read it. Where that takes long, it is done all the same.
+                // Later queries should reach the driver that has read the new state; the wait for it is limited.
                 drop(timeout(PATIENCE, drivers.changed()).await);
                 Ok(lines)
             }
@@ -227,7 +230,7 @@ impl DaemonRequestHandler {
         self.of_driver_in(PATIENCE, question).await
     }
 
-    /// The same for what takes its time.
+    /// Sends a query with its own time limit to the driver.
     async fn of_driver_in<T>(
         &self,
         within: Duration,
@@ -261,7 +264,7 @@ impl DaemonRequestHandler {
         self.order(resources, park).await
     }
 
-    /// Asks the driver, or the one that follows where none runs: unless none will.
+    /// Sends a request to the driver, or to the next one; fails if there will be none.
     fn of_next_driver(&self, request: DriverEvent) -> Result<(), Reply> {
         if self.shared.ending.is_begun() {
             return Err(self.no_driver());
@@ -270,7 +273,7 @@ impl DaemonRequestHandler {
         Ok(())
     }
 
-    /// Why a driver that runs has not answered.
+    /// Describes a driver that has not answered.
     fn busy(&self) -> String {
         let report = self.shared.ending.supervisor.report();
         let hangs = report.workers.get("driver").and_then(|worker| worker.hangs_for);
@@ -284,7 +287,7 @@ impl DaemonRequestHandler {
         }
     }
 
-    /// Why nobody drives, and when that will change.
+    /// Describes why no driver runs, and the time of the next attempt.
     fn no_driver(&self) -> Reply {
         let report = self.shared.ending.supervisor.report();
         if report.state == State::Stopping {
@@ -292,7 +295,7 @@ impl DaemonRequestHandler {
         }
         let driver = report.workers.get("driver");
         let why = driver.and_then(|worker| worker.last_error.clone());
-        // The driver cannot run without the state.
+        // A failure of the store also keeps the driver from running.
         let why = why.or_else(|| report.workers.get("store")?.last_error.clone());
         let next = driver.and_then(|worker| worker.next_attempt_in);
         let next = next
@@ -311,12 +314,12 @@ impl DaemonRequestHandler {
         }
     }
 
-    /// There are no such resources; which may be meant instead.
+    /// Returns the reply for unknown resources, with suggestions.
     async fn unknown(&self, resources: &[String]) -> Reply {
         let known = self.of_driver(|to| Query::Names(String::new(), KNOWN, to)).await;
         let known = known.unwrap_or_default();
         let near = |word: &String| {
-            // Said without its kind.
+            // The name may lack its kind.
             let bare = format!("[{word}]");
             let named = known.iter().filter(|name| name.ends_with(&bare)).take(1);
             match named.map(String::as_str).next() {
@@ -327,7 +330,7 @@ impl DaemonRequestHandler {
         Reply::Unknown(resources.iter().map(near).collect())
     }
 
-    /// From a resource, through those it waits for, to the one that waits for nobody.
+    /// Returns the chain from a resource through the resources that it waits for.
     async fn why(&self, resource: String) -> Result<Vec<ResourceStatus>, Reply> {
         let mut path = vec![self.details(&resource).await?.status];
         let mut seen = BTreeSet::from([resource]);
@@ -342,11 +345,12 @@ impl DaemonRequestHandler {
         Ok(path)
     }
 
-    /// Puts back what a resource was, at rest. Where its graph would undo that, it is paused.
+    /// Undoes the last change of a resource at rest. A declared resource is paused, because its graph would revert the
+    /// undo.
     async fn undo(&self, what: Undo, seconds: u64) -> Result<Undone, Reply> {
         let (history, asked) = (Arc::clone(&self.shared.history), what.clone());
         let resource = what.resource.clone();
-        // Refused before anything is paused.
+        // The history is checked before anything is paused.
         let look = tokio::task::spawn_blocking(move || match history.read() {
             Ok(Some(reader)) => reader.undo(&asked).map(drop).map_err(|why| why.to_string()),
             Ok(None) => Err(format!("nothing is kept of {}", asked.resource)),
@@ -361,7 +365,7 @@ impl DaemonRequestHandler {
             let names = vec![resource.clone()];
             let park = |names, to| Query::Park { names, limit, reason, to };
             if let Err(late) = self.order(names, park).await {
-                // It may hold, and nothing was undone for it.
+                // The pause may have been stored although no answer came.
                 self.unpark(resource, before.as_ref()).await;
                 return Err(late);
             }
@@ -382,7 +386,7 @@ impl DaemonRequestHandler {
         }
     }
 
-    /// What was paused for an undo that was none goes on, unless it was paused by somebody before.
+    /// Resumes a resource after a failed undo, unless it was paused before.
     async fn unpark(&self, resource: String, before: Option<&ResourceDetails>) {
         if before.is_some_and(|before| before.status.pause.is_none())
             && let Err(why) = self.order(vec![resource], Query::Unpark).await
@@ -391,7 +395,7 @@ impl DaemonRequestHandler {
         }
     }
 
-    /// Waits until nothing of it runs.
+    /// Waits until no run of a resource is active.
     async fn rests(&self, resource: &str) -> Result<(), Reply> {
         let rests = async {
             loop {
@@ -416,7 +420,7 @@ impl DaemonRequestHandler {
         if strangers.is_empty() { Ok(()) } else { Err(self.unknown(&strangers).await) }
     }
 
-    /// Orders something about what is kept: answered when it is durable.
+    /// Carries out a state command; the reply means that it is durable.
     async fn of_state(
         &self,
         order: StateCommand,
@@ -433,7 +437,7 @@ impl DaemonRequestHandler {
         })
     }
 
-    /// Reads the graph again, and answers what became of just that.
+    /// Reads the graph again, and replies with the result of that reload.
     async fn reload(&self, allow_empty: bool, replies: &mut Replies) -> Result<(), Reply> {
         let (to, answer) = oneshot::channel();
         let asker = if allow_empty { ReloadCause::Emptying } else { ReloadCause::Operator };

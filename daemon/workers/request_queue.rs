@@ -1,17 +1,17 @@
-//! What others ask of the driver, whichever driver that is: requests wait here while none runs, and none is lost with one.
+//! The queue of requests to the driver: requests wait while no driver runs, and none is lost with a failed driver.
 
 use crate::driver::{DriverEvent, Inbox, Query};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// The way to the driver. Clones are the same one.
+/// The queue of requests. Clones share one queue.
 #[derive(Clone, Debug)]
 pub(super) struct Requests(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
-    /// How many drivers there have been.
+    /// The number of drivers so far.
     drivers: watch::Sender<u32>,
 }
 
@@ -19,7 +19,7 @@ struct Shared {
 struct State {
     inbox: Option<Inbox<DriverEvent>>,
     waiting: Vec<DriverEvent>,
-    /// The driver that runs was given a graph.
+    /// True if the running driver was given a graph.
     has_graph: bool,
 }
 
@@ -34,7 +34,7 @@ impl Requests {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the driver, or the next one.
+    /// Sends a request to the driver, or to the next one.
     pub(super) fn put(&self, request: DriverEvent) {
         let mut state = self.lock();
         let graph = is_graph(&request);
@@ -42,7 +42,7 @@ impl Requests {
             inbox.put(request);
         } else {
             if matches!(request, DriverEvent::Lease(_)) {
-                // How it stands counts, not how it stood: it may be renewed for long while there is no driver.
+                // Only the present state of the lease counts: while no driver runs, many renewals may arrive.
                 state.waiting.retain(|older| !matches!(older, DriverEvent::Lease(_)));
             }
             return state.waiting.push(request);
@@ -50,7 +50,10 @@ impl Requests {
         state.has_graph |= graph;
     }
 
-    /// Asks the driver that runs now; the request comes back where none does.
+    /// Sends a request to the running driver.
+    ///
+    /// # Errors
+    /// Returns the request if no driver runs.
     pub(super) fn put_now(&self, request: DriverEvent) -> Result<(), DriverEvent> {
         match &self.lock().inbox {
             Some(inbox) => {
@@ -61,7 +64,7 @@ impl Requests {
         }
     }
 
-    /// A driver runs; what has waited is its.
+    /// Attaches a driver, which receives all waiting requests.
     pub(super) fn attach(&self, inbox: Inbox<DriverEvent>) {
         let mut state = self.lock();
         state.has_graph = state.waiting.iter().any(is_graph);
@@ -71,8 +74,9 @@ impl Requests {
         self.0.drivers.send_modify(|drivers| *drivers += 1);
     }
 
-    /// This driver takes no more requests: it is about to end, or has ended. What it has not taken is for the next one, before what
-    /// has come since. Answers the rest, which is only its: whoever asks it something waits as long as that is kept.
+    /// Detaches a driver that ends or has ended. Requests that it has not taken go to the next driver, before later
+    /// ones. Returns the other events, which concern only this driver; a query waits for its reply as long as its event
+    /// exists.
     pub(super) fn detach(&self, inbox: &Inbox<DriverEvent>) -> Vec<DriverEvent> {
         let mut state = self.lock();
         (state.inbox, state.has_graph) = (None, false);
@@ -84,19 +88,19 @@ impl Requests {
         rest
     }
 
-    /// Whether a driver runs that was given no graph.
+    /// Returns true if a driver runs that was given no graph.
     pub(super) fn lacks_graph(&self) -> bool {
         let state = self.lock();
         state.inbox.is_some() && !state.has_graph
     }
 
-    /// Counts the drivers.
+    /// Returns a receiver of the number of drivers.
     pub(super) fn drivers(&self) -> watch::Receiver<u32> {
         self.0.drivers.subscribe()
     }
 }
 
-/// One that is not taken goes to the next driver.
+/// Returns true for an event that goes to the next driver if this one does not take it.
 fn is_request(input: &DriverEvent) -> bool {
     matches!(
         input,
@@ -107,7 +111,7 @@ fn is_request(input: &DriverEvent) -> bool {
     )
 }
 
-/// Whether whoever gets it has a graph; one that could not be read is none.
+/// Returns true for an event that carries a valid graph.
 fn is_graph(input: &DriverEvent) -> bool {
     matches!(input, DriverEvent::Graph { graph: Ok(_), .. } | DriverEvent::Again(_))
 }
@@ -128,8 +132,8 @@ mod tests {
         all.iter().map(|input| format!("{input:?}")).collect()
     }
 
-    /// F-19: a request that the driver which broke had not taken is served by the next one, in its order; a stop, a question and
-    /// the results of its runs were only for it.
+    /// F-19: requests that a failed driver has not taken go to the next one, in order; a stop, a query and the results
+    /// of runs do not.
     #[test]
     fn what_a_broken_driver_has_not_taken_is_for_the_next() {
         let requests = Requests::default();

@@ -1,4 +1,4 @@
-//! What systemd is told: ready, reloading, how it stands, that the loop is alive, stopping. Silent without systemd.
+//! Notifications to systemd: ready, reloading, status, watchdog, stopping. Nothing is sent without systemd.
 
 use crate::driver::{Caveat, DriverHealth, Notification, Observer};
 use sd_notify::NotifyState;
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{self, SyncSender};
 use steadfast_engine::Mode;
 
-/// Tells systemd what changes of state mean for it.
+/// An observer that reports changes of state to systemd.
 #[derive(Debug, Default)]
 pub struct Notifier {
     status: String,
@@ -15,7 +15,7 @@ pub struct Notifier {
 }
 
 impl Notifier {
-    /// One that has said nothing yet.
+    /// Creates an observer that has sent nothing yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -32,13 +32,13 @@ impl Notifier {
 impl Observer for Notifier {
     fn hear(&mut self, news: &Notification<'_>) {
         match news {
-            // Ready only now: a graph runs.
+            // The daemon is ready only when a graph runs.
             Notification::Loaded { graph, .. } => {
                 say(Said::Ready);
                 self.converged = None;
                 self.status(format!("{graph}: loaded"));
             }
-            // The reload has ended, too: the previous graph is still running.
+            // A rejected reload has ended, and the previous graph is still running.
             Notification::Refused(_) => {
                 say(Said::Ready);
                 self.status(REJECTED.to_owned());
@@ -67,21 +67,21 @@ impl Observer for Notifier {
 const REJECTED: &str =
     "the graph file was rejected; the previous graph is still running, see `steadfast status`";
 
-/// Something that systemd is told.
+/// A notification to systemd.
 #[derive(Debug)]
 enum Said {
     Ready,
     Status(String),
-    /// With the monotonic clock, in microseconds.
+    /// The begin of a reload, with the monotonic clock in microseconds.
     Reloading(i128),
     Alive(String),
     Stopping,
 }
 
-/// So much may wait while systemd does not read; what comes then is not told.
+/// The number of notifications that wait while systemd does not read; further ones are dropped.
 const WAITING: usize = 64;
 
-/// The way to the thread that tells it: a systemd that hangs holds nobody else. None without systemd.
+/// The channel to the thread that notifies systemd, so that a hanging systemd blocks no worker. `None` without systemd.
 static WAY: OnceLock<Option<SyncSender<Said>>> = OnceLock::new();
 
 fn say(what: Said) {
@@ -114,23 +114,23 @@ fn tell(what: &Said) {
     }
 }
 
-/// A reload has begun.
+/// Notifies systemd that a reload has begun.
 pub(super) fn reloading() {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     say(Said::Reloading(i128::from(now.tv_sec) * 1_000_000 + i128::from(now.tv_nsec) / 1000));
 }
 
-/// The daemon is stopping.
+/// Notifies systemd that the daemon is stopping.
 pub(super) fn stopping() {
     say(Said::Stopping);
 }
 
-/// The daemon is alive, and this is how it stands.
+/// Notifies systemd that the daemon is alive, with its status.
 pub(super) fn alive(status: &str) {
     say(Said::Alive(status.to_owned()));
 }
 
-/// How it stands, in one line with counts.
+/// Returns the status in one line with counts.
 pub(super) fn status(pulse: &DriverHealth) -> String {
     let c = pulse.counts;
     let what = match (pulse.mode, pulse.caveat) {

@@ -1,4 +1,5 @@
-//! The settings of a running daemon: a reload reads them again, applies what a running daemon can change, and names the rest.
+//! The settings of a running daemon: a reload reads them again, applies those that a running daemon can change, and
+//! names the others.
 
 use super::{GraphSource, Shared, recorders};
 use crate::config::{Recorder, Text};
@@ -10,7 +11,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// The time in which old recorders end whose destinations answer; the others end later.
+/// The time in which recorders end whose destinations answer; other recorders end later.
 const PROMPT: Duration = Duration::from_millis(500);
 
 /// The settings file and the command line, joined.
@@ -20,13 +21,13 @@ pub struct HostSettings {
     pub graph: GraphSource,
     /// The settings of the driver.
     pub driver: Settings,
-    /// The bounds of the history.
+    /// The limits of the history.
     pub history: Limits,
     /// The recorders of events.
     pub recorders: Vec<Recorder>,
     /// The time that runs may take after a stop.
     pub grace: Duration,
-    /// The amount that is logged; none where the environment says it.
+    /// The level of the log; `None` if the environment determines it.
     pub log_level: Option<String>,
     /// The settings that only a start applies, each with its value.
     pub fixed: Vec<(&'static str, String)>,
@@ -34,37 +35,37 @@ pub struct HostSettings {
     pub text: Option<Text>,
 }
 
-/// Reads the settings again. The error says why they are rejected, with the place.
+/// A function that reads the settings again. The error says why they are rejected, with the place.
 pub type ReadSettings = Arc<dyn Fn() -> Result<HostSettings, String> + Send + Sync>;
 
-/// The settings that a reload has found to differ, by name.
+/// The names of the settings that a reload changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingsChange {
-    /// They hold from now on.
+    /// The settings that hold from now on.
     pub applied: Vec<String>,
-    /// They hold after a restart.
+    /// The settings that hold after a restart.
     pub restart: Vec<String>,
 }
 
-/// The answer to a reload.
+/// The reply to a reload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reloaded {
-    /// The graph.
+    /// The result of loading the graph.
     #[serde(flatten)]
     pub taken: LoadOutcome,
-    /// The settings.
+    /// The change of the settings.
     #[serde(default)]
     pub settings: SettingsChange,
 }
 
 impl SettingsChange {
-    /// Tells whether nothing differs.
+    /// Returns true if no setting differs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.applied.is_empty() && self.restart.is_empty()
     }
 
-    /// A line for what was applied, and one for what needs a restart.
+    /// Returns a line for the applied settings, and one for those that need a restart.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
@@ -79,7 +80,7 @@ impl SettingsChange {
     }
 }
 
-/// Applies settings that were read again, and returns the names of those that differ.
+/// Applies new settings, and returns the names of those that differ.
 pub(super) async fn apply_settings(shared: &Arc<Shared>, new: HostSettings) -> SettingsChange {
     let old = shared.host();
     let mut change = SettingsChange::default();
@@ -139,8 +140,8 @@ pub(super) async fn apply_settings(shared: &Arc<Shared>, new: HostSettings) -> S
     change
 }
 
-/// Ends the recorders that are no longer declared, or declared otherwise, and starts the new ones. The others go on. A new recorder
-/// waits for an old one of its name only; the exchange of one reload ends before that of the next begins.
+/// Ends the recorders that are no longer declared, or declared differently, and starts the new ones. A new recorder
+/// waits only for an old one of the same name. Exchanges of two reloads do not overlap.
 async fn exchange_recorders(shared: &Arc<Shared>, (old, new): (Vec<Recorder>, Vec<Recorder>)) {
     let _one_at_a_time = shared.exchange.lock().await;
     let supervisor = &shared.ending.supervisor;

@@ -1,4 +1,4 @@
-//! How a daemon ends: asked once, in order; asked twice, at once.
+//! The shutdown of a daemon: the first request stops it in order, the second one at once.
 
 use super::request_queue::Requests;
 use super::{Shared, sd_notify};
@@ -11,10 +11,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// How long what is told at the end waits to be recorded with what is told after it.
+/// The time for which events at the end wait for later ones, so that they are recorded together.
 const GATHER: Duration = Duration::from_millis(20);
 
-/// Ends the daemon.
+/// The shutdown of a daemon.
 #[derive(Debug)]
 pub(super) struct Shutdown {
     pub(super) supervisor: Supervisor,
@@ -30,12 +30,12 @@ impl Shutdown {
         Self { supervisor, requests, stream, asked: AtomicU32::new(0), at_once }
     }
 
-    /// It was asked for: in order the first time, at once after that.
+    /// Handles a stop request: an orderly stop the first time, an immediate one after that.
     pub(super) fn ask(&self) {
         if self.asked.load(Ordering::SeqCst) == 0 { self.begin() } else { self.now() }
     }
 
-    /// In order.
+    /// Begins an orderly stop.
     pub(super) fn begin(&self) {
         if self.asked.fetch_add(1, Ordering::SeqCst) == 0 {
             sd_notify::stopping();
@@ -44,21 +44,21 @@ impl Shutdown {
         self.supervisor.stop(None);
     }
 
-    /// At once: what runs is cut off.
+    /// Begins an immediate stop, which interrupts active runs.
     pub(super) fn now(&self) {
         self.asked.fetch_add(1, Ordering::SeqCst);
         self.at_once.cancel();
         self.begin();
-        // No driver runs: there is nothing to cut off.
+        // Without a driver there are no runs to interrupt.
         let _none = self.requests.put_now(DriverEvent::Stop(Duration::ZERO));
     }
 
-    /// It has been asked for.
+    /// Returns true if a stop was requested.
     pub(super) fn is_begun(&self) -> bool {
         self.asked.load(Ordering::SeqCst) > 0
     }
 
-    /// Tells whether the daemon is ending, for whatever reason.
+    /// Returns true if the daemon is ending for any reason.
     pub(super) fn is_ending(&self) -> bool {
         self.is_begun() || self.supervisor.report().state == State::Stopping
     }
@@ -67,13 +67,13 @@ impl Shutdown {
         self.at_once.is_cancelled()
     }
 
-    /// Waits until it is to end at once.
+    /// Waits for an immediate stop.
     pub(super) async fn at_once(&self) {
         self.at_once.cancelled().await;
     }
 }
 
-/// Ends the daemon when all has been as declared for long enough (`--converged-timeout`).
+/// Creates the worker that ends the daemon when the host has been converged for a given time (`--converged-timeout`).
 pub(super) fn when_converged(
     shared: &Arc<Shared>,
     (seen, long): (watch::Receiver<bool>, Duration),
@@ -92,7 +92,7 @@ pub(super) fn when_converged(
     })
 }
 
-/// Waits until all has been as declared for so long.
+/// Waits until the host has been converged for a given time.
 async fn wait(mut seen: watch::Receiver<bool>, long: Duration) {
     loop {
         if seen.wait_for(|converged| *converged).await.is_err() {

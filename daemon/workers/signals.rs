@@ -8,10 +8,10 @@ use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
-/// How much it matters that signals cannot be read, beside other fatal failures.
+/// The rank of a failure to read signals among fatal failures.
 const RANK: u8 = 1;
 
-/// Obeys signals to the last: also while all others stop.
+/// Creates the worker that handles signals, also while other workers stop.
 pub(super) fn signals(shared: &Arc<Shared>, signals: Signals) -> Manifold {
     let own = Arc::clone(shared);
     let signals = Arc::new(Mutex::new(signals));

@@ -1,24 +1,25 @@
-//! What an operator has done to the state as a whole while a daemon runs: the worker that keeps it does it, and begins anew.
+//! Maintenance of the state of a running daemon (import, repair): the worker of the store carries it out, and starts
+//! again.
 
 use crate::store::{Entry, Maintenance, Store, StoreError, StoredState};
 use std::sync::{Mutex as Short, PoisonError};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-/// Why it is not done.
+/// The message if the daemon is not paused.
 pub(super) const NOT_PAUSED: &str =
     "the daemon is not paused: `steadfast pause`, then this, then `steadfast resume`";
 
-/// What was done, a line for each thing, or why not.
+/// The result of maintenance: a line for each change, or the reason of the failure.
 type Done = Result<Vec<String>, String>;
 
-/// What is asked for.
+/// A request for maintenance.
 pub(super) struct MaintenanceRequest {
     pub(super) what: Maintenance,
-    /// Where it is answered.
+    /// The sender of the result.
     pub(super) answer: oneshot::Sender<Done>,
 }
 
-/// The way to the worker that keeps state.
+/// The queue of requests to the worker of the store.
 pub(super) struct MaintenanceQueue {
     ask: mpsc::Sender<MaintenanceRequest>,
     asked: Mutex<mpsc::Receiver<MaintenanceRequest>>,
@@ -33,37 +34,37 @@ impl Default for MaintenanceQueue {
 }
 
 impl MaintenanceQueue {
-    /// What is asked next, and still waited for.
+    /// Waits for the next request whose requester still waits.
     pub(super) async fn next(&self) -> MaintenanceRequest {
         let mut queue = self.asked.lock().await;
         loop {
             match queue.recv().await {
                 Some(asked) if asked.answer.is_closed() => {}
                 Some(asked) => return asked,
-                // We hold the other end ourselves.
+                // This value has the other end, so that the channel never closes.
                 None => std::future::pending().await,
             }
         }
     }
 
-    /// Asks, where nobody else does.
+    /// Sends a request; returns `None` if another one is pending.
     pub(super) fn ask(&self, what: Maintenance) -> Option<oneshot::Receiver<Done>> {
         let (answer, answered) = oneshot::channel();
         self.ask.try_send(MaintenanceRequest { what, answer }).ok().map(|()| answered)
     }
 }
 
-/// What was paused, and what not any more, while the state could not be used: it goes into the next one that can be.
+/// Changes of pauses while the state was unusable; they go to the next usable state.
 #[derive(Default)]
 pub(super) struct CarriedPauses(Short<Vec<Entry>>);
 
 impl CarriedPauses {
-    /// Takes it out, where the state cannot be used again.
+    /// Takes the changes, if the state stays unusable.
     pub(super) fn take(&self) -> Vec<Entry> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Takes all that is paused otherwise now than when it began.
+    /// Records all pauses that differ between the begin and now.
     pub(super) fn put(&self, began: &StoredState, now: &StoredState) {
         let mut entries = Vec::new();
         if began.pause != now.pause {
@@ -80,7 +81,7 @@ impl CarriedPauses {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = entries;
     }
 
-    /// Has it kept; where that is refused it waits for the next.
+    /// Stores the changes; after a failure they wait for the next state.
     pub(super) fn hand_over(&self, store: &mut impl Store) -> Result<(), StoreError> {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !entries.is_empty() {
@@ -96,7 +97,7 @@ mod tests {
     use super::{CarriedPauses, MaintenanceQueue};
     use crate::store::{Entry, Maintenance, MemoryStore, PauseRecord, Store as _};
 
-    /// Who has stopped waiting for another state is not given one later.
+    /// A request whose requester no longer waits is not carried out later.
     #[tokio::test]
     async fn what_nobody_waits_for_is_not_done() {
         let mender = MaintenanceQueue::default();

@@ -1,7 +1,7 @@
-//! The worker that keeps state: opens the store, holds the state directory, and offers the journal.
+//! The worker of the store: it opens the state, has the lock of the state directory, and offers the journal.
 //!
-//! Where the store cannot be opened, it offers one in memory instead, and the driver only looks (B-22). It is tried again from time to
-//! time, and when the operator has it repaired.
+//! If the store cannot be opened, the worker offers a store in memory instead, and the driver only observes (B-22). The
+//! worker tries again from time to time, and after a repair by the operator.
 
 use super::Shared;
 use super::record_readers::readers;
@@ -20,28 +20,28 @@ use std::time::Duration;
 use steadfast_resources::host::end_orphaned_commands;
 use tokio::sync::oneshot;
 
-/// How much it matters that another one has taken the state, beside other fatal failures.
+/// The rank of a lost state directory among fatal failures.
 const RANK: u8 = 6;
 
-/// How often a store that cannot be used is tried again.
+/// The interval at which an unusable store is opened again.
 const AGAIN: Duration = Duration::from_secs(15);
 
-/// What the worker offers.
+/// The output of the worker.
 #[derive(Clone, Debug)]
 pub(super) struct StoreOutput {
     pub(super) journal: Journal,
     key: Option<Key>,
-    /// Why nothing may be changed: all this is only in memory.
+    /// The reason why nothing may be changed: the journal is only in memory.
     pub(super) observing: Option<Arc<str>>,
 }
 
 impl StoreOutput {
-    /// All that is kept now. Blocks.
+    /// Returns the whole stored state. Blocks.
     pub(super) fn recall(&self) -> Result<StoredState, StoreError> {
         Ok(StoredState { key: self.key.clone(), ..self.journal.recall()? })
     }
 
-    /// In memory, with what can be read of the state without changing anything, and what was paused before.
+    /// Creates a store in memory from the readable part of the state and the pauses carried over.
     fn observing(shared: &Arc<Shared>, why: &str) -> Result<(Self, Observed), Failure> {
         let directory = &shared.state_directory;
         let key = SqliteStore::peek_key(directory);
@@ -60,7 +60,7 @@ impl StoreOutput {
     }
 }
 
-/// A state in memory. Who is paused while it stands in for the real one is still paused when that can be used again.
+/// A state in memory. Dropping it carries its changed pauses over to the next usable state.
 struct Observed {
     shared: Arc<Shared>,
     journal: Journal,
@@ -78,7 +78,7 @@ impl Drop for Observed {
     }
 }
 
-/// Opens the state, and keeps in it what was paused while it could not be used.
+/// Opens the state, and stores the pauses carried over.
 fn open(
     hold: Arc<StateLock>,
     directory: &Path,
@@ -87,7 +87,7 @@ fn open(
 ) -> Result<StoreOutput, StoreError> {
     let mut store = SqliteStore::open_held(hold, readers)?;
     let key = Some(SqliteStore::key(directory)?);
-    // What was begun and has not ended is settled here, where it can still be refused.
+    // Interrupted mutations are settled here, while the state can still be rejected.
     store.recall()?;
     carried.hand_over(&mut store)?;
     let journal = Journal::spawn(Box::new(store));
@@ -99,7 +99,7 @@ fn open(
     Ok(StoreOutput { journal, key, observing: None })
 }
 
-/// Keeps state. Where that cannot be had, the daemon only looks until it can.
+/// Creates the worker of the store. While the state is unusable, the daemon only observes.
 pub(super) fn store(shared: &Arc<Shared>) -> Manifold {
     let (own, first) = (Arc::clone(shared), Arc::new(Once::new()));
     let worker = shared.worker("store", move |_, life: WorkerContext| {
@@ -124,7 +124,7 @@ pub(super) fn store(shared: &Arc<Shared>) -> Manifold {
     worker.handles("lease")
 }
 
-/// Tells the log, and whoever reads the events.
+/// Returns record readers that report repaired records to the log and as events.
 fn telling(shared: &Arc<Shared>) -> RecordReaders {
     let teller = shared.teller.clone();
     readers(move |event, line| {
@@ -142,7 +142,7 @@ async fn end_orphans(shared: &Shared, first: &Arc<Once>) -> Result<(), Failure> 
     ended.await.map_err(Failure::again)
 }
 
-/// Logs which commands of a killed daemon were ended.
+/// Logs the process groups of a killed daemon's commands that were ended.
 pub(crate) fn tell_orphans(groups: &[i32]) {
     if !groups.is_empty() {
         let groups: Vec<String> = groups.iter().map(ToString::to_string).collect();
@@ -168,7 +168,7 @@ async fn try_open(
     opened.await.map_err(Failure::again)
 }
 
-/// Offers what is kept until the daemon ends, the journal breaks, or something else is to be kept instead.
+/// Offers the state until the daemon ends, the journal fails, or another state replaces it.
 async fn keep(
     shared: &Arc<Shared>,
     life: &WorkerContext,
@@ -188,7 +188,7 @@ async fn keep(
         wanted = shared.mending.next() => Some(wanted),
         never = life.watch_thread(|| answers(&hold, &journal)) => match never {},
     };
-    // What was written is durable, and the directory is free, before the worker has ended.
+    // All writes are durable, and the directory is free, before the worker ends.
     let history = Arc::clone(&shared.history);
     let closed = tokio::task::spawn_blocking(move || {
         drop(closing);
@@ -201,23 +201,23 @@ async fn keep(
     }
 }
 
-/// Asks whether the directory is still ours, and the thread that keeps the state whether it lives. A disk that hangs holds up neither
-/// this loop nor what else turns in it.
+/// Checks that the state directory is still in place and that the journal's thread is alive. A hanging disk does not
+/// block the caller.
 fn answers(hold: &Arc<StateLock>, journal: &Journal) -> oneshot::Receiver<()> {
     let (to, answer) = oneshot::channel();
     let (hold, ping) = (Arc::clone(hold), journal.ping());
     tokio::spawn(async move {
         let looked = tokio::task::spawn_blocking(move || hold.look()).await;
         if looked.is_ok() && ping.await.is_ok() {
-            // Nobody waits any more: the worker has ended.
+            // The receiver is dropped after the worker has ended.
             to.send(()).unwrap_or_default();
         }
     });
     answer
 }
 
-/// Where the thread that keeps the history ends, another one takes its place, and a driver that of the one who had handed something in:
-/// its run was told nothing, and all is looked at again.
+/// Replaces the writer of the history after its thread has failed. The driver is replaced too: a run may wait for a
+/// reply of the dead thread, and all resources are checked again.
 async fn tend_history(shared: &Shared) -> Infallible {
     loop {
         shared.history.broken().await;
@@ -226,13 +226,13 @@ async fn tend_history(shared: &Shared) -> Infallible {
         if let Err(error) = tokio::task::spawn_blocking(move || history.drop_expired()).await {
             tracing::error!(event = "history_unkept", "{error}");
         }
-        // Where none runs, none has to begin anew.
+        // Without a driver there is nothing to restart.
         drop(shared.requests.put_now(DriverEvent::Watched(vec![Signal::Broken(why.to_owned())])));
         tokio::time::sleep(AGAIN).await;
     }
 }
 
-/// Offers a state in memory until the one on the disk can be used.
+/// Offers a state in memory until the stored one is usable.
 async fn observe(
     shared: &Arc<Shared>,
     life: &WorkerContext,
@@ -271,22 +271,22 @@ async fn observe(
     }
 }
 
-/// Another daemon has the state: this one must not go on, and no restart of a worker mends that.
+/// Returns the fatal failure after another daemon has taken the state.
 fn fenced(hold: &StateLock) -> Failure {
     let why = hold.fault();
     tracing::error!(event = "fenced", "{why}: nothing more is begun, and this daemon ends");
     Failure::fatal(RANK, why)
 }
 
-/// The state directory was removed or replaced: what is begun from now on could not be kept.
+/// Returns the failure after the state directory was removed or replaced: later changes could not be stored.
 fn lost(hold: &StateLock) -> Failure {
     let why = hold.check_place().err().map(|why| why.to_string()).unwrap_or_default();
     tracing::error!(event = "state_lost", "{why}: nothing more is begun");
     Failure::again(why)
 }
 
-/// Does it, answers, and says why the worker must be started anew. Between the question and now somebody may have resumed the daemon,
-/// or given up waiting: what is kept is at rest now, and says whether it is still so.
+/// Carries out maintenance and replies; returns the reason for a restart of the worker. The daemon may have been
+/// resumed meanwhile, so that the pause is checked in the stored state.
 async fn carry_out(
     shared: &Arc<Shared>,
     MaintenanceRequest { what, answer }: MaintenanceRequest,
@@ -308,13 +308,13 @@ async fn carry_out(
     if let Some(deed) = done.as_ref().ok().and_then(|lines| events::mended(what, lines)) {
         shared.teller.publish(deed);
     }
-    // Who asked may have gone; it is done all the same.
+    // The requester may be gone; the maintenance is done anyway.
     drop(answer.send(done));
-    // No failure, however often it is asked for.
+    // A bounce does not count as a failure.
     Failure::new(Kind::Bounce, "another state is kept from now on")
 }
 
-/// What to do about a state that cannot be used.
+/// Returns advice for a state that cannot be used.
 fn advice(error: &StoreError) -> &'static str {
     match error {
         StoreError::Damaged { .. } => {
@@ -338,7 +338,7 @@ fn advice(error: &StoreError) -> &'static str {
     }
 }
 
-/// Closes the journal also where the worker is cut off.
+/// A guard that closes the journal when the worker ends for any reason.
 struct Closing(Journal);
 
 impl Drop for Closing {

@@ -1,4 +1,4 @@
-//! The worker that feeds the watchdog of systemd, each time after a round trip through the driver and its engine.
+//! The worker of the systemd watchdog: it notifies systemd after each round trip through the driver and its engine.
 
 use super::{HEARS, Shared, sd_notify};
 use crate::driver::{DriverEvent, DriverHealth, PingReply};
@@ -6,8 +6,8 @@ use crate::supervisor::{Manifold, Outputs, WorkerContext};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Feeds it, to the last. A driver that hangs starves it, and any other worker that nobody can cut off; one that broke and is started
-/// anew does not.
+/// Creates the worker of the watchdog. A driver that hangs, or another worker that cannot be interrupted, stops the
+/// notifications; a driver that failed and is started again does not.
 pub(super) fn watchdog(shared: &Arc<Shared>) -> Manifold {
     let own = Arc::clone(shared);
     let worker = shared.worker("watchdog", move |_, life: WorkerContext| {
@@ -21,7 +21,7 @@ pub(super) fn watchdog(shared: &Arc<Shared>) -> Manifold {
             };
             let every = (limit / 3).max(Duration::from_millis(10));
             loop {
-                // It lives while the driver does not answer: that is what systemd is to find out.
+                // This worker stays alive while the driver does not answer; systemd must notice that.
                 let turn = life.during(async {
                     feed(&shared).await;
                     tokio::time::sleep(every).await;
@@ -39,11 +39,11 @@ pub(super) fn watchdog(shared: &Arc<Shared>) -> Manifold {
 async fn feed(shared: &Shared) {
     let report = shared.ending.supervisor.report();
     if report.workers.values().any(|worker| worker.hangs_for.is_some()) {
-        // Said where it was found out.
+        // The hang was logged at its detection.
         return;
     }
     let (told, answer) = tokio::sync::oneshot::channel::<DriverHealth>();
-    // Nobody waits for it any more: the process is ending.
+    // The receiver is dropped while the process ends.
     let ping = PingReply(Box::new(move |pulse| told.send(pulse).unwrap_or_default()));
     if shared.requests.put_now(DriverEvent::Ping(ping)).is_err() {
         sd_notify::alive("no driver runs; it is started again (`steadfast report`)");
@@ -51,7 +51,7 @@ async fn feed(shared: &Shared) {
     }
     match answer.await {
         Ok(pulse) => sd_notify::alive(&sd_notify::status(&pulse)),
-        // It broke before it could answer.
+        // The driver failed before it could answer.
         Err(_) => sd_notify::alive("the driver is started again"),
     }
 }

@@ -1,14 +1,14 @@
-//! Workers that start and end are events too.
+//! Events for starts and ends of workers.
 
 use crate::events::{Level, NewEvent, Publisher, what};
 use crate::supervisor::{Failure, Inputs, WorkerContext};
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// What a worker does.
+/// The future of a worker.
 type Work = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
 
-/// The same start, which tells when the worker runs and when it does no more.
+/// Wraps the start of a worker so that its start and end are published as events.
 pub(super) fn told<W>(
     teller: &Publisher,
     name: &str,
@@ -34,7 +34,7 @@ where
     }
 }
 
-/// A worker, until it has ended.
+/// A worker until its end.
 struct Running {
     teller: Publisher,
     name: Arc<str>,
@@ -55,7 +55,7 @@ impl Running {
     }
 }
 
-/// One that breaks, or is cut off, says nothing itself.
+/// Publishes the end of a worker that panicked or was dropped.
 impl Drop for Running {
     fn drop(&mut self) {
         if self.is_told {

@@ -1,4 +1,4 @@
-//! What can be said on the command line of what was: `history`, `show --at`, `diff`, `undo`.
+//! The command lines of `history`, `show --at`, `diff`, `undo`.
 
 use super::{OfResource, Socket, State};
 use crate::config;
@@ -8,7 +8,7 @@ use clap::Args;
 /// `steadfast show`.
 #[derive(Debug, Args)]
 pub struct Show {
-    /// Which, of which daemon.
+    /// The resource, and the daemon to query.
     #[command(flatten)]
     pub of: OfResource,
     /// Print the file as it was before this change: a number that `history` shows
@@ -22,7 +22,7 @@ pub struct History {
     /// Only of this resource: `kind[name]`
     #[arg(value_name = "RES")]
     pub resource: Option<String>,
-    /// Where state is kept.
+    /// The state directory.
     #[command(flatten)]
     pub state: State,
     /// At most so many, the last ones
@@ -45,7 +45,7 @@ pub struct Diff {
     /// With what it was before that change [default: what is there now]
     #[arg(value_name = "M", index = 3)]
     pub to: Option<u64>,
-    /// Where state is kept.
+    /// The state directory.
     #[command(flatten)]
     pub state: State,
 }
@@ -65,10 +65,10 @@ pub struct Undo {
     /// The resource is paused for so long, so that its graph does not put it back: `90s`, `30m`, `2h`, `1d`
     #[arg(long = "for", value_name = "TIME", value_parser = config::span, default_value = "2h")]
     pub limit: u64,
-    /// Which daemon.
+    /// The daemon.
     #[command(flatten)]
     pub socket: Socket,
-    /// How much is kept of what is changed, from the settings.
+    /// The limits of the history, from the settings.
     #[arg(skip)]
     pub history: Limits,
 }

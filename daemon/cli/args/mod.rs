@@ -1,4 +1,7 @@
-//! What can be said on the command line.
+//! The command lines of all commands.
+//!
+//! The doc comments of arguments are help texts. This folder must not carry out any command. Reading order: this file,
+//! `one_shot` (`apply`, `plan`, `drift`), `state`, `history`.
 
 pub(super) mod history;
 mod one_shot;
@@ -24,7 +27,7 @@ use steadfast_resources::LONGEST_SPAN;
 #[derive(Debug, Parser)]
 #[command(name = "steadfast", version, about, max_term_width = 100)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -129,10 +132,10 @@ pub struct State {
     /// Where state is kept [default: /var/lib/steadfast, or ~/.local/state/steadfast without root]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
-    /// How much is kept of what is changed, from the settings.
+    /// The limits of the history, from the settings.
     #[arg(skip)]
     pub history: Limits,
-    /// How many events are kept, from the settings.
+    /// The limits of the event log, from the settings.
     #[arg(skip)]
     pub retention: Retention,
 }
@@ -151,7 +154,7 @@ pub struct Socket {
 /// `steadfast status`.
 #[derive(Debug, Args)]
 pub struct Status {
-    /// Which daemon.
+    /// The daemon.
     #[command(flatten)]
     pub socket: Socket,
     /// Show it as one JSON object
@@ -168,7 +171,7 @@ pub struct Status {
 /// `steadfast top`.
 #[derive(Debug, Args)]
 pub struct Top {
-    /// Which daemon.
+    /// The daemon.
     #[command(flatten)]
     pub socket: Socket,
 }
@@ -179,7 +182,7 @@ pub struct OfResource {
     /// Which: `kind[name]`
     #[arg(value_name = "RES")]
     pub resource: String,
-    /// Which daemon.
+    /// The daemon.
     #[command(flatten)]
     pub socket: Socket,
     /// Show it as JSON
@@ -193,7 +196,7 @@ pub struct Events {
     /// Only those of this resource: `kind[name]`
     #[arg(value_name = "RES")]
     pub resource: Option<String>,
-    /// Which daemon.
+    /// The daemon.
     #[command(flatten)]
     pub socket: Socket,
     /// Go on with what happens, until interrupted
@@ -216,7 +219,7 @@ pub struct Events {
 /// `steadfast report`.
 #[derive(Debug, Args)]
 pub struct Report {
-    /// Which daemon.
+    /// The daemon.
     #[command(flatten)]
     pub socket: Socket,
     /// Show it as one JSON object
@@ -230,7 +233,7 @@ pub struct Pause {
     /// Only these, and what depends on them waits where they are not as declared: `kind[name]`
     #[arg(value_name = "RES")]
     pub resources: Vec<String>,
-    /// Which daemon.
+    /// The daemon.
     #[command(flatten)]
     pub socket: Socket,
     /// It ends by itself after so long: `90s`, `30m`, `2h`, `1d` [default: the daemon's --pause-limit]
@@ -250,7 +253,7 @@ pub struct Resume {
     /// Only these, which were paused by themselves: `kind[name]`
     #[arg(value_name = "RES")]
     pub resources: Vec<String>,
-    /// Which daemon.
+    /// The daemon.
     #[command(flatten)]
     pub socket: Socket,
     /// Only show what will change
@@ -264,7 +267,7 @@ pub struct Reload {
     /// Take a graph without a single resource too: all that was declared is given up
     #[arg(long)]
     pub allow_empty: bool,
-    /// Which daemon.
+    /// The daemon.
     #[command(flatten)]
     pub socket: Socket,
 }
@@ -275,7 +278,7 @@ pub struct Resources {
     /// Which: `kind[name]`
     #[arg(required = true, value_name = "RES")]
     pub resources: Vec<String>,
-    /// Which daemon.
+    /// The daemon.
     #[command(flatten)]
     pub socket: Socket,
 }
@@ -283,7 +286,7 @@ pub struct Resources {
 /// `steadfast wait`.
 #[derive(Debug, Args)]
 pub struct Wait {
-    /// Which daemon.
+    /// The daemon.
     #[command(flatten)]
     pub socket: Socket,
     /// What for
@@ -294,7 +297,7 @@ pub struct Wait {
     pub timeout: Option<u64>,
 }
 
-/// What can be waited for.
+/// The states that `wait` can wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Awaited {
     /// All is as declared.
@@ -304,7 +307,7 @@ pub enum Awaited {
 /// `steadfast stop`.
 #[derive(Debug, Args)]
 pub struct Stop {
-    /// Which daemon.
+    /// The daemon.
     #[command(flatten)]
     pub socket: Socket,
     /// At once: cut off what runs
@@ -318,7 +321,7 @@ pub struct LogLevel {
     /// `error`, `warn`, `info`, `debug`, `trace`, or for a part: `steadfast::driver=trace`
     #[arg(value_name = "FILTER")]
     pub filter: String,
-    /// Which daemon.
+    /// The daemon.
     #[command(flatten)]
     pub socket: Socket,
 }
@@ -332,7 +335,7 @@ pub struct Doctor {
     /// The settings that are checked [default: /etc/steadfast/steadfast.yaml]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Which daemon.
+    /// The daemon.
     #[command(flatten)]
     pub socket: Socket,
     /// Show it as one JSON object
@@ -367,7 +370,7 @@ pub struct Man {
     pub directory: PathBuf,
 }
 
-/// How lines of log look.
+/// The formats of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Log {
     /// For people.
@@ -381,10 +384,10 @@ pub enum Log {
 /// `steadfast run`.
 #[derive(Clone, Debug, Args)]
 pub struct Run {
-    /// Which graph.
+    /// The graph.
     #[command(flatten)]
     pub graph: Graph,
-    /// Where state is kept.
+    /// The state directory.
     #[command(flatten)]
     pub state: State,
     /// Where to listen for commands [default: in the runtime directory; in --state-dir if that is given]
@@ -408,19 +411,19 @@ pub struct Run {
     /// How log lines look [default: human]
     #[arg(long, value_enum)]
     pub log: Option<Log>,
-    /// How much is logged, from the settings.
+    /// The level of the log, from the settings.
     #[arg(skip)]
     pub log_level: Option<String>,
-    /// Who is told all that is recorded, from the settings.
+    /// The recorders of events, from the settings.
     #[arg(skip)]
     pub recorders: Vec<Recorder>,
-    /// The command line without the settings; none where no settings are read.
+    /// The command line without the settings; `None` if no settings are read.
     #[arg(skip)]
     pub given: Option<Box<Self>>,
-    /// The settings file as it was read.
+    /// The text of the settings file.
     #[arg(skip)]
     pub settings_text: Option<Box<Text>>,
-    /// The reason why other settings apply than those of the file, where that is so.
+    /// The reason why other settings apply than those of the file, if so.
     #[arg(skip)]
     pub settings_instead: Option<String>,
     /// Seconds that running resources may still take after a stop [default: 30]
@@ -440,10 +443,10 @@ pub struct Run {
 /// `steadfast graph`.
 #[derive(Debug, Args)]
 pub struct ShowGraph {
-    /// Which graph.
+    /// The graph.
     #[command(flatten)]
     pub graph: Graph,
-    /// Where it is kept what has left the graph.
+    /// The state directory, with the records of undeclared resources.
     #[command(flatten)]
     pub state: State,
     /// In which form
@@ -465,13 +468,13 @@ pub enum Format {
 /// `steadfast check`.
 #[derive(Debug, Args)]
 pub struct Check {
-    /// Which graph.
+    /// The graph.
     #[command(flatten)]
     pub graph: Graph,
     /// Show the problems as JSON
     #[arg(long)]
     pub json: bool,
-    /// Which daemon, where resources are given instead of graphs: it looks at them again now.
+    /// The daemon, if resources are given instead of graphs: the daemon checks them again.
     #[command(flatten)]
     pub socket: Socket,
 }

@@ -1,4 +1,4 @@
-//! The commands that take one pass over a graph: `apply`, `plan`, `drift`.
+//! The command lines of the commands that run once over a graph: `apply`, `plan`, `drift`.
 
 use super::{Graph, Log, State};
 use crate::config::Recorder;
@@ -9,13 +9,13 @@ use std::path::PathBuf;
 /// `steadfast apply`.
 #[derive(Debug, Args)]
 pub struct Apply {
-    /// Which graph.
+    /// The graph.
     #[command(flatten)]
     pub graph: Graph,
     /// Do what `plan --out` has written to FILE; refuse if graph or host are not as they were
     #[arg(long, value_name = "FILE", value_parser = Planned::named, conflicts_with_all = ["graphs", "config", "noop", "only", "skip", "sema"])]
     pub plan: Option<Planned>,
-    /// Where state is kept.
+    /// The state directory.
     #[command(flatten)]
     pub state: State,
     /// Take a graph without a single resource too: all that was declared is given up
@@ -39,10 +39,10 @@ pub struct Apply {
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub struct Plan {
-    /// Which graph.
+    /// The graph.
     #[command(flatten)]
     pub graph: Graph,
-    /// Where state is kept.
+    /// The state directory.
     #[command(flatten)]
     pub state: State,
     /// Accept a graph without resources too, as `apply --allow-empty` does
@@ -65,7 +65,7 @@ pub struct Plan {
 /// `steadfast drift`.
 #[derive(Debug, Args)]
 pub struct Drift {
-    /// Which graph.
+    /// The graph.
     #[command(flatten)]
     pub graph: Graph,
     /// End with 2 if something differs

@@ -1,4 +1,4 @@
-//! What can be said on the command line of what is kept: `state show`, `verify`, `export`, `import`, `repair`.
+//! The command lines of `state show`, `verify`, `export`, `import`, `repair`.
 
 use super::{Socket, State};
 use clap::{Args, Subcommand};
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// `steadfast state`.
 #[derive(Debug, Args)]
 pub struct StateArgs {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub what: StateCommand,
 }
@@ -33,7 +33,7 @@ pub struct ExportKept {
     /// To this file, for its owner alone [default: standard output]
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Where state is kept.
+    /// The state directory.
     #[command(flatten)]
     pub state: State,
 }
@@ -44,7 +44,7 @@ pub struct ImportKept {
     /// What `state export` has written
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Which daemon.
+    /// The daemon.
     #[command(flatten)]
     pub socket: Socket,
 }
@@ -52,7 +52,7 @@ pub struct ImportKept {
 /// `steadfast state repair`.
 #[derive(Debug, Args)]
 pub struct RepairKept {
-    /// Which daemon.
+    /// The daemon.
     #[command(flatten)]
     pub socket: Socket,
 }
@@ -63,7 +63,7 @@ pub struct ShowKept {
     /// Only of this resource: `kind[name]`
     #[arg(value_name = "RES")]
     pub resource: Option<String>,
-    /// Where state is kept.
+    /// The state directory.
     #[command(flatten)]
     pub state: State,
     /// Show it as one JSON object
@@ -74,7 +74,7 @@ pub struct ShowKept {
 /// `steadfast state verify`.
 #[derive(Debug, Args)]
 pub struct VerifyKept {
-    /// Where state is kept.
+    /// The state directory.
     #[command(flatten)]
     pub state: State,
 }

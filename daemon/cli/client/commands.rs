@@ -1,4 +1,4 @@
-//! The commands that tell a daemon to do something.
+//! The commands that change a running daemon.
 
 use super::{
     PATIENCE, address, answer, ask, ask_for, ask_for_within, asking, differences, newer, refuse,
@@ -17,16 +17,16 @@ use serde::de::DeserializeOwned;
 use std::cell::Cell;
 use std::time::Duration;
 
-/// What a reload may take, or a look at what is to be changed.
+/// The time limit of a reload, and of a check of resources.
 const RELOAD: Duration = Duration::from_secs(90);
 
-/// What an undo may take: a run may have to end before.
+/// The time limit of an undo, which may wait for the end of a run.
 const UNDO: Duration = Duration::from_secs(200);
 
-/// How soon `wait` asks again.
+/// The interval at which `wait` asks again.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// An order that is answered by being done.
+/// Sends a command and prints a message when the daemon has carried it out.
 fn order(socket: &Socket, what: &Request, done: impl AsRef<str>) -> Exit {
     asking(async {
         ask(socket, what, PATIENCE).await?;
@@ -48,7 +48,7 @@ pub(in crate::cli) fn pause(args: &args::Pause) -> Exit {
     order(&args.socket, &Request::Pause { seconds, reason, resources, drain }, words)
 }
 
-/// `steadfast resume`: shows what will change, and then lets it.
+/// Carries out `steadfast resume`: shows the pending changes, and then resumes.
 pub(in crate::cli) fn resume(args: &args::Resume) -> Exit {
     asking(async {
         let resources = args.resources.clone();
@@ -74,7 +74,7 @@ pub(in crate::cli) fn resume(args: &args::Resume) -> Exit {
         let found = answer(&args.socket, &look, RELOAD).await;
         match found.and_then(|found| shaped(found.unwrap_or_default())) {
             Ok(found) => plan(&found),
-            // Who wants it to go on is not held up by what cannot be foretold.
+            // A failed preview does not prevent the resume.
             Err(why) if !args.plan => eprint(format!("what will be changed is not known: {why}")),
             Err(why) => return Err(refuse(&why)),
         }
@@ -87,7 +87,7 @@ pub(in crate::cli) fn resume(args: &args::Resume) -> Exit {
     })
 }
 
-/// What will change when it goes on.
+/// Prints the changes that a resume would make.
 fn plan(found: &Inspections) {
     let changes = found.of.iter().filter(|one| one.trouble.is_none()).count();
     print(format!("{} will be changed", count(changes, "resource")));
@@ -105,13 +105,13 @@ fn plan(found: &Inspections) {
     }
 }
 
-/// `steadfast undo`, where a daemon runs; none where that is not so.
+/// Sends `steadfast undo` to the daemon; returns `None` if no daemon runs.
 pub(in crate::cli) fn undo(args: &args::Undo) -> Result<Option<Undone>, Exit> {
     let (resource, to, seconds) = (args.resource.clone(), args.to, args.limit);
     ask_any(&args.socket, &Request::Undo { resource, to, seconds, partial: args.partial }, UNDO)
 }
 
-/// `steadfast protect`, `unprotect`, `forget`, where a daemon runs: what it says; none where that is not so.
+/// Sends `steadfast protect`, `unprotect` or `forget` to the daemon and returns its reply; `None` if no daemon runs.
 pub(in crate::cli) fn of_state(
     order: StateCommand,
     args: &args::Resources,
@@ -120,7 +120,7 @@ pub(in crate::cli) fn of_state(
     ask_any(&args.socket, &Request::Order { order, resources }, PATIENCE)
 }
 
-/// `steadfast state import` and `repair`, where a daemon runs: what was done; none where that is not so.
+/// Sends `steadfast state import` or `repair` to the daemon and returns the changes; `None` if no daemon runs.
 pub(in crate::cli) fn mend(
     what: Maintenance,
     socket: &Socket,
@@ -128,7 +128,7 @@ pub(in crate::cli) fn mend(
     ask_any(socket, &Request::Mend { what }, UNDO)
 }
 
-/// Asks the daemon, if there is any, and takes the first piece of its answer.
+/// Sends a request to the daemon, if one runs, and returns the first part of the reply.
 fn ask_any<T: DeserializeOwned>(
     socket: &Socket,
     what: &Request,
@@ -193,8 +193,8 @@ pub(in crate::cli) fn reload(args: &args::Reload) -> Exit {
     })
 }
 
-/// `steadfast wait --for converged`: of the graph that runs. A daemon that is just being started, or heals, is waited for as well; one that is
-/// not there only where it is said how long.
+/// Carries out `steadfast wait --for converged` for the running graph. The command also waits for a daemon that is
+/// starting or recovering; for a missing one only with a time limit.
 pub(in crate::cli) fn wait(args: &args::Wait) -> Exit {
     let last = Cell::new(None);
     let waiting = async {
@@ -236,14 +236,14 @@ pub(in crate::cli) fn wait(args: &args::Wait) -> Exit {
     })
 }
 
-/// The reason for which the graph on disk is rejected, if it is.
+/// Returns the reason why the graph on disk is rejected, if it is.
 fn rejection(status: &Status) -> Option<String> {
     let refused = status.refused.as_ref().map(|refused| refused.why.as_str());
     let why = refused.or(status.instead.as_deref())?;
     Some(why.lines().map(plain).collect::<Vec<_>>().join("\n  "))
 }
 
-/// Whether there may be an answer in a moment.
+/// Returns true if a later attempt may succeed.
 fn is_passing(why: &Unanswered, timeout: Option<u64>) -> bool {
     match why {
         Unanswered::Unavailable(_) => true,

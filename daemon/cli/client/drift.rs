@@ -1,4 +1,4 @@
-//! `steadfast drift`: what differs from the graph now. It needs no state and opens nothing for writing.
+//! `steadfast drift`: the present differences between host and graph. The command needs no state and writes nothing.
 
 use crate::cli::args::Drift;
 use crate::cli::exit::Exit;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use steadfast_resources::{MintKey, Origin, RunPolicy, ValueRetention};
 use tokio::runtime::Runtime;
 
-/// Shows what differs.
+/// Prints the differences.
 pub(in crate::cli) fn drift(args: &Drift, key: MintKey) -> Exit {
     render::set_up(args::Log::Human, None, render::Process::Command);
     crate::cli::on_runtime(|runtime| once(args, key, runtime))
@@ -23,7 +23,8 @@ fn once(args: &Drift, key: MintKey, runtime: &Runtime) -> Exit {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
-    // A deed has no state that could differ. What was sent is not looked up: a value is not to be told from here.
+    // A resource without a state (an `exec`) cannot differ. Resources that receive values are skipped, because the
+    // values are unknown here.
     let loaded = loaded.subset(|vertex| {
         let sent = |origin: &Origin| matches!(origin, Origin::Sent { .. });
         let receives = vertex.recipe.as_ref().is_some_and(|r| r.origins.iter().any(sent));

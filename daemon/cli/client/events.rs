@@ -1,4 +1,4 @@
-//! `steadfast events`: what happened, and what happens.
+//! `steadfast events`: recorded events and, with `--follow`, new ones.
 
 use super::{PATIENCE, address, asking, pieces, refuse, stranger};
 use crate::cli::args;
@@ -12,13 +12,13 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// So many are shown where it was not said which.
+/// The default number of events.
 const USUAL: usize = 200;
 
-/// So many are read at a time.
+/// The number of events read at once.
 const PAGE: usize = 1000;
 
-/// Shows events; with `--follow` until the daemon ends, or somebody interrupts.
+/// Prints events; with `--follow` until the daemon ends or the user interrupts.
 pub(in crate::cli) fn events(args: &args::Events) -> Exit {
     let wanted = wanted(args);
     asking(async {
@@ -47,7 +47,7 @@ pub(in crate::cli) fn events(args: &args::Events) -> Exit {
                 Ok(None) if is_told => return Ok(Exit::Well),
                 Ok(None) => return nothing(args).await,
                 Err(Unanswered::Broken(_)) if ended => return Ok(Exit::Well),
-                // What just stops was not ended by anybody (C-19).
+                // A stream that breaks off without an end is a failure (C-19).
                 Err(why @ Unanswered::Broken(_)) if args.follow => {
                     eprint(format!("the events broke off: {why}"));
                     return Ok(Exit::Failed);
@@ -69,7 +69,7 @@ fn wanted(args: &args::Events) -> Wanted {
     Wanted { from, since, resource: args.resource.clone(), most }
 }
 
-/// Who asks for what is not there is told so, and who asks for a resource that is none has failed.
+/// Reports that no events match. A misspelt resource is an error.
 async fn nothing(args: &args::Events) -> Result<Exit, Exit> {
     if args.most == Some(0) {
         return Ok(Exit::Well);
@@ -87,7 +87,7 @@ async fn nothing(args: &args::Events) -> Result<Exit, Exit> {
     Ok(Exit::Well)
 }
 
-/// Whether any event is of this resource, whenever that was.
+/// Returns true if there is any event of the resource.
 async fn is_recorded(args: &args::Events, resource: &str) -> bool {
     let last = Request::lately(Some(resource.to_owned()), 1);
     if !pieces::<Event>(&args.socket, &last).await.is_empty() {
@@ -111,12 +111,12 @@ fn show(args: &args::Events, value: &Value) {
     } else if let Ok(event) = serde_json::from_value::<Event>(value.clone()) {
         print(words(&event, now()));
     } else {
-        // So many were lost: this reader was too slow.
+        // A number instead of an event: so many were lost because this reader was too slow.
         print(format!("… {value}"));
     }
 }
 
-/// What is recorded can be read without a daemon too. Whether there was any of it.
+/// Prints recorded events without a daemon; returns true if there were any.
 fn without_daemon(args: &args::Events, wanted: &Wanted, why: &Unanswered) -> Result<bool, Exit> {
     let directory = directory(args);
     let is_there = directory.join(DATABASE).exists();
@@ -142,7 +142,7 @@ fn show_kept(args: &args::Events, wanted: &Wanted, reader: &Reader) -> Result<bo
         let line = |event: &Event| {
             if args.json { event.json().to_owned() } else { words(event, now()) }
         };
-        // A page at a time: there may be a million.
+        // Events are printed page by page, because the log may hold a million.
         let lines: Vec<String> = page.iter().filter(is_wanted).map(line).collect();
         if !lines.is_empty() {
             is_told = true;
@@ -154,20 +154,20 @@ fn show_kept(args: &args::Events, wanted: &Wanted, reader: &Reader) -> Result<bo
     }
 }
 
-/// Under what happened.
+/// The indentation of further lines of an event.
 const BELOW: &str = "\n          ";
 
-/// One event in a line, as seen at this moment (in milliseconds since 1970).
+/// Describes an event in one line. `now` is in milliseconds since 1970.
 pub(in crate::cli) fn words(event: &Event, now: u64) -> String {
     let resource = event.resource.as_deref().map(|name| format!(" {}", plain(name)));
-    // What has more lines has them below, where they are seen to belong to it.
+    // Further lines are indented, so that they visibly belong to the event.
     let lines: Vec<String> = event.says.lines().map(plain).collect();
     let says = if lines.is_empty() { String::new() } else { format!(": {}", lines.join(BELOW)) };
     let age = format!("-{}", super::span(now.saturating_sub(event.at) / 1000));
     format!("{age:>8}  {}{}{says}", plain(&event.what), resource.unwrap_or_default())
 }
 
-/// Milliseconds since 1970.
+/// Returns the time in milliseconds since 1970.
 pub(in crate::cli) fn now() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)

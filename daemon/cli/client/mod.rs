@@ -1,4 +1,8 @@
-//! The commands that ask a running daemon.
+//! The commands that use a running daemon.
+//!
+//! A client must never change the host or the state itself; it sends requests over the control socket. Without a
+//! daemon, `events` and `unknown_resource` read the state directory. `drift` checks the host itself. Reading order:
+//! this file (requests and their errors), `status`, `show`, `events`, `commands`, `drift`, `unknown_resource`.
 
 mod commands;
 pub(super) mod drift;
@@ -23,10 +27,10 @@ use crate::driver::PUT_BACK;
 use serde_json::Value;
 use std::time::Duration;
 
-/// How long a daemon may take to answer, where it does not take its time on purpose.
+/// The time limit of a reply that needs no long work.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Where the daemon listens that is meant.
+/// Returns the address of the daemon.
 pub(super) fn address(socket: &Socket) -> Address {
     match (&socket.socket, &socket.state_dir) {
         (Some(path), _) => Address::at(path.clone()),
@@ -38,12 +42,12 @@ pub(super) fn address(socket: &Socket) -> Address {
     }
 }
 
-/// Asks, and takes the first piece of the answer; none where there is nothing but that it was done. Says why there is no answer.
+/// Sends a request and returns the first part of the reply; `None` if the reply has only an end. Reports an error.
 async fn ask(socket: &Socket, what: &Request, within: Duration) -> Result<Option<Value>, Exit> {
     answer(socket, what, within).await.map_err(|why| refuse(&why))
 }
 
-/// The same, and says nothing.
+/// Sends a request and returns the first part of the reply, without reporting an error.
 async fn answer(
     socket: &Socket,
     what: &Request,
@@ -57,7 +61,7 @@ async fn answer(
     Ok(first)
 }
 
-/// The same for an answer of one shape.
+/// Sends a request and returns the reply as a typed value. Reports an error.
 async fn ask_for<T: serde::de::DeserializeOwned>(
     socket: &Socket,
     what: &Request,
@@ -65,7 +69,7 @@ async fn ask_for<T: serde::de::DeserializeOwned>(
     ask_for_within(socket, what, PATIENCE).await
 }
 
-/// The same for what takes its time.
+/// Sends a request with its own time limit, and returns the reply as a typed value.
 async fn ask_for_within<T: serde::de::DeserializeOwned>(
     socket: &Socket,
     what: &Request,
@@ -79,7 +83,7 @@ fn shaped<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Unanswered>
     serde_json::from_value(value).map_err(|why| Unanswered::Broken(why.to_string()))
 }
 
-/// All pieces of an answer that is no great loss if there is none: those that could be read.
+/// Sends a request and returns all readable parts of the reply; none after an error.
 async fn pieces<T: serde::de::DeserializeOwned>(socket: &Socket, what: &Request) -> Vec<T> {
     let mut pieces = Vec::new();
     let Ok(mut client) = Client::ask(&address(socket), what).await else { return pieces };
@@ -89,12 +93,12 @@ async fn pieces<T: serde::de::DeserializeOwned>(socket: &Socket, what: &Request)
     pieces
 }
 
-/// Does something that asks, and ends as it says.
+/// Runs a future on a runtime of its own, and returns its exit code.
 pub(super) fn asking(work: impl Future<Output = Result<Exit, Exit>>) -> Exit {
     on_runtime(|runtime| runtime.block_on(work).unwrap_or_else(|exit| exit))
 }
 
-/// Says why there is no answer.
+/// Reports the error of a request, and returns its exit code.
 fn refuse(why: &Unanswered) -> Exit {
     let (exit, hint) = match why {
         Unanswered::NoDaemon(_) => (
@@ -117,7 +121,7 @@ fn refuse(why: &Unanswered) -> Exit {
     exit
 }
 
-/// A span of time as people say it, from whole seconds.
+/// Formats a time span of whole seconds for people.
 pub(super) fn span(seconds: u64) -> String {
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
     match (days, hours, minutes) {

@@ -1,4 +1,4 @@
-//! `steadfast show`, `why` and `report`: one resource, what stands in its way, and the daemon's own workers.
+//! `steadfast show`, `why` and `report`: one resource, its blockers, and the daemon's workers.
 
 use super::status::line;
 use super::{PATIENCE, answer, ask_for, asking, now, pieces, shaped, span, words};
@@ -12,10 +12,10 @@ use crate::supervisor::{Report, WorkerReport};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// So many events are shown of one resource.
+/// The number of events shown for one resource.
 const LAST: usize = 5;
 
-/// One resource in full.
+/// Prints all data about one resource.
 pub(in crate::cli) fn show(args: &args::OfResource) -> Exit {
     asking(async {
         let ask = Request::Show { resource: args.resource.clone() };
@@ -49,7 +49,7 @@ pub(in crate::cli) fn show(args: &args::OfResource) -> Exit {
     })
 }
 
-/// All that is shown of it as one value. Where it could not be looked at there are no differences, not an empty list.
+/// Returns all data about one resource as JSON. If the check failed, `differences` is null instead of an empty list.
 fn in_full(
     details: &ResourceDetails,
     found: Result<Inspections, Unanswered>,
@@ -57,7 +57,7 @@ fn in_full(
 ) -> Value {
     let mut all = serde_json::to_value(details).unwrap_or_default();
     let unknown = found.as_ref().err().map(ToString::to_string);
-    // Nothing is found of what is as declared.
+    // A converged resource has no inspection.
     let found = found.ok().map(|found| found.of.into_iter().next().unwrap_or_default());
     let untold = found.as_ref().and_then(|found| found.trouble.clone());
     all["untold"] = json!(untold.or(unknown));
@@ -68,7 +68,7 @@ fn in_full(
     all
 }
 
-/// One resource in full, line by line.
+/// Describes one resource, line by line.
 pub(in crate::cli) fn describe(details: &ResourceDetails) -> Vec<String> {
     let names = |names: &[String]| match names {
         [] => "nothing".to_owned(),
@@ -95,7 +95,7 @@ pub(in crate::cli) fn describe(details: &ResourceDetails) -> Vec<String> {
     lines
 }
 
-/// Whose it is, in words.
+/// Describes the ownership of an object.
 fn owned(owned: &Ownership) -> String {
     let mut words = match owned.created {
         Some(true) => "made by steadfast".to_owned(),
@@ -111,7 +111,7 @@ fn owned(owned: &Ownership) -> String {
     format!("  owned: {words}")
 }
 
-/// What a look has found, line by line: of texts a diff, of all else what is and what is declared.
+/// Describes the differences of a resource, line by line: a diff for texts, else the present and the declared value.
 pub(in crate::cli) fn differences(found: &Inspection) -> Vec<String> {
     let mut lines = vec![plain(&found.resource)];
     for one in &found.differences {
@@ -128,7 +128,7 @@ pub(in crate::cli) fn differences(found: &Inspection) -> Vec<String> {
     lines
 }
 
-/// From a resource to what stands in its way.
+/// Prints the chain from a resource to its blocker.
 pub(in crate::cli) fn why(args: &args::OfResource) -> Exit {
     asking(async {
         let ask = Request::Why { resource: args.resource.clone() };
@@ -144,7 +144,7 @@ pub(in crate::cli) fn why(args: &args::OfResource) -> Exit {
     })
 }
 
-/// What a worker is given by others, and what of that is not there.
+/// Describes the inputs of a worker, and marks the missing ones.
 fn inputs(inputs: &BTreeMap<String, bool>) -> String {
     let each = |(name, is_there): (&String, &bool)| {
         let missing = if *is_there { "" } else { " (not there)" };
@@ -154,7 +154,7 @@ fn inputs(inputs: &BTreeMap<String, bool>) -> String {
     if names.is_empty() { String::new() } else { format!(", inputs: {}", names.join(", ")) }
 }
 
-/// The daemon's own workers.
+/// Prints the daemon's workers.
 pub(in crate::cli) fn report(args: &args::Report) -> Exit {
     asking(async {
         let report: Report = ask_for(&args.socket, &Request::Report).await?;
@@ -169,7 +169,7 @@ pub(in crate::cli) fn report(args: &args::Report) -> Exit {
     })
 }
 
-/// All workers, and the names that none bears, line by line.
+/// Describes all workers and the missing inputs, line by line.
 fn workers(report: &Report) -> Vec<String> {
     let mut lines: Vec<String> =
         report.workers.iter().map(|(name, worker)| of_worker(name, worker)).collect();
@@ -206,7 +206,7 @@ mod tests {
     use super::workers;
     use crate::supervisor::{Report, State, WorkerReport};
 
-    /// P-7: a name that nobody bears is shown, and so is who hangs and how often one has failed.
+    /// P-7: the report shows missing inputs, hanging workers, and the number of failures.
     #[test]
     fn the_report_shows_all_that_is_wrong() {
         let mut report = Report::default();

@@ -1,4 +1,4 @@
-//! `steadfast status`: is this host as declared; if not, what stands in the way?
+//! `steadfast status`: the state of the host, and the resources that are not converged.
 
 use super::{ask_for, asking, span};
 use crate::cli::args;
@@ -11,13 +11,13 @@ use crate::driver::status::{
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-/// How often `--watch` asks.
+/// The interval of `--watch`.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Clears a terminal, and goes to its first line.
+/// The sequence that clears a terminal and moves the cursor to the first line.
 const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
 
-/// Shows the status, once or until it is interrupted.
+/// Prints the status, once or until the user interrupts.
 pub(in crate::cli) fn status(args: &args::Status) -> Exit {
     asking(async {
         if !args.watch {
@@ -29,7 +29,7 @@ pub(in crate::cli) fn status(args: &args::Status) -> Exit {
             if clears {
                 print(CLEAR);
             }
-            // A daemon that is gone may come back: that is what is watched for.
+            // An error is no reason to stop watching: a stopped daemon may come back.
             drop(once(args).await);
             if is_unread() {
                 return Ok(Exit::Well);
@@ -49,7 +49,7 @@ async fn once(args: &args::Status) -> Result<Status, Exit> {
     Ok(status)
 }
 
-/// For who monitors: well, failed, or neither; and where nothing has failed, whether what runs is the graph that is there.
+/// Returns the exit code for monitoring: that of a failure first, then of a rejected graph, then of the convergence.
 fn exit(status: &Status) -> Exit {
     let is_refused = status.refused.is_some() || status.instead.is_some();
     match status.verdict {
@@ -123,7 +123,7 @@ fn show(status: &Status) {
     }
 }
 
-/// Why the graph that is there is not the one that runs.
+/// Describes the newer graph that is rejected or waiting, if there is one.
 pub(in crate::cli) fn newer(status: &Status) -> Vec<String> {
     let refused = status.refused.as_ref().map(|refused| {
         let (since, why) = (span(refused.refused_for), plain(&refused.why));
@@ -138,7 +138,7 @@ pub(in crate::cli) fn newer(status: &Status) -> Vec<String> {
     refused.into_iter().chain(waits).collect()
 }
 
-/// What was changed, by sorts; nothing where nothing was.
+/// Describes the number of changes by class; `None` without changes.
 fn changes(changes: &Changes) -> Option<String> {
     let Changes { intentional, corrective, not_idempotent, contended } = *changes;
     let sorts = [
@@ -155,7 +155,7 @@ fn changes(changes: &Changes) -> Option<String> {
     (!words.is_empty()).then(|| format!("  changes since the start: {}", words.join(", ")))
 }
 
-/// The verdict in words.
+/// Describes the state of the host.
 pub(in crate::cli) fn headline(status: &Status) -> String {
     let all = count(status.counts.total as usize, "resource");
     let graph = plain(&status.graph);
@@ -190,23 +190,23 @@ pub(in crate::cli) fn headline(status: &Status) -> String {
     }
 }
 
-/// Why it rests, and how long.
+/// Describes the pause of the daemon.
 pub(in crate::cli) fn paused(pause: &PauseStatus) -> String {
     format!("  paused: {}", pause_words(pause))
 }
 
-/// The reason and the end of a pause.
+/// Describes the reason and the end of a pause.
 fn pause_words(pause: &PauseStatus) -> String {
     let end = pause.ends_in.map(|left| format!("; ends by itself in {}", span(left)));
     let rest = if pause.at_rest { "" } else { "; something still runs" };
     format!("{}{}{rest}", plain(&pause.reason), end.unwrap_or_default())
 }
 
-/// One resource in one line; what it said, below.
+/// Describes one resource in one line, with its output below.
 pub(in crate::cli) fn line(resource: &ResourceStatus) -> String {
     let leaves = if resource.leaves { "has left the graph, to be removed; " } else { "" };
     let mut line = format!("  {}: {leaves}{}", plain(&resource.resource), plain(&resource.says));
-    // Who holds a semaphore is named with it.
+    // The owner of a semaphore is named by the text already.
     let is_said = |name: &String| resource.says.contains(name.as_str());
     if !resource.waits_for.iter().all(is_said) {
         let names: Vec<_> = resource.waits_for.iter().take(3).map(|name| plain(name)).collect();

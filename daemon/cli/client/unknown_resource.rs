@@ -1,4 +1,4 @@
-//! Whether anybody knows a resource: who asks what was of one that is misspelt is told so.
+//! The detection of misspelt resource names in queries about the past.
 
 use super::{PATIENCE, answer};
 use crate::cli::args::Socket;
@@ -7,8 +7,8 @@ use crate::config::with_nearest;
 use crate::control::{Request, Unanswered};
 use crate::store::SqliteStore;
 
-/// Says that nobody knows a resource of which nothing is recorded: the daemon does not, or where none runs, nothing is kept of it. Where that
-/// cannot be told it passes for known.
+/// Returns an error message if a resource is unknown to the daemon, or to the state if no daemon runs. Returns `None`
+/// if the resource is known, or if that cannot be determined.
 pub(in crate::cli) async fn stranger(socket: &Socket, resource: &str) -> Option<String> {
     match answer(socket, &Request::Show { resource: resource.to_owned() }, PATIENCE).await {
         Err(why @ Unanswered::Unknown(_)) => Some(why.to_string()),

@@ -1,4 +1,4 @@
-//! The clock: whether somebody keeps it right. Windows, ages and logs go by it.
+//! The check of the clock: synchronized or not. Windows, ages and logs depend on the clock.
 
 use super::{Finding, PATIENCE};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -6,9 +6,9 @@ use steadfast_resources::Host;
 use steadfast_resources::host::Command;
 use tokio_util::sync::CancellationToken;
 
-/// The first second of 2026: no host that runs this has an earlier clock that is right.
+/// The first second of 2026; an earlier time is wrong.
 const EARLIEST: u64 = 1_767_225_600;
-/// Left by systemd-timesyncd when it has set the clock.
+/// The file that systemd-timesyncd creates after setting the clock.
 const MARK: &str = "/run/systemd/timesync/synchronized";
 
 pub(super) async fn look() -> Vec<Finding> {
@@ -25,7 +25,7 @@ pub(super) async fn look() -> Vec<Finding> {
     }]
 }
 
-/// What the kernel says, as systemd passes it on: true as well where another service keeps it.
+/// Returns the synchronization state of the kernel, as systemd reports it, for any time service.
 async fn is_synchronised() -> Option<bool> {
     if std::path::Path::new(MARK).exists() {
         return Some(true);

@@ -1,4 +1,4 @@
-//! The running daemon: whether it answers, and whether it is this program.
+//! The check of the running daemon: its reply and its version.
 
 use super::super::args::Socket;
 use super::{Finding, PATIENCE};
@@ -10,7 +10,7 @@ use std::time::Instant;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What was found, and the daemon's process where there is one.
+/// Returns the findings, and the process id of the daemon if one runs.
 pub(super) async fn look(socket: &Socket) -> (Vec<Finding>, Option<i32>) {
     let began = Instant::now();
     let asked = tokio::time::timeout(PATIENCE, async {

@@ -1,13 +1,13 @@
-//! The settings and the graph: whether a daemon that starts now accepts them.
+//! The check of the settings and the graph: a daemon that starts now must accept them.
 
 use super::Finding;
 use crate::config::{self, Options, Rejected, Settings};
 use std::path::{Path, PathBuf};
 
-/// The graph of a host whose settings name none.
+/// The default graph of a host.
 const GRAPH: &str = "/etc/steadfast/graph.yaml";
 
-/// The graphs to check: those that are named, else those of the settings, else the usual one where it is there.
+/// Returns the graphs to check: the named ones, else those of the settings, else the default one if it exists.
 pub(super) fn graphs(
     named: &[PathBuf],
     settings: Option<&Result<Settings, Rejected>>,

@@ -1,4 +1,4 @@
-//! The file system of the state directory: what it is, how full it is, how long it takes to make something durable.
+//! The check of the file system of the state directory: its type, its free space, and the time of a sync.
 
 use super::Finding;
 use rustix::fs::{Mode, OFlags, StatFs};
@@ -6,15 +6,15 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Bytes that are too few, and few.
+/// The free space in bytes below which there is a problem, and a warning.
 const SPACE: (u64, u64) = (32 << 20, 256 << 20);
-/// A change waits for its record: so long is slow, and so long is bad.
+/// The sync times from which there is a warning, and a problem: each change waits for a sync.
 const SLOW: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 
-/// A name; then why state should not be there, if so, and whether that is a problem.
+/// The name of a file system; then the reason against it, if there is one, and true if that is a problem.
 type Kind = (&'static str, Option<(&'static str, bool)>);
 
-/// File systems by the number that the kernel gives them.
+/// File systems by the magic number of the kernel.
 const KINDS: [(u64, Kind); 15] = [
     (0x0102_1994, ("tmpfs", Some(("what is kept there is lost when the host restarts", false)))),
     (0x8584_58f6, ("ramfs", Some(("what is kept there is lost when the host restarts", false)))),
@@ -50,7 +50,7 @@ pub(super) fn look(state: &Path) -> Vec<Finding> {
 }
 
 fn kind(there: &Path, found: &StatFs) -> Finding {
-    // The width of the number differs between machines.
+    // The type of the number differs between architectures.
     #[expect(clippy::cast_sign_loss, reason = "the numbers of some file systems fill 32 bits")]
     let number = found.f_type as u64 & 0xffff_ffff;
     let shown = there.display();
@@ -71,7 +71,7 @@ fn space(found: &StatFs) -> Finding {
     let free = found.f_bavail.saturating_mul(block);
     let says = format!("{} MiB, {} files free", free >> 20, found.f_ffree);
     let advice = "make room: nothing is changed on the host while state cannot be kept";
-    // Some file systems have no table of files to run out of.
+    // Some file systems have no limit of files.
     let no_files = found.f_files > 0 && found.f_ffree < 64;
     match free {
         free if free < SPACE.0 || no_files => Finding::problem("space", says, advice),
@@ -80,7 +80,7 @@ fn space(found: &StatFs) -> Finding {
     }
 }
 
-/// How long a few bytes take to be durable, in a file that never has a name. None where we may not write there.
+/// Measures the time to sync a few bytes to an unnamed file; returns `None` without write permission.
 fn sync_time(there: &Path) -> Option<Finding> {
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
     let file = rustix::fs::open(there, flags, Mode::RUSR | Mode::WUSR).ok()?;

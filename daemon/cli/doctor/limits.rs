@@ -1,15 +1,15 @@
-//! Limits of the kernel: watches, open files, threads; those of the running daemon where there is one.
+//! The check of kernel limits: watches, open files, threads; those of the running daemon if there is one.
 
 use super::{Finding, number};
 use rustix::process::{Resource, getrlimit};
 use std::fs;
 
-/// Threads that the pool and the commands may need at once, with some to spare.
+/// The number of threads below which there is a problem, and a warning.
 const THREADS: (u64, u64) = (128, 512);
-/// Open files: a few for each run and each connection.
+/// The number of open files below which there is a problem, and a warning.
 const FILES: (u64, u64) = (256, 1024);
 
-/// A limit of inotify: its name, its file, below what it is a problem and below what it is tight, and what it is for.
+/// The limits of inotify: name, file, values below which there is a problem and a warning, and purpose.
 const INOTIFY: [(&str, &str, u64, u64, &str); 3] = [
     ("inotify watches", "max_user_watches", 1024, 65_536, "one for each watched directory"),
     ("inotify instances", "max_user_instances", 4, 64, "the daemon needs two"),
@@ -41,12 +41,12 @@ fn inotify(limit: &(&'static str, &str, u64, u64, &str)) -> Finding {
     }
 }
 
-/// How many watches the daemon has, of those that it may have. None where we may not look.
+/// Returns the use of watches by the daemon; `None` without permission.
 fn watches_in_use(pid: i32) -> Option<Finding> {
     let most = number("/proc/sys/fs/inotify/max_user_watches")?;
     let mut used = 0_u64;
     for entry in fs::read_dir(format!("/proc/{pid}/fdinfo")).ok()?.flatten() {
-        // One that was closed meanwhile has none.
+        // A descriptor that was closed meanwhile is skipped.
         let Ok(text) = fs::read_to_string(entry.path()) else { continue };
         used += text.lines().filter(|line| line.starts_with("inotify wd:")).count() as u64;
     }
@@ -72,7 +72,7 @@ fn files(daemon: Option<i32>) -> Finding {
     }
 }
 
-/// The soft limit of another process; none where it may not be seen, or has none.
+/// Returns the soft limit of open files of another process; `None` if it is unlimited or unreadable.
 fn files_of(pid: i32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("Max open files"))?;
@@ -98,7 +98,7 @@ fn threads() -> Finding {
     }
 }
 
-/// Of the control group of this process, under the unified hierarchy.
+/// Returns the thread limit of this process's control group, in the unified hierarchy.
 fn of_control_group() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;

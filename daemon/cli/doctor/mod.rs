@@ -1,4 +1,7 @@
-//! `steadfast doctor`: whether this machine lets a daemon do its work; looks at much and changes nothing.
+//! `steadfast doctor`: checks of the machine before and while a daemon runs. They must change nothing.
+//!
+//! Reading order: this file (findings and their output), then one file per area: `service`, `daemon`, `permissions`,
+//! `declared`, `files`, `limits`, `clock`, `packages`.
 
 mod clock;
 mod daemon;
@@ -17,30 +20,30 @@ use super::settings;
 use serde::Serialize;
 use std::time::Duration;
 
-/// How long one part may take: a file system or a bus may hang.
+/// The time limit of one check: a file system or a bus may hang.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How something stands, best first.
+/// The grade of a finding, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Grade {
-    /// As it should be.
+    /// No trouble.
     Ok,
-    /// It works, but not always, or not for all.
+    /// The daemon works, but not always or not for all resources.
     Warning,
-    /// A daemon cannot do its work so.
+    /// A daemon cannot work.
     Problem,
 }
 
-/// One thing that was looked at.
+/// One finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Finding {
     area: &'static str,
     name: &'static str,
     grade: Grade,
-    /// What was found.
+    /// The observation.
     found: String,
-    /// What to do about it, where it is not as it should be.
+    /// Advice, if the grade is not ok.
     advice: Option<String>,
 }
 
@@ -58,14 +61,14 @@ impl Finding {
     }
 }
 
-/// What was found, in all.
+/// All findings and their worst grade.
 #[derive(Debug, Serialize)]
 struct Diagnosis {
     verdict: Grade,
     findings: Vec<Finding>,
 }
 
-/// Looks at all of it. Ends with 0 where all is ok, 1 with a problem, 2 with warnings only.
+/// Runs all checks. The exit code is 0 if all is ok, 1 with a problem, 2 with warnings only.
 pub(super) fn doctor(args: &args::Doctor) -> Exit {
     super::on_runtime(|runtime| {
         let diagnosis = runtime.block_on(diagnose(args));
@@ -118,7 +121,7 @@ async fn diagnose(args: &args::Doctor) -> Diagnosis {
     Diagnosis { verdict, findings }
 }
 
-/// Looks on a thread that may be left behind where a file system hangs.
+/// Runs a check on a thread with a time limit; a thread that hangs is abandoned.
 async fn on_thread(look: impl FnOnce() -> Vec<Finding> + Send + 'static) -> Vec<Finding> {
     let looking = tokio::task::spawn_blocking(look);
     match tokio::time::timeout(PATIENCE, looking).await {
@@ -156,7 +159,7 @@ fn show(diagnosis: &Diagnosis) {
     print(format!("{problems} problems, {warnings} warnings, {} ok", of(Grade::Ok)));
 }
 
-/// A number that stands alone in a file.
+/// Reads a file with a single number.
 fn number(path: &str) -> Option<u64> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }

@@ -1,4 +1,4 @@
-//! The package manager: whether somebody holds its lock, or has left it in the middle.
+//! The check of the package manager: its lock, and interrupted work.
 
 use super::Finding;
 use std::fs;
@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 const LOCKS: [&str; 2] = ["/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock"];
-/// What lies here was not finished.
+/// The directory of unfinished updates.
 const UPDATES: &str = "/var/lib/dpkg/updates";
 
 pub(super) fn look() -> Vec<Finding> {
@@ -36,7 +36,7 @@ pub(super) fn look() -> Vec<Finding> {
     vec![lock, whole]
 }
 
-/// Who has a lock on this file: `1: POSIX  ADVISORY  WRITE 123 fe:01:4567 0 EOF`.
+/// Returns the process that has a lock on a file, from lines like `1: POSIX  ADVISORY  WRITE 123 fe:01:4567 0 EOF`.
 fn holder(locks: &str, device: u64, inode: u64) -> Option<u32> {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     let file = format!("{major:02x}:{minor:02x}:{inode}");

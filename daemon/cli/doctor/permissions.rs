@@ -1,4 +1,4 @@
-//! Who we are, and whom the state directory, the socket and the graph belong to.
+//! The check of the own user, and of the owners and modes of the state directory, the socket and the graph.
 
 use super::Finding;
 use crate::config::is_graph;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 use steadfast_resources::host::path_trust;
 
-/// Whoever can write the settings can name another graph.
+/// Checks all permissions, those of the settings included: a user who can write them can name another graph.
 pub(super) fn look(
     state: &Path,
     socket: &Path,
@@ -60,7 +60,7 @@ fn state_directory(path: &Path) -> Finding {
     Finding::ok(NAME, format!("{shown}, mode {mode:04o}"))
 }
 
-/// Made at the first start, if it can be.
+/// Returns the finding for a missing state directory, which the first start creates if possible.
 fn missing(path: &Path) -> Finding {
     const NAME: &str = "state directory";
     let shown = path.display();
@@ -101,7 +101,7 @@ fn control_socket(path: &Path) -> Finding {
     Finding::ok(NAME, format!("{shown}, mode {mode:04o}, of uid {}", found.uid()))
 }
 
-/// S-11: whoever can write the graph, or a folder above it, can do all that the daemon can.
+/// S-11: checks that no other user can write the graph or a directory above it.
 fn graph(path: &Path) -> Finding {
     const NAME: &str = "graph";
     let shown = path.display();

@@ -1,4 +1,4 @@
-//! systemd: whether it can be reached, and whether our unit is installed, enabled and watched over.
+//! The check of systemd: reachable, and with an installed, enabled and supervised unit.
 
 use super::{Finding, PATIENCE};
 use std::path::Path;
@@ -6,7 +6,7 @@ use steadfast_resources::Host;
 use steadfast_resources::host::systemd::{Activity, Bus};
 
 const UNIT: &str = "steadfast.service";
-/// The unit and `svc` are written for this one and later.
+/// The oldest supported version of systemd.
 const OLDEST: u32 = 252;
 
 pub(super) async fn look() -> Vec<Finding> {
@@ -61,7 +61,7 @@ async fn ask() -> Vec<Finding> {
     findings
 }
 
-/// A finding for a unit that does not run, with the word of systemd for its end.
+/// Returns a finding for a unit that does not run, with systemd's word for its end.
 fn state(activity: Activity, result: Option<(String, bool)>) -> Option<Finding> {
     const NAME: &str = "unit state";
     let word = result.map(|(word, _)| word).filter(|word| !word.is_empty());
@@ -81,7 +81,7 @@ fn state(activity: Activity, result: Option<(String, bool)>) -> Option<Finding> 
     }
 }
 
-/// What only a unit that is in memory has.
+/// Returns findings that only a loaded unit has.
 async fn running(systemd: &steadfast_resources::host::Systemd) -> Vec<Finding> {
     let Ok(Some(unit)) = systemd.unit(Bus::System, UNIT).await else { return Vec::new() };
     let mut findings = Vec::new();
@@ -107,7 +107,7 @@ mod tests {
     use super::state;
     use steadfast_resources::host::systemd::Activity;
 
-    /// B3: a failed unit is a problem with its reason and the commands that help; one that runs is well.
+    /// B3: a failed unit is a problem with its reason and the commands that help; a running one is not.
     #[test]
     fn a_failed_unit_is_a_problem() {
         let failed = state(Activity::Failed, Some(("exit-code".to_owned(), true)));

@@ -1,4 +1,5 @@
-//! `steadfast apply`: the host as declared, once; live progress on a terminal, plain lines on a pipe, the verdict last.
+//! `steadfast apply`: makes the host converge once, with live progress on a terminal or plain lines on a pipe, and a
+//! summary.
 
 use super::plan_report;
 use crate::cli::args::Apply;
@@ -27,7 +28,7 @@ use steadfast_engine::{HeldReason, VertexStatus};
 use steadfast_resources::{Host, MintKey};
 use tokio::runtime::Runtime;
 
-/// Applies a graph and answers with the verdict.
+/// Applies a graph, and returns the exit code of the summary.
 pub(in crate::cli) fn apply(args: &Apply, signals: Signals, key: MintKey) -> Exit {
     render::set_up(args.log, None, render::Process::Command);
     crate::cli::on_runtime(|runtime| once(args, signals, key, runtime))
@@ -37,7 +38,7 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
     let began = Instant::now();
     let directory = state_dir::directory(args.state.state_dir.as_deref());
     let opening = Opening::begin(directory.clone());
-    // A step that is declared `noop` itself is told apart from those that are only looked at now.
+    // Resources that are declared `noop` must stay distinguishable from those under `--noop`.
     let graph = args::Graph { noop: false, ..args.graph.clone() };
     let read = runtime.block_on(load_graph::read_unless_stopped(
         &graph,
@@ -79,7 +80,7 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
         }
     };
     let host = Host::default().with_command_records(&directory);
-    // The directory is held until all is recorded.
+    // The lock of the directory lasts until all events are recorded.
     let held = journal.clone();
     let history = History::new(directory, args.state.history);
     let kept = Some(Arc::clone(&history));
@@ -109,12 +110,12 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
     }
 }
 
-/// The graph as it is to be applied: with `--noop`, its steps are those of a plan.
+/// Prepares the graph for the apply: with `--noop`, its steps are those of a plan.
 fn as_asked(loaded: LoadedGraph, args: &Apply) -> LoadedGraph {
     if args.graph.noop { loaded.rehearsed() } else { loaded }
 }
 
-/// The class and the message of the event that ends this apply.
+/// Returns the class and the message of the event that ends this apply.
 fn end_of_run(finished: &DriverExit) -> (&'static str, String) {
     let verdict = ApplySummary::of(finished);
     let (class, how) = if finished.unkept.is_some() || finished.refused.is_some() {
@@ -127,7 +128,7 @@ fn end_of_run(finished: &DriverExit) -> (&'static str, String) {
     (class, format!("the apply ended: {how}; {}", count(verdict.changed, "change")))
 }
 
-/// Why there is no verdict, and how the program ends for it.
+/// Reports an aborted apply, and returns its exit code.
 fn given_up(finished: &DriverExit) -> Option<Exit> {
     if let Some((waited, why)) = &finished.unkept {
         let why = plain(why);
@@ -151,7 +152,7 @@ fn given_up(finished: &DriverExit) -> Option<Exit> {
     None
 }
 
-/// Nothing is begun unless graph and host are as they were when this was planned; after that, the plan guards each step.
+/// Checks that graph and host are as planned; afterwards the returned guard checks each step.
 fn as_planned(
     plan: &Plan,
     (loaded, graph): (&LoadedGraph, &args::Graph),
@@ -183,7 +184,7 @@ fn audience(args: &Apply) -> Box<dyn Observer> {
     if args.graph.noop { Box::new(one_shot::Foreseeing(audience)) } else { audience }
 }
 
-/// The sum of it.
+/// The summary of an apply: the number of resources by result.
 #[derive(Clone, Copy, Debug, Default)]
 struct ApplySummary {
     total: usize,
@@ -274,7 +275,7 @@ impl ApplySummary {
     }
 }
 
-/// One word for how a vertex stands.
+/// Returns one word for the state of a vertex.
 fn word(standing: &VertexStatus) -> &'static str {
     match standing {
         VertexStatus::Settled => "as declared",
@@ -287,11 +288,11 @@ fn word(standing: &VertexStatus) -> &'static str {
     }
 }
 
-/// Lines on standard output; on a terminal, one line of progress below them.
+/// Output of lines on standard output, with a line of progress below on a terminal.
 struct Screen {
     live: bool,
     drawn: bool,
-    /// Resources that failed, with the words that told of it.
+    /// The resources that failed, each with the reported text.
     failed: HashMap<String, String>,
 }
 
@@ -301,7 +302,8 @@ impl Screen {
         print(words);
     }
 
-    /// A member of a group fails with the group, and then again alone, mostly for the same reason: that is one line.
+    /// Returns true for a failure that was not reported yet. A failed member of a group fails again by itself, usually
+    /// for the same reason.
     fn is_new_failure(&mut self, identity: &str, words: &str) -> bool {
         self.failed.insert(identity.to_owned(), words.to_owned()).is_none_or(|told| told != words)
     }
@@ -390,7 +392,7 @@ mod tests {
     use super::Screen;
     use std::collections::HashMap;
 
-    /// B13: grouped packages fail together, and then each alone.
+    /// B13: grouped packages fail together, and then each by itself.
     #[test]
     fn a_failure_is_told_once_for_each_reason() {
         let mut screen = Screen { live: false, drawn: false, failed: HashMap::new() };

@@ -1,4 +1,6 @@
-//! One pass over a graph: for `apply`, which changes, and for `plan` and `drift`, which only look.
+//! One-shot commands: `apply`, which changes the host, and `plan` and `drift`, which must change nothing.
+//!
+//! Reading order: this file (the driver for one pass), `plan_report`, `plan`, `apply`.
 
 pub(super) mod apply;
 pub(super) mod plan;
@@ -15,10 +17,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::Slots;
 
-/// How long runs may still take when ^C is pressed once.
+/// The time that active runs have after the first interrupt.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// Turns signals into stops: a command that runs once has nothing to reload and nothing to pause.
+/// Turns stop signals into stops of the driver; other signals have no meaning for a one-shot command.
 pub(super) async fn obey(mut signals: Signals, inbox: Inbox<DriverEvent>) {
     let mut stops = 0;
     while let Ok(signal) = signals.next().await {
@@ -32,7 +34,7 @@ pub(super) async fn obey(mut signals: Signals, inbox: Inbox<DriverEvent>) {
     }
 }
 
-/// The audience of an apply that changes nothing: it is told of each step what an apply would find.
+/// A wrapper of the observer of `apply --noop`: it also requests the changes that an apply would find at each step.
 pub(super) struct Foreseeing(pub(super) Box<dyn Observer>);
 
 impl Observer for Foreseeing {
@@ -49,7 +51,7 @@ impl Observer for Foreseeing {
     }
 }
 
-/// A driver set up for one pass.
+/// Returns the settings of a driver for one pass.
 fn settings(graph: &args::Graph, guard: Option<Arc<dyn Guard>>) -> Settings {
     Settings {
         one_shot: true,

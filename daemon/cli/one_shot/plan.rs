@@ -1,4 +1,5 @@
-//! `steadfast plan`: what `apply` would change. It takes no lock and changes nothing, and runs beside a daemon.
+//! `steadfast plan`: the changes that `apply` would make. The command takes no lock, changes nothing, and can run
+//! beside a daemon.
 
 use super::plan_report;
 use crate::cli::args::Plan;
@@ -17,18 +18,18 @@ use std::sync::Arc;
 use steadfast_resources::MintKey;
 use tokio::runtime::Runtime;
 
-/// Shows the plan.
+/// Prints the plan.
 pub(in crate::cli) fn plan(args: &Plan, key: MintKey) -> Exit {
     render::set_up(args::Log::Human, None, render::Process::Command);
     crate::cli::on_runtime(|runtime| once(args, key, runtime))
 }
 
-/// What `apply` would find there, or the refusal that it would meet.
+/// Loads the state that `apply` would load; returns the exit code if it would be refused.
 fn recall(directory: &Path) -> Result<StoredState, Exit> {
     match SqliteStore::preview_load(directory, &readers(|_, _| {})) {
         Ok(recalled) => Ok(recalled),
         Err(error) if SqliteStore::is_denied(directory) => {
-            // Of one who may not see it: what runs once is shown as if it had never run.
+            // Without permission to read the state, resources that run once are shown as if they had never run.
             output::eprint(format!("warning: {error}; planned as if nothing had run before"));
             Ok(StoredState::default())
         }

@@ -1,4 +1,4 @@
-//! What a pass without changes finds, step by step: for `plan` and for `drift`.
+//! The findings of a pass without changes, step by step, for `plan` and `drift`.
 
 use crate::cli::args::Graph;
 use crate::cli::exit::Exit;
@@ -15,7 +15,8 @@ use steadfast_engine::{HeldReason, VertexStatus};
 use steadfast_resources::{Host, MintKey};
 use tokio::runtime::Runtime;
 
-/// Checks a graph against the host and changes nothing; `listen` makes the audience, given those that are `noop`.
+/// Checks a graph against the host and changes nothing; `listen` creates the collector from the names of `noop`
+/// resources.
 ///
 /// # Errors
 /// The driver rejects the graph: the reason is reported, and the exit code of `apply` for that is returned.
@@ -45,7 +46,7 @@ pub(in crate::cli) fn reject_graph(why: &str) -> Exit {
     Exit::Graph
 }
 
-/// Says why a plan is not applied: what moved, one line each.
+/// Reports the reason why a plan is not applied, one difference per line.
 pub(in crate::cli) fn refuse(why: &Unusable) {
     output::error(
         why.to_string(),
@@ -62,20 +63,20 @@ pub(in crate::cli) fn refuse(why: &Unusable) {
     }
 }
 
-/// So many reasons are said besides the first.
+/// The number of further differences that are printed.
 const SHOWN: usize = 20;
 
-/// All that was found.
+/// The findings.
 pub(in crate::cli) struct Found {
     graph: String,
     total: usize,
     steps: Vec<Step>,
-    /// Those that could not be checked, and why.
+    /// The resources that could not be checked, each with the reason.
     failed: Vec<(String, String)>,
 }
 
 impl Found {
-    /// Puts it together: in the order of the graph, what would be gone last.
+    /// Collects the findings in the order of the graph, with removals last.
     fn new(graph: String, order: &[String], steps: &StepCollector, finished: DriverExit) -> Self {
         let total = finished.standings.len();
         let failed = finished
@@ -94,7 +95,7 @@ impl Found {
             })
             .collect();
         let mut steps = steps.take();
-        // By name: a graph may be large.
+        // A map by name: a graph may be large.
         let at: HashMap<&str, usize> =
             order.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
         for step in &mut steps {
@@ -104,17 +105,17 @@ impl Found {
         Self { graph, total, steps, failed }
     }
 
-    /// Something could not be checked.
+    /// Returns true if a resource could not be checked.
     pub(in crate::cli) fn has_failed(&self) -> bool {
         !self.failed.is_empty()
     }
 
-    /// Something differs.
+    /// Returns true if a resource differs.
     pub(in crate::cli) fn differs(&self) -> bool {
         !self.steps.is_empty()
     }
 
-    /// Whether it is what was planned, all of it.
+    /// Checks that the findings are those of a plan.
     pub(in crate::cli) fn is_still(&self, plan: &Plan) -> Result<(), Unusable> {
         if let Some((name, why)) = self.failed.first() {
             return Err(Unusable::Moved(vec![format!("{name}: it cannot be checked: {why}")]));
@@ -122,7 +123,7 @@ impl Found {
         plan.is_still(&self.steps)
     }
 
-    /// All of it, for a file.
+    /// Returns the steps, for a file.
     pub(in crate::cli) fn into_steps(self) -> Vec<Step> {
         self.steps
     }
@@ -131,7 +132,7 @@ impl Found {
         self.steps.iter().filter(|step| actions.contains(&step.action)).count()
     }
 
-    /// For people. `what` names the sheet, `verb` says what is to be said of those that differ.
+    /// Prints the findings for people. `what` is the title, `verb` the verb for resources that differ.
     pub(in crate::cli) fn show(&self, what: &str, verb: &str) {
         let changes = self.count(&[Action::Change, Action::Refresh]);
         let (removals, unknown) = (self.count(&[Action::Remove]), self.count(&[Action::Unknown]));
@@ -177,7 +178,7 @@ impl Found {
     }
 }
 
-/// One step for people.
+/// Prints one step for people.
 fn show(step: &Step) {
     let name = plain(&step.resource);
     let until = step.until.as_deref().map(plain);

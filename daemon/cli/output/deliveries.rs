@@ -10,10 +10,10 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// The interval at which a recorder looks for new events that nobody told it of.
+/// The interval at which a recorder checks for new events without a notification.
 const TURN: Duration = Duration::from_secs(1);
 
-/// Takes the events of a command to the recorders that the settings declare.
+/// The running recorders that the settings declare.
 pub(in crate::cli) struct Deliveries {
     runtime: Handle,
     declared: Vec<Declared>,

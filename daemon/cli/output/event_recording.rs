@@ -1,4 +1,4 @@
-//! The event log of a command that ends: it is written where something happens, and left alone where nothing does.
+//! The event log of a one-shot command: nothing is written unless something happens.
 
 use super::deliveries::Deliveries;
 use super::render::happening;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Where none of these is told, nothing has happened, and nothing is written.
+/// The events that start a record; a command without any of them writes nothing.
 const DEEDS: [&str; 16] = [
     "changed",
     "failed",
@@ -30,28 +30,28 @@ const DEEDS: [&str; 16] = [
     UNSOUND,
 ];
 
-/// So many of what is told before the first of them are kept.
+/// The maximum number of events in memory before the first of them.
 const MOST_BEFORE: usize = 1000;
 
-/// What happens waits so long to be written with what happens after it: nobody follows, and each commit is a sync.
+/// The time for which an event waits for later ones: nobody follows the stream, and each commit is a sync.
 const GATHER: Duration = Duration::from_millis(200);
 
-/// Who records what a command does. The one who makes it holds the state directory until it is finished.
+/// A recording of a command's events. The caller has the lock of the state directory until the recording is finished.
 #[derive(Clone)]
 pub(in crate::cli) struct Recording(Arc<Mutex<Record>>);
 
 struct Record {
-    /// The command that is recorded.
+    /// The name of the command.
     command: &'static str,
     teller: Publisher,
     scribe: Arc<LogWriter>,
     stream: Stream,
     /// The recorders of the settings, for a command that runs them.
     deliveries: Option<Deliveries>,
-    /// What was told before it was worth a record.
+    /// The events before the first one that starts the record.
     before: Vec<NewEvent>,
     has_begun: bool,
-    /// Where one could be had.
+    /// The thread of the log writer, if it could be started.
     thread: Option<JoinHandle<()>>,
 }
 
@@ -76,7 +76,7 @@ impl Recording {
         Self(Arc::new(Mutex::new(record)))
     }
 
-    /// Runs these recorders from the first recorded event on.
+    /// Runs recorders from the first recorded event on.
     pub(in crate::cli) fn with_deliveries(self, deliveries: Deliveries) -> Self {
         self.lock().deliveries = Some(deliveries);
         self
@@ -86,12 +86,12 @@ impl Recording {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An audience that records what it hears.
+    /// Wraps an observer so that its notifications are also recorded.
     pub(in crate::cli) fn of(&self, audience: Box<dyn Observer>) -> Box<dyn Observer> {
         Box::new(Recorded { recording: self.clone(), audience })
     }
 
-    /// Records this. Never waits.
+    /// Records an event without waiting.
     pub(in crate::cli) fn tell(&self, happening: NewEvent) {
         let mut record = self.lock();
         if happening.level <= Level::Debug {
@@ -166,7 +166,7 @@ impl Record {
     }
 }
 
-/// Hears for somebody else, too.
+/// An observer that records notifications and passes them on.
 struct Recorded {
     recording: Recording,
     audience: Box<dyn Observer>,

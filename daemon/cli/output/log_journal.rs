@@ -1,4 +1,4 @@
-//! `--log journald`: each event of the log as an entry of the journal, with its fields.
+//! `--log journald`: each log event as an entry of the journal, with its fields.
 
 use super::log_queue::{LogLine, log_line};
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -33,7 +33,7 @@ impl JournalSocket {
         self.0.get_or_init(open).as_ref().map_err(|error| *error)
     }
 
-    /// The journal listens. A journal that hangs listens too.
+    /// Checks that the journal listens. A hanging journal counts as listening.
     pub(in crate::cli) fn probe(&self) -> Result<(), Errno> {
         let address = SocketAddrUnix::new(journal::SOCKET)?;
         // An empty entry, which the journal discards.
@@ -43,7 +43,7 @@ impl JournalSocket {
         }
     }
 
-    /// Sends an entry, and waits as long as the journal does not read. An entry that the journal refuses is lost.
+    /// Sends an entry, and waits while the journal does not read. An entry that the journal rejects is lost.
     pub(in crate::cli) fn send(&self, entry: &[u8]) {
         let _refused = self.socket().and_then(|socket| {
             let address = SocketAddrUnix::new(journal::SOCKET)?;
@@ -55,7 +55,7 @@ impl JournalSocket {
     }
 }
 
-/// Sends an entry that no datagram holds: in a sealed file, as the protocol has it.
+/// Sends an entry that is larger than a datagram: in a sealed file, as the protocol requires.
 fn send_large(socket: &OwnedFd, entry: &[u8], address: &SocketAddrUnix) -> Result<(), Errno> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let mut file = std::fs::File::from(rustix::fs::memfd_create("steadfast-log", flags)?);
@@ -71,7 +71,7 @@ fn send_large(socket: &OwnedFd, entry: &[u8], address: &SocketAddrUnix) -> Resul
         .map(drop)
 }
 
-/// Sends each event to the journal, through the queue of the log.
+/// A layer that sends each log event to the journal, through the queue of the log.
 #[derive(Debug)]
 pub(in crate::cli) struct JournalLayer;
 
@@ -116,7 +116,7 @@ where
     }
 }
 
-/// As the journal counts them: a change of state is a notice.
+/// Returns the syslog priority of a level: a change of state is a notice.
 fn priority(level: Level) -> &'static str {
     match level {
         Level::ERROR => "3",
@@ -127,7 +127,7 @@ fn priority(level: Level) -> &'static str {
     }
 }
 
-/// Fields of an entry, as the journal reads them.
+/// The encoded fields of an entry.
 #[derive(Debug, Default)]
 struct Fields(Vec<u8>);
 
@@ -136,7 +136,7 @@ impl Fields {
         self.0.extend_from_slice(&journal::encode(&[(name, value)]));
     }
 
-    /// Of our own fields the message alone has a name that the journal knows.
+    /// Adds a field of steadfast; only `message` has a name that the journal knows.
     fn put_own(&mut self, field: &Field, value: &str) {
         if field.name() == "message" {
             return self.put("MESSAGE", value);

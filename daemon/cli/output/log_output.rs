@@ -1,4 +1,5 @@
-//! The destinations of log lines: standard error for people or as JSON, or the journal. No content breaks a line in two (S-13).
+//! The destinations of log lines: standard error, as text or JSON, or the journal. No content breaks a line in two
+//! (S-13).
 
 use super::log_journal::{JournalLayer, JournalSocket};
 use super::log_queue;
@@ -59,9 +60,9 @@ pub(in crate::cli) fn set_up(log: Log, level: Option<&str>, process: Process) ->
             all.with(lines).try_init()
         }
     };
-    // A second call in one process (tests) finds it set up already.
+    // A second call in one process (tests) has no effect.
     drop(set);
-    // A panic in a kind is data: it is told as the failure of that resource, not as noise on the terminal.
+    // A panic in a kind is reported as the failure of its resource, and not printed to the terminal.
     std::panic::set_hook(Box::new(|panic| {
         tracing::error!(event = "panic", "{}", plain(&panic.to_string()));
     }));
@@ -71,10 +72,10 @@ pub(in crate::cli) fn set_up(log: Log, level: Option<&str>, process: Process) ->
 /// The levels of the log, from nothing to everything.
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
-/// Parses the amount that is logged: `debug`, `steadfast::driver=trace`, several with commas.
+/// Parses a filter of the log: `debug`, `steadfast::driver=trace`, several with commas.
 ///
 /// # Errors
-/// A level is unknown, or the words have no meaning as a filter.
+/// A message if a level is unknown or the filter is malformed.
 pub(in crate::cli) fn filter(words: &str) -> Result<EnvFilter, String> {
     for part in words.split(',').map(str::trim) {
         // A part without a level that names code is a target: all of it is logged.
@@ -96,17 +97,17 @@ pub(in crate::cli) fn filter(words: &str) -> Result<EnvFilter, String> {
     parsed.map_err(|error| format!("`{}` is no filter: {error}", plain(words)))
 }
 
-/// How much is logged; can be changed at any time.
+/// The filter of the log; it can be changed at any time.
 pub(in crate::cli) struct LogFilter(Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>);
 
 impl LogFilter {
-    /// Filters so from now on: `debug`, `steadfast::driver=trace`.
+    /// Sets a new filter: `debug`, `steadfast::driver=trace`.
     pub(in crate::cli) fn set(&self, filter: &str) -> Result<(), String> {
         (self.0)(self::filter(filter)?)
     }
 }
 
-/// Tells whether standard error is the stream to the journal that systemd has opened for this service.
+/// Returns true if standard error is the stream to the journal that systemd has opened for this service.
 fn is_journal() -> bool {
     let named = std::env::var("JOURNAL_STREAM").unwrap_or_default();
     let Some((device, inode)) = named.split_once(':') else { return false };
@@ -114,8 +115,8 @@ fn is_journal() -> bool {
         .is_ok_and(|found| device.parse() == Ok(found.st_dev) && inode.parse() == Ok(found.st_ino))
 }
 
-/// Fields of a line for people: the first line of the message, the other fields, further lines of the message indented. The name of
-/// the event is left out: the message says it in words.
+/// The fields of a line for people: the first line of the message, the other fields, then the further lines of the
+/// message, indented. The event name is left out, because the message contains it in words.
 struct HumanFields;
 
 impl<'writer> FormatFields<'writer> for HumanFields {
@@ -151,20 +152,20 @@ impl Visit for HumanLine {
     }
 }
 
-/// The journal, where it can be reached.
+/// Returns the journal as the destination, or standard error if the journal is unreachable.
 fn journal_or_here() -> Log {
     let Err(why) = JournalSocket::default().probe() else { return Log::Journald };
     eprint(format!("warning: the journal cannot be reached: {why}; logging here"));
     Log::Human
 }
 
-/// Logs that lines are missing here.
+/// Logs the number of dropped lines.
 fn tell_dropped(number: u64) {
     let lines = count(usize::try_from(number).unwrap_or(usize::MAX), "line");
     tracing::error!(event = "log", dropped = number, "{lines} of log dropped: nobody read them");
 }
 
-/// Hands each line to the queue. In JSON nothing can deceive a reader who looks at it.
+/// A writer that passes lines to the queue. JSON lines are escaped for safe display.
 struct Lines {
     json: bool,
 }

@@ -1,7 +1,8 @@
-//! The queue between the log and the thread that writes it: a reader that stalls delays nobody who logs.
+//! The queue between the log and the thread that writes it: a stalled reader delays no thread that logs.
 //!
-//! The queue is bounded. A daemon drops lines while the queue is full, and the thread logs their number at their place as soon as the
-//! reader goes on. A one-shot command waits for room on standard error, as every program does on a pipe.
+//! The size of the queue is limited. A daemon drops lines while the queue is full; the thread logs their number in
+//! their place as soon as the reader continues. A one-shot command waits for room on standard error, as programs on a
+//! pipe do.
 
 use super::log_journal::JournalSocket;
 use std::cell::Cell;
@@ -9,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// One entry of the log, as its sink takes it.
+/// One entry of the log, in the form of its sink.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum LogLine {
     /// A whole line for standard error.
@@ -25,38 +26,39 @@ impl LogLine {
     }
 }
 
-/// Bounds of the queue.
+/// The limits of the queue.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cli) struct Bounds {
     lines: usize,
     bytes: usize,
-    /// The time that a full queue lets a line wait for room; none waits without limit.
+    /// The time for which a line waits for room in a full queue; `None` means without limit.
     patience: Option<Duration>,
-    /// The time that the end of the process gives to a reader that takes nothing, and to all lines together.
+    /// The time limits at the end of the process: without progress, and in total.
     at_end: (Option<Duration>, Option<Duration>),
 }
 
 const LINES: usize = 16 * 1024;
 const BYTES: usize = 4 << 20;
 
-/// The journal takes entries at once, or it hangs.
+/// The time limit of the journal, which takes entries at once unless it hangs.
 const JOURNAL_PATIENCE: Duration = Duration::from_secs(5);
 
 impl Bounds {
-    /// A daemon waits for no reader: neither for room, nor for long at its end.
+    /// Returns the limits of a daemon, which waits for no reader, except shortly at its end.
     pub(in crate::cli) fn of_daemon() -> Self {
         let at_end = (Some(Duration::from_millis(400)), Some(Duration::from_millis(700)));
         Self { lines: lines(), bytes: BYTES, patience: Some(Duration::ZERO), at_end }
     }
 
-    /// A one-shot command waits for the reader of its standard error, but not for a journal that hangs.
+    /// Returns the limits of a one-shot command, which waits for the reader of standard error, but not for a hanging
+    /// journal.
     pub(in crate::cli) fn of_command(into_journal: bool) -> Self {
         let patience = into_journal.then_some(JOURNAL_PATIENCE);
         Self { lines: lines(), bytes: BYTES, patience, at_end: (patience, None) }
     }
 }
 
-/// The number of lines that may wait. Tests set a smaller one.
+/// Returns the number of lines that may wait. Tests set a smaller one.
 fn lines() -> usize {
     #[cfg(debug_assertions)]
     if let Some(lines) = std::env::var("STEADFAST_TEST_LOG_LINES").ok().and_then(|n| n.parse().ok())
@@ -66,21 +68,22 @@ fn lines() -> usize {
     LINES
 }
 
-/// Writes one line, for as long as that takes.
+/// A function that writes one line, which may block.
 type Write = Box<dyn Fn(&LogLine) + Send + Sync>;
 
-/// Logs that so many lines were dropped. It runs on the writing thread, so that its line goes straight to the sink.
+/// A function that logs the number of dropped lines. It runs on the writing thread, so that its line bypasses the
+/// queue.
 type TellDropped = fn(u64);
 
-/// Lines on their way to their sink.
+/// The queue of lines.
 pub(in crate::cli) struct LogQueue {
     bounds: Bounds,
     write: Write,
     tell_dropped: TellDropped,
     state: Mutex<State>,
-    /// There is a line to write.
+    /// Notified when there is a line to write.
     more: Condvar,
-    /// A line was written.
+    /// Notified when a line was written.
     written: Condvar,
 }
 
@@ -89,13 +92,13 @@ struct State {
     entries: VecDeque<Entry>,
     lines: usize,
     bytes: usize,
-    /// Lines that were dropped and are not logged as dropped yet.
+    /// The number of dropped lines that are not logged yet.
     dropped: u64,
-    /// The last wait for room was in vain, and no line was written since.
+    /// True if the last wait for room failed, and no line was written since.
     stalled: bool,
-    /// The thread runs.
+    /// True while the thread runs.
     has_thread: bool,
-    /// The thread writes an entry.
+    /// True while the thread writes an entry.
     is_writing: bool,
     /// The number of entries written so far.
     count: u64,
@@ -103,7 +106,7 @@ struct State {
 
 enum Entry {
     Line(LogLine),
-    /// So many lines were dropped here.
+    /// The number of lines dropped at this place.
     Dropped(u64),
 }
 
@@ -144,7 +147,7 @@ impl State {
 }
 
 thread_local! {
-    /// This thread writes the log: its own lines go straight to the sink.
+    /// True on the thread that writes the log: its own lines bypass the queue.
     static WRITES: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -162,7 +165,7 @@ impl LogQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands a line to the thread. Where the queue is full for longer than its patience, the line is dropped and counted.
+    /// Adds a line. If the queue stays full for too long, the line is dropped and counted.
     pub(in crate::cli) fn push(self: &Arc<Self>, line: LogLine) {
         if WRITES.get() {
             return (self.write)(&line);
@@ -201,7 +204,7 @@ impl LogQueue {
         }
     }
 
-    /// Starts the thread. The next line tries again if the system has no thread now.
+    /// Starts the thread. After a failure, the next line tries again.
     fn start_thread(self: &Arc<Self>) -> bool {
         let own = Arc::clone(self);
         let thread = std::thread::Builder::new().name("log".to_owned());
@@ -218,7 +221,7 @@ impl LogQueue {
         }
     }
 
-    /// Waits for the next entry; the one before is written.
+    /// Marks the previous entry as written, and waits for the next one.
     fn next(&self) -> Entry {
         let mut state = self.lock();
         if std::mem::take(&mut state.is_writing) {
@@ -242,12 +245,12 @@ impl LogQueue {
         }
     }
 
-    /// The number of lines that were dropped, until it is logged.
+    /// Returns the number of dropped lines that are not logged yet.
     pub(in crate::cli) fn dropped(&self) -> u64 {
         self.lock().dropped
     }
 
-    /// Waits until all lines are written, as long as the bounds allow.
+    /// Waits until all lines are written, within the limits.
     pub(in crate::cli) fn finish(self: &Arc<Self>) {
         let mut state = self.lock();
         if state.is_empty() {
@@ -280,7 +283,7 @@ impl LogQueue {
         }
     }
 
-    /// No thread can be started at the end of the process: this one writes.
+    /// Writes the remaining lines on this thread, if no other can be started at the end of the process.
     fn write_rest(&self) {
         WRITES.set(true);
         loop {
@@ -293,7 +296,7 @@ impl LogQueue {
 /// The queue of this process, once its log is set up.
 static QUEUE: OnceLock<Arc<LogQueue>> = OnceLock::new();
 
-/// Makes the queue of this process. A second call in one process (tests) finds it made.
+/// Creates the queue of this process. A second call in one process (tests) has no effect.
 pub(in crate::cli) fn set_up(bounds: Bounds, tell_dropped: TellDropped) {
     QUEUE.get_or_init(|| {
         let journal = JournalSocket::default();
@@ -305,7 +308,7 @@ pub(in crate::cli) fn set_up(bounds: Bounds, tell_dropped: TellDropped) {
     });
 }
 
-/// Logs a line: through the queue, or directly where the process has none.
+/// Logs a line through the queue, or directly if the process has none.
 pub(in crate::cli) fn log_line(line: LogLine) {
     match (QUEUE.get(), line) {
         (Some(queue), line) => queue.push(line),
@@ -314,13 +317,13 @@ pub(in crate::cli) fn log_line(line: LogLine) {
     }
 }
 
-/// The trouble of the log at this moment, in words.
+/// Describes the present trouble of the log, if there is some.
 pub(in crate::cli) fn trouble() -> Option<String> {
     let dropped = QUEUE.get()?.dropped();
     (dropped > 0).then(|| format!("nobody reads it; lines dropped so far: {dropped}"))
 }
 
-/// Waits for the last lines when the process ends, also by a panic.
+/// A guard that waits for the last lines when the process ends, even by a panic.
 pub(in crate::cli) struct FinishLog;
 
 impl Drop for FinishLog {
@@ -331,7 +334,7 @@ impl Drop for FinishLog {
     }
 }
 
-/// Writes a line to standard error, which may be closed, or not let anybody wait for it: a program goes on without its log.
+/// Writes a line to standard error. Errors are ignored: a program continues without its log.
 fn write_stderr(mut bytes: &[u8]) {
     use rustix::event::{PollFd, PollFlags, poll};
     use rustix::io::Errno;
@@ -360,7 +363,7 @@ mod tests {
         LogLine::Stderr(text.as_bytes().to_vec())
     }
 
-    /// A queue with room for `lines` lines. Its sink takes a line for each permission.
+    /// Creates a queue with room for `lines` lines. Its sink takes one line for each message on the sender.
     fn queue(
         lines: usize,
         patience: Option<Duration>,
@@ -379,7 +382,7 @@ mod tests {
         (LogQueue::new(bounds, Box::new(write), |_| ()), allow, written)
     }
 
-    /// F1: a sink that takes nothing delays neither a line nor the end; all that is dropped is counted.
+    /// F1: a stalled sink delays neither a line nor the end; all dropped lines are counted.
     #[test]
     fn a_full_queue_drops_lines_and_counts_them() {
         let (queue, allow, written) = queue(3, Some(Duration::ZERO));
@@ -398,7 +401,7 @@ mod tests {
         assert_eq!(lines, all);
     }
 
-    /// The line about dropped lines stands at their place.
+    /// The message about dropped lines is in their place.
     #[test]
     fn dropped_lines_are_counted_at_their_place() {
         let mut state = State::default();
@@ -424,7 +427,7 @@ mod tests {
         assert_eq!((state.dropped, state.lines, state.bytes), (0, 0, 0));
     }
 
-    /// A one-shot command loses no line where its reader is slow.
+    /// A one-shot command loses no lines with a slow reader.
     #[test]
     fn a_command_waits_for_its_reader() {
         let (queue, allow, written) = queue(2, None);

@@ -1,4 +1,7 @@
-//! Words for the terminal: data to standard output, talk to standard error, and nothing foreign unescaped.
+//! Output: data to standard output, messages to standard error, and foreign text only in escaped form.
+//!
+//! Reading order: this file (printing), `render` (notifications as log lines), `log_output`, `log_queue`,
+//! `log_journal`, `event_recording`, `deliveries`.
 
 pub(super) mod deliveries;
 pub(super) mod event_recording;
@@ -13,19 +16,20 @@ use log_queue::{LogLine, log_line};
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Nobody reads the data any more, or it cannot be written.
+/// True if standard output is closed or cannot be written.
 static UNREAD: AtomicBool = AtomicBool::new(false);
 
-/// Data could not be written, and that was said.
+/// True if data could not be written and the error was reported.
 static UNWRITTEN: AtomicBool = AtomicBool::new(false);
 
-/// Writes a line of data. A reader who has gone away is no error.
+/// Writes a line of data. A closed pipe is no error.
 pub(super) fn print(line: impl AsRef<str>) {
     let mut stdout = anstream::stdout();
     note_output(&writeln!(stdout, "{}", line.as_ref()));
 }
 
-/// Notes the result of a write to standard output: anything but a reader who has gone away fails the command, and is said once.
+/// Records the result of a write to standard output. Any error except a closed pipe fails the command, and is reported
+/// once.
 pub(super) fn note_output(written: &std::io::Result<()>) {
     let Err(why) = written else { return };
     UNREAD.store(true, Ordering::Relaxed);
@@ -34,12 +38,12 @@ pub(super) fn note_output(written: &std::io::Result<()>) {
     }
 }
 
-/// Tells whether a write to standard output has failed: the command fails then, whatever else it did.
+/// Returns true if a write to standard output has failed, which fails the command.
 pub(super) fn has_failed_output() -> bool {
     UNWRITTEN.load(Ordering::Relaxed)
 }
 
-/// Tells whether nothing more of the data arrives: what goes on for ever ends then.
+/// Returns true if output no longer arrives, so that an endless command must end.
 pub(super) fn is_unread() -> bool {
     UNREAD.load(Ordering::Relaxed)
 }
@@ -50,18 +54,19 @@ pub(super) fn out_json(data: &impl serde::Serialize) {
     print(steadfast_resources::printable_json(&json));
 }
 
-/// Writes a line of talk.
+/// Writes a message to standard error.
 pub(super) fn eprint(line: impl AsRef<str>) {
     log_line(LogLine::Stderr(format!("{}\n", line.as_ref()).into_bytes()));
 }
 
-/// Writes the problems of a graph or of settings; source lines only to a terminal, for a journal or a file would store them.
+/// Reports the problems of a graph or of settings; source lines only on a terminal, because a journal or a file would
+/// store them.
 pub(super) fn say_rejected(rejected: &Rejected) {
     let is_terminal = std::io::stderr().is_terminal();
     eprint(if is_terminal { rejected.with_source() } else { rejected.to_string() });
 }
 
-/// Writes warnings in the same way.
+/// Reports warnings; source lines only on a terminal.
 pub(super) fn say_warnings(warnings: &[Problem]) {
     let is_terminal = std::io::stderr().is_terminal();
     for warning in warnings {
@@ -69,7 +74,7 @@ pub(super) fn say_warnings(warnings: &[Problem]) {
     }
 }
 
-/// Writes an error, and what to do about it.
+/// Reports an error, with advice.
 pub(super) fn error(what: impl AsRef<str>, hint: Option<&str>) {
     let lines: Vec<String> = what.as_ref().trim_end().lines().map(plain).collect();
     eprint(format!("error: {}", lines.join("\n  ")));
@@ -78,13 +83,13 @@ pub(super) fn error(what: impl AsRef<str>, hint: Option<&str>) {
     }
 }
 
-/// A foreign text on one line: what could forge or hide something is escaped (S-13).
+/// Escapes foreign text for one line, so that it can neither forge nor hide anything (S-13).
 #[must_use]
 pub(super) fn plain(text: &str) -> String {
     steadfast_resources::printable(text).into_owned()
 }
 
-/// One aspect that differs, line by line: of texts a diff, of all else what is and what is declared.
+/// Describes one difference, line by line: a diff for texts, else the present and the declared value.
 #[must_use]
 pub(super) fn difference(
     aspect: &str,
@@ -102,13 +107,13 @@ pub(super) fn difference(
     std::iter::once(first).chain(lines).collect()
 }
 
-/// `1 resource`, `2 resources`.
+/// Formats a number with its noun: `1 resource`, `2 resources`.
 #[must_use]
 pub(super) fn count(number: usize, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
 }
 
-/// What a new graph means for the one before: counts, and unless all is new, names below.
+/// Describes the difference between two graphs: counts, and names below unless all is new.
 #[must_use]
 pub(super) fn graph_change(change: &GraphDiff) -> String {
     let GraphDiff { added, changed, removed, unchanged: kept, again } = change;

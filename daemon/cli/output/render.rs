@@ -1,4 +1,4 @@
-//! The log of a daemon: one line for each change of state, for people or as JSON, on standard error.
+//! Notifications as log lines: one line for each change of state.
 
 pub(in crate::cli) use super::log_output::{Process, filter, set_up};
 use super::{graph_change, plain};
@@ -11,15 +11,15 @@ use std::time::Duration;
 use steadfast_engine::{Class, HeldReason};
 use steadfast_resources::{Difference, Failure};
 
-/// Writes news to the log.
+/// An observer that writes notifications to the log.
 #[derive(Debug)]
 pub(in crate::cli) struct LogObserver {
     form: Log,
-    /// What was said last of those that are not well: the same again is no change.
+    /// The last report for each resource that is not converged: an equal report is no change of state.
     said: HashMap<String, (Unwell, String)>,
 }
 
-/// How a resource is not well.
+/// The trouble of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unwell {
     Retrying,
@@ -27,15 +27,15 @@ enum Unwell {
     Held,
 }
 
-/// One line: what happened, to whom, in words.
+/// One line: the event, the resource, and a description.
 struct Line<'a> {
     event: &'static str,
     resource: Option<&'a str>,
     words: String,
     level: Level,
-    /// Of a change: what sort it was.
+    /// The class of a change.
     class: Option<&'static str>,
-    /// The run that it is about.
+    /// The run that the line is about.
     run: Option<RunRef>,
 }
 
@@ -48,13 +48,13 @@ enum Level {
 }
 
 impl LogObserver {
-    /// In this form.
+    /// Creates an observer for a format.
     #[must_use]
     pub(in crate::cli) fn new(log: Log) -> Self {
         Self { form: log, said: HashMap::new() }
     }
 
-    /// Whether the same was said before, and nothing else since: that it is tried again and fails again is no change.
+    /// Returns true if the same was reported last: a repeated attempt with the same result is no change of state.
     fn was_said(&mut self, news: &Notification<'_>) -> bool {
         let (identity, ill, words) = match news {
             Notification::Failed { identity, .. } => (*identity, Unwell::Failed, String::new()),
@@ -87,7 +87,7 @@ impl LogObserver {
     fn write(&self, line: &Line<'_>) {
         let resource = line.resource.map(plain).unwrap_or_default();
         let (event, words) = (line.event, &line.words);
-        // What has fields of its own need not be in the words; in the journal it is, for who reads it there.
+        // JSON has these parts as fields; the journal needs them in the message for its readers too.
         let message = match (self.form, line.resource) {
             (Log::Json, _) => words.trim_start_matches([':', ' ']).to_owned(),
             (Log::Human | Log::Journald, Some(_)) => format!("{event} {resource}{words}"),
@@ -125,7 +125,7 @@ impl Observer for LogObserver {
     }
 }
 
-/// The same for whoever follows the events.
+/// Converts a notification to an event for the event stream.
 pub(in crate::cli) fn happening(news: &Notification<'_>) -> Option<NewEvent> {
     let line = line(news)?;
     let level = match line.level {
@@ -140,7 +140,7 @@ pub(in crate::cli) fn happening(news: &Notification<'_>) -> Option<NewEvent> {
     Some(NewEvent { resource, class, ..NewEvent::new(line.event, says, level) })
 }
 
-/// The line for a piece of news.
+/// Returns the line of a notification.
 fn line<'a>(news: &'a Notification<'a>) -> Option<Line<'a>> {
     match of_resource(news) {
         Some((event, name, words, level)) => {
@@ -161,7 +161,7 @@ fn line<'a>(news: &'a Notification<'a>) -> Option<Line<'a>> {
     }
 }
 
-/// Which run it is about.
+/// Returns the run that a notification is about.
 fn run(news: &Notification<'_>) -> Option<RunRef> {
     match news {
         Notification::Changed { run, .. }
@@ -174,7 +174,7 @@ fn run(news: &Notification<'_>) -> Option<RunRef> {
     }
 }
 
-/// News of one resource.
+/// Returns event, resource, description and level of a notification about one resource.
 fn of_resource<'a>(news: &'a Notification<'a>) -> Option<(&'static str, &'a str, String, Level)> {
     use Level::{Debug, Error, Info, Warn};
     Some(match news {
@@ -182,7 +182,7 @@ fn of_resource<'a>(news: &'a Notification<'a>) -> Option<(&'static str, &'a str,
         Notification::Same(name) => ("same", name, String::new(), Debug),
         Notification::Changed { identity, differences, notes, took, class, in_fight, .. } => {
             let words = changed(differences, notes, *took, *class);
-            // In a fight a line for each repair says nothing new.
+            // During a contention, a line for each repair is no news.
             ("changed", identity, words, if *in_fight { Debug } else { Info })
         }
         Notification::Contended { identity, by, repairs } => {
@@ -205,7 +205,7 @@ fn of_resource<'a>(news: &'a Notification<'a>) -> Option<(&'static str, &'a str,
         }
         Notification::Asking { identity, above } => ("asking", identity, asking(above), Debug),
         Notification::Excused(name) => ("excused", name, EXCUSED.to_owned(), Debug),
-        // What fails because somebody else writes it meanwhile is the fight that was told.
+        // A failure during a contention belongs to the contention that was reported.
         Notification::Retrying { identity, trouble, after, in_fight, .. } => {
             let level = if *in_fight { Debug } else { Warn };
             ("retrying", identity, retrying(*trouble, *after), level)
@@ -252,7 +252,7 @@ fn of_resource<'a>(news: &'a Notification<'a>) -> Option<(&'static str, &'a str,
     })
 }
 
-/// News of the whole.
+/// Returns event, description and level of a notification about the whole host.
 fn of_whole(news: &Notification<'_>) -> Option<(&'static str, String, Level)> {
     use Level::{Debug, Error, Info, Warn};
     Some(match news {
@@ -300,12 +300,12 @@ fn of_whole(news: &Notification<'_>) -> Option<(&'static str, String, Level)> {
     })
 }
 
-/// Names after a few words, or nothing.
+/// Joins a text and names; empty without names.
 fn some(words: &str, names: &[&str]) -> String {
     if names.is_empty() { String::new() } else { format!("{words}{}", list(names)) }
 }
 
-/// Names in a row, not too many.
+/// Joins names, up to a limit.
 pub(in crate::cli) fn list(names: &[&str]) -> String {
     const MOST: usize = 5;
     let mut row = names.iter().take(MOST).map(|n| plain(n)).collect::<Vec<_>>().join(", ");
@@ -316,7 +316,7 @@ pub(in crate::cli) fn list(names: &[&str]) -> String {
     row
 }
 
-/// A span of time as people say it.
+/// Formats a time span for people.
 pub(in crate::cli) fn seconds(span: Duration) -> String {
     if span < Duration::from_secs(1) {
         format!("{:.0} ms", span.as_secs_f64() * 1000.0)
@@ -327,7 +327,7 @@ pub(in crate::cli) fn seconds(span: Duration) -> String {
     }
 }
 
-/// Who undoes it, and what follows.
+/// Describes a contention: its culprit and its consequence.
 fn contended(by: ConflictCause<'_>, repairs: u32) -> String {
     let who = match by {
         ConflictCause::Another => "by another party".to_owned(),
@@ -345,7 +345,7 @@ fn still_contended(repairs: u32, lasts: Duration, next: Option<Duration>) -> Str
     format!(": still undone after {repairs} repairs in {}{next}", seconds(lasts))
 }
 
-/// `: content, mode (3 ms)`; with its class, where that is not what the graph asks for.
+/// Formats a change: `: content, mode (3 ms)`; with its class, unless the graph asked for the change.
 pub(in crate::cli) fn changed(
     differences: &[Difference],
     notes: &[String],
@@ -366,7 +366,7 @@ pub(in crate::cli) fn changed(
     format!(": {} ({}{class})", what.join(", "), seconds(took))
 }
 
-/// `: what went wrong (hint)`.
+/// Formats a failure: `: what went wrong (hint)`.
 pub(in crate::cli) fn trouble_words(trouble: &Failure) -> String {
     let lines = trouble.what.trim_end().lines().map(plain);
     let mut words = format!(": {}", lines.collect::<Vec<_>>().join("; "));
@@ -376,10 +376,10 @@ pub(in crate::cli) fn trouble_words(trouble: &Failure) -> String {
     words
 }
 
-/// A failure that does not count.
+/// The text for a failure that does not count.
 const EXCUSED: &str = ": does not count as failed: a resource that it needs differs";
 
-/// `: its parents are looked at before that counts as failed: file[x]`.
+/// Formats: `: its parents are looked at before that counts as failed: file[x]`.
 fn asking(above: &[&str]) -> String {
     let mut words = ": its parents are looked at before that counts as failed".to_owned();
     if !above.is_empty() {
@@ -388,7 +388,7 @@ fn asking(above: &[&str]) -> String {
     words
 }
 
-/// ` in 200 ms: what went wrong`.
+/// Formats a retry: ` in 200 ms: what went wrong`.
 pub(in crate::cli) fn retrying(trouble: Option<&Failure>, after: Duration) -> String {
     format!(" in {}{}", seconds(after), trouble.map(trouble_words).unwrap_or_default())
 }
@@ -401,7 +401,7 @@ fn failed(trouble: Option<&Failure>, (names, total): &(Vec<&str>, usize)) -> Str
     words
 }
 
-/// Why it is held, in words.
+/// Describes the reason why a resource is held.
 pub(in crate::cli) fn held(
     holding: HeldReason,
     until: Option<&str>,

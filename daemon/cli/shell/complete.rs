@@ -1,4 +1,5 @@
-//! Completions: scripts for three shells that ask this program, which asks the running daemon for names, and never for long.
+//! Shell completions: scripts for three shells call this program, which asks the running daemon for names within a
+//! short time.
 
 use super::super::args::{self, Shell};
 use super::super::exit::Exit;
@@ -16,14 +17,14 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Set by the scripts: then it is a completion that is asked for.
+/// The variable that the scripts set to request a completion.
 const ASKED: &str = "STEADFAST_COMPLETE";
-/// Who presses a key does not wait longer, whatever the daemon does.
+/// The time limit for the reply of the daemon.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// More are not read anyway.
+/// The maximum number of names.
 const MOST: usize = 1000;
 
-/// Answers a script, where one asks. Called before any thread is started.
+/// Answers a script, if one has called the program. Must run before any thread is started.
 pub(in crate::cli) fn complete() -> bool {
     let directory = std::env::current_dir().ok();
     let asked = CompleteEnv::with_factory(super::command).var(ASKED);
@@ -36,7 +37,7 @@ pub(in crate::cli) fn complete() -> bool {
     }
 }
 
-/// `steadfast completions`: the script for a shell.
+/// Carries out `steadfast completions`: prints the script for a shell.
 pub(in crate::cli) fn completions(args: &args::Completions) -> Exit {
     let shell: &dyn EnvCompleter = match args.shell {
         Shell::Bash => &Bash,
@@ -51,14 +52,14 @@ pub(in crate::cli) fn completions(args: &args::Completions) -> Exit {
     }
     let script = String::from_utf8_lossy(&script).into_owned();
     print(match args.shell {
-        // Bash would take `file[motd]` for a pattern, and put names of files in its place.
+        // Bash would expand `file[motd]` as a pattern of file names.
         Shell::Bash => script.replacen("() {\n", "() {\n    local -; set -o noglob\n", 1),
         Shell::Zsh | Shell::Fish => script,
     });
     Exit::Well
 }
 
-/// Where a resource is expected, those of the running daemon are offered.
+/// Adds completion of the running daemon's resources to all arguments that expect a resource.
 pub(super) fn with_names(command: Command) -> Command {
     let places = [
         ("show", "resource"),
@@ -80,7 +81,7 @@ pub(super) fn with_names(command: Command) -> Command {
             verb.mut_arg(argument, |argument| argument.add(ArgValueCompleter::new(resources)))
         })
     });
-    // Either graphs or resources.
+    // The arguments of `check` are graphs or resources.
     let command = command.mut_subcommand("check", |verb| {
         verb.mut_arg("graphs", |graphs| graphs.add(ArgValueCompleter::new(paths_and_resources)))
     });
@@ -100,26 +101,26 @@ fn paths_and_resources(begun: &OsStr) -> Vec<CompletionCandidate> {
     all
 }
 
-/// The resources that begin so.
+/// Returns the resources with a prefix.
 fn resources(begun: &OsStr) -> Vec<CompletionCandidate> {
     let Some(begun) = begun.to_str() else { return Vec::new() };
-    // What tells the shell is taken away before this is called; this only the script for bash sets.
+    // The variable that names the shell is removed before this call; this one is set only by the script for bash.
     let is_bash = std::env::var_os("_CLAP_COMPLETE_COMP_TYPE").is_some();
-    // Shells show what was typed with its quotes; the others than bash put those of an answer themselves.
+    // Shells show the typed text with its quotes; shells other than bash quote the candidates themselves.
     let prefix = begun.trim_start_matches(['\'', '"']).replace('\\', "");
     let quoted = |name: String| if is_bash { for_bash(&name) } else { name };
     let names = names_within(prefix, PATIENCE);
     names.into_iter().map(|name| CompletionCandidate::new(quoted(name))).collect()
 }
 
-/// Asks on a thread that may be left behind: whatever hangs, it ends with the process.
+/// Asks on a thread with a time limit; a thread that hangs ends with the process.
 fn names_within(prefix: String, within: Duration) -> Vec<String> {
     let (told, names) = mpsc::sync_channel(1);
     let asking = std::thread::Builder::new().name("names".to_owned()).spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let Ok(runtime) = runtime else { return };
         let found = runtime.block_on(ask(prefix));
-        // Nobody waits for it any more.
+        // The receiver is dropped after the time limit.
         let _late = told.send(found);
     });
     if asking.is_err() {
@@ -137,7 +138,7 @@ async fn ask(prefix: String) -> Vec<String> {
     answer.and_then(|names| serde_json::from_value(names).ok()).unwrap_or_default()
 }
 
-/// The daemon that is meant by the words so far.
+/// Returns the address of the daemon that the words of the command line name.
 fn address(words: impl Iterator<Item = OsString>) -> Address {
     let (mut socket, mut directory) = (None, None);
     let mut words = words.peekable();
@@ -154,7 +155,7 @@ fn address(words: impl Iterator<Item = OsString>) -> Address {
     client::address(&args::Socket { socket, state_dir: directory })
 }
 
-/// What bash would read as something else, escaped.
+/// Escapes a name for bash.
 fn for_bash(name: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "_-./@%+,".contains(letter);
     let escaped = name

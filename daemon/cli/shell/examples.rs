@@ -2,10 +2,10 @@
 
 use clap::Command;
 
-/// A line for the shell, and what it does.
+/// A command line, and its description.
 pub(super) type Example = (&'static str, &'static str);
 
-/// For each command; a test sees that none is left out.
+/// The examples of each command; a test checks that every command has some.
 const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "run",
@@ -196,14 +196,14 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     ),
 ];
 
-/// The same command line, with examples below each command.
+/// Adds the examples to the help of each command.
 pub(super) fn with_examples(command: Command) -> Command {
     EXAMPLES.iter().fold(command, |command, (verb, examples)| {
         command.mut_subcommand(*verb, |verb| verb.after_long_help(words(examples)))
     })
 }
 
-/// Those of one command.
+/// Returns the examples of one command.
 pub(super) fn of(name: &str) -> &'static [Example] {
     EXAMPLES.iter().find(|(verb, _)| *verb == name).map_or(&[], |(_, examples)| examples)
 }
@@ -218,7 +218,7 @@ fn words(examples: &[Example]) -> String {
 mod tests {
     use super::super::command;
 
-    /// Each command shows examples, and each example is a line that would be understood.
+    /// Each command shows examples, and each example is a valid command line.
     #[test]
     fn every_command_has_examples_that_parse() {
         for verb in command().get_subcommands() {
@@ -230,7 +230,7 @@ mod tests {
             let line = line.split(['|', '>']).next().unwrap_or_default();
             let quoted = line.replace(['\'', '"'], "");
             let words = std::iter::once("steadfast").chain(quoted.split_whitespace());
-            // The words of a reason are more than one once their quotes are gone.
+            // A quoted reason is several words after splitting, so that such lines are skipped.
             if !line.contains('"') {
                 let parsed = command().try_get_matches_from(words);
                 assert!(parsed.is_ok(), "{line}: {parsed:?}");

@@ -1,4 +1,4 @@
-//! `steadfast man`: manual pages, one for each command, from what the command line says of itself.
+//! `steadfast man`: manual pages, one for each command, generated from the command line definitions.
 
 use super::examples;
 use crate::cli::args;
@@ -11,7 +11,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// Writes the pages to a directory, which is made where it is missing.
+/// Writes the pages to a directory, which is created if it is missing.
 pub(in crate::cli) fn man(args: &args::Man) -> Exit {
     match write_all(&args.directory) {
         Ok(pages) => {
@@ -43,7 +43,7 @@ fn write_all(directory: &Path) -> io::Result<usize> {
 
 fn write(command: &Command, directory: &Path) -> io::Result<()> {
     let examples = examples::of(command.get_name());
-    // They get a section of their own.
+    // The examples get a section of their own.
     let command = command.clone().after_long_help(clap::builder::Resettable::Reset);
     let source = concat!("steadfast ", env!("CARGO_PKG_VERSION"));
     let page = clap_mangen::Man::new(command).source(source).manual("steadfast");
@@ -58,7 +58,7 @@ fn write(command: &Command, directory: &Path) -> io::Result<()> {
         section.to_writer(&mut text)?;
     }
     let path = directory.join(page.get_filename());
-    // What lies there is not written into: it may be a link.
+    // An existing file is removed first: writing into it could follow a link.
     match std::fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
@@ -66,7 +66,7 @@ fn write(command: &Command, directory: &Path) -> io::Result<()> {
     OpenOptions::new().write(true).create_new(true).open(path)?.write_all(&text)
 }
 
-/// A link on the way that another user made could lead anywhere.
+/// Rejects a directory whose path contains a symbolic link of another user.
 fn refuse_links_of_others(directory: &Path) -> io::Result<()> {
     let own = rustix::process::geteuid().as_raw();
     for place in std::path::absolute(directory)?.ancestors() {

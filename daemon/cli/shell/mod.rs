@@ -1,4 +1,6 @@
-//! What a shell and its user are given besides answers: completions, manual pages, examples in every `--help`.
+//! Shell integration: completions, manual pages, and examples in every `--help`.
+//!
+//! The files must not run any command. Reading order: `examples`, `complete`, `man_pages`.
 
 mod complete;
 mod examples;
@@ -10,7 +12,7 @@ pub(super) use man_pages::man;
 use super::args::Cli;
 use clap::{Command, CommandFactory as _};
 
-/// The command line as it is parsed, completed and described.
+/// Returns the command line definition for parsing, completion and documentation.
 pub(super) fn command() -> Command {
     complete::with_names(examples::with_examples(Cli::command()))
 }

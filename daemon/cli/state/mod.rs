@@ -1,4 +1,8 @@
-//! `steadfast state`: what is kept, and whether it is sound. Takes no lock, beside a daemon too.
+//! `steadfast state`: the stored state and its integrity. The read-only commands take no lock and must not change
+//! anything.
+//!
+//! Reading order: this file (`show`, `verify`), `transfer` (`export`, `import`, `repair`), `protect` (`protect`,
+//! `unprotect`, `forget`).
 
 pub(super) mod protect;
 pub(super) mod transfer;
@@ -19,7 +23,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Shows it, or looks for damage.
+/// Carries out `steadfast state`.
 pub(super) fn of_kept(args: &args::StateArgs) -> Exit {
     let done = match &args.what {
         StateCommand::Show(args) => show(args),
@@ -36,7 +40,7 @@ pub(super) fn directory(said: Option<&Path>) -> PathBuf {
     state_dir::directory(said.as_deref())
 }
 
-/// One generation: all that was durable at one moment (B-25).
+/// Prints the state of one moment: all that was durable together (B-25).
 fn show(args: &args::ShowKept) -> Result<Exit, Exit> {
     let directory = directory(args.state.state_dir.as_deref());
     state_dir::something_in(&directory)?;
@@ -92,7 +96,7 @@ fn show(args: &args::ShowKept) -> Result<Exit, Exit> {
     Ok(Exit::Well)
 }
 
-/// What is kept of one, for people. What was sent may be secret: of that only that there is something.
+/// Describes the record of one resource. Sent values may be secret, so that only their existence is shown.
 fn lines(kept: &ResourceRecord, is_in_progress: bool) -> Vec<String> {
     let mut lines = Vec::new();
     lines
@@ -138,7 +142,7 @@ fn of_owned(owned: &Ownership) -> Vec<String> {
     [whose, leaves, protected, pinned, after].into_iter().flatten().collect()
 }
 
-/// Seconds since 1970, for people.
+/// Formats a time given in seconds since 1970.
 fn time(seconds: u64) -> String {
     let time = i64::try_from(seconds).ok().and_then(|s| jiff::Timestamp::from_second(s).ok());
     time.map_or_else(|| "a time that is none".to_owned(), |time| time.to_string())
@@ -187,7 +191,7 @@ fn one(kept: &ResourceRecord) -> Value {
     })
 }
 
-/// The database by its own means, each row and the whole by their sums, and what all that means by our rules.
+/// Verifies the database, the checksums of the rows and of the whole, and the meaning of the records.
 fn verify(args: &args::VerifyKept) -> Result<Exit, Exit> {
     let directory = directory(args.state.state_dir.as_deref());
     let verified = SqliteStore::verify(&directory).map_err(|why| state_dir::refuse(&why))?;

@@ -1,4 +1,5 @@
-//! `steadfast protect`, `unprotect`, `forget`: by the daemon where one runs, else by this program, which then holds the state directory.
+//! `steadfast protect`, `unprotect`, `forget`: carried out by the daemon if one runs, else by this program with the
+//! lock of the state directory.
 
 use crate::cli::exit::Exit;
 use crate::cli::offline::OfflineCommand;
@@ -11,7 +12,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use steadfast_resources::registry::is_made_once;
 
-/// Has it done, and says what was done.
+/// Carries out a state command, and prints what was done.
 pub(in crate::cli) fn order(order: StateCommand, args: &args::Resources) -> Exit {
     let done = match client::of_state(order, args) {
         Ok(Some(lines)) => Ok(lines),
@@ -29,7 +30,7 @@ pub(in crate::cli) fn order(order: StateCommand, args: &args::Resources) -> Exit
     }
 }
 
-/// No daemon runs, and none can while this goes on.
+/// Carries out the command without a daemon; the lock keeps a daemon from starting meanwhile.
 fn alone(order: StateCommand, args: &args::Resources) -> Result<Vec<String>, Exit> {
     let said = args.socket.state_dir.clone().or_else(|| settings::of_daemon().1);
     let directory = state_dir::directory(said.as_deref());

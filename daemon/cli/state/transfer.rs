@@ -1,5 +1,5 @@
-//! `steadfast state export`, `import` and `repair`: by the daemon where one runs, else by this program, which then holds the state
-//! directory.
+//! `steadfast state export`, `import` and `repair`: carried out by the daemon if one runs, else by this program with
+//! the lock of the state directory.
 
 use super::directory;
 use crate::cli::args::{ExportKept, ImportKept, RepairKept, Socket};
@@ -17,14 +17,14 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use steadfast_resources::host::path_trust::Reader;
 
-/// One generation, as a document.
+/// Exports the state of one moment as a document.
 pub(in crate::cli) fn export(args: &ExportKept) -> Result<Exit, Exit> {
     let directory = directory(args.state.state_dir.as_deref());
     let exported = SqliteStore::export(&directory).map_err(|why| state_dir::refuse(&why))?;
     state_dir::something_in(&directory)?;
     let wrong = violations(&exported.recalled, &readers(|_, _| {}));
     if let Some(first) = wrong.first() {
-        // It is no good generation (B-20): nobody shall take it in.
+        // An unsound state is not exported (B-20), so that nobody imports it.
         let many = count(wrong.len(), "problem");
         let what = format!("what is kept is not sound: {many}, the first: {first}");
         error(
@@ -48,13 +48,13 @@ pub(in crate::cli) fn export(args: &ExportKept) -> Result<Exit, Exit> {
     Ok(Exit::Well)
 }
 
-/// For its owner alone, whole or not at all.
+/// Writes a file atomically, accessible only to its owner.
 fn write(path: &Path, text: &str) -> Result<(), Exit> {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
     let new = Path::new(&name);
     let written = || {
-        // What lies there is not written into: others may have it open.
+        // An existing file is not written into: others may have it open.
         match std::fs::remove_file(new) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
@@ -71,7 +71,7 @@ fn write(path: &Path, text: &str) -> Result<(), Exit> {
     })
 }
 
-/// Read and judged before anybody is asked.
+/// Imports a document. The document is read and checked before a daemon is involved.
 pub(in crate::cli) fn import(args: &ImportKept) -> Result<Exit, Exit> {
     let shown = plain(&args.file.display().to_string());
     let text = read_trusted(&args.file, &shown)?;
@@ -91,7 +91,7 @@ pub(in crate::cli) fn import(args: &ImportKept) -> Result<Exit, Exit> {
         drop(made.map_err(|why| state_dir::refuse(&why))?);
     }
     let alone = alone_importing(&directory)?;
-    // The daemon takes it from there: only who may write into its directory may have it done.
+    // The daemon reads the document from its directory: only users who may write there can import.
     write(&inbox(&directory), &text)?;
     let done = have_done(Maintenance::Import, &args.socket, &directory);
     drop(std::fs::remove_file(inbox(&directory)));
@@ -99,7 +99,8 @@ pub(in crate::cli) fn import(args: &ImportKept) -> Result<Exit, Exit> {
     done
 }
 
-/// S-11: what is kept says what is removed from this host. A file that others could change is not taken in by root.
+/// S-11: reads a document. For root, a file that others could change is rejected: the state determines what is removed
+/// from this host.
 fn read_trusted(path: &Path, shown: &str) -> Result<String, Exit> {
     let unreadable = |why: std::io::Error| {
         error(format!("cannot read {shown}: {why}"), None);
@@ -119,7 +120,7 @@ fn read_trusted(path: &Path, shown: &str) -> Result<String, Exit> {
     Ok(text)
 }
 
-/// One at a time puts what is to be taken in where it is taken from: else one would have the other's taken in, and say that it was its own.
+/// Locks out other imports, so that each imports its own document.
 fn alone_importing(directory: &Path) -> Result<File, Exit> {
     let failed = |why: String| {
         error(
@@ -139,7 +140,7 @@ fn alone_importing(directory: &Path) -> Result<File, Exit> {
     }
 }
 
-/// What can be put right is.
+/// Repairs the state as far as possible.
 pub(in crate::cli) fn repair(args: &RepairKept) -> Result<Exit, Exit> {
     let directory = directory(args.socket.state_dir.as_deref());
     if !SqliteStore::is_there(&directory) {
@@ -163,7 +164,7 @@ fn have_done(what: Maintenance, socket: &Socket, directory: &Path) -> Result<Exi
     Ok(Exit::Well)
 }
 
-/// No daemon runs, and none can while this goes on.
+/// Carries out the maintenance without a daemon; the lock keeps a daemon from starting meanwhile.
 fn alone(what: Maintenance, directory: &Path) -> Result<Vec<String>, Exit> {
     let command = match what {
         Maintenance::Import => "state import",

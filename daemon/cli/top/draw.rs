@@ -1,4 +1,4 @@
-//! How it looks: two lines of head, the table or a pane, one line of foot. Everything foreign is escaped.
+//! Drawing: two lines of header, the table or a pane, one line of footer. Foreign text is escaped.
 
 use super::style::{Tone, of_phase, of_verdict, style};
 use super::view::{Pane, Typing, View};
@@ -11,7 +11,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Clear, Paragraph, Row, Table};
 
-/// Draws all of it.
+/// Draws the whole screen.
 pub(super) fn draw(frame: &mut Frame<'_>, view: &mut View) {
     let parts = [Constraint::Length(3), Constraint::Min(1), Constraint::Length(1)];
     let [head, middle, foot] = Layout::vertical(parts).areas(frame.area());
@@ -127,7 +127,7 @@ fn pane(frame: &mut Frame<'_>, area: Rect, view: &mut View) {
             ("keys".to_owned(), HELP.iter().map(|l| Line::raw(*l)).collect())
         }
     };
-    // What is below the end cannot be scrolled to.
+    // Scrolling ends at the last line.
     view.scroll = view.scroll.min(lines.len().saturating_sub(view.room));
     let shown: Vec<Line<'_>> = lines.into_iter().skip(view.scroll).take(view.room).collect();
     let heading = style(Tone::Title, view.colour).add_modifier(Modifier::UNDERLINED);

@@ -1,8 +1,8 @@
-//! `steadfast top`: a live view of a running daemon over the whole screen. It only asks; what it changes it changes by the same
-//! verbs as every other command.
+//! `steadfast top`: a live full-screen view of a running daemon. It must change nothing except by requests of other
+//! commands.
 //!
-//! In reading order: `view` (what is known, and what keys do to it: a value), `draw` (how it looks), `feed` (asks the daemon),
-//! `screen` (the terminal, which is given back however this ends).
+//! Reading order: `view` (the shown data and the effect of keys, as a value), `draw` and `style` (the screen), `poller`
+//! (requests to the daemon), `terminal` (the terminal, which is restored at any end).
 
 mod draw;
 mod poller;
@@ -23,10 +23,10 @@ use std::time::Duration;
 use terminal::Screen;
 use view::{Next, View};
 
-/// How often the daemon is asked.
+/// The interval of requests to the daemon.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Shows it until it is left.
+/// Shows the view until the user leaves.
 pub(super) fn top(args: &args::Top, signals: Signals) -> Exit {
     let is_dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb" || term.is_empty());
     if is_dumb || !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
@@ -74,7 +74,7 @@ async fn watch(
                 Some(event) => view.react(&event),
                 None => Next::Leave,
             },
-            // Whoever ends it by a signal gets the terminal back too.
+            // A signal also restores the terminal.
             _ = signals.next() => Next::Leave,
         };
         match next {

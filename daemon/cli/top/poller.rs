@@ -1,4 +1,4 @@
-//! Asks the daemon, each question by a task of its own: however long it takes, keys are obeyed meanwhile.
+//! Requests to the daemon, each in a task of its own, so that a slow reply does not block the keys.
 
 use crate::control::{Address, Client, Request};
 use serde_json::Value;
@@ -6,12 +6,12 @@ use std::collections::HashSet;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// How long an answer may take before the daemon counts as silent.
+/// The time limit of a reply, after which the daemon counts as silent.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a look at what differs may take.
+/// The time limit of a check of resources.
 const LOOK: Duration = Duration::from_mins(2);
 
-/// What a question is about: of each sort one is under way at a time.
+/// The subject of a request; one request of each subject is under way at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum About {
     Status,
@@ -22,23 +22,23 @@ pub(super) enum About {
     Order,
 }
 
-/// A question, or an order.
+/// A query or a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PollQuery {
     pub(super) about: About,
     pub(super) ask: Request,
 }
 
-/// What came of it: all pieces of the answer, or why there is none.
+/// The result of a request: all parts of the reply, or the error.
 #[derive(Debug)]
 pub(super) struct PollResult {
     pub(super) about: About,
-    /// What was asked: an answer to what nobody looks at any more is no use.
+    /// The request, so that a reply to an outdated request can be ignored.
     pub(super) ask: Request,
     pub(super) answer: Result<Vec<Value>, String>,
 }
 
-/// All questions under way.
+/// The requests under way.
 #[derive(Debug)]
 pub(super) struct Feed {
     address: Address,
@@ -53,7 +53,7 @@ impl Feed {
         Self { address, under_way: HashSet::new(), to, answers }
     }
 
-    /// Asks what is not being asked already.
+    /// Sends the queries whose subjects are not under way already.
     pub(super) fn ask_all(&mut self, questions: Vec<PollQuery>) {
         for question in questions {
             self.order(question);
@@ -70,15 +70,15 @@ impl Feed {
             let patience = if about == About::Diff { LOOK } else { PATIENCE };
             let answer = tokio::time::timeout(patience, answer(&address, &ask)).await;
             let answer = answer.unwrap_or_else(|_| Err("the daemon does not answer".to_owned()));
-            // The view may be closed by now.
+            // The view may be closed meanwhile.
             let _closed = to.send(PollResult { about, ask, answer }).await;
         });
     }
 
-    /// The next answer.
+    /// Waits for the next result.
     pub(super) async fn next(&mut self) -> PollResult {
         loop {
-            // We hold a sender ourselves, so there is always one more to come.
+            // This value has a sender itself, so that the channel never closes.
             if let Some(told) = self.answers.recv().await {
                 self.under_way.remove(&told.about);
                 return told;

@@ -1,9 +1,9 @@
-//! Styles: what stands out. Without colours only what every terminal has, so that nothing is said by colour alone.
+//! Styles of text. Without colours only attributes of every terminal are used, and no meaning depends on colour alone.
 
 use crate::driver::status::{HostStatus, Phase};
 use ratatui::style::{Color, Modifier, Style};
 
-/// What is written like this.
+/// The meaning of a text that determines its style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tone {
     Plain,

@@ -1,21 +1,21 @@
-//! The terminal: taken over, and given back at the end, also after a panic.
+//! The terminal in full-screen mode, restored at the end, even after a panic.
 
 use ratatui::crossterm::event::{self, Event};
 use ratatui::{DefaultTerminal, Frame};
 use std::io;
 use tokio::sync::mpsc;
 
-/// Keys that may wait.
+/// The number of keys that may wait.
 const AHEAD: usize = 64;
 
-/// A terminal that is drawn on as a whole.
+/// A terminal in full-screen mode.
 pub(super) struct Screen {
     terminal: DefaultTerminal,
     events: mpsc::Receiver<Event>,
 }
 
 impl Screen {
-    /// Takes it over. A panic gives it back before it is told.
+    /// Enters full-screen mode. A panic restores the terminal before its message.
     pub(super) fn open() -> io::Result<Self> {
         let terminal = ratatui::try_init()?;
         let (to, events) = mpsc::channel(AHEAD);
@@ -38,7 +38,7 @@ impl Screen {
         self.terminal.draw(work).map(|_drawn| ())
     }
 
-    /// The next key or change of size; none when the terminal is gone.
+    /// Waits for the next key or change of size; `None` if the terminal is gone.
     pub(super) async fn event(&mut self) -> Option<Event> {
         self.events.recv().await
     }

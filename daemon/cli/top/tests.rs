@@ -1,4 +1,4 @@
-//! How it looks in 80×24, with and without colours, and what keys do.
+//! Tests of the drawn screen in 80×24, with and without colours, and of the keys.
 
 use super::draw::draw;
 use super::poller::{About, PollResult};
@@ -68,7 +68,7 @@ fn rows() -> Vec<ResourceStatus> {
     vec![failed, waits, well]
 }
 
-/// A view that has heard this list.
+/// Creates a view with a status and a list.
 fn view(colour: bool) -> View {
     let mut view = View::new(colour);
     tell(&mut view, About::Status, to_value(status(HostStatus::Failed)).expect("data"));
@@ -92,7 +92,7 @@ fn shown(view: &mut View, columns: u16, lines: u16) -> Terminal<TestBackend> {
     terminal
 }
 
-/// The lines that are not empty, without what is empty at their ends.
+/// Returns the drawn lines without empty lines and trailing blanks.
 fn lines(view: &mut View) -> Vec<String> {
     let terminal = shown(view, 80, 24);
     let buffer = terminal.backend().buffer();
@@ -105,7 +105,7 @@ fn key(view: &mut View, code: KeyCode) -> Next {
     view.react(&Event::Key(KeyEvent::new(code, KeyModifiers::NONE)))
 }
 
-/// Worst first, each with what stands in its way; nothing foreign can move the cursor or forge a line.
+/// The table is sorted worst first and shows the blockers; foreign text can neither move the cursor nor forge a line.
 #[test]
 fn the_table_shows_all_in_eighty_columns() {
     assert_eq!(
@@ -122,7 +122,7 @@ fn the_table_shows_all_in_eighty_columns() {
     );
 }
 
-/// Without colours nothing is coloured, and the selected row is seen all the same.
+/// Without colours nothing is coloured, and the selected row is still visible.
 #[test]
 fn without_colours_nothing_is_lost() {
     let colours = |colour: bool| {
@@ -137,7 +137,7 @@ fn without_colours_nothing_is_lost() {
     assert!(colours(true) > 0);
 }
 
-/// However small the terminal, there is no panic.
+/// Any size of the terminal can be drawn without a panic.
 #[test]
 fn any_size_can_be_drawn() {
     for pane in [Pane::Table, Pane::Details, Pane::Diff, Pane::Events, Pane::Help] {
@@ -149,7 +149,7 @@ fn any_size_can_be_drawn() {
     }
 }
 
-/// Only the rows that are seen are asked for, from where the view is scrolled to; what was asked before is not taken for them.
+/// Only visible rows are requested, from the scroll position; replies to older requests are ignored.
 #[test]
 fn scrolling_asks_for_what_is_seen() {
     let mut view = view(false);
@@ -189,7 +189,7 @@ fn a_filter_is_typed() {
     assert_eq!(view.react(&ctrl_c), Next::Leave);
 }
 
-/// To pause and to resume must be confirmed.
+/// Pause and resume must be confirmed.
 #[test]
 fn an_order_is_confirmed() {
     let mut view = view(false);
@@ -205,7 +205,7 @@ fn an_order_is_confirmed() {
     assert!(lines(&mut view).contains(&"user 7 may read, not change".to_owned()));
 }
 
-/// A graph that is refused is said below the verdict.
+/// A rejected graph is shown below the headline.
 #[test]
 fn a_refused_graph_is_said() {
     let mut view = view(false);
@@ -218,7 +218,7 @@ fn a_refused_graph_is_said() {
     assert!(all[2].starts_with(says) && !all[2].contains('\u{1b}'), "{all:#?}");
 }
 
-/// What will change is shown before it is asked whether to go on; it can be scrolled, and any key but `y` goes back.
+/// The pending changes are shown before the question to resume; the pane scrolls, and any key but `y` cancels.
 #[test]
 fn what_will_change_is_shown_before_it_goes_on() {
     let mut view = view(false);
@@ -251,7 +251,7 @@ fn what_will_change_is_shown_before_it_goes_on() {
     assert_eq!(view.pane, Pane::Table);
 }
 
-/// One resource alone is paused by the keys of capitals: the selected one, or that of the pane.
+/// Capital keys pause one resource: the selected one, or that of the pane.
 #[test]
 fn an_order_may_be_for_one() {
     let mut view = view(false);
@@ -270,7 +270,7 @@ fn an_order_may_be_for_one() {
     assert_eq!(key(&mut empty, KeyCode::Char('y')), Next::Nothing, "there is none");
 }
 
-/// Of the selected resource it is shown what differs, with a diff.
+/// The diff of the selected resource is shown.
 #[test]
 fn a_diff_is_shown() {
     let mut view = view(false);
@@ -299,7 +299,7 @@ fn a_diff_is_shown() {
     assert_eq!((view.pane, key(&mut view, KeyCode::Esc)), (Pane::Table, Next::Leave));
 }
 
-/// A daemon that is gone is said, and what is shown stays; when it is back, it is as before.
+/// A lost daemon is reported while the shown data stays; after its return the view is as before.
 #[test]
 fn a_daemon_that_is_gone_is_said() {
     let mut view = view(false);

@@ -1,4 +1,5 @@
-//! What is known of the daemon, what of it is shown, and what a key does: a value, without a terminal or a socket.
+//! The state of the view: the data of the daemon, the visible part, and the effect of keys. A value without terminal or
+//! socket.
 
 use super::poller::{About, PollQuery, PollResult};
 use crate::control::Request;
@@ -8,60 +9,60 @@ use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModif
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// A pause that is asked for here ends by itself after so many seconds.
+/// The length of a pause requested here, in seconds.
 const PAUSE: u64 = 3600;
 
-/// So many events are looked through.
+/// The number of events that are searched.
 const LATELY: usize = 500;
 
-/// What covers the table, if anything.
+/// The pane that covers the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pane {
-    /// Nothing: the table itself.
+    /// No pane: the table itself.
     Table,
-    /// One resource in full.
+    /// All data about one resource.
     Details,
-    /// What differs of it.
+    /// The differences of one resource.
     Diff,
-    /// What will change when it goes on.
+    /// The changes that a resume would make.
     Plan,
-    /// What happened lately.
+    /// The last events.
     Events,
-    /// The keys.
+    /// The list of keys.
     Help,
 }
 
-/// What the keys are for.
+/// The meaning of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Typing {
     /// Commands.
     Keys,
-    /// The filter.
+    /// Letters of the filter.
     Filter,
-    /// Yes or no: pause all, or the subject?
+    /// The answer to the question to pause the daemon.
     Pause,
-    /// The same of that.
+    /// The answer to the question to pause one resource.
     PauseOne,
-    /// Yes or no: resume?
+    /// The answer to the question to resume the daemon.
     Resume,
-    /// The same of one that is paused by itself.
+    /// The answer to the question to resume one resource.
     ResumeOne,
 }
 
-/// What is to be done next.
+/// The next action of the program.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Only to draw.
+    /// Only draw.
     Nothing,
-    /// To ask for all that is shown.
+    /// Request all shown data.
     Ask,
-    /// To give an order.
+    /// Send a command.
     Order(PollQuery),
-    /// To end.
+    /// Leave.
     Leave,
 }
 
-/// All of it.
+/// The state of the view.
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) colour: bool,
@@ -69,24 +70,24 @@ pub(super) struct View {
     pub(super) list: List,
     pub(super) order: Order,
     pub(super) filter: String,
-    /// The row that is selected, counted from the first of all.
+    /// The selected row, counted in the whole list.
     pub(super) selected: usize,
-    /// The first row that is shown.
+    /// The first visible row.
     pub(super) first: usize,
-    /// How many rows there is room for; known when it was drawn.
+    /// The number of visible rows, known after drawing.
     pub(super) room: usize,
     pub(super) pane: Pane,
     pub(super) typing: Typing,
     pub(super) details: Option<ResourceDetails>,
     pub(super) events: Vec<Happened>,
     pub(super) diff: Option<Result<Inspections, String>>,
-    /// Of which resource details and diff are shown.
+    /// The resource of details and diff.
     pub(super) subject: String,
-    /// How far the pane is scrolled.
+    /// The scroll position of the pane.
     pub(super) scroll: usize,
-    /// Why the daemon does not answer; what is shown is old then.
+    /// The reason why the daemon does not answer; the shown data is then old.
     pub(super) lost: Option<String>,
-    /// What became of the last order.
+    /// The result of the last command.
     pub(super) notice: Option<String>,
 }
 
@@ -113,7 +114,7 @@ impl View {
         }
     }
 
-    /// What must be known for what is shown.
+    /// Returns the queries for the shown data.
     pub(super) fn questions(&self) -> Vec<PollQuery> {
         let mut all = vec![
             PollQuery { about: About::Status, ask: Request::Status { most: 0 } },
@@ -142,7 +143,7 @@ impl View {
         PollQuery { about: About::Events, ask: Request::lately(resource, LATELY) }
     }
 
-    /// Takes an answer in.
+    /// Takes the result of a request.
     pub(super) fn hear(&mut self, told: PollResult) {
         let PollResult { about, ask, answer } = told;
         let pieces = match answer {
@@ -181,11 +182,11 @@ impl View {
         let Some(list) = list else { return };
         self.list = list;
         self.selected = self.selected.min(self.list.total.saturating_sub(1));
-        // No empty lines below the end.
+        // The list ends at the last line of the screen.
         self.first = self.first.min(self.list.total.saturating_sub(self.room));
     }
 
-    /// What a key or a change of size means.
+    /// Handles a key or a change of size.
     pub(super) fn react(&mut self, event: &Event) -> Next {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => self.key(*key),
@@ -225,7 +226,7 @@ impl View {
     }
 
     fn confirm(&mut self, code: KeyCode) -> Next {
-        // What will change may be longer than the screen.
+        // The pending changes may be longer than the screen.
         if self.pane == Pane::Plan && self.scroll_by(code) {
             return Next::Nothing;
         }
@@ -274,7 +275,7 @@ impl View {
         Next::Ask
     }
 
-    /// Keys that mean the same in the table and in a pane.
+    /// Handles the keys with the same meaning in the table and in a pane.
     fn anywhere(&mut self, code: KeyCode) -> Next {
         match code {
             KeyCode::Char('p') => self.typing = Typing::Pause,
@@ -290,7 +291,7 @@ impl View {
         Next::Nothing
     }
 
-    /// Shows what will change, and asks whether it may.
+    /// Shows the pending changes, and asks for a confirmation to resume.
     fn ask_to_resume(&mut self, typing: Typing) -> Next {
         let is_one = typing == Typing::ResumeOne;
         let resources = if is_one { vec![self.subject.clone()] } else { Vec::new() };
@@ -312,7 +313,7 @@ impl View {
         Next::Nothing
     }
 
-    /// Answers whether it was a key that scrolls.
+    /// Handles a key that scrolls; returns false for other keys.
     fn scroll_by(&mut self, code: KeyCode) -> bool {
         let page = self.room.max(1);
         self.scroll = match code {
@@ -325,7 +326,7 @@ impl View {
         true
     }
 
-    /// Opens a pane; details and diff are of the row that is selected, or of the pane that was open.
+    /// Opens a pane. Details and diff show the selected row, or the resource of the open pane.
     fn open(&mut self, pane: Pane) -> Next {
         if matches!(pane, Pane::Details | Pane::Diff) && !self.take_subject() {
             return Next::Nothing;
@@ -340,7 +341,7 @@ impl View {
         Next::Ask
     }
 
-    /// In the table the subject is the row that is selected, elsewhere it stays. Answers whether there is one.
+    /// Takes the selected row as the subject in the table; in a pane the subject stays. Returns true if there is one.
     fn take_subject(&mut self) -> bool {
         if self.pane == Pane::Table {
             let row = self.list.rows.get(self.selected.saturating_sub(self.first));
@@ -354,7 +355,7 @@ impl View {
         self.show_selected();
     }
 
-    /// Scrolls so far that the selected row is seen.
+    /// Scrolls so that the selected row is visible.
     pub(super) fn show_selected(&mut self) {
         let room = self.room.max(1);
         if self.selected < self.first {

@@ -1,4 +1,4 @@
-//! Former names: each belongs to one resource, and to none that is there still (B-18).
+//! The check of aliases: each belongs to one resource, and is not the name of an existing one (B-18).
 
 use super::{Validator, wrong_name};
 use crate::config::problem::code::Code;
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 impl Validator<'_> {
-    /// Refuses former names that are names still, or claimed twice.
+    /// Rejects aliases that are names of existing resources, or that two resources claim.
     pub(in crate::config) fn refuse_aliases(&mut self) {
         let mut claimed: HashMap<Arc<str>, usize> = HashMap::new();
         let mut found = Vec::new();

@@ -1,4 +1,5 @@
-//! Automatic edges: from whoever offers something to whoever needs it, where nobody has said so. They never make a cycle.
+//! Automatic edges: from a resource that provides an object to one that needs it, unless an edge is declared. They
+//! never close a cycle.
 
 use super::Validator;
 use super::edges::DraftEdge;
@@ -13,18 +14,18 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use steadfast_resources::{HostObject, Match, Need};
 
-/// The name under which their reasons are told.
+/// The key under which automatic edges are reported.
 const KEY: &str = "automatic";
 
-/// So many edges that are left out are told one by one; of the others, how many there are.
+/// The number of skipped edges that are reported one by one; the others are counted.
 const TOLD: usize = 20;
 
-/// Who offers what. Of a path there is one: claims see to that.
+/// The objects that the resources provide. A path has one provider, because claims are exclusive.
 #[derive(Default)]
 struct Offers {
     paths: HashMap<Vec<u8>, usize>,
     others: HashMap<HostObject, Vec<usize>>,
-    /// The paths again, ordered by their parts: made when all below a path is wanted.
+    /// The paths again, ordered by their components; built at the first query for all paths below one.
     sorted: Option<BTreeMap<PathBuf, usize>>,
 }
 
@@ -38,7 +39,7 @@ impl Offers {
         }
     }
 
-    /// The vertices that serve a need.
+    /// Adds the vertices that serve a need to a list.
     fn serve(&mut self, need: &Need, to: &mut Vec<usize>) {
         match (&need.token, need.scope) {
             (HostObject::Path(path), Match::Exact) => {
@@ -61,7 +62,8 @@ impl Offers {
         self.paths.get(path).copied()
     }
 
-    /// What is at a path, or the nearest above it. By bytes: the paths are plain, and there are many.
+    /// Returns the provider of a path, or of the nearest path above it. The paths are normalized, so bytes are
+    /// compared.
     fn nearest(&self, path: &Path) -> Option<usize> {
         let mut path = path.as_os_str().as_bytes();
         while path.len() > 1 {
@@ -87,7 +89,7 @@ impl Offers {
 }
 
 impl Validator<'_> {
-    /// Adds automatic edges to ties that hold no cycle; they are sorted again.
+    /// Adds automatic edges to a sorted list of edges without cycles, and sorts the list again.
     pub(in crate::config) fn add_automatic_edges(&mut self, ties: &mut Vec<DraftEdge>) {
         let mut new = self.wanted();
         new.sort_by_key(|tie| (tie.from, tie.to));
@@ -112,7 +114,7 @@ impl Validator<'_> {
         }
     }
 
-    /// An edge for each need that somebody serves.
+    /// Returns an edge for each need that a resource serves.
     fn wanted(&self) -> Vec<DraftEdge> {
         let part = || self.vertices.iter().enumerate().filter(|(_, vertex)| vertex.autoedge);
         let mut offers = Offers::default();
@@ -140,10 +142,10 @@ impl Validator<'_> {
         ties
     }
 
-    /// Takes out, one by one, the automatic edges that would close a cycle, and says so.
+    /// Removes, one by one, the automatic edges that would close a cycle, and reports them.
     fn leave_out(&mut self, knot_of: &[usize], ties: &mut Vec<DraftEdge>) {
         let is_inside = |tie: &DraftEdge| knot_of.get(tie.from) == knot_of.get(tie.to);
-        // Only those in a knot matter, and get numbers of their own.
+        // Only vertices of cyclic components matter; they get their own numbers.
         let mut numbers: HashMap<usize, usize> = HashMap::new();
         let (mut there, mut wanted) = (Vec::new(), Vec::new());
         for tie in ties.iter().filter(|tie| is_inside(tie)) {

@@ -1,4 +1,4 @@
-//! Who must know what others claim below a directory is told when all resources are known; it belongs to the definition.
+//! Shared claims: a resource that purges a directory receives the claims of others below it, as part of its definition.
 
 use super::Validator;
 use crate::config::hash::Stable;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use steadfast_resources::Claim;
 
 impl Validator<'_> {
-    /// Tells each resource that minds a directory what others claim below it.
+    /// Passes to each resource that purges a directory the claims of others below that directory.
     pub(in crate::config) fn share_claims(&mut self) {
         let minds = |vertex: usize| self.vertices.get(vertex)?.resource.as_ref()?.purge_root();
         let minding: Vec<(usize, PathBuf)> = (0..self.vertices.len())
@@ -17,7 +17,7 @@ impl Validator<'_> {
         if minding.is_empty() {
             return;
         }
-        // Paths are ordered by their parts, so that all below one follow it.
+        // Paths are ordered by their components, so that all paths below one follow it.
         let claimed: BTreeMap<&Path, usize> = self
             .claims
             .iter()

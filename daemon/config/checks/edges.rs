@@ -1,4 +1,4 @@
-//! Edges: from the names that were written to the vertices they mean.
+//! Edges: the resolution of written names to vertices.
 
 use super::Validator;
 use crate::config::problem::code::Code;
@@ -7,24 +7,24 @@ use crate::config::problem::suggestion::nearest;
 use crate::config::problem::{Problem, quoted};
 use crate::config::{Origin, ast};
 
-/// An edge between vertices, and where it is written.
+/// An edge between vertices, with its position in a file.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::config) struct DraftEdge {
     pub(in crate::config) from: usize,
     pub(in crate::config) to: usize,
     pub(in crate::config) notify: bool,
-    /// The key that asks for it.
+    /// The key that declares the edge.
     pub(in crate::config) key: &'static str,
-    /// Why an automatic one is there.
+    /// The reason of an automatic edge.
     pub(in crate::config) because: Option<&'static str>,
     pub(in crate::config) at: Location,
 }
 
-/// Comparing a wrong name with all others takes a while: so many get a suggestion.
+/// The number of unknown names that get a suggestion; each costs a comparison with all names.
 const SUGGESTIONS: usize = 50;
 
 impl Validator<'_> {
-    /// The short edges of a vertex.
+    /// Adds the short edges of a vertex.
     pub(in crate::config) fn short_edges(
         &mut self,
         vertex: usize,
@@ -42,7 +42,7 @@ impl Validator<'_> {
         }
     }
 
-    /// The entries of `edges`.
+    /// Adds the entries of `edges`.
     pub(in crate::config) fn long_edges(&mut self, edges: &[ast::Edge], file: usize) {
         for (index, edge) in edges.iter().enumerate() {
             let mut end = |end: &ast::End, part| {
@@ -58,7 +58,7 @@ impl Validator<'_> {
         }
     }
 
-    /// The vertex that a name means; what names none is said.
+    /// Returns the vertex of a name; reports an unknown name.
     pub(in crate::config) fn find(&mut self, target: &str, at: Location) -> Option<usize> {
         if let Some(found) = self.numbers.get(target) {
             return Some(*found);
@@ -95,7 +95,7 @@ impl Validator<'_> {
         Some(format!("did you mean `{}`?", quoted(found)))
     }
 
-    /// Where ties come from, if that is asked for.
+    /// Records the origins of edges, if the options ask for them.
     pub(in crate::config) fn tell_origins(&mut self, ties: &[DraftEdge]) {
         if !self.wants_origins {
             return;
@@ -112,7 +112,7 @@ impl Validator<'_> {
         self.origins.sort_by_key(|origin| (origin.from, origin.to));
     }
 
-    /// Ties sorted by their ends, each pair once, without those that lead nowhere.
+    /// Returns the edges sorted by their ends, each pair once, without edges of a vertex to itself.
     pub(in crate::config) fn sorted_ties(&mut self) -> Vec<DraftEdge> {
         let mut ties = std::mem::take(&mut self.ties);
         ties.sort_by_key(|tie| (tie.from, tie.to));
@@ -135,7 +135,7 @@ impl Validator<'_> {
     }
 }
 
-/// Kind and name of `kind[name]`; the name may hold brackets.
+/// Splits `kind[name]` into kind and name; the name may contain brackets.
 pub(crate) fn parts(identity: &str) -> Option<(&str, &str)> {
     let (kind, rest) = identity.split_once('[')?;
     let name = rest.strip_suffix(']')?;

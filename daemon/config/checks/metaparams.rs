@@ -1,4 +1,4 @@
-//! Metaparameters: from what was given to what the engine obeys.
+//! Metaparameters: the conversion of written values to the parameters of the engine.
 
 use crate::config::ast::FieldValues;
 use crate::config::maintenance_window::Window;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use steadfast_engine::{Conflict, Meta, Pace, Poll, SemaphoreId, WindowId};
 use steadfast_resources::{FieldSpec, FieldType, Fields};
 
-/// Every metaparameter.
+/// All metaparameters.
 pub(in crate::config) static META: &[FieldSpec] = &[
     FieldSpec::new("noop", FieldType::Bool, "check only, never apply; default false"),
     FieldSpec::new("retry", FieldType::Int, "retries after a failure, -1 for ever; default 0"),
@@ -46,39 +46,39 @@ pub(in crate::config) static META: &[FieldSpec] = &[
     ),
 ];
 
-/// `notify` of an edge.
+/// The field `notify` of an edge.
 pub(in crate::config) static TRUTH: FieldSpec =
     FieldSpec::new("notify", FieldType::Bool, "the dependent is refreshed; default false");
 
-/// A short edge.
+/// The field of a short edge.
 pub(in crate::config) static LINKS: FieldSpec =
     FieldSpec::new("edges", FieldType::Texts, "resources, each as kind[name]");
 
-/// What a resource was called before.
+/// The field of the former names of a resource.
 pub(in crate::config) static ALIASES: FieldSpec = FieldSpec::new(
     "aliases",
     FieldType::Texts,
     "what it was called before: all that is kept under those names is its own",
 );
 
-/// Tells a problem with a metaparameter.
+/// A function that reports a problem with a metaparameter.
 pub(in crate::config) type Say<'a> = &'a mut dyn FnMut(&'static str, Problem);
 
-/// What the metaparameters of one resource say.
+/// The metaparameters of one resource.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(in crate::config) struct Own {
-    /// What the engine obeys.
+    /// The parameters of the engine.
     pub(in crate::config) meta: Arc<Meta>,
-    /// A watch that failed for good is tried again.
+    /// True if a watch that failed for good is tried again.
     pub(in crate::config) rewatch: bool,
-    /// It takes part in automatic edges.
+    /// True if the resource takes part in automatic edges.
     pub(in crate::config) autoedge: bool,
-    /// It may be grouped with others.
+    /// True if the resource may join an automatic group.
     pub(in crate::config) autogroup: bool,
-    /// What becomes of it when it leaves the graph.
+    /// The treatment of the object when the resource is removed from the graph.
     pub(in crate::config) delete: Delete,
-    /// It must not leave.
+    /// True if the resource must not be removed from the graph.
     pub(in crate::config) protect: bool,
 }
 
@@ -89,33 +89,33 @@ impl Own {
     }
 }
 
-/// Whether a thing is deleted when its resource leaves the graph.
+/// The deletion of an object when its resource is removed from the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::config) enum Delete {
-    /// It is left alone.
+    /// The object stays.
     Never,
-    /// Where it can be: so it is said for all.
+    /// The object is deleted if its kind can delete; the value of a default for all resources.
     IfItCan,
-    /// So it is said of this one.
+    /// The object is deleted; the value of this resource itself.
     Always,
 }
 
-/// Makes metaparameters; equal ones are shared.
+/// The collected metaparameters; equal ones are shared.
 #[derive(Debug)]
 pub(in crate::config) struct Metas {
     shared: HashMap<Meta, Arc<Meta>>,
-    /// For resources without `meta`.
+    /// The parameters of resources without `meta`.
     usual: Arc<Meta>,
     noop: bool,
     reserved: Option<SemaphoreId>,
-    /// Each `when_allowed` once, as written.
+    /// Each `when_allowed`, once, as written.
     windows: Vec<(String, Window)>,
-    /// What holds where a resource does not say otherwise.
+    /// The default metaparameters of the settings.
     defaults: Option<Arc<Defaults>>,
 }
 
 impl Metas {
-    /// `noop` for all; `reserved` is a semaphore around every vertex.
+    /// Creates a collection. `noop` holds for all resources; `reserved` is a semaphore around every vertex.
     pub(in crate::config) fn new(
         noop: bool,
         reserved: Option<SemaphoreId>,
@@ -126,12 +126,12 @@ impl Metas {
         Self { shared, usual: Arc::new(usual), noop, reserved, windows, defaults }
     }
 
-    /// What holds for who has no `meta`; and the windows that were named, by number.
+    /// Returns the parameters of resources without `meta`, and the windows by number.
     pub(in crate::config) fn finish(self) -> (Arc<Meta>, Vec<(String, Window)>) {
         (self.usual, self.windows)
     }
 
-    /// `when_allowed`, by number; none for always.
+    /// Returns the number of the window of `when_allowed`; `None` for always.
     fn window(&mut self, fields: &mut Fields, say: Say<'_>) -> Option<WindowId> {
         let text = fields.text("when_allowed")?;
         let window = match Window::parse(&text) {
@@ -155,7 +155,7 @@ impl Metas {
         u32::try_from(number).ok().map(WindowId)
     }
 
-    /// The metaparameters of one resource.
+    /// Converts the metaparameters of one resource.
     pub(in crate::config) fn make(
         &mut self,
         given: Option<Box<FieldValues>>,
@@ -211,7 +211,7 @@ impl Metas {
     }
 }
 
-/// One of a few words, by its number.
+/// Returns the index of a field's value in a list of known words; reports another value.
 fn word(
     fields: &mut Fields,
     (name, known): (&'static str, &[&str]),
@@ -227,7 +227,7 @@ fn word(
     found
 }
 
-/// E-20: what it does where others undo it.
+/// E-20: returns the reaction of a resource to contention.
 fn conflict(fields: &mut Fields, say: Say<'_>) -> Conflict {
     match word(fields, ("on_conflict", &["backoff", "win", "yield"]), say) {
         Some(1) => Conflict::Win,
@@ -260,7 +260,7 @@ fn milliseconds(fields: &mut Fields, name: &'static str, say: Say<'_>) -> Option
     None
 }
 
-/// The first and the longest wait before a retry.
+/// Returns the first and the longest delay of a retry.
 fn delays(fields: &mut Fields, say: Say<'_>) -> (Duration, Duration) {
     let usual = Meta::default();
     let delay = milliseconds(fields, "delay", say).unwrap_or(usual.delay).max(Meta::SHORTEST_DELAY);
@@ -289,7 +289,7 @@ fn poll(fields: &mut Fields, say: Say<'_>) -> Poll {
     }
 }
 
-/// `limit` and `burst` as a token bucket (E-12).
+/// Converts `limit` and `burst` to a token bucket (E-12).
 fn pace(fields: &mut Fields, say: Say<'_>) -> Option<Pace> {
     let limit = fields.float("limit").unwrap_or(f64::INFINITY);
     let burst = fields.int("burst");

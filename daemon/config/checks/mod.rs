@@ -1,4 +1,7 @@
-//! What files say together: identities, resources, claims, metaparameters, edges.
+//! The checks of all files together: identities, resources, claims, metaparameters, edges.
+//!
+//! The checks must not depend on which reader produced the files. Reading order: this file ([`check`]), `metaparams`,
+//! `semaphores`, `values`, `edges`, `auto_edges`, `claims`, `aliases`, `selection`.
 
 pub(super) mod aliases;
 pub(super) mod auto_edges;
@@ -27,16 +30,16 @@ use steadfast_resources::host::path_trust::Reader;
 use steadfast_resources::{Claim, DeferredResource, Invalid, KindSpec, Place, Resource};
 use values::{PendingReceive, Secret, SecretField};
 
-/// Whether every file could be read.
+/// The completeness of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whole {
-    /// Yes: what no file declares does not exist.
+    /// Every file was read: an undeclared name does not exist.
     Yes,
-    /// No: what is missing may stand in a file that could not be read.
+    /// Some file could not be read: an unknown name may be declared there.
     No,
 }
 
-/// A vertex that may yet be refused.
+/// A vertex that later checks may still reject.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct DraftVertex {
@@ -48,7 +51,7 @@ pub(super) struct DraftVertex {
     pub(super) definition: u64,
     meta: Arc<Meta>,
     rewatch: bool,
-    /// It takes part in automatic edges.
+    /// True if the vertex takes part in automatic edges.
     pub(super) autoedge: bool,
     autogroup: bool,
     delete: bool,
@@ -57,7 +60,7 @@ pub(super) struct DraftVertex {
     line: u32,
 }
 
-/// The checks on their way.
+/// The state of the checks.
 pub(super) struct Validator<'a> {
     pub(super) atlas: SourceMap<'a>,
     pub(super) problems: &'a mut Problems,
@@ -72,15 +75,15 @@ pub(super) struct Validator<'a> {
     pub(super) claims: HashMap<Claim, usize>,
     pub(super) secrets: HashMap<String, Secret>,
     pub(super) awaited: Vec<PendingReceive>,
-    /// Fields that are given secrets.
+    /// The fields that receive secrets.
     pub(super) confided: Vec<SecretField>,
-    /// Where identities are put together.
+    /// A buffer for building identities.
     identity: String,
     metas: Metas,
     semaphores: Semaphores,
 }
 
-/// Checks everything; the graph, if every vertex of it is sound (edges may still be among the problems).
+/// Runs all checks. Returns the graph if every vertex is valid; edges may still have problems.
 pub(super) fn check(
     mut files: Vec<ast::GraphFile>,
     sources: &[SourceFile],
@@ -139,7 +142,7 @@ pub(super) fn check(
     selection::select(loaded, options, problems)
 }
 
-/// What is wrong with a name, if anything is.
+/// Returns the problem of a name, if there is one.
 pub(super) fn wrong_name(kind: &str, name: &str) -> Option<Problem> {
     if name.is_empty() {
         return Some(Problem::new(Code::Name, format!("the name of a {kind} is empty")));
@@ -155,7 +158,7 @@ pub(super) fn wrong_name(kind: &str, name: &str) -> Option<Problem> {
     })
 }
 
-/// A hash of what is declared, with that of what is received; and what it would be under each former name.
+/// Returns a hash of a definition and its received values, and the hash it would have under each alias.
 fn definitions(given: &ast::Resource, place: &Place, received: Option<u64>) -> (u64, Aliases) {
     let defined = |name: &str| {
         let hash = Stable::new().text(given.spec.kind).text(name).number(given.given.sum);
@@ -167,7 +170,7 @@ fn definitions(given: &ast::Resource, place: &Place, received: Option<u64>) -> (
     (defined(&given.name), given.aliases.iter().map(alias).collect())
 }
 
-/// The short edges of a resource, with its file, its number there, and its vertex.
+/// The short edges of a resource: its file, its index there, its vertex, and the edges.
 type LinksOf = (usize, usize, usize, Box<[ast::Link]>);
 
 impl Validator<'_> {
@@ -220,7 +223,7 @@ impl Validator<'_> {
         links
     }
 
-    /// One resource; the number of its vertex, unless its name is no name or taken.
+    /// Checks one resource; returns its vertex unless its name is invalid or taken.
     fn resource(
         &mut self,
         mut given: ast::Resource,
@@ -285,7 +288,7 @@ impl Validator<'_> {
         Some(vertex)
     }
 
-    /// `on_remove: delete` where nothing could be deleted, or must not be.
+    /// Reports `on_remove: delete` of an object that cannot or must not be deleted.
     fn removal(
         &mut self,
         resource: &dyn Resource,
@@ -310,7 +313,7 @@ impl Validator<'_> {
         self.problems.push(problem.at(self.atlas.place(at)));
     }
 
-    /// The resource itself, if all of it could be read and is valid.
+    /// Builds the resource if all of its fields were read and are valid.
     fn build(
         &mut self,
         given: &mut ast::Resource,
@@ -321,7 +324,7 @@ impl Validator<'_> {
         if let Some(built) = given.built.take() {
             return Some(built);
         }
-        // Of one that could not be read whole, what is wrong with those fields that could be.
+        // For an incomplete resource, only problems of the fields that were read are reported.
         let read: Option<Vec<_>> = given.broken.then(|| given.given.fields.names().collect());
         let built = match recipe {
             Some(recipe) => recipe.placeholder(),
@@ -401,7 +404,7 @@ impl Validator<'_> {
         }
     }
 
-    /// The graph as found, if every vertex is sound.
+    /// Returns the graph if every vertex is valid.
     fn finish(self, ties: &[DraftEdge]) -> Option<LoadedGraph> {
         let sources = self.atlas.sources;
         let none: Arc<[Arc<str>]> = Arc::default();
@@ -447,8 +450,8 @@ impl Validator<'_> {
     }
 }
 
-/// S-11: what it reads or runs that others could change. What a file copies or believes, and who supplies a secret, root is refused
-/// besides, when it is to be done.
+/// S-11: returns a doubt for each path that others could change and that a resource reads or runs. Contents and secrets
+/// are checked again when a run of root uses them.
 pub(super) fn untrusted(paths: &[PathBuf]) -> Vec<Invalid> {
     let reader = Reader::here();
     let doubts = paths.iter().filter_map(|path| reader.doubts_on_the_way(path));

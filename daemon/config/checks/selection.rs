@@ -1,4 +1,4 @@
-//! `--only` and `--skip`: a part of a graph, with edges that still hold across what is left out.
+//! The selection by `--only` and `--skip`: a part of a graph, with edges that hold across skipped resources.
 
 use super::edges::parts;
 use crate::config::problem::code::Code;
@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use steadfast_engine::Meta;
 
-/// The part of a graph that was asked for.
+/// Returns the selected part of a graph.
 pub(in crate::config) fn select(
     loaded: LoadedGraph,
     options: &Options,
@@ -38,7 +38,7 @@ pub(in crate::config) fn select(
     Some(reduce(loaded, &keep))
 }
 
-/// Marks what a name means: one resource, or all of a kind.
+/// Marks one resource, or all resources of a kind, by name; returns the number of marked vertices.
 fn mark(vertices: &[Vertex], name: &str, value: bool, keep: &mut [bool]) -> usize {
     let mut count = 0;
     for (vertex, keep) in vertices.iter().zip(keep) {
@@ -66,7 +66,7 @@ fn unknown(vertices: &[Vertex], flag: &str, name: &str) -> Problem {
 }
 
 impl LoadedGraph {
-    /// The graph to be looked at only, and those of it that are declared `noop` themselves.
+    /// Turns the graph into one for a plan: every vertex has noop. Also returns the resources that are declared `noop`.
     #[must_use]
     pub fn into_plan(mut self) -> (Self, BTreeSet<Arc<str>>) {
         let noop = self.vertices.iter().filter(|vertex| vertex.meta.noop);
@@ -75,8 +75,8 @@ impl LoadedGraph {
         (self, noop)
     }
 
-    /// The graph for a pass that changes nothing and does its steps as a plan does: `apply --noop`. A step that is declared `noop` itself is
-    /// none of these, unless all are.
+    /// Turns the graph into one for `apply --noop`: nothing is changed, and the steps run as in a plan. Resources that
+    /// are declared `noop` are no steps, unless all are.
     #[must_use]
     pub fn rehearsed(mut self) -> Self {
         let is_noop = self.vertices.iter().all(|vertex| vertex.meta.noop);
@@ -87,7 +87,7 @@ impl LoadedGraph {
         self
     }
 
-    /// The same as if `noop` were said of all of it.
+    /// Turns the graph into one in which every vertex has noop.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.look_only(false);
@@ -111,7 +111,7 @@ impl LoadedGraph {
         }
     }
 
-    /// The graph without those resources that are not wanted; edges still hold across them.
+    /// Returns the graph without the unwanted resources; edges hold across them.
     #[must_use]
     pub fn subset(self, wanted: impl Fn(&Vertex) -> bool) -> Self {
         let keep: Vec<bool> = self.vertices.iter().map(wanted).collect();
@@ -119,7 +119,7 @@ impl LoadedGraph {
     }
 }
 
-/// The graph without what is not kept: A → B → C without B keeps A → C.
+/// Removes vertices and connects their neighbours: A → B → C without B becomes A → C.
 fn reduce(loaded: LoadedGraph, keep: &[bool]) -> LoadedGraph {
     let mut number = 0;
     let numbers: Vec<Option<usize>> = keep
@@ -155,7 +155,7 @@ fn reduce(loaded: LoadedGraph, keep: &[bool]) -> LoadedGraph {
     LoadedGraph { vertices, edges, origins, ..loaded }.with_orders()
 }
 
-/// The kept vertices that are reached over left-out ones, and whether some way there notifies at each step.
+/// Returns the kept vertices reached over removed ones, each with true if some path notifies at each step.
 fn reach(from: usize, keep: &[bool], outgoing: &HashMap<usize, Vec<Link>>) -> HashMap<usize, bool> {
     let mut reached: HashMap<usize, bool> = HashMap::new();
     let mut passed: HashMap<usize, bool> = HashMap::new();

@@ -1,4 +1,4 @@
-//! Semaphores: ids with their counts, one count for each.
+//! Semaphores: ids with one count each.
 
 use crate::config::problem::code::Code;
 use crate::config::problem::location::Location;
@@ -9,23 +9,23 @@ use steadfast_engine::SemaphoreId;
 /// The id of the semaphore that `--sema` puts around every vertex.
 pub const RESERVED: &str = "--sema";
 
-/// Every semaphore, numbered in the order in which it was first named.
+/// All semaphores, numbered in the order of their first use.
 #[derive(Debug, Default)]
 pub(in crate::config) struct Semaphores {
     numbers: HashMap<String, SemaphoreId>,
     list: Vec<(String, u32, Option<Location>)>,
 }
 
-/// Why a semaphore cannot be taken.
+/// The reason why a semaphore is rejected.
 pub(in crate::config) enum Refused {
-    /// Its own words are wrong.
+    /// The text is invalid.
     Wrong(Problem),
-    /// It has another count here.
+    /// Another place gives the semaphore another count.
     Conflict(Problem, Option<Location>),
 }
 
 impl Semaphores {
-    /// The semaphore around every vertex.
+    /// Adds the semaphore around every vertex.
     pub(in crate::config) fn reserve(&mut self, count: u32) -> SemaphoreId {
         self.add(RESERVED.to_owned(), count, None)
     }
@@ -37,8 +37,8 @@ impl Semaphores {
         number
     }
 
-    /// The number of a semaphore written as `id:count`, `id` or `:count`.
-    /// `own` are those its resource has taken already: W-11 refuses one id twice.
+    /// Returns the number of a semaphore written as `id:count`, `id` or `:count`. `own` are the semaphores that the
+    /// resource has already: W-11 rejects an id that appears twice.
     pub(in crate::config) fn take(
         &mut self,
         text: &str,
@@ -67,7 +67,7 @@ impl Semaphores {
         }
     }
 
-    /// Ids with their counts, by number.
+    /// Returns the ids and their counts, by number.
     pub(in crate::config) fn finish(self) -> Vec<(String, u32)> {
         self.list.into_iter().map(|(id, count, _)| (id, count)).collect()
     }

@@ -1,4 +1,4 @@
-//! What resources receive: from the names that were written to senders and secrets, checked before anything runs.
+//! Received values: the resolution of written names to senders and secrets, before anything runs.
 
 use super::edges::DraftEdge;
 use super::{Validator, untrusted};
@@ -19,14 +19,14 @@ use steadfast_resources::{
     fits,
 };
 
-/// A secret that is declared.
+/// A declared secret.
 #[derive(Debug)]
 pub(in crate::config) struct Secret {
     supply: Supply,
     at: Location,
 }
 
-/// A value that is looked for when all resources are known.
+/// A received value whose sender is resolved when all resources are known.
 #[derive(Debug)]
 pub(in crate::config) struct PendingReceive {
     vertex: usize,
@@ -37,7 +37,7 @@ pub(in crate::config) struct PendingReceive {
     at: Location,
 }
 
-/// A field that is given a secret.
+/// A field that receives a secret.
 #[derive(Debug)]
 pub(in crate::config) struct SecretField {
     vertex: usize,
@@ -45,13 +45,13 @@ pub(in crate::config) struct SecretField {
     at: Location,
 }
 
-/// Something wrong with what is received.
+/// Creates a problem of a received value.
 fn wrong(what: String) -> Problem {
     Problem::new(Code::Receive, what)
 }
 
 impl Validator<'_> {
-    /// Takes the secrets of all files.
+    /// Collects the secrets of all files.
     pub(in crate::config) fn declare_secrets(&mut self, files: &mut [ast::GraphFile]) {
         for (file, read) in files.iter_mut().enumerate() {
             for (index, given) in std::mem::take(&mut read.secrets).into_iter().enumerate() {
@@ -86,7 +86,7 @@ impl Validator<'_> {
         self.secrets.insert(given.name, Secret { supply, at });
     }
 
-    /// S-11: the program of a command, as far as it is named by its path.
+    /// S-11: warns about the program of a secret's command if its absolute path is untrusted.
     fn doubt_supply(&mut self, name: &str, supply: &Supply, at: Location) {
         let Supply::Command(argv) = supply else { return };
         let program = argv.first().map(PathBuf::from).filter(|program| program.is_absolute());
@@ -97,7 +97,7 @@ impl Validator<'_> {
         }
     }
 
-    /// How a resource that receives something is made, and the hash of what it receives.
+    /// Returns the deferred resource of a resource that receives values, and the hash of these values.
     pub(in crate::config) fn receiver(
         &mut self,
         given: &mut ast::Resource,
@@ -138,7 +138,7 @@ impl Validator<'_> {
         Some((recipe, sum))
     }
 
-    /// A hash of what is received, by names; of secrets also where they come from.
+    /// Returns a hash of a received value by its names, for secrets also of their sources.
     fn sum(&self, receive: &ast::Receive) -> u64 {
         let hash = Stable::new().text(&receive.target);
         let hash = hash.text(receive.template.as_deref().unwrap_or("${}"));
@@ -202,7 +202,7 @@ impl Validator<'_> {
             return Err(wrong(what));
         }
         let Some(secret) = self.secrets.get(name) else {
-            // The name may be the secret itself, written here by mistake.
+            // The name may be the secret itself, written here by mistake, and is not shown.
             let what = format!("`{}` names a secret that is not declared", field.name);
             let near = nearest(name, self.secrets.keys().map(String::as_str));
             let hint = near.map_or_else(
@@ -214,7 +214,7 @@ impl Validator<'_> {
         Ok(Origin::Secret(secret.supply.clone()))
     }
 
-    /// Elements that are received must have a place in the list as it will be.
+    /// Rejects a received element whose index is beyond the end of the list.
     fn refuse_gaps(&mut self, recipe: &DeferredResource, at: Location) {
         let mut lengths: HashMap<&str, usize> = HashMap::new();
         for slot in &recipe.slots {
@@ -230,7 +230,7 @@ impl Validator<'_> {
         }
     }
 
-    /// Finds who sends what is received, and lets the receivers wait for them.
+    /// Resolves the senders of received values, and makes the receivers depend on them.
     pub(in crate::config) fn tie_values(&mut self) {
         for awaited in std::mem::take(&mut self.awaited) {
             let Some(sender) = self.find(&awaited.from, awaited.at) else { continue };
@@ -246,7 +246,7 @@ impl Validator<'_> {
         }
     }
 
-    /// What is doubtful with fields that are given secrets, as far as that is known at load; each field once.
+    /// Warns about fields that receive secrets, as far as known at load; each field once.
     pub(in crate::config) fn doubt_confided(&mut self) {
         let mut told: Vec<(usize, &str)> = Vec::new();
         for SecretField { vertex, field, at } in std::mem::take(&mut self.confided) {
@@ -263,7 +263,7 @@ impl Validator<'_> {
         }
     }
 
-    /// Whether what it sends can be received, and whether it is a secret.
+    /// Checks that a sent value fits its field; returns true if the value is a secret.
     fn match_types(&self, awaited: &PendingReceive, sender: usize) -> Result<bool, Problem> {
         let Some(candidate) = self.vertices.get(sender) else { return Ok(false) };
         let (name, key) = (quoted(&candidate.identity), quoted(&awaited.key));
@@ -295,7 +295,7 @@ impl Validator<'_> {
     }
 }
 
-/// The field and the part of it that a target names.
+/// Returns the field and the part that a target names.
 fn target(spec: &'static KindSpec, text: &str) -> Result<(&'static FieldSpec, Part), Problem> {
     let find = |name: &str| spec.fields.iter().find(|field| field.name == name);
     let (name, rest) = match text.split_once('.') {
@@ -338,7 +338,7 @@ fn target(spec: &'static KindSpec, text: &str) -> Result<(&'static FieldSpec, Pa
     Ok((field, part))
 }
 
-/// A template makes a text: a whole list or number would be built without it.
+/// Rejects a template for a list or a number: a template produces a text.
 fn refuse_template(slot: &InputSlot) -> Result<(), Problem> {
     let takes = slot.field.takes;
     let takes_text = matches!(takes, FieldType::Text | FieldType::Anything);
@@ -354,7 +354,7 @@ fn refuse_template(slot: &InputSlot) -> Result<(), Problem> {
     Err(wrong(what).hint(format!("expected: a field or part that takes a text, {instead}")))
 }
 
-/// What is received must not be written as well, nor received twice.
+/// Rejects a value that is both received and written, or received twice.
 fn refuse_twice(recipe: &DeferredResource, field: &FieldSpec, part: &Part) -> Result<(), Problem> {
     let map = || recipe.fields.clone().text_map(field.name).unwrap_or_default();
     let written = match part {

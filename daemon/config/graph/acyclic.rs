@@ -1,17 +1,18 @@
-//! Which of many edges can be added to a graph without a cycle, where each is taken unless it would close one with those before it.
+//! The insertion of edges into a graph without cycles: each edge is accepted unless it closes a cycle with earlier
+//! ones.
 //!
-//! Whether an edge `u → v` would close a cycle is whether `v` leads to `u`. That is asked for 64 sources at once: one walk over the graph
-//! tells of each vertex to which of them it leads, a bit for each. What is taken meanwhile is reckoned with among the 64 alone.
+//! An edge `u → v` closes a cycle if `v` leads to `u`. One walk over the graph answers that for 64 sources at once,
+//! with one bit for each source. Edges accepted meanwhile are considered among these 64 sources only.
 
-/// So many sources are looked at together: the bits of a word.
+/// The number of sources of one walk: the bits of a word.
 const TOGETHER: usize = 64;
 
-/// What can be added, and what it took to find out.
+/// The result of an insertion.
 #[derive(Debug)]
 pub(in crate::config) struct Added {
-    /// Of each wanted edge, whether it was added.
+    /// For each wanted edge, true if it was added.
     pub(in crate::config) taken: Vec<bool>,
-    /// How many vertices and edges were looked at.
+    /// The number of visited vertices and edges.
     #[cfg_attr(not(test), expect(dead_code, reason = "the bound on work is held by tests"))]
     pub(in crate::config) steps: usize,
 }
@@ -22,8 +23,8 @@ struct GrowingDag {
     steps: usize,
 }
 
-/// Adds to a graph without cycles (`there`, edges between `vertices` numbers) one wanted edge after the other, but for those that
-/// would close a cycle. Wanted edges of one source stand together, and none leads to its own source.
+/// Adds wanted edges one by one to a graph without cycles (`there`, edges between `vertices` numbers), except those
+/// that would close a cycle. The wanted edges of one source are consecutive, and none leads to its own source.
 pub(in crate::config) fn insert_acyclic(
     vertices: usize,
     there: &[(usize, usize)],
@@ -37,7 +38,7 @@ pub(in crate::config) fn insert_acyclic(
     let groups: Vec<&[(usize, usize)]> = wanted.chunk_by(|a, b| a.0 == b.0).collect();
     for together in groups.chunks(TOGETHER) {
         let leads_to = graph.leads_to(together);
-        // Of each source: what the edges added to it by now lead to.
+        // For each source, the sources reached by the edges added to it so far.
         let mut since = [0_u64; TOGETHER];
         for (bit, edges) in together.iter().enumerate() {
             for (from, to) in *edges {
@@ -53,7 +54,7 @@ pub(in crate::config) fn insert_acyclic(
     Added { taken, steps: graph.steps }
 }
 
-/// The sources that these lead to, by themselves and by what was added to each since.
+/// Returns the sources reached from a set of sources, by themselves and by edges added since.
 fn closure(mut bits: u64, since: &[u64; TOGETHER]) -> u64 {
     let mut new = bits;
     while new != 0 {
@@ -65,7 +66,7 @@ fn closure(mut bits: u64, since: &[u64; TOGETHER]) -> u64 {
 }
 
 impl GrowingDag {
-    /// Of each vertex, to which of these sources it leads; a source leads to itself.
+    /// Returns for each vertex the sources that it leads to; a source leads to itself.
     fn leads_to(&mut self, sources: &[&[(usize, usize)]]) -> Vec<u64> {
         let mut leads_to = vec![0; self.children.len()];
         for (bit, (source, _)) in sources.iter().filter_map(|edges| edges.first()).enumerate() {
@@ -79,7 +80,7 @@ impl GrowingDag {
         leads_to
     }
 
-    /// Every vertex, parents before children.
+    /// Returns all vertices, parents before children.
     fn order(&mut self) -> Vec<usize> {
         let mut missing = vec![0_u32; self.children.len()];
         for child in self.children.iter().flatten() {
@@ -121,7 +122,7 @@ mod tests {
         seen.contains(&to)
     }
 
-    /// Each edge by itself: the plain way, which is right and slow.
+    /// Accepts each edge by itself: the simple reference, slow and correct.
     fn one_by_one(there: &[(usize, usize)], wanted: &[(usize, usize)]) -> Vec<bool> {
         let mut edges = there.to_vec();
         let take = |(from, to): &(usize, usize)| {
@@ -135,7 +136,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is taken is what is taken one by one; more sources than a word has bits, too.
+        /// The result equals that of the reference, also for more sources than a word has bits.
         #[test]
         fn the_same_as_one_by_one(
             (vertices, there, wanted) in (2..100_usize).prop_flat_map(|vertices| {
@@ -152,7 +153,7 @@ mod tests {
         }
     }
 
-    /// Chained files, the last of which comes before the directory of all: one walk finds that none can wait for it.
+    /// Chained files before a directory that contains all: one walk finds that none can depend on the directory.
     #[test]
     fn a_directory_that_comes_last_costs_one_walk() {
         let files = 100_000;
@@ -163,7 +164,7 @@ mod tests {
         assert_eq!(steps, 2 * files + 1, "each vertex and each edge once");
     }
 
-    /// The same with a directory for each file, all of which the last file comes before: 64 directories to a walk.
+    /// Chained files before one directory each: one walk handles 64 directories.
     #[test]
     fn as_many_directories_as_files_cost_a_walk_for_each_64() {
         let files = 6400;

@@ -1,4 +1,5 @@
-//! Cycles: found without recursion, one for each knot, the shortest through its first vertex.
+//! The search for cycles, without recursion: one cycle for each strongly connected component, the shortest through its
+//! first vertex.
 
 use crate::config::checks::Validator;
 use crate::config::checks::edges::DraftEdge;
@@ -6,11 +7,11 @@ use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, shorten};
 use std::collections::VecDeque;
 
-/// More edges of one cycle than this are not shown.
+/// The maximum number of edges shown of one cycle.
 const SHOWN: usize = 200;
 
 impl Validator<'_> {
-    /// Says each cycle, with the place of each of its edges. Answers whether there is none.
+    /// Reports each cycle with the positions of its edges; returns true if there is none.
     pub(in crate::config) fn refuse_cycles(&mut self, ties: &[DraftEdge]) -> bool {
         let cycles = cycles(self.vertices.len(), ties);
         for cycle in &cycles {
@@ -20,7 +21,7 @@ impl Validator<'_> {
         cycles.is_empty()
     }
 
-    /// `cycle` holds the numbers of its ties, each leading to the next.
+    /// Creates the problem of one cycle. `cycle` holds the indexes of its edges, each leading to the next.
     fn cycle(&self, ties: &[DraftEdge], cycle: &[usize]) -> Problem {
         let name = |vertex: usize| {
             self.vertices.get(vertex).map_or_else(String::new, |v| shorten(&v.identity, 60))
@@ -44,7 +45,7 @@ impl Validator<'_> {
     }
 }
 
-/// Ties by the vertex they leave; they are sorted by it.
+/// The edges by the vertex they leave; the edges are sorted by it.
 struct Outgoing<'a> {
     ties: &'a [DraftEdge],
     starts: Vec<usize>,
@@ -62,13 +63,13 @@ impl<'a> Outgoing<'a> {
         Self { ties, starts }
     }
 
-    /// Where a vertex' ties begin and end.
+    /// Returns the range of a vertex's edges.
     fn range(&self, vertex: usize) -> std::ops::Range<usize> {
         self.starts[vertex]..self.starts[vertex + 1]
     }
 }
 
-/// The part of each vertex whose members all wait for each other, by number; none where there is no cycle.
+/// Returns the number of the strongly connected component of each vertex; `None` if there is no cycle.
 pub(in crate::config) fn strongly_connected(
     vertices: usize,
     ties: &[DraftEdge],
@@ -77,7 +78,7 @@ pub(in crate::config) fn strongly_connected(
     (!is_acyclic(vertices, &outgoing)).then(|| parts(vertices, &outgoing))
 }
 
-/// One cycle, as numbers of ties, for each strongly connected part with more than one vertex.
+/// Returns one cycle, as indexes of edges, for each strongly connected component with more than one vertex.
 fn cycles(vertices: usize, ties: &[DraftEdge]) -> Vec<Vec<usize>> {
     let outgoing = Outgoing::new(vertices, ties);
     if is_acyclic(vertices, &outgoing) {
@@ -118,7 +119,7 @@ fn is_acyclic(vertices: usize, outgoing: &Outgoing<'_>) -> bool {
     freed == vertices
 }
 
-/// The strongly connected part of each vertex, by number (Tarjan, with a stack of our own).
+/// Returns the strongly connected component of each vertex, by number (Tarjan, with an explicit stack).
 fn parts(vertices: usize, outgoing: &Outgoing<'_>) -> Vec<usize> {
     const NEW: usize = usize::MAX;
     let mut order = vec![NEW; vertices];
@@ -164,7 +165,7 @@ fn parts(vertices: usize, outgoing: &Outgoing<'_>) -> Vec<usize> {
     part
 }
 
-/// The shortest cycle through a vertex within its part.
+/// Returns the shortest cycle through a vertex within its component.
 fn shortest(start: usize, part: &[usize], outgoing: &Outgoing<'_>) -> Vec<usize> {
     let mut came: Vec<Option<usize>> = vec![None; part.len()];
     let mut queue = VecDeque::from([start]);
@@ -205,7 +206,7 @@ mod tests {
         ties
     }
 
-    /// F-13: a ring of 10^6 is found without recursion.
+    /// F-13: a cycle of 10^6 vertices is found without recursion.
     #[test]
     fn a_ring_of_a_million() {
         let length = 1_000_000;
@@ -215,7 +216,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is found are cycles, one for each knot; where none is found there is an order.
+        /// Each result is a cycle, one for each component; without a result the graph has an order.
         #[test]
         fn cycles_are_cycles(edges in prop::collection::vec((0..12_usize, 0..12_usize), 0..30)) {
             let ties = ties(edges.into_iter().filter(|(from, to)| from != to));

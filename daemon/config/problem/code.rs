@@ -1,26 +1,26 @@
-//! The stable codes of what can be wrong with a graph: once given, a code keeps its meaning.
+//! The stable codes of problems in a graph: an assigned code keeps its meaning.
 
 use std::fmt;
 
 macro_rules! codes {
     ($($name:ident = $id:literal, $about:literal;)*) => {
-        /// What sort of problem it is. Its text form (`C101`) never changes.
+        /// The sort of a problem. Its text form (`C101`) never changes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Code {
             $(#[doc = $about] $name,)*
         }
 
         impl Code {
-            /// Every code there is, in order.
+            /// All codes, in order.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// The stable text.
+            /// Returns the stable text.
             #[must_use]
             pub const fn id(self) -> &'static str {
                 match self { $(Self::$name => $id,)* }
             }
 
-            /// One sentence about it.
+            /// Returns one sentence about the code.
             #[must_use]
             pub const fn about(self) -> &'static str {
                 match self { $(Self::$name => $about,)* }
@@ -29,7 +29,7 @@ macro_rules! codes {
     };
 }
 
-// C304 was `on_remove` and `protect` while they had no effect.
+// C304 is retired: it reported `on_remove` and `protect` while they had no effect.
 codes! {
     Unreadable = "C001", "A path that was given does not exist or cannot be read.";
     EmptyFolder = "C002", "A folder without a single .yaml file, or no path at all.";
@@ -77,11 +77,11 @@ codes! {
     Automatic = "C903", "An automatic edge that was left out: it would have closed a cycle.";
 }
 
-/// What is said about each code at length.
+/// The long descriptions of all codes.
 const PROBLEMS: &str = include_str!("../../../docs/problems.md");
 
 impl Code {
-    /// All about it: why it is refused, an example, and how it is right. From docs/problems.md.
+    /// Returns the long description of the code from docs/problems.md: the reason, an example, and the correction.
     #[must_use]
     pub fn explained(self) -> &'static str {
         let sections = PROBLEMS.split("\n## ");

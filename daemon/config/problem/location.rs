@@ -1,4 +1,4 @@
-//! Parts of a graph by number, and where they stand once the slow reader has looked.
+//! Locations: parts of a graph by index, and their positions if the slow reader has run.
 
 use super::Place;
 use crate::config::ast::Spans;
@@ -26,7 +26,7 @@ pub(in crate::config) struct Location {
     pub(in crate::config) part: Element,
 }
 
-/// Where everything stands; empty after the fast reader.
+/// The positions of all parts; empty after the fast reader.
 #[derive(Debug)]
 pub(in crate::config) struct SourceMap<'a> {
     pub(in crate::config) sources: &'a [SourceFile],
@@ -34,7 +34,7 @@ pub(in crate::config) struct SourceMap<'a> {
 }
 
 impl SourceMap<'_> {
-    /// The place of a part, with what it is.
+    /// Returns the place of a part, with a label.
     pub(in crate::config) fn labelled(
         &self,
         at: Location,
@@ -44,7 +44,7 @@ impl SourceMap<'_> {
         self.place(at).map(|place| Place { label, ..place })
     }
 
-    /// The place of a part.
+    /// Returns the place of a part.
     pub(in crate::config) fn place(&self, at: Location) -> Option<Place> {
         let source = self.sources.get(at.file)?;
         let spots = self.spots.get(at.file)?.as_ref()?;

@@ -1,4 +1,7 @@
-//! What is wrong with a graph, as data: shown to people, sent as JSON, sorted by place.
+//! Problems of a graph as data: shown to people, sent as JSON, sorted by place.
+//!
+//! A problem must never contain a secret value. Reading order: this file, `code` (the stable codes), `location` (places
+//! of parts), `render` (text), `suggestion` (similar names).
 
 pub(super) mod code;
 pub(super) mod location;
@@ -10,17 +13,17 @@ use code::Code;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-/// How bad it is.
+/// The severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// The graph is refused.
+    /// The graph is rejected.
     Error,
-    /// The graph loads; something in it has no effect.
+    /// The graph is loaded; some part of it has no effect or is doubtful.
     Warning,
 }
 
 impl Severity {
-    /// The word for it.
+    /// Returns the word for the severity.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -33,42 +36,42 @@ impl Severity {
 /// A place in a file, with the source line, so that it can be shown without the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The file as it was given.
+    /// The file, as named by the user.
     pub file: String,
-    /// The line, from 1; 0 where the whole file is meant.
+    /// The line, from 1; 0 for the whole file.
     pub line: u32,
-    /// The column in characters, from 1; 0 where the whole file is meant.
+    /// The column in characters, from 1; 0 for the whole file.
     pub column: u32,
-    /// The source line, or the part of it around the column where it is long.
+    /// The source line, or the part of a long line around the column.
     pub text: String,
-    /// How many characters of `text` stand before the caret.
+    /// The number of characters of `text` before the caret.
     pub caret: u32,
-    /// How many characters are meant; at least 1.
+    /// The number of marked characters; at least 1.
     pub width: u32,
-    /// What this place is, where there are several.
+    /// A label, if a problem has several places.
     pub label: Option<String>,
 }
 
-/// One thing wrong.
+/// One problem of a graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// What sort.
+    /// The sort of the problem.
     pub code: Code,
-    /// How bad.
+    /// The severity.
     pub severity: Severity,
-    /// What was expected and what was found.
+    /// A description of what was expected and found.
     pub what: String,
-    /// What to do.
+    /// Advice for the user.
     pub hint: Option<String>,
-    /// Where; the first is the one to look at. Empty for what stands in no file.
+    /// The places, the most important one first; empty for a problem outside of any file.
     pub places: Vec<Place>,
 }
 
-/// The longest first line of a message, in characters.
+/// The maximum length of the first line of a message, in characters.
 const LONGEST: usize = 100;
 
 impl Problem {
-    /// An error that stands nowhere yet.
+    /// Creates an error without a place.
     pub fn new(code: Code, what: impl AsRef<str>) -> Self {
         Self {
             code,
@@ -79,21 +82,21 @@ impl Problem {
         }
     }
 
-    /// The same as a warning.
+    /// Turns the problem into a warning.
     #[must_use]
     pub fn warning(mut self) -> Self {
         self.severity = Severity::Warning;
         self
     }
 
-    /// The same with what to do about it.
+    /// Adds advice.
     #[must_use]
     pub fn hint(mut self, hint: impl AsRef<str>) -> Self {
         self.hint = Some(clean(hint.as_ref()));
         self
     }
 
-    /// The same with what to do about it, where that is known.
+    /// Adds advice, if there is some.
     #[must_use]
     pub fn hint_if(self, hint: Option<impl AsRef<str>>) -> Self {
         match hint {
@@ -102,14 +105,15 @@ impl Problem {
         }
     }
 
-    /// The same with one more place, where that is known.
+    /// Adds a place, if it is known.
     #[must_use]
     pub fn at(mut self, place: Option<Place>) -> Self {
         self.places.extend(place);
         self
     }
 
-    /// As JSON: `code`, `severity`, `what`, `hint`, `places` (`file`, `line`, `column`, `text`, `label`).
+    /// Returns the problem as JSON: `code`, `severity`, `what`, `hint`, `places` (`file`, `line`, `column`, `text`,
+    /// `label`).
     #[must_use]
     pub fn to_json(&self) -> Value {
         let places: Vec<Value> = self
@@ -135,7 +139,7 @@ impl Problem {
     }
 }
 
-/// At most so many characters, cut in the middle.
+/// Shortens a text to `most` characters by cutting out its middle.
 pub(super) fn shorten(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
@@ -145,23 +149,23 @@ pub(super) fn shorten(text: &str, most: usize) -> String {
     head + "…" + &tail.into_iter().rev().collect::<String>()
 }
 
-/// Something a person wrote, short enough to stand within a message.
+/// Shortens a text of a user, so that it fits in a message.
 pub(super) fn quoted(text: &str) -> String {
     shorten(text, 40)
 }
 
-/// Problems as they are found; after many enough they are only counted.
+/// The collected problems; beyond a limit they are only counted.
 #[derive(Debug, Default)]
 pub(super) struct Problems {
     pub(super) list: Vec<Problem>,
     pub(super) more: usize,
     errors: usize,
-    /// Warnings that were given: each is given once, however often its cause occurs.
+    /// The texts of the reported warnings; each is reported once.
     warned: HashSet<String>,
 }
 
 impl Problems {
-    /// More than this nobody reads.
+    /// The maximum number of listed problems.
     const MOST: usize = 1000;
 
     pub(super) fn push(&mut self, problem: Problem) {
@@ -177,7 +181,7 @@ impl Problems {
         }
     }
 
-    /// How many errors there are by now.
+    /// Returns the number of errors so far.
     pub(super) const fn errors(&self) -> usize {
         self.errors
     }
@@ -186,7 +190,7 @@ impl Problems {
         self.list.is_empty()
     }
 
-    /// By file in the order read, then by line and column; what stands in no file comes first.
+    /// Sorts by file in the order read, then by line and column; problems without a place come first.
     pub(super) fn sorted(mut self, files: &[String]) -> Self {
         self.list.sort_by_key(|problem| {
             let place = problem.places.first();

@@ -1,29 +1,29 @@
-//! Problems as text: place, message, hint; at a terminal with the source line and a caret.
+//! Problems as text: place, message and hint; on a terminal also the source line and a caret.
 //!
-//! Stored, logged and sent problems have no source line: a line may hold a secret beside the mistake (M4).
+//! Stored, logged and sent problems have no source line, because a line may hold a secret (M4).
 
 use super::{Place, Problem, Severity};
 use serde_json::{Value, json};
 use std::fmt;
 
-/// A graph that was refused, with everything that is wrong with it, sorted by place.
+/// A rejected graph, with all its problems sorted by place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
-    /// Errors, and the warnings found on the way.
+    /// The errors, and the warnings found with them.
     pub problems: Vec<Problem>,
-    /// How many further problems were found and not kept.
+    /// The number of further problems that are not listed.
     pub more: usize,
 }
 
 impl Rejected {
-    /// As JSON: `problems`, `more`.
+    /// Returns the rejection as JSON: `problems`, `more`.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let problems: Vec<Value> = self.problems.iter().map(Problem::to_json).collect();
         json!({ "problems": problems, "more": self.more })
     }
 
-    /// The text for a terminal, with source lines in which values that may be secret are masked.
+    /// Returns the text for a terminal, with source lines in which possible secrets are masked.
     #[must_use]
     pub fn with_source(&self) -> String {
         WithSource(self).to_string()
@@ -55,7 +55,7 @@ impl fmt::Display for Rejected {
 
 impl std::error::Error for Rejected {}
 
-/// Shows source lines too.
+/// A wrapper that displays source lines too.
 struct WithSource<T>(T);
 
 impl fmt::Display for WithSource<&Rejected> {
@@ -77,7 +77,7 @@ impl fmt::Display for Problem {
 }
 
 impl Problem {
-    /// The text for a terminal, with the source lines.
+    /// Returns the text for a terminal, with the source lines.
     #[must_use]
     pub fn with_source(&self) -> String {
         WithSource(self).to_string()

@@ -1,6 +1,6 @@
-//! The nearest word: what a person may have meant.
+//! Suggestions: the known word that is most similar to an unknown one.
 
-/// The nearest of `known` to `word`, if one is near enough to be a slip.
+/// Returns the word of `known` that is most similar to `word`, if it is similar enough for a misspelling.
 pub(in crate::config) fn nearest<'a>(
     word: &str,
     known: impl IntoIterator<Item = &'a str>,
@@ -17,7 +17,7 @@ pub(in crate::config) fn nearest<'a>(
     best.map(|(_, candidate)| candidate)
 }
 
-/// A name that nobody has, with the one that may have been meant.
+/// Returns an unknown name with the suggestion of a similar one.
 pub(crate) fn with_nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     match nearest(word, known) {
         Some(near) => format!("{word} (did you mean {near}?)"),
@@ -25,9 +25,10 @@ pub(crate) fn with_nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a s
     }
 }
 
-/// How many insertions, deletions, replacements and swaps of neighbours lie between; `None` from `limit` on.
+/// Returns the number of insertions, deletions, replacements and swaps of neighbours between two words; `None` from
+/// `limit` on.
 fn distance(word: &[char], candidate: &str, limit: usize) -> Option<usize> {
-    // A character has at most four bytes: most candidates are ruled out by their length alone.
+    // A character has at most four bytes, so that the length alone excludes most candidates.
     if candidate.len() >= (word.len() + limit) * 4 || candidate.len() + limit <= word.len() {
         return None;
     }

@@ -1,4 +1,4 @@
-//! The plumbing of the fast reader: maps, lists and scalars that may be null, scalars kept as they were written.
+//! The deserializers of the fast reader: maps, lists and scalars that may be null, and scalars as written.
 
 use crate::config::kinds::KindSet;
 use crate::config::scalar;
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::fmt;
 use steadfast_resources::{FieldSpec, FieldType, Place, Value};
 
-/// What the passes over one file share.
+/// The data that all parts of the reader share for one file.
 #[derive(Clone, Copy)]
 pub(in crate::config) struct Reader<'a> {
     pub(in crate::config) source: &'a SourceFile,
@@ -17,13 +17,13 @@ pub(in crate::config) struct Reader<'a> {
     pub(in crate::config) place: &'a Place,
 }
 
-/// Reads a map, or nothing.
+/// A reader of a map or null.
 pub(in crate::config) trait Entries<'de>: Sized {
     type Out;
     fn read<A: MapAccess<'de>>(self, map: A) -> Result<Self::Out, A::Error>;
 }
 
-/// Reads a list, or nothing.
+/// A reader of a list or null.
 pub(in crate::config) trait Items<'de>: Sized {
     type Out;
     fn read<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Out, A::Error>;
@@ -72,7 +72,7 @@ macro_rules! nullable {
 nullable!(Map, MapVisitor, Entries, deserialize_map, visit_map, MapAccess);
 nullable!(List, ListVisitor, Items, deserialize_seq, visit_seq, SeqAccess);
 
-/// A scalar as written, or nothing.
+/// A reader of a scalar as written, or null.
 #[derive(Clone, Copy)]
 pub(in crate::config) struct Plain<'a>(pub(in crate::config) Reader<'a>);
 
@@ -96,7 +96,7 @@ impl<'de> Visitor<'de> for Plain<'_> {
     }
 }
 
-/// A scalar as written; whether it was quoted is seen from the byte before it.
+/// A reader of a scalar as written. The byte before a scalar shows if it was quoted.
 #[derive(Clone, Copy)]
 pub(in crate::config) struct Verbatim<'a>(pub(in crate::config) Reader<'a>);
 
@@ -123,7 +123,7 @@ impl<'de> Visitor<'de> for Verbatim<'_> {
     }
 }
 
-/// Several texts, or one alone where that is a list too.
+/// A reader of several texts, or of one text if that is accepted as a list.
 #[derive(Clone, Copy)]
 pub(in crate::config) struct OneOrMany<'a> {
     pub(in crate::config) reader: Reader<'a>,
@@ -160,7 +160,7 @@ impl<'de> Visitor<'de> for OneOrMany<'_> {
     }
 }
 
-/// A map of texts, in the order written.
+/// A reader of a map of texts, in the order written.
 pub(in crate::config) struct TextMap<'a>(pub(in crate::config) Reader<'a>);
 
 impl<'de> Entries<'de> for TextMap<'_> {
@@ -181,7 +181,7 @@ impl<'de> Entries<'de> for TextMap<'_> {
 }
 
 impl Reader<'_> {
-    /// Where a text that was borrowed from the file stands in it.
+    /// Returns the offset in the file of a text that was borrowed from it.
     pub(in crate::config) fn offset(self, text: &str) -> Option<usize> {
         let at = (text.as_ptr() as usize).checked_sub(self.source.text.as_ptr() as usize)?;
         (at + text.len() <= self.source.text.len()).then_some(at)
@@ -194,7 +194,7 @@ impl Reader<'_> {
         map.next_key_seed(Verbatim(self))
     }
 
-    /// The scalar that stands at a key; declined where YAML readers differ on where it ends.
+    /// Reads the scalar of a key; declines it if YAML readers disagree about its end.
     pub(in crate::config) fn scalar<'de, A: MapAccess<'de>>(
         self,
         key: &Scalar<'de>,
@@ -207,7 +207,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether what follows a key is a block, or ends on the same line within its quotes.
+    /// Returns true if the value of a key is a block, or a quoted text on one line.
     fn is_sure(self, key: &Scalar<'_>) -> bool {
         let Cow::Borrowed(text) = key.text else { return false };
         let after = self.offset(text).map(|at| at + text.len() + usize::from(!key.plain));
@@ -230,7 +230,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A text that must be there.
+    /// Reads a text; declines null.
     pub(in crate::config) fn text<'de, A: MapAccess<'de>>(
         self,
         key: &Scalar<'de>,
@@ -240,7 +240,7 @@ impl Reader<'_> {
         scalar.map(|scalar| scalar.text.into_owned()).ok_or_else(declined)
     }
 
-    /// The value of a field, if one is given; declined where a warning is due.
+    /// Reads the value of a field, if one is given; declines a field that needs a warning.
     pub(in crate::config) fn field<'de, A: MapAccess<'de>>(
         self,
         field: &'static FieldSpec,

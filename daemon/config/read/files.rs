@@ -1,4 +1,4 @@
-//! Paths to texts: files, folders, the standard input.
+//! The texts of files, directories and the standard input.
 
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, Problems};
@@ -15,7 +15,7 @@ use steadfast_resources::host::path_trust::{self, Reader};
 /// The largest graph file, in bytes.
 pub(in crate::config) const LARGEST: u64 = 64 << 20;
 
-/// Everything the paths lead to, in order; a file that is reached twice is read once.
+/// Reads all files that the paths lead to, in order; a file that is reached twice is read once.
 pub(in crate::config) fn read(paths: &[PathBuf], problems: &mut Problems) -> Vec<SourceFile> {
     let mut sources = Vec::new();
     let mut reached = BTreeSet::new();
@@ -29,7 +29,7 @@ pub(in crate::config) fn read(paths: &[PathBuf], problems: &mut Problems) -> Vec
         if path.as_os_str() == "-" {
             sources.extend(standard_input(problems));
         } else if path.is_dir() {
-            // Who may write there adds graphs, or takes them away.
+            // Users with write permission in the directory can add and remove graphs.
             if let Ok(Some(doubt)) = path_trust::untrusted_writer(path) {
                 problems.push(untrusted(&path.display().to_string(), &doubt));
             }
@@ -43,7 +43,7 @@ pub(in crate::config) fn read(paths: &[PathBuf], problems: &mut Problems) -> Vec
     sources
 }
 
-/// The graph files of a folder, in name order.
+/// Returns the graph files of a directory, in name order.
 fn folder(path: &Path, problems: &mut Problems) -> Vec<PathBuf> {
     let display = path.display().to_string();
     let entries = match fs::read_dir(path) {
@@ -69,7 +69,7 @@ fn folder(path: &Path, problems: &mut Problems) -> Vec<PathBuf> {
     files
 }
 
-/// Whether a file of a folder is read when the folder is named.
+/// Returns true if a file is read when its directory is named.
 pub fn is_graph(path: &Path) -> bool {
     let named = path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
     let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
@@ -122,14 +122,14 @@ fn standard_input(problems: &mut Problems) -> Option<SourceFile> {
     }
 }
 
-/// How often a file is read again that changed while it was read, and how long after.
+/// The number of attempts to read a file that changes meanwhile, and the pause between them.
 const AGAIN: (u32, Duration) = (50, Duration::from_millis(10));
 
-/// The content of a file at one moment: whoever writes it in place lets a reader see the beginning alone, and the beginning of a
-/// graph is a graph, with fewer resources (F-20).
+/// Reads a file at one moment. During a write in place only the beginning may be visible, and the beginning of a graph
+/// is a valid graph with fewer resources (F-20).
 fn steady(path: &Path) -> io::Result<(Vec<u8>, Option<String>)> {
     for _ in 0..AGAIN.0 {
-        // Without waiting: a pipe that nobody writes into would hold up this reading, and every later one.
+        // Non-blocking: a pipe without a writer would block this read and all later ones.
         let waits_for_nobody = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
         let file = fs::File::options().read(true).custom_flags(waits_for_nobody).open(path)?;
         let before = file.metadata()?;
@@ -138,11 +138,11 @@ fn steady(path: &Path) -> io::Result<(Vec<u8>, Option<String>)> {
         }
         let bytes = bounded(&file)?;
         let after = file.metadata()?;
-        // What is made up while it is read, such as in /proc, has no length.
+        // Generated files, such as those in /proc, have length 0.
         let length = bytes.len() as u64;
         let is_all = after.len() == length || after.len() == 0 || length > LARGEST;
         let is_steady = !after.is_file() || (is_all && version(&before) == version(&after));
-        // What was put in its place meanwhile is read instead.
+        // A file that was replaced meanwhile is read again.
         if is_steady && leads_to(path, &after)? {
             return Ok((bytes, Reader::here().doubts_as_named(&file, path)));
         }
@@ -151,7 +151,8 @@ fn steady(path: &Path) -> io::Result<(Vec<u8>, Option<String>)> {
     Err(io::Error::other("somebody keeps writing it"))
 }
 
-/// For root an error, for others a word: who else can change it can do no more than they can.
+/// Reports a file that others can change: an error for root, and a warning for other users, whose rights limit the
+/// damage.
 fn untrusted(display: &str, doubt: &str) -> Problem {
     let problem = Problem::new(Code::Untrusted, format!("somebody else could change it: {doubt}"))
         .hint("let root own it and all folders above it, and nobody else write there")
@@ -168,7 +169,7 @@ fn version(of: &fs::Metadata) -> (u64, (i64, i64), (i64, i64)) {
     (of.len(), (of.mtime(), of.mtime_nsec()), (of.ctime(), of.ctime_nsec()))
 }
 
-/// All of it, or one byte more than is allowed.
+/// Reads everything, up to one byte more than the limit.
 fn bounded(reader: impl io::Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(LARGEST + 1).read_to_end(&mut bytes)?;
@@ -189,7 +190,7 @@ fn unreadable(display: &str, error: &io::Error) -> Problem {
     Problem::new(Code::Unreadable, what).hint_if(hint).at(Some(whole(display)))
 }
 
-/// The text of a file, without a byte order mark.
+/// Converts the bytes of a file to a text without a byte order mark.
 fn text(display: &str, bytes: Vec<u8>, problems: &mut Problems) -> Option<String> {
     let refuse =
         |code, what: &str, hint: &str| Problem::new(code, what).hint(hint).at(Some(whole(display)));

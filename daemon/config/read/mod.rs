@@ -1,4 +1,9 @@
-//! The slow reader's second half: the tree to a file as read, with every problem of its shape and the place of each part.
+//! The readers of graph files. This file is the second half of the slow reader: it turns the YAML tree into a graph
+//! file, and reports every problem with its place.
+//!
+//! A reader must not compare resources; that is the task of `checks`. Reading order: `files` (paths to texts),
+//! `prescan`, the fast reader (`typed`, `deserialize`), the slow reader (`yaml_tree`, `syntax_errors`, this file,
+//! `resources`, `receives`), `nesting` (a check of all paths, which runs with `checks`), and `readers_agree_tests`.
 
 pub(super) mod deserialize;
 pub(super) mod files;
@@ -22,7 +27,7 @@ use super::scalar::Scalar;
 use super::source_file::{SourceFile, Span};
 use yaml_tree::{Node, Tree};
 
-/// Reads one file; `None` where there is no tree to read.
+/// Reads one file; returns `None` if there is no tree.
 pub(super) fn read(
     source: &SourceFile,
     kinds: &KindSet,
@@ -33,7 +38,7 @@ pub(super) fn read(
     Some(reader.file())
 }
 
-/// A walk over one tree.
+/// The state of a walk over one tree.
 pub(super) struct Reader<'t, 'p> {
     pub(super) source: &'t SourceFile,
     pub(super) kinds: &'t KindSet,
@@ -41,7 +46,7 @@ pub(super) struct Reader<'t, 'p> {
     pub(super) problems: &'p mut Problems,
 }
 
-/// A key that is known here, its value, and where both stand.
+/// A known key, its value, and their positions.
 #[derive(Clone, Copy)]
 pub(super) struct Entry<'t> {
     pub(super) key: &'t str,
@@ -56,7 +61,7 @@ const END: [&str; 2] = ["kind", "name"];
 impl<'t> Reader<'t, '_> {
     fn file(&mut self) -> GraphFile {
         let mut file = GraphFile { spots: Some(Spans::default()), ..GraphFile::default() };
-        // An empty file adds nothing; a graph of nothing but empty files has no name, and that is said.
+        // An empty file adds nothing; the missing name of the graph is reported later.
         let Some(root) = self.tree.root().filter(|root| !self.is_null(*root)) else {
             return file;
         };
@@ -182,7 +187,7 @@ impl<'t> Reader<'t, '_> {
 }
 
 impl<'t> Reader<'t, '_> {
-    /// An end of an edge that is written as `kind[name]`.
+    /// Reads an end of an edge that is written as `kind[name]`.
     fn end_as_text(&mut self, entry: Entry<'t>, what: &str) -> Option<End> {
         let text = self.text(entry, what)?;
         let Some((kind, name)) = parts(&text) else {
@@ -196,7 +201,7 @@ impl<'t> Reader<'t, '_> {
     }
 }
 
-/// What all walks use.
+/// The functions that all walks use.
 impl<'t> Reader<'t, '_> {
     pub(super) fn say(&mut self, problem: Problem) {
         self.problems.push(problem);
@@ -213,7 +218,7 @@ impl<'t> Reader<'t, '_> {
         self.scalar(id).is_some_and(Scalar::is_null)
     }
 
-    /// Where a value stands; its key where the value is empty.
+    /// Returns the position of a value, or of its key if the value is empty.
     pub(super) fn value_span(&self, entry: Entry<'_>) -> Span {
         let span = self.tree.span(entry.value);
         if span.start == span.end || self.is_null(entry.value) { entry.key_span } else { span }
@@ -239,7 +244,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// The entries of a map, each key once; what is not a map is said.
+    /// Returns the entries of a map, each key once; reports a node that is no map.
     pub(super) fn map(&mut self, id: usize, what: &str, wants: &str) -> Option<Vec<Entry<'t>>> {
         let Some(Node::Map(pairs)) = self.tree.node(id) else {
             let problem = format!("{what} should be {wants}, found {}", self.shape(id));
@@ -274,7 +279,7 @@ impl<'t> Reader<'t, '_> {
         Some(entries)
     }
 
-    /// The items of a list; null is none.
+    /// Returns the items of a list; null is an empty list.
     pub(super) fn list(&mut self, entry: Entry<'t>, what: &str, wants: &str) -> Option<Vec<usize>> {
         match self.tree.node(entry.value) {
             Some(Node::List(items)) => Some(items.clone()),
@@ -292,7 +297,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// A text that must be there.
+    /// Returns a text; reports a missing one.
     pub(super) fn text(&mut self, entry: Entry<'t>, what: &str) -> Option<String> {
         match self.scalar(entry.value) {
             Some(scalar) if !scalar.is_null() => Some(scalar.text.to_string()),

@@ -1,4 +1,4 @@
-//! A regular file holds nothing: a graph that declares something below one is rejected.
+//! The check of nested paths: a graph that declares something below a regular file is rejected.
 
 use crate::config::checks::Validator;
 use crate::config::problem::code::Code;
@@ -48,7 +48,7 @@ impl Validator<'_> {
     }
 }
 
-/// The regular file above a path, if any is declared.
+/// Returns the declared regular file above a path, if there is one.
 fn file_above<'p>(path: &'p [u8], files: &HashMap<&[u8], usize>) -> Option<(&'p [u8], usize)> {
     let mut above = path;
     while let Some(end) = above.iter().rposition(|byte| *byte == b'/').filter(|end| *end > 0) {

@@ -1,26 +1,26 @@
-//! One look at the bytes of a file: what is refused at once, and what makes the slow reader look first.
+//! A scan of the bytes of a file for rejected characters, and for constructs that need the slow reader.
 
-/// What the bytes say.
+/// The result of a scan.
 #[derive(Debug, Default)]
 pub(in crate::config) struct Scan {
-    /// Something stands here that the fast reader does not see, or that YAML readers treat differently (tags, anchors,
-    /// aliases, tabs in the indentation, directives, deep nesting): the slow reader must agree to it.
+    /// True if the text holds constructs that the fast reader does not see, or that YAML readers treat differently
+    /// (tags, anchors, aliases, tabs in the indentation, directives, deep nesting). The slow reader must agree then.
     pub(in crate::config) careful: bool,
-    /// Characters that are refused: where, and how many bytes.
+    /// The rejected characters: the offset and the number of bytes of each.
     pub(in crate::config) bad: Vec<(usize, usize)>,
 }
 
-/// Nesting of brackets from which the slow reader looks first.
+/// The depth of brackets from which the slow reader must agree.
 const DEEP: i32 = 60;
-/// More refused characters than this are not listed.
+/// The maximum number of listed rejected characters.
 const LISTED: usize = 20;
 
-/// Looks at the bytes of a text.
+/// Scans the bytes of a text.
 pub(in crate::config) fn scan(text: &str) -> Scan {
     let bytes = text.as_bytes();
     let mut scan = Scan::default();
     let (mut depth, mut comment_end) = (0_i32, 0);
-    // Lists that begin on one line: how many, and where the last one began.
+    // The number of lists that begin on one line, and the offset of the last.
     let (mut lists, mut last) = (0_i32, 0);
     for (at, byte) in bytes.iter().enumerate() {
         if PLAIN[usize::from(*byte)] {
@@ -44,7 +44,7 @@ pub(in crate::config) fn scan(text: &str) -> Scan {
                 comment_end = at + line;
             }
             b'#' => scan.careful |= follows_closing(bytes, at),
-            // Brackets in comments and quotes close nothing: it is better to count too deep than too little.
+            // Brackets in comments and quotes close nothing: a depth that is too high is safe.
             b']' | b'}' if at >= comment_end && ends_token(next) => depth = (depth - 1).max(0),
             b']' | b'}' => {}
             b'\r' => scan.careful |= next != Some(b'\n'),
@@ -70,7 +70,7 @@ pub(in crate::config) fn scan(text: &str) -> Scan {
     scan
 }
 
-/// Bytes that never need a second thought.
+/// The bytes that need no further look.
 static PLAIN: [bool; 256] = plain();
 
 const fn plain() -> [bool; 256] {
@@ -112,7 +112,7 @@ fn is_indentation(bytes: &[u8], at: usize) -> bool {
     line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'-' | b'?' | b':'))
 }
 
-/// How many bytes of a refused character stand here: controls, line breaks that only some readers know, marks.
+/// Returns the number of bytes of a rejected character: a control, a line break of only some readers, or a mark.
 fn refused(bytes: &[u8]) -> usize {
     match bytes {
         [0..=8 | 11 | 12 | 14..=31 | 0x7f, ..] => 1,

@@ -1,4 +1,4 @@
-//! The two readers held against each other, on documents made, mutated and random.
+//! Tests that compare the two readers on generated, mutated and random documents.
 
 #[path = "../../../tests/config/kinds.rs"]
 mod test_kinds;
@@ -19,7 +19,7 @@ fn source(text: &str) -> SourceFile {
     SourceFile::new("graph.yaml", PathBuf::from("/g.yaml"), PathBuf::from("/"), text.to_owned())
 }
 
-/// The file without places, if the slow reader has nothing to say.
+/// Returns the file without positions, if the slow reader reports nothing.
 fn slow(text: &str) -> Result<ast::GraphFile, Problems> {
     let mut problems = Problems::default();
     let source = source(text);
@@ -32,7 +32,7 @@ fn slow(text: &str) -> Result<ast::GraphFile, Problems> {
     }
 }
 
-/// What the fast reader takes, the slow one takes too, and as the same.
+/// Checks that the slow reader accepts every text of the fast reader, with the same result.
 fn agree(text: &str) -> Result<(), TestCaseError> {
     let scan = prescan::scan(text);
     if scan.careful || !scan.bad.is_empty() {
@@ -92,7 +92,7 @@ fn document() -> impl Strategy<Value = String> {
     })
 }
 
-/// A document with a few characters replaced, removed or put in.
+/// Returns documents with a few characters replaced, removed or inserted.
 fn mutated() -> impl Strategy<Value = String> {
     let change = (
         any::<prop::sample::Index>(),
@@ -110,7 +110,7 @@ fn mutated() -> impl Strategy<Value = String> {
     })
 }
 
-/// More with `PROPTEST_CASES`; what once failed is kept below by name.
+/// Returns the configuration; `PROPTEST_CASES` raises the number of cases. Past failures are tests of their own below.
 fn config() -> ProptestConfig {
     let usual = ProptestConfig::default();
     ProptestConfig { cases: usual.cases.max(1000), failure_persistence: None, ..usual }
@@ -129,7 +129,7 @@ proptest! {
         agree(&text)?;
     }
 
-    /// F-14: whatever the bytes, a file is loaded or refused with at least one problem; what loads, the engine takes.
+    /// F-14: any bytes are loaded or rejected with at least one problem; the engine accepts every loaded graph.
     #[test]
     fn nothing_panics(text in prop_oneof![
         mutated().prop_map(String::into_bytes),
@@ -150,7 +150,7 @@ proptest! {
     }
 }
 
-/// Documents that once were, or easily could be, read in two ways.
+/// Documents that were once, or could easily be, read in two ways.
 #[test]
 fn known_documents_are_read_alike() {
     for text in [

@@ -1,4 +1,4 @@
-//! The slow reader's walk over what comes from elsewhere: `recv`, `{secret: NAME}`, and the top-level key `secrets`.
+//! The slow reader's walk over received values: `recv`, `{secret: NAME}`, and the top-level key `secrets`.
 
 use super::yaml_tree::Node;
 use super::{Entry, Reader};
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use steadfast_resources::host::Supply;
 use steadfast_resources::{FieldSpec, FieldType};
 
-/// Where what is read goes: what is received, and the places of it.
+/// The output of the walk: the received values and their positions.
 pub(in crate::config) struct Received<'a> {
     pub(in crate::config) list: &'a mut Vec<Receive>,
     pub(in crate::config) spots: &'a mut ResourceSpots,
@@ -22,7 +22,7 @@ const SUPPLY: [&str; 3] = ["credential", "file", "command"];
 const WANTS: &str = "a value as \"kind[name].key\", or a map with `from` and `key`";
 
 impl<'t> Reader<'t, '_> {
-    /// `recv`: by field, what it is given.
+    /// Reads `recv`, a map from fields to their sources.
     pub(in crate::config) fn receives(
         &mut self,
         entry: Entry<'t>,
@@ -86,7 +86,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// One value: `kind[name].key`, `{from, key}`, or `{secret}`.
+    /// Reads one source: `kind[name].key`, `{from, key}`, or `{secret}`.
     fn reference(&mut self, entry: Entry<'t>, what: &str) -> Option<Reference> {
         if !self.is_map(entry.value) {
             let text = self.text(entry, what)?;
@@ -122,7 +122,8 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// A field that is `{secret: NAME}`, or a map with entries that are. Answers the field where something else is left of it.
+    /// Reads a field that is `{secret: NAME}`, or a map with such entries. Returns the entry if it has other values
+    /// too.
     pub(in crate::config) fn secret_field(
         &mut self,
         field: &FieldSpec,
@@ -150,7 +151,7 @@ impl<'t> Reader<'t, '_> {
         Some(entry)
     }
 
-    /// The name in `{secret: NAME}`.
+    /// Returns the name in `{secret: NAME}`.
     pub(in crate::config) fn secret_name(&self, id: usize) -> Option<String> {
         let Some(Node::Map(pairs)) = self.tree.node(id) else { return None };
         let [(key, value)] = pairs.as_slice() else { return None };
@@ -158,7 +159,7 @@ impl<'t> Reader<'t, '_> {
         (self.scalar(*key)?.text == "secret").then(|| name.text.to_string())
     }
 
-    /// `secrets`: by name, where each comes from.
+    /// Reads `secrets`, a map from names to sources.
     pub(in crate::config) fn secrets(&mut self, entry: Entry<'t>, file: &mut GraphFile) {
         if self.is_null(entry.value) {
             return;

@@ -53,7 +53,7 @@ impl<'t> Reader<'t, '_> {
         self.say(problem.at(Some(self.source.place(kind.key_span))));
     }
 
-    /// A resource of a kind that is not known: its identity, so that edges to it are not reported too.
+    /// Records the identity of a resource of an unknown kind, so that edges to it are not reported too.
     fn stranger(&mut self, kind: &str, item: usize, file: &mut GraphFile) {
         let Some(Node::Map(pairs)) = self.tree.node(item) else { return };
         for (key, value) in pairs {
@@ -109,7 +109,7 @@ impl<'t> Reader<'t, '_> {
             }
         }
         let Some(name) = name else {
-            // A misspelt `name` was said already.
+            // A misspelt `name` was reported before.
             if named.is_none() && self.problems.errors() == problems {
                 self.missing(item, "name", &what);
             }
@@ -132,7 +132,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// Where the first key of a map stands.
+    /// Returns the position of the first key of a map.
     fn first_byte(&self, item: usize) -> u32 {
         match self.tree.node(item) {
             Some(Node::Map(pairs)) => {
@@ -173,7 +173,7 @@ impl<'t> Reader<'t, '_> {
             let problem = format!("`{}` in {what} is not in this build", field.name);
             self.say(Problem::new(Code::KeyLater, problem).at(place));
         } else if let Some(why) = field.ignored {
-            // Once for each field and kind: the same words at another place are dropped at the end.
+            // One warning for each field and kind; equal warnings at other places are dropped at the end.
             let problem = format!("`{}` of {} has no effect", field.name, spec.kind);
             self.say(Problem::new(Code::Ignored, problem).warning().hint(why).at(place));
         } else {
@@ -182,7 +182,7 @@ impl<'t> Reader<'t, '_> {
         None
     }
 
-    /// The value of a field, if it is given and of its type.
+    /// Returns the value of a field, if it is given and of the right type.
     pub(in crate::config) fn value(
         &mut self,
         field: &'static FieldSpec,
@@ -213,7 +213,7 @@ impl<'t> Reader<'t, '_> {
             (Some(Node::Map(_)), FieldType::TextMap) => {
                 let name = format!("`{}` of {what}", field.name);
                 let entries = self.map(entry.value, &name, "a map of texts")?;
-                // Entries that are secrets were taken before.
+                // Entries that are secrets were read before.
                 let is_plain = |entry: &Entry<'_>| self.secret_name(entry.value).is_none();
                 let entries: Vec<_> = entries.into_iter().filter(is_plain).collect();
                 let texts = entries.into_iter().filter_map(|entry| {
@@ -229,7 +229,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// The texts of a list, each with its place.
+    /// Returns the texts of a list, each with its position.
     fn texts(
         &mut self,
         field: &'static FieldSpec,
@@ -250,7 +250,7 @@ impl<'t> Reader<'t, '_> {
 
     fn wrong(&mut self, field: &FieldSpec, id: usize, span: Span, what: &str) {
         let found = match self.tree.node(id) {
-            // It was meant as a value, most likely, and may be secret.
+            // The text was probably meant as a value, and may be secret.
             Some(Node::Scalar(scalar)) if !scalar.is_null() && is_secret_key(field.name) => {
                 "a text".to_owned()
             }
@@ -302,7 +302,7 @@ impl<'t> Reader<'t, '_> {
         Some(given)
     }
 
-    /// Where the items of a list stand, or the one value that stands for a list.
+    /// Returns the positions of the items of a list, or of the single value in place of a list.
     fn item_spans(&self, entry: Entry<'t>) -> Vec<Span> {
         match self.tree.node(entry.value) {
             Some(Node::List(items)) => {
@@ -313,7 +313,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// The targets of a short edge, each with its place.
+    /// Returns the targets of a short edge, each with its position.
     fn links(&mut self, entry: Entry<'t>, what: &str) -> Vec<(String, Span)> {
         match self.tree.node(entry.value) {
             _ if self.is_null(entry.value) => Vec::new(),

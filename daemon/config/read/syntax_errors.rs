@@ -1,11 +1,11 @@
-//! What to say about text that is not YAML.
+//! Messages about text that is not YAML.
 
 use crate::config::problem::Problem;
 use crate::config::problem::code::Code;
 use crate::config::source_file::{SourceFile, Span};
 use granit_parser::ScanError;
 
-/// The problem behind an error of the parser.
+/// Returns the problem of a parser error.
 pub(in crate::config) fn problem(source: &SourceFile, error: &ScanError) -> Problem {
     let at = error.marker().byte_offset().unwrap_or_default().min(source.text.len());
     let span = Span::new(at, at + 1);
@@ -36,7 +36,7 @@ pub(in crate::config) fn problem(source: &SourceFile, error: &ScanError) -> Prob
     Problem::new(Code::Syntax, format!("this is not YAML: {info}")).hint_if(hint).at(Some(place))
 }
 
-/// The slips that are made most often.
+/// Returns advice for the most frequent mistakes.
 fn advice(line: &str) -> Option<&'static str> {
     let value = line.split_once(": ").map(|(_, value)| value.trim_start()).unwrap_or_default();
     if value.contains(": ") && !value.starts_with(['"', '\'', '{', '[']) {
@@ -57,9 +57,9 @@ fn advice(line: &str) -> Option<&'static str> {
     None
 }
 
-/// The problem behind text that only `serde_yaml` refuses.
+/// Returns the problem of a text that only `serde_yaml` rejects.
 ///
-/// Its own words are left out: they may quote a value.
+/// The message of the library is left out, because it may quote a value.
 pub(in crate::config) fn disagreement(source: &SourceFile, error: &serde_yaml::Error) -> Problem {
     let at = error.location().map(|location| location.index()).unwrap_or_default();
     Problem::new(Code::Readers, "YAML readers differ about this text")

@@ -1,5 +1,5 @@
-//! The fast reader: one typed pass of `serde_yaml`, guided by the kinds' own tables. It refuses without saying why;
-//! whatever it does not take, the slow reader looks at.
+//! The fast reader: one typed pass of `serde_yaml`, guided by the kinds' tables. It declines without a reason; the slow
+//! reader then reads the file.
 
 use super::deserialize::{Entries, Items, List, Map, OneOrMany, Reader, declined};
 use crate::config::ast::{Edge, End, FieldValues, GraphFile, Link, Relation, Resource, Seen};
@@ -11,19 +11,19 @@ use serde::de::{DeserializeSeed as _, IgnoredAny, MapAccess, SeqAccess};
 use std::borrow::Cow;
 use steadfast_resources::{FieldSpec, KindSpec, Place, Value};
 
-/// The file, unless something in it needs the slow reader.
+/// Reads a file; returns `None` if something needs the slow reader.
 pub(in crate::config) fn read(source: &SourceFile, kinds: &KindSet) -> Option<GraphFile> {
     let deserializer = serde_yaml::Deserializer::from_str(&source.text);
     let place = Place { base: source.base.clone() };
     Map(Top(Reader { source, kinds, place: &place })).deserialize(deserializer).ok().flatten()
 }
 
-/// Whether the text is YAML at all for `serde_yaml`, and one document.
+/// Checks that `serde_yaml` accepts the text as one YAML document.
 pub(in crate::config) fn accepts(source: &SourceFile) -> Result<(), serde_yaml::Error> {
     IgnoredAny::deserialize(serde_yaml::Deserializer::from_str(&source.text)).map(|_| ())
 }
 
-/// The whole file.
+/// A reader of the whole file.
 struct Top<'a>(Reader<'a>);
 
 impl<'de> Entries<'de> for Top<'_> {
@@ -59,7 +59,7 @@ impl<'de> Entries<'de> for Top<'_> {
     }
 }
 
-/// `resources`: lists by kind.
+/// A reader of `resources`: lists by kind.
 struct Kinded<'a>(Reader<'a>);
 
 impl<'de> Entries<'de> for Kinded<'_> {
@@ -78,7 +78,7 @@ impl<'de> Entries<'de> for Kinded<'_> {
     }
 }
 
-/// The resources of one kind.
+/// A reader of the resources of one kind.
 struct OfKind<'a, 'o> {
     reader: Reader<'a>,
     spec: &'static KindSpec,
@@ -96,7 +96,7 @@ impl<'de> Items<'de> for OfKind<'_, '_> {
     }
 }
 
-/// One resource.
+/// A reader of one resource.
 struct One<'a> {
     reader: Reader<'a>,
     spec: &'static KindSpec,
@@ -143,7 +143,7 @@ impl<'de> Entries<'de> for One<'_> {
             }
         }
         let (Some(name), Some(at)) = (name, at) else { return Err(declined()) };
-        // Built here, so that the fields of one resource at a time are held.
+        // The resource is built here, so that only the fields of one resource are in memory.
         if crate::config::checks::wrong_name(self.spec.kind, &name).is_some() {
             return Err(declined());
         }
@@ -169,7 +169,7 @@ fn position(table: &[FieldSpec], name: &str) -> Option<usize> {
     table.iter().position(|field| field.name == name)
 }
 
-/// A map whose keys stand in a table.
+/// A reader of a map whose keys are in a table.
 struct Table<'a> {
     reader: Reader<'a>,
     table: &'static [FieldSpec],
@@ -193,7 +193,7 @@ impl<'de> Entries<'de> for Table<'_> {
     }
 }
 
-/// `edges`.
+/// A reader of `edges`.
 struct Edges<'a>(Reader<'a>);
 
 impl<'de> Items<'de> for Edges<'_> {

@@ -1,4 +1,4 @@
-//! The slow reader's first half: a YAML document as a tree in which each node knows where it stands.
+//! The first half of the slow reader: a YAML document as a tree of nodes with positions.
 
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, Problems};
@@ -7,9 +7,9 @@ use crate::config::source_file::{SourceFile, Span};
 use granit_parser::{Event, Parser, ScalarStyle};
 use std::collections::BTreeMap;
 
-/// The deepest nesting.
+/// The maximum depth.
 pub(in crate::config) const DEEPEST: usize = 64;
-/// So many nodes, and bytes of text, may come from aliases.
+/// The maximum number of nodes and bytes of text that may come from aliases.
 const FROM_ALIASES: Weight = Weight { nodes: 100_000, bytes: 4 << 20 };
 
 /// A document.
@@ -19,7 +19,7 @@ pub(in crate::config) struct Tree<'t> {
     root: Option<usize>,
 }
 
-/// A node; children are numbers of nodes.
+/// A node; children are indexes of nodes.
 #[derive(Debug)]
 pub(in crate::config) enum Node<'t> {
     Scalar(Scalar<'t>),
@@ -28,7 +28,7 @@ pub(in crate::config) enum Node<'t> {
     Alias(usize),
 }
 
-/// How much a node holds when its aliases are followed.
+/// The size of a node with its aliases followed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Weight {
     nodes: u64,
@@ -43,12 +43,12 @@ impl Weight {
 }
 
 impl<'t> Tree<'t> {
-    /// The document's node, if it has one.
+    /// Returns the root node of the document, if there is one.
     pub(in crate::config) const fn root(&self) -> Option<usize> {
         self.root
     }
 
-    /// A node, behind its aliases.
+    /// Returns a node; an alias is followed.
     pub(in crate::config) fn node(&self, id: usize) -> Option<&Node<'t>> {
         match self.nodes.get(id) {
             Some((Node::Alias(target), _)) => self.nodes.get(*target).map(|(node, _)| node),
@@ -56,13 +56,13 @@ impl<'t> Tree<'t> {
         }
     }
 
-    /// Where it is written.
+    /// Returns the position of a node.
     pub(in crate::config) fn span(&self, id: usize) -> Span {
         self.nodes.get(id).map(|(_, span)| *span).unwrap_or_default()
     }
 }
 
-/// Parses a file. What can be said about its text is said; a tree comes back only when it is whole.
+/// Parses a file and reports its problems; returns a tree only if the file has none.
 pub(in crate::config) fn parse<'t>(
     source: &'t SourceFile,
     problems: &mut Problems,
@@ -111,7 +111,7 @@ struct Builder<'t, 'p> {
     source: &'t SourceFile,
     problems: &'p mut Problems,
     tree: Tree<'t>,
-    /// The weight of each node, as far as it is read.
+    /// The size of each node, as far as read.
     weights: Vec<Weight>,
     open: Vec<Open>,
     anchors: BTreeMap<usize, usize>,
@@ -213,7 +213,7 @@ impl<'t> Builder<'t, '_> {
         Ok(())
     }
 
-    /// Puts a node that is whole where it belongs.
+    /// Adds a complete node to its parent.
     fn place(&mut self, id: usize) {
         let weight = self.weights.get(id).copied().unwrap_or_default();
         let Some(open) = self.open.last_mut() else {

@@ -1,4 +1,7 @@
-//! Vertices that no graph declares: each removes what an earlier graph has declared, from what is kept of it.
+//! Removal vertices: each removes an object that an earlier graph declared, by its stored removal data.
+//!
+//! No graph declares these vertices; this folder must not decide which resources are removed (`driver/removal` does).
+//! Reading order: this file, `order`.
 
 pub(super) mod order;
 
@@ -14,14 +17,15 @@ use steadfast_resources::{FieldType, KindSpec, Removal, Resource, Value, registr
 const NOTIFIES: &str = "notifies";
 
 impl Vertex {
-    /// A hash of the thing that is meant by how a resource is removed, the same in every process; none where it cannot be.
+    /// Returns a hash of the object that a removal would remove, equal in every process; `None` if the resource cannot
+    /// be removed.
     #[must_use]
     pub fn thing(resource: &dyn Resource) -> Option<u64> {
         resource.removal().map(|removal| hash_of(&removal))
     }
 
-    /// The way to remove a resource within these times, and the resources that the removal refreshes: a text from which
-    /// [`LoadedGraph::remove`] makes a vertex.
+    /// Returns the removal data of a resource, with its window and the resources that the removal refreshes: the text
+    /// for [`LoadedGraph::remove`].
     #[must_use]
     pub fn removal(
         resource: &dyn Resource,
@@ -34,7 +38,7 @@ impl Vertex {
             let value = match value {
                 Value::Text(text) => Json::from(text.as_str()),
                 Value::Bool(truth) => Json::from(*truth),
-                // No removal has any other.
+                // No removal has fields of other types.
                 _ => return None,
             };
             fields.insert((*name).to_owned(), value);
@@ -49,10 +53,10 @@ impl Vertex {
         Some(text.to_string())
     }
 
-    /// The resources that a removal by this text refreshes.
+    /// Returns the resources that a removal refreshes, from its text.
     #[must_use]
     pub fn notified_by_removal(text: &str) -> Vec<Arc<str>> {
-        // Most texts name none, and need not be parsed.
+        // Most texts name none, so that parsing is avoided.
         if !text.contains(NOTIFIES) {
             return Vec::new();
         }
@@ -61,7 +65,7 @@ impl Vertex {
         names.filter_map(|name| Some(name.as_str()?.into())).collect()
     }
 
-    /// What the definition of the vertex is called that removes an identity so.
+    /// Returns the definition of the removal vertex of an identity.
     #[must_use]
     pub fn removal_definition(identity: &str, text: &str) -> u64 {
         Stable::new().text("removal").text(identity).text(text).finish()
@@ -69,7 +73,10 @@ impl Vertex {
 }
 
 impl LoadedGraph {
-    /// Adds the vertex that removes this thing, of which is kept how, under this identity. Its number, or why there can be none.
+    /// Adds the vertex that removes an object by its stored removal data, and returns its index.
+    ///
+    /// # Errors
+    /// The reason why the object cannot be removed.
     pub fn remove(
         &mut self,
         identity: &Arc<str>,
@@ -113,12 +120,12 @@ impl LoadedGraph {
         Ok(self.vertices.len() - 1)
     }
 
-    /// Of each pair, the second comes after the first.
+    /// Adds edges: in each pair, the first vertex is before the second.
     pub fn add_edges(&mut self, pairs: &[(usize, usize)]) {
         self.put_edges(pairs, false);
     }
 
-    /// Of each pair, the first refreshes the second.
+    /// Adds notifying edges: in each pair, the first vertex refreshes the second.
     pub fn put_notifications(&mut self, pairs: &[(usize, usize)]) {
         self.put_edges(pairs, true);
     }
@@ -130,7 +137,7 @@ impl LoadedGraph {
     }
 
     fn window(&mut self, text: Option<&str>) -> Option<WindowId> {
-        // One that was readable when it was kept.
+        // The text was valid when it was stored.
         let window = Window::parse(text?).ok()??;
         let known = self.windows.iter().position(|(_, other)| *other == window);
         let number = known.unwrap_or_else(|| {
@@ -147,14 +154,14 @@ fn hash_of(removal: &Removal) -> u64 {
         match value {
             Value::Text(text) => hash.text(text),
             Value::Bool(truth) => hash.number(u64::from(*truth)),
-            // No removal has any other.
+            // No removal has fields of other types.
             _ => hash,
         }
     });
     hash.finish()
 }
 
-/// In the order of the kind, which is that of every removal.
+/// Reads a removal with its fields in the order of the kind, as every removal has them.
 fn read(spec: &KindSpec, fields: &Json) -> Option<Removal> {
     let fields = fields.as_object()?;
     let known = spec.fields.iter().filter_map(|field| Some((field, fields.get(field.name)?)));
@@ -177,7 +184,7 @@ mod tests {
     use std::path::PathBuf;
     use steadfast_resources::{Fields, Place, Value, registry};
 
-    /// B-19: what is kept of how a thing is removed, whatever it says, is known to be of that thing.
+    /// B-19: stored removal data is recognized as that of the same object, with any fields.
     #[test]
     fn what_is_kept_is_of_the_same_thing() {
         let text = |text: &str| Value::Text(text.to_owned());

@@ -1,11 +1,11 @@
-//! The order and the notifications of each resource, as far as they matter when it is removed (B-17).
+//! The order and the notifications of each resource, as far as its removal needs them (B-17).
 
 use crate::config::{Link, LoadedGraph};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl LoadedGraph {
-    /// The same graph, with that noted in each vertex.
+    /// Records the order and the notifications in each vertex.
     pub(in crate::config) fn with_orders(mut self) -> Self {
         let none: Arc<[Arc<str>]> = Arc::default();
         for vertex in &mut self.vertices {
@@ -30,7 +30,7 @@ impl LoadedGraph {
         self
     }
 
-    /// Notes in each vertex that is deleted when it leaves the resources that its changes refresh.
+    /// Records in each vertex that is deleted on removal the resources that its changes refresh.
     fn note_notifications(&mut self) {
         let mut notifies: BTreeMap<usize, Vec<Arc<str>>> = BTreeMap::new();
         let deleted = |link: &&Link| link.notify && self.vertices[link.from].delete;
@@ -44,7 +44,7 @@ impl LoadedGraph {
         }
     }
 
-    /// What is deleted when it leaves, and all that comes after such a thing.
+    /// Returns for each vertex true if it is deleted on removal, or depends on a vertex that is.
     fn mattering(&self) -> Vec<bool> {
         let mut matters: Vec<bool> = self.vertices.iter().map(|vertex| vertex.delete).collect();
         let mut children: Vec<Vec<usize>> = vec![Vec::new(); matters.len()];

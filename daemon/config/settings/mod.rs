@@ -1,5 +1,7 @@
-//! The settings of a host (`/etc/steadfast/steadfast.yaml`): which graph, where things are kept, what holds for all resources. Read
-//! and refused as a graph is: every problem at once, each with its place.
+//! The settings of a host (`/etc/steadfast/steadfast.yaml`): the graph, the paths, and the defaults of all resources.
+//!
+//! Settings are read and rejected like a graph: all problems at once, each with its place. They must not contain
+//! resources. Reading order: this file, `quantities` (sizes and times), `recorders`.
 
 pub(super) mod quantities;
 pub(super) mod recorders;
@@ -21,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steadfast_resources::{FieldSpec, FieldType, Fields, LONGEST_SPAN, Value};
 
-/// Every setting, as kinds declare their fields.
+/// All settings, as field tables.
 pub(super) static SETTINGS: &[FieldSpec] = &[
     FieldSpec::new(
         "graph",
@@ -77,14 +79,14 @@ pub(super) static SETTINGS: &[FieldSpec] = &[
     FieldSpec::new("sema", FieldType::Int, "at most so many resources at once; default no bound"),
 ];
 
-/// Says what a text should be, where it should be something else.
+/// A function that checks the text of a setting. The error says what was expected.
 pub type Judge<'a> = &'a dyn Fn(&str) -> Result<(), String>;
 
-/// What holds for every resource that does not say otherwise: metaparams.
+/// The default metaparameters for all resources.
 #[derive(Clone, Debug)]
 pub struct Defaults(pub(super) Fields, u64);
 
-/// Equal where the same was written.
+/// Compares defaults as written.
 impl PartialEq for Defaults {
     fn eq(&self, other: &Self) -> bool {
         self.1 == other.1
@@ -93,74 +95,80 @@ impl PartialEq for Defaults {
 
 impl Eq for Defaults {}
 
-/// The settings of a host; what was not given is none.
+/// The settings of a host; a setting that is not given is `None`.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// Graph files, absolute.
+    /// The absolute paths of the graph files.
     pub graph: Vec<PathBuf>,
-    /// Reload when one of them changes.
+    /// True if the graph is reloaded when one of its files changes.
     pub watch: Option<bool>,
-    /// Where state is kept.
+    /// The state directory.
     pub state_dir: Option<PathBuf>,
-    /// Where to listen.
+    /// The path of the control socket.
     pub socket: Option<PathBuf>,
-    /// Who may ask, as written.
+    /// The group that may connect, as written.
     pub socket_group: Option<String>,
-    /// How log lines look, as written.
+    /// The format of log lines, as written.
     pub log: Option<String>,
-    /// How much is logged.
+    /// The level of the log.
     pub log_level: Option<String>,
-    /// Seconds for a sweep.
+    /// The interval of sweeps, in seconds.
     pub sweep: Option<u64>,
-    /// Seconds of grace.
+    /// The grace period at the stop, in seconds.
     pub grace: Option<u64>,
-    /// Seconds of a pause that was not given another time.
+    /// The length of a pause without a given length, in seconds.
     pub pause_limit: Option<u64>,
-    /// Repairs a minute.
+    /// The limit of repairs per minute.
     pub brake: Option<u32>,
-    /// MiB of events that are kept.
+    /// The maximum size of the event log, in MiB.
     pub events_size: Option<u32>,
-    /// Days for which events are kept.
+    /// The maximum age of recorded events, in days.
     pub events_days: Option<u32>,
-    /// Who is told all that is recorded.
+    /// The recorders of all events.
     pub recorders: Vec<Recorder>,
-    /// How much is kept of what is changed.
+    /// The limits of the history.
     pub history: Bounds,
-    /// Check only.
+    /// True if every vertex is only checked.
     pub noop: Option<bool>,
-    /// So many at once.
+    /// The maximum number of runs at the same time.
     pub sema: Option<u32>,
-    /// Metaparams for all.
+    /// The default metaparameters.
     pub defaults: Option<Arc<Defaults>>,
-    /// The file as it was read.
+    /// The text of the settings file.
     pub text: Option<Text>,
 }
 
-/// How much is kept of what is changed, as far as said.
+/// The limits of the history, as far as given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
-    /// Bytes of one file.
+    /// The maximum size of one file, in bytes.
     pub file: Option<u64>,
-    /// Bytes of all.
+    /// The maximum size of the history, in bytes.
     pub total: Option<u64>,
-    /// Seconds.
+    /// The maximum age of an entry, in seconds.
     pub age: Option<u64>,
 }
 
-/// Every setting besides `defaults` and `recorders`, for `explain`.
+/// Returns all settings except `defaults` and `recorders`, for `explain`.
 #[must_use]
 pub fn settings() -> &'static [FieldSpec] {
     SETTINGS
 }
 
-/// Reads the settings of a host. `words` are the values that a setting may have, by its name, where only some are known.
+/// Reads the settings of a host. `words` are checks for settings that accept only some values, by name.
+///
+/// # Errors
+/// [`Rejected`] with all problems of the settings.
 pub fn read_settings(path: &Path, words: &[(&str, Judge<'_>)]) -> Result<Settings, Rejected> {
     let mut problems = Problems::default();
     let sources = files::read(&[path.to_owned()], &mut problems);
     compile(sources, problems, words)
 }
 
-/// Reads the settings of a host from the text of a file as it was read before.
+/// Reads the settings of a host from a text that was read before.
+///
+/// # Errors
+/// [`Rejected`] with all problems of the settings.
 pub fn parse_settings(text: Text, words: &[(&str, Judge<'_>)]) -> Result<Settings, Rejected> {
     let source = SourceFile::new(&text.display, text.path, text.base, text.content);
     compile(vec![source], Problems::default(), words)
@@ -275,7 +283,7 @@ impl<'t> Reader<'t, '_> {
                 }
             }
             (_, Value::Int(number)) => self.number(entry, name, number, settings),
-            // The table says which type each has.
+            // The table determines the type of each setting.
             _ => {}
         }
     }
@@ -302,7 +310,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// Metaparams, checked as those of a resource are.
+    /// Reads default metaparameters, with the checks of a resource's metaparameters.
     fn defaults(&mut self, entry: Entry<'t>) -> Option<Arc<Defaults>> {
         let mut spots = ResourceSpots::default();
         let given: FieldValues = self.meta(entry, "the defaults", &mut spots)?;

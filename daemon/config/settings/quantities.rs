@@ -1,8 +1,11 @@
-//! Sizes and spans of time as people write them: `10MiB`, `90d`.
+//! Sizes and time spans in a readable form: `10MiB`, `90d`.
 
 use steadfast_resources::LONGEST_SPAN;
 
-/// A span of time in seconds: a number with `s`, `m`, `h` or `d`.
+/// Parses a time span to seconds: a number with `s`, `m`, `h` or `d`.
+///
+/// # Errors
+/// A message that says what was expected and what was found.
 pub fn span(text: &str) -> Result<u64, String> {
     let wrong = || format!("expected a number with s, m, h or d, such as 2h; found `{text}`");
     let unit = text.chars().last().ok_or_else(wrong)?;
@@ -18,7 +21,7 @@ pub fn span(text: &str) -> Result<u64, String> {
     number.checked_mul(factor).filter(|span| (1..=most).contains(span)).ok_or_else(wrong)
 }
 
-/// A size in bytes: a number with `KiB`, `MiB` or `GiB`, or of bytes.
+/// Parses a size to bytes: a number with `KiB`, `MiB` or `GiB`, or of bytes.
 pub(in crate::config) fn size(text: &str) -> Result<u64, String> {
     let wrong = || format!("a size such as 10MiB (KiB, MiB, GiB), found `{text}`");
     let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];

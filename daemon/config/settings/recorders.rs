@@ -1,4 +1,4 @@
-//! The settings `recorders`: who is told all that is recorded, besides the event log itself.
+//! The setting `recorders`: destinations of events besides the event log.
 
 use crate::config::hash::Stable;
 use crate::config::problem::code::Code;
@@ -7,31 +7,31 @@ use crate::config::read::{Entry, Reader};
 use std::path::PathBuf;
 use steadfast_resources::{FieldSpec, FieldType, Value};
 
-/// One who is told all that is recorded.
+/// A recorder of events.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Recorder {
     /// A file of JSON lines.
     File {
-        /// Absolute.
+        /// The absolute path.
         path: PathBuf,
     },
     /// The journal of systemd.
     Journald {
-        /// Where it listens.
+        /// The path of its socket.
         socket: PathBuf,
     },
     /// A server that takes JSON by HTTP POST.
     Webhook {
-        /// `http://` or `https://`.
+        /// The URL: `http://` or `https://`.
         url: String,
-        /// Sent with each request; they may be secret.
+        /// The headers of each request; they may be secret.
         headers: Vec<(String, String)>,
-        /// Seconds that a request may take.
+        /// The time limit of a request, in seconds.
         timeout: u64,
     },
 }
 
-/// Headers are not shown: one of them is a password, most likely.
+/// Omits the headers, which may contain passwords.
 impl std::fmt::Debug for Recorder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.name())
@@ -39,14 +39,14 @@ impl std::fmt::Debug for Recorder {
 }
 
 impl Recorder {
-    /// Tells it from others, also after a restart; holds no secret.
+    /// Returns the name of the recorder: unique, stable across restarts, and without secrets.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
             Self::File { path } => format!("file:{}", path.display()),
             Self::Journald { .. } => "journald".to_owned(),
             Self::Webhook { url, .. } => {
-                // The path is a password with many services: a hash tells it from others.
+                // The path is a password for many services, so the name has a hash of the URL.
                 let (scheme, host) = scheme_and_host(url);
                 let end = url.find(['?', '#']).unwrap_or(url.len());
                 let hash = Stable::new().text(url.get(..end).unwrap_or_default()).finish() >> 32;
@@ -55,7 +55,7 @@ impl Recorder {
         }
     }
 
-    /// A warning where headers go to another host in clear: anyone on the way can read them.
+    /// Returns a warning if headers with secrets are sent to another host without encryption.
     #[must_use]
     pub fn clear_headers(&self) -> Option<String> {
         let Self::Webhook { url, headers, .. } = self else { return None };
@@ -81,7 +81,7 @@ fn scheme_and_host(url: &str) -> (&str, &str) {
 
 const JOURNAL: &str = "/run/systemd/journal/socket";
 
-/// Seconds that a request may take, where nothing is said.
+/// The default time limit of a request, in seconds.
 const TIMEOUT: i64 = 10;
 
 static FILE: &[FieldSpec] = &[FieldSpec::new(
@@ -105,14 +105,14 @@ static WEBHOOK: &[FieldSpec] = &[
 const KINDS: [(&str, &[FieldSpec]); 3] =
     [("file", FILE), ("journald", JOURNALD), ("webhook", WEBHOOK)];
 
-/// Every sort of recorder, and what is said of it, for `explain`.
+/// Returns all sorts of recorders with their fields, for `explain`.
 #[must_use]
 pub fn recorders() -> &'static [(&'static str, &'static [FieldSpec])] {
     &KINDS
 }
 
 impl<'t> Reader<'t, '_> {
-    /// A list of maps, each with one key: the sort.
+    /// Reads a list of maps, each with one key: the sort of recorder.
     pub(in crate::config) fn recorders(&mut self, entry: Entry<'t>) -> Vec<Recorder> {
         let mut all: Vec<Recorder> = Vec::new();
         let wants = "a list, such as `- file: {path: /var/log/steadfast.jsonl}`";
@@ -218,7 +218,7 @@ impl<'t> Reader<'t, '_> {
     }
 }
 
-/// `http://HOST…` or `https://HOST…`, without a user, in printable ASCII.
+/// Returns true for `http://HOST…` or `https://HOST…` without a user, in printable ASCII.
 fn is_url(text: &str) -> bool {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let Some(rest) = rest.filter(|rest| rest.bytes().all(|byte| byte.is_ascii_graphic())) else {
@@ -228,7 +228,7 @@ fn is_url(text: &str) -> bool {
     !host.is_empty() && !host.contains('@')
 }
 
-/// A name of letters, digits and dashes, and a value that stays within its line.
+/// Returns true for a name of letters, digits and dashes, and a value on one line.
 fn is_header((name, value): &(String, String)) -> bool {
     let own = ["content-type", "content-length", "host", "idempotency-key", "transfer-encoding"];
     !name.is_empty()
@@ -246,7 +246,7 @@ mod tests {
         Recorder::Webhook { url: url.to_owned(), headers, timeout: 10 }
     }
 
-    /// L2: the path of a webhook is a password with many services.
+    /// L2: the name of a webhook has no path, because many services use the path as a password.
     #[test]
     fn the_name_of_a_webhook_has_no_path() {
         let name = |url: &str| webhook(url, "Authorization").name();

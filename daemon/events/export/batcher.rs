@@ -1,55 +1,56 @@
-//! When a recorder sends what (C-13, C-14): at fifty events, or four seconds after the first that was not sent; three batches under
-//! way at most; what failed again, after a delay that grows. Pure: the time is an argument.
+//! The schedule of a recorder (C-13, C-14). A batch is due at fifty events, or four seconds after the first unsent
+//! event. At most three batches are under way. A failed batch is sent again after a growing delay. Pure: the time is an
+//! argument.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-/// So many events are a full batch.
+/// The number of events in a full batch.
 pub(super) const FULL: u64 = 50;
 
-/// So long an event waits for others.
+/// The time for which an event waits for others.
 const WAIT: Duration = Duration::from_secs(4);
 
-/// How long after a failure nothing is sent; doubled with each that follows.
+/// The delay after the first failure; each further failure doubles the delay.
 const FIRST_DELAY: Duration = Duration::from_secs(1);
 const LONGEST_DELAY: Duration = Duration::from_mins(1);
 
-/// The pause after a failure at the end, when little time is left.
+/// The delay after a failure at the end, when little time is left.
 const LAST_DELAY: Duration = Duration::from_millis(100);
 
-/// So many arrivals are told apart.
+/// The number of arrivals that are recorded separately.
 const ARRIVALS: usize = 128;
 
-/// What is under way, and what is due.
+/// The state of a recorder's batches.
 #[derive(Debug)]
 pub(super) struct Batcher {
-    /// So many batches may be under way.
+    /// The maximum number of batches under way.
     most: usize,
-    /// The last event that is in a batch.
+    /// The number of the last event that is in a batch.
     taken: u64,
-    /// The last event that is recorded.
+    /// The number of the last recorded event.
     last_number: u64,
-    /// When events came that are in no batch: up to which number, and when.
+    /// The arrivals of events that are in no batch: the last number and the time of each.
     arrived: VecDeque<(u64, Duration)>,
-    /// Batches that are not confirmed, by their first number: the last one, and whether it is being sent.
+    /// The unconfirmed batches by first number: the last number, and true while the batch is being sent.
     open: BTreeMap<u64, (u64, bool)>,
     failures: u32,
     not_before: Duration,
-    /// Nothing more will come: what is there is sent.
+    /// True after the end of the stream: no more events arrive, and all remaining ones are sent.
     is_over: bool,
 }
 
-/// What is to be done now.
+/// A step that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Make a batch of what comes from this number on, and send it.
+    /// Create a batch of the events from this number on, and send the batch.
     New(u64),
-    /// Send this one again: first and last number.
+    /// Send a batch again: its first and last number.
     Again(u64, u64),
 }
 
 impl Batcher {
-    /// From this place on: the last event that is confirmed, and what was begun after it.
+    /// Creates a batcher from the last confirmed number and the batches begun after it.
     pub(super) fn new(most: usize, after: u64, begun: &[(u64, u64)]) -> Self {
         let taken = begun.iter().map(|(_, last)| *last).fold(after, u64::max);
         Self {
@@ -64,7 +65,7 @@ impl Batcher {
         }
     }
 
-    /// Events up to this number are there.
+    /// Records that the events up to a number are recorded.
     pub(super) fn heard(&mut self, now: Duration, last: u64) {
         if last <= self.last_number {
             return;
@@ -72,21 +73,21 @@ impl Batcher {
         self.last_number = last;
         let is_full = self.arrived.len() >= ARRIVALS;
         match self.arrived.back_mut() {
-            // Rather sent too early than too late.
+            // A later arrival takes the time of the last one: early is better than late.
             Some(latest) if is_full => latest.0 = last,
             _ => self.arrived.push_back((last, now)),
         }
     }
 
-    /// No more will come: all that is there is sent at once, also if an earlier attempt failed a moment ago. A failure after that
-    /// has a short pause of its own.
+    /// Ends the input: all remaining events are due at once, even after a recent failure. Later failures have a short
+    /// delay.
     pub(super) fn over(&mut self, now: Duration) {
         if !std::mem::replace(&mut self.is_over, true) {
             self.not_before = self.not_before.min(now);
         }
     }
 
-    /// What is to be done now, if anything.
+    /// Returns the next step that is due.
     pub(super) fn next(&mut self, now: Duration) -> Option<Step> {
         if now < self.not_before {
             return None;
@@ -105,18 +106,18 @@ impl Batcher {
         is_due.then_some(Step::New(self.taken + 1))
     }
 
-    /// When what is not sent yet has waited long enough.
+    /// Returns the time at which the oldest unsent event has waited long enough.
     fn tick(&self) -> Option<Duration> {
         self.arrived.front().map(|(_, at)| *at + WAIT)
     }
 
-    /// A new batch has these numbers, and is being sent.
+    /// Records that a new batch with these numbers is being sent.
     pub(super) fn begun(&mut self, first: u64, last: u64) {
         self.open.insert(first, (last, true));
         self.take(last);
     }
 
-    /// What is in no batch begins after this number.
+    /// Records that all events up to a number are in batches.
     pub(super) fn take(&mut self, last: u64) {
         self.taken = self.taken.max(last);
         self.last_number = self.last_number.max(last);
@@ -125,19 +126,19 @@ impl Batcher {
         }
     }
 
-    /// A batch is confirmed. The number up to which all are.
+    /// Records a confirmed batch; returns the number up to which all batches are confirmed.
     pub(super) fn confirmed(&mut self, first: u64) -> u64 {
         self.failures = 0;
         self.put_aside(first)
     }
 
-    /// A batch is given up. The number up to which none is under way. What comes next is not sent sooner for it: nothing has arrived.
+    /// Gives a batch up; returns the number up to which no batch is open. The delay after failures continues.
     pub(super) fn put_aside(&mut self, first: u64) -> u64 {
         self.open.remove(&first);
         self.open.first_key_value().map_or(self.taken, |(first, _)| first - 1)
     }
 
-    /// A batch has failed; it is tried again after a while, and nothing is sent until then.
+    /// Records a failed batch. The batch is sent again, and nothing is sent until its delay is over.
     pub(super) fn failed(&mut self, now: Duration, first: u64) {
         if let Some((_, sending)) = self.open.get_mut(&first) {
             *sending = false;
@@ -145,9 +146,9 @@ impl Batcher {
         self.stumble(now);
     }
 
-    /// Something went wrong: nothing is sent for a while.
+    /// Starts the delay after a failure.
     pub(super) fn stumble(&mut self, now: Duration) {
-        // Several that fail together are one failure.
+        // Failures during a delay count as one.
         if now >= self.not_before {
             let delay = FIRST_DELAY * 2_u32.saturating_pow(self.failures.min(16));
             let longest = if self.is_over { LAST_DELAY } else { LONGEST_DELAY };
@@ -156,7 +157,7 @@ impl Batcher {
         }
     }
 
-    /// When there may be something to do, if nothing happens until then. None while all that may be under way is.
+    /// Returns the time of the next possible step; `None` while the maximum number of batches is being sent.
     pub(super) fn wakeup(&self, now: Duration) -> Option<Duration> {
         let again = self.open.values().any(|(_, sending)| !sending);
         let room = self.open.len() < self.most && self.last_number > self.taken;
@@ -170,7 +171,7 @@ impl Batcher {
         at.map(|at| at.max(self.not_before))
     }
 
-    /// How many events are not confirmed, and how many batches are under way.
+    /// Returns the number of unconfirmed events and the number of open batches.
     pub(super) fn unconfirmed(&self) -> (u64, usize) {
         let open: u64 = self.open.iter().map(|(first, (last, _))| last - first + 1).sum();
         (self.last_number - self.taken + open, self.open.len())
@@ -191,7 +192,7 @@ mod tests {
         Some((first, last))
     }
 
-    /// C-14: 49 events: nothing is sent before the tick; the 50th sends at once; an empty tick sends nothing.
+    /// C-14: with 49 events nothing is sent before the tick; the fiftieth sends at once; an empty tick sends nothing.
     #[test]
     fn c14_forty_nine_wait_and_the_fiftieth_sends() {
         let mut batcher = Batcher::new(3, 0, &[]);
@@ -205,7 +206,7 @@ mod tests {
         assert_eq!(batcher.wakeup(SECOND * 100), None);
     }
 
-    /// C-13: a tick comes four seconds after the first that was not sent, not after the last, and not after the last batch.
+    /// C-13: the tick is four seconds after the first unsent event, not after the last event or the last batch.
     #[test]
     fn c13_the_tick_is_that_of_the_first_unsent() {
         let mut batcher = Batcher::new(3, 0, &[]);
@@ -219,7 +220,7 @@ mod tests {
         assert_eq!(batcher.wakeup(SECOND * 7), Some(SECOND * 11), "of those that came at 7");
     }
 
-    /// C-13: at most three are under way; they are confirmed in any order, and the place is what all before are confirmed up to.
+    /// C-13: at most three batches are under way, and they may be confirmed in any order.
     #[test]
     fn c13_three_are_under_way_and_end_in_any_order() {
         let mut batcher = Batcher::new(3, 0, &[]);
@@ -236,7 +237,8 @@ mod tests {
         assert_eq!(batcher.confirmed(151), 200);
     }
 
-    /// C-12: what has failed is sent again, with the same numbers, after a delay that grows and is bounded; a success ends it.
+    /// C-12: a failed batch is sent again with the same numbers, after a growing, limited delay; a success ends the
+    /// delay.
     #[test]
     fn c12_what_failed_is_sent_again_later_and_later() {
         let mut batcher = Batcher::new(3, 0, &[]);
@@ -259,7 +261,7 @@ mod tests {
         assert_eq!(batcher.wakeup(now), Some(now + FIRST_DELAY));
     }
 
-    /// C-12: what is put aside is sent no more, the place goes on, and what comes next waits as long as after any failure.
+    /// C-12: a dead-lettered batch is not sent again; the next batch waits as after any failure.
     #[test]
     fn c12_what_is_put_aside_is_not_sent_again() {
         let mut batcher = Batcher::new(1, 0, &[]);
@@ -273,7 +275,7 @@ mod tests {
         assert_eq!(batcher.wakeup(SECOND * 5), Some(SECOND * 7), "the second failure in a row");
     }
 
-    /// C-13: after a restart what was begun is sent again as it was, before anything new; what was confirmed out of turn is not.
+    /// C-13: after a restart, begun batches are sent again unchanged, before new ones; confirmed batches are not.
     #[test]
     fn c13_what_was_begun_before_a_restart_is_the_same_batch() {
         let mut batcher = Batcher::new(3, 10, &[(11, 60), (111, 120)]);
@@ -286,7 +288,7 @@ mod tests {
         assert_eq!(batcher.confirmed(111), 120);
     }
 
-    /// C-15: at the end all that is there is sent at once, also what waits after a failure.
+    /// C-15: at the end all remaining events are sent at once, including those in a delay.
     #[test]
     fn c15_the_end_waits_for_no_tick() {
         let mut batcher = Batcher::new(1, 0, &[]);
@@ -319,9 +321,9 @@ mod tests {
     }
 
     proptest! {
-        /// C-12, C-13: whatever arrives, fails and is confirmed in whatever order: each event is in exactly one batch, no batch has
-        /// more than fifty, no more than three are under way, none waits longer than four seconds for the first try where there is
-        /// room, and in the end all are confirmed.
+        /// C-12, C-13: for any order of arrivals, failures and confirmations, each event is in exactly one batch, no
+        /// batch has more than fifty events, at most three are under way, none waits longer than four seconds for the
+        /// first attempt if there is room, and all are confirmed in the end.
         #[test]
         fn each_event_is_in_one_batch(steps in prop::collection::vec((0_u8..5, 1_u64..40), 1..200)) {
             let (mut batcher, mut now, mut last) = (Batcher::new(3, 0, &[]), SECOND, 0);

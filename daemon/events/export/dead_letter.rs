@@ -1,18 +1,18 @@
-//! Batches that a receiver refuses: each is offered a few times, and then put aside, so that what comes after it arrives.
+//! Rejected batches: a batch is offered several times and then dead-lettered, so that later batches arrive.
 
 use std::collections::BTreeMap;
 
-/// Why a batch has not arrived.
+/// The reason why a batch has not arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unsent {
-    /// It may arrive later: it is sent again until it does.
+    /// A temporary failure: the batch is sent again.
     Later(String),
-    /// It was looked at and refused: that may be for ever.
+    /// The server has rejected the batch, possibly for good.
     Refused(String),
 }
 
 impl Unsent {
-    /// In words.
+    /// Returns the reason in words.
     #[must_use]
     pub fn why(&self) -> &str {
         match self {
@@ -27,17 +27,17 @@ impl From<String> for Unsent {
     }
 }
 
-/// So often a batch is offered to one who refuses it.
+/// The number of times that a rejected batch is offered.
 const OFFERS: u32 = 5;
 
-/// How often each batch that is under way was refused, by its first number.
+/// The number of rejections of each open batch, by its first number.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     offers: BTreeMap<u64, u32>,
 }
 
 impl Refusals {
-    /// It was refused once more; whether it is put aside.
+    /// Counts a rejection; returns true if the batch must be dead-lettered.
     pub(super) fn is_enough(&mut self, first: u64) -> bool {
         let offers = self.offers.entry(first).or_default();
         *offers += 1;
@@ -48,7 +48,7 @@ impl Refusals {
         is_enough
     }
 
-    /// It has arrived, or is put aside.
+    /// Forgets a batch that has arrived or was dead-lettered.
     pub(super) fn forget(&mut self, first: u64) {
         self.offers.remove(&first);
     }
@@ -58,7 +58,7 @@ impl Refusals {
 mod tests {
     use super::{OFFERS, Refusals};
 
-    /// C-12: each batch has its own offers, and one that arrives is forgotten.
+    /// C-12: each batch has its own count, and a batch that arrives is forgotten.
     #[test]
     fn c12_the_fifth_refusal_is_enough() {
         let mut refusals = Refusals::default();

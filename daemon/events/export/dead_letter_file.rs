@@ -1,20 +1,20 @@
-//! The batches that recorders have put aside since the start, and the recorders that fail to deliver.
+//! The dead-lettered batches of all recorders since the start, and the recorders that fail to deliver.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What one recorder has put aside.
+/// The dead-lettered events of one recorder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeadLetterFile {
-    /// So many events.
+    /// The number of events.
     pub count: u64,
-    /// Why the last of them were.
+    /// The reason of the last rejection.
     pub why: String,
 }
 
 impl DeadLetterFile {
-    /// In words.
+    /// Describes the events in words.
     #[must_use]
     pub fn message(&self) -> String {
         let Self { count, why } = self;
@@ -23,17 +23,17 @@ impl DeadLetterFile {
     }
 }
 
-/// A recorder whose last delivery failed.
+/// A recorder that fails to deliver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failing {
-    /// The time since the first failure in a row.
+    /// The time since the first of the consecutive failures.
     pub lasts: Duration,
-    /// The reason of the last one.
+    /// The reason of the last failure.
     pub why: String,
 }
 
 impl Failing {
-    /// In words.
+    /// Describes the failure in words.
     #[must_use]
     pub fn message(&self) -> String {
         format!(
@@ -44,11 +44,11 @@ impl Failing {
     }
 }
 
-/// What each of them has put aside, by its name.
+/// The dead-lettered events and the failures of all recorders, by name.
 #[derive(Debug, Default)]
 pub struct DeadLetter {
     aside: Mutex<BTreeMap<Arc<str>, DeadLetterFile>>,
-    /// The recorders whose last delivery failed: since when, and why.
+    /// The failing recorders: the time of the first failure, and the last reason.
     failing: Mutex<BTreeMap<Arc<str>, (Instant, String)>>,
 }
 
@@ -61,7 +61,7 @@ impl DeadLetter {
         self.failing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A delivery of this recorder failed.
+    /// Records a failed delivery of a recorder.
     pub(in crate::events) fn fails(&self, recorder: &Arc<str>, why: &str) {
         let mut failing = self.lock_failing();
         let first = || (Instant::now(), String::new());
@@ -69,12 +69,12 @@ impl DeadLetter {
         why.clone_into(last);
     }
 
-    /// A delivery of this recorder arrived, or the recorder has ended.
+    /// Records a successful delivery of a recorder, or its end.
     pub fn succeeds(&self, recorder: &str) {
         self.lock_failing().remove(recorder);
     }
 
-    /// The recorders whose last delivery failed, by name.
+    /// Returns the failing recorders by name.
     #[must_use]
     pub fn failing(&self) -> BTreeMap<Arc<str>, Failing> {
         let failing = self.lock_failing();
@@ -84,7 +84,7 @@ impl DeadLetter {
         each.collect()
     }
 
-    /// So many more events were put aside by this recorder.
+    /// Adds dead-lettered events of a recorder.
     pub(in crate::events) fn add(&self, recorder: &Arc<str>, count: u64, why: &str) {
         let mut all = self.lock();
         let aside = all.entry(Arc::clone(recorder)).or_default();
@@ -92,13 +92,13 @@ impl DeadLetter {
         why.clone_into(&mut aside.why);
     }
 
-    /// What this recorder has put aside, if anything.
+    /// Returns the dead-lettered events of a recorder, if there are any.
     #[must_use]
     pub fn of(&self, recorder: &str) -> Option<DeadLetterFile> {
         self.lock().get(recorder).cloned()
     }
 
-    /// What all have put aside, by name.
+    /// Returns the dead-lettered events of all recorders, by name.
     #[must_use]
     pub fn all(&self) -> BTreeMap<Arc<str>, DeadLetterFile> {
         self.lock().clone()

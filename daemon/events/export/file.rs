@@ -1,4 +1,5 @@
-//! A file of JSON lines: appended, made durable before the batch counts as recorded, opened anew when it was rotated.
+//! A sink that appends JSON lines to a file. A batch is durable before it counts as recorded; a rotated file is opened
+//! anew.
 
 use super::{Batch, Sending, Sink};
 use rustix::fs::OFlags;
@@ -11,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use steadfast_resources::host::files::printable;
 use steadfast_resources::host::path_trust::Reader;
 
-/// A file that events are appended to.
+/// A file that receives events.
 #[derive(Debug)]
 pub struct ToFile {
     path: PathBuf,
@@ -19,7 +20,7 @@ pub struct ToFile {
 }
 
 impl ToFile {
-    /// This one, which is made where it is missing (0640).
+    /// Creates a sink for a path. A missing file is created with mode 0640.
     #[must_use]
     pub fn new(path: PathBuf) -> Self {
         Self { path, open: Arc::default() }
@@ -54,7 +55,7 @@ fn append(path: &Path, open: &mut Option<File>, lines: &[u8]) -> io::Result<()> 
     let before = file.metadata()?.len();
     let written = file.write_all(lines).and_then(|()| file.sync_data());
     if let Err(error) = written {
-        // Half a batch is taken back where that is possible; a half line would be worse than a repeated one.
+        // A partial batch is removed if possible: a repeated line is better than half a line.
         let _kept = file.set_len(before);
         *open = None;
         return Err(error);
@@ -62,7 +63,7 @@ fn append(path: &Path, open: &mut Option<File>, lines: &[u8]) -> io::Result<()> 
     Ok(())
 }
 
-/// Whether the file still has this name.
+/// Returns true if the path still leads to the open file.
 fn is_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), std::fs::symlink_metadata(path)) {
         (Ok(ours), Ok(there)) => (ours.dev(), ours.ino()) == (there.dev(), there.ino()),
@@ -70,7 +71,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Refuses a file into which events may not go: somebody else could change it, or it is another file of ours under this name.
+/// Rejects a file that must not receive events: one that others could change, or another file under this name.
 fn judge(file: &File, path: &Path) -> io::Result<()> {
     let found = file.metadata()?;
     let refuse = |why: String| Err(io::Error::other(format!("{}: {why}", printable(path))));
@@ -94,7 +95,7 @@ fn judge(file: &File, path: &Path) -> io::Result<()> {
 }
 
 fn fresh(path: &Path) -> io::Result<File> {
-    // No link is followed, and nothing that would hold us up is opened.
+    // The flags exclude symbolic links, and files on which the open would block.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mut file = OpenOptions::new()
         .read(true)
@@ -104,7 +105,7 @@ fn fresh(path: &Path) -> io::Result<File> {
         .custom_flags(flags.bits().cast_signed())
         .open(path)?;
     judge(&file, path)?;
-    // Who was killed while he wrote left half a line.
+    // A killed writer may have left half a line.
     if file.metadata()?.len() > 0 {
         file.seek(SeekFrom::End(-1))?;
         let mut end = [0];
@@ -131,7 +132,7 @@ mod tests {
         fs::set_permissions(path, Permissions::from_mode(mode)).expect("changed");
     }
 
-    /// L6: nobody gets the events but by a file of ours, in directories that nobody else can write.
+    /// L6: events only go to a file of the own user, in directories that nobody else can write.
     #[test]
     fn files_that_others_could_change_get_no_events() {
         assert!(rustix::process::geteuid().is_root(), "this test must run as root");

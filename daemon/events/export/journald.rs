@@ -1,4 +1,4 @@
-//! The journal of systemd: each event an entry with fields of its own, by the journal's native protocol.
+//! A sink that sends each event to the systemd journal as an entry with fields, in the journal's native protocol.
 
 use super::{Batch, Sending, Sink};
 use crate::events::{Event, Level};
@@ -8,20 +8,20 @@ use steadfast_resources::host::journal;
 use tokio::net::UnixDatagram;
 use tokio::time::timeout;
 
-/// How long the journal may take to take a batch.
+/// The time limit of a batch.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// No more of what is said is sent, in bytes: one entry is one datagram.
+/// The maximum length of the description in bytes: one entry is one datagram.
 const LONGEST: usize = 32 * 1024;
 
-/// A journal.
+/// The journal of the host.
 #[derive(Debug)]
 pub struct ToJournald {
     socket: PathBuf,
 }
 
 impl ToJournald {
-    /// That listens here.
+    /// Creates a sink for the socket of a journal.
     #[must_use]
     pub fn new(socket: PathBuf) -> Self {
         Self { socket }
@@ -48,7 +48,7 @@ impl Sink for ToJournald {
     }
 }
 
-/// An event as an entry of the journal.
+/// Encodes an event as an entry of the journal.
 fn entry(event: &Event) -> Vec<u8> {
     let mut end = event.says.len().min(LONGEST);
     while !event.says.is_char_boundary(end) {
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use crate::events::NewEvent;
 
-    /// S-13: what was said is a value and never a field, whatever is in it; what is too long is cut, at a character.
+    /// S-13: the description of an event is always a value and never a field; a long one is cut between characters.
     #[test]
     fn what_is_said_makes_no_field() {
         let says = format!("one\nPRIORITY=0\n{}", "ü".repeat(LONGEST));

@@ -1,5 +1,8 @@
-//! Recorders: each takes what is recorded from its own place in the event log to somewhere else, at least once, and never holds
-//! up anybody but itself.
+//! Recorders: each sends recorded events from its own position in the event log to a sink, at least once.
+//!
+//! A recorder must never delay the event log, the driver or another recorder. Reading order: this file (the recorder
+//! and its loop), `batcher` (the schedule), `dead_letter`, `dead_letter_file`, and the sinks `file`, `journald`,
+//! `webhook`.
 
 mod batcher;
 mod dead_letter;
@@ -26,46 +29,46 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-/// How long the last events may take after the end.
+/// The time that the last events may take after the end.
 const TAIL: Duration = Duration::from_secs(4);
 
-/// Some events in a row, as they are sent.
+/// Consecutive events that are sent together.
 #[derive(Debug)]
 pub struct Batch {
-    /// The same whenever the same events are sent again, and never that of others: when the log was begun, and the first and
-    /// the last number.
+    /// The idempotency key: equal for repeated sends of the same events, and unique otherwise. It consists of the
+    /// creation time of the log, the first number and the last number.
     pub key: String,
-    /// In order.
+    /// The events, in order.
     pub events: Vec<Event>,
 }
 
-/// What a sink does.
+/// The future of a send.
 pub type Sending = Pin<Box<dyn Future<Output = Result<(), Unsent>> + Send>>;
 
-/// Where a recorder takes events.
+/// A destination of events.
 pub trait Sink: Send + Sync {
-    /// So many batches may be on their way to it.
+    /// Returns the maximum number of batches under way.
     fn under_way(&self) -> usize {
         1
     }
 
-    /// Takes a batch there; done when it has arrived, or why it has not.
+    /// Sends a batch. The future ends when the batch has arrived, or with the reason why not.
     fn send(&self, batch: Batch) -> Sending;
 }
 
-/// A recorder.
+/// A recorder: a sink and its position in the event log.
 pub struct Recorder {
-    /// By which it is known in the log.
+    /// The name in the log.
     pub name: Arc<str>,
-    /// Where it takes events.
+    /// The destination.
     pub sink: Box<dyn Sink>,
-    /// Where it hears of them.
+    /// The event stream; it reports new events.
     pub stream: Stream,
-    /// Where it reads them.
+    /// The state directory of the event log.
     pub state_directory: PathBuf,
-    /// How often its loop turns where nothing happens, so that it is seen to live.
+    /// The longest time between two turns of the loop, so that the supervisor sees it alive.
     pub turn: Duration,
-    /// Answers, when its end is asked for, whether the log goes on: the recorder then sends all that is recorded by now, and ends.
+    /// Returns true if the log continues after the requested end: the recorder then sends all recorded events and ends.
     pub leaves: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
@@ -75,12 +78,15 @@ impl std::fmt::Debug for Recorder {
     }
 }
 
-/// A batch that was sent, by its first number, what came of it, and of how many events it was.
+/// The future of a sent batch: its first number, the result, and the number of events.
 type Flight<'a> = Pin<Box<dyn Future<Output = (u64, Result<(), Unsent>, u64)> + Send + 'a>>;
 
 impl Recorder {
-    /// Records until it is stopped and the tail is sent, or its time is over (C-15). What it says of itself goes to `say`,
-    /// at each turn of its loop.
+    /// Sends events until the stop, and then the remaining events within a time limit (C-15). Each turn of the loop
+    /// passes a status text to `say`.
+    ///
+    /// # Errors
+    /// A message if the event log or its stream ends unexpectedly.
     pub async fn run(
         &self,
         stopping: &CancellationToken,
@@ -138,7 +144,7 @@ impl Recorder {
                     let why = work.trouble.as_deref().unwrap_or("it takes too long");
                     let name = &self.name;
                     if events == 0 {
-                        // Its end was asked for while the log goes on: all of it is sent.
+                        // The log continues after the requested end, and all recorded events are sent.
                         return Ok(());
                     }
                     tracing::warn!(
@@ -155,7 +161,8 @@ impl Recorder {
         }
     }
 
-    /// The position in the log and the time of the log's beginning. A new position begins with this run. None if the run ended without a record.
+    /// Returns the position in the log and the creation time of the log. A new recorder begins at this session. `None`
+    /// if the session ended without a record.
     async fn place(
         &self,
         standing: &mut tokio::sync::watch::Receiver<Standing>,
@@ -187,7 +194,7 @@ impl Recorder {
         read.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
     }
 
-    /// Sends what is due.
+    /// Starts the sends that are due.
     async fn depart<'a>(&'a self, work: &mut Work<'a>, born: u64) {
         while let Some(step) = work.batcher.next(work.began.elapsed()) {
             let (first, last) = match step {
@@ -206,11 +213,11 @@ impl Recorder {
                 }
             };
             if matches!(step, Step::New(_)) {
-                // A gap may stand before a full page.
+                // A gap may precede a full page.
                 events.truncate(most);
             }
             let Some(end) = events.last().and_then(|event| event.number) else {
-                // All of it is gone: there is nothing left to send.
+                // All events of the batch are gone from the log: there is nothing to send.
                 work.gone(step);
                 continue;
             };
@@ -221,7 +228,7 @@ impl Recorder {
             let count = end + 1 - first;
             let batch = Batch { key: format!("{born}-{first}-{end}"), events };
             work.flying.push(Box::pin(async move {
-                // Kept before it is sent, so that after a restart it is the same batch, with the same key (C-13).
+                // Recorded before the send, so that a restart sends the same batch with the same key (C-13).
                 let begin = Mark::Begin(Arc::clone(&self.name), first, end);
                 let result = match self.stream.mark(begin).await {
                     Ok(()) => self.sink.send(batch).await,
@@ -232,7 +239,7 @@ impl Recorder {
         }
     }
 
-    /// A batch has arrived. The number up to which all have.
+    /// Records an arrived batch; returns the number up to which all batches have arrived.
     async fn arrived(&self, work: &mut Work<'_>, first: u64) -> u64 {
         work.trouble = None;
         self.stream.aside().succeeds(&self.name);
@@ -244,14 +251,14 @@ impl Recorder {
 
     async fn done(&self, first: u64, upto: u64) {
         let done = Mark::Done(Arc::clone(&self.name), first, upto);
-        // Where that cannot be kept the batch is sent again after a restart, with the same key.
+        // If the record fails, a restart sends the batch again with the same key.
         if let Err(why) = self.stream.mark(done).await {
             tracing::debug!(event = "recorder", "{}: {why}", self.name);
         }
     }
 
-    /// A batch has not arrived: it is sent again, or put aside where it was refused often enough. The number up to which none is to be
-    /// sent, if that is news.
+    /// Handles a failed batch: it is sent again, or dead-lettered after enough rejections. Returns the number up to
+    /// which no batch is open, if that number changed.
     async fn failed(
         &self,
         work: &mut Work<'_>,
@@ -281,20 +288,20 @@ impl Recorder {
         Some(upto)
     }
 
-    /// How much was put aside since the daemon began, where anything was.
+    /// Describes the dead-lettered events since the start, if there are any.
     fn aside(&self) -> String {
         let aside = self.stream.aside().of(&self.name);
         aside.map(|aside| format!("; {}", aside.message())).unwrap_or_default()
     }
 }
 
-/// What a recorder has under way.
+/// The open work of a recorder.
 struct Work<'a> {
     batcher: Batcher,
     flying: FuturesUnordered<Flight<'a>>,
     refusals: Refusals,
     began: Instant,
-    /// Why the last batch that failed did.
+    /// The reason of the last failure, until a batch arrives.
     trouble: Option<String>,
 }
 

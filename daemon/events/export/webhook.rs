@@ -1,4 +1,4 @@
-//! A server that takes batches of events by HTTP POST. A repeated batch has the same `Idempotency-Key` as the first try.
+//! A sink that sends batches by HTTP POST. A repeated batch has the same `Idempotency-Key` as the first attempt.
 
 use super::{Batch, Sending, Sink, Unsent};
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -11,10 +11,10 @@ use hyper_util::rt::TokioExecutor;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// So much of an answer is read, in bytes: nothing in it is needed.
+/// The number of bytes read of a reply; the content is not used.
 const ANSWER: usize = 64 * 1024;
 
-/// A server.
+/// A server that receives events.
 #[derive(Debug)]
 pub struct ToWebhook {
     url: String,
@@ -23,7 +23,7 @@ pub struct ToWebhook {
     client: Caller,
 }
 
-/// Who connects.
+/// The HTTP client.
 #[derive(Clone, Debug)]
 enum Caller {
     Plain(Client<HttpConnector, Full<Bytes>>),
@@ -31,7 +31,10 @@ enum Caller {
 }
 
 impl ToWebhook {
-    /// This one. Where it is asked by https, whom it may be is judged by the certificates that this host trusts.
+    /// Creates a sink for a URL. For https, the host's trusted certificates verify the server.
+    ///
+    /// # Errors
+    /// A message if no trusted certificates can be read.
     pub fn new(
         url: String,
         headers: Vec<(String, String)>,
@@ -89,10 +92,10 @@ impl Sink for ToWebhook {
                 };
                 let answer = answer.map_err(|error| told(&error))?;
                 let status = answer.status();
-                // Read, so that the connection serves for the next one.
+                // The body is read so that the connection can be used again.
                 let body = Limited::new(answer.into_body(), ANSWER).collect();
                 if status.is_success() {
-                    // It has said that it took them; how it goes on is no matter.
+                    // The status is a success, so an error in the body does not matter.
                     drop(body.await);
                     Ok(())
                 } else {
@@ -106,8 +109,8 @@ impl Sink for ToWebhook {
     }
 }
 
-/// What an answer that is no success means. A server that refuses would say the same to the same batch again; one that was too slow for
-/// us, or to which we were too fast, may not.
+/// Converts a status other than success. A client error counts as a rejection; a timeout or too many requests are
+/// temporary.
 fn unsent(status: StatusCode) -> Unsent {
     let why = format!("the server answers {status}");
     let passes = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
@@ -118,14 +121,14 @@ fn unsent(status: StatusCode) -> Unsent {
     }
 }
 
-/// What is wrong with a certificate, as the library says it, and what can be done.
+/// Certificate errors: a text in the library's message, and the advice for it.
 const CERTIFICATES: [(&str, &str); 3] = [
     ("UnknownIssuer", "its issuer is unknown here: add that to the certificates of this host"),
     ("expired", "it has expired: renew it, or look at the clock"),
     ("not valid for name", "it is of another name: name that in the url"),
 ];
 
-/// An error with all that caused it, and first what to do where that is known.
+/// Describes an error with its causes, preceded by advice if there is some.
 fn told(error: &dyn std::error::Error) -> String {
     let said = chain(error);
     let known = CERTIFICATES.iter().find(|(word, _)| said.contains(word));
@@ -149,7 +152,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 mod tests {
     use super::{StatusCode, Unsent, unsent};
 
-    /// C-12: what a server refuses for what it is, is told from what may pass.
+    /// C-12: a permanent rejection is distinguished from a temporary failure.
     #[test]
     fn c12_a_refusal_is_told_from_what_passes() {
         for (status, is_refused) in [

@@ -1,5 +1,8 @@
-//! The event log on disk: numbered without a hole, durable before it is told, bounded in size and age. It is apart from the state,
-//! so that nothing that befalls it befalls the engine (C-22).
+//! The event log on disk: numbered without gaps, durable before an event is sent to subscribers, limited in size and
+//! age.
+//!
+//! The log has its own database, so that its failures never affect the engine (C-22). Reading order: `rows` (an event
+//! as a row), this file (the writable log), `writer` (the thread), `reader`.
 
 mod reader;
 pub(in super::super) mod rows;
@@ -14,26 +17,26 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Its name in the state directory.
+/// The name of the database in the state directory.
 pub const DATABASE: &str = "events.db";
 
-/// So many are let go at a time: nobody waits long.
+/// The number of events deleted at once, so that no write waits long.
 const CHUNK: u64 = 5000;
 
-/// So many are written between two looks at how much is kept.
+/// The number of writes between two checks of the size.
 const LOOK: u64 = 500;
 
-/// How much is kept.
+/// The limits of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// So many bytes on disk.
+    /// The maximum size on disk, in bytes.
     pub bytes: u64,
-    /// So long.
+    /// The maximum age of an event.
     pub age: Duration,
 }
 
 impl Retention {
-    /// Nothing is let go.
+    /// Limits under which nothing is deleted.
     pub const ENDLESS: Self = Self { bytes: u64::MAX, age: Duration::MAX };
 }
 
@@ -43,31 +46,31 @@ impl Default for Retention {
     }
 }
 
-/// What a recorder has kept with the log.
+/// A record of a recorder's position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// It is there, and begins after this number if it was never heard of.
+    /// The recorder exists; a new one begins after this number.
     Enlist(Arc<str>, u64),
-    /// A batch is about to be sent: first and last number.
+    /// A batch is about to be sent: its first and last number.
     Begin(Arc<str>, u64, u64),
-    /// The batch that begins so was confirmed, and all up to the second number are.
+    /// The batch with this first number was confirmed; all events up to the second number are confirmed.
     Done(Arc<str>, u64, u64),
 }
 
-/// The log, as the one who writes it sees it.
+/// The event log, open for writing.
 #[derive(Debug)]
 pub struct Log {
     connection: Connection,
     /// The number of the last event.
     last_number: u64,
-    /// The number of the start of this run.
+    /// The number of the start event of this session.
     run: Option<u64>,
     retention: Retention,
-    /// How many were written since it was last looked how much is kept.
+    /// The number of events written since the last check of the size.
     unlooked: u64,
 }
 
-/// Why it cannot be written. A handle that failed is not used again.
+/// An error of a write. The handle must not be used again.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Unwritable(#[from] Fault);
@@ -79,8 +82,11 @@ impl From<rusqlite::Error> for Unwritable {
 }
 
 impl Log {
-    /// Opens the log of a state directory that is held by this process. A damaged one is put aside, and one begun anew; runs
-    /// that ended without a word are ended. `is_new_run` where this process has not begun its own yet.
+    /// Opens the log of a state directory that this process has locked. A damaged log is moved aside and replaced.
+    /// Sessions without an end get an end event, except `own_run`, the session of this process if it has begun.
+    ///
+    /// # Errors
+    /// [`Unwritable`] if the database cannot be opened or written.
     pub fn open(
         state_directory: &Path,
         retention: Retention,
@@ -113,8 +119,8 @@ impl Log {
         Ok(log)
     }
 
-    /// A log that is begun in place of one that cannot be read begins at a number that was never used: that of this
-    /// millisecond since 1970, for nobody records a thousand events a second all the time.
+    /// Starts a new log after a damaged one. Its first number is the present time in milliseconds since 1970, which was
+    /// never used: no host records a thousand events per second all the time.
     fn begin_anew(&mut self, aside: &Path, why: &str) -> Result<(), Unwritable> {
         let (at, aside) = (unix_ms(), aside.display());
         self.last_number = self.last_number.max(at);
@@ -124,7 +130,7 @@ impl Log {
         Ok(())
     }
 
-    /// Ends the runs that have no end (C-11): whoever made them is gone, for this process holds the directory.
+    /// Ends the sessions without an end event (C-11): their processes are gone, because this process has the lock.
     fn end_others(&mut self) -> Result<(), Unwritable> {
         let open: Vec<i64> = {
             let mut select = self.connection.prepare("SELECT number FROM run ORDER BY number")?;
@@ -145,19 +151,22 @@ impl Log {
         Ok(())
     }
 
-    /// The number of the last event.
+    /// Returns the number of the last event.
     #[must_use]
     pub fn last_number(&self) -> u64 {
         self.last_number
     }
 
-    /// The number of the start of this run, if it has begun.
+    /// Returns the number of the start event of this session, if it has begun.
     #[must_use]
     pub fn run(&self) -> Option<u64> {
         self.run
     }
 
-    /// Writes events and marks, all or none; durable when it returns. The first event gets the number after the last.
+    /// Writes events and marks in one durable transaction; returns the number of the first event.
+    ///
+    /// # Errors
+    /// [`Unwritable`] if nothing was written.
     pub fn append<'e>(
         &mut self,
         events: impl IntoIterator<Item = &'e (u64, NewEvent)>,
@@ -190,7 +199,10 @@ impl Log {
         Ok(first)
     }
 
-    /// Lets go of what is too much or too old, a little at a time; whether there is more to let go.
+    /// Deletes some of the events beyond the limits; returns true if more must be deleted.
+    ///
+    /// # Errors
+    /// [`Unwritable`] if the database fails.
     pub fn trim(&mut self, now: u64, is_asked: bool) -> Result<bool, Unwritable> {
         if self.unlooked < LOOK && !is_asked {
             return Ok(false);
@@ -207,7 +219,7 @@ impl Log {
         let kept = (self.last_number + 1).saturating_sub(first);
         let mut until = first;
         if used > self.retention.bytes {
-            // Events have about the same length.
+            // The estimate assumes events of similar length.
             let per_event = (used / kept.max(1)).max(1);
             until = first + (used - self.retention.bytes).div_ceil(per_event) + kept / 50;
         }
@@ -217,7 +229,7 @@ impl Log {
         let young: Option<i64> =
             self.connection.query_row(sql, young, |row| row.get(0)).optional()?;
         until = until.max(young.map_or(self.last_number, i64::cast_unsigned));
-        // The last one stays, whatever its age: it tells which number is next.
+        // The last event stays regardless of its age: it determines the next number.
         let wanted = until.min(self.last_number);
         let until = wanted.min(first + CHUNK);
         if until <= first {
@@ -250,15 +262,15 @@ fn write(connection: &Connection, mark: &Mark) -> Result<(), Unwritable> {
     Ok(())
 }
 
-/// Opens the database, makes its tables where it is new, and sees whether it is sound.
+/// Opens the database, creates the tables of a new one, and checks for damage.
 fn connect(path: &Path) -> Result<Connection, Fault> {
     let opened = database::open(path, &rows::LAYOUT).map_err(|fault| match fault {
-        // Not refused, as the state is: a log that is begun anew is better than none.
+        // Unlike the state, a log of a newer program is replaced: a new log is better than none.
         newer @ Fault::Newer { .. } => Fault::Damaged(newer.to_string()),
         other => other,
     });
     let (mut connection, version) = opened?;
-    // A number that somebody was told must not be used again after a loss of power: hence to the disk.
+    // A number that a subscriber has seen must not be used again after a power failure, so each commit is synced.
     database::hold(&connection)?;
     connection.execute_batch("PRAGMA journal_size_limit=4194304")?;
     if version == 0 {
@@ -268,7 +280,7 @@ fn connect(path: &Path) -> Result<Connection, Fault> {
     Ok(connection)
 }
 
-/// Where the log of a state directory is.
+/// Returns the path of the log in a state directory.
 #[must_use]
 pub fn path(state_directory: &Path) -> PathBuf {
     state_directory.join(DATABASE)

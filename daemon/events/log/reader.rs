@@ -1,4 +1,4 @@
-//! Reading the event log, beside whoever writes it.
+//! The reader of the event log; it works beside the writer.
 
 use super::super::event::{Event, Level, NewEvent, what};
 use super::{DATABASE, rows};
@@ -8,41 +8,41 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 use std::path::Path;
 use std::time::Duration;
 
-/// One who reads. It changes nothing.
+/// A read-only handle of the event log.
 #[derive(Debug)]
 pub struct Reader {
     connection: Connection,
 }
 
-/// Which events are wanted.
+/// A selection of events.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// Only those from this number on.
+    /// Only events with this number or a higher one.
     pub from: Option<u64>,
-    /// Only those from this time on, in milliseconds since 1970.
+    /// Only events at or after this time, in milliseconds since 1970.
     pub since: Option<u64>,
-    /// Only those of this resource.
+    /// Only events of this resource.
     pub resource: Option<String>,
-    /// Only the last ones, so many.
+    /// The maximum number of events; the last ones are returned.
     pub most: Option<usize>,
 }
 
-/// How far a recorder has come.
+/// The position of a recorder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The last event that was recorded, with all before it.
+    /// The number up to which all events are confirmed.
     pub number: u64,
-    /// Batches that were begun and not confirmed: first and last number of each.
+    /// The batches that were begun and not confirmed: first and last number of each.
     pub begun: Vec<(u64, u64)>,
 }
 
-/// Why the log cannot be read.
+/// An error of reading the log.
 #[derive(Debug, thiserror::Error)]
 #[error("the event log cannot be read: {0}")]
 pub struct Unreadable(String);
 
 impl Unreadable {
-    /// For this reason.
+    /// Creates an error with a reason.
     pub(crate) fn other(why: String) -> Self {
         Self(why)
     }
@@ -61,7 +61,10 @@ impl From<rusqlite::Error> for Unreadable {
 }
 
 impl Reader {
-    /// Opens the log of a state directory; none where there is none.
+    /// Opens the log of a state directory; returns `None` if there is none.
+    ///
+    /// # Errors
+    /// [`Unreadable`] if the database is damaged or of another version.
     pub fn open(state_directory: &Path) -> Result<Option<Self>, Unreadable> {
         let path = state_directory.join(DATABASE);
         if !regular_file::is_there(&path)? {
@@ -74,7 +77,8 @@ impl Reader {
             let version: i64 = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
             Ok::<_, rusqlite::Error>((connection, version))
         };
-        // A reader of a log in use must write into the file that readers and writers share; one who only looks may not.
+        // A reader beside a writer must write to the shared-memory file; without the permission, an unused log is read
+        // alone.
         let beside = open(&path, flags);
         let (connection, version) = match (beside, unused(&path)) {
             (Ok(opened), _) => opened,
@@ -82,20 +86,26 @@ impl Reader {
             (Err(error), None) => return Err(error.into()),
         };
         match version {
-            // Its tables are being made this moment.
+            // The writer is just creating the tables.
             0 => Ok(None),
             rows::SCHEMA => Ok(Some(Self { connection })),
             newer => Err(Unreadable(format!("it was made by another steadfast (schema {newer})"))),
         }
     }
 
-    /// When it was begun, in milliseconds since 1970: tells it from a log that was begun anew.
+    /// Returns the creation time of the log in milliseconds since 1970; it differs for a replaced log.
+    ///
+    /// # Errors
+    /// [`Unreadable`] if the database cannot be read.
     pub fn born(&self) -> Result<u64, Unreadable> {
         let born: i64 = self.connection.query_row("SELECT born FROM log", (), |row| row.get(0))?;
         Ok(born.cast_unsigned())
     }
 
-    /// The numbers of the first and the last event.
+    /// Returns the numbers of the first and the last event.
+    ///
+    /// # Errors
+    /// [`Unreadable`] if the database cannot be read.
     pub fn span(&self) -> Result<Option<(u64, u64)>, Unreadable> {
         let sql = "SELECT min(number), max(number) FROM event";
         let found: (Option<i64>, Option<i64>) =
@@ -103,10 +113,13 @@ impl Reader {
         Ok(found.0.zip(found.1).map(|(a, b)| (a.cast_unsigned(), b.cast_unsigned())))
     }
 
-    /// At which number to begin for what is wanted.
+    /// Returns the number at which a selection begins.
+    ///
+    /// # Errors
+    /// [`Unreadable`] if the database cannot be read.
     pub fn begin(&self, wanted: &Wanted) -> Result<u64, Unreadable> {
         let mut from = wanted.from.unwrap_or_default();
-        // Where none is wanted of what was, what is to come is.
+        // If no recorded event matches, the selection begins with the next event.
         let next = || self.span().map(|span| span.map_or(0, |(_, last)| last + 1));
         let or_next =
             |first: Option<i64>| first.map_or_else(next, |number| Ok(number.cast_unsigned()));
@@ -126,8 +139,11 @@ impl Reader {
         Ok(from)
     }
 
-    /// At most so many events from this number on, up to another, in order. Where the first of them are not kept any more, a
-    /// gap stands in their place (C-21); it has the last of their numbers.
+    /// Returns at most `most` events between two numbers, in order. Deleted events at the start are represented by a
+    /// gap event with the last of their numbers (C-21).
+    ///
+    /// # Errors
+    /// [`Unreadable`] if the database cannot be read.
     pub fn read(&self, from: u64, to: u64, most: usize) -> Result<Vec<Event>, Unreadable> {
         let sql = rows::selecting("WHERE number BETWEEN ?1 AND ?2 ORDER BY number LIMIT ?3");
         let mut select = self.connection.prepare_cached(&sql)?;
@@ -142,7 +158,7 @@ impl Reader {
         while let Some(row) = found.next()? {
             let event = rows::read(row)?;
             let number = event.number.unwrap_or_default();
-            // A log that was begun anew says so itself.
+            // A replaced log has its own gap event.
             if number > next && event.what != what::GAP {
                 let gone = number - next;
                 events.push(gap(number - 1, event.at, gone));
@@ -153,7 +169,10 @@ impl Reader {
         Ok(events)
     }
 
-    /// How far a recorder has come; none where it was never heard of.
+    /// Returns the position of a recorder; `None` for an unknown one.
+    ///
+    /// # Errors
+    /// [`Unreadable`] if the database cannot be read.
     pub fn place(&self, recorder: &str) -> Result<Option<Place>, Unreadable> {
         let sql = "SELECT number FROM cursor WHERE recorder = ?1";
         let number = self.connection.query_row(sql, [recorder], |row| row.get(0)).optional()?;
@@ -170,7 +189,7 @@ impl Reader {
     }
 }
 
-/// Stands for events that are not kept any more.
+/// Creates the event that represents deleted events.
 fn gap(number: u64, at: u64, gone: u64) -> Event {
     let says = format!("{gone} events are not kept any more");
     let told = NewEvent { count: Some(gone), ..NewEvent::new(what::GAP, says, Level::Warn) };

@@ -4,13 +4,13 @@ use super::super::event::{Event, Level, NewEvent, what};
 use crate::store::database::{self, Fault, Layout};
 use rusqlite::{Connection, Row, Statement, params};
 
-/// What this program writes, and the newest that it reads.
+/// The schema version that this program writes, and the newest that it reads.
 pub(super) const SCHEMA: i64 = 1;
 
-/// By this a log of ours is known.
+/// The layout that identifies a database as an event log.
 pub(super) const LAYOUT: Layout = Layout { schema: SCHEMA, asks };
 
-/// What is said of an event has at most so many bytes; whatever would say more is replaced by an error that says so (C-17).
+/// The maximum length of an event's text in bytes; a longer event is replaced by an error event (C-17).
 pub(super) const LONGEST: usize = 1 << 20;
 
 const TABLES: &str = "
@@ -49,7 +49,7 @@ fn asks(_version: i64) -> Vec<String> {
     others.into_iter().map(str::to_owned).chain([events]).collect()
 }
 
-/// Makes the tables.
+/// Creates the tables.
 pub(super) fn create(connection: &mut Connection, born: u64) -> Result<(), Fault> {
     let transaction = connection.transaction()?;
     database::make(&transaction, TABLES)?;
@@ -58,13 +58,13 @@ pub(super) fn create(connection: &mut Connection, born: u64) -> Result<(), Fault
     Ok(transaction.commit()?)
 }
 
-/// The statement by which [`insert`] writes.
+/// Prepares the statement for [`insert`].
 pub(super) fn inserting(connection: &Connection) -> Result<Statement<'_>, Fault> {
     let sql = format!("INSERT INTO event ({COLUMNS}) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9)");
     Ok(connection.prepare(&sql)?)
 }
 
-/// Writes one event. One that cannot be kept as it is becomes an error that says so.
+/// Inserts one event. An event that cannot be stored is replaced by an error event.
 pub(super) fn insert(
     into: &mut Statement<'_>,
     number: u64,
@@ -87,7 +87,7 @@ pub(super) fn insert(
     Ok(())
 }
 
-/// The same event, or, where that cannot be kept, an error in its place (C-17).
+/// Returns the event, or an error event in place of one that cannot be stored (C-17).
 pub(in super::super) fn keepable(happening: NewEvent) -> NewEvent {
     let length = happening.says.len() + happening.resource.as_ref().map_or(0, String::len);
     if length <= LONGEST && !happening.says.contains('\0') {
@@ -98,12 +98,13 @@ pub(in super::super) fn keepable(happening: NewEvent) -> NewEvent {
     NewEvent { resource, ..NewEvent::new(what::INTERNAL_ERROR, says, Level::Error) }
 }
 
-/// The columns that [`read`] takes.
+/// Returns a query of the columns that [`read`] expects.
 pub(super) fn selecting(which: &str) -> String {
     format!("SELECT {COLUMNS} FROM event {which}")
 }
 
-/// Reads one event. What cannot be read becomes an error with the same number; the others are told all the same (C-17).
+/// Reads one event. An unreadable row becomes an error event with the same number, so that other events are returned
+/// (C-17).
 pub(super) fn read(row: &Row<'_>) -> Result<Event, Fault> {
     let number = row.get::<_, i64>(0)?.cast_unsigned();
     match whole(row, number) {

@@ -1,7 +1,8 @@
-//! Who records: on a thread of its own, everything that waits in one transaction, and tells it when it is durable (C-12).
+//! The writer of the event log: its thread records all waiting events in one transaction, and then sends them to the
+//! subscribers (C-12).
 //!
-//! Where the log cannot be written, what happens is told all the same, without numbers, and kept in memory up to a bound until it
-//! can be written again. Nobody waits for that.
+//! While the log cannot be written, events are sent without numbers, and a limited number waits in memory. No publisher
+//! waits for that.
 
 use super::rows::keepable;
 use super::{Log, Mark, Retention};
@@ -15,17 +16,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// So many are written in one transaction.
+/// The maximum number of events in one transaction.
 const TOGETHER: usize = 5000;
 
-/// How long it waits before it tries a log that could not be written; doubled each time.
+/// The pause before the log is opened again after a failure; each further failure doubles the pause.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
-/// How often what is too old is looked for where nothing happens.
+/// The interval at which expired events are deleted if nothing happens.
 const LOOK: Duration = Duration::from_hours(1);
 
-/// Who records the events of a stream. What it has not written yet outlives a thread that breaks.
+/// The writer of the events of a stream. Its unwritten events survive a failure of its thread.
 #[derive(Debug)]
 pub struct LogWriter {
     shared: Arc<Shared>,
@@ -38,16 +39,16 @@ pub struct LogWriter {
 struct Work {
     alike: RepeatFilter,
     waiting: VecDeque<PendingEvent>,
-    /// So many could not be kept until the log could be written again.
+    /// The number of events lost while the log could not be written.
     lost: u64,
     log: Option<Log>,
-    /// The number of the start of this run.
+    /// The number of the start event of this session.
     run: Option<u64>,
     trouble: Option<Trouble>,
     looked: Option<Instant>,
 }
 
-/// An event that waits.
+/// An event that waits to be written.
 #[derive(Debug)]
 struct PendingEvent {
     event: (u64, NewEvent),
@@ -55,7 +56,7 @@ struct PendingEvent {
     is_told: bool,
 }
 
-/// Since the log cannot be written.
+/// The state after a failure of the log.
 #[derive(Debug)]
 struct Trouble {
     again: Instant,
@@ -63,14 +64,14 @@ struct Trouble {
 }
 
 impl LogWriter {
-    /// For the log of this state directory.
+    /// Creates a writer for the log of a state directory.
     #[must_use]
     pub fn new(stream: &Stream, directory: PathBuf, retention: Retention) -> Self {
         let shared = Arc::clone(&stream.shared);
         Self { shared, directory, retention, work: Mutex::default() }
     }
 
-    /// Records until it is told to leave. Blocks.
+    /// Records events until [`Self::leave`] is called. Blocks.
     pub fn run(&self) {
         let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
         let mut within = Some(Duration::ZERO);
@@ -89,11 +90,11 @@ impl LogWriter {
         }
         work.log = None;
         self.shared.closed.store(true, Ordering::SeqCst);
-        // Who came in between waits for nobody.
+        // Marks that arrived in between are dropped, so that their senders do not wait.
         self.shared.lock().marks.clear();
     }
 
-    /// It is to record this as the last event; then marks alone are written.
+    /// Records the last event; afterwards only marks are written.
     pub fn finish(&self, how: &'static str, says: String) {
         let class = Some(how);
         let end = NewEvent { class, ..NewEvent::new(what::RUN_END, says, Level::Info) };
@@ -101,23 +102,23 @@ impl LogWriter {
         self.shared.wake();
     }
 
-    /// Answered by its thread before anything else.
+    /// Starts a liveness check, which the thread answers before any other work.
     #[must_use]
     pub fn ping(&self) -> oneshot::Receiver<()> {
         self.shared.ping()
     }
 
-    /// It is to close the log and return.
+    /// Makes the thread close the log and return.
     pub fn leave(&self) {
         self.shared.lock().leave = true;
         self.shared.wake();
     }
 
-    /// Writes what waits; whether more is to be done at once.
+    /// Writes the waiting events and marks; returns true if more work is due at once.
     fn write(&self, work: &mut Work, mut orders: Vec<MarkRequest>) -> bool {
         let refuse = |orders: Vec<MarkRequest>, why: &str| {
             for order in orders {
-                // Who asked may have gone.
+                // The requester may be gone.
                 drop(order.done.send(Err(why.to_owned())));
             }
         };
@@ -147,7 +148,7 @@ impl LogWriter {
         }
     }
 
-    /// Opens the log, unless that failed a moment ago.
+    /// Opens the log, unless an attempt failed a moment ago.
     fn open(&self, work: &mut Work) {
         let is_due = work.trouble.as_ref().is_none_or(|trouble| trouble.again <= Instant::now());
         if work.log.is_some() || !is_due {
@@ -169,7 +170,7 @@ impl LogWriter {
         }
     }
 
-    /// What was written is numbered and told.
+    /// Numbers the written events and sends them to the subscribers.
     fn written(&self, work: &mut Work, count: usize, first: u64) {
         let mut next = first;
         let before = work.trouble.take();
@@ -198,7 +199,7 @@ impl LogWriter {
         }
     }
 
-    /// Nothing was written: what waits is told, and kept as far as there is room.
+    /// Handles a failed write: the events are sent without numbers, and stay in memory as far as there is room.
     fn unwritten(&self, work: &mut Work, why: &str) {
         self.broken(work, why);
         for draft in work.waiting.iter_mut().filter(|draft| !draft.is_told) {
@@ -229,11 +230,11 @@ impl LogWriter {
         self.shared.progress.send_modify(|standing| standing.trouble = Some(why.to_owned()));
     }
 
-    /// The last event, and the end of all who follow.
+    /// Records the last event and ends the stream of all subscribers.
     fn end(&self, work: &mut Work, end: NewEvent) {
         let event = (unix_ms(), NewEvent { run: work.run, ..end });
         work.waiting.push_back(PendingEvent { event, is_recorded: true, is_told: false });
-        // The last chance, whatever was a moment ago.
+        // The last attempt ignores the pause after a failure.
         if let Some(trouble) = &mut work.trouble {
             trouble.again = Instant::now();
         }
@@ -254,7 +255,7 @@ impl Work {
         }
         for (at, happening) in queue.told.drain(..) {
             let happening = keepable(happening);
-            // What only helps to look for a fault is for those who follow (C-18).
+            // Debug events are only for subscribers (C-18).
             let is_recorded =
                 happening.level > Level::Debug && self.alike.is_recorded(now, &happening);
             self.waiting.push_back(PendingEvent {
@@ -269,7 +270,7 @@ impl Work {
         }
     }
 
-    /// How long to wait for something to happen.
+    /// Returns the time to wait for the next input.
     fn within(&self) -> Option<Duration> {
         let counted = self
             .alike
@@ -287,14 +288,14 @@ impl Work {
         appended.map_err(|error| error.to_string())
     }
 
-    /// Lets go of what is too much; whether there is more.
+    /// Deletes events beyond the limits; returns true if more must be deleted.
     fn trim(&mut self) -> bool {
         let is_due = self.looked.is_none_or(|looked| looked.elapsed() >= LOOK);
         let Some(log) = &mut self.log else { return false };
         if is_due {
             self.looked = Some(Instant::now());
         }
-        // Too much is no trouble yet; where it becomes one, the next event tells.
+        // A failed deletion is harmless; a lasting failure shows at the next event.
         log.trim(unix_ms(), is_due).unwrap_or_default()
     }
 }

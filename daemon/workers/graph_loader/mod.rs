@@ -1,5 +1,8 @@
-//! The worker that reads the graph: at the start, on request, and with `--watch` when one of its files changes. A graph is a
-//! value that is handed to the driver; nobody is started anew for it.
+//! The worker that loads the graph: at the start, on request, and with `--watch` after a change of a file.
+//!
+//! A loaded graph is a value for the driver; no worker is restarted for a new graph. A rejected graph must never
+//! replace the running one. Reading order: this file, `settings` (the settings that a reload reads too), `stored` (the
+//! last-good graph), `watch` (the watch of the files).
 
 mod settings;
 mod stored;
@@ -24,50 +27,52 @@ use watch::GraphWatch;
 
 pub(super) use settings::SettingsFile;
 
-/// How long to wait for the watch of the graph, or for its files to be left alone, before it is read all the same.
+/// The time to wait for the watch of the graph, or for its files to be quiet, before the graph is read anyway.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// How long a graph file that changes by itself must be left alone before it is read: editors write in steps.
+/// The time for which a changed file must be quiet before it is read: editors write in steps.
 const QUIET: Duration = Duration::from_millis(100);
 
-/// How long a graph must have been the newest before it is kept for a later start.
+/// The time for which a graph must be the newest before it is stored as the last-good graph.
 const REST: Duration = Duration::from_millis(200);
 
 const AUTOMATIC: u8 = 1;
 const OPERATOR: u8 = 2;
 const EMPTYING: u8 = 4;
 
-/// Who asks for a reload.
+/// The cause of a reload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReloadCause {
     /// A file has changed.
     Nobody,
-    /// An operator: budgets of retries are refilled, and what has left the graph may be removed.
+    /// An operator's request: retries start anew, and resources removed from the graph may be removed from the host.
     Operator,
-    /// One who takes a graph without a single resource too (B-16).
+    /// An operator's request that also accepts a graph without any resource (B-16).
     Emptying,
 }
 
-/// How much a graph that is invalid at the start matters beside other fatal failures.
+/// The rank of a rejected first graph among fatal failures.
 const RANK: u8 = 4;
 
-/// Which graph, and how it is read.
+/// The source of the graph and the options for reading it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GraphSource {
-    /// Files, or folders.
+    /// The files or directories.
     pub paths: Vec<PathBuf>,
-    /// How they are read.
+    /// The options.
     pub options: Options,
-    /// It is read again when one of its files changes.
+    /// True if the graph is read again after a change of a file.
     pub watch: bool,
-    /// The settings of the host name the paths, not the command line.
+    /// True if the settings of the host name the paths, and not the command line.
     pub by_settings: bool,
-    /// Where the graph that was accepted last is kept, to be run where this one is refused at the start; none where it is not.
+    /// The directory of the last-good graph, which runs if the graph is rejected at the start; `None` if no graph is
+    /// stored.
     pub kept_in: Option<PathBuf>,
 }
 
 impl GraphSource {
-    /// The paths under which a stored graph must have been read; none where the settings name them, which may be mistaken.
+    /// Returns the paths that a stored graph must have; `None` if the settings name the paths, because they may be
+    /// wrong.
     fn named(&self) -> Option<&[PathBuf]> {
         (!self.by_settings).then_some(self.paths.as_slice())
     }
@@ -77,12 +82,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The first graph was refused: its problems, as they are shown.
+/// The error of a rejected first graph: its problems as text.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct FirstRefused(pub String);
 
-/// Where it is asked that the graph be read again. Clones are the same one.
+/// A handle for requesting reloads of the graph. Clones share one loader.
 #[derive(Clone, Debug)]
 pub(super) struct GraphLoader(Arc<ReloadRequest>);
 
@@ -91,40 +96,40 @@ struct ReloadRequest {
     graph: Mutex<GraphSource>,
     settings: SettingsFile,
     requests: Requests,
-    /// A graph was handed over before.
+    /// True if a graph was delivered before.
     had_one: AtomicBool,
-    /// It had no resource, and that was asked for.
+    /// True if the last graph had no resources, and that was requested.
     is_empty: AtomicBool,
-    /// Who has asked for the reload that has not begun yet.
+    /// The causes of the reload that has not begun yet.
     who: AtomicU8,
-    /// Where those who wait for an answer are told.
+    /// The senders of the results of that reload.
     answers: Mutex<Vec<oneshot::Sender<Result<LoadOutcome, String>>>>,
-    /// How often anybody has.
+    /// The number of reload requests.
     events: AtomicU64,
     wake: Notify,
     teller: Publisher,
-    /// Why the graph that was accepted last runs instead of the one that is there, where that is so.
+    /// The reason why the last-good graph runs instead of the present one, if so.
     instead: Mutex<Option<String>>,
-    /// How many graphs that were read were handed over, and the last of them that was kept.
+    /// The number of delivered graphs, and the number of the last stored one.
     handed: AtomicU64,
     stored_version: Mutex<u64>,
-    /// Which of them was taken last.
+    /// The last accepted graph.
     taken: Mutex<LatestGraph>,
 }
 
-/// The graph that was taken last: a driver that starts anew gets it again, whatever lies there now.
+/// The last accepted graph: a restarted driver receives it again, even if the files have changed.
 #[derive(Debug, Default)]
 enum LatestGraph {
-    /// None was taken yet.
+    /// No graph was accepted yet.
     #[default]
     Nothing,
-    /// These texts, of the graph with this number.
+    /// The number and the texts of the graph.
     Here(u64, Arc<[Text]>),
-    /// What is kept in the state directory.
+    /// The graph is stored in the state directory.
     Stored,
 }
 
-/// Reads the graph.
+/// Creates the worker that loads the graph.
 pub(super) fn graph(shared: &Arc<Shared>, stops: Stops) -> Manifold {
     let own = Arc::clone(shared);
     shared.worker("graph", move |_, life: WorkerContext| {
@@ -144,7 +149,7 @@ pub(super) fn graph(shared: &Arc<Shared>, stops: Stops) -> Manifold {
 }
 
 impl GraphLoader {
-    /// For this graph and whoever drives.
+    /// Creates a loader for a graph source, the settings and the requests of the driver.
     #[must_use]
     pub(super) fn new(
         (graph, settings): (GraphSource, SettingsFile),
@@ -169,29 +174,29 @@ impl GraphLoader {
         }))
     }
 
-    /// Why the graph that was accepted last runs instead of the one that is there, where that is so.
+    /// Returns the reason why the last-good graph or settings apply instead of the present ones, if so.
     pub(super) fn instead(&self) -> Option<String> {
         let settings = lock(&self.0.settings.instead).clone();
         let all: Vec<String> = settings.into_iter().chain(lock(&self.0.instead).clone()).collect();
         (!all.is_empty()).then(|| all.join("\n"))
     }
 
-    /// The change of the settings that the last reload made.
+    /// Returns the change of the settings that the last reload made.
     pub(super) fn settings_change(&self) -> SettingsChange {
         lock(&self.0.settings.change).clone()
     }
 
-    /// The first path of the graph.
+    /// Returns the first path of the graph.
     pub(super) fn first_path(&self) -> Option<PathBuf> {
         self.0.graph().paths.first().cloned()
     }
 
-    /// Asks for a reload, or joins one that has not begun to read yet. An operator's one refills the budgets of retries.
+    /// Requests a reload, or joins one that has not begun. An operator's reload gives failed resources new retries.
     pub(super) fn reload(&self, asker: ReloadCause) {
         self.ask(asker, None);
     }
 
-    /// The same, with where it is answered what became of it: of a reading that begins after this.
+    /// Requests a reload and optionally its result. The result is that of a reload that begins after this call.
     pub(super) fn ask(
         &self,
         asker: ReloadCause,
@@ -210,7 +215,7 @@ impl GraphLoader {
         self.0.wake.notify_one();
     }
 
-    /// Lets what is being kept be kept, whole; nothing is from now on.
+    /// Waits until an active write of the last-good graph is complete, and prevents later ones.
     async fn rest(&self) {
         let this = Arc::clone(&self.0);
         let rests = tokio::task::spawn_blocking(move || *this.stored_version() = u64::MAX);
@@ -226,14 +231,14 @@ impl GraphLoader {
         let this = &self.0;
         let mut drivers = this.requests.drivers();
         drivers.mark_changed();
-        // Before anything is read: what changes while it is read is seen.
+        // The watch starts before the files are read, so that no change is missed.
         let broken = Arc::new(Notify::new());
         let mut watch = None;
         self.follow(&this.graph(), &mut watch, &broken).await;
         if !this.had_one.load(Ordering::SeqCst) {
             ReloadRequest::read_first(this, stops).await?;
         } else if watch.is_some() {
-            // What has changed while nobody watched.
+            // The files may have changed while there was no watch.
             self.reload(ReloadCause::Nobody);
         }
         life.ready(Outputs::none());
@@ -247,7 +252,7 @@ impl GraphLoader {
                 () = life.prove_alive() => continue,
             }
             if this.requests.lacks_graph() {
-                // It has come after one that broke.
+                // A new driver has replaced a failed one.
                 life.during(ReloadRequest::hand_again(shared, this)).await;
             }
             if this.who.load(Ordering::SeqCst) == 0 {
@@ -278,8 +283,8 @@ impl ReloadRequest {
         lock(&self.answers)
     }
 
-    /// Waits until the files have been left alone for a while: the beginning of a graph is a graph, with fewer resources (F-20).
-    /// An operator has said that they are complete.
+    /// Waits until the files are quiet: the beginning of a graph is a valid graph with fewer resources (F-20). A reload
+    /// by an operator does not wait.
     async fn left_alone(&self) {
         let began = tokio::time::Instant::now();
         let is_automatic = || self.who.load(Ordering::SeqCst) == AUTOMATIC;
@@ -292,7 +297,7 @@ impl ReloadRequest {
         }
     }
 
-    /// The graph that the daemon is started with: without any there is nothing to do. A stop while it is read wins.
+    /// Loads the first graph; without one the daemon fails. A stop during the read takes precedence.
     async fn read_first(this: &Arc<Self>, stops: &Stops) -> Result<(), Failure> {
         let source = this.graph();
         let allow_empty = !source.options.refuse_empty;
@@ -306,14 +311,15 @@ impl ReloadRequest {
         if stops.is_asked() {
             std::future::pending::<()>().await;
         }
-        // Nobody has asked for it: a host may boot in the middle of a deploy, and half a graph must remove nothing (B-16).
+        // The first graph is automatic: a host may boot during a deployment, and half a graph must remove nothing
+        // (B-16).
         Self::put(this, graph, false);
         this.had_one.store(true, Ordering::SeqCst);
         Ok(())
     }
 
-    /// For a driver that starts anew: the graph that was taken last, for nobody has asked for what may lie there by now. Where none
-    /// was taken yet, what is there.
+    /// Delivers the last accepted graph to a restarted driver, because nobody has requested the present files. Reads
+    /// the files if no graph was accepted yet.
     async fn hand_again(shared: &Arc<Shared>, this: &Arc<Self>) {
         match this.latest().await {
             Some(graph) => Self::put(this, graph, false),
@@ -325,7 +331,7 @@ impl ReloadRequest {
         lock(&self.graph).clone()
     }
 
-    /// The graph that was taken last, as it was read then.
+    /// Returns the last accepted graph.
     async fn latest(&self) -> Option<Box<LoadedGraph>> {
         let here = match &*self.taken() {
             LatestGraph::Nothing => return None,
@@ -345,11 +351,11 @@ impl ReloadRequest {
             });
             loaded.ok()
         });
-        // Its texts are known already.
+        // The texts are recorded already.
         Some(Box::new(LoadedGraph { texts: Vec::new(), ..read.await.ok()?? }))
     }
 
-    /// Hands over what is there now. A driver that has none yet gets the one that was accepted last where that is refused.
+    /// Reads and delivers the graph. If it is rejected, a driver without a graph receives the last-good one.
     async fn hand_over(
         shared: &Arc<Shared>,
         this: &Arc<Self>,
@@ -374,7 +380,7 @@ impl ReloadRequest {
         }
     }
 
-    /// Gives it to the driver; when that has taken it, it is kept, unless it is only looked at.
+    /// Delivers a graph to the driver, and stores it when the driver has accepted it.
     fn put(this: &Arc<Self>, mut graph: Box<LoadedGraph>, operator: bool) {
         let texts: Arc<[Text]> = std::mem::take(&mut graph.texts).into();
         let generation = GraphVersion::of(&graph);
@@ -400,7 +406,7 @@ impl ReloadRequest {
                 return;
             }
             this.clear(&directory).await;
-            // One that is replaced at once need not be kept.
+            // A graph that is replaced at once need not be stored.
             tokio::time::sleep(REST).await;
             if this.handed.load(Ordering::SeqCst) != number {
                 return;

@@ -1,4 +1,4 @@
-//! The settings of the host beside the graph: a reload reads both, and applies both or none.
+//! The settings of the host in a reload: graph and settings are both read, and both or none are applied.
 
 use super::{GraphSource, OPERATOR, ReloadRequest, lock};
 use crate::config::Text;
@@ -8,16 +8,16 @@ use crate::workers::{Shared, last_good_settings};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// The settings file of the daemon, as the reader of the graph needs it.
+/// The settings file, as needed by the graph loader.
 #[derive(Default)]
 pub(in crate::workers) struct SettingsFile {
-    /// Reads the settings again; none where the command line says all.
+    /// The function that reads the settings again; `None` if there is no settings file.
     pub(in crate::workers) read: Option<ReadSettings>,
-    /// The file, to be watched with the graph.
+    /// The settings file, which is watched with the graph.
     pub(in crate::workers) path: Option<PathBuf>,
-    /// The text of the settings that apply, to be stored for a start at which the file is rejected.
+    /// The text of the settings that apply, which is stored for a start at which the file is rejected.
     pub(in crate::workers) text: Mutex<Option<Text>>,
-    /// The reason why other settings apply than those in the file, where that is so.
+    /// The reason why other settings apply than those in the file, if so.
     pub(in crate::workers) instead: Mutex<Option<String>>,
     /// The change that the last reload made.
     pub(in crate::workers) change: Mutex<SettingsChange>,
@@ -30,12 +30,12 @@ impl std::fmt::Debug for SettingsFile {
 }
 
 impl ReloadRequest {
-    /// The graph that these settings name; that of today where they are not read.
+    /// Returns the graph source of new settings, or the present one without new settings.
     pub(super) fn graph_of(&self, settings: Option<&HostSettings>) -> GraphSource {
         settings.map_or_else(|| self.graph(), |new| new.graph.clone())
     }
 
-    /// Reads the settings again, where there are any.
+    /// Reads the settings again, if there are any.
     pub(super) async fn read_settings(&self) -> Result<Option<HostSettings>, String> {
         let Some(read) = self.settings.read.clone() else { return Ok(None) };
         match tokio::task::spawn_blocking(move || read()).await {
@@ -45,7 +45,7 @@ impl ReloadRequest {
         }
     }
 
-    /// Reads the graph again, by the settings as they are now. Settings that are rejected change nothing.
+    /// Reads the graph again with the present settings. Rejected settings change nothing.
     pub(super) async fn reload(
         shared: &Arc<Shared>,
         this: &Arc<Self>,
@@ -61,7 +61,7 @@ impl ReloadRequest {
         }
     }
 
-    /// Applies settings that were read again with a graph that is valid.
+    /// Applies new settings together with a valid graph.
     pub(super) async fn apply_settings(&self, shared: &Arc<Shared>, new: HostSettings) {
         *lock(&self.graph) = new.graph.clone();
         lock(&self.settings.text).clone_from(&new.text);
@@ -70,7 +70,7 @@ impl ReloadRequest {
         *lock(&self.settings.change) = change;
     }
 
-    /// Stores the settings that apply, for a start at which the file is rejected.
+    /// Stores the present settings for a start at which the file is rejected.
     pub(super) async fn store_settings(&self, directory: &Path) {
         let Some(text) = lock(&self.settings.text).clone() else { return };
         let directory = directory.to_owned();

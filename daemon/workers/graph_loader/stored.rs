@@ -1,4 +1,5 @@
-//! The stored last-good graph: written when a graph is taken, run where the graph that is there is rejected.
+//! The stored last-good graph: written when a graph is accepted, and run when the present graph is rejected at the
+//! start.
 
 use super::{LatestGraph, ReloadRequest, lock};
 use crate::config::{self, LoadedGraph, Options, Text};
@@ -12,8 +13,8 @@ use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 
 impl ReloadRequest {
-    /// A graph was refused by the driver. One that has none yet runs the one that was taken last: a host is not left alone because
-    /// something protected would leave it.
+    /// Handles a graph that the driver rejected. A driver without a graph runs the last accepted one: the host stays
+    /// managed even if a protected resource would be removed.
     pub(super) async fn hold(&self, why: &str) {
         let (to, pulse) = oneshot::channel();
         let tell = move |pulse: DriverHealth| to.send(pulse.counts.total).unwrap_or_default();
@@ -30,7 +31,7 @@ impl ReloadRequest {
         }
     }
 
-    /// This one was taken.
+    /// Records an accepted graph.
     pub(super) fn take(&self, number: u64, texts: Arc<[Text]>) {
         let mut latest = self.taken();
         if !matches!(&*latest, LatestGraph::Here(other, _) if *other > number) {
@@ -38,7 +39,7 @@ impl ReloadRequest {
         }
     }
 
-    /// Removes what a daemon left that was killed while it kept a graph.
+    /// Removes a partial file that a killed daemon left.
     pub(super) async fn clear(self: &Arc<Self>, directory: &Path) {
         let (this, directory) = (Arc::clone(self), directory.to_owned());
         let cleared = tokio::task::spawn_blocking(move || {
@@ -50,7 +51,7 @@ impl ReloadRequest {
         }
     }
 
-    /// Keeps what was taken, unless what came after it is kept already.
+    /// Stores an accepted graph, unless a later one is stored already.
     pub(super) fn keep(&self, directory: &Path, number: u64, given: (&GraphVersion, &[Text])) {
         let mut last = self.stored_version();
         if *last >= number {
@@ -69,7 +70,7 @@ impl ReloadRequest {
         }
     }
 
-    /// The graph that was accepted last, where it is to be run instead of one that is refused.
+    /// Returns the last-good graph, for running it instead of a rejected one.
     pub(super) async fn accepted(&self, why: &str) -> Option<Box<LoadedGraph>> {
         let graph = self.graph();
         let directory = graph.kept_in.clone()?;
@@ -82,7 +83,7 @@ impl ReloadRequest {
             });
             Some((kept.at, loaded.ok()?))
         });
-        // Its texts are kept already.
+        // The texts are stored already.
         let (at, loaded) = read.await.ok()??;
         let loaded = LoadedGraph { texts: Vec::new(), ..loaded };
         let time = i64::try_from(at).ok().and_then(|at| jiff::Timestamp::from_second(at).ok());

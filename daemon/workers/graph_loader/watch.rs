@@ -1,4 +1,4 @@
-//! The watch of the graph files and of the settings file: a change of them asks for a reload.
+//! The watch of the graph files and of the settings file: a change requests a reload.
 
 use super::{GraphLoader, GraphSource, LONGEST_WAIT, ReloadCause};
 use crate::watch::{Signal, WatchHub};
@@ -12,13 +12,13 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 
-/// The mounts of this process: the kernel marks the file when one comes or goes.
+/// The mounts of this process: the kernel marks the file after each mount and unmount.
 const MOUNTS: &str = "/proc/self/mountinfo";
 
-/// The paths may change between file and folder while the watch is set up: so often it is set up again.
+/// The number of attempts to set up the watch, because a path may turn from a file to a directory meanwhile.
 const MOST_TURNS: usize = 5;
 
-/// A watch that asks for a reload when one of its paths changes, or an entry of a folder among them.
+/// A watch that requests a reload after a change of one of its paths, or of an entry of a directory among them.
 pub(super) struct GraphWatch {
     hub: WatchHub,
     armed: Option<Vec<WatchSource>>,
@@ -27,7 +27,7 @@ pub(super) struct GraphWatch {
 }
 
 impl GraphWatch {
-    /// A watch of nothing yet. `broken` is notified when it can bring no events any more.
+    /// Creates a watch without paths. `broken` is notified if the watch fails.
     pub(super) fn open(reloader: GraphLoader, broken: Arc<Notify>) -> Self {
         let answered = Arc::new(Notify::new());
         let answers = Arc::clone(&answered);
@@ -63,8 +63,8 @@ impl GraphWatch {
         Self { hub, armed: None, answered, mounts }
     }
 
-    /// Watches these paths as they are now: a folder that was missing, or a file in its place, is watched with its entries. Returns
-    /// when the watch stands.
+    /// Watches these paths in their present form: a directory with its entries, or a file. Returns when the watch is
+    /// established.
     pub(super) async fn follow(&mut self, paths: &[PathBuf]) {
         for _ in 0..MOST_TURNS {
             let (given, limit) = (paths.to_vec(), LONGEST_WAIT);
@@ -76,7 +76,7 @@ impl GraphWatch {
             if self.armed.as_ref() == Some(&sources) {
                 return;
             }
-            // An answer to an earlier call that came late.
+            // Drops a late answer to an earlier call.
             let _late = self.answered.notified().now_or_never();
             self.hub.arm(VertexId(0), sources.clone());
             self.armed = Some(sources);
@@ -86,8 +86,8 @@ impl GraphWatch {
         }
     }
 
-    /// Waits until something is mounted or unmounted, which makes no events in folders, and has all paths looked at. Never returns
-    /// where nothing is watched.
+    /// Waits for a mount or unmount, which causes no events in directories, and then checks all paths. Never returns
+    /// without a watch.
     pub(super) async fn mounts(watch: Option<&Self>) {
         let Some((hub, mounts)) = watch.and_then(|it| Some((&it.hub, it.mounts.as_ref()?))) else {
             return std::future::pending().await;
@@ -100,7 +100,7 @@ impl GraphWatch {
     }
 }
 
-/// The sources for these paths, without the standard input.
+/// Returns the watch sources of these paths, without the standard input.
 fn sources(paths: &[PathBuf]) -> Vec<WatchSource> {
     let named = paths.iter().filter(|path| path.as_os_str() != "-");
     let sources = named.filter_map(|path| {
@@ -111,7 +111,7 @@ fn sources(paths: &[PathBuf]) -> Vec<WatchSource> {
 }
 
 impl GraphLoader {
-    /// Watches the files of this graph and of the settings, where the settings ask for that.
+    /// Watches the files of a graph and of the settings, if the settings ask for a watch.
     pub(super) async fn follow(
         &self,
         graph: &GraphSource,
