@@ -1,6 +1,7 @@
 //! How long a graph of real files takes to compile with automatic edges, and without: text to the engine's graph.
 //!
-//! `cargo bench --bench edges`: the median of seven rounds, one after the other in turns, in processor time of the one thread.
+//! `cargo bench --bench edges`: the median of seven rounds, one after the other in turns, in processor time of the one
+//! thread.
 
 mod compiled;
 

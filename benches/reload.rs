@@ -1,7 +1,7 @@
 //! What a reload that changes one definition costs the loop that holds the host, and what of it the engine's part is.
 //!
-//! `cargo bench --bench reload`: medians of nine rounds, in processor time of the one thread. The graph has been read and checked
-//! before, by another thread. The files are there, are watched, and are as declared; nothing keeps state.
+//! `cargo bench --bench reload`: medians of nine rounds, in processor time of the one thread. The graph has been read
+//! and checked before, by another thread. The files are there, are watched, and are as declared; nothing keeps state.
 
 mod compiled;
 

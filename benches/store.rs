@@ -86,7 +86,8 @@ impl Answers {
     }
 }
 
-/// 10 000 begins and ends by 64 at once, each of whom waits until it is durable; and how long one sync of this disk takes.
+/// 10 000 begins and ends by 64 at once, each of whom waits until it is durable; and how long one sync of this disk
+/// takes.
 fn pairs(folder: &Path, report: &mut Report) -> Result<(), Failure> {
     const PAIRS: u64 = 10_000;
     const AT_ONCE: u64 = 64;

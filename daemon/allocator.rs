@@ -1,4 +1,5 @@
-//! The options of the allocator, which are set before the first allocation: the process keeps no memory that it does not use.
+//! The options of the allocator, which are set before the first allocation: the process keeps no memory that it does
+//! not use.
 //!
 //! The reasons, with the figures: docs/decisions/0054-options-of-the-allocator.md
 
@@ -20,8 +21,8 @@ static SET_OPTIONS: extern "C" fn() = set_options;
 
 #[expect(unsafe_code, reason = "the options have no safe interface")]
 extern "C" fn set_options() {
-    // SAFETY: the function writes one entry of a static table of the allocator, and needs nothing to be initialised. No other
-    // thread exists yet.
+    // SAFETY: the function writes one entry of a static table of the allocator, and needs nothing to be initialised. No
+    // other thread exists yet.
     unsafe {
         mi_option_set(ARENA_EAGER_COMMIT, 0);
         mi_option_set(PURGE_DELAY, 0);

@@ -1,8 +1,8 @@
 //! Signals of the operator: HUP reloads, USR1 pauses, USR2 resumes, TERM and INT stop.
 //!
-//! The handlers of `signal-hook` set a flag and write one byte into a socket, so a signal that arrives before anybody waits is
-//! found later. Repeats of HUP, and of USR1 and USR2, merge: the last of USR1 and USR2 decides. Stops are counted. Two different
-//! signals that arrive at once have no order.
+//! The handlers of `signal-hook` set a flag and write one byte into a socket, so a signal that arrives before anybody
+//! waits is found later. Repeats of HUP, and of USR1 and USR2, merge: the last of USR1 and USR2 decides. Stops are
+//! counted. Two different signals that arrive at once have no order.
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::low_level::{pipe, unregister};

@@ -199,8 +199,9 @@ async fn the_newest_token_is_the_one_that_counts() {
     assert_eq!((held(&standing), story.released), (3, Some(3)));
 }
 
-/// C-6: life is measured from before it was asked for: where the answer took 15 s, the first renewal comes at the first check after
-/// half a life since the question, not since the answer; and a question that took its time costs what it took.
+/// C-6: life is measured from before it was asked for: where the answer took 15 s, the first renewal comes at the first
+/// check after half a life since the question, not since the answer; and a question that took its time costs what it
+/// took.
 #[tokio::test(start_paused = true)]
 async fn its_life_begins_before_the_answer() {
     let (mut lease, story) = Scripted::new([]);
@@ -215,8 +216,8 @@ async fn its_life_begins_before_the_answer() {
     assert!(story.renewals.is_empty(), "its life was over at 80, and the first check comes at 85");
 }
 
-/// C-6: whoever begins something is told until when it is held, counted from before each question: by the clock of the lease, which
-/// goes on while the machine sleeps and all timers stand still.
+/// C-6: whoever begins something is told until when it is held, counted from before each question: by the clock of the
+/// lease, which goes on while the machine sleeps and all timers stand still.
 #[tokio::test(start_paused = true)]
 async fn its_end_is_told_and_counts_what_the_machine_slept() {
     let (mut lease, _) = Scripted::new([]);
@@ -338,8 +339,9 @@ fn held(standing: &LeaseStatus) -> u64 {
     epoch
 }
 
-/// C-9: asked for 64 times at steps of a sixteenth of its life, under random faults that pass: each token that is told is valid by
-/// the book of who hands them out, the first is the first, and it has changed by the half where nothing failed, else two checks later.
+/// C-9: asked for 64 times at steps of a sixteenth of its life, under random faults that pass: each token that is told
+/// is valid by the book of who hands them out, the first is the first, and it has changed by the half where nothing
+/// failed, else two checks later.
 #[tokio::test(start_paused = true)]
 async fn each_token_that_is_told_is_valid() {
     for seed in 0..64_u64 {

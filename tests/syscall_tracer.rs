@@ -1,6 +1,6 @@
-//! Runs a program under ptrace and stops at every system call of its threads that changes something: to let it pass, to kill the
-//! program there, or to let the call fail. What the program starts is followed to its exec where that is asked for, and never
-//! further.
+//! Runs a program under ptrace and stops at every system call of its threads that changes something: to let it pass, to
+//! kill the program there, or to let the call fail. What the program starts is followed to its exec where that is asked
+//! for, and never further.
 
 use nix::errno::Errno;
 use nix::libc;

@@ -94,7 +94,8 @@ pub(crate) struct Repairs {
     other: Vec<File>,
     dice: Dice,
     samples: (Sample, Sample),
-    /// The file of the first repair: one after the other has its turn, so that none is damaged so often that it is a fight.
+    /// The file of the first repair: one after the other has its turn, so that none is damaged so often that it is a
+    /// fight.
     first: usize,
     count: u64,
 }

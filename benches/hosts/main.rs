@@ -1,7 +1,8 @@
-//! What holding a host costs, beside bare programs that make the same system calls: whole process against whole process.
+//! What holding a host costs, beside bare programs that make the same system calls: whole process against whole
+//! process.
 //!
-//! `cargo bench --bench hosts` measures everything; `-- idle cold` only these; `-- --check` ends with 1 where a target is missed.
-//! docs/development/benchmarks.md tells how to read the lines.
+//! `cargo bench --bench hosts` measures everything; `-- idle cold` only these; `-- --check` ends with 1 where a target
+//! is missed. docs/development/benchmarks.md tells how to read the lines.
 
 mod baseline;
 mod console;

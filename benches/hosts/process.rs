@@ -130,8 +130,8 @@ impl Held {
         Ok(kilobytes.ok_or("no VmRSS")?.trim().parse::<f64>()? * 1024.0)
     }
 
-    /// How long its threads have run so far, those that have ended too; to the nanosecond, where /proc/PID/stat counts hundredths of
-    /// a second.
+    /// How long its threads have run so far, those that have ended too; to the nanosecond, where /proc/PID/stat counts
+    /// hundredths of a second.
     pub(crate) fn ran(&self) -> Result<Duration, Failure> {
         let clock = clock_getcpuclockid(Pid::from_raw(self.child.id().cast_signed()))?;
         Ok(clock.now()?.into())

@@ -31,8 +31,8 @@ const ROUND: Duration = Duration::from_secs(20);
 /// Less than a kernel keeps for one who does not read, and far more than a repair is told in.
 const FULL: u64 = 64 * 1024;
 
-/// Repairs beside those of a daemon that nobody follows. Each round has its own followers; it is measured only where each of them was
-/// told something, and each of those who stall has its buffer full before and after.
+/// Repairs beside those of a daemon that nobody follows. Each round has its own followers; it is measured only where
+/// each of them was told something, and each of those who stall has its buffer full before and after.
 pub(crate) fn readers(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     many_files()?;
     let (calm_tree, tree) = (Tree::new(bench, FILES, false)?, Tree::new(bench, FILES, false)?);
@@ -139,8 +139,8 @@ impl Followers {
         }
     }
 
-    /// Makes so much happen that whoever does not read has no room left, and whoever reads was told something. Each file is written
-    /// once: who undoes one again and again would be given way to.
+    /// Makes so much happen that whoever does not read has no room left, and whoever reads was told something. Each
+    /// file is written once: who undoes one again and again would be given way to.
     fn fill(&self, files: &[File]) -> Result<(), Failure> {
         let waiting = || -> Result<Vec<u64>, Failure> {
             Ok(self.stalled.iter().map(ioctl_fionread).collect::<Result<Vec<_>, _>>()?)

@@ -138,7 +138,8 @@ fn every_metaparameter() {
     assert_eq!(meta("delay: 90000").delay_max, Duration::from_secs(90));
 }
 
-/// B-16, B-18: what becomes of a resource that leaves, and what it was called before, with the definition that it had then.
+/// B-16, B-18: what becomes of a resource that leaves, and what it was called before, with the definition that it had
+/// then.
 #[test]
 fn leaving_and_former_names() {
     let loaded = good(
@@ -306,7 +307,8 @@ fn an_automatic_edge_never_makes_a_cycle() {
     );
 }
 
-/// Chained files, the last of which comes before their directory: thousands of edges are left out, and a few lines say so.
+/// Chained files, the last of which comes before their directory: thousands of edges are left out, and a few lines say
+/// so.
 #[test]
 fn thousands_of_edges_left_out_are_a_few_warnings() {
     let files = 3000;

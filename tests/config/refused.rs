@@ -192,7 +192,8 @@ fn every_code_is_explained_by_examples_that_are_true() {
     }
 }
 
-/// A resource below a regular file is rejected, with both places and the right form (operator B7); a link and a directory may have some.
+/// A resource below a regular file is rejected, with both places and the right form (operator B7); a link and a
+/// directory may have some.
 #[test]
 fn nothing_lies_below_a_regular_file() {
     let load = |shape: &str| {

@@ -197,7 +197,8 @@ fn root_reads_only_what_nobody_else_can_change() {
     assert!(load(&[files.path("graph.yaml")], &Options::default()).is_err());
 }
 
-/// How a graph of root's is named, by what else must be wrong before it is refused: nothing, or what somebody else owns or may write.
+/// How a graph of root's is named, by what else must be wrong before it is refused: nothing, or what somebody else owns
+/// or may write.
 type Change = (&'static str, fn(&Path), &'static str, bool);
 
 fn of_user(path: &Path) {
@@ -212,8 +213,9 @@ fn sticky(path: &Path) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o1777)).unwrap();
 }
 
-/// S-11: who owns a link, or may write where it is, picks which file of root's is the graph, though nobody else can write that
-/// file: the way is judged as it is named, of a file and of a folder. What is spoilt, how, what is named, whether it is read. Needs root.
+/// S-11: who owns a link, or may write where it is, picks which file of root's is the graph, though nobody else can
+/// write that file: the way is judged as it is named, of a file and of a folder. What is spoilt, how, what is named,
+/// whether it is read. Needs root.
 #[test]
 fn root_reads_only_what_nobody_else_can_pick() {
     assert!(rustix::process::geteuid().is_root(), "this test must run as root");
@@ -259,7 +261,8 @@ fn root_reads_only_what_nobody_else_can_pick() {
     }
 }
 
-/// S-11: what a resource reads or runs is told of where it stands, if somebody else could change it; a declared owner is believed for what is copied.
+/// S-11: what a resource reads or runs is told of where it stands, if somebody else could change it; a declared owner
+/// is believed for what is copied.
 #[test]
 fn what_others_could_change_is_told_of() {
     assert!(rustix::process::geteuid().is_root(), "this test must run as root");

@@ -1,4 +1,5 @@
-//! The control socket: its server and its client, with a desk that the tests know, and callers who do not keep to the rules (S-12).
+//! The control socket: its server and its client, with a desk that the tests know, and callers who do not keep to the
+//! rules (S-12).
 
 mod places;
 
@@ -136,8 +137,8 @@ async fn only_its_user_may_connect() {
     assert_eq!(names, [".control.socket.lock", "control.socket"], "nothing else is left there");
 }
 
-/// S-12: garbage, half lines, too much, nothing, the wrong protocol and unknown verbs are each answered in words, and nobody else
-/// notices.
+/// S-12: garbage, half lines, too much, nothing, the wrong protocol and unknown verbs are each answered in words, and
+/// nobody else notices.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_request_is_refused_in_words() {
     let listening = Listening::with(short()).await;

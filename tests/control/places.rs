@@ -120,8 +120,8 @@ async fn a_hidden_name_that_was_left_is_taken_away() {
     drop(server);
 }
 
-/// What this user is told first when it connects and sends this; none where it cannot connect. On a thread of its own, since a user and its
-/// groups are a thread's.
+/// What this user is told first when it connects and sends this; none where it cannot connect. On a thread of its own,
+/// since a user and its groups are a thread's.
 fn as_user(uid: u32, gid: u32, path: &Path, line: String) -> Option<String> {
     let path = path.to_owned();
     let asking = std::thread::spawn(move || {
@@ -199,7 +199,8 @@ fn each_verb_has_a_row() {
     assert_eq!(rows, verbs);
 }
 
-/// S-12: who is in the socket's group may read, verb by verb, and change nothing; whoever is not cannot even connect. Needs root.
+/// S-12: who is in the socket's group may read, verb by verb, and change nothing; whoever is not cannot even connect.
+/// Needs root.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_group_may_read_and_nothing_else() {
     const NOBODY: u32 = 65534;

@@ -84,7 +84,8 @@ fn the_history_goes_with_a_rename_beside_a_daemon() {
     is_followed(&host);
 }
 
-/// F-1, B-18: the state and the history are two databases: of whichever a crash has lost the rename, the next start makes it good.
+/// F-1, B-18: the state and the history are two databases: of whichever a crash has lost the rename, the next start
+/// makes it good.
 #[test]
 fn a_rename_that_a_crash_cut_in_two_is_made_good() {
     for lost in ["history", "state.db"] {

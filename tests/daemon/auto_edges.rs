@@ -98,7 +98,8 @@ resources:
     assert_eq!(host.read("got"), "told");
 }
 
-/// A script comes before the command that has a shell run it, in each way of writing that; what is only named to another program is no need.
+/// A script comes before the command that has a shell run it, in each way of writing that; what is only named to
+/// another program is no need.
 #[test]
 fn a_script_that_a_shell_runs_comes_first() {
     let graph = r#"graph: g

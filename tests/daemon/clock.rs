@@ -28,7 +28,8 @@ fn start(host: &Host) -> Daemon {
     Daemon::start(command, &host.path(""))
 }
 
-/// F-11: by a second, an hour, ten years, forth and back: no hang and no burst, of ticks, retries, limits and the sweep.
+/// F-11: by a second, an hour, ten years, forth and back: no hang and no burst, of ticks, retries, limits and the
+/// sweep.
 #[test]
 fn the_wall_clock_may_jump() {
     assert!(std::path::Path::new(FAKETIME).exists(), "Debian's package faketime is needed");
@@ -62,9 +63,9 @@ fn the_wall_clock_may_jump() {
     assert_eq!(daemon.ends(), 0);
 }
 
-/// F6: after daemons whose clocks were ten years ahead or three behind, however they ended, the next one starts with the right clock:
-/// it has the lease and the state, commands that have run do not run again, a pause is no longer than it was asked for, and drift is
-/// repaired.
+/// F6: after daemons whose clocks were ten years ahead or three behind, however they ended, the next one starts with
+/// the right clock: it has the lease and the state, commands that have run do not run again, a pause is no longer than
+/// it was asked for, and drift is repaired.
 #[test]
 fn a_start_after_a_wrong_clock_is_like_any_other() {
     assert!(std::path::Path::new(FAKETIME).exists(), "Debian's package faketime is needed");

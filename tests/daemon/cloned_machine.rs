@@ -32,8 +32,8 @@ fn made_on(host: &Host, machine: &str) {
         .expect("written");
 }
 
-/// B-17: what was made on another machine is not deleted here when it leaves, and that is said; what was run there has run; what is
-/// made here afterwards is ours.
+/// B-17: what was made on another machine is not deleted here when it leaves, and that is said; what was run there has
+/// run; what is made here afterwards is ours.
 #[test]
 fn what_was_made_on_another_machine_is_not_removed() {
     for is_elsewhere in [true, false] {

@@ -59,8 +59,8 @@ fn of(daemon: &Daemon, event: &str, resource: &str) -> Vec<Line> {
     lines.filter(|line| line.event == event && line.resource == resource).collect()
 }
 
-/// So long a fight is watched. Repairs wait 1, 2, 4, 8 s, less up to a quarter: three are due. Who did not wait would make hundreds, and
-/// who never gives way forty.
+/// So long a fight is watched. Repairs wait 1, 2, 4, 8 s, less up to a quarter: three are due. Who did not wait would
+/// make hundreds, and who never gives way forty.
 const FOUGHT: Duration = Duration::from_secs(10);
 const RARE: RangeInclusive<u32> = 1..=6;
 
@@ -72,8 +72,8 @@ resources:
   - {name: b, path: $DIR/b, content: "b\n", after: "file[a]"}
 "#;
 
-/// E-20, F-9: the adversary is recognised and named, repairs become rare, a neighbour and child is repaired as ever, and one
-/// line is said, not one for each repair.
+/// E-20, F-9: the adversary is recognised and named, repairs become rare, a neighbour and child is repaired as ever,
+/// and one line is said, not one for each repair.
 #[test]
 fn e20_an_adversary_is_recognised_and_the_neighbour_goes_on() {
     let host = Host::with(FILES);
@@ -105,8 +105,9 @@ fn e20_an_adversary_is_recognised_and_the_neighbour_goes_on() {
     assert_eq!(daemon.count("calm"), 0);
 }
 
-/// F-9: who never gives way repairs four times a second for as long as it is fought, and says so once: neither that it diverged nor that
-/// it converged is told for each repair, though both are heard by who asks for all. What diverges otherwise is told.
+/// F-9: who never gives way repairs four times a second for as long as it is fought, and says so once: neither that it
+/// diverged nor that it converged is told for each repair, though both are heard by who asks for all. What diverges
+/// otherwise is told.
 #[test]
 fn f9_who_never_gives_way_does_not_fill_the_log() {
     let host = Host::with(&FILES.replace("\"a\\n\"}", "\"a\\n\", meta: {on_conflict: win}}"));
@@ -202,8 +203,8 @@ fn f10_two_commands_on_one_thing_name_each_other() {
     });
 }
 
-/// F-10: two daemons with opposite graphs, each with a state directory of its own, so that none refuses the other: each sees another
-/// party, repairs become rare, and each goes on with what is its own alone.
+/// F-10: two daemons with opposite graphs, each with a state directory of its own, so that none refuses the other: each
+/// sees another party, repairs become rare, and each goes on with what is its own alone.
 #[test]
 fn f10_two_daemons_with_opposite_graphs_come_to_rest() {
     let (one, other) = (Host::with(""), Host::with(""));
@@ -238,8 +239,8 @@ fn wait_a_while(host: &Host, began: Instant) {
     host.wait_until("time has passed", || began.elapsed() >= FOUGHT);
 }
 
-/// F-10: two daemons with the same graph, each with a state directory of its own: what somebody breaks is put right by either, neither
-/// undoes what the other does, and then both rest.
+/// F-10: two daemons with the same graph, each with a state directory of its own: what somebody breaks is put right by
+/// either, neither undoes what the other does, and then both rest.
 #[test]
 fn f10_two_daemons_with_the_same_graph_do_not_fight() {
     const DRIFTS: u32 = 3;
@@ -301,7 +302,8 @@ pub(crate) fn day(ahead: u64) -> &'static str {
     ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"][usize::try_from(days % 7).expect("small")]
 }
 
-/// `when_allowed`: outside of its window a file is held, with what would be changed and when; inside, it is made at once.
+/// `when_allowed`: outside of its window a file is held, with what would be changed and when; inside, it is made at
+/// once.
 #[test]
 fn when_allowed_holds_and_lets_in() {
     let graph = |when: &str| {
@@ -367,7 +369,8 @@ fn realize_makes_it_once_before_a_reload_removes_it() {
     assert_eq!(host.read("f"), "x", "it was made, and is forgotten");
 }
 
-/// F6: a command that runs for each repair, and names other paths, is not named as who undoes the file; the one that writes it is.
+/// F6: a command that runs for each repair, and names other paths, is not named as who undoes the file; the one that
+/// writes it is.
 #[test]
 fn f6_a_command_that_writes_elsewhere_is_not_named() {
     let graph = |cmd: &str| {
@@ -407,7 +410,8 @@ fn f6_a_command_that_writes_elsewhere_is_not_named() {
     assert!(line.message.contains("not idempotent: by exec[told]"), "{line:?}");
 }
 
-/// F6: of two commands that run for each repair, the one that may have written the file is named, also where the other comes first.
+/// F6: of two commands that run for each repair, the one that may have written the file is named, also where the other
+/// comes first.
 #[test]
 fn f6_the_second_of_two_commands_is_named() {
     let host = Host::with(

@@ -34,8 +34,8 @@ fn holds(path: &Path, text: &str) -> bool {
     bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
-/// S-6: also where everything else on this machine would leave one; and what the daemon runs still does. Needs the right to raise
-/// the limit, so root where it is 0.
+/// S-6: also where everything else on this machine would leave one; and what the daemon runs still does. Needs the
+/// right to raise the limit, so root where it is 0.
 #[test]
 fn a_crash_of_the_daemon_leaves_no_core() {
     let host = Host::with(GRAPH);

@@ -67,7 +67,8 @@ resources:
     assert_eq!(owed, 0, "the file was right already: what ran was owed");
 }
 
-/// F-1: killed again and again at arbitrary moments during load and repair, it is right in the end, and nothing is torn.
+/// F-1: killed again and again at arbitrary moments during load and repair, it is right in the end, and nothing is
+/// torn.
 #[test]
 fn killed_at_arbitrary_moments_it_is_right_in_the_end() {
     let whole = |n: usize| format!("{}\n", "declared ".repeat(n + 1));
@@ -109,7 +110,8 @@ fn killed_at_arbitrary_moments_it_is_right_in_the_end() {
     assert!(strays.is_empty(), "S-5: nothing is left behind: {strays:?}");
 }
 
-/// B-11, B-22, F-4: state that cannot be read is left as it is; repaired, it is rebuilt from what is real, and the bad copy is kept.
+/// B-11, B-22, F-4: state that cannot be read is left as it is; repaired, it is rebuilt from what is real, and the bad
+/// copy is kept.
 #[test]
 fn damaged_state_is_rebuilt_when_it_is_repaired() {
     let host = Host::with("graph: g\nresources: {file: [{name: $DIR/f, content: x}]}\n");

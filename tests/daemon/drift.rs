@@ -48,7 +48,8 @@ fn effective_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Events come in order: when those of the sentinel have been dealt with, so have all before. Then nothing more is changed.
+/// Events come in order: when those of the sentinel have been dealt with, so have all before. Then nothing more is
+/// changed.
 #[track_caller]
 fn rests(host: &Host, daemon: &Daemon) {
     for _ in 0..2 {
@@ -56,7 +57,8 @@ fn rests(host: &Host, daemon: &Daemon) {
         host.write("sentinel", "disturbed\n");
         daemon.wait_for_of("changed", "file[sentinel]");
         if daemon.log().iter().any(|line| line.event == "contended") {
-            // What was undone too often is a fight: of that what comes right is told quietly, until a minute of peace has ended it.
+            // What was undone too often is a fight: of that what comes right is told quietly, until a minute of peace
+            // has ended it.
             host.wait_until("everything as declared", || is_right(host));
         } else {
             daemon.wait_for("converged");

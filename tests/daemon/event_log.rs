@@ -1,4 +1,5 @@
-//! The event log of the real program, and its recorders: what was recorded stays, and nobody who records holds up the host.
+//! The event log of the real program, and its recorders: what was recorded stays, and nobody who records holds up the
+//! host.
 
 use crate::daemon::Daemon;
 use crate::host::{Host, LIMIT, is_root};
@@ -50,8 +51,8 @@ fn stop(host: &Host, daemon: &mut Daemon) {
     assert_eq!(daemon.ends(), 0);
 }
 
-/// C-11: what an `apply` does is recorded like what a daemon does, between its begin and its end; where it does nothing, nothing is
-/// written, and a daemon goes on with the numbers.
+/// C-11: what an `apply` does is recorded like what a daemon does, between its begin and its end; where it does
+/// nothing, nothing is written, and a daemon goes on with the numbers.
 #[test]
 fn c11_an_apply_is_recorded_where_it_does_something() {
     let host = Host::with(GRAPH);
@@ -79,8 +80,8 @@ fn c11_an_apply_is_recorded_where_it_does_something() {
     assert_eq!((starts, cut), (2, 0), "the apply had its end");
 }
 
-/// C-11, C-12: after `kill -9` nothing that was told is lost, numbers go on where they were, and the run that has no end gets one; what is
-/// recorded can be read without a daemon.
+/// C-11, C-12: after `kill -9` nothing that was told is lost, numbers go on where they were, and the run that has no
+/// end gets one; what is recorded can be read without a daemon.
 #[test]
 fn c11_what_was_told_outlives_a_kill() {
     let host = Host::with(GRAPH);
@@ -179,8 +180,8 @@ fn c21_what_repeats_is_counted() {
     assert_eq!(alike.expect("counted")["count"], 5);
 }
 
-/// C-12, C-15: a file gets all that is recorded, in order, each line once while nobody is killed; it is opened anew when it was rotated; a stop
-/// leaves nothing behind; after a kill nothing is missing.
+/// C-12, C-15: a file gets all that is recorded, in order, each line once while nobody is killed; it is opened anew
+/// when it was rotated; a stop leaves nothing behind; after a kill nothing is missing.
 #[test]
 fn c15_a_file_gets_everything() {
     let host = Host::with(GRAPH);
@@ -241,8 +242,8 @@ fn webhook(receiver: &Receiver) -> String {
     format!("recorders:\n- webhook: {{url: \"{url}\", timeout: 1, headers: {headers}}}\n")
 }
 
-/// C-12, C-13, C-15: a server that fails, answers too late, closes or stalls gets the same batch again, with the same key, also from the next daemon after a
-/// kill; the host is held all the while; a stop sends the tail.
+/// C-12, C-13, C-15: a server that fails, answers too late, closes or stalls gets the same batch again, with the same
+/// key, also from the next daemon after a kill; the host is held all the while; a stop sends the tail.
 #[test]
 fn c13_a_server_that_fails_gets_the_same_batch_again() {
     let host = Host::with(GRAPH);
@@ -273,7 +274,8 @@ fn c13_a_server_that_fails_gets_the_same_batch_again() {
     complete(&receiver, &host);
 }
 
-/// C-15: a stop waits no longer than its deadline for a server that does not answer, and what is left is sent by the next daemon.
+/// C-15: a stop waits no longer than its deadline for a server that does not answer, and what is left is sent by the
+/// next daemon.
 #[test]
 fn c15_a_stop_has_a_deadline() {
     let host = Host::with(GRAPH);
@@ -290,8 +292,9 @@ fn c15_a_stop_has_a_deadline() {
     complete(&receiver, &host);
 }
 
-/// C-12: a server that refuses a batch is offered it five times; then it is put aside, which is logged, told as an event, and shown in
-/// `status` and `report`; what comes after it arrives, and the next daemon does not begin with it again.
+/// C-12: a server that refuses a batch is offered it five times; then it is put aside, which is logged, told as an
+/// event, and shown in `status` and `report`; what comes after it arrives, and the next daemon does not begin with it
+/// again.
 #[test]
 fn c12_a_batch_that_is_refused_is_put_aside() {
     let host = Host::with(GRAPH);
@@ -322,8 +325,8 @@ fn c12_a_batch_that_is_refused_is_put_aside() {
     complete(&receiver, &host);
 }
 
-/// C-22: a disk that is full for the event log alone does not keep the host from being held; it is said, and what happened meanwhile is recorded
-/// when there is room. Root only (mounts a tmpfs).
+/// C-22: a disk that is full for the event log alone does not keep the host from being held; it is said, and what
+/// happened meanwhile is recorded when there is room. Root only (mounts a tmpfs).
 #[test]
 fn c22_a_full_disk_costs_no_repair() {
     assert!(is_root(), "this test must run as root");
@@ -363,7 +366,8 @@ fn c22_a_full_disk_costs_no_repair() {
     assert!(command.arg(&small).status().expect("umount").success());
 }
 
-/// C-22: a damaged event log is put aside, begun anew with numbers that were never used, and said; nothing else notices.
+/// C-22: a damaged event log is put aside, begun anew with numbers that were never used, and said; nothing else
+/// notices.
 #[test]
 fn c22_a_damaged_log_is_set_aside() {
     let host = Host::with(GRAPH);

@@ -106,8 +106,8 @@ resources:
     assert_eq!(["once", "always", "told", "guarded"].map(|f| host.lines(f).len()), [1, 2, 0, 1]);
 }
 
-/// E-20: what is declared to be done at each start is not idempotent, as is what it notifies: nobody else has changed the host, and nobody
-/// fights. It is told like any change.
+/// E-20: what is declared to be done at each start is not idempotent, as is what it notifies: nobody else has changed
+/// the host, and nobody fights. It is told like any change.
 #[test]
 fn what_is_always_done_is_not_idempotent_and_no_fight() {
     let host = Host::with(

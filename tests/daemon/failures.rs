@@ -1,4 +1,5 @@
-//! What fails is tried again as often as declared, then told, with those that wait for it; others go on; the cause gone, it heals.
+//! What fails is tried again as often as declared, then told, with those that wait for it; others go on; the cause
+//! gone, it heals.
 
 use crate::host::Host;
 

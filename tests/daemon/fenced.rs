@@ -5,8 +5,8 @@ use crate::host::Host;
 const GRAPH: &str = "graph: g\nresources:\n  file: [{name: f, path: $DIR/f, content: \"x\\n\"}]\n  \
                      exec: [{name: once, shell: /bin/sh, cmd: \"echo ran >> $DIR/ran\"}]\n";
 
-/// C-10: the older one begins nothing more, not even what it is asked for by name, says why, and ends with 1; the newer one goes on, and a
-/// third is refused by it as ever.
+/// C-10: the older one begins nothing more, not even what it is asked for by name, says why, and ends with 1; the newer
+/// one goes on, and a third is refused by it as ever.
 #[test]
 fn the_older_of_two_daemons_ends() {
     let host = Host::with(GRAPH);

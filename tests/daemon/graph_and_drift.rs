@@ -116,7 +116,8 @@ fn drift_is_what_differs_now() {
     assert_eq!(json["resources"][0]["resource"], "file[b]");
 }
 
-/// Invariant 4, DESIGN.md 2.4: what only looks opens nothing for writing, in no thread, and makes, moves and removes nothing.
+/// Invariant 4, DESIGN.md 2.4: what only looks opens nothing for writing, in no thread, and makes, moves and removes
+/// nothing.
 #[test]
 fn looking_opens_nothing_for_writing() {
     let host = Host::with(GRAPH);
@@ -127,9 +128,9 @@ fn looking_opens_nothing_for_writing() {
     }
 }
 
-/// Invariant 4: the same beside a daemon, whose log of the state is in use, and after one that was killed, whose log nobody has put away; and
-/// of the commands that read what is kept. What is told is what is kept, log and all. `SQLite` opens the log itself as if to write; nothing in the
-/// state directory is another afterwards, to the byte.
+/// Invariant 4: the same beside a daemon, whose log of the state is in use, and after one that was killed, whose log
+/// nobody has put away; and of the commands that read what is kept. What is told is what is kept, log and all. `SQLite`
+/// opens the log itself as if to write; nothing in the state directory is another afterwards, to the byte.
 #[test]
 fn looking_beside_a_daemon_opens_nothing_for_writing() {
     let host = Host::with(GRAPH);

@@ -1,5 +1,5 @@
-//! F-19: workers of the real program that hang: a task is cut off and started again; a thread is named, and the watchdog of systemd is
-//! not fed while it hangs.
+//! F-19: workers of the real program that hang: a task is cut off and started again; a thread is named, and the
+//! watchdog of systemd is not fed while it hangs.
 
 use crate::daemon::{Daemon, Line};
 use crate::host::{Host, LIMIT, is_root};
@@ -55,8 +55,8 @@ fn starves(host: &Host, systemd: &UnixDatagram) {
     host.wait_until("the watchdog is not fed", || !is_fed(systemd, Duration::from_secs(1)));
 }
 
-/// F-19: a hang in each worker: it is named, cut off and started again; the host is held, signals and commands are obeyed; who hangs
-/// again and again is told by the status.
+/// F-19: a hang in each worker: it is named, cut off and started again; the host is held, signals and commands are
+/// obeyed; who hangs again and again is told by the status.
 #[test]
 fn each_worker_that_hangs_heals() {
     let host = Host::with(GRAPH);
@@ -88,8 +88,8 @@ fn each_worker_that_hangs_heals() {
     assert_eq!(daemon.ends(), 0);
 }
 
-/// F-19: the loop that lets callers in stands still, then the one that holds the lease: each is named and started anew. Neither has a
-/// heartbeat beside its loop.
+/// F-19: the loop that lets callers in stands still, then the one that holds the lease: each is named and started anew.
+/// Neither has a heartbeat beside its loop.
 #[test]
 fn a_loop_that_stands_still_is_noticed() {
     let host = Host::with(GRAPH);
@@ -137,8 +137,9 @@ fn who_feeds_the_watchdog_heals() {
     assert_eq!(daemon.ends(), 0);
 }
 
-/// F-11: a daemon that was stopped for long, as by a suspend, goes on where it was: no worker is taken for one that hangs and started anew, and
-/// what was due meanwhile is not made up for. Longer than a worker may do nothing and its ten seconds more.
+/// F-11: a daemon that was stopped for long, as by a suspend, goes on where it was: no worker is taken for one that
+/// hangs and started anew, and what was due meanwhile is not made up for. Longer than a worker may do nothing and its
+/// ten seconds more.
 #[test]
 fn a_suspend_is_no_hang_and_no_burst() {
     const STOPPED: Duration = Duration::from_secs(13);
@@ -221,8 +222,8 @@ impl Drop for Stopped {
     }
 }
 
-/// F-19, F-12: the thread that keeps the state, then the one that keeps the events, hangs: it is named by the log, the report and the status,
-/// the watchdog is not fed, and all is well when it goes on. Root only (ptrace).
+/// F-19, F-12: the thread that keeps the state, then the one that keeps the events, hangs: it is named by the log, the
+/// report and the status, the watchdog is not fed, and all is well when it goes on. Root only (ptrace).
 #[test]
 fn a_thread_that_hangs_is_named_and_starves_the_watchdog() {
     let host = Host::with(GRAPH);

@@ -19,7 +19,8 @@ fn json(host: &Host, command: &str) -> Value {
     serde_json::from_str(&host.ask_daemon(&[command, "--json"]).stdout).unwrap_or_default()
 }
 
-/// F-19: a worker that broke is told for an hour, once or again and again, though it runs; the verdict and the exit code are of the resources.
+/// F-19: a worker that broke is told for an hour, once or again and again, though it runs; the verdict and the exit
+/// code are of the resources.
 #[test]
 fn a_worker_that_broke_is_told() {
     let host = Host::with(GRAPH);
@@ -96,8 +97,8 @@ fn state(report: &Value, name: &str) -> String {
     })
 }
 
-/// P-1, A-43: while a recorder flushes at the stop, the socket answers: the report says who is waited for, and so does the status; the log
-/// names who was late.
+/// P-1, A-43: while a recorder flushes at the stop, the socket answers: the report says who is waited for, and so does
+/// the status; the log names who was late.
 #[test]
 fn the_socket_outlives_who_flushes() {
     let host = Host::with(GRAPH);

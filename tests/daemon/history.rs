@@ -1,4 +1,5 @@
-//! `history`, `show --at`, `diff` and `undo` of the real program: what was replaced, removed, purged or changed in mode comes back as it was.
+//! `history`, `show --at`, `diff` and `undo` of the real program: what was replaced, removed, purged or changed in mode
+//! comes back as it was.
 
 use crate::host::{Host, is_root};
 use crate::output::Output;
@@ -175,7 +176,8 @@ fn what_was_replaced_is_kept_when_the_daemon_is_killed_at_once() {
     }
 }
 
-/// S-6, S-19: no content that is sensitive, in no answer and in no file of the state, packed or not; that there was a change is told.
+/// S-6, S-19: no content that is sensitive, in no answer and in no file of the state, packed or not; that there was a
+/// change is told.
 #[test]
 fn secrets_are_not_kept() {
     const CANARY: &str = "canary-30b2";

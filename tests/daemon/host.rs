@@ -1,7 +1,9 @@
-//! A place of its own for one test: a folder, a graph in it, a state directory, and commands of the real program on them.
+//! A place of its own for one test: a folder, a graph in it, a state directory, and commands of the real program on
+//! them.
 //!
-//! `$DIR` in a graph, an argument or an expectation stands for the folder. `$DIR/sleep` is a link to the program `sleep`: every process
-//! that a test starts by it has the folder in its arguments, so that a test can say that none is left.
+//! `$DIR` in a graph, an argument or an expectation stands for the folder. `$DIR/sleep` is a link to the program
+//! `sleep`: every process that a test starts by it has the folder in its arguments, so that a test can say that none is
+//! left.
 
 use crate::daemon::Daemon;
 use crate::output::Output;

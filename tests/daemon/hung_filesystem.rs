@@ -19,8 +19,8 @@ fn is(host: &Host, content: &str) -> bool {
     host.exists("fine/file") && host.read("fine/file") == content
 }
 
-/// F-12: the resource on it waits, and whoever needs it; others are held as ever, a reload is taken, and two requests to stop
-/// are obeyed at once.
+/// F-12: the resource on it waits, and whoever needs it; others are held as ever, a reload is taken, and two requests
+/// to stop are obeyed at once.
 #[test]
 fn only_what_lies_on_it_waits() {
     let host = Host::with(GRAPH);

@@ -11,8 +11,8 @@ resources:
   - {name: told, shell: /bin/sh, cmd: "cat $DIR/f >> $DIR/told", refresh_only: true, subscribe: "file[f]"}
 "#;
 
-/// B-8: a begin without an end. As declared, it is adopted: nothing is changed. Absent, it is as if it had never begun: made. Anything
-/// else is applied as always. What its intent owes is owed each time, and paid once.
+/// B-8: a begin without an end. As declared, it is adopted: nothing is changed. Absent, it is as if it had never begun:
+/// made. Anything else is applied as always. What its intent owes is owed each time, and paid once.
 #[test]
 fn a_begin_without_an_end_is_unknown() {
     for (found, changes) in [(Some("declared\n"), false), (None, true), (Some("half"), true)] {
@@ -93,8 +93,8 @@ resources:
     assert!(daemon.log().iter().any(|line| line.message.contains("left running")));
 }
 
-/// B-9: a command whose check cannot tell is run again, skipped, or left to the operator, as it declares; how long the last one waits is
-/// shown; it waits at each start until the operator decides.
+/// B-9: a command whose check cannot tell is run again, skipped, or left to the operator, as it declares; how long the
+/// last one waits is shown; it waits at each start until the operator decides.
 #[test]
 fn a_command_that_was_cut_off_follows_its_policy() {
     let each = ["rerun", "skip", "ask"].map(|policy| {

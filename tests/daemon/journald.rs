@@ -51,8 +51,8 @@ fn wait_for(journal: &UnixDatagram, event: &str) -> HashMap<String, String> {
     panic!("no `{event}` has arrived");
 }
 
-/// S-13: each line is an entry with its resource, its event and its level in fields of their own; what a command wrote is a value and
-/// never a field. The daemon has the socket of a journal of ours, in a mount namespace of its own.
+/// S-13: each line is an entry with its resource, its event and its level in fields of their own; what a command wrote
+/// is a value and never a field. The daemon has the socket of a journal of ours, in a mount namespace of its own.
 #[test]
 fn lines_arrive_with_their_fields() {
     assert!(is_root(), "this test must run as root");

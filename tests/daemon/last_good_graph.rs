@@ -16,8 +16,8 @@ resources:
 
 const BROKEN: &str = "graph: good\nresources:\n  file:\n  - {name: conf, pth: $DIR/conf}\n";
 
-/// After `kill -9` and a start with a broken file the old graph goes on, the log and `status` say why, with the place; the next good
-/// one replaces it, and is kept in turn. As systemd would have it: the daemon is started again and again.
+/// After `kill -9` and a start with a broken file the old graph goes on, the log and `status` say why, with the place;
+/// the next good one replaces it, and is kept in turn. As systemd would have it: the daemon is started again and again.
 #[test]
 fn a_start_with_a_broken_graph_runs_the_one_before() {
     let host = Host::with(GRAPH);
@@ -104,7 +104,8 @@ fn a_broken_graph_is_refused_where_none_is_kept() {
     assert_eq!(kept, now, "the same graph is not written again");
 }
 
-/// A driver that starts anew after a panic holds the graph that was taken last: what was edited since, valid or not, waits for a reload.
+/// A driver that starts anew after a panic holds the graph that was taken last: what was edited since, valid or not,
+/// waits for a reload.
 #[test]
 fn a_driver_that_starts_anew_applies_no_edit() {
     for flag in [None, Some("--no-kept-graph")] {
@@ -161,8 +162,9 @@ fn who_only_looks_keeps_no_graph() {
     }
 }
 
-/// B-17: a graph that leaves something protected out and comes while the driver is started anew is refused by the new one as by the old
-/// one, and the graph that was taken last goes on; so it is at a start. Why it was refused is told until one is taken.
+/// B-17: a graph that leaves something protected out and comes while the driver is started anew is refused by the new
+/// one as by the old one, and the graph that was taken last goes on; so it is at a start. Why it was refused is told
+/// until one is taken.
 #[test]
 fn a_graph_that_a_new_driver_refuses_leaves_no_host_alone() {
     let protected = GRAPH.replace("on_remove: delete", "protect: true");

@@ -63,8 +63,8 @@ fn all_is_done(host: &Host) {
     assert_eq!(host.lines("told"), ["told"]);
 }
 
-/// C-4: when it is lost, what runs ends and is recorded, nothing is begun and it is said why; when it is had again, what was refused is
-/// done.
+/// C-4: when it is lost, what runs ends and is recorded, nothing is begun and it is said why; when it is had again,
+/// what was refused is done.
 #[test]
 fn what_was_refused_is_done_when_the_lease_is_had_again() {
     let host = Host::with(GRAPH);
@@ -78,7 +78,8 @@ fn what_was_refused_is_done_when_the_lease_is_had_again() {
     all_is_done(&host);
 }
 
-/// C-4, B-10: what ended without the lease is kept: who dies then has the rest done after its restart, and nothing twice.
+/// C-4, B-10: what ended without the lease is kept: who dies then has the rest done after its restart, and nothing
+/// twice.
 #[test]
 fn what_ended_without_the_lease_outlives_the_daemon() {
     let host = Host::with(GRAPH);
@@ -87,8 +88,8 @@ fn what_ended_without_the_lease_outlives_the_daemon() {
     all_is_done(&host);
 }
 
-/// C-6: where whoever renews it does nothing (it hangs, as all does while a machine sleeps), nobody says that it is lost: who is about to
-/// begin something sees by the clock that its time is over.
+/// C-6: where whoever renews it does nothing (it hangs, as all does while a machine sleeps), nobody says that it is
+/// lost: who is about to begin something sees by the clock that its time is over.
 #[test]
 fn a_lease_that_nobody_renews_ends_by_itself() {
     let host = Host::with(&GRAPH.replace(", after: \"exec[long]\"", ""));

@@ -118,8 +118,8 @@ fn what_is_not_as_declared_says_which_run_found_it() {
     assert_eq!(daemon.lines("loaded")[0].get("run"), None);
 }
 
-/// B16: a request is logged as its command, without debug text; the event name is not glued to the end of several lines; beside the
-/// time of the journal there is no second one.
+/// B16: a request is logged as its command, without debug text; the event name is not glued to the end of several
+/// lines; beside the time of the journal there is no second one.
 #[test]
 fn the_log_for_people_has_no_debug_text_and_one_time() {
     let host = Host::with("graph: g\nresources: {file: [{name: f, path: $DIR/f, content: x}]}\n");

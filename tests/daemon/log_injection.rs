@@ -1,4 +1,5 @@
-//! S-13: foreign text in every place where an operator looks: no line is forged, nothing is hidden, no terminal is moved.
+//! S-13: foreign text in every place where an operator looks: no line is forged, nothing is hidden, no terminal is
+//! moved.
 
 use crate::host::Host;
 use crate::terminal::Terminal;
@@ -9,8 +10,8 @@ use std::process::Stdio;
 /// The word by which each of them is found again.
 const MARK: &str = "FORGED";
 
-/// What somebody else may write: ends of lines, the codes of terminals (in one byte and in two), a change of direction, bytes that
-/// are no text.
+/// What somebody else may write: ends of lines, the codes of terminals (in one byte and in two), a change of direction,
+/// bytes that are no text.
 const HOSTILE: &[&[u8]] = &[
     b"x\n2026-01-01T00:00:00.000000Z  INFO converged: FORGED",
     b"x\r\x1b[2J\x1b[31mFORGED\x07",
@@ -18,8 +19,8 @@ const HOSTILE: &[&[u8]] = &[
     b"x\xff\xfeFORGED\x1b]0;title\x07",
 ];
 
-/// One resource fails with it on its standard error, one holds a folder in which a file has it for a name, one differs by it in
-/// its text, one finds a link that leads there.
+/// One resource fails with it on its standard error, one holds a folder in which a file has it for a name, one differs
+/// by it in its text, one finds a link that leads there.
 const GRAPH: &str = r#"
 graph: forged
 resources:

@@ -2,7 +2,8 @@
 
 use crate::host::Host;
 
-/// The options of the allocator are set: without them the anonymous memory is 60 MB and more, in huge pages that nobody uses.
+/// The options of the allocator are set: without them the anonymous memory is 60 MB and more, in huge pages that nobody
+/// uses.
 #[test]
 fn a_daemon_at_rest_keeps_little_memory() {
     let mut graph = "graph: memory\nresources:\n  file:\n".to_owned();

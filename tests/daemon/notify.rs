@@ -50,8 +50,8 @@ edges:
     assert_eq!(host.lines("only").len(), 2);
 }
 
-/// E-9: a half that was done owes, although the other half failed: when nothing is left to change, what is owed is paid.
-/// As nobody, a directory can be removed to make room, and the file that comes there cannot be given to root.
+/// E-9: a half that was done owes, although the other half failed: when nothing is left to change, what is owed is
+/// paid. As nobody, a directory can be removed to make room, and the file that comes there cannot be given to root.
 #[test]
 fn what_is_owed_by_a_write_that_failed_half_way_is_paid() {
     let with = |fields: &str| {

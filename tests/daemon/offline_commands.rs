@@ -1,5 +1,5 @@
-//! The commands on the state where no daemon runs: what they do is recorded as a daemon records it, and an undo that is not done leaves
-//! nothing behind.
+//! The commands on the state where no daemon runs: what they do is recorded as a daemon records it, and an undo that is
+//! not done leaves nothing behind.
 
 use crate::host::Host;
 use crate::output::Output;
@@ -47,7 +47,8 @@ fn before() -> Host {
     host
 }
 
-/// C-11: without a daemon each command is recorded between a begin and an end of its own; what is refused or has nothing to do is not.
+/// C-11: without a daemon each command is recorded between a begin and an end of its own; what is refused or has
+/// nothing to do is not.
 #[test]
 fn c11_commands_without_a_daemon_are_recorded() {
     let host = before();
@@ -167,7 +168,8 @@ fn shown(host: &Host, resource: &str) -> Output {
     shown
 }
 
-/// B-6: an undo of which a part cannot be done says what it has put back, and leaves no pause; one that was there stays as it was.
+/// B-6: an undo of which a part cannot be done says what it has put back, and leaves no pause; one that was there stays
+/// as it was.
 #[test]
 fn an_undo_that_fails_takes_its_pause_back() {
     let host = Host::with(

@@ -11,7 +11,8 @@ resources:
   - {name: whatever, path: $DIR/whatever, state: undefined, mode: 0755}
 ";
 
-/// F-1: of neither it is kept whose it is; both are paused all the same, and the next daemon leaves them as they were put back.
+/// F-1: of neither it is kept whose it is; both are paused all the same, and the next daemon leaves them as they were
+/// put back.
 #[test]
 fn what_is_nobodys_is_paused_too() {
     let host = Host::with(GRAPH);
@@ -35,7 +36,8 @@ fn what_is_nobodys_is_paused_too() {
     host.wait_until("as declared", || !host.exists("gone") && host.mode("whatever") == 0o755);
 }
 
-/// An undo over a removal and a re-creation puts the removed file back, and keeps the directory that it needs (operator B5).
+/// An undo over a removal and a re-creation puts the removed file back, and keeps the directory that it needs (operator
+/// B5).
 #[test]
 fn an_undo_keeps_the_directory_of_what_comes_back() {
     for with_daemon in [false, true] {

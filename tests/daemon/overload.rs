@@ -1,5 +1,5 @@
-//! What the daemon endures: a stop while it heals, a pause over its restarts, requests that ask too much, no room for callers; and what its
-//! commands do meanwhile.
+//! What the daemon endures: a stop while it heals, a pause over its restarts, requests that ask too much, no room for
+//! callers; and what its commands do meanwhile.
 
 use crate::daemon::Daemon;
 use crate::hangs::Stopped;
@@ -25,8 +25,8 @@ fn held(flags: &[&str]) -> (Host, Daemon) {
     (host, daemon)
 }
 
-/// P-1, F-12: a stop while a driver is being started, and waits for a state that does not answer, ends in time; nothing is driven any more. Root
-/// only (ptrace).
+/// P-1, F-12: a stop while a driver is being started, and waits for a state that does not answer, ends in time; nothing
+/// is driven any more. Root only (ptrace).
 #[test]
 fn a_stop_while_the_driver_is_being_started_ends() {
     assert!(is_root(), "this test must run as root");
@@ -51,8 +51,8 @@ fn pauses(host: &Host) -> (u64, u64) {
     (left(&status["pause"]), left(&status["paused"][0]["pause"]))
 }
 
-/// E-15, F-19: a pause lasts as long as was asked for, also longer than one that was not asked how long, over a driver that broke and
-/// over `kill -9`.
+/// E-15, F-19: a pause lasts as long as was asked for, also longer than one that was not asked how long, over a driver
+/// that broke and over `kill -9`.
 #[test]
 fn a_pause_is_as_long_as_was_asked_for() {
     let (host, mut daemon) = held(&["--pause-limit", "60"]);
@@ -71,7 +71,8 @@ fn a_pause_is_as_long_as_was_asked_for() {
     assert_eq!(daemon.ends(), 0);
 }
 
-/// `wait` waits also for a daemon that is not there yet, and for one that heals; without a limit it says that there is none.
+/// `wait` waits also for a daemon that is not there yet, and for one that heals; without a limit it says that there is
+/// none.
 #[test]
 fn who_waits_waits_for_a_daemon_that_comes_and_one_that_heals() {
     let host = Host::with(GRAPH);

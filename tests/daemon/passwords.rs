@@ -1,4 +1,5 @@
-//! Passwords and secrets by reference: made once, and given to whom they are for. That they are shown nowhere: `canaries`.
+//! Passwords and secrets by reference: made once, and given to whom they are for. That they are shown nowhere:
+//! `canaries`.
 
 use crate::host::Host;
 use serde_json::Value as Json;
@@ -90,7 +91,8 @@ resources:
   - {name: conf, path: $DIR/conf, recv: {content: {template: "TEXT", values: {p: "password[DB].password", s: {secret: s}}}}}
 "#;
 
-/// E-18: what stands beside a password that is not kept is not taken for what it was; what is the same still is, also under another name.
+/// E-18: what stands beside a password that is not kept is not taken for what it was; what is the same still is, also
+/// under another name.
 #[test]
 fn a_text_around_a_password_that_is_not_kept_is_compared() {
     let graph = |name: &str, named: &str, text: &str| {
@@ -217,7 +219,8 @@ fn what_is_saved_outlives_a_kill_and_a_name() {
     assert!(!is_in_clear(&host, &first), "it is in clear in the state");
 }
 
-/// B-26: what a program of before has kept in clear is known, and encrypted by the first that has the state; nothing else is done.
+/// B-26: what a program of before has kept in clear is known, and encrypted by the first that has the state; nothing
+/// else is done.
 #[test]
 fn what_was_kept_in_clear_is_encrypted() {
     let host = host(", saved: true");
@@ -230,7 +233,8 @@ fn what_was_kept_in_clear_is_encrypted() {
     demand_known(&host, &first);
 }
 
-/// B-26: nothing is left of it in the log either, nor in free places of the database, once it is encrypted, wherever that was cut off.
+/// B-26: nothing is left of it in the log either, nor in free places of the database, once it is encrypted, wherever
+/// that was cut off.
 #[test]
 fn of_what_was_in_clear_nothing_is_left() {
     let mut number = 1;
@@ -240,7 +244,8 @@ fn of_what_was_in_clear_nothing_is_left() {
     assert!(number > 8, "{number} writes to the log and the database");
 }
 
-/// Kills an `apply` that wipes at this write to the state; whether it came to its end before. What comes after it finds nothing in clear.
+/// Kills an `apply` that wipes at this write to the state; whether it came to its end before. What comes after it finds
+/// nothing in clear.
 fn wiped_but_for(number: usize) -> bool {
     let host = host(", saved: true");
     host.apply().exits(0);
@@ -304,8 +309,8 @@ fn a_running_daemon_repairs_what_is_not_saved() {
     assert_eq!(password(&host), first);
 }
 
-/// One that is not saved, made, and lost before its receiver had it (a kill between the two): no start makes another one, the receiver
-/// fails and says why, until somebody asks for another.
+/// One that is not saved, made, and lost before its receiver had it (a kill between the two): no start makes another
+/// one, the receiver fails and says why, until somebody asks for another.
 #[test]
 fn what_is_lost_before_its_receiver_has_it_is_not_made_anew_unasked() {
     let between = "recv: {content: {template: \"pw=${p}\\n\", values: {p: \"password[db].password\"}}}, after: \"exec[between]\"}";
@@ -366,7 +371,8 @@ fn what_is_not_kept_to_oneself_is_no_secret() {
     }
 }
 
-/// S-11: the program of a secret is root's: one that others could change is told of at load, and refused when it is asked. Needs root.
+/// S-11: the program of a secret is root's: one that others could change is told of at load, and refused when it is
+/// asked. Needs root.
 #[test]
 fn who_supplies_a_secret_is_believed_only_if_nobody_else_could_change_it() {
     assert!(rustix::process::geteuid().is_root(), "this test must run as root");
@@ -394,8 +400,8 @@ fn who_supplies_a_secret_is_believed_only_if_nobody_else_could_change_it() {
     assert_eq!(host.read("f"), "secret");
 }
 
-/// S-19: a file is made for its owner alone when a secret is put into it and no mode is declared; a mode that is there, or declared, is
-/// kept, and one that shows the secret is told of.
+/// S-19: a file is made for its owner alone when a secret is put into it and no mode is declared; a mode that is there,
+/// or declared, is kept, and one that shows the secret is told of.
 #[test]
 fn a_secret_is_written_for_its_owner_alone_unless_asked() {
     let host = Host::with(

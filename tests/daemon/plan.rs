@@ -209,7 +209,8 @@ fn what_is_no_plan_is_refused() {
     assert!(!host.exists("make"));
 }
 
-/// What an apply would leave alone is told as such: `noop`, and closed windows, with those that are not refreshed by them.
+/// What an apply would leave alone is told as such: `noop`, and closed windows, with those that are not refreshed by
+/// them.
 #[test]
 fn what_is_held_is_planned_as_held() {
     let host = Host::with(
@@ -226,8 +227,8 @@ resources:
     host.apply().exits(0).prints_nothing_of("changed ").prints("held file[a]");
 }
 
-/// F-16: what is removed is what was planned to be: another content of the same size, in the file itself or anywhere below a directory
-/// that goes with `force`, refuses the plan and names the resource.
+/// F-16: what is removed is what was planned to be: another content of the same size, in the file itself or anywhere
+/// below a directory that goes with `force`, refuses the plan and names the resource.
 #[test]
 fn a_plan_is_refused_when_what_it_removes_has_changed() {
     let host = Host::with(
@@ -333,8 +334,8 @@ resources:
     apply(&host, &plan).exits(0).prints_nothing_of("file[none]");
 }
 
-/// F-16: what is in doubt is still held to what was found: what comes into a directory that would go, or be purged, after the plan is
-/// not removed by it; and the plan names what would be gone.
+/// F-16: what is in doubt is still held to what was found: what comes into a directory that would go, or be purged,
+/// after the plan is not removed by it; and the plan names what would be gone.
 #[test]
 fn what_is_in_doubt_removes_nothing_that_came_later() {
     let gone = "graph: g\nresources:\n  file:\n  - {name: d, path: $DIR/opt/, state: absent, force: true}\n  - {name: f, path: $DIR/opt/own, state: absent}\n";
@@ -385,7 +386,8 @@ resources:
     assert_eq!(applied.exits(0).named_after("changed"), changed, "{applied}");
 }
 
-/// B1: a graph that `apply` rejects is rejected by `plan` as well, with the same text and exit code, and no plan is written.
+/// B1: a graph that `apply` rejects is rejected by `plan` as well, with the same text and exit code, and no plan is
+/// written.
 #[test]
 fn a_plan_of_a_rejected_graph_fails_like_apply() {
     let both = "graph: p\nresources:\n  file:\n  - {name: $DIR/a, content: x}\n";

@@ -1,5 +1,5 @@
-//! `plan` sees what its own steps make: each step is checked over what the steps before it will have written, and nothing is written to
-//! the host.
+//! `plan` sees what its own steps make: each step is checked over what the steps before it will have written, and
+//! nothing is written to the host.
 
 use crate::host::Host;
 use crate::plan::{apply, kept};
@@ -40,7 +40,8 @@ fn an_apply_in_noop_sees_what_its_own_steps_make() {
     host.ask(&["apply", "--noop"]).exits(0).ends_with_line("done: hello: 4 resources, 0 changed");
 }
 
-/// A step that is declared `noop` is not done before those below it: they find the host as it is. A failure that is certain is one.
+/// A step that is declared `noop` is not done before those below it: they find the host as it is. A failure that is
+/// certain is one.
 #[test]
 fn an_apply_in_noop_leaves_out_what_is_declared_noop() {
     let host = Host::with(
@@ -136,7 +137,8 @@ resources:
     assert_eq!(host.read("one/same"), "same\n");
 }
 
-/// A second path to what an earlier step has written, a copy of it, and a second name of it, are planned as they will be found.
+/// A second path to what an earlier step has written, a copy of it, and a second name of it, are planned as they will
+/// be found.
 #[test]
 fn the_second_of_two_steps_on_one_thing_finds_the_first_done() {
     let host = Host::with(
@@ -169,7 +171,8 @@ resources:
     assert_eq!(host.read("copy"), "new\n");
 }
 
-/// Without an edge between two steps on one thing nobody knows which comes first; what a command makes of a file is not known either.
+/// Without an edge between two steps on one thing nobody knows which comes first; what a command makes of a file is not
+/// known either.
 #[test]
 fn what_no_edge_orders_and_what_a_command_judges_stays_unknown() {
     let host = Host::with(

@@ -1,4 +1,5 @@
-//! `plan` on a state that `apply` would refuse: it is refused likewise, for what it would say is not what would be done.
+//! `plan` on a state that `apply` would refuse: it is refused likewise, for what it would say is not what would be
+//! done.
 
 use crate::host::{Host, is_root};
 use std::os::unix::fs::chown;
@@ -19,8 +20,8 @@ fn with_database(host: &Host, sql: &str) {
     database.close().expect("closed");
 }
 
-/// F-16: in each way in which `docs/state.md` says that a state cannot be used, `plan` ends as `apply` does and says the same, and `drift`,
-/// which needs no state, says what it says of a sound one. Of the files nothing is changed.
+/// F-16: in each way in which `docs/state.md` says that a state cannot be used, `plan` ends as `apply` does and says
+/// the same, and `drift`, which needs no state, says what it says of a sound one. Of the files nothing is changed.
 #[test]
 fn f16_a_plan_is_refused_where_apply_is() {
     let losses: [(&str, Loss); 8] = [

@@ -10,8 +10,8 @@ fn graph(files: &str) -> String {
     format!("graph: g\nresources:\n  exec:\n  - {SLOW}\n{files}")
 }
 
-/// B-16, E-17: a reload without a file that `realize` has made first does not leave it on the host for ever: it is said, `status` names it,
-/// and the next reload removes it; the same after `kill -9`.
+/// B-16, E-17: a reload without a file that `realize` has made first does not leave it on the host for ever: it is
+/// said, `status` names it, and the next reload removes it; the same after `kill -9`.
 #[test]
 fn what_was_made_while_a_graph_waited_leaves_with_the_next_reload() {
     for kills in [false, true] {

@@ -52,8 +52,8 @@ impl Journal {
     }
 }
 
-/// A-19, F-19, C-12: the recorders of journald and of a webhook break in each way and are started again; what was recorded meanwhile
-/// reaches both.
+/// A-19, F-19, C-12: the recorders of journald and of a webhook break in each way and are started again; what was
+/// recorded meanwhile reaches both.
 #[test]
 fn c12_recorders_of_each_sort_heal() {
     let host = Host::with(GRAPH);
@@ -93,8 +93,8 @@ fn c12_recorders_of_each_sort_heal() {
     assert_eq!(came, all, "by the webhook");
 }
 
-/// A reload that removes a recorder does not wait for it, whether its destination answers or not; the recorder that answers gets
-/// everything that was recorded before.
+/// A reload that removes a recorder does not wait for it, whether its destination answers or not; the recorder that
+/// answers gets everything that was recorded before.
 #[test]
 fn a_reload_does_not_wait_for_an_old_recorder() {
     let host = Host::with(GRAPH);

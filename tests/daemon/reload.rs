@@ -1,4 +1,5 @@
-//! HUP and `--watch`: only what differs is touched; a broken graph is refused whole, with its place, and the old one goes on.
+//! HUP and `--watch`: only what differs is touched; a broken graph is refused whole, with its place, and the old one
+//! goes on.
 
 use crate::client_commands::status;
 use crate::host::Host;

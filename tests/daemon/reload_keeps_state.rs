@@ -29,8 +29,8 @@ fn at_the_gate(host: &Host) -> Daemon {
     daemon
 }
 
-/// B-13: in the middle of a swap what the new graph has processed has its new record, what it has not reached its old one, and what is
-/// new to it and not reached none; the same after `kill -9`; at the end all are the new ones.
+/// B-13: in the middle of a swap what the new graph has processed has its new record, what it has not reached its old
+/// one, and what is new to it and not reached none; the same after `kill -9`; at the end all are the new ones.
 #[test]
 fn in_the_middle_of_a_swap_the_records_are_merged() {
     let host = Host::with(&graph(&[file("a", "1", ""), file("c", "1", "")], ""));
@@ -63,8 +63,9 @@ fn in_the_middle_of_a_swap_the_records_are_merged() {
     assert!(all["file[d]"].done.is_some());
 }
 
-/// B-14: b came after a, and now a comes after b. Cut off before either, between both and after both, what is kept is sound, and whatever
-/// leaves then is removed, each once; where nothing was cut off, in the order that was recorded last.
+/// B-14: b came after a, and now a comes after b. Cut off before either, between both and after both, what is kept is
+/// sound, and whatever leaves then is removed, each once; where nothing was cut off, in the order that was recorded
+/// last.
 #[test]
 fn a_swapped_order_is_right_at_every_instant() {
     let old = [file("a", "1", ""), file("b", "1", "after: \"file[a]\"")];
@@ -119,8 +120,8 @@ fn rows(host: &Host) -> BTreeMap<String, String> {
     select.query_map((), row).expect("rows").collect::<rusqlite::Result<_>>().expect("read")
 }
 
-/// B-15: a run of a part of the graph leaves the rows of all others as they are, byte for byte, though all have changed in the graph, and
-/// though one has left it.
+/// B-15: a run of a part of the graph leaves the rows of all others as they are, byte for byte, though all have changed
+/// in the graph, and though one has left it.
 #[test]
 fn a_run_of_a_part_rewrites_nothing_else() {
     let all = |content: &str, names: &[&str]| {

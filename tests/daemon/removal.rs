@@ -113,8 +113,8 @@ fn removals_come_last_and_in_reverse_order() {
     host.plan().exits(0).prints("0 resources to change");
 }
 
-/// B-17: a removal refreshes what its resource notified, after it and once, in an apply and in a daemon; what comes after the
-/// notified resource does not hold the removal.
+/// B-17: a removal refreshes what its resource notified, after it and once, in an apply and in a daemon; what comes
+/// after the notified resource does not hold the removal.
 #[test]
 fn a_removal_passes_on_its_notifications() {
     let notifies = format!("notify: \"exec[told]\", {DELETE}");
@@ -212,7 +212,8 @@ fn what_another_resource_has_stays() {
     assert!(host.exists("a") && !host.exists("d"));
 }
 
-/// B-18: a rename moves what is kept: nothing is removed and made again, what has run is not run again, and it is ours still.
+/// B-18: a rename moves what is kept: nothing is removed and made again, what has run is not run again, and it is ours
+/// still.
 #[test]
 fn a_rename_moves_the_record() {
     let of = |exec: &str, file: &str| {
@@ -361,7 +362,8 @@ fn another_private_directory_in_the_place_of_ours_stays() {
 
 const SLOTS: usize = 3;
 
-/// One resource of a graph of the random test: under its first or its second name, maybe with the other one as its former.
+/// One resource of a graph of the random test: under its first or its second name, maybe with the other one as its
+/// former.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Declared {

@@ -3,8 +3,9 @@
 use crate::host::Host;
 use crate::removal::{DELETE, graph};
 
-/// B-16: whether anything else claims it is judged by what it is, and not by its path: through a link to its directory, and to one further
-/// up; the same for what a directory holds with all that is in it, and for what lies in a directory that is to go.
+/// B-16: whether anything else claims it is judged by what it is, and not by its path: through a link to its directory,
+/// and to one further up; the same for what a directory holds with all that is in it, and for what lies in a directory
+/// that is to go.
 #[test]
 fn what_another_resource_has_under_another_path_stays() {
     let file = |name: &str, path: &str, rest: &str| {
@@ -79,8 +80,8 @@ fn what_another_resource_has_through_a_mount_stays() {
     assert!(stays);
 }
 
-/// B-16, S-15: a directory that leaves is removed with what is in it, but not where a part of it is declared through a mount of that part,
-/// from which no way leads up to it. Needs root.
+/// B-16, S-15: a directory that leaves is removed with what is in it, but not where a part of it is declared through a
+/// mount of that part, from which no way leads up to it. Needs root.
 #[test]
 fn what_is_declared_through_a_mount_of_a_part_stays() {
     use nix::mount::{MntFlags, MsFlags, mount, umount2};
@@ -146,7 +147,8 @@ fn what_is_declared_through_a_mount_of_a_file_stays() {
     assert!(!host.exists("a/f") && host.exists("b/g"), "it is mounted no more, and goes");
 }
 
-/// Only a resource that creates the object keeps it: one that removes it, or only holds its attributes, does not (issue 14, point 6).
+/// Only a resource that creates the object keeps it: one that removes it, or only holds its attributes, does not (issue
+/// 14, point 6).
 #[test]
 fn a_claim_without_creation_does_not_keep_the_object() {
     for (claim, held) in [

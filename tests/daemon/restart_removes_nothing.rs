@@ -6,7 +6,8 @@ use nix::sys::signal::Signal::SIGHUP;
 use steadfast::config::Vertex;
 use steadfast::store::{Entry, SqliteStore, Store as _, Verb};
 
-/// B-16: only an explicit reload removes: one that `--watch` makes says so and waits for it. A graph that is not valid removes nothing.
+/// B-16: only an explicit reload removes: one that `--watch` makes says so and waits for it. A graph that is not valid
+/// removes nothing.
 #[test]
 fn an_automatic_reload_never_deletes() {
     let whole = graph(&files(&[("a", DELETE), ("b", DELETE)]));
@@ -36,8 +37,8 @@ fn an_automatic_reload_never_deletes() {
     assert!(host.exists("a"));
 }
 
-/// B-16: a start removes nothing, whether it left before or while no daemon ran: a host may boot in the middle of a deploy. It says what
-/// would leave, `status` names it with what to type, and what is typed removes it.
+/// B-16: a start removes nothing, whether it left before or while no daemon ran: a host may boot in the middle of a
+/// deploy. It says what would leave, `status` names it with what to type, and what is typed removes it.
 #[test]
 fn a_start_removes_nothing() {
     let whole = graph(&files(&[("a", DELETE), ("b", DELETE), ("c", "")]));
@@ -80,8 +81,8 @@ fn a_start_removes_nothing() {
     assert!(host.exists("c"));
 }
 
-/// B-16, B-10: what an operator has had removed and what was cut off by a crash is removed to its end by a start, unless it is in the
-/// graph again; what was not begun waits for the operator.
+/// B-16, B-10: what an operator has had removed and what was cut off by a crash is removed to its end by a start,
+/// unless it is in the graph again; what was not begun waits for the operator.
 #[test]
 fn a_start_ends_a_removal_that_was_cut_off() {
     for comes_back in [false, true] {
@@ -120,7 +121,8 @@ fn a_start_ends_a_removal_that_was_cut_off() {
     }
 }
 
-/// B-16: what was made under another name of a graph is left alone, also when that graph came by itself and the operator reloads it then.
+/// B-16: what was made under another name of a graph is left alone, also when that graph came by itself and the
+/// operator reloads it then.
 #[test]
 fn what_another_graph_made_stays_its() {
     let host = Host::with(

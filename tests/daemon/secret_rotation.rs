@@ -23,7 +23,8 @@ resources:
   - {name: other, path: $DIR/other, mode: 0600, recv: {content: {template: 'pw=${p}', values: {p: {secret: s}}}}}
 ";
 
-/// E-20: where a secret is rotated each change of who receives it is intentional. What somebody does to the file itself is not.
+/// E-20: where a secret is rotated each change of who receives it is intentional. What somebody does to the file itself
+/// is not.
 #[test]
 fn a_secret_that_is_rotated_is_nobodys_drift() {
     let host = Host::with(ROTATED);
@@ -96,8 +97,8 @@ fn deed(supply: &str) -> Host {
     host
 }
 
-/// R-12: a deed has no state that one could look at: that its secret was rotated while nothing ran is told by the hash of it; where only its file
-/// was touched, nothing was.
+/// R-12: a deed has no state that one could look at: that its secret was rotated while nothing ran is told by the hash
+/// of it; where only its file was touched, nothing was.
 #[test]
 fn a_deed_is_done_again_for_a_secret_that_was_rotated_meanwhile() {
     let host = deed("{file: secret}");
@@ -126,7 +127,8 @@ fn a_deed_is_done_once_for_what_a_command_supplies() {
     assert_eq!(host.read("done").split_whitespace().count(), 1);
 }
 
-/// R-12: a daemon finds it at its start, and hears of it while it runs; it is not done again where somebody has touched the file.
+/// R-12: a daemon finds it at its start, and hears of it while it runs; it is not done again where somebody has touched
+/// the file.
 #[test]
 fn a_daemon_does_a_deed_once_for_each_secret() {
     let host = deed("{file: secret}");
@@ -152,7 +154,8 @@ fn a_daemon_does_a_deed_once_for_each_secret() {
     }
 }
 
-/// B-9: what was cut off and is to be asked for is not done for a secret that was rotated, and what is skipped is not either.
+/// B-9: what was cut off and is to be asked for is not done for a secret that was rotated, and what is skipped is not
+/// either.
 #[test]
 fn a_policy_for_what_was_cut_off_holds_for_a_rotated_secret() {
     for policy in ["ask", "skip"] {

@@ -1,4 +1,5 @@
-//! Canaries: a content that is sensitive, or whose mode denies others, is in no output, no log and no file of the state.
+//! Canaries: a content that is sensitive, or whose mode denies others, is in no output, no log and no file of the
+//! state.
 
 use crate::host::Host;
 use std::os::unix::fs::PermissionsExt as _;
@@ -157,7 +158,8 @@ fn a_mistake_beside_a_secret_does_not_show_it() {
     }
 }
 
-/// M4: a graph is rejected for a slip beside a secret; neither log nor status, nor a check whose output is stored, shows its lines.
+/// M4: a graph is rejected for a slip beside a secret; neither log nor status, nor a check whose output is stored,
+/// shows its lines.
 #[test]
 fn a_rejected_graph_shows_no_source_text() {
     let good = "graph: g\nresources:\n  file: [{name: a, path: $DIR/a, content: x}]\n";

@@ -99,7 +99,8 @@ fn a_reload_applies_changed_settings() {
     assert_eq!(host.read("a"), "edited", "noop by the new defaults");
 }
 
-/// B3: settings that are rejected at a reload change nothing: the place is told, and those before go on, with their graph.
+/// B3: settings that are rejected at a reload change nothing: the place is told, and those before go on, with their
+/// graph.
 #[test]
 fn a_reload_rejects_wrong_settings() {
     let host = Host::with(GRAPH);
@@ -128,8 +129,8 @@ fn a_reload_rejects_wrong_settings() {
     host.ask_daemon(&["status"]).exits(0);
 }
 
-/// B3: a start with settings that are rejected runs with those of the daemon before, and says so; so does a start with the path of a
-/// graph that is not there.
+/// B3: a start with settings that are rejected runs with those of the daemon before, and says so; so does a start with
+/// the path of a graph that is not there.
 #[test]
 fn a_start_with_wrong_settings_runs_with_the_last_good_ones() {
     let host = Host::with(GRAPH);

@@ -37,7 +37,8 @@ fn bash(host: &Host) -> Terminal {
     terminal
 }
 
-/// Names of resources come from the running daemon, as bash must write them to mean them; verbs and flags from the program.
+/// Names of resources come from the running daemon, as bash must write them to mean them; verbs and flags from the
+/// program.
 #[test]
 fn bash_completes_names_from_the_daemon() {
     let host = Host::with(GRAPH);

@@ -113,8 +113,8 @@ fn turned_away(followers: &[UnixStream]) -> usize {
     followers.iter().filter(is_turned_away).count()
 }
 
-/// S-12: a user who is not trusted has 64 connections, the 65th is turned away; all of them together leave an eighth for root. When they
-/// go, there is room again. Needs root.
+/// S-12: a user who is not trusted has 64 connections, the 65th is turned away; all of them together leave an eighth
+/// for root. When they go, there is room again. Needs root.
 #[test]
 fn a_group_leaves_room_for_root() {
     assert!(is_root(), "this test must run as root");
@@ -173,7 +173,8 @@ fn who_listens_must_be_ours() {
     drop(listener);
 }
 
-/// S-12: ten thousand idle connections, to a daemon that may have a thousand files open: it does its work, and answers soon again. Needs root.
+/// S-12: ten thousand idle connections, to a daemon that may have a thousand files open: it does its work, and answers
+/// soon again. Needs root.
 #[test]
 fn a_siege_moves_nothing() {
     const SIEGE: usize = 10_000;

@@ -134,7 +134,8 @@ fn a_log_that_cannot_be_written_stops_nothing() {
     child.wait().expect("reaped");
 }
 
-/// F2: before the first graph, `status` says starting (exit code 2) and `wait` goes on waiting, also while a new driver is started.
+/// F2: before the first graph, `status` says starting (exit code 2) and `wait` goes on waiting, also while a new driver
+/// is started.
 #[test]
 fn a_daemon_without_a_graph_yet_is_starting() {
     let host = Host::with("graph: slow\nresources: {file: [{name: $DIR/f, content: x}]}\n");
@@ -165,7 +166,8 @@ fn a_daemon_without_a_graph_yet_is_starting() {
     host.ask_daemon(&["status"]).exits(0);
 }
 
-/// A daemon that still ends the commands of a killed one is starting: `status` never says that something failed, and `wait` waits.
+/// A daemon that still ends the commands of a killed one is starting: `status` never says that something failed, and
+/// `wait` waits.
 #[test]
 fn a_daemon_that_ends_old_commands_is_starting() {
     let script = "if test -e $DIR/log; then exit 0; fi; trap '' TERM; echo start >> $DIR/log; while :; do $DIR/sleep 0.05; done";

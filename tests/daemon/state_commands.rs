@@ -16,8 +16,8 @@ fn made(meta: &str) -> String {
     format!("  file:\n  - {{name: made, path: $DIR/made, content: \"made\\n\", {meta}}}")
 }
 
-/// B-24: what the daemon is told to protect must not leave, at once and after `kill -9`; unprotected it may, with a daemon too that
-/// has taken no graph so far.
+/// B-24: what the daemon is told to protect must not leave, at once and after `kill -9`; unprotected it may, with a
+/// daemon too that has taken no graph so far.
 #[test]
 fn a_daemon_protects_what_it_is_told_to() {
     let host = Host::with(&graph(&made(DELETE)));
@@ -44,7 +44,8 @@ fn a_daemon_protects_what_it_is_told_to() {
     host.wait_until("it is removed", || !host.exists("made"));
 }
 
-/// B-24: what is forgotten is processed anew: what runs once runs again, what was made is adopted and stays when it leaves.
+/// B-24: what is forgotten is processed anew: what runs once runs again, what was made is adopted and stays when it
+/// leaves.
 #[test]
 fn a_daemon_forgets_what_it_is_told_to() {
     let host = Host::with(&graph(&made(DELETE)));
@@ -84,7 +85,8 @@ fn without_a_daemon_the_store_is_changed() {
     host.ask_daemon(&["unprotect", "exec[once]"]).exits(0).prints("exec[once] was not protected");
 }
 
-/// B-24: a name that is none changes nothing, and the one that was meant is named; what a graph protects only a graph gives free.
+/// B-24: a name that is none changes nothing, and the one that was meant is named; what a graph protects only a graph
+/// gives free.
 #[test]
 fn what_is_not_known_is_refused() {
     let host = Host::with(&graph(&made("meta: {protect: true}")));
@@ -182,8 +184,8 @@ fn damage_is_named() {
     assert_eq!(std::fs::read(&path).expect("the state"), bytes, "left as it is");
 }
 
-/// B-11: what is kept without its key is refused to each command that changes it, and found by those that look, until a repair makes
-/// another key and says what is lost with the one before.
+/// B-11: what is kept without its key is refused to each command that changes it, and found by those that look, until a
+/// repair makes another key and says what is lost with the one before.
 #[test]
 fn what_is_kept_without_its_key_is_damaged() {
     let host = Host::with(&graph(&made(DELETE)));

@@ -50,7 +50,8 @@ fn is_one_of_those_done(host: &Host, texts: &[String; 2], done: [bool; 2]) {
     assert!(!host.exists("state/import.json"), "nothing is left lying");
 }
 
-/// B-24: of two imports at once each is done whole or refused, and what is kept is what one of those said that was done.
+/// B-24: of two imports at once each is done whole or refused, and what is kept is what one of those said that was
+/// done.
 #[test]
 fn two_imports_at_once_are_one_after_the_other() {
     let host = Host::with(GRAPH);
@@ -95,8 +96,8 @@ fn a_daemon_takes_in_one_after_the_other() {
     assert_eq!(daemon.ends(), 0);
 }
 
-/// B-24, C-10: an import while a daemon starts: one of them has the state first. Either the import is done before the daemon reads it, or it is
-/// refused; the daemon runs with it whole, or is told who has it and ends.
+/// B-24, C-10: an import while a daemon starts: one of them has the state first. Either the import is done before the
+/// daemon reads it, or it is refused; the daemon runs with it whole, or is told who has it and ends.
 #[test]
 fn an_import_while_a_daemon_starts_is_done_or_refused() {
     let host = Host::with(GRAPH);

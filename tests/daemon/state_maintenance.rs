@@ -23,7 +23,8 @@ fn copies(host: &Host, word: &str) -> usize {
     names.filter(|entry| is_one(&entry.file_name().to_string_lossy())).count()
 }
 
-/// B-24, B-26: what is exported is taken in again, whole, by another host too; what was there is kept beside. Secrets are not in it.
+/// B-24, B-26: what is exported is taken in again, whole, by another host too; what was there is kept beside. Secrets
+/// are not in it.
 #[test]
 fn what_is_exported_is_taken_in() {
     let host = Host::with(GRAPH);
@@ -54,7 +55,8 @@ fn what_is_exported_is_taken_in() {
     assert_eq!(host.lines("ran").len(), 1);
 }
 
-/// B-24: beside a daemon only while it is paused; then it goes on with what was taken in, still paused until somebody resumes it.
+/// B-24: beside a daemon only while it is paused; then it goes on with what was taken in, still paused until somebody
+/// resumes it.
 #[test]
 fn a_daemon_takes_a_state_in_while_it_is_paused() {
     let host = Host::with(GRAPH);
@@ -80,7 +82,8 @@ fn a_daemon_takes_a_state_in_while_it_is_paused() {
     host.ask_daemon(&["state", "verify"]).exits(0);
 }
 
-/// B-19: how a thing is removed, and which thing that is, must agree: an export that somebody has edited removes nothing else.
+/// B-19: how a thing is removed, and which thing that is, must agree: an export that somebody has edited removes
+/// nothing else.
 #[test]
 fn what_was_edited_removes_nothing_else() {
     let host = Host::with(GRAPH);
@@ -144,7 +147,8 @@ fn keep(host: &Host, entries: &[Entry]) {
     steadfast::store::Store::commit(&mut store, entries).expect("kept");
 }
 
-/// B-19, B-21: what breaks a rule is put right when it is loaded: each thing is a line of the log and an event, and the copy is beside.
+/// B-19, B-21: what breaks a rule is put right when it is loaded: each thing is a line of the log and an event, and the
+/// copy is beside.
 #[test]
 fn what_breaks_a_rule_is_put_right_at_the_start() {
     let host = Host::with(GRAPH);
@@ -167,7 +171,8 @@ fn what_breaks_a_rule_is_put_right_at_the_start() {
     assert_eq!(host.lines("ran").len(), 1);
 }
 
-/// What a program with a kind that this one does not know has left stays as it is (a downgrade): said, and neither removed nor forgotten.
+/// What a program with a kind that this one does not know has left stays as it is (a downgrade): said, and neither
+/// removed nor forgotten.
 #[test]
 fn what_is_of_an_unknown_kind_is_left_alone() {
     let host = Host::with(GRAPH);
@@ -210,7 +215,8 @@ fn a_password_that_cannot_be_read_is_not_drawn_anew() {
     assert!(now != first && now.len() == first.len(), "{now}");
 }
 
-/// A host's own export has no secrets in it; those whose hashes are the same stay, and who has drifted is given the same password.
+/// A host's own export has no secrets in it; those whose hashes are the same stay, and who has drifted is given the
+/// same password.
 #[test]
 fn an_own_export_loses_no_password() {
     let host = Host::with(GRAPH);
@@ -237,7 +243,8 @@ fn an_own_export_loses_no_password() {
     assert_ne!(host.read("conf"), first, "another one than that of the hash");
 }
 
-/// What is paused while the daemon only looks is still paused when the state can be used: the whole, and a resource by itself.
+/// What is paused while the daemon only looks is still paused when the state can be used: the whole, and a resource by
+/// itself.
 #[test]
 fn a_pause_outlives_a_repair() {
     let host = Host::with(GRAPH);
@@ -287,7 +294,8 @@ fn a_clean_end_leaves_no_log_beside() {
     assert_eq!(left(), Vec::<String>::new());
 }
 
-/// B-9, B-24: `redo` decides about what was cut off and waits for the operator, also without a daemon; so does `forget`.
+/// B-9, B-24: `redo` decides about what was cut off and waits for the operator, also without a daemon; so does
+/// `forget`.
 #[test]
 fn what_was_cut_off_is_decided_without_a_daemon() {
     for order in ["redo", "forget"] {
@@ -323,7 +331,8 @@ fn a_stamp_without_room_is_refused() {
     host.apply().exits(0);
 }
 
-/// B-24: beside a daemon, one after the other, without a wait: what is asked for is no failure of the worker that keeps state.
+/// B-24: beside a daemon, one after the other, without a wait: what is asked for is no failure of the worker that keeps
+/// state.
 #[test]
 fn another_state_is_taken_in_again_and_again() {
     let host = Host::with(GRAPH);

@@ -63,7 +63,8 @@ fn a_removed_directory_is_noticed() {
     assert_eq!(host.lines("ran").len(), 1);
 }
 
-/// F3: the directory is a copy of a backup. A daemon that is started on the copy goes on; the first one writes nothing more, and ends.
+/// F3: the directory is a copy of a backup. A daemon that is started on the copy goes on; the first one writes nothing
+/// more, and ends.
 #[test]
 fn a_restored_directory_is_noticed() {
     let host = Host::with(GRAPH);
@@ -89,7 +90,8 @@ fn a_removed_file_of_the_state_is_noticed() {
     }
 }
 
-/// F3: a change that comes before the next look finds out by its own begin: nothing is done that must be known after a crash.
+/// F3: a change that comes before the next look finds out by its own begin: nothing is done that must be known after a
+/// crash.
 #[test]
 fn a_repair_after_a_removal_is_not_begun() {
     let told =
@@ -104,8 +106,8 @@ fn a_repair_after_a_removal_is_not_begun() {
     assert_eq!(host.lines("told").len(), 1);
 }
 
-/// F3: repairs that are due when the directory goes do not hold the driver, whether their begins wait for the disk (`g` owes a
-/// refresh) or not: status answers, and says what is missing.
+/// F3: repairs that are due when the directory goes do not hold the driver, whether their begins wait for the disk (`g`
+/// owes a refresh) or not: status answers, and says what is missing.
 #[test]
 fn repairs_that_are_due_do_not_hold_the_driver() {
     let host = Host::with(

@@ -90,7 +90,8 @@ impl Terminal {
         modes.contains(LocalModes::ECHO | LocalModes::ICANON)
     }
 
-    /// Presses a key, now and then again, until these words are seen: what came back for an earlier key may take its place at any time.
+    /// Presses a key, now and then again, until these words are seen: what came back for an earlier key may take its
+    /// place at any time.
     #[track_caller]
     pub(crate) fn press_until(&self, key: &str, words: &str) -> &Self {
         let end = Instant::now() + LIMIT;

@@ -1,5 +1,5 @@
-//! F-19: threads and tasks that no worker is made of end: it is noticed at once, what must be anew is started anew, and no drift is
-//! missed, neither one made meanwhile nor one made afterwards.
+//! F-19: threads and tasks that no worker is made of end: it is noticed at once, what must be anew is started anew, and
+//! no drift is missed, neither one made meanwhile nor one made afterwards.
 
 use crate::daemon::Daemon;
 use crate::host::{Host, LIMIT};

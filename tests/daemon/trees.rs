@@ -1,4 +1,5 @@
-//! Trees and what they are copied from, in a whole graph: what others declare stays, and drift on either side is repaired at once.
+//! Trees and what they are copied from, in a whole graph: what others declare stays, and drift on either side is
+//! repaired at once.
 
 use crate::host::Host;
 
@@ -61,7 +62,8 @@ fn what_is_left_out_of_a_run_is_not_purged() {
     assert!(!host.exists("conf.d/stray"));
 }
 
-/// What a resource is told of others belongs to its definition: when one of them leaves the graph, what it declared is purged.
+/// What a resource is told of others belongs to its definition: when one of them leaves the graph, what it declared is
+/// purged.
 #[test]
 fn what_is_not_declared_any_more_is_purged_after_a_reload() {
     let host = planted(PURGED);
@@ -172,7 +174,8 @@ fn another_source_is_nobodys_drift() {
     host.wait_until("that is", || corrective() == 2);
 }
 
-/// E-20: the first that is copied, and the last that is not any more, are no drift either; what is purged for good is said to be.
+/// E-20: the first that is copied, and the last that is not any more, are no drift either; what is purged for good is
+/// said to be.
 #[test]
 fn a_source_that_was_empty_is_nobodys_drift() {
     let host = Host::with(

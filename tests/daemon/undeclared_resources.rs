@@ -35,7 +35,8 @@ fn reload(host: &Host, daemon: &Daemon, text: &str) {
     daemon.wait_for("converged");
 }
 
-/// B-16: a graph that `--watch` finds half written, and then whole: in one life of the daemon, and across a crash in between.
+/// B-16: a graph that `--watch` finds half written, and then whole: in one life of the daemon, and across a crash in
+/// between.
 #[test]
 fn a_watched_graph_that_was_half_written_loses_nothing() {
     let host = Host::with(WHOLE);
@@ -111,8 +112,8 @@ fn a_kept_graph_loses_nothing() {
     stop(daemon);
 }
 
-/// B-16, B-18: a name that left at a start and comes back is who it was, and not the other one that it declares as its former name and that
-/// still runs; each is removed in its turn.
+/// B-16, B-18: a name that left at a start and comes back is who it was, and not the other one that it declares as its
+/// former name and that still runs; each is removed in its turn.
 #[test]
 fn who_comes_back_takes_no_others_place() {
     let file = |name: &str, more: &str| {

@@ -1,4 +1,5 @@
-//! What is asked of what is not there: none of the last, a resource that is none, a state that is none, a daemon that is another's.
+//! What is asked of what is not there: none of the last, a resource that is none, a state that is none, a daemon that
+//! is another's.
 
 use crate::host::Host;
 use crate::output::Output;
@@ -40,7 +41,8 @@ fn none_of_the_last_are_none() {
     ask();
 }
 
-/// A resource that nobody knows is no resource: said on stderr, and a failure; one that is known, and of which nothing is recorded, is not.
+/// A resource that nobody knows is no resource: said on stderr, and a failure; one that is known, and of which nothing
+/// is recorded, is not.
 #[test]
 fn a_resource_that_nobody_knows_is_said_to_be_none() {
     let host = made();
@@ -70,8 +72,8 @@ fn a_resource_that_nobody_knows_is_said_to_be_none() {
     ask();
 }
 
-/// An undo of what the last graph does not have any more does not say that `apply` of that graph puts it back: it does not. Nor is it said
-/// that no graph declares it: as much is kept of one that is declared absent.
+/// An undo of what the last graph does not have any more does not say that `apply` of that graph puts it back: it does
+/// not. Nor is it said that no graph declares it: as much is kept of one that is declared absent.
 #[test]
 fn an_undo_of_what_has_left_its_graph_is_not_put_back() {
     let back = "`steadfast apply` of the same graph puts it back at once";

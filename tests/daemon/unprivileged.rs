@@ -69,7 +69,8 @@ fn state_goes_where_the_user_keeps_it() {
     assert_eq!(host.mode(".local/state/steadfast"), 0o700);
 }
 
-/// S-11: what others could change is told where it is not refused, by the line of the resource, for each way of reading or running it.
+/// S-11: what others could change is told where it is not refused, by the line of the resource, for each way of reading
+/// or running it.
 #[test]
 fn what_others_could_change_is_told() {
     let host = Host::of_nobody(

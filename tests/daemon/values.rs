@@ -160,7 +160,8 @@ fn an_invalid_value_is_a_failed_run() {
     host.apply().exits(1).prints("what was received is not valid for `env`");
 }
 
-/// What was too long to be kept was sent all the same: its receiver says so, and nobody runs again to send it once more.
+/// What was too long to be kept was sent all the same: its receiver says so, and nobody runs again to send it once
+/// more.
 #[test]
 fn who_has_printed_too_much_is_not_run_again_for_it() {
     let graph = |count: &str| {

@@ -38,8 +38,8 @@ fn a_server_that_is_trusted_is_told() {
     assert_eq!(daemon.ends(), 0);
 }
 
-/// Who is signed by nobody that is known, or is of another name, is told nothing, not even a header; it is said why and what to do, and
-/// the host is held.
+/// Who is signed by nobody that is known, or is of another name, is told nothing, not even a header; it is said why and
+/// what to do, and the host is held.
 #[test]
 fn a_server_that_is_not_trusted_is_told_nothing() {
     // An authority that is trusted, and has signed nothing here.

@@ -93,7 +93,8 @@ fn each_heals(how: &str) {
     assert_eq!(daemon.ends_after_panics(LIMIT), 0);
 }
 
-/// F-19, A-19: a panic in each worker: it is started again, the others are not, the host is held, signals and commands are obeyed.
+/// F-19, A-19: a panic in each worker: it is started again, the others are not, the host is held, signals and commands
+/// are obeyed.
 #[test]
 fn each_worker_heals_of_a_panic() {
     each_heals("panic");
@@ -105,7 +106,8 @@ fn each_worker_heals_of_an_error() {
     each_heals("error");
 }
 
-/// F-19, E-6, E-9: the driver breaks while a command runs. It is not run beside itself, and what was owed to it is paid.
+/// F-19, E-6, E-9: the driver breaks while a command runs. It is not run beside itself, and what was owed to it is
+/// paid.
 #[test]
 fn a_driver_that_breaks_loses_no_refresh_and_runs_nothing_twice_at_once() {
     let host = Host::with(
@@ -153,7 +155,8 @@ fn who_hangs_is_left_behind() {
     daemon.wait_for("late");
 }
 
-/// F-12, P-1: a driver whose loop hangs is named; who asks for the end twice does not wait the ten seconds that it has otherwise.
+/// F-12, P-1: a driver whose loop hangs is named; who asks for the end twice does not wait the ten seconds that it has
+/// otherwise.
 #[test]
 fn a_driver_that_hangs_is_named_and_a_second_stop_is_at_once() {
     let host = Host::with(GRAPH);

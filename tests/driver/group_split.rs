@@ -5,8 +5,9 @@ use std::time::Duration;
 use steadfast_engine::Meta;
 use tokio::time::Instant;
 
-/// E-10, E-19: what cannot be made holds back what comes after it, and not what comes after its siblings; it has a transaction of its own
-/// until it was well for ten minutes, then for twice as long. Who fails with nobody waiting for its siblings stays in the group.
+/// E-10, E-19: what cannot be made holds back what comes after it, and not what comes after its siblings; it has a
+/// transaction of its own until it was well for ten minutes, then for twice as long. Who fails with nobody waiting for
+/// its siblings stays in the group.
 #[test]
 fn one_that_cannot_be_made_comes_apart() {
     play(|mut ground| async move {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use steadfast_engine::Meta;
 use steadfast_resources::host::simulated::Machine;
 
-/// B-26: where a secret cannot be encrypted the run that sends it fails, by a change and by a look that finds nothing to do, and nothing of
-/// it is kept; as soon as it can be, it is.
+/// B-26: where a secret cannot be encrypted the run that sends it fails, by a change and by a look that finds nothing
+/// to do, and nothing of it is kept; as soon as it can be, it is.
 #[test]
 fn what_cannot_be_encrypted_is_not_kept() {
     play(|mut ground| async move {

@@ -35,7 +35,8 @@ fn some(count: u64, at: u64) -> Vec<(u64, NewEvent)> {
 proptest! {
     // Each commit is durable: enough is enough.
     #![proptest_config(ProptestConfig::with_cases(24))]
-    /// C-11: numbers are contiguous and never used twice, whatever the batches are and however often it is opened again.
+    /// C-11: numbers are contiguous and never used twice, whatever the batches are and however often it is opened
+    /// again.
     #[test]
     fn c11_numbers_have_no_hole(batches in prop::collection::vec((0_u64..20, any::<bool>()), 1..12)) {
         let folder = tempfile::tempdir().unwrap();
@@ -94,8 +95,8 @@ fn c11_a_run_without_an_end_is_ended_by_the_next() {
     assert_eq!(all(folder.path()).len(), 4, "each has one end");
 }
 
-/// C-21: what is too much goes, oldest first, a little at a time; a reader whose place is gone is told how many are missing; a new number
-/// is still one more than the last.
+/// C-21: what is too much goes, oldest first, a little at a time; a reader whose place is gone is told how many are
+/// missing; a new number is still one more than the last.
 #[test]
 fn c21_size_is_bounded_and_a_lost_place_is_a_gap() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -211,7 +212,8 @@ fn a_log_that_cannot_be_written_is_left_alone() {
     assert!(File::open(folder.path().join("events.db-wal")).is_err());
 }
 
-/// C-22: what another program keeps under that name goes aside as it is, byte for byte, whatever version it says it has.
+/// C-22: what another program keeps under that name goes aside as it is, byte for byte, whatever version it says it
+/// has.
 #[test]
 fn a_log_of_another_program_goes_aside_as_it_is() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -57,7 +57,8 @@ fn rest(mut follower: Subscriber) -> Vec<Arc<Event>> {
     runtime.expect("a runtime").block_on(within).expect("an end")
 }
 
-/// C-11, C-12, C-19: who follows gets each once, in order, with the number under which it is durable by then; and an end.
+/// C-11, C-12, C-19: who follows gets each once, in order, with the number under which it is durable by then; and an
+/// end.
 #[test]
 fn c12_it_is_durable_before_it_is_told() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -97,7 +98,8 @@ async fn c20_after_the_end_events_are_counted() {
     stream.mark(mark).await.expect_err("closed");
 }
 
-/// C-12: near the end what is told waits for what comes with it, and for no more: it is recorded also where the end does not come.
+/// C-12: near the end what is told waits for what comes with it, and for no more: it is recorded also where the end
+/// does not come.
 #[test]
 fn c12_what_is_gathered_is_recorded_without_an_end_too() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -130,7 +132,8 @@ async fn by_the_beat(mut follower: Subscriber) -> Vec<u64> {
     numbers
 }
 
-/// C-19: who waits for the beat gets each once and in order, however many come with one, and the end without another beat.
+/// C-19: who waits for the beat gets each once and in order, however many come with one, and the end without another
+/// beat.
 #[tokio::test(flavor = "multi_thread")]
 async fn c19_who_follows_by_the_beat_misses_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -196,8 +199,8 @@ async fn c16_who_stalls_is_told_how_many_were_lost() {
     assert_eq!(event.number, Some(missed + 1));
 }
 
-/// C-17, C-18: what cannot be kept becomes an error in its place, and those beside it are kept; what helps to find a fault is told,
-/// without a number, and not kept.
+/// C-17, C-18: what cannot be kept becomes an error in its place, and those beside it are kept; what helps to find a
+/// fault is told, without a number, and not kept.
 #[test]
 fn c17_one_that_cannot_be_kept_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -220,7 +223,8 @@ fn c17_one_that_cannot_be_kept_is_an_error() {
     assert_eq!(told[4].number, None, "debug");
 }
 
-/// C-21: of a thousand alike ten are recorded, and the others counted in one, at the latest at the end; who follows hears all.
+/// C-21: of a thousand alike ten are recorded, and the others counted in one, at the latest at the end; who follows
+/// hears all.
 #[test]
 fn c21_a_thousand_alike_are_counted() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,5 @@
-//! The history of what was changed: the kind file changes real files, and each state is put back as an oracle has recorded it.
+//! The history of what was changed: the kind file changes real files, and each state is put back as an oracle has
+//! recorded it.
 
 mod migration;
 mod retention;
@@ -185,8 +186,8 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
-    /// Whatever was declared in whatever order: going back to before any change gives just what was there then, in any order of going
-    /// back and forth, also after a restart.
+    /// Whatever was declared in whatever order: going back to before any change gives just what was there then, in any
+    /// order of going back and forth, also after a restart.
     #[test]
     fn every_state_can_be_gone_back_to(
         steps in prop::collection::vec(step(), 1..12),
@@ -427,8 +428,8 @@ fn what_was_kept_of_a_directory_can_be_put_back_alone() {
     assert!(!place.path("d/large").exists());
 }
 
-/// S-5: where a run was cut off is known until it is seen to, also after somebody who only looks has closed the history well; and of all that
-/// may have been under way.
+/// S-5: where a run was cut off is known until it is seen to, also after somebody who only looks has closed the history
+/// well; and of all that may have been under way.
 #[test]
 fn where_a_run_was_cut_off_is_known_until_it_is_seen_to() {
     let mut place = Stage::new(Limits::default());

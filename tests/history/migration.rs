@@ -1,4 +1,5 @@
-//! A history that an older program has made: it is read as it is, and brought to the schema of this one by the first who writes.
+//! A history that an older program has made: it is read as it is, and brought to the schema of this one by the first
+//! who writes.
 
 use crate::*;
 
@@ -29,7 +30,8 @@ fn a_history_of_the_first_schema_goes_on() {
     assert_eq!(version, 4);
 }
 
-/// A history of before values were kept is read as it is, and keeps them from then on; what was sealed then is readable still.
+/// A history of before values were kept is read as it is, and keeps them from then on; what was sealed then is readable
+/// still.
 #[test]
 fn a_history_of_before_values_goes_on() {
     let older = "ALTER TABLE entry DROP COLUMN fields; PRAGMA user_version=3";
@@ -46,7 +48,8 @@ fn a_history_of_before_values_goes_on() {
     assert_eq!(std::fs::read(place.path("f")).unwrap(), b"one");
 }
 
-/// B-18, B-26: what moves to another name is sealed anew; what cannot be read moves as it is, and nothing is put back over it.
+/// B-18, B-26: what moves to another name is sealed anew; what cannot be read moves as it is, and nothing is put back
+/// over it.
 #[test]
 fn what_cannot_be_read_moves_as_it_is() {
     let mut place = Stage::new(Limits::default());

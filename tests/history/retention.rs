@@ -10,7 +10,8 @@ fn small(seed: u64) -> String {
     noise(seed, 45_000)
 }
 
-/// B-6: what is kept for a change is not dropped for want of room by the same change, nor by the next: what is older goes.
+/// B-6: what is kept for a change is not dropped for want of room by the same change, nor by the next: what is older
+/// goes.
 #[test]
 fn what_is_kept_for_a_change_is_there_after_it() {
     let place = Stage::new(Limits { total: 1 << 20, ..Limits::default() });
@@ -35,7 +36,8 @@ fn what_is_kept_for_a_change_is_there_after_it() {
     assert!(std::fs::read(place.path("small29")).unwrap() == small(29).as_bytes());
 }
 
-/// B-6: what one change takes away is kept whole, or the change stops: nothing that it has kept makes room for what it keeps next.
+/// B-6: what one change takes away is kept whole, or the change stops: nothing that it has kept makes room for what it
+/// keeps next.
 #[test]
 fn what_is_more_than_all_is_not_taken_away() {
     let place = Stage::new(Limits { total: 1 << 20, ..Limits::default() });

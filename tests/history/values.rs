@@ -22,7 +22,8 @@ fn told(entry: &Entry) -> Vec<(String, Option<String>, After)> {
     entry.values.iter().map(one).collect()
 }
 
-/// What was is durable before the change, and says so where it was cut off; what it has come to follows. A change of nothing is none.
+/// What was is durable before the change, and says so where it was cut off; what it has come to follows. A change of
+/// nothing is none.
 #[test]
 fn values_are_kept_before_a_change_and_told_after_it() {
     let mut place = Stage::new(Limits::default());

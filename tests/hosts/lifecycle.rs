@@ -31,7 +31,8 @@ fn it_is_ready_only_after_the_first_graph_is_loaded() {
     host.shell("mkfifo --mode=0600 /run/pipe");
     host.shell("systemctl start --no-block steadfast.service");
     host.write("/run/graph.yaml", ONE_FILE);
-    // Both ends wait for each other, systemd before the daemon is there: so this waits for the daemon, and for its graph.
+    // Both ends wait for each other, systemd before the daemon is there: so this waits for the daemon, and for its
+    // graph.
     let script = "exec 3>/run/pipe
         until systemctl show --value -p MainPID steadfast.service | grep -v '^0$' >/run/pid &&
             grep -q '^/usr/bin/steadfast' /proc/$(cat /run/pid)/cmdline; do sleep 0.02; done
@@ -88,8 +89,9 @@ fn the_watchdog_is_fed_and_replaces_a_daemon_that_hangs() {
     host.until("the service to be ready", || host.property("ActiveState") == "active");
 }
 
-/// F-12, F-19: the thread of the driver alone hangs; all others live. The watchdog is not fed, systemd starts another daemon, and what happened
-/// meanwhile is repaired. Only where the program was built for tests: faults can be put into it.
+/// F-12, F-19: the thread of the driver alone hangs; all others live. The watchdog is not fed, systemd starts another
+/// daemon, and what happened meanwhile is repaired. Only where the program was built for tests: faults can be put into
+/// it.
 #[cfg(debug_assertions)]
 #[test]
 fn a_driver_that_hangs_alone_is_replaced() {

@@ -17,7 +17,8 @@ static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// A running systemd-nspawn with its first process.
 ///
-/// It dies with the *thread* that made it (the kernel's parent-death signal), so that not even a killed test leaves one.
+/// It dies with the *thread* that made it (the kernel's parent-death signal), so that not even a killed test leaves
+/// one.
 #[derive(Debug)]
 pub(crate) struct Machine {
     name: String,
@@ -103,7 +104,8 @@ fn nspawn(root: &str, name: &str, files: &[(PathBuf, &str)], groups: &ControlGro
     for (from, to) in files {
         command.arg(format!("--bind-ro={}:{to}", from.display()));
     }
-    // No gettys, no timers: a host has only what a test puts there. Arguments of the first process are its kernel command line.
+    // No gettys, no timers: a host has only what a test puts there. Arguments of the first process are its kernel
+    // command line.
     command.args(["--", "systemd.unit=multi-user.target", "systemd.mask=timers.target"]);
     command.args(["systemd.mask=getty.target", "systemd.mask=console-getty.service"]);
     command

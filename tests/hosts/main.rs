@@ -1,7 +1,7 @@
 //! Tests on real hosts: each boots a Debian of its own under systemd-nspawn, with the built binary and its unit in it.
 //!
-//! Needs root, systemd-nspawn and debootstrap: `./tests/run` sees to them. A machine without them fails these tests with
-//! what is missing; none is ever skipped. How a host is made is told in docs/development/testing.md.
+//! Needs root, systemd-nspawn and debootstrap: `./tests/run` sees to them. A machine without them fails these tests
+//! with what is missing; none is ever skipped. How a host is made is told in docs/development/testing.md.
 
 mod control_groups;
 mod doctor;

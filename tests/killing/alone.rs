@@ -65,7 +65,8 @@ fn undone_until(number: usize, after: bool) -> Found {
     found
 }
 
-/// F-1, S-5: what was put back is not reverted by the next daemon, wherever the command was killed that did it; no temporary name is left.
+/// F-1, S-5: what was put back is not reverted by the next daemon, wherever the command was killed that did it; no
+/// temporary name is left.
 #[test]
 fn an_undo_by_itself() {
     let step = if is_whole() { 1 } else { 3 };
@@ -96,8 +97,8 @@ fn is_whole_again(host: &Host) -> bool {
     INSIDE.iter().all(|name| host.exists(name) && host.read(name) == *name)
 }
 
-/// Kills an undo of a directory that was replaced by a file, and asks for it once more. Answers at which call it was killed, and whether that
-/// was half way.
+/// Kills an undo of a directory that was replaced by a file, and asks for it once more. Answers at which call it was
+/// killed, and whether that was half way.
 fn cut_off_at(number: usize) -> (Option<&'static str>, bool) {
     let host = Host::with(FORCED);
     host.make_directory("d");

@@ -4,7 +4,8 @@ use crate::kill_point::Strike;
 use crate::scenario::Scenario;
 use std::collections::BTreeMap;
 
-/// How many calls in a row that were not made show that there are no more: their number differs a little from run to run.
+/// How many calls in a row that were not made show that there are no more: their number differs a little from run to
+/// run.
 const MISSES: usize = 3;
 
 /// Every call is struck where this is set; else some of them.
@@ -18,8 +19,8 @@ pub(crate) fn report(words: &str) {
         .expect("written");
 }
 
-/// Kills at each call, once before it and once after it; or at every few, in turn before and after. Once the daemon dies
-/// alone, and once with all that it has started.
+/// Kills at each call, once before it and once after it; or at every few, in turn before and after. Once the daemon
+/// dies alone, and once with all that it has started.
 #[track_caller]
 fn killed_at_each(scenario: Scenario) {
     const FEW: usize = 7;
@@ -84,8 +85,8 @@ fn during_recovery() {
     killed_at_each(Scenario::Recovery);
 }
 
-/// F-1, B-10, B-17: removals: what stays declared stays, what was begun is done to its end, what was not waits for the operator, and
-/// all of it can be put back.
+/// F-1, B-10, B-17: removals: what stays declared stays, what was begun is done to its end, what was not waits for the
+/// operator, and all of it can be put back.
 #[test]
 fn during_removals() {
     killed_at_each(Scenario::Removal);
@@ -103,7 +104,8 @@ fn during_an_import() {
     killed_at_each(Scenario::Import);
 }
 
-/// F-1, B-10, B-24: a state that cannot be used is repaired: it is the damaged one still, which stays beside, or the repaired one.
+/// F-1, B-10, B-24: a state that cannot be used is repaired: it is the damaged one still, which stays beside, or the
+/// repaired one.
 #[test]
 fn during_a_repair_of_the_state() {
     killed_at_each(Scenario::Repair);

@@ -28,7 +28,8 @@ impl Damage {
         assert!(is_kept, "{at}: what was damaged is nowhere any more");
     }
 
-    /// The operator asks for the repair, once more where it was cut off; what comes of it is sound, and the damaged one is beside it.
+    /// The operator asks for the repair, once more where it was cut off; what comes of it is sound, and the damaged one
+    /// is beside it.
     #[track_caller]
     pub(crate) fn is_repaired(&self, host: &Host, daemon: &Daemon, at: &str) {
         let says = ["observing", "converged"];

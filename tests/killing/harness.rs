@@ -1,4 +1,5 @@
-//! The host of these tests: a graph of files, commands, notifications and something like a service, and what must be true of it.
+//! The host of these tests: a graph of files, commands, notifications and something like a service, and what must be
+//! true of it.
 
 use crate::daemon::Daemon;
 use crate::damage::Damage;
@@ -31,8 +32,8 @@ resources:
   - {name: skipped, shell: /bin/sh, cmd: "echo x >> $DIR/skipped", on_interrupt: skip}
 "#;
 
-/// What leaves by the scenario of removals: a file, one that comes after it, and a directory with what somebody has put into it. What else there
-/// is stays declared.
+/// What leaves by the scenario of removals: a file, one that comes after it, and a directory with what somebody has put
+/// into it. What else there is stays declared.
 const LEAVING: &str = r#"  file:
   - {name: leaves, path: $DIR/leaves, content: "LEAVES", meta: {on_remove: delete}}
   - {name: follows, path: $DIR/follows, content: "follows\n", after: "file[leaves]", meta: {on_remove: delete}}
@@ -153,7 +154,8 @@ impl Ground {
         self.leaving.1 || !LEFT.iter().any(|name| self.host.exists(name))
     }
 
-    /// In the order of dependents: what another came after goes last; and whole or not at all, but for the directory, of which a begin tells.
+    /// In the order of dependents: what another came after goes last; and whole or not at all, but for the directory,
+    /// of which a begin tells.
     #[track_caller]
     fn leaves_in_order(&self, at: &str) {
         let there = |name: &str| self.host.exists(name);
@@ -171,7 +173,8 @@ impl Ground {
         assert!(!half || begun, "{at}: half removed, and nothing tells of it: {missing} missing");
     }
 
-    /// Before anybody asks for it, a start removes what a begin tells of, to its end, and nothing else. Then it is asked for.
+    /// Before anybody asks for it, a start removes what a begin tells of, to its end, and nothing else. Then it is
+    /// asked for.
     #[track_caller]
     fn leaves_when_asked(&self, daemon: &Daemon, began: &BTreeSet<&str>, at: &str) {
         for name in LEFT.into_iter().filter(|name| began.contains(name)) {
@@ -306,8 +309,8 @@ impl Ground {
         }
     }
 
-    /// Starts it again as ever, waits until all is as declared, stops it, and looks at everything. `paused`: whether it must
-    /// be found paused, where that is known.
+    /// Starts it again as ever, waits until all is as declared, stops it, and looks at everything. `paused`: whether it
+    /// must be found paused, where that is known.
     #[track_caller]
     pub(crate) fn recovers(&mut self, paused: Option<bool>, at: &str) {
         let began = self.began_to_leave();

@@ -1,4 +1,5 @@
-//! `kill -9` of the real daemon at each system call that changes something, and at random ones: a restart finds all that it needs.
+//! `kill -9` of the real daemon at each system call that changes something, and at random ones: a restart finds all
+//! that it needs.
 
 #![cfg(target_arch = "x86_64")]
 

@@ -49,8 +49,8 @@ pub(crate) const ALL: [Scenario; 10] = [
 struct Cut;
 
 impl Scenario {
-    /// Plays it on a new ground and kills the daemon, then each start after that, and checks what is found; how the first of
-    /// them ended.
+    /// Plays it on a new ground and kills the daemon, then each start after that, and checks what is found; how the
+    /// first of them ended.
     #[track_caller]
     pub(crate) fn play(self, strikes: &[Strike], label: &str) -> Struck {
         let (first, rest) = strikes.split_first().expect("a strike");

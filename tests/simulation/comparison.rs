@@ -132,8 +132,8 @@ pub(crate) fn unplanned(steps: &[Step], deeds: &Deeds) -> Vec<String> {
     wrong
 }
 
-/// A planned refresh happens, and one that was not planned does not: what is owed before and after, who could not be told by the
-/// plan, and who could not be done.
+/// A planned refresh happens, and one that was not planned does not: what is owed before and after, who could not be
+/// told by the plan, and who could not be done.
 pub(crate) fn misplanned_refreshes(
     steps: &[Step],
     (before, after): (&BTreeSet<String>, &BTreeSet<String>),

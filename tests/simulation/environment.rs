@@ -221,7 +221,8 @@ impl Stage {
         self.sights.note(what);
     }
 
-    /// Before each system call of ours: it may fail, the daemon may be killed at it, somebody else may come in before it.
+    /// Before each system call of ours: it may fail, the daemon may be killed at it, somebody else may come in before
+    /// it.
     pub(crate) fn between_calls(&mut self, machine: &Machine) {
         if let Some(left) = &mut self.dies_in {
             *left = left.saturating_sub(1);

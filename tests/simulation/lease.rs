@@ -1,4 +1,5 @@
-//! C-6: a machine that slept for longer than its lease holds: all timers stood still, and nobody has said yet that it is lost.
+//! C-6: a machine that slept for longer than its lease holds: all timers stood still, and nobody has said yet that it
+//! is lost.
 
 use crate::chance::Chance;
 use crate::environment::{Shared, Stage, here, lock};

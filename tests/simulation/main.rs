@@ -1,4 +1,5 @@
-//! The real driver, engine, hub and journal on a simulated machine: one seed replays a run bit for bit (docs/simulation.md).
+//! The real driver, engine, hub and journal on a simulated machine: one seed replays a run bit for bit
+//! (docs/simulation.md).
 //!
 //! `STEADFAST_SEED=N cargo nextest run --test simulation one_seed --no-capture` plays one run and prints all of it;
 //! `STEADFAST_SEEDS=100000` with the same plays that many from `STEADFAST_SEED` on.

@@ -1,4 +1,5 @@
-//! F-16: what a plan says is what an apply does, for random graphs on random machines; and what moves in between is not done.
+//! F-16: what a plan says is what an apply does, for random graphs on random machines; and what moves in between is not
+//! done.
 
 use crate::adversary::{meddle, put_back};
 use crate::chance::Chance;
@@ -179,7 +180,8 @@ fn ending(mut shape: Shape) -> Shape {
     shape
 }
 
-/// Brings the machine to where a graph has been applied, or several one after the other; the graph that is planned next.
+/// Brings the machine to where a graph has been applied, or several one after the other; the graph that is planned
+/// next.
 async fn prepared(case: &mut Case<'_>, places: &mut Places, sights: &mut Seen) -> Shape {
     let mut shape = marked(ending(Shape::draw(&mut case.chance)), &mut case.chance);
     case.meddle(12);

@@ -1,8 +1,9 @@
-//! Bugs planted on purpose, in what lies around the engine: each still applies to the sources, and each is caught by some run.
+//! Bugs planted on purpose, in what lies around the engine: each still applies to the sources, and each is caught by
+//! some run.
 //!
-//! That they apply is checked by every run of the tests. That they are caught takes half an hour:
-//! `cargo test --test simulation planted -- --ignored --nocapture` copies the repository to a folder of its own, plants one after
-//! the other in the copy, plays runs until one fails, and prints the table that stands in docs/simulation.md.
+//! That they apply is checked by every run of the tests. That they are caught takes half an hour: `cargo test --test
+//! simulation planted -- --ignored --nocapture` copies the repository to a folder of its own, plants one after the
+//! other in the copy, plays runs until one fails, and prints the table that stands in docs/simulation.md.
 //! `STEADFAST_PLANTED=hub,journal` takes those whose names begin so.
 
 use std::fs;

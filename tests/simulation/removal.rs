@@ -1,4 +1,5 @@
-//! What leaves a graph, what is called otherwise in the next one, and what is owed a refresh: drawn, and looked for afterwards.
+//! What leaves a graph, what is called otherwise in the next one, and what is owed a refresh: drawn, and looked for
+//! afterwards.
 
 use crate::chance::Chance;
 use crate::environment::here;
@@ -144,9 +145,9 @@ impl Places {
             .collect()
     }
 
-    /// What we have made, what leaves with this graph, what is there, and what the plan does not speak of; and what the plan has leave
-    /// that is there still under another name. Where links lead elsewhere, one thing has many paths: that is judged by the checks
-    /// alone.
+    /// What we have made, what leaves with this graph, what is there, and what the plan does not speak of; and what the
+    /// plan has leave that is there still under another name. Where links lead elsewhere, one thing has many paths:
+    /// that is judged by the checks alone.
     pub(crate) fn unnamed(
         &self,
         (steps, not_planned): (&[Step], &BTreeSet<&str>),

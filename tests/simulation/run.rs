@@ -1,4 +1,5 @@
-//! One run: a seed makes a graph, a machine and all that goes wrong, until nothing does any more and all must be as declared.
+//! One run: a seed makes a graph, a machine and all that goes wrong, until nothing does any more and all must be as
+//! declared.
 
 use crate::adversary::{meddle, probe, put_back};
 use crate::chance::Chance;

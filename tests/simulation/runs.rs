@@ -1,4 +1,5 @@
-//! Many runs: ten thousand of them are as they must be, each twice the same, and together they have seen all there is to see.
+//! Many runs: ten thousand of them are as they must be, each twice the same, and together they have seen all there is
+//! to see.
 
 use crate::coverage::{MADE_FIRST, Sights};
 use crate::run::{Played, play, play_realizing};
@@ -73,7 +74,8 @@ const RUNS: u64 = 10_000;
 /// The number of runs that set `realize` for every resource.
 const REALIZING: u64 = 500;
 
-/// F-15, E-4, E-6, E-9, E-18: each run ends as declared once nothing goes wrong any more; and what is to be seen has been seen.
+/// F-15, E-4, E-6, E-9, E-18: each run ends as declared once nothing goes wrong any more; and what is to be seen has
+/// been seen.
 fn quarter(number: u64) {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut sights, mut wrong) = (Sights::default(), Vec::new());
@@ -111,7 +113,8 @@ fn fourth_quarter() {
     quarter(3);
 }
 
-/// E-17: `realize` is not about nothing: what a swap removes, and was never right, is begun while the swap waits, and made.
+/// E-17: `realize` is not about nothing: what a swap removes, and was never right, is begun while the swap waits, and
+/// made.
 #[test]
 fn what_a_swap_removes_is_made_first() {
     let folder = tempfile::tempdir().expect("a folder");

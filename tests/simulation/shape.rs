@@ -406,7 +406,8 @@ impl Shape {
     }
 }
 
-/// Runs begin on a Monday at 14:13:20 (`run.rs`): one opens later, and one closes and opens again. In the end both are open.
+/// Runs begin on a Monday at 14:13:20 (`run.rs`): one opens later, and one closes and opens again. In the end both are
+/// open.
 const HOURS: [&str; 3] =
     ["14:15-13:00", "Mon 14:16-24:00, Tue..Sun", "Mon 14:00-14:14, 14:16-13:00"];
 

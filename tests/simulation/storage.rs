@@ -1,5 +1,5 @@
-//! The store of a simulated daemon: the one in memory, which sometimes refuses, and sometimes keeps what it is given and says that it could
-//! not.
+//! The store of a simulated daemon: the one in memory, which sometimes refuses, and sometimes keeps what it is given
+//! and says that it could not.
 
 use crate::environment::{Shared, lock};
 use std::sync::Arc;
@@ -64,7 +64,8 @@ fn note(stage: &Shared, batch: &[Entry], fault: Option<Fault>) {
 }
 
 impl Storage {
-    /// Who has ended a run that paid, and is owed again by what came meanwhile: that must outlive the daemon until it runs again.
+    /// Who has ended a run that paid, and is owed again by what came meanwhile: that must outlive the daemon until it
+    /// runs again.
     fn note_owed(&mut self, batch: &[Entry]) -> Result<(), StoreError> {
         for entry in batch {
             match entry {

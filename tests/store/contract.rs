@@ -83,7 +83,8 @@ fn lost_run_is_not_told_back_first(open: Open<'_>) {
     assert!(remembered(&recalled, "a").interrupted.is_none());
 }
 
-/// B-1: a begin that was refused is taken back, whether it was kept or not; no other one is, and it is nothing to take it back twice.
+/// B-1: a begin that was refused is taken back, whether it was kept or not; no other one is, and it is nothing to take
+/// it back twice.
 fn withdrawn(open: Open<'_>) {
     let withdraw = |stamp| Entry::Withdraw { identity: "a".into(), stamp };
     let before = after(open, &[&[end("a", 1, Ended::Well, &[], None)]]);
@@ -278,8 +279,8 @@ fn stubborn(store: impl Store + 'static, fault: Fault) -> Box<dyn Store> {
     Box::new(Stubborn(faulty))
 }
 
-/// B-6, B-12: both stores hold the contract where each call fails at first: it was not done, or it was, and nobody was told; then it is done
-/// again.
+/// B-6, B-12: both stores hold the contract where each call fails at first: it was not done, or it was, and nobody was
+/// told; then it is done again.
 #[test]
 fn stores_with_faults_hold_the_contract() {
     for fault in [Fault::Refused, Fault::Unanswered] {
@@ -294,7 +295,8 @@ fn stores_with_faults_hold_the_contract() {
     }
 }
 
-/// B-1, B-6: what is refused leaves nothing; what was kept without an answer is kept; and nothing is answered by a handle that failed.
+/// B-1, B-6: what is refused leaves nothing; what was kept without an answer is kept; and nothing is answered by a
+/// handle that failed.
 #[test]
 fn a_fault_is_told_and_leaves_what_it_says() {
     for (fault, is_kept) in [(Fault::Refused, false), (Fault::Unanswered, true)] {
@@ -363,8 +365,8 @@ fn any_entry() -> impl Strategy<Value = Entry> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// B-12, B-23: both stores say the same after any history, cut into any batches, with crashes between them; and after each batch all of it
-    /// is as it must be, on the disk and by the rules.
+    /// B-12, B-23: both stores say the same after any history, cut into any batches, with crashes between them; and
+    /// after each batch all of it is as it must be, on the disk and by the rules.
     #[test]
     fn both_stores_agree(batches in prop::collection::vec(
         (prop::collection::vec(any_entry(), 0..6), any::<bool>()), 0..12

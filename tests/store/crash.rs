@@ -79,8 +79,8 @@ fn run_and_kill(directory: &Path, from: u64, moment: Duration) -> Option<u64> {
     text.lines().last().map(|line| line.parse().expect("a number"))
 }
 
-/// B-1, B-10, B-12, F-1 (of the store): after each of many kills the state is that of the log cut between two entries, and
-/// not before the last one that was acknowledged.
+/// B-1, B-10, B-12, F-1 (of the store): after each of many kills the state is that of the log cut between two entries,
+/// and not before the last one that was acknowledged.
 #[test]
 fn kill_9_at_any_moment() {
     let directory = tempfile::tempdir().expect("a directory");

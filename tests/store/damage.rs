@@ -28,8 +28,8 @@ fn made_of(files: &[(&str, &[u8])]) -> (tempfile::TempDir, PathBuf) {
     (directory, state)
 }
 
-/// What a start makes of these files: the state and whether it was damaged and was repaired, or nothing when it refused. Whoever only looks
-/// says the same of them.
+/// What a start makes of these files: the state and whether it was damaged and was repaired, or nothing when it
+/// refused. Whoever only looks says the same of them.
 fn start(what: &str, files: &[(&str, &[u8])]) -> Option<(StoredState, bool)> {
     // In one of its own: who looks may make the file that readers and writers share.
     let (_own, seen) = made_of(files);
@@ -91,7 +91,8 @@ fn history() -> (Vec<StoredState>, Vec<u8>, Vec<u8>, usize) {
     (states, database, wal, usize::try_from(before_last).expect("small"))
 }
 
-/// B-11: the newest write in the log, cut off at any byte or with any byte flipped, gives the last state or the one before.
+/// B-11: the newest write in the log, cut off at any byte or with any byte flipped, gives the last state or the one
+/// before.
 #[test]
 fn the_newest_write_cut_or_flipped() {
     let (states, database, wal, from) = history();
@@ -125,8 +126,8 @@ fn any_byte_of_the_log_flipped() {
     }
 }
 
-/// B-11, F-4: any byte of the database flipped, or the database cut off there, gives the last state, or it is refused or moved
-/// aside with the bad copy kept; never another state.
+/// B-11, F-4: any byte of the database flipped, or the database cut off there, gives the last state, or it is refused
+/// or moved aside with the bad copy kept; never another state.
 #[test]
 fn any_byte_of_the_database_flipped_or_cut() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -173,8 +174,8 @@ fn rubbish_is_moved_aside() {
     }
 }
 
-/// B-11, B-22: a database that is gone or empty is damage where a key beside it says that there was one, and its log is left alone; a
-/// repair begins anew. A first start that was cut off between the two is none.
+/// B-11, B-22: a database that is gone or empty is damage where a key beside it says that there was one, and its log is
+/// left alone; a repair begins anew. A first start that was cut off between the two is none.
 #[test]
 fn a_database_that_is_gone_is_no_new_one() {
     let database_of = |state: &Path| state.join("state.db");
@@ -287,8 +288,8 @@ fn one_row_damaged(state: &Path) -> Vec<u8> {
     bytes
 }
 
-/// B-21, B-24: of a damaged database each row that is whole is kept by a repair, and what cannot be read is named; copies are kept
-/// beside, a bounded number.
+/// B-21, B-24: of a damaged database each row that is whole is kept by a repair, and what cannot be read is named;
+/// copies are kept beside, a bounded number.
 #[test]
 fn a_repair_keeps_what_can_be_read() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -311,8 +312,8 @@ fn a_repair_keeps_what_can_be_read() {
     assert_eq!(bad.count(), 3, "only the newest copies stay");
 }
 
-/// B-12, B-24: a repair that is killed, wherever it is, has moved nothing before all of the new one is written: the next one finishes
-/// it. One that was not finished is never put in the place of a state that can be read.
+/// B-12, B-24: a repair that is killed, wherever it is, has moved nothing before all of the new one is written: the
+/// next one finishes it. One that was not finished is never put in the place of a state that can be read.
 #[test]
 fn a_repair_that_is_cut_off_loses_nothing() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -58,7 +58,8 @@ fn a_directory_of_others_is_refused_and_left_alone() {
     assert!(matches!(refused, StoreError::Directory { .. }), "{refused}");
 }
 
-/// C-1, C-10: a second daemon is refused at once and told who is there (process, host, since when); what `kill -9` leaves is not in the way.
+/// C-1, C-10: a second daemon is refused at once and told who is there (process, host, since when); what `kill -9`
+/// leaves is not in the way.
 #[test]
 fn one_daemon_at_a_time() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -119,7 +120,8 @@ fn the_key_is_made_once() {
     assert_eq!(format!("{key:?}"), "<key>");
 }
 
-/// Another state is only taken in while a pause holds and nothing is under way: as it is kept, not as it was asked before.
+/// Another state is only taken in while a pause holds and nothing is under way: as it is kept, not as it was asked
+/// before.
 #[test]
 fn it_rests_while_it_is_paused_and_nothing_is_under_way() {
     let directory = tempfile::tempdir().expect("a directory");

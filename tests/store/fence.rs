@@ -19,8 +19,8 @@ fn unlink(path: &Path) {
     std::fs::remove_file(path.join("lock")).expect("removed");
 }
 
-/// C-10: each commit of who came before is refused, also after its handle was opened anew, and so is what an operator has it do to the whole;
-/// nothing of it is in the state. Who comes later writes, and is the next before.
+/// C-10: each commit of who came before is refused, also after its handle was opened anew, and so is what an operator
+/// has it do to the whole; nothing of it is in the state. Who comes later writes, and is the next before.
 #[test]
 fn who_comes_later_fences_off_who_came_before() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -57,7 +57,8 @@ fn who_comes_later_fences_off_who_came_before() {
     drop(third);
 }
 
-/// C-10: who holds it alone opens it as often as it likes; the epoch grows with each holder, and the lock file says the same.
+/// C-10: who holds it alone opens it as often as it likes; the epoch grows with each holder, and the lock file says the
+/// same.
 #[test]
 fn the_epoch_grows_with_each_holder() {
     let directory = tempfile::tempdir().expect("a directory");

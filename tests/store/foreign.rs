@@ -34,7 +34,8 @@ fn is_left_alone(state: &Path, at: &str) {
     }
 }
 
-/// B-11: whatever version it says it has, and whatever it is called; nothing of it is changed, not even the way it is written.
+/// B-11: whatever version it says it has, and whatever it is called; nothing of it is changed, not even the way it is
+/// written.
 #[test]
 fn what_is_not_ours_is_left_as_it_is() {
     for (version, tables) in (-1..=7).flat_map(|version| TABLES.map(|tables| (version, tables))) {
@@ -48,7 +49,8 @@ fn what_is_not_ours_is_left_as_it_is() {
     }
 }
 
-/// B-11: the same of one whose log holds what is not in it yet, as a program that was killed leaves it; and of a copy of both.
+/// B-11: the same of one whose log holds what is not in it yet, as a program that was killed leaves it; and of a copy
+/// of both.
 #[test]
 fn a_log_of_another_program_is_left_as_it_is() {
     for with_shared in [true, false] {

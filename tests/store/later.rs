@@ -88,8 +88,8 @@ fn who_has_written_nothing_is_named_all_the_same() {
     drop(store);
 }
 
-/// C-10: what was read must be true when it is acted upon: who finds that another one has taken the state in between, or that one who had
-/// it before has still written (the lock file was removed), keeps nothing.
+/// C-10: what was read must be true when it is acted upon: who finds that another one has taken the state in between,
+/// or that one who had it before has still written (the lock file was removed), keeps nothing.
 #[test]
 fn what_moved_in_between_is_not_written_over() {
     for another_takes_it in [true, false] {
@@ -142,8 +142,8 @@ fn what_cannot_be_taken_over_is_tried_again() {
 /// What becomes of a state.
 type Change = fn(&Path);
 
-/// B-12, B-21: what must be put right is so at once: what a run that was killed has left, what another machine has kept, what is open to
-/// others; and what cannot be used is refused at once.
+/// B-12, B-21: what must be put right is so at once: what a run that was killed has left, what another machine has
+/// kept, what is open to others; and what cannot be used is refused at once.
 #[test]
 fn what_is_not_as_it_must_be_is_opened_at_once() {
     let sql = |path: &Path, sql: &str| {

@@ -78,8 +78,8 @@ fn make(path: &Path, sql: &str) {
     connection.execute_batch(sql).expect("as it was");
 }
 
-/// F-21, B-21: by one who only looks it is read as it is; by one who writes it is brought up, with nothing to put right and a copy of the
-/// old one beside; from then on it keeps what this schema keeps.
+/// F-21, B-21: by one who only looks it is read as it is; by one who writes it is brought up, with nothing to put right
+/// and a copy of the old one beside; from then on it keeps what this schema keeps.
 #[test]
 fn what_older_programs_have_left_is_brought_up() {
     for (schema, sql) in (1..).zip(SCHEMAS) {

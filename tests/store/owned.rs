@@ -57,7 +57,8 @@ fn kept(entries: &[Entry]) -> StoredState {
     told.expect("told")
 }
 
-/// B-17: whose a thing is outlives the store, runs leave it alone, and it ends with the identity. One that says nothing is none.
+/// B-17: whose a thing is outlives the store, runs leave it alone, and it ends with the identity. One that says nothing
+/// is none.
 #[test]
 fn whose_a_thing_is_outlives_runs() {
     let ran =
@@ -86,7 +87,8 @@ fn the_operator_protects() {
     );
 }
 
-/// B-18: all that is kept moves, what was done under the old definition is done under the new one; what is owed is never lost.
+/// B-18: all that is kept moves, what was done under the old definition is done under the new one; what is owed is
+/// never lost.
 #[test]
 fn a_rename_moves_all_that_is_kept() {
     let before = [
@@ -149,8 +151,8 @@ proptest! {
     }
 }
 
-/// B-24: what is forgotten of the operator's will is as if it was declared for the first time; what is owed to it is owed, a run under way
-/// ends as its own.
+/// B-24: what is forgotten of the operator's will is as if it was declared for the first time; what is owed to it is
+/// owed, a run under way ends as its own.
 #[test]
 fn what_is_forgotten_is_as_new_and_owed_all_the_same() {
     let before = [

@@ -73,7 +73,8 @@ fn sql(state: &Path, sql: &str) {
     open.execute_batch(sql).expect("done");
 }
 
-/// B-11, B-19: whatever part of it is lost, no reader calls sound what is refused to who writes; and a repair puts it right for all.
+/// B-11, B-19: whatever part of it is lost, no reader calls sound what is refused to who writes; and a repair puts it
+/// right for all.
 #[test]
 fn what_is_refused_to_who_writes_is_sound_for_nobody() {
     let losses: [(&str, Loss); 7] = [
@@ -149,8 +150,8 @@ fn a_state_that_is_being_made_is_empty() {
     nothing();
 }
 
-/// B-25: beside one who commits, each look is of one generation: two records and the pause that are always written together are always
-/// found so.
+/// B-25: beside one who commits, each look is of one generation: two records and the pause that are always written
+/// together are always found so.
 #[test]
 fn a_look_is_of_one_generation() {
     let (_directory, state) = kept();

@@ -129,8 +129,8 @@ fn take(told: &Reported) -> Vec<(&'static str, String)> {
     std::mem::take(&mut *told.lock().expect("sound"))
 }
 
-/// B-19, B-20: each rule broken by a write is found in the transaction that breaks it, told, and kept all the same; nobody takes that
-/// generation for a good one.
+/// B-19, B-20: each rule broken by a write is found in the transaction that breaks it, told, and kept all the same;
+/// nobody takes that generation for a good one.
 #[test]
 fn each_rule_is_looked_at_after_a_write() {
     for Break { entries, found, .. } in breaks() {
@@ -154,8 +154,8 @@ fn each_rule_is_looked_at_after_a_write() {
     }
 }
 
-/// B-19, B-21: each rule broken in what is loaded is put right, each thing is told, and what was there is kept beside; the next load
-/// finds nothing.
+/// B-19, B-21: each rule broken in what is loaded is put right, each thing is told, and what was there is kept beside;
+/// the next load finds nothing.
 #[test]
 fn each_rule_is_looked_at_at_a_load() {
     for Break { entries, found, mended, after } in breaks() {
@@ -223,8 +223,8 @@ fn what_is_no_identity_is_found_at_a_write() {
     assert!(SqliteStore::verify(directory.path()).expect("read").unsound.is_empty());
 }
 
-/// B-19, B-20: a newest stamp that is older than what is owed or begun (no entry can do that: somebody has written past us) is found by
-/// the next write that touches one of them, and by the next load, which raises it.
+/// B-19, B-20: a newest stamp that is older than what is owed or begun (no entry can do that: somebody has written past
+/// us) is found by the next write that touches one of them, and by the next load, which raises it.
 #[test]
 fn a_stamp_that_is_too_late_is_found_at_a_write() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -300,8 +300,8 @@ fn what_is_valid_stays_as_it_is() {
     assert!(!names.iter().any(|name| name.to_string_lossy().contains(".bad-")), "{names:?}");
 }
 
-/// A state that was made on another machine: what was made there is adopted, so that a clone deletes nothing that it did not make;
-/// what has run has run, and what is declared to be deleted stays declared so. Said once.
+/// A state that was made on another machine: what was made there is adopted, so that a clone deletes nothing that it
+/// did not make; what has run has run, and what is declared to be deleted stays declared so. Said once.
 #[test]
 fn a_cloned_state_is_adopted() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -331,8 +331,8 @@ fn a_cloned_state_is_adopted() {
     assert!(on(second.as_deref()).mended().lines().is_empty(), "said once");
 }
 
-/// What was sent may be a password that nobody else has: where it cannot be read, that is damage, and only an operator may have it
-/// forgotten.
+/// What was sent may be a password that nobody else has: where it cannot be read, that is damage, and only an operator
+/// may have it forgotten.
 #[test]
 fn what_was_sent_is_not_forgotten_by_itself() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -360,8 +360,8 @@ fn what_was_sent_is_not_forgotten_by_itself() {
     assert_eq!((kept.sent.as_ref(), kept.owned.as_deref()), (None, Some(&sound())));
 }
 
-/// What is kept of a kind that is not known here (after a downgrade) stays as it is, whatever is in it, and nobody is told of it; who knows
-/// the kind has it again, whole.
+/// What is kept of a kind that is not known here (after a downgrade) stays as it is, whatever is in it, and nobody is
+/// told of it; who knows the kind has it again, whole.
 #[test]
 fn what_is_of_an_unknown_kind_stays() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -424,8 +424,8 @@ fn origin(state: &Path, machine: &str) -> Option<Origin> {
     recalled.resources.remove("file[a]").expect("kept").owned.expect("owned").origin
 }
 
-/// A state that another machine has kept, or that does not say which, is taken in as adopted: nothing is deleted here that was not made
-/// here. The document says which.
+/// A state that another machine has kept, or that does not say which, is taken in as adopted: nothing is deleted here
+/// that was not made here. The document says which.
 #[test]
 fn what_another_machine_has_made_is_taken_in_as_adopted() {
     for (on, expected) in

@@ -27,7 +27,8 @@ async fn a_stop_ends_a_start_in_progress() {
     assert_eq!((stage.calls("slow"), stage.starts("slow")), (1, 0));
 }
 
-/// an input that comes during a start aborts it, and the next one is the last; what was aborted was no failure.
+/// an input that comes during a start aborts it, and the next one is the last; what was aborted was no
+/// failure.
 #[tokio::test(start_paused = true)]
 async fn an_input_that_comes_aborts_a_start() {
     let stage = Stage::new();
@@ -46,8 +47,8 @@ async fn an_input_that_comes_aborts_a_start() {
     assert_eq!(stage.supervisor.report().workers["slow"].failures, 0);
 }
 
-/// what becomes ready although it was asked to end is ended, is never offered to anybody, and its coming and going bounces
-/// nobody; nor does one that fails before it is ready.
+/// what becomes ready although it was asked to end is ended, is never offered to anybody, and its coming
+/// and going bounces nobody; nor does one that fails before it is ready.
 #[tokio::test(start_paused = true)]
 async fn what_comes_too_late_is_never_offered() {
     let stage = Stage::new();
@@ -90,8 +91,8 @@ async fn what_comes_too_late_is_never_offered() {
     assert_eq!(given, [None, Some(false)]);
 }
 
-/// an input that comes during the delay after a failure ends that delay; the start is given it, and nothing is added to the delay
-/// of the next failure.
+/// an input that comes during the delay after a failure ends that delay; the start is given it, and nothing is
+/// added to the delay of the next failure.
 #[tokio::test(start_paused = true)]
 async fn an_input_that_comes_ends_a_delay() {
     let stage = Stage::new();
@@ -141,7 +142,8 @@ async fn a_clean_end_is_final_until_an_input_changes() {
     stage.until("it is run again", || stage.starts("c") == 2).await;
 }
 
-/// a failure at the top restarts all three once, though the others ended well when they were asked to.
+/// a failure at the top restarts all three once, though the others ended well when they were asked
+/// to.
 #[tokio::test(start_paused = true)]
 async fn a_failure_at_the_top_restarts_all_once() {
     let stage = Stage::new();
@@ -163,7 +165,8 @@ async fn who_lacks_an_input_is_not_called() {
     assert_eq!(["a", "b", "c"].map(|name| stage.calls(name)), [1, 1, 1]);
 }
 
-/// who asks for a restart gets it at once, with who needs it; however deep the reason is wrapped, which is told whole.
+/// who asks for a restart gets it at once, with who needs it; however deep the reason is wrapped, which is
+/// told whole.
 #[tokio::test(start_paused = true)]
 async fn who_asks_for_a_restart_gets_it_at_once() {
     let stage = Stage::new();
@@ -203,7 +206,8 @@ async fn a_reason_is_told_with_its_causes() {
     stage.until("it is told", || stage.error("w") == "around: within").await;
 }
 
-/// how one ends that was asked to does not matter: it is started again as after a good end, not as after a failure.
+/// how one ends that was asked to does not matter: it is started again as after a good end, not as after a
+/// failure.
 #[tokio::test(start_paused = true)]
 async fn who_fails_when_it_is_asked_to_end_has_not_failed() {
     let stage = Stage::new();
@@ -287,7 +291,8 @@ async fn a_start_waits_for_inputs_up_to_a_bound() {
     assert_eq!(stage.calls("waits"), 1);
 }
 
-/// P-4: nor does one that comes and goes without end: however often it does, there is one start that waits, and it waits no longer.
+/// P-4: nor does one that comes and goes without end: however often it does, there is one start that waits, and it
+/// waits no longer.
 #[tokio::test(start_paused = true)]
 async fn an_input_that_comes_and_goes_holds_up_nobody_for_ever() {
     let stage = Stage::new();

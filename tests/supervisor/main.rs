@@ -1,4 +1,5 @@
-//! The supervisor, through its public face, on a clock that the tests move. Numbers A-n and P-n are those of the promises.
+//! The supervisor, through its public face, on a clock that the tests move. Numbers A-n and P-n are those of the
+//! promises.
 
 mod backoff;
 mod bounce;

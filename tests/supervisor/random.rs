@@ -1,4 +1,5 @@
-//! Anything in any order: installs, failures, restarts, removals, panics, hangs, and a stop at any moment with or without a deadline.
+//! Anything in any order: installs, failures, restarts, removals, panics, hangs, and a stop at any moment with or
+//! without a deadline.
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -316,8 +317,8 @@ async fn play(steps: Vec<Step>, calm: bool, requests: &[(Option<u16>, u16)]) -> 
     (wrong, ordered)
 }
 
-/// Never two of one name; at the stop nobody is started, and nobody is asked to end whom another requires that lives, also while faults go on;
-/// it ends within its deadline, and names whom it leaves.
+/// Never two of one name; at the stop nobody is started, and nobody is asked to end whom another requires that lives,
+/// also while faults go on; it ends within its deadline, and names whom it leaves.
 #[test]
 fn whatever_happens() {
     let hook = std::panic::take_hook();

@@ -5,8 +5,8 @@ use std::time::Duration;
 use steadfast::supervisor::{Delays, Manifold, Outputs, State, Supervisor, WorkerContext};
 use tokio::time::Instant;
 
-/// P-1, A-52, A-53: workers end before what they need, whatever time they take; late-bound inputs make no order, but the last are
-/// last.
+/// P-1, A-52, A-53: workers end before what they need, whatever time they take; late-bound inputs make no order, but
+/// the last are last.
 #[tokio::test(start_paused = true)]
 async fn workers_end_before_what_they_need() {
     let stage = Stage::new();

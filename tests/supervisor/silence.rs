@@ -33,7 +33,8 @@ fn mortal(hangs: &Arc<AtomicBool>) -> Manifold {
     worker.heartbeat_within(LIMIT)
 }
 
-/// F-19: one that hangs is cut off in its time, is a failure like another, and is tried again with who needs it; it has been named.
+/// F-19: one that hangs is cut off in its time, is a failure like another, and is tried again with who needs it; it has
+/// been named.
 #[tokio::test(start_paused = true)]
 async fn one_that_hangs_is_cut_off_and_tried_again() {
     let stage = Stage::new();

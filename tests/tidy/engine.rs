@@ -2,8 +2,8 @@
 
 use crate::sources::{assert_none, files, has_word, named_after};
 
-/// What of the standard library the engine may name: data, and words about data. All else waits, reads a clock, draws lots
-/// or touches the machine.
+/// What of the standard library the engine may name: data, and words about data. All else waits, reads a clock, draws
+/// lots or touches the machine.
 const PURE: &[(&str, &[&str])] = &[
     (
         "std::",
@@ -60,7 +60,8 @@ const IMPURE: &[&str] = &[
     "eprintln",
 ];
 
-/// Invariant 1: the engine never waits, reads a clock or touches the machine (with tests/purity/run and the bans of clippy).
+/// Invariant 1: the engine never waits, reads a clock or touches the machine (with tests/purity/run and the bans of
+/// clippy).
 #[test]
 fn the_engine_names_nothing_of_the_machine() {
     let mut wrong = Vec::new();

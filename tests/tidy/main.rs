@@ -1,4 +1,5 @@
-//! What the house promises of itself and a compiler does not hold: layers, shape, purity, and that promises have their tests.
+//! What the house promises of itself and a compiler does not hold: layers, shape, purity, and that promises have their
+//! tests.
 
 mod engine;
 mod layers;

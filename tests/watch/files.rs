@@ -47,7 +47,8 @@ fn every_change_is_heard(ears: &Ears) {
     });
 }
 
-/// E-20: what happens to a file of which something is made says so, through links too: it is not the echo of a write of who receives that.
+/// E-20: what happens to a file of which something is made says so, through links too: it is not the echo of a write of
+/// who receives that.
 #[test]
 fn what_is_supplied_is_told_apart_from_what_is_held() {
     for ears in [Ears::new(), Ears::through_notify()] {

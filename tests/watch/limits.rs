@@ -13,8 +13,8 @@ fn edit(path: &Path) {
     fs::write(path, "edited").expect("written");
 }
 
-/// F-5: the queue overflows while the hub cannot keep up: everything is suspect, and whatever happened meanwhile, everything is
-/// watched where it is now.
+/// F-5: the queue overflows while the hub cannot keep up: everything is suspect, and whatever happened meanwhile,
+/// everything is watched where it is now.
 #[test]
 fn an_overflow_makes_everything_suspect_and_watched_again() {
     let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").expect("read");
@@ -50,8 +50,8 @@ fn an_overflow_makes_everything_suspect_and_watched_again() {
     assert_eq!(ears.kernel_watches(), 1 + 1 + 2 + 2);
 }
 
-/// F-5: whoever floods a directory in which others can write has only those looked at again that are on the way through it.
-/// Root only.
+/// F-5: whoever floods a directory in which others can write has only those looked at again that are on the way through
+/// it. Root only.
 #[test]
 fn a_flood_of_others_does_not_touch_the_rest() {
     let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").expect("read");

@@ -99,8 +99,8 @@ fn rings_lead_nowhere() {
     assert_eq!(ears.kernel_watches(), 0);
 }
 
-/// Two names for one directory, by a link and by a bind mount: one kernel watch, and both hear, also when one name goes.
-/// Root only.
+/// Two names for one directory, by a link and by a bind mount: one kernel watch, and both hear, also when one name
+/// goes. Root only.
 #[test]
 fn two_names_for_one_directory() {
     let ears = Ears::new();

@@ -179,8 +179,8 @@ impl Ears {
         assert_eq!(self.heard(vertex), before, "{what}");
     }
 
-    /// Waits until everything that has happened so far is told: events come in order, and an order to the hub is answered after
-    /// the work that was there before it.
+    /// Waits until everything that has happened so far is told: events come in order, and an order to the hub is
+    /// answered after the work that was there before it.
     pub(crate) fn settle(&self) {
         let path = self.sentinel.path().join("sentinel");
         for _ in 0..2 {

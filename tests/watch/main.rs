@@ -1,4 +1,5 @@
-//! The hub of event sources on real file systems. Needs root (chown, mounts); the limits are lowered in a user namespace only.
+//! The hub of event sources on real file systems. Needs root (chown, mounts); the limits are lowered in a user
+//! namespace only.
 
 #[path = "../hung_fs.rs"]
 mod hung_fs;

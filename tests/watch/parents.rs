@@ -96,7 +96,8 @@ fn spin(rounds: u32) {
     }
 }
 
-/// the way is made, removed and moved while it is walked, at every moment of the walk; at the end the file is watched.
+/// the way is made, removed and moved while it is walked, at every moment of the walk; at the end the file is
+/// watched.
 #[test]
 fn a_way_made_in_a_rush_is_found() {
     let ears = Ears::new();
@@ -128,8 +129,8 @@ fn a_way_made_in_a_rush_is_found() {
     }
 }
 
-/// F-7: a mount over a parent gives no event; the sweep finds it, and events come from the right place afterwards. That it is
-/// gone is told at once. Root only.
+/// F-7: a mount over a parent gives no event; the sweep finds it, and events come from the right place afterwards. That
+/// it is gone is told at once. Root only.
 #[test]
 fn a_mount_over_a_parent_is_found_by_the_sweep() {
     let ears = Ears::new();

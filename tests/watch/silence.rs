@@ -3,8 +3,8 @@
 use crate::hung_fs::Hung;
 use crate::listener::Ears;
 
-/// F-12: what lies on it is told to be without events; everybody else is watched as ever, also when directories are replaced;
-/// and when it answers at last, so are those on it.
+/// F-12: what lies on it is told to be without events; everybody else is watched as ever, also when directories are
+/// replaced; and when it answers at last, so are those on it.
 #[test]
 fn a_file_system_that_hangs_takes_nobody_with_it() {
     let ears = Ears::new();

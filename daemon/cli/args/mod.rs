@@ -102,7 +102,8 @@ pub enum Command {
 /// Which graph, and how much of it.
 #[derive(Clone, Debug, Args)]
 pub struct Graph {
-    /// Graph files, or folders of *.yaml; `-` reads standard input [default: as the settings say, or /etc/steadfast/graph.yaml]
+    /// Graph files, or folders of *.yaml; `-` reads standard input [default: as the settings say, or
+    /// /etc/steadfast/graph.yaml]
     #[arg(value_name = "GRAPH")]
     pub graphs: Vec<PathBuf>,
     /// The settings of this host [default: /etc/steadfast/steadfast.yaml, where no GRAPH is named]
@@ -435,7 +436,8 @@ pub struct Run {
     /// Seconds after which a pause ends by itself that was not given another time [default: 28800]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=LONGEST_SPAN.as_secs()))]
     pub pause_limit: Option<u64>,
-    /// Repairs a minute, of what was repaired within that minute already, after which nothing is repaired for a minute; 0: never [default: 600]
+    /// Repairs a minute, of what was repaired within that minute already, after which nothing is repaired for a minute;
+    /// 0: never [default: 600]
     #[arg(long, value_name = "N")]
     pub brake: Option<u32>,
 }

@@ -23,7 +23,8 @@ pub enum StateCommand {
     Export(ExportKept),
     /// Keep what such a document says instead of what is kept, which stays beside; a daemon must be paused
     Import(ImportKept),
-    /// Put right what can be, say what was changed, and keep what was there beside; a daemon must be paused, or observing only
+    /// Put right what can be, say what was changed, and keep what was there beside; a daemon must be paused, or
+    /// observing only
     Repair(RepairKept),
 }
 

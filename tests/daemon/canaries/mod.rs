@@ -1,5 +1,5 @@
-//! S-6: forty canaries through every field of every kind that takes a secret, by every way in which one is supplied, on success and
-//! on failure, in a panic, in drift, after a crash, with a broken graph: in no sink is one found.
+//! S-6: forty canaries through every field of every kind that takes a secret, by every way in which one is supplied, on
+//! success and on failure, in a panic, in drift, after a crash, with a broken graph: in no sink is one found.
 
 mod past;
 mod recorders;

@@ -65,7 +65,8 @@ pub(super) fn is_told(host: &Host, silence: &Silence<'_>, held: usize) {
     assert!(host.exists("state/history/history.db") && host.exists("state/events.db"));
 }
 
-/// Resources with a secret in them on all screens of `top`, well and refused: the table, one in detail, what differs, what happened.
+/// Resources with a secret in them on all screens of `top`, well and refused: the table, one in detail, what differs,
+/// what happened.
 pub(super) fn is_seen(host: &Host, silence: &Silence<'_>, held: usize) {
     for name in [format!("file[well-{held}]"), "file[refused-".to_owned()] {
         let mut command = host.bare(&["top", "--state-dir"]);

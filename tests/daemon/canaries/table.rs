@@ -132,7 +132,8 @@ impl Row {
         format!("name: {what}-{}", self.number)
     }
 
-    /// All resources of this row: those that supply, one that is well, and one for each way in which something goes wrong.
+    /// All resources of this row: those that supply, one that is well, and one for each way in which something goes
+    /// wrong.
     pub(super) fn declare(&self, graph: &mut Graph) {
         let number = self.number;
         match self.way {

@@ -39,7 +39,8 @@ fn works(call: &Call) -> bool {
     call.thread == "steadfast-work"
 }
 
-/// F-3: that resource has failed, with a reason; what it had is whole; others go on; the next run heals it. Never a panic.
+/// F-3: that resource has failed, with a reason; what it had is whole; others go on; the next run heals it. Never a
+/// panic.
 fn fails(error: Errno) -> usize {
     let mut point = 0;
     loop {

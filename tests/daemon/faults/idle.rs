@@ -6,7 +6,8 @@ use crate::host::Host;
 use nix::sys::signal::Signal::{SIGHUP, SIGTERM};
 use std::sync::{Arc, Mutex};
 
-/// B-5: nothing to do, nothing written: a daemon that sweeps and finds all as declared makes no call that changes anything.
+/// B-5: nothing to do, nothing written: a daemon that sweeps and finds all as declared makes no call that changes
+/// anything.
 #[test]
 fn a_sweep_that_finds_nothing_writes_nothing() {
     let host = Host::with(
@@ -48,7 +49,8 @@ resources:
     assert_eq!(running.end().code, Some(0));
 }
 
-/// B-5: an `apply` that finds all as declared makes no call that changes anything, not even in its state: who holds that is known by its lock.
+/// B-5: an `apply` that finds all as declared makes no call that changes anything, not even in its state: who holds
+/// that is known by its lock.
 #[test]
 fn an_apply_that_finds_nothing_writes_nothing() {
     let host = Host::with(
@@ -109,7 +111,8 @@ fn held(pid: u32) -> Held {
     }
 }
 
-/// F-8: ten thousand graphs, each of them another one than the last: descriptors, threads, watches and memory stay as they are.
+/// F-8: ten thousand graphs, each of them another one than the last: descriptors, threads, watches and memory stay as
+/// they are.
 #[test]
 fn ten_thousand_reloads_leave_nothing_behind() {
     const RELOADS: usize = 10_000;
@@ -126,8 +129,8 @@ fn ten_thousand_reloads_leave_nothing_behind() {
     let names = ["one", "two", "three"];
     let mut looks = Vec::new();
     for round in 1..=RELOADS {
-        // What is declared, what is watched and what is named differs from round to round; the content not so often, as a
-        // change of it costs two syncs.
+        // What is declared, what is watched and what is named differs from round to round; the content not so often, as
+        // a change of it costs two syncs.
         let content = if round % 50 < 25 { "a" } else { "b" };
         host.graph(&graph(content, names[round % 3]));
         daemon.signal(SIGHUP).wait_for("loaded");
@@ -137,8 +140,8 @@ fn ten_thousand_reloads_leave_nothing_behind() {
             looks.push(held(daemon.pid()));
         }
     }
-    // The pool of threads has grown to what it ever needs by then. A thread more or less at one look is work that was going on; what
-    // leaks does not come back.
+    // The pool of threads has grown to what it ever needs by then. A thread more or less at one look is work that was
+    // going on; what leaks does not come back.
     let grown = looks.split_off(3);
     let (early, late) = grown.split_at(2);
     let least = |looks: &[Held], of: fn(&Held) -> usize| looks.iter().map(of).min();

@@ -47,8 +47,8 @@ fn left_behind(directory: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// F-1, F-2: whole before and after; a restart converges, pays what is owed, and does what runs once at most once more, or never
-/// again where its policy says so; nothing of ours is left behind.
+/// F-1, F-2: whole before and after; a restart converges, pays what is owed, and does what runs once at most once more,
+/// or never again where its policy says so; nothing of ours is left behind.
 #[test]
 fn killed_at_every_call_that_changes_something() {
     let whole = host();

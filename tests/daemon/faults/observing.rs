@@ -1,4 +1,5 @@
-//! A state that cannot be used, in every way that `docs/state.md` lists: the daemon starts all the same, and changes nothing.
+//! A state that cannot be used, in every way that `docs/state.md` lists: the daemon starts all the same, and changes
+//! nothing.
 
 use super::full::Mount;
 use crate::daemon::Daemon;
@@ -30,8 +31,8 @@ fn moved() -> Host {
     host
 }
 
-/// B-22, F-4: the daemon says that it only looks, and why; `status` says so first, with what to do, and ends with 73; nothing is
-/// changed, not for a reload either; what it was asked to keep is refused. `apply` is refused.
+/// B-22, F-4: the daemon says that it only looks, and why; `status` says so first, with what to do, and ends with 73;
+/// nothing is changed, not for a reload either; what it was asked to keep is refused. `apply` is refused.
 #[track_caller]
 fn observes(host: &Host, why: &str) -> Daemon {
     observes_at(host, why, &[])
@@ -66,8 +67,8 @@ fn stop(mut daemon: Daemon) {
     assert_eq!(daemon.ends(), 0);
 }
 
-/// What is not what was written: the state stays as it is, whoever starts, until somebody has it repaired, also beside the daemon,
-/// which then goes on by itself.
+/// What is not what was written: the state stays as it is, whoever starts, until somebody has it repaired, also beside
+/// the daemon, which then goes on by itself.
 #[test]
 fn a_damaged_state_is_observed_until_it_is_repaired() {
     let flip = |bytes: &mut Vec<u8>| {
@@ -109,8 +110,8 @@ fn a_damaged_state_is_observed_until_it_is_repaired() {
 /// What somebody does to a state directory.
 type Loss = fn(&Host);
 
-/// B-22, F-4: a state that is gone, empty, or without the key of its hashes is no new one: nothing is adopted, drawn anew or run again
-/// before somebody has it repaired.
+/// B-22, F-4: a state that is gone, empty, or without the key of its hashes is no new one: nothing is adopted, drawn
+/// anew or run again before somebody has it repaired.
 #[test]
 fn a_state_that_is_gone_is_observed_until_it_is_repaired() {
     let losses: [(&str, Loss, usize); 4] = [
@@ -156,7 +157,8 @@ fn a_newer_or_foreign_state_is_observed() {
     }
 }
 
-/// B-22, F-4: where there is no room, the daemon looks; when there is, it goes on by itself. Root only (mounts a tmpfs).
+/// B-22, F-4: where there is no room, the daemon looks; when there is, it goes on by itself. Root only (mounts a
+/// tmpfs).
 #[test]
 fn a_full_state_directory_is_observed_until_there_is_room() {
     let host = Host::with(GRAPH);

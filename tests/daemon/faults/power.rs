@@ -1,8 +1,8 @@
 //! F-2 on the real database: the power goes at each call of the real program, and what was not synced is gone, or torn.
 //!
-//! What is durable is taken from the calls of the program itself: the content of a file at its last sync, and the names of its
-//! directory at the last sync of that. What is outside of the state is taken as it is at that moment: nothing of it is lost, which is
-//! the hardest case for a state that must have known of it before.
+//! What is durable is taken from the calls of the program itself: the content of a file at its last sync, and the names
+//! of its directory at the last sync of that. What is outside of the state is taken as it is at that moment: nothing of
+//! it is lost, which is the hardest case for a state that must have known of it before.
 
 use super::syscall_tracer::{Act, Call, run};
 use crate::host::Host;
@@ -144,7 +144,8 @@ fn is_right(host: &Host, kept: &StoredState, at: &str) {
     }
 }
 
-/// F-2, B-10, B-11: after each loss of power the database opens, without a word of damage, and what it says is what was durable.
+/// F-2, B-10, B-11: after each loss of power the database opens, without a word of damage, and what it says is what was
+/// durable.
 #[test]
 fn the_power_goes_at_each_call() {
     let host = Host::with(GRAPH);

@@ -1,4 +1,5 @@
-//! A state directory that is full or read-only, or whose calls fail: nothing is begun that could be lost, it is said, and it heals.
+//! A state directory that is full or read-only, or whose calls fail: nothing is begun that could be lost, it is said,
+//! and it heals.
 
 use super::full::Mount;
 use super::syscall_tracer::{Act, Call, run};
@@ -26,7 +27,8 @@ pub(super) fn fill(host: &Host, name: &str) {
     }
 }
 
-/// F-4, B-6: no room for a begin means that nothing is changed; with room again it is repaired, and what is owed is paid.
+/// F-4, B-6: no room for a begin means that nothing is changed; with room again it is repaired, and what is owed is
+/// paid.
 #[test]
 fn a_full_state_directory_holds_back_what_could_be_lost() {
     let host = Host::with(GRAPH);
@@ -50,8 +52,8 @@ fn a_full_state_directory_holds_back_what_could_be_lost() {
     drop(mount);
 }
 
-/// F-4: an apply without room for state, before or after there was any, changes nothing and says what to do; with room it goes on
-/// with what was kept.
+/// F-4: an apply without room for state, before or after there was any, changes nothing and says what to do; with room
+/// it goes on with what was kept.
 #[test]
 fn an_apply_in_a_full_state_directory_is_refused_in_words() {
     for is_new in [true, false] {
@@ -60,7 +62,8 @@ fn an_apply_in_a_full_state_directory_is_refused_in_words() {
         let runs = usize::from(!is_new);
         if !is_new {
             host.apply().exits(0);
-            // Also what could be found again by a check: who only read the state so far does not know that it cannot be written to.
+            // Also what could be found again by a check: who only read the state so far does not know that it cannot be
+            // written to.
             host.write("conf", "mine\n").remove("alone");
         }
         fill(&host, "state/filler");
@@ -93,7 +96,8 @@ fn an_apply_on_a_read_only_state_directory_is_refused_in_words() {
     assert_eq!((host.read("conf").as_str(), host.lines("reloads").len()), ("declared\n", 2));
 }
 
-/// B-6: an apply whose end cannot be kept gives up after 30 s and says so; the next one knows that it was begun. Root only.
+/// B-6: an apply whose end cannot be kept gives up after 30 s and says so; the next one knows that it was begun. Root
+/// only.
 #[test]
 fn an_apply_does_not_wait_for_ever_to_be_kept() {
     let fills = "echo ran >> $DIR/ran; cat /dev/zero > $DIR/state/filler; true";
@@ -117,8 +121,8 @@ fn step() -> usize {
     if std::env::var_os("STEADFAST_KILLING").is_some_and(|value| value == "all") { 1 } else { 11 }
 }
 
-/// Refuses calls in turn, each once; how many there were. One that is refused for ever is not for `apply`: it waits until what it
-/// has done can be kept (B-6).
+/// Refuses calls in turn, each once; how many there were. One that is refused for ever is not for `apply`: it waits
+/// until what it has done can be kept (B-6).
 fn refused_at_each(error: Errno) -> usize {
     let mut point = 0;
     loop {

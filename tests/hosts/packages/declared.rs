@@ -15,7 +15,8 @@ asking() {
 }
 ";
 
-/// F-22: no question is asked of anybody: the answer is the declared one, or the default, also of a script that reads a terminal.
+/// F-22: no question is asked of anybody: the answer is the declared one, or the default, also of a script that reads a
+/// terminal.
 #[test]
 fn a_package_that_asks_does_not_hang() {
     let host = Host::with_packages(&format!(
@@ -31,7 +32,8 @@ fn a_package_that_asks_does_not_hang() {
     }
 }
 
-/// One transaction at a time, also of those that are not one: the second does not even try, so that it waits for nobody.
+/// One transaction at a time, also of those that are not one: the second does not even try, so that it waits for
+/// nobody.
 #[test]
 fn one_transaction_at_a_time() {
     let script = "ls /run/at-work* >>/run/seen 2>/dev/null; touch /run/at-work-$$; sleep 1; rm /run/at-work-$$";

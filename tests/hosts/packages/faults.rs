@@ -1,4 +1,5 @@
-//! F-22: the lock is held, dpkg was interrupted, a configuration file was changed, somebody stops us in the midst of it.
+//! F-22: the lock is held, dpkg was interrupted, a configuration file was changed, somebody stops us in the midst of
+//! it.
 
 use crate::host::Host;
 use crate::service::GRAPH;
@@ -8,7 +9,8 @@ pub(super) const HOLD: &str = "perl -e 'use Fcntl; open F, q(>), q(/var/lib/dpkg
     my $lock = pack(q(s s x4 q q i x4), F_WRLCK, 0, 0, 0, 0); fcntl(F, F_SETLK, $lock) or die; \
     open G, q(>), q(/run/locked); close G; sleep $ARGV[0]'";
 
-/// F-12, F-22: it waits for the lock, says for whom, and goes on; or fails when its patience is over, and names the holder.
+/// F-12, F-22: it waits for the lock, says for whom, and goes on; or fails when its patience is over, and names the
+/// holder.
 #[test]
 fn a_lock_is_waited_for_and_its_holder_named() {
     let host = Host::with_packages("make app 1; make other 1");

@@ -4,8 +4,8 @@ use crate::host::Host;
 use crate::service::GRAPH;
 use std::time::{Duration, Instant};
 
-/// E-19, F-16: the plan has the exact versions and changes nothing; then one call of apt installs all that can be, what cannot be
-/// is named alone, and each comes back when it is removed.
+/// E-19, F-16: the plan has the exact versions and changes nothing; then one call of apt installs all that can be, what
+/// cannot be is named alone, and each comes back when it is removed.
 #[test]
 fn one_transaction_installs_all_that_can_be_installed() {
     let host = Host::with_packages("make one 1.0-1; make two 2.0; make three 3:3.0~rc1-1");

@@ -28,7 +28,8 @@ fn what_the_holder_of_the_lock_has_changed_is_judged_again() {
     assert_eq!((host.package("other"), host.package("gone")), ("ii  1".into(), "rc  1".into()));
 }
 
-/// F-22: not even who is quicker than the eye, between our last look and apt's own lock, makes apt remove anything else.
+/// F-22: not even who is quicker than the eye, between our last look and apt's own lock, makes apt remove anything
+/// else.
 #[test]
 fn what_was_judged_holds_under_the_lock_of_apt() {
     let host = Host::with_packages(
@@ -82,7 +83,8 @@ fn what_the_holder_of_the_lock_has_done_is_left_alone() {
     assert!(said.contains("dpkg was interrupted before, and recovered"), "{said}");
 }
 
-/// F-22: a transaction that has failed is tried one by one, and each is judged anew: the failing one has changed what apt would do.
+/// F-22: a transaction that has failed is tried one by one, and each is judged anew: the failing one has changed what
+/// apt would do.
 #[test]
 fn each_retry_is_judged_again() {
     let host = Host::with_packages(

@@ -12,7 +12,8 @@ mod states;
 use crate::host::Host;
 use crate::service::GRAPH;
 
-/// `make NAME VERSION [MORE OF CONTROL] [POSTINST] [MORE]` puts a package into the repository, `index` lists all that is there, `publish` lets apt know of it.
+/// `make NAME VERSION [MORE OF CONTROL] [POSTINST] [MORE]` puts a package into the repository, `index` lists all that
+/// is there, `publish` lets apt know of it.
 ///
 /// MORE is a shell script that is run where the package is being built. `$arch` is its architecture, if it has one.
 const REPOSITORY: &str = r#"
@@ -76,7 +77,8 @@ impl Host {
         (answer.code.expect("an exit code"), answer.stdout + &answer.stderr)
     }
 
-    /// What dpkg says of a package: state and version; nothing where it is not there at all, though another may speak of it.
+    /// What dpkg says of a package: state and version; nothing where it is not there at all, though another may speak
+    /// of it.
     fn package(&self, name: &str) -> String {
         let format = "--showformat=${db:Status-Abbrev} ${Version}";
         let said = self.run(&["dpkg-query", "--show", format, name]).stdout.trim().to_owned();

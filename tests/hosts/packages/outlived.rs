@@ -1,4 +1,5 @@
-//! A package transaction outlives the daemon that has begun it, whatever ends that, and the next daemon takes up what came of it.
+//! A package transaction outlives the daemon that has begun it, whatever ends that, and the next daemon takes up what
+//! came of it.
 
 use crate::host::Host;
 

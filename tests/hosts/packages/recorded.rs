@@ -1,4 +1,5 @@
-//! The history of packages: each that a transaction changed is there, with its version before and after, and comes back on request.
+//! The history of packages: each that a transaction changed is there, with its version before and after, and comes back
+//! on request.
 
 use crate::host::Host;
 
@@ -50,8 +51,8 @@ fn members_of_a_transaction_are_in_the_history() {
     assert!(shown.contains("version: 1\n") && shown.contains("hold: not held\n"), "{shown}");
 }
 
-/// What was installed is removed, what was replaced comes back in its version, what was removed is there again; the undo is undone. A
-/// version that no repository has is refused, with the command to be given by hand.
+/// What was installed is removed, what was replaced comes back in its version, what was removed is there again; the
+/// undo is undone. A version that no repository has is refused, with the command to be given by hand.
 #[test]
 fn a_package_comes_back_as_it_was() {
     let host = Host::with_packages("make app 1.0; make app 2.0; make tool 1");
@@ -77,7 +78,8 @@ fn a_package_comes_back_as_it_was() {
     assert_eq!(host.package("app"), "hi  2.0");
 }
 
-/// Beside a daemon a member of a group is paused and put back; what its daemon was killed over is known as it was before.
+/// Beside a daemon a member of a group is paused and put back; what its daemon was killed over is known as it was
+/// before.
 #[test]
 fn a_daemon_puts_a_member_back_and_a_kill_loses_nothing() {
     let slow =

@@ -1,4 +1,5 @@
-//! Units of systemd on a test host: what somebody does to them from outside is put back, and what they read is told them once.
+//! Units of systemd on a test host: what somebody does to them from outside is put back, and what they read is told
+//! them once.
 
 mod bus;
 mod drift;
