@@ -1,5 +1,4 @@
-//! The history of what was changed: the kind file changes real files, and each state is put back as an oracle has
-//! recorded it.
+//! The history of changes: the kind file changes real files, and an undo restores each state that an oracle recorded.
 
 mod migration;
 mod retention;
@@ -25,7 +24,6 @@ use tokio_util::sync::CancellationToken;
 
 const DAY: u64 = 86_400;
 
-/// There is one key in a process.
 fn key() -> &'static MintKey {
     static KEY: OnceLock<MintKey> = OnceLock::new();
     KEY.get_or_init(|| MintKey::take().expect("nobody else takes it"))

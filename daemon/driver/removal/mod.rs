@@ -7,6 +7,7 @@
 //! change their resource), `notifications.rs` (refreshes after a removal).
 
 pub(super) mod candidates;
+mod expected;
 pub(super) mod handover;
 pub(super) mod notifications;
 pub(super) mod ownership;
