@@ -466,7 +466,7 @@ impl Engine {
     }
 }
 
-/// Hashes a number with the finisher of SplitMix64. The engine uses no random numbers, so jitter is derived from this
+/// Hashes a number with the finisher of `SplitMix64`. The engine uses no random numbers, so jitter is derived from this
 /// hash.
 fn scatter(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);

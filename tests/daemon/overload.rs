@@ -5,7 +5,6 @@ use crate::daemon::Daemon;
 use crate::hangs::Stopped;
 use crate::host::{Host, LIMIT, ends, is_root};
 use crate::workers::{fault, runs_again};
-use nix::sys::signal::Signal;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write as _};

@@ -5,7 +5,7 @@ use super::plan::{
     KeptOwned, LoadPolicy, RemovalPlan, definition_of_removal, is_deletable, plan_removals,
 };
 use super::undeclared::Renamed;
-use crate::config::{LoadedGraph, Vertex};
+use crate::config::LoadedGraph;
 use crate::driver::graph::assign_ids::IdAssignment;
 use crate::driver::graph::registry::SwapResult;
 use crate::driver::{Driver, Notification};
