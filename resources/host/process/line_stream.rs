@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 /// A line of a command's output, without the line end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The text, with invalid UTF-8 replaced and not escaped: see [`printable()`](crate::escape()).
+    /// The text, with invalid UTF-8 replaced and not escaped: see [`printable()`](crate::printable()).
     pub text: String,
     /// The line was longer than [`Lines::LONGEST`]; the rest is lost.
     pub cut: bool,
