@@ -63,7 +63,7 @@ pub(super) fn history(args: &args::History) -> Exit {
         let entries = |reader: Reader| {
             let named = args.resource.as_deref();
             let was_cut_off = named.is_some_and(|name| reader.was_cut_off(name));
-            Ok((reader.entries(named, args.most.into())?, was_cut_off))
+            Ok((reader.entries(named, args.limit.into())?, was_cut_off))
         };
         reader.map(entries).transpose().map_err(|why| refuse(&why))
     });
@@ -87,7 +87,7 @@ pub(super) fn history(args: &args::History) -> Exit {
             "the last undo of {name} was cut off: `steadfast undo '{name}'` completes it"
         ));
     }
-    if entries.is_empty() && args.most > 0 { nothing(args) } else { Exit::Well }
+    if entries.is_empty() && args.limit > 0 { nothing(args) } else { Exit::Well }
 }
 
 /// Nothing is kept; of a resource that is none nothing ever was.

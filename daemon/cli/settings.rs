@@ -112,7 +112,7 @@ fn start(run: &mut Run) -> Result<(), Exit> {
         Err(other) => return Err(other.report()),
     };
     let shown = output::plain(&path.display().to_string());
-    let stored = (!run.no_kept_graph).then(|| stored(run, &path)).flatten();
+    let stored = (!run.no_last_good_graph).then(|| stored(run, &path)).flatten();
     let Some((settings, at)) = stored else {
         return Err(Unusable::Rejected(path, why).report());
     };
@@ -281,7 +281,8 @@ impl Run {
         self.sweep = self.sweep.or(settings.sweep);
         self.grace = self.grace.or(settings.grace);
         self.pause_limit = self.pause_limit.or(settings.pause_limit);
-        self.brake = self.brake.or(settings.brake);
+        self.max_repairs_per_minute =
+            self.max_repairs_per_minute.or(settings.max_repairs_per_minute);
         self.recorders = settings.recorders;
         self.settings_text = settings.text.map(Box::new);
     }

@@ -74,8 +74,8 @@ pub enum Request {
         #[serde(default)]
         debug: bool,
     },
-    /// How the daemon's own workers stand.
-    Report,
+    /// The state of the daemon's workers.
+    Workers,
     /// Come to rest; every pause ends by itself.
     Pause {
         /// After so many seconds.
@@ -101,23 +101,33 @@ pub enum Request {
         #[serde(default)]
         allow_empty: bool,
     },
-    /// Run these again, also what runs once or has failed.
+    /// Run these resources again, including failed and one-time resources.
     Retry {
         /// `kind[name]`, each.
         resources: Vec<String>,
+        /// The request is stored: it survives a restart of the daemon.
+        #[serde(default)]
+        persist: bool,
     },
-    /// Protect these, end that, or forget of them whose they are and whether they have run.
-    Order {
-        /// Which of that.
-        order: StateCommand,
+    /// Protect these resources: a graph without them is rejected.
+    Protect {
         /// `kind[name]`, each.
         resources: Vec<String>,
     },
-    /// Something is done to the state as a whole, while nothing is changed.
-    Mend {
-        /// What.
-        what: Maintenance,
+    /// End the protection of these resources.
+    Unprotect {
+        /// `kind[name]`, each.
+        resources: Vec<String>,
     },
+    /// Discard the ownership and run-once records of these resources.
+    Forget {
+        /// `kind[name]`, each.
+        resources: Vec<String>,
+    },
+    /// Replace the state by an exported document. The daemon must be paused.
+    StateImport,
+    /// Repair a damaged state. The daemon must be paused.
+    StateRepair,
     /// Put back what a resource was before its last change, and pause it by itself.
     Undo {
         /// `kind[name]`.
@@ -163,6 +173,26 @@ impl Request {
         Self::Events { follow: false, resource, from, since, most, debug: false }
     }
 
+    /// The request for this change of what is recorded of resources.
+    #[must_use]
+    pub fn state_command(command: StateCommand, resources: Vec<String>) -> Self {
+        match command {
+            StateCommand::Protect => Self::Protect { resources },
+            StateCommand::Unprotect => Self::Unprotect { resources },
+            StateCommand::Forget => Self::Forget { resources },
+            StateCommand::Redo => Self::Retry { resources, persist: true },
+        }
+    }
+
+    /// The request for this change of the state as a whole.
+    #[must_use]
+    pub const fn maintenance(what: Maintenance) -> Self {
+        match what {
+            Maintenance::Import => Self::StateImport,
+            Maintenance::Repair => Self::StateRepair,
+        }
+    }
+
     /// The command that makes this request, for the log.
     #[must_use]
     pub fn command(&self) -> String {
@@ -174,7 +204,7 @@ impl Request {
             Self::Diff { resources } => ("diff", words(resources)),
             Self::Why { resource } => ("why", vec![resource]),
             Self::Events { .. } => ("events", Vec::new()),
-            Self::Report => ("report", Vec::new()),
+            Self::Workers => ("workers", Vec::new()),
             Self::Pause { resources, drain: true, .. } => {
                 ("pause", [vec!["--drain"], words(resources)].concat())
             }
@@ -182,10 +212,15 @@ impl Request {
             Self::Resume { resources } => ("resume", words(resources)),
             Self::Reload { allow_empty: true } => ("reload", vec!["--allow-empty"]),
             Self::Reload { .. } => ("reload", Vec::new()),
-            Self::Retry { resources } => ("retry", words(resources)),
-            Self::Order { order, resources } => (order.command(), words(resources)),
-            Self::Mend { what: Maintenance::Repair } => ("state repair", Vec::new()),
-            Self::Mend { what: Maintenance::Import } => ("state import", Vec::new()),
+            Self::Retry { resources, persist: true } => {
+                ("retry", [vec!["--persist"], words(resources)].concat())
+            }
+            Self::Retry { resources, .. } => ("retry", words(resources)),
+            Self::Protect { resources } => ("protect", words(resources)),
+            Self::Unprotect { resources } => ("unprotect", words(resources)),
+            Self::Forget { resources } => ("forget", words(resources)),
+            Self::StateRepair => ("state repair", Vec::new()),
+            Self::StateImport => ("state import", Vec::new()),
             Self::Undo { resource, .. } => ("undo", vec![resource]),
             Self::Check { resources } => ("check", words(resources)),
             Self::Stop { now: true } => ("stop", vec!["--now"]),
@@ -212,15 +247,18 @@ impl Request {
             | Self::List { .. }
             | Self::Why { .. }
             | Self::Events { .. }
-            | Self::Report => false,
+            | Self::Workers => false,
             #[cfg(debug_assertions)]
             Self::Fault { .. } => true,
             Self::Pause { .. }
             | Self::Resume { .. }
             | Self::Reload { .. }
             | Self::Retry { .. }
-            | Self::Order { .. }
-            | Self::Mend { .. }
+            | Self::Protect { .. }
+            | Self::Unprotect { .. }
+            | Self::Forget { .. }
+            | Self::StateImport
+            | Self::StateRepair
             | Self::Undo { .. }
             | Self::Check { .. }
             | Self::Diff { .. }

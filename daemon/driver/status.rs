@@ -11,7 +11,7 @@ use steadfast_resources::Difference;
 #[serde(rename_all = "kebab-case")]
 pub enum HostStatus {
     /// Nothing is changed: the state cannot be used.
-    Observing,
+    ReadOnly,
     /// A run does not return.
     Stuck,
     /// A resource has failed, and no retries are left.
@@ -125,13 +125,13 @@ pub struct Status {
     pub verdict: HostStatus,
     /// Why nothing is changed, where that is so, and what to do.
     #[serde(default)]
-    pub observing: Option<String>,
+    pub read_only: Option<String>,
     /// Why the graph that was accepted last runs instead of the one that is there, where that is so.
     #[serde(default)]
-    pub instead: Option<String>,
+    pub fallback_reason: Option<String>,
     /// The graph that is there was refused, and the one that runs goes on.
     #[serde(default)]
-    pub refused: Option<Refusal>,
+    pub rejected: Option<GraphRejection>,
     /// A newer graph was taken, and does not run yet.
     #[serde(default)]
     pub swap: Option<SwapStatus>,
@@ -143,7 +143,7 @@ pub struct Status {
     pub counts: Counts,
     /// Those that have left the graph by a start, or a reload that nobody asked for: they leave with the next that somebody asks for.
     #[serde(default)]
-    pub leaving: Vec<String>,
+    pub pending_removals: Vec<String>,
     /// How many have no events, and are looked at instead.
     pub unwatched: usize,
     /// The pause, if there is one.
@@ -157,11 +157,11 @@ pub struct Status {
     #[serde(default)]
     pub changes: Changes,
     /// Those that are not as declared, worst first: not all where there are many.
-    pub troubled: Vec<ResourceStatus>,
+    pub unhealthy: Vec<ResourceStatus>,
     /// How many more there are.
-    pub more: usize,
+    pub unhealthy_omitted: usize,
     /// How long the daemon has been running.
-    pub up_for: u64,
+    pub uptime: u64,
     /// Its version.
     #[serde(default)]
     pub version: String,
@@ -182,22 +182,22 @@ impl Status {
     pub fn starting() -> Self {
         Self {
             verdict: HostStatus::Starting,
-            observing: None,
-            instead: None,
-            refused: None,
+            read_only: None,
+            fallback_reason: None,
+            rejected: None,
             swap: None,
             converged_for: None,
             graph: String::new(),
             counts: Counts::default(),
-            leaving: Vec::new(),
+            pending_removals: Vec::new(),
             unwatched: 0,
             pause: None,
             paused: Vec::new(),
             ages: Ages::default(),
             changes: Changes::default(),
-            troubled: Vec::new(),
-            more: 0,
-            up_for: 0,
+            unhealthy: Vec::new(),
+            unhealthy_omitted: 0,
+            uptime: 0,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             daemon: Vec::new(),
             reboot: None,
@@ -208,13 +208,13 @@ impl Status {
 
 /// The last reload was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refusal {
+pub struct GraphRejection {
     /// Since when no graph was taken.
-    pub refused_for: u64,
+    pub rejected_for: u64,
     /// Why the last one was not, in a line with its place.
-    pub why: String,
+    pub reason: String,
     /// The same with all that was said.
-    pub full: String,
+    pub details: String,
 }
 
 /// A newer graph that runs as soon as what it changes rests.
@@ -231,13 +231,13 @@ pub struct SwapStatus {
 /// What is wrong with a part of the daemon, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ill {
+pub enum PartCondition {
     /// It does nothing any more, and nobody can cut it off.
     Hangs,
     /// It does not run.
     Down,
     /// It cannot write what it is to keep.
-    Unkept,
+    WriteFailed,
     /// It runs, and has failed within the last hour.
     Unsteady,
 }
@@ -248,9 +248,9 @@ pub struct PartStatus {
     /// A worker, or what is kept.
     pub part: String,
     /// In one word.
-    pub ill: Ill,
+    pub condition: PartCondition,
     /// In a few words, with the reason.
-    pub says: String,
+    pub message: String,
 }
 
 /// A reboot that packages have asked for.
@@ -308,7 +308,7 @@ pub struct ResourceStatus {
     /// In one word.
     pub phase: Phase,
     /// In a few words: what it waits for, why it is held.
-    pub says: String,
+    pub message: String,
     /// Those it waits for.
     pub waits_for: Vec<String>,
     /// When it is tried next.
@@ -317,9 +317,9 @@ pub struct ResourceStatus {
     pub running_for: Option<u64>,
     /// For how long it has waited for the operator's word, as far as this daemon has seen it.
     #[serde(default)]
-    pub undecided_for: Option<u64>,
+    pub awaiting_operator_for: Option<u64>,
     /// The last trouble with it, with a hint.
-    pub trouble: Option<String>,
+    pub error: Option<String>,
     /// See [`Ages`].
     pub ages: Ages,
     /// How often it was changed since the daemon was started.
@@ -333,7 +333,7 @@ pub struct ResourceStatus {
     pub pause: Option<PauseStatus>,
     /// It has left the graph, and is being removed.
     #[serde(default)]
-    pub leaves: bool,
+    pub pending_removal: bool,
 }
 
 /// Whose a thing is.
@@ -438,16 +438,16 @@ pub struct Inspection {
     /// Something that exists would be gone afterwards.
     pub destructive: bool,
     /// Why it cannot be told.
-    pub trouble: Option<String>,
+    pub error: Option<String>,
 }
 
 /// What looks have found: those that differ, and those of which it cannot be told.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inspections {
     /// Each.
-    pub of: Vec<Inspection>,
+    pub items: Vec<Inspection>,
     /// So many were not looked at.
-    pub left: usize,
+    pub skipped: usize,
     /// Resources with a pause of their own that are left out.
     #[serde(default)]
     pub paused: Vec<String>,

@@ -7,7 +7,7 @@ use crate::store::{AuditEntry, Maintenance};
 #[must_use]
 pub fn done(deed: &AuditEntry) -> NewEvent {
     let resource = Some(deed.resource.to_string());
-    NewEvent { resource, ..NewEvent::new(deed.what, deed.says.clone(), Level::Info) }
+    NewEvent { resource, ..NewEvent::new(deed.what, deed.message.clone(), Level::Info) }
 }
 
 /// What was done to the state as a whole; nothing where nothing was to be done.

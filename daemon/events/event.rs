@@ -41,7 +41,7 @@ pub struct Event {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<u64>,
     /// In words, printable.
-    pub says: String,
+    pub message: String,
     /// How much it matters.
     pub level: Level,
     /// Made once, for all who follow.
@@ -65,9 +65,20 @@ impl Event {
     /// What was handed over, with its number.
     #[must_use]
     pub fn new(number: Option<u64>, at: u64, happening: NewEvent) -> Self {
-        let NewEvent { what, resource, class, count, run, says, level } = happening;
+        let NewEvent { what, resource, class, count, run, message: says, level } = happening;
         let (what, class) = (what.into(), class.map(Into::into));
-        Self { number, at, what, resource, class, count, run, says, level, json: Json::default() }
+        Self {
+            number,
+            at,
+            what,
+            resource,
+            class,
+            count,
+            run,
+            message: says,
+            level,
+            json: Json::default(),
+        }
     }
 
     /// As a JSON object. However many want it, it is made once.
@@ -79,7 +90,7 @@ impl Event {
             let says = format!("this event cannot be written as JSON: {error}");
             let (event, level) = (what::INTERNAL_ERROR, Level::Error);
             serde_json::json!({"number": number, "at": at, "event": event, "resource": null,
-                "says": says, "level": level})
+                "message": says, "level": level})
             .to_string()
         };
         let json = || serde_json::to_string(self).unwrap_or_else(broken).into_boxed_str();
@@ -101,7 +112,7 @@ pub struct NewEvent {
     /// See [`Event::run`].
     pub run: Option<u64>,
     /// See [`Event::says`].
-    pub says: String,
+    pub message: String,
     /// See [`Event::level`].
     pub level: Level,
 }
@@ -111,7 +122,7 @@ impl NewEvent {
     #[must_use]
     pub fn new(what: &'static str, says: impl Into<String>, level: Level) -> Self {
         let says = says.into();
-        Self { what, resource: None, class: None, count: None, run: None, says, level }
+        Self { what, resource: None, class: None, count: None, run: None, message: says, level }
     }
 }
 
@@ -124,9 +135,9 @@ pub mod what {
     /// Events are missing here.
     pub const GAP: &str = "gap";
     /// Many alike happened.
-    pub const ALIKE: &str = "alike";
+    pub const REPEATED: &str = "repeated";
     /// Events were refused by whom a recorder takes them to, and are not offered again.
-    pub const PUT_ASIDE: &str = "put_aside";
+    pub const DEAD_LETTERED: &str = "dead_lettered";
     /// Something is wrong with the program itself.
     pub const INTERNAL_ERROR: &str = "internal_error";
     /// A worker of the daemon runs.

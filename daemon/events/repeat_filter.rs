@@ -38,7 +38,7 @@ impl RepeatFilter {
         match &happening.resource {
             Some(resource) => resource.hash(&mut key),
             // Of the whole: what is said, so that two workers that end are not alike.
-            None => happening.says.hash(&mut key),
+            None => happening.message.hash(&mut key),
         }
         let (key, many) = (key.finish(), self.seen.len() >= MOST);
         match self.seen.entry(key) {
@@ -78,7 +78,7 @@ impl RepeatFilter {
             };
             let more = seen.count - EACH;
             let says = format!("{more} more `{}` within ten minutes, not recorded each", seen.what);
-            let told = NewEvent::new(what::ALIKE, says, seen.level);
+            let told = NewEvent::new(what::REPEATED, says, seen.level);
             let (resource, class) = (seen.resource, Some(seen.what));
             counted.push(NewEvent { resource, class, count: Some(more), ..told });
         }

@@ -36,7 +36,7 @@ pub struct WorkerReport {
     /// In how many milliseconds it is started, at the time of the report.
     pub next_attempt_in: Option<u64>,
     /// What it says of itself.
-    pub says: Option<String>,
+    pub message: Option<String>,
     /// How often it has failed within the last hour.
     #[serde(default)]
     pub failures: u64,
@@ -59,5 +59,5 @@ pub struct Report {
     /// By name.
     pub workers: BTreeMap<String, WorkerReport>,
     /// Inputs that no worker offers: a misspelt name, most likely.
-    pub nobody: Vec<String>,
+    pub missing_inputs: Vec<String>,
 }

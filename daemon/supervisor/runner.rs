@@ -147,7 +147,7 @@ impl Supervisor {
         let mut report = seen.report.clone();
         let now = Instant::now();
         for (name, worker) in &mut report.workers {
-            worker.says = seen.status.get(name).and_then(StatusText::get);
+            worker.message = seen.status.get(name).and_then(StatusText::get);
             let left = seen.next.get(name).map(|at| at.saturating_duration_since(now));
             worker.next_attempt_in = left.map(milliseconds);
             let failed = seen.failed.get(name).into_iter().flatten();
@@ -359,7 +359,8 @@ impl Runner {
         let mut nobody: Vec<String> = strangers.map(ToString::to_string).collect();
         nobody.sort();
         nobody.dedup();
-        let report = Report { state, workers: nodes.iter().map(of).collect(), nobody };
+        let report =
+            Report { state, workers: nodes.iter().map(of).collect(), missing_inputs: nobody };
         let says = self.status.iter().map(|(name, says)| (name.to_string(), says.clone()));
         let next = nodes.iter().filter_map(|(name, node)| match node.phase {
             Phase::Waiting { until } => Some((name.to_string(), self.began + until)),
@@ -399,7 +400,7 @@ impl Runner {
             started: self.started.get(name).copied(),
             last_error: node.error.clone(),
             next_attempt_in: None,
-            says: None,
+            message: None,
             failures: 0,
             failed_ago: None,
             last_failure: node.failure.clone(),

@@ -65,7 +65,7 @@ pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
                 never = cut_off(&inbox, &shared.ending) => match never {},
                 () = hangs(&inbox, &shared.ending) => {
                     let what = "the driver hangs: it is left behind";
-                    tracing::error!(event = "late", "{what}");
+                    tracing::error!(event = "stop_timeout", "{what}");
                     Err(Failure::again(what))
                 }
             }

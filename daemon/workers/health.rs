@@ -1,7 +1,7 @@
 //! How the daemon itself stands: what is wrong with its workers and with what they keep.
 
 use super::Shared;
-use crate::driver::status::{Ill, PartStatus};
+use crate::driver::status::{PartCondition, PartStatus};
 use crate::supervisor::{Report, State, WorkerReport};
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -11,62 +11,69 @@ pub(super) fn look(shared: &Shared) -> Vec<PartStatus> {
     let mut ill = of_workers(&shared.ending.supervisor.report());
     let unkept = |part: &str, why: String| PartStatus {
         part: part.to_owned(),
-        ill: Ill::Unkept,
-        says: format!("nothing is recorded: {why}"),
+        condition: PartCondition::WriteFailed,
+        message: format!("nothing is recorded: {why}"),
     };
     let trouble = shared.stream.progress().borrow().trouble.clone();
     ill.extend(trouble.map(|why| unkept("event log", why)));
     ill.extend((shared.log_trouble)().map(|says| PartStatus {
         part: "log".to_owned(),
-        ill: Ill::Unkept,
-        says,
+        condition: PartCondition::WriteFailed,
+        message: says,
     }));
     ill.extend(shared.history.trouble().map(|why| unkept("history", why)));
     ill.extend(shared.stream.aside().all().into_iter().map(|(recorder, aside)| PartStatus {
         part: format!("recorder:{recorder}"),
-        ill: Ill::Unkept,
-        says: aside.message(),
+        condition: PartCondition::WriteFailed,
+        message: aside.message(),
     }));
     ill.extend(shared.stream.aside().failing().into_iter().map(|(recorder, failing)| PartStatus {
         part: format!("recorder:{recorder}"),
-        ill: Ill::Unkept,
-        says: failing.message(),
+        condition: PartCondition::WriteFailed,
+        message: failing.message(),
     }));
     let pending = shared.pending.lock().unwrap_or_else(PoisonError::into_inner).join(", ");
     if !pending.is_empty() {
         ill.push(PartStatus {
             part: "settings".to_owned(),
-            ill: Ill::Unsteady,
-            says: format!("changed since the start, and applied by a restart: {pending}"),
+            condition: PartCondition::Unsteady,
+            message: format!("changed since the start, and applied by a restart: {pending}"),
         });
     }
     // Stable: by name among those that are as ill.
-    ill.sort_by_key(|part| part.ill);
+    ill.sort_by_key(|part| part.condition);
     ill
 }
 
 fn of_workers(report: &Report) -> Vec<PartStatus> {
     let workers = report.workers.iter().filter_map(|(name, worker)| {
-        worker_is(worker).map(|(ill, says)| PartStatus { part: name.clone(), ill, says })
+        worker_is(worker).map(|(ill, says)| PartStatus {
+            part: name.clone(),
+            condition: ill,
+            message: says,
+        })
     });
-    let nobody = report.nobody.iter().map(|name| PartStatus {
+    let nobody = report.missing_inputs.iter().map(|name| PartStatus {
         part: name.clone(),
-        ill: Ill::Down,
-        says: "is needed, and no worker has that name".to_owned(),
+        condition: PartCondition::Down,
+        message: "the input is declared, but no such worker exists".to_owned(),
     });
     workers.chain(nobody).collect()
 }
 
-fn worker_is(worker: &WorkerReport) -> Option<(Ill, String)> {
+fn worker_is(worker: &WorkerReport) -> Option<(PartCondition, String)> {
     let seconds = |ms: u64| Duration::from_millis(ms).as_secs_f64();
     if let Some(long) = worker.hangs_for {
-        return Some((Ill::Hangs, format!("hangs for {:.0} s", seconds(long))));
+        return Some((PartCondition::Hangs, format!("hangs for {:.0} s", seconds(long))));
     }
     let is_down = matches!(worker.state, State::Waiting | State::Stopped);
     if let Some(why) = worker.last_error.as_ref().filter(|_| is_down) {
         let next = worker.next_attempt_in;
         let next = next.map(|ms| format!("; next try in {:.1} s", seconds(ms)));
-        return Some((Ill::Down, format!("does not run: {why}{}", next.unwrap_or_default())));
+        return Some((
+            PartCondition::Down,
+            format!("does not run: {why}{}", next.unwrap_or_default()),
+        ));
     }
     let how_often = match worker.failures {
         0 => return None,
@@ -74,7 +81,7 @@ fn worker_is(worker: &WorkerReport) -> Option<(Ill, String)> {
         number => format!("{number} times within an hour"),
     };
     let why = worker.last_failure.as_deref().unwrap_or("unknown");
-    Some((Ill::Unsteady, format!("failed {how_often}: {why}")))
+    Some((PartCondition::Unsteady, format!("failed {how_often}: {why}")))
 }
 
 fn ago(milliseconds: u64) -> String {
@@ -101,7 +108,7 @@ pub(super) fn ending(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use super::{ending, of_workers};
-    use crate::driver::status::Ill;
+    use crate::driver::status::PartCondition;
     use crate::supervisor::{Report, State, WorkerReport};
 
     fn worker(state: State) -> WorkerReport {
@@ -138,18 +145,19 @@ mod tests {
         ] {
             report.workers.insert(name.to_owned(), worker);
         }
-        report.nobody.push("drvier".to_owned());
+        report.missing_inputs.push("drvier".to_owned());
         let told = of_workers(&report);
-        let told: Vec<_> = told.iter().map(|part| (&*part.part, part.ill, &*part.says)).collect();
+        let told: Vec<_> =
+            told.iter().map(|part| (&*part.part, part.condition, &*part.message)).collect();
         assert_eq!(
             told,
             [
-                ("hung", Ill::Hangs, "hangs for 31 s"),
-                ("lacks", Ill::Down, "does not run: broke"),
-                ("once", Ill::Unsteady, "failed once, 3 min ago: broke"),
-                ("twice", Ill::Unsteady, "failed 2 times within an hour: broke"),
-                ("waits", Ill::Down, "does not run: broke; next try in 1.5 s"),
-                ("drvier", Ill::Down, "is needed, and no worker has that name"),
+                ("hung", PartCondition::Hangs, "hangs for 31 s"),
+                ("lacks", PartCondition::Down, "does not run: broke"),
+                ("once", PartCondition::Unsteady, "failed once, 3 min ago: broke"),
+                ("twice", PartCondition::Unsteady, "failed 2 times within an hour: broke"),
+                ("waits", PartCondition::Down, "does not run: broke; next try in 1.5 s"),
+                ("drvier", PartCondition::Down, "the input is declared, but no such worker exists"),
             ]
         );
     }

@@ -253,8 +253,11 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
         tracing::error!(error = %refused, "the daemon's own workers are not installed");
         supervisor.stop(None);
     }
-    for input in supervisor.report().nobody {
-        tracing::error!(event = "nobody", "no worker of this daemon offers `{input}`");
+    for input in supervisor.report().missing_inputs {
+        tracing::error!(
+            event = "missing_input",
+            "input `{input}` is declared, but no such worker exists"
+        );
     }
     Ok(supervisor.ended().await)
 }

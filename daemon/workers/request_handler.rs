@@ -84,7 +84,7 @@ impl DaemonRequestHandler {
     async fn attend(&self, ask: Request, peer: Peer, replies: &mut Replies) -> Result<(), Reply> {
         if ask.changes() {
             let command = printable(&ask.command()).into_owned();
-            tracing::info!(event = "asked", uid = peer.uid, "command `{command}` received");
+            tracing::info!(event = "request", uid = peer.uid, "command `{command}` received");
         }
         match ask {
             Request::Status { most } => {
@@ -116,7 +116,7 @@ impl DaemonRequestHandler {
                 let telling = EventQuery { events: &self.shared.stream, wanted, debug };
                 telling.tell(&self.shared.state_directory, follow, replies).await?;
             }
-            Request::Report => {
+            Request::Workers => {
                 replies.data(&self.shared.ending.supervisor.report()).await;
             }
             Request::Pause { seconds, reason, resources, drain } => {
@@ -132,13 +132,25 @@ impl DaemonRequestHandler {
                 let what = Undo { resource, to, partial };
                 replies.data(&self.undo(what, seconds).await?).await;
             }
-            Request::Mend { what } => {
-                replies.data(&self.mend(what).await?).await;
+            Request::StateImport => {
+                replies.data(&self.mend(Maintenance::Import).await?).await;
             }
-            Request::Order { order, resources } => {
-                replies.data(&self.of_state(order, resources).await?).await;
+            Request::StateRepair => {
+                replies.data(&self.mend(Maintenance::Repair).await?).await;
             }
-            Request::Retry { resources } => self.order(resources, Query::Redo).await?,
+            Request::Protect { resources } => {
+                replies.data(&self.of_state(StateCommand::Protect, resources).await?).await;
+            }
+            Request::Unprotect { resources } => {
+                replies.data(&self.of_state(StateCommand::Unprotect, resources).await?).await;
+            }
+            Request::Forget { resources } => {
+                replies.data(&self.of_state(StateCommand::Forget, resources).await?).await;
+            }
+            Request::Retry { resources, persist: true } => {
+                replies.data(&self.of_state(StateCommand::Redo, resources).await?).await;
+            }
+            Request::Retry { resources, .. } => self.order(resources, Query::Redo).await?,
             Request::Check { resources } => self.order(resources, Query::Look).await?,
             Request::Stop { now: true } => self.shared.ending.now(),
             Request::Stop { now: false } => self.shared.ending.begin(),
@@ -160,8 +172,12 @@ impl DaemonRequestHandler {
             Request::Pause { .. }
                 | Request::Resume { .. }
                 | Request::Undo { .. }
-                | Request::Mend { .. }
-                | Request::Order { .. }
+                | Request::StateImport
+                | Request::StateRepair
+                | Request::Protect { .. }
+                | Request::Unprotect { .. }
+                | Request::Forget { .. }
+                | Request::Retry { persist: true, .. }
         ) {
             return Ok(());
         }
@@ -181,7 +197,7 @@ impl DaemonRequestHandler {
             found => found?,
         };
         let graph = self.shared.graph.first_path();
-        found.instead = self.shared.graph.instead();
+        found.fallback_reason = self.shared.graph.instead();
         (found.reboot, found.checkout) = host_limits::look(graph).await;
         found.daemon = health::look(&self.shared);
         Ok(found)
@@ -199,7 +215,7 @@ impl DaemonRequestHandler {
     /// Only while nothing is changed, and nothing can begin before it is done: what runs learns of another state by a start anew.
     async fn mend(&self, what: Maintenance) -> Result<Vec<String>, Reply> {
         let status = self.of_driver(|to| Query::Status(0, to)).await?;
-        if status.observing.is_none() && !status.pause.is_some_and(|pause| pause.at_rest) {
+        if status.read_only.is_none() && !status.pause.is_some_and(|pause| pause.at_rest) {
             return Err(Reply::Refused(NOT_PAUSED.to_owned()));
         }
         let busy = || Reply::Unavailable("the state is being worked on already".to_owned());

@@ -100,7 +100,7 @@ pub(super) async fn apply_settings(shared: &Arc<Shared>, new: HostSettings) -> S
     let tuned = [
         differs("sweep", before.sweep != now.sweep),
         differs("pause_limit", before.pause_limit != now.pause_limit),
-        differs("brake", before.brake != now.brake),
+        differs("max_repairs_per_minute", before.brake != now.brake),
     ];
     if tuned.contains(&true) {
         let tuning = Tuning { sweep: now.sweep, pause_limit: now.pause_limit, brake: now.brake };

@@ -111,7 +111,7 @@ the graph was refused: 3 problems (more: steadfast explain C105)
 fn problems_are_data_too() {
     let rejected = load("graph: g\nresources: {noop: [{name: a, x: 1}]}\n").unwrap_err();
     let expected = serde_json::json!({
-        "more": 0,
+        "omitted": 0,
         "problems": [{
             "code": "C101",
             "severity": "error",

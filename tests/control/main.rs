@@ -42,7 +42,7 @@ impl RequestHandler for Echo {
                 Request::Show { resource } => {
                     replies.send(&Reply::Unknown(vec![resource])).await;
                 }
-                Request::Report => std::future::pending().await,
+                Request::Workers => std::future::pending().await,
                 _ => {
                     replies.send(&Reply::Unavailable("not now".to_owned())).await;
                 }
@@ -248,7 +248,7 @@ async fn who_does_not_read_is_given_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_leaves_gives_the_place_back() {
     let listening = Listening::with(Limits { clients: 1, ..Limits::default() }).await;
-    let waits = Client::ask(&listening.address, &Request::Report).await.expect("asked");
+    let waits = Client::ask(&listening.address, &Request::Workers).await.expect("asked");
     drop(waits);
     let limit = Instant::now() + LONG;
     while listening.status(1).await.is_err() {
@@ -268,7 +268,7 @@ async fn a_living_daemon_keeps_its_place() {
     listening.stopping.cancel();
     listening.served.await.expect("ended").expect("it lets in who waits");
     assert!(!address.path().exists(), "it is taken away at the end");
-    let gone = Client::ask(&address, &Request::Report).await.unwrap_err();
+    let gone = Client::ask(&address, &Request::Workers).await.unwrap_err();
     assert!(matches!(gone, Unanswered::NoDaemon(_)), "{gone}");
 
     // As after kill -9.

@@ -155,10 +155,10 @@ fn requests() -> Vec<(Request, bool)> {
         (list, false),
         (Request::Why { resource: resource.clone() }, false),
         (Request::lately(None, usize::MAX), false),
-        (Request::Report, false),
+        (Request::Workers, false),
         (Request::Diff { resources: resources.clone() }, true),
-        (Request::Order { order, resources: resources.clone() }, true),
-        (Request::Mend { what: steadfast::store::Maintenance::Repair }, true),
+        (Request::state_command(order, resources.clone()), true),
+        (Request::StateRepair, true),
         (Request::Undo { resource, to: None, seconds: 1, partial: false }, true),
         (
             Request::Pause {
@@ -171,7 +171,7 @@ fn requests() -> Vec<(Request, bool)> {
         ),
         (Request::Resume { resources: Vec::new() }, true),
         (Request::Reload { allow_empty: false }, true),
-        (Request::Retry { resources: resources.clone() }, true),
+        (Request::Retry { resources: resources.clone(), persist: false }, true),
         (Request::Check { resources }, true),
         (Request::Stop { now: true }, true),
         (Request::LogLevel { filter: "trace".to_owned() }, true),

@@ -43,7 +43,7 @@ fn the_status_says_what_stands_in_the_way() {
             " ago, last event ",
             "; up for ",
         ]);
-    host.ask_daemon(&["status", "--most", "1"]).prints("  … and 1 more (--most N)");
+    host.ask_daemon(&["status", "--limit", "1"]).prints("  … and 1 more (--limit N)");
     host.ask_daemon(&["show", "file[a]"]).exits(0).prints_in_order(&[
         "file[a]: as declared\n",
         "  needs: nothing\n",
@@ -81,7 +81,7 @@ fn the_status_says_what_stands_in_the_way() {
         (&"converged".into(), &3.into())
     );
     host.ask_daemon(&["events", "file[below]"]).exits(0).prints("changed file[below]: created");
-    host.ask_daemon(&["report"])
+    host.ask_daemon(&["workers"])
         .exits(0)
         .prints("control: running, 1 starts, listens at")
         .prints("store: running, 1 starts")
@@ -108,7 +108,7 @@ resources:
     let daemon = host.run(&[]);
     host.wait_for_lines("began", 1);
     daemon.wait_for_of("failed", "file[bad]");
-    let list = status(&host)["troubled"].clone();
+    let list = status(&host)["unhealthy"].clone();
     let below =
         list.as_array().and_then(|all| all.iter().find(|it| it["resource"] == "file[below]"));
     assert_eq!(below.expect("it waits")["waits_for"][0], "exec[slow]", "it comes first");
@@ -178,13 +178,13 @@ fn what_is_shown_is_there_as_data() {
         (&good["status"]["phase"], &good["needs"]),
         (&"settled".into(), &Value::Array(vec![]))
     );
-    assert_eq!((&good["differences"], &good["untold"]), (&Value::Array(vec![]), &Value::Null));
+    assert_eq!((&good["differences"], &good["diff_error"]), (&Value::Array(vec![]), &Value::Null));
     let bad = show("file[bad]");
     assert_eq!(
         (&bad["differences"], &bad["waited_for_by"][0]),
         (&Value::Null, &"file[below]".into())
     );
-    assert!(bad["untold"].as_str().is_some_and(|why| why.contains("cannot reach")), "{bad}");
+    assert!(bad["diff_error"].as_str().is_some_and(|why| why.contains("cannot reach")), "{bad}");
     host.ask_daemon(&["pause", "file[a]"]).exits(0);
     host.write("a", "edited");
     let differs = show("file[a]");
@@ -241,7 +241,7 @@ fn one_resource_is_paused() {
     });
     host.wait_until("what depends on it waits", || {
         host.write("c", "edited");
-        status(&host)["troubled"][1]["phase"] == "waiting"
+        status(&host)["unhealthy"][1]["phase"] == "waiting"
     });
     host.ask_daemon(&["status"])
         .exits(2)
@@ -437,10 +437,10 @@ fn events_can_be_followed() {
     until("changed", "file[below]");
     host.write("c", "edited");
     assert_eq!(
-        until("changed", "file[below]")["says"].as_str().map(|s| s.starts_with("content")),
+        until("changed", "file[below]")["message"].as_str().map(|s| s.starts_with("content")),
         Some(true)
     );
-    daemon.has_not_said("same");
+    daemon.has_not_said("unchanged");
     host.ask_daemon(&["log-level", "debug"])
         .exits(0)
         .prints("log level: debug, until the next start");

@@ -102,7 +102,7 @@ fn e20_an_adversary_is_recognised_and_the_neighbour_goes_on() {
         assert!((4 + 4..=4 + 5).contains(&all.corrective), "four of b, five of a: {all:?}");
     });
     assert!(of(&daemon, "contended", "file[a]").len() <= 2, "{:?}", daemon.log());
-    assert_eq!(daemon.count("calm"), 0);
+    assert_eq!(daemon.count("contention_ended"), 0);
 }
 
 /// F-9: who never gives way repairs four times a second for as long as it is fought, and says so once: neither that it diverged nor that
@@ -280,17 +280,17 @@ fn e20_the_brake_is_said_and_lets_a_new_graph_through() {
         format!("graph: braked\nresources:\n  file:\n{}", each.collect::<String>())
     };
     let host = Host::with(&files("old"));
-    let daemon = host.run(&["--brake", "6"]);
+    let daemon = host.run(&["--max-repairs-per-minute", "6"]);
     daemon.wait_for("converged");
     besieged(&host, &["f0", "f1", "f2", "f3"], || {
-        let line = daemon.wait_for("braked");
+        let line = daemon.wait_for("repairs_suspended");
         assert!(line.message.contains("7 repairs were undone within a minute"), "{line:?}");
     });
     host.graph(&files("new"));
     daemon.signal(SIGHUP);
     daemon.wait_for("converged");
     assert_eq!(host.read("f3"), "new\n");
-    assert_eq!(daemon.count("released"), 0, "it is still on");
+    assert_eq!(daemon.count("repairs_resumed"), 0, "it is still on");
 }
 
 /// The name of the day that is that many days from now, in UTC.

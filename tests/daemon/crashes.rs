@@ -120,7 +120,7 @@ fn damaged_state_is_rebuilt_when_it_is_repaired() {
     );
     host.remove("f");
     let daemon = host.run(&[]);
-    daemon.wait_for("observing");
+    daemon.wait_for("read_only");
     assert!(!host.exists("f"));
     let mut repair = host.bare(&["state", "repair"]);
     repair.arg("--state-dir").arg(host.path("state"));

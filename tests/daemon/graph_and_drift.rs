@@ -88,7 +88,7 @@ fn codes_kinds_and_metaparams_are_explained() {
     let explain = |words: &[&str]| host.finish(host.bare(&[&["explain"], words].concat()));
     explain(&["c101"]).exits(0).prints("C101: an unknown key").prints("```yaml right");
     explain(&["exec"]).exits(0).prints("refresh_only").prints("true or false. It runs only when");
-    explain(&["meta"]).exits(0).prints("retry").prints("Whole number.");
+    explain(&["meta"]).exits(0).prints("retry").prints("Integer.");
     explain(&[]).exits(0).prints("  file ").prints("  C404 ");
     explain(&["exce"]).exits(64).says("nothing is known of `exce`");
 }

@@ -115,7 +115,7 @@ fn a_socket_that_lets_nobody_in_is_noticed() {
     daemon.wait_for("converged");
     fault(&host, "in:accept", "error");
     runs_again(&host, "control", 2);
-    host.ask_daemon(&["report"]).exits(0).prints("somebody has waited at the socket");
+    host.ask_daemon(&["workers"]).exits(0).prints("somebody has waited at the socket");
     assert_eq!(daemon.count("hangs"), 0, "it has not stood still");
     host.ask_daemon(&["stop"]).exits(0);
     assert_eq!(daemon.ends(), 0);
@@ -187,7 +187,7 @@ fn a_driver_that_hangs_is_named_and_starves_the_watchdog() {
     fault(&host, "driver", "hang");
     let line = daemon.wait_for("hangs");
     assert!(line.message.starts_with("driver: its thread has not answered for"), "{line:?}");
-    host.ask_daemon(&["report"]).exits(0).prints("driver: running, 1 starts, hangs for");
+    host.ask_daemon(&["workers"]).exits(0).prints("driver: running, 1 starts, hangs for");
     starves(&host, &systemd);
     host.ask_daemon(&["status"]).exits(1).says("the driver is busy").says("it hangs");
 }
@@ -234,7 +234,7 @@ fn a_thread_that_hangs_is_named_and_starves_the_watchdog() {
         let says = format!("{worker}: its thread has not answered for");
         let is_named = |line: &Line| line.event == "hangs" && line.message.starts_with(&says);
         assert!(daemon.line_or_end(&says, is_named).is_some(), "it has ended");
-        host.ask_daemon(&["report"])
+        host.ask_daemon(&["workers"])
             .exits(0)
             .prints(&format!("{worker}: running, 1 starts, hangs for"));
         host.ask_daemon(&["status"]).exits(0).prints(&format!("daemon: {worker}: hangs for"));

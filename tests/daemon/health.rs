@@ -41,12 +41,12 @@ fn a_worker_that_broke_is_told() {
         .prints("daemon: signals: failed once, less than a minute ago: a fault was put into it");
     let status = json(&host, "status");
     let parts = status["daemon"].as_array().expect("a list");
-    let parts: Vec<_> = parts.iter().map(|one| (&one["part"], &one["ill"])).collect();
+    let parts: Vec<_> = parts.iter().map(|one| (&one["part"], &one["condition"])).collect();
     let unsteady = |part: &str| (Value::from(part), Value::from("unsteady"));
     let expected = ["graph", "signals"].map(unsteady);
     assert_eq!(parts, expected.iter().map(|(part, ill)| (part, ill)).collect::<Vec<_>>());
     assert_eq!(status["verdict"], "converged");
-    host.ask_daemon(&["report"]).prints("graph: running, 3 starts, failed 2 times within an hour");
+    host.ask_daemon(&["workers"]).prints("graph: running, 3 starts, failed 2 times within an hour");
     host.ask_daemon(&["stop"]).exits(0);
     daemon.ends_after_panics(crate::host::LIMIT);
 }
@@ -61,7 +61,7 @@ fn a_history_that_cannot_be_written_is_told() {
     host.ask_daemon(&["status"])
         .exits(0)
         .prints("daemon: history: nothing is recorded: cannot use");
-    assert_eq!(json(&host, "status")["daemon"][0]["ill"], "unkept");
+    assert_eq!(json(&host, "status")["daemon"][0]["condition"], "write-failed");
     host.remove("state/history").remove("a");
     host.wait_until("it is put back", || host.read("a") == "x");
     host.wait_until("it is written again", || {
@@ -105,7 +105,7 @@ fn the_socket_outlives_who_flushes() {
     host.ask_daemon(&["stop"]).exits(0);
     let mut seen = Value::Null;
     host.wait_until("it flushes", || {
-        seen = json(&host, "report");
+        seen = json(&host, "workers");
         state(&seen, "recorder:webhook") == "stopping"
     });
     let of = |name: &str| state(&seen, name);
@@ -131,7 +131,7 @@ fn a_second_request_waits_for_no_recorder() {
     let mut daemon = stalled(&host);
     daemon.signal(Signal::SIGTERM);
     host.wait_until("it flushes", || {
-        state(&json(&host, "report"), "recorder:webhook") == "stopping"
+        state(&json(&host, "workers"), "recorder:webhook") == "stopping"
     });
     let began = Instant::now();
     daemon.signal(Signal::SIGTERM);

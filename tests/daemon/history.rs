@@ -233,7 +233,7 @@ fn settings_bound_it() {
     past(&host, &["undo", "file[motd]"]).exits(1).says("too large");
     apply("history: {max_fil: 10}\n", &[]).exits(65).says("`max_fil`?");
     apply("history: {max_age: 10y}\n", &[]).exits(65).says("found `10y`");
-    past(&host, &["history", "--most", "1"]).exits(0);
+    past(&host, &["history", "--limit", "1"]).exits(0);
 }
 
 /// A change that was refused leaves no entry, however often it is tried.

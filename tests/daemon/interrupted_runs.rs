@@ -132,7 +132,7 @@ fn a_command_that_was_cut_off_follows_its_policy() {
     assert_eq!(ran(), [2, 1, 1], "what was decided once is not decided again");
     let daemon = host.run(&[]);
     daemon.wait_for_of("held", "exec[ask]");
-    host.ask_daemon(&["redo", "exec[ask]"]).exits(0);
+    host.ask_daemon(&["retry", "--persist", "exec[ask]"]).exits(0);
     daemon.wait_for("converged");
     assert_eq!(ran(), [2, 1, 2]);
     host.ask_daemon(&["status"]).exits(0).prints_nothing_of("waits for the operator");

@@ -143,7 +143,7 @@ fn nothing_forges_an_answer() {
             (&["why", "exec[says]"], true),
             (&["events"], true),
             (&["resume", "--plan", "file[text]"], false),
-            (&["report"], false),
+            (&["workers"], false),
         ] {
             let output = host.ask_daemon(words);
             assert!(!is_told || output.stdout.contains(MARK), "{words:?} tells it:\n{output}");

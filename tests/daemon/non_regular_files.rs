@@ -41,7 +41,7 @@ fn what_is_no_database_is_not_opened() {
                     &["state", "show"],
                     &["state", "verify"],
                     &["undo", "file[f]"],
-                    &["redo", "file[f]"],
+                    &["retry", "--persist", "file[f]"],
                 ],
             ),
             ("state.db-wal", &[&["state", "show"]]),

@@ -38,7 +38,7 @@ fn a_stop_while_the_driver_is_being_started_ends() {
     });
     host.ask_daemon(&["stop"]).exits(0);
     host.ask_daemon(&["stop", "--now"]);
-    assert!(daemon.wait_for("late").message.ends_with("left behind: store"), "it is named");
+    assert!(daemon.wait_for("stop_timeout").message.ends_with("left behind: store"), "it is named");
     drop(stopped);
     daemon.ends_after_panics(LIMIT);
 }
@@ -169,7 +169,7 @@ fn a_thread_that_takes_no_signals_is_replaced() {
     daemon.wait_for("converged");
     let stopped = Stopped::thread(&daemon, "signals");
     daemon.signal(Signal::SIGUSR1).wait_for("paused");
-    host.ask_daemon(&["report"]).exits(0).prints("the thread that takes signals hangs");
+    host.ask_daemon(&["workers"]).exits(0).prints("the thread that takes signals hangs");
     daemon.signal(Signal::SIGUSR2).wait_for("resumed");
     drop(stopped);
     daemon.signal(Signal::SIGTERM);

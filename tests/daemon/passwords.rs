@@ -137,7 +137,7 @@ fn an_operator_can_have_another_one_made() {
     }
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
-    host.ask_daemon(&["redo", "password[db]"]).exits(0);
+    host.ask_daemon(&["retry", "--persist", "password[db]"]).exits(0);
     host.wait_until("there is another one", || password(&host) != last);
     daemon.wait_for_of("changed", "file[conf]");
 }

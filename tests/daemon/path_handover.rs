@@ -39,7 +39,7 @@ fn an_adopted_path_stays_adopted() {
     daemon.wait_for("converged");
     reload(&host, &at(&[("own2", "x")]));
     reload(&host, &at(&[]));
-    daemon.wait_for_of("left", "file[own2]");
+    daemon.wait_for_of("undeclared", "file[own2]");
     assert!(host.exists("x"));
 }
 

@@ -24,7 +24,7 @@ fn what_was_made_while_a_graph_waited_leaves_with_the_next_reload() {
         let line = daemon.signal(SIGHUP).wait_for("loading");
         assert!(line.message.contains("file[f]"), "{line:?}");
         host.write("go", "");
-        let line = daemon.wait_for_of("left", "file[f]");
+        let line = daemon.wait_for_of("undeclared", "file[f]");
         assert!(line.message.contains("leaves with the next reload"), "{line:?}");
         assert_eq!(host.read("f"), "x", "it was made");
         if kills {
@@ -37,7 +37,7 @@ fn what_was_made_while_a_graph_waited_leaves_with_the_next_reload() {
         host.finish(status).prints("leaves with the next reload: file[f]");
         daemon.skip_to_now();
         daemon.signal(SIGHUP).wait_for_of("changed", "file[f]");
-        daemon.wait_for_of("left", "file[f]");
+        daemon.wait_for_of("undeclared", "file[f]");
         assert!(!host.exists("f"));
     }
 }

@@ -179,7 +179,7 @@ fn what_is_protected_never_leaves() {
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
     host.graph(&graph(""));
-    let refused = daemon.signal(SIGHUP).wait_for("refused").message;
+    let refused = daemon.signal(SIGHUP).wait_for("rejected").message;
     assert!(refused.contains("file[a]") && refused.contains("file[b]"), "{refused}");
     assert!(host.exists("a") && host.exists("b") && host.exists("c"));
     host.write("c", "drift\n");
@@ -268,12 +268,12 @@ fn an_empty_graph_needs_an_override() {
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
     host.graph(EMPTY);
-    let refused = daemon.signal(SIGHUP).wait_for("refused").message;
+    let refused = daemon.signal(SIGHUP).wait_for("rejected").message;
     assert!(refused.contains("no resources") && refused.contains("--allow-empty"), "{refused}");
     assert!(host.exists("a"));
     let state = host.full("$DIR/state");
     host.finish(host.bare(&["reload", "--allow-empty", "--state-dir", &state])).exits(0);
-    daemon.wait_for_of("left", "file[a]");
+    daemon.wait_for_of("undeclared", "file[a]");
     assert!(!host.exists("a"));
     // There is nothing more to be lost.
     daemon.signal(SIGHUP).wait_for("loaded");
@@ -327,7 +327,7 @@ fn a_removal_that_fails_is_tried_again() {
     daemon.signal(SIGHUP).wait_for_of("failed", "file[d]");
     host.remove("d/theirs");
     daemon.signal(SIGHUP).wait_for_of("changed", "file[d]");
-    daemon.wait_for_of("left", "file[d]");
+    daemon.wait_for_of("undeclared", "file[d]");
     assert!(!host.exists("d"));
 }
 

@@ -14,15 +14,15 @@ fn an_automatic_reload_never_deletes() {
     let daemon = host.run(&["--watch"]);
     daemon.wait_for("converged");
     host.graph(&graph(&files(&[("a", DELETE)])));
-    daemon.wait_for_of("left", "file[b]");
+    daemon.wait_for_of("undeclared", "file[b]");
     daemon.wait_for("converged");
     assert!(host.exists("b"));
     host.graph("graph: g\nresources: {file: [{nam: x}]}\n");
-    daemon.wait_for("refused");
-    daemon.signal(SIGHUP).wait_for("refused");
+    daemon.wait_for("rejected");
+    daemon.signal(SIGHUP).wait_for("rejected");
     assert!(host.exists("a") && host.exists("b"));
     host.graph(&graph(""));
-    daemon.wait_for_of("left", "file[a]");
+    daemon.wait_for_of("undeclared", "file[a]");
     daemon.wait_for("loaded");
     daemon.skip_to_now();
     daemon.signal(SIGHUP);
@@ -45,7 +45,7 @@ fn a_start_removes_nothing() {
     let daemon = host.run(&["--watch"]);
     daemon.wait_for("converged");
     host.graph(&graph(&files(&[("b", DELETE), ("c", "")])));
-    daemon.wait_for_of("left", "file[a]");
+    daemon.wait_for_of("undeclared", "file[a]");
     daemon.wait_for("converged");
     daemon.kill();
     host.graph(&graph(&files(&[("c", "")])));
@@ -53,7 +53,7 @@ fn a_start_removes_nothing() {
     for _ in 0..2 {
         let daemon = host.run(&[]);
         for name in ["file[a]", "file[b]"] {
-            let said = daemon.wait_for_of("left", name).message;
+            let said = daemon.wait_for_of("undeclared", name).message;
             assert!(said.contains("leaves with the next reload: `steadfast reload`"), "{said}");
         }
         daemon.wait_for("converged");
@@ -113,7 +113,7 @@ fn a_start_ends_a_removal_that_was_cut_off() {
             drop(daemon);
             host.graph(&graph(""));
             let daemon = host.run(&[]);
-            daemon.wait_for_of("left", "file[a]");
+            daemon.wait_for_of("undeclared", "file[a]");
             daemon.wait_for("converged");
             assert!(host.exists("a"), "nobody has asked for it");
         }

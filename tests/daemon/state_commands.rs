@@ -29,12 +29,12 @@ fn a_daemon_protects_what_it_is_told_to() {
     host.ask_daemon(&["protect", "file[made]"]).exits(0).prints("file[made] is protected already");
     host.ask_daemon(&["show", "file[made]"]).exits(0).prints("protected");
     host.graph(&graph(""));
-    let refused = daemon.signal(SIGHUP).wait_for("refused");
+    let refused = daemon.signal(SIGHUP).wait_for("rejected");
     assert!(refused.message.contains("steadfast unprotect"), "{}", refused.message);
     assert!(host.exists("made"));
     daemon.kill();
     let daemon = host.run(&[]);
-    daemon.wait_for("refused");
+    daemon.wait_for("rejected");
     assert!(host.exists("made"), "protected after kill -9");
     host.ask_daemon(&["unprotect", "file[made]"])
         .exits(0)
@@ -59,7 +59,7 @@ fn a_daemon_forgets_what_it_is_told_to() {
     host.ask_daemon(&["wait", "--timeout", "60"]).exits(0);
     host.graph(&graph(""));
     host.ask_daemon(&["reload"]).exits(0);
-    daemon.wait_for_of("left", "file[made]");
+    daemon.wait_for_of("undeclared", "file[made]");
     host.ask_daemon(&["wait", "--timeout", "60"]).exits(0);
     assert!(host.exists("made"), "adopted, so it is not removed");
     assert_eq!(host.lines("ran").len(), 2);
@@ -192,7 +192,7 @@ fn what_is_kept_without_its_key_is_damaged() {
     let why = "values.key is damaged: it is missing";
     for words in [
         &["protect", "file[made]"][..],
-        &["redo", "exec[once]"],
+        &["retry", "--persist", "exec[once]"],
         &["forget", "exec[once]"],
         &["undo", "file[made]"],
         &["state", "export"],

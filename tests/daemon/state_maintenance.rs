@@ -75,7 +75,7 @@ fn a_daemon_takes_a_state_in_while_it_is_paused() {
     daemon.wait_for("converged");
     assert_eq!(host.lines("ran").len(), 1);
     host.graph(EMPTIER);
-    daemon.signal(SIGHUP).wait_for_of("left", "file[made]");
+    daemon.signal(SIGHUP).wait_for_of("undeclared", "file[made]");
     host.wait_until("what was ours is removed", || !host.exists("made"));
     host.ask_daemon(&["state", "verify"]).exits(0);
 }
@@ -178,7 +178,7 @@ fn what_is_of_an_unknown_kind_is_left_alone() {
     daemon.wait_for("state_left_alone");
     daemon.wait_for("converged");
     host.graph(EMPTIER);
-    daemon.signal(SIGHUP).wait_for_of("left", "file[made]");
+    daemon.signal(SIGHUP).wait_for_of("undeclared", "file[made]");
     host.wait_until("what was ours is removed", || !host.exists("made"));
     host.ask_daemon(&["state", "verify"])
         .exits(0)
@@ -200,7 +200,7 @@ fn a_password_that_cannot_be_read_is_not_drawn_anew() {
     let why = "password[secret]: what it has sent cannot be read";
     host.apply().exits(73).says(why).says("steadfast state repair");
     let daemon = host.run(&[]);
-    let line = daemon.wait_for("observing");
+    let line = daemon.wait_for("read_only");
     assert!(line.message.contains(why), "{line:?}");
     host.ask_daemon(&["status"]).exits(73).prints(why);
     assert_eq!(host.read("conf"), first);
@@ -336,7 +336,7 @@ fn another_state_is_taken_in_again_and_again() {
     for _ in 0..5 {
         host.ask_daemon(&["state", "import", "$DIR/kept.json"]).exits(0);
     }
-    let report = host.ask_daemon(&["report", "--json"]).json();
+    let report = host.ask_daemon(&["workers", "--json"]).json();
     let of_store = &report["workers"]["store"];
     assert_eq!(of_store["last_error"].as_str().unwrap_or_default(), "", "{of_store}");
     host.ask_daemon(&["resume"]).exits(0);
@@ -348,15 +348,17 @@ fn another_state_is_taken_in_again_and_again() {
 fn what_has_run_is_run_again() {
     let host = Host::with(GRAPH);
     host.apply().exits(0);
-    host.ask_daemon(&["redo", "exec[once]", "file[made]"])
+    host.ask_daemon(&["retry", "--persist", "exec[once]", "file[made]"])
         .exits(0)
-        .prints("exec[once] is run again when");
+        .prints("exec[once] runs again when");
     assert_eq!(host.lines("ran").len(), 1);
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
     assert_eq!(host.lines("ran").len(), 2);
-    host.ask_daemon(&["redo", "exec[once]"]).exits(0).prints("exec[once] is run again");
+    host.ask_daemon(&["retry", "--persist", "exec[once]"]).exits(0).prints("exec[once] runs again");
     host.wait_until("it runs again", || host.lines("ran").len() == 3);
     host.ask_daemon(&["show", "file[made]"]).exits(0).prints("made by steadfast");
-    host.ask_daemon(&["redo", "exec[onec]"]).exits(64).says("did you mean exec[once]");
+    host.ask_daemon(&["retry", "--persist", "exec[onec]"])
+        .exits(64)
+        .says("did you mean exec[once]");
 }

@@ -31,7 +31,7 @@ fn none_of_the_last_are_none() {
         is_silent(&host.ask_daemon(&["events", "-n", "0"]));
         is_silent(&host.ask_daemon(&["events", "-n", "0", "--json"]));
         is_silent(&host.ask_daemon(&["events", "file[left]", "-n", "0"]));
-        is_silent(&host.ask_daemon(&["history", "--most", "0"]));
+        is_silent(&host.ask_daemon(&["history", "--limit", "0"]));
         assert_eq!(host.ask_daemon(&["events", "-n", "1"]).exits(0).stdout.lines().count(), 1);
     };
     ask();

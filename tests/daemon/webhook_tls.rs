@@ -53,8 +53,8 @@ fn a_server_that_is_not_trusted_is_told_nothing() {
         let url = receiver.url.replace("localhost", name);
         let mut daemon = run(&host, &url, authorities);
         daemon.wait_for("converged");
-        host.wait_until("it is said", || host.ask_daemon(&["report"]).stdout.contains(why));
-        let report = host.ask_daemon(&["report"]);
+        host.wait_until("it is said", || host.ask_daemon(&["workers"]).stdout.contains(why));
+        let report = host.ask_daemon(&["workers"]);
         report.prints("the certificate of the server is refused");
         report.prints_nothing_of("hidden-token");
         host.write("a", "broken");

@@ -25,7 +25,7 @@ fn the_unit_takes_its_settings() {
     assert_eq!(steadfast(&["check"]).stdout.lines().count(), 1);
     assert!(steadfast(&["show", "file[/etc/held]"]).stdout.contains("as declared"));
     assert_eq!(steadfast(&["plan", "--detailed-exitcode"]).code, Some(0), "nothing to do");
-    let report = steadfast(&["report"]).stdout;
+    let report = steadfast(&["workers"]).stdout;
     for recorder in ["recorder:file:/var/log/steadfast.jsonl", "recorder:journald"] {
         assert!(report.contains(recorder), "{report}");
     }

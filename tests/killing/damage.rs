@@ -31,11 +31,11 @@ impl Damage {
     /// The operator asks for the repair, once more where it was cut off; what comes of it is sound, and the damaged one is beside it.
     #[track_caller]
     pub(crate) fn is_repaired(&self, host: &Host, daemon: &Daemon, at: &str) {
-        let says = ["observing", "converged"];
+        let says = ["read_only", "converged"];
         let first = daemon.line_or_end("a first word", |line| says.contains(&line.event.as_str()));
         let first = first.unwrap_or_else(|| panic!("{at}: it ended: {:#?}", daemon.log()));
         // Nobody has touched it, or it is repaired: there is nothing in between that a daemon acts on.
-        if first.event == "observing" {
+        if first.event == "read_only" {
             self.repair(host, at);
         }
         // What keeps state begins anew with it, and so does the driver.

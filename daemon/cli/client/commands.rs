@@ -89,13 +89,13 @@ pub(in crate::cli) fn resume(args: &args::Resume) -> Exit {
 
 /// What will change when it goes on.
 fn plan(found: &Inspections) {
-    let changes = found.of.iter().filter(|one| one.trouble.is_none()).count();
+    let changes = found.items.iter().filter(|one| one.error.is_none()).count();
     print(format!("{} will be changed", count(changes, "resource")));
-    for line in found.of.iter().flat_map(differences) {
+    for line in found.items.iter().flat_map(differences) {
         print(format!("  {line}"));
     }
-    if found.left > 0 {
-        print(format!("  {} more were not looked at", found.left));
+    if found.skipped > 0 {
+        print(format!("  {} more were not looked at", found.skipped));
     }
     let rest =
         [("still paused by themselves", &found.paused), ("waiting for them", &found.waiting)];
@@ -117,7 +117,7 @@ pub(in crate::cli) fn of_state(
     args: &args::Resources,
 ) -> Result<Option<Vec<String>>, Exit> {
     let resources = args.resources.clone();
-    ask_any(&args.socket, &Request::Order { order, resources }, PATIENCE)
+    ask_any(&args.socket, &Request::state_command(order, resources), PATIENCE)
 }
 
 /// `steadfast state import` and `repair`, where a daemon runs: what was done; none where that is not so.
@@ -125,7 +125,7 @@ pub(in crate::cli) fn mend(
     what: Maintenance,
     socket: &Socket,
 ) -> Result<Option<Vec<String>>, Exit> {
-    ask_any(socket, &Request::Mend { what }, UNDO)
+    ask_any(socket, &Request::maintenance(what), UNDO)
 }
 
 /// Asks the daemon, if there is any, and takes the first piece of its answer.
@@ -155,7 +155,7 @@ fn ask_any<T: DeserializeOwned>(
 /// `steadfast retry`.
 pub(in crate::cli) fn retry(args: &args::Resources) -> Exit {
     let resources = args.resources.clone();
-    order(&args.socket, &Request::Retry { resources }, "tried again")
+    order(&args.socket, &Request::Retry { resources, persist: false }, "running again")
 }
 
 /// `steadfast check` with resources.
@@ -238,8 +238,8 @@ pub(in crate::cli) fn wait(args: &args::Wait) -> Exit {
 
 /// The reason for which the graph on disk is rejected, if it is.
 fn rejection(status: &Status) -> Option<String> {
-    let refused = status.refused.as_ref().map(|refused| refused.why.as_str());
-    let why = refused.or(status.instead.as_deref())?;
+    let refused = status.rejected.as_ref().map(|refused| refused.reason.as_str());
+    let why = refused.or(status.fallback_reason.as_deref())?;
     Some(why.lines().map(plain).collect::<Vec<_>>().join("\n  "))
 }
 

@@ -65,13 +65,13 @@ fn wanted(args: &args::Events) -> Wanted {
         Some(Since::Ago(seconds)) => (None, Some(now().saturating_sub(seconds * 1000))),
         Some(Since::Time(time)) => (None, Some(time)),
     };
-    let most = args.most.or_else(|| args.since.is_none().then_some(USUAL));
+    let most = args.lines.or_else(|| args.since.is_none().then_some(USUAL));
     Wanted { from, since, resource: args.resource.clone(), most }
 }
 
 /// Who asks for what is not there is told so, and who asks for a resource that is none has failed.
 async fn nothing(args: &args::Events) -> Result<Exit, Exit> {
-    if args.most == Some(0) {
+    if args.lines == Some(0) {
         return Ok(Exit::Well);
     }
     if let Some(resource) = args.resource.as_deref().filter(|_| !args.follow)
@@ -161,7 +161,7 @@ const BELOW: &str = "\n          ";
 pub(in crate::cli) fn words(event: &Event, now: u64) -> String {
     let resource = event.resource.as_deref().map(|name| format!(" {}", plain(name)));
     // What has more lines has them below, where they are seen to belong to it.
-    let lines: Vec<String> = event.says.lines().map(plain).collect();
+    let lines: Vec<String> = event.message.lines().map(plain).collect();
     let says = if lines.is_empty() { String::new() } else { format!(": {}", lines.join(BELOW)) };
     let age = format!("-{}", super::span(now.saturating_sub(event.at) / 1000));
     format!("{age:>8}  {}{}{says}", plain(&event.what), resource.unwrap_or_default())

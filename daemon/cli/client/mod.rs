@@ -11,7 +11,7 @@ pub(super) use commands::{
     check, log_level, mend, of_state, pause, reload, resume, retry, stop, undo, wait,
 };
 pub(super) use events::{events, now, words};
-pub(super) use show::{describe, differences, report, show, why};
+pub(super) use show::{describe, differences, show, why, workers};
 pub(super) use status::{headline, line, newer, paused, status};
 pub(super) use unknown_resource::stranger;
 
@@ -103,7 +103,7 @@ fn refuse(why: &Unanswered) -> Exit {
         ),
         Unanswered::Denied(_) => (Exit::Permission, "run this as root, or as the daemon's user"),
         Unanswered::Unavailable(_) => {
-            (Exit::Failed, "`steadfast report` shows the daemon's workers")
+            (Exit::Failed, "`steadfast workers` shows the daemon's workers")
         }
         Unanswered::Refused(why) if why.contains(PUT_BACK) => {
             (Exit::Failed, "the paths that were put back were changed, and nothing else")

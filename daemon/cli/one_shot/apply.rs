@@ -246,7 +246,7 @@ impl ApplySummary {
                     "resource": stand.identity,
                     "state": word(&stand.status),
                     "waits_for": stand.waits_for,
-                    "trouble": stand.trouble.as_ref().map(|t| &t.what),
+                    "error": stand.trouble.as_ref().map(|t| &t.what),
                     "hint": stand.trouble.as_ref().and_then(|t| t.hint.as_ref()),
                 })
             })
@@ -259,7 +259,7 @@ impl ApplySummary {
             "failed": self.failed,
             "waiting": self.waiting,
             "held": self.held,
-            "moved": finished.moved.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+            "changed_after_apply": finished.moved.iter().map(|(name, _)| name).collect::<Vec<_>>(),
             "seconds": took.as_secs_f64(),
             "resources": resources,
         })
@@ -351,8 +351,9 @@ impl Observer for Screen {
                     self.line(&format!("failed {}{words}", plain(identity)));
                 }
             }
-            Notification::Left { identity, says } => {
-                self.line(&format!("left {}: {says}", plain(identity)));
+            Notification::Undeclared { identity, message, removed } => {
+                let event = if *removed { "removed" } else { "undeclared" };
+                self.line(&format!("{event} {}: {message}", plain(identity)));
             }
             Notification::Interrupted { identity, .. } => {
                 self.line(&format!("interrupted {}", plain(identity)));

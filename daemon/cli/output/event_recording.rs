@@ -11,19 +11,20 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Where none of these is told, nothing has happened, and nothing is written.
-const DEEDS: [&str; 16] = [
+const DEEDS: [&str; 17] = [
     "changed",
     "failed",
     "retrying",
     "interrupted",
     "stuck",
     "contended",
-    "left",
+    "undeclared",
+    "removed",
     "undone",
     "protected",
     "unprotected",
     "forgotten",
-    "redo",
+    "retried",
     "imported",
     "repaired",
     REPAIRED,

@@ -43,7 +43,7 @@ fn header(view: &View) -> Vec<Line<'static>> {
         c.held,
         c.stuck,
         c.contended,
-        span(status.up_for),
+        span(status.uptime),
     );
     let mut lines = vec![title(headline(status), of_verdict(status.verdict)), Line::raw(counts)];
     lines.push(match (&view.lost, &status.pause) {
@@ -175,15 +175,16 @@ fn diff(view: &View) -> Vec<Line<'static>> {
     match &view.diff {
         None => vec![Line::raw("looking")],
         Some(Err(why)) => vec![Line::styled(plain(why), style(Tone::Bad, view.colour))],
-        Some(Ok(Inspections { of, .. })) if of.is_empty() => vec![Line::raw("as declared")],
+        Some(Ok(Inspections { items: of, .. })) if of.is_empty() => vec![Line::raw("as declared")],
         Some(Ok(found)) => {
-            let lines = found.of.iter().flat_map(differences);
+            let lines = found.items.iter().flat_map(differences);
             let tone = |line: &str| match line.trim_start().chars().next() {
                 Some('+') => Tone::Good,
                 Some('-') => Tone::Bad,
                 _ => Tone::Plain,
             };
-            let left = (found.left > 0).then(|| format!("{} more were not looked at", found.left));
+            let left =
+                (found.skipped > 0).then(|| format!("{} more were not looked at", found.skipped));
             let all = lines.chain(left);
             all.map(|line| Line::styled(line.clone(), style(tone(&line), view.colour))).collect()
         }

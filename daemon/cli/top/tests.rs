@@ -5,8 +5,8 @@ use super::poller::{About, Told};
 use super::view::{Next, Pane, View};
 use crate::control::Request;
 use crate::driver::status::{
-    Ages, Changes, Counts, Differing, HostStatus, Inspection, Inspections, List, Phase, Refusal,
-    ResourceStatus, Status,
+    Ages, Changes, Counts, Differing, GraphRejection, HostStatus, Inspection, Inspections, List,
+    Phase, ResourceStatus, Status,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -18,16 +18,16 @@ fn resource(name: &str, phase: Phase, says: &str) -> ResourceStatus {
     ResourceStatus {
         resource: name.to_owned(),
         phase,
-        says: says.to_owned(),
+        message: says.to_owned(),
         waits_for: Vec::new(),
         next_try_in: None,
         running_for: None,
-        undecided_for: None,
-        trouble: None,
+        awaiting_operator_for: None,
+        error: None,
         ages: Ages::default(),
         repairs: 0,
         last_change: None,
-        leaves: false,
+        pending_removal: false,
         pause: None,
     }
 }
@@ -35,22 +35,22 @@ fn resource(name: &str, phase: Phase, says: &str) -> ResourceStatus {
 fn status(verdict: HostStatus) -> Status {
     Status {
         verdict,
-        observing: None,
-        instead: None,
-        refused: None,
+        read_only: None,
+        fallback_reason: None,
+        rejected: None,
         swap: None,
         converged_for: None,
         graph: "web".to_owned(),
         counts: Counts { total: 3, settled: 1, failed: 1, waiting: 1, ..Counts::default() },
-        leaving: Vec::new(),
+        pending_removals: Vec::new(),
         unwatched: 0,
         pause: None,
         paused: Vec::new(),
         ages: Ages::default(),
         changes: Changes::default(),
-        troubled: Vec::new(),
-        more: 0,
-        up_for: 7200,
+        unhealthy: Vec::new(),
+        unhealthy_omitted: 0,
+        uptime: 7200,
         version: String::new(),
         daemon: Vec::new(),
         reboot: None,
@@ -60,7 +60,7 @@ fn status(verdict: HostStatus) -> Status {
 
 fn rows() -> Vec<ResourceStatus> {
     let mut failed = resource("pkg[nginx]", Phase::Failed, "failed, and has no retries left");
-    failed.trouble = Some("no such package\u{1b}[2J\nforged".to_owned());
+    failed.error = Some("no such package\u{1b}[2J\nforged".to_owned());
     let mut waits = resource("svc[nginx]", Phase::Waiting, "waits for others");
     waits.waits_for = vec!["pkg[nginx]".to_owned()];
     let mut well = resource("file[/srv/a\u{202e}b]", Phase::Settled, "as declared");
@@ -78,7 +78,7 @@ fn view(colour: bool) -> View {
 
 fn tell(view: &mut View, about: About, value: Value) {
     let question = view.questions().into_iter().find(|question| question.about == about);
-    let ask = question.map_or(Request::Report, |question| question.ask);
+    let ask = question.map_or(Request::Workers, |question| question.ask);
     view.hear(Told { about, ask, answer: Ok(vec![value]) });
 }
 
@@ -210,8 +210,8 @@ fn an_order_is_confirmed() {
 fn a_refused_graph_is_said() {
     let mut view = view(false);
     let full = "web.yaml:7:3: unknown key \u{1b}`pth`".to_owned();
-    let refused = Refusal { refused_for: 61, why: full.clone(), full };
-    let status = Status { refused: Some(refused), ..status(HostStatus::Converged) };
+    let refused = GraphRejection { rejected_for: 61, reason: full.clone(), details: full };
+    let status = Status { rejected: Some(refused), ..status(HostStatus::Converged) };
     tell(&mut view, About::Status, to_value(status).expect("data"));
     let says = "the graph that is there is refused, for 1 min: web.yaml:7:3: unknown key";
     let all = lines(&mut view);
@@ -235,7 +235,8 @@ fn what_will_change_is_shown_before_it_goes_on() {
         differences: vec![differing.clone()],
         ..Inspection::default()
     };
-    let found = Inspections { of: (0..50).map(of).collect(), left: 0, ..Inspections::default() };
+    let found =
+        Inspections { items: (0..50).map(of).collect(), skipped: 0, ..Inspections::default() };
     tell(&mut view, About::Diff, to_value(found).expect("data"));
     let all = lines(&mut view);
     assert!(all.contains(&"what will change when it goes on".to_owned()), "{all:#?}");
@@ -288,7 +289,7 @@ fn a_diff_is_shown() {
         differences: vec![differing],
         ..Inspection::default()
     };
-    let found = Inspections { of: vec![found], left: 0, ..Inspections::default() };
+    let found = Inspections { items: vec![found], skipped: 0, ..Inspections::default() };
     tell(&mut view, About::Diff, to_value(found).expect("data"));
     let all = lines(&mut view);
     let at = all.iter().position(|line| line == "svc[nginx]: what differs").expect("a title");

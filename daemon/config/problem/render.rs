@@ -20,7 +20,7 @@ impl Rejected {
     #[must_use]
     pub fn to_json(&self) -> Value {
         let problems: Vec<Value> = self.problems.iter().map(Problem::to_json).collect();
-        json!({ "problems": problems, "more": self.more })
+        json!({ "problems": problems, "omitted": self.more })
     }
 
     /// The text for a terminal, with source lines in which values that may be secret are masked.

@@ -62,7 +62,7 @@ pub(super) static SETTINGS: &[FieldSpec] = &[
         "seconds after which a pause ends by itself; default 28800",
     ),
     FieldSpec::new(
-        "brake",
+        "max_repairs_per_minute",
         FieldType::Int,
         "repairs a minute after which nothing is repaired for a minute; 0: never; default 600",
     ),
@@ -117,7 +117,7 @@ pub struct Settings {
     /// Seconds of a pause that was not given another time.
     pub pause_limit: Option<u64>,
     /// Repairs a minute.
-    pub brake: Option<u32>,
+    pub max_repairs_per_minute: Option<u32>,
     /// MiB of events that are kept.
     pub events_size: Option<u32>,
     /// Days for which events are kept.
@@ -295,7 +295,7 @@ impl<'t> Reader<'t, '_> {
             "sweep" => settings.sweep = Some(whole),
             "grace" => settings.grace = Some(whole),
             "pause_limit" => settings.pause_limit = Some(whole),
-            "brake" => settings.brake = Some(small),
+            "max_repairs_per_minute" => settings.max_repairs_per_minute = Some(small),
             "events_size" => settings.events_size = Some(small),
             "events_days" => settings.events_days = Some(small),
             _ => settings.sema = Some(small),

@@ -57,7 +57,7 @@ pub fn deed(resource: &str, undone: &Undone) -> Option<AuditEntry> {
             format!("{}; not put back: {why}", before.join("; "))
         }
     };
-    Some(AuditEntry { what: "undone", resource: resource.into(), says })
+    Some(AuditEntry { what: "undone", resource: resource.into(), message: says })
 }
 
 /// What would be put back by [`undo`]; or why that cannot be done. Changes nothing.

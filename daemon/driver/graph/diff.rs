@@ -3,7 +3,7 @@
 use super::registry::GraphRegistry;
 use super::vertices::VertexTable;
 use crate::config::LoadedGraph;
-use crate::driver::status::{Refusal, SwapStatus};
+use crate::driver::status::{GraphRejection, SwapStatus};
 use crate::driver::{Driver, Notification};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -85,10 +85,14 @@ impl Driver {
     }
 
     /// The refusal of the graph that is there, where one newer than what was taken is.
-    pub(in crate::driver) fn refused_graph(&self) -> Option<Refusal> {
+    pub(in crate::driver) fn refused_graph(&self) -> Option<GraphRejection> {
         let (since, full) = (self.refused_since?, self.load_outcome.as_ref().err()?);
         let refused_for = since.elapsed().as_secs();
-        Some(Refusal { refused_for, why: first_error(full).to_owned(), full: full.clone() })
+        Some(GraphRejection {
+            rejected_for: refused_for,
+            reason: first_error(full).to_owned(),
+            details: full.clone(),
+        })
     }
 
     /// The graph that waits to run.

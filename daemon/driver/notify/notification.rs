@@ -161,11 +161,13 @@ pub enum Notification<'a> {
         limit: Duration,
     },
     /// It has left the graph, or its name, and what becomes of it.
-    Left {
+    Undeclared {
         /// Which.
         identity: &'a str,
         /// What.
-        says: &'a str,
+        message: &'a str,
+        /// Its object was removed from the host.
+        removed: bool,
     },
     /// An operator has had this done; what is kept of it is durable.
     Done(&'a AuditEntry),

@@ -164,8 +164,8 @@ impl Driver {
         let converged = self.times.converged.filter(|_| verdict == HostStatus::Converged);
         Status {
             verdict,
-            observing: self.observing.as_ref().map(ToString::to_string),
-            refused: self.refused_graph(),
+            read_only: self.observing.as_ref().map(ToString::to_string),
+            rejected: self.refused_graph(),
             swap: self.swap_status(),
             converged_for: converged.map(|at| at.elapsed().as_secs()),
             graph: self.table.graph().to_owned(),
@@ -180,7 +180,7 @@ impl Driver {
                 stuck: counts.stuck,
                 contended: counts.contended,
             },
-            leaving: self.ownership.waiting(most),
+            pending_removals: self.ownership.waiting(most),
             unwatched: self.watches.without().len(),
             pause: self.pause_status(),
             paused: self.single_pauses(most),
@@ -195,15 +195,15 @@ impl Driver {
                 not_idempotent: self.times.total(Class::NotIdempotent),
                 contended: self.times.total(Class::Contended),
             },
-            troubled: troubled
+            unhealthy: troubled
                 .into_iter()
                 .map(|(_, id, standing)| self.resource_status(id, &standing))
                 .collect(),
-            more,
-            up_for: self.began.elapsed().as_secs(),
+            unhealthy_omitted: more,
+            uptime: self.began.elapsed().as_secs(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             // Not of the driver: added by who passes it on.
-            instead: None,
+            fallback_reason: None,
             daemon: Vec::new(),
             reboot: None,
             checkout: None,
@@ -221,7 +221,7 @@ impl Driver {
 
     fn verdict(&self, worst: Option<Phase>) -> HostStatus {
         if self.observing.is_some() && self.engine.mode() == Mode::Running {
-            return HostStatus::Observing;
+            return HostStatus::ReadOnly;
         }
         match (worst, self.engine.mode()) {
             (Some(Phase::Stuck), _) => HostStatus::Stuck,
@@ -283,15 +283,15 @@ impl Driver {
         ResourceStatus {
             resource: self.table.name(id).to_owned(),
             phase: phase(standing),
-            says,
+            message: says,
             waits_for,
             next_try_in: tried_at.map(|at| seconds(at.0.saturating_sub(now))),
             running_for: since.map(|at| seconds(now.saturating_sub(at.0))),
-            undecided_for: match standing {
+            awaiting_operator_for: match standing {
                 VertexStatus::Held(HeldReason::Operator) => self.times.undecided(id),
                 _ => None,
             },
-            trouble,
+            error: trouble,
             ages: Ages {
                 check: self.times.age(id, Moment::Checked),
                 repair: self.times.age(id, Moment::Changed),
@@ -300,7 +300,7 @@ impl Driver {
             repairs: self.times.changes(id),
             last_change: self.times.class(id).map(Into::into),
             pause: self.parking.status(id, standing),
-            leaves: self.table.get(id).is_some_and(|entry| entry.removes),
+            pending_removal: self.table.get(id).is_some_and(|entry| entry.removes),
         }
     }
 

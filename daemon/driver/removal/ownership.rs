@@ -293,7 +293,11 @@ impl Driver {
         let forgotten = &self.ownership.pending_removals.forget;
         let released = self.released_paths(&installed.differs, forgotten);
         for (identity, says) in std::mem::take(&mut self.ownership.pending_removals.messages) {
-            self.audience.hear(&Notification::Left { identity: &identity, says: &says });
+            self.audience.hear(&Notification::Undeclared {
+                identity: &identity,
+                message: &says,
+                removed: false,
+            });
         }
         for identity in std::mem::take(&mut self.ownership.pending_removals.forget) {
             let stands =
@@ -480,9 +484,14 @@ impl Driver {
             let identity = self.identity(id);
             let spared = self.table.get(id).and_then(|entry| entry.resource.left_alone_reason());
             let gone =
-                if was_there { "removed, and forgotten" } else { "was gone, and is forgotten" };
+                if was_there { "removed from the host" } else { "was already absent; forgotten" };
             let says = spared.as_deref().unwrap_or(gone);
-            self.audience.hear(&Notification::Left { identity: &identity, says });
+            let removed = was_there && spared.is_none();
+            self.audience.hear(&Notification::Undeclared {
+                identity: &identity,
+                message: says,
+                removed,
+            });
         }
     }
 
@@ -494,8 +503,8 @@ impl Driver {
             return;
         }
         self.ownership.pending_removals.keep.insert(Arc::clone(identity));
-        let says = "was made while the graph without it waited; leaves with the next reload: `steadfast reload` removes it";
-        self.audience.hear(&Notification::Left { identity, says });
+        let says = "was created while the new graph was waiting; `steadfast reload` removes it";
+        self.audience.hear(&Notification::Undeclared { identity, message: says, removed: false });
     }
 
     /// A vertex has left: what is kept of it goes, but for what a later load needs to remove it.

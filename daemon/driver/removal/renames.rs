@@ -96,9 +96,10 @@ impl Driver {
             if let Some(owned) = self.ownership.records.remove(&from) {
                 self.ownership.records.insert(Arc::clone(&to), owned);
             }
-            self.audience.hear(&Notification::Left {
+            self.audience.hear(&Notification::Undeclared {
                 identity: &from,
-                says: &format!("it is called {to} now"),
+                message: &format!("renamed to {to}"),
+                removed: false,
             });
             // In one entry: who is killed in between would find nothing under the new name that it can read.
             let sent = if is_other { self.sent_as_written(&to) } else { None };

@@ -273,8 +273,8 @@ impl Recorder {
         let last = first + count - 1;
         let says =
             format!("{name}: events {first} to {last} were refused and are put aside: {why}");
-        tracing::warn!(event = what::PUT_ASIDE, "{says}");
-        let told = NewEvent::new(what::PUT_ASIDE, says, Level::Warn);
+        tracing::warn!(event = what::DEAD_LETTERED, "{says}");
+        let told = NewEvent::new(what::DEAD_LETTERED, says, Level::Warn);
         self.stream.teller().tell(NewEvent { count: Some(count), ..told });
         self.stream.aside().add(name, count, why);
         self.done(first, upto).await;

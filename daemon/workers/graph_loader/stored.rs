@@ -92,8 +92,8 @@ impl ReloadRequest {
             loaded.name,
             why.trim_end()
         );
-        tracing::error!(event = "kept_graph", "{says}");
-        self.teller.tell(NewEvent::new("kept_graph", says.as_str(), Level::Error));
+        tracing::error!(event = "last_good_graph_used", "{says}");
+        self.teller.tell(NewEvent::new("last_good_graph_used", says.as_str(), Level::Error));
         *lock(&self.instead) = Some(says);
         *self.taken() = LatestGraph::Kept;
         self.is_empty.store(loaded.vertices.is_empty(), Ordering::SeqCst);

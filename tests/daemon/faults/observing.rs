@@ -41,7 +41,7 @@ fn observes(host: &Host, why: &str) -> Daemon {
 fn observes_at(host: &Host, why: &str, flags: &[&str]) -> Daemon {
     let before = (host.read("conf"), host.exists("made"), host.lines("ran"));
     let daemon = host.run(&[&["--sweep", "1"], flags].concat());
-    let line = daemon.wait_for("observing");
+    let line = daemon.wait_for("read_only");
     assert!(line.message.contains(why), "{line:?}");
     daemon.wait_for_of("held", "file[conf]");
     let mut at: Vec<&str> = vec!["status"];

@@ -35,7 +35,7 @@ fn a_full_state_directory_holds_back_what_could_be_lost() {
     daemon.wait_for("converged");
     fill(&host, "state/filler");
     host.write("conf", "mine\n");
-    let line = daemon.wait_for("unkept");
+    let line = daemon.wait_for("state_write_failed");
     assert!(
         line.message.contains("nothing is changed") && line.message.contains("full"),
         "{line:?}"
