@@ -16,16 +16,14 @@ pub(super) fn explain(args: &Explain) -> Exit {
     } else if let Some(spec) = registry::find(topic) {
         kind(spec);
     } else if topic == "meta" {
-        print("Metaparams: below `meta` of any resource.\n");
+        print("Metaparams, set below `meta` of a resource.\n");
         fields(metaparams());
     } else if topic == "settings" {
         print(
-            "Settings of a host, in /etc/steadfast/steadfast.yaml; besides, `defaults`: metaparams for all.\n",
+            "Settings of a host, in /etc/steadfast/steadfast.yaml; `defaults` sets metaparams for all resources.\n",
         );
         fields(settings());
-        print(
-            "\nAnd `recorders`, who are told each event that is recorded; a list, each of one sort:",
-        );
+        print("\n`recorders` receive every recorded event; a list of entries of these types:");
         for (sort, of_sort) in recorders() {
             print(format!("\n  - {sort}:"));
             fields(of_sort);

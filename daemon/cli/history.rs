@@ -25,7 +25,7 @@ fn open(said: Option<&Path>) -> Result<Option<Reader>, Exit> {
 pub(super) fn refuse(why: &HistoryError) -> Exit {
     match why {
         HistoryError::Database { .. } => {
-            error(why.to_string(), Some("another one is said by --state-dir"));
+            error(why.to_string(), Some("select another state directory with --state-dir"));
             Exit::State
         }
         HistoryError::Newer { .. } => {
@@ -33,7 +33,7 @@ pub(super) fn refuse(why: &HistoryError) -> Exit {
             Exit::State
         }
         HistoryError::Unknown(_) => {
-            error(why.to_string(), Some("`steadfast history` lists all that is kept"));
+            error(why.to_string(), Some("`steadfast history` lists all recorded changes"));
             Exit::Usage
         }
         HistoryError::Unrestorable(_) | HistoryError::Beyond(_) => {
@@ -53,7 +53,7 @@ fn entry(reader: &Reader, resource: &str, number: Option<u64>) -> Result<Entry, 
 }
 
 fn required(reader: Option<Reader>, resource: &str) -> Result<Reader, Exit> {
-    let nothing = || HistoryError::Unknown(format!("nothing is kept of {}", plain(resource)));
+    let nothing = || HistoryError::Unknown(format!("no recorded changes of {}", plain(resource)));
     reader.ok_or_else(|| refuse(&nothing()))
 }
 
@@ -78,13 +78,13 @@ pub(super) fn history(args: &args::History) -> Exit {
             Listed::Unreadable(number) if args.json => {
                 out_json(&json!({"number": number, "unreadable": UNREADABLE}));
             }
-            Listed::Unreadable(number) => print(format!("{number:>5}  not readable: {UNREADABLE}")),
+            Listed::Unreadable(number) => print(format!("{number:>5}  unreadable: {UNREADABLE}")),
         }
     }
     if let Some(name) = args.resource.as_ref().filter(|_| was_cut_off && !args.json) {
         let name = plain(name);
         print(format!(
-            "the last undo of {name} was cut off: `steadfast undo '{name}'` completes it"
+            "the last undo of {name} was interrupted: `steadfast undo '{name}'` completes it"
         ));
     }
     if entries.is_empty() && args.limit > 0 { nothing(args) } else { Exit::Well }
@@ -97,11 +97,11 @@ fn nothing(args: &args::History) -> Exit {
         if let Some(resource) = &args.resource
             && let Some(why) = client::stranger(&socket, resource).await
         {
-            error(why, Some("nothing is kept of it; `steadfast history` lists all that is kept"));
+            error(why, Some("no recorded changes of this resource; `steadfast history` lists all"));
             return Err(Exit::Failed);
         }
         if !args.json {
-            print("nothing has been changed, as far as is kept");
+            print("no changes are recorded");
         }
         Ok(Exit::Well)
     })
@@ -121,7 +121,7 @@ fn line(entry: &Entry) -> String {
 
 /// What was there, in words.
 fn was(entry: &Entry) -> String {
-    let PriorState::Thing(thing) = &entry.former else { return "was not there".to_owned() };
+    let PriorState::Thing(thing) = &entry.former else { return "did not exist".to_owned() };
     let owner = account_name(AccountKind::User, thing.uid);
     let group = account_name(AccountKind::Group, thing.gid);
     let mut words = format!("was {:04o} {owner}:{group}", thing.mode);
@@ -207,8 +207,8 @@ fn print_bytes(bytes: &[u8]) -> Exit {
     let is_text = std::str::from_utf8(bytes).is_ok_and(|text| text.chars().all(is_plain));
     if stdout.is_terminal() && !is_text {
         error(
-            "it is no plain text: a terminal could take it for orders",
-            Some("send it to a file"),
+            "the content is not plain text and could control the terminal",
+            Some("redirect the output to a file"),
         );
         return Exit::Failed;
     }
@@ -220,7 +220,7 @@ fn print_bytes(bytes: &[u8]) -> Exit {
 /// The content that was there, also where the change left it as it was.
 fn at(reader: &Reader, entry: &Entry, former: &PriorState) -> Result<Vec<u8>, String> {
     let name = printable(&entry.path);
-    let PriorState::Thing(thing) = former else { return Err(format!("{name} was not there")) };
+    let PriorState::Thing(thing) = former else { return Err(format!("{name} did not exist")) };
     match &thing.shape {
         PriorShape::File(_, PriorContent::Bytes(bytes)) => Ok(bytes.clone()),
         PriorShape::File(_, PriorContent::Unkept(NotRecorded::Same)) => now(reader, entry),
@@ -254,20 +254,18 @@ fn now(reader: &Reader, entry: &Entry) -> Result<Vec<u8>, String> {
     let name = printable(path);
     let trouble = |fault| files.trouble(fault, path).what;
     let Some(spot) = files.spot(path).map_err(trouble)? else {
-        return Err(format!("{name} is not there"));
+        return Err(format!("{name} does not exist"));
     };
     let Some(seen) = spot.look().map_err(trouble)? else { return Ok(Vec::new()) };
     match seen.kind.is_file() {
-        true if denies_others(seen.mode) => Err(format!("{name} is sensitive: it is not shown")),
-        true if !is_open(reader, entry) => {
-            Err(format!("{name}: nothing tells that it is not sensitive: it is not shown"))
-        }
+        true if denies_others(seen.mode) => Err(format!("{name} is sensitive and not shown")),
+        true if !is_open(reader, entry) => Err(format!("{name} may be sensitive and is not shown")),
         true => {
             let content = spot.content(&seen, COMPARED).map_err(trouble)?;
-            content.ok_or_else(|| format!("{name} is too large to be compared"))
+            content.ok_or_else(|| format!("{name} is too large to compare"))
         }
         false if seen.kind.is_symlink() => spot.target().map_err(trouble),
-        false => Err(format!("{name} is no file")),
+        false => Err(format!("{name} is not a file")),
     }
 }
 
@@ -300,7 +298,7 @@ fn compare(args: &args::Diff) -> Result<Exit, Exit> {
         return Ok(Exit::Well);
     }
     let Some(diff) = unified(&old, &new) else {
-        print(format!("they differ: {} and {} bytes, not shown", old.len(), new.len()));
+        print(format!("the contents differ: {} and {} bytes, not shown", old.len(), new.len()));
         return Ok(Exit::Well);
     };
     let (old_path, path) = (printable(&before.path), printable(&path));

@@ -30,10 +30,10 @@ pub enum BindError {
     #[error("another daemon listens at {}", .0.display())]
     Alive(PathBuf),
     /// Its directory is not ours alone.
-    #[error("{} belongs to somebody else, or others may write there", .0.display())]
+    #[error("{} belongs to another user, or is writable by others", .0.display())]
     Unsafe(PathBuf),
     /// Something is there that is no socket.
-    #[error("{} is no socket: move it away, or give another path with --socket", .0.display())]
+    #[error("{} is not a socket: move the file away, or select another path with --socket", .0.display())]
     Other(PathBuf),
     /// The system refuses.
     #[error("cannot listen at {}: {why}", path.display())]
@@ -265,7 +265,7 @@ impl Address {
             let directory = directory.display();
             tracing::warn!(
                 event = "control",
-                "the socket's group cannot pass {directory}: give another place with --socket"
+                "the group of the socket cannot enter {directory}: select another path with --socket"
             );
         }
         Ok(())

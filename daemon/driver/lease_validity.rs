@@ -8,7 +8,7 @@ use std::time::Duration;
 pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
 
 /// Why nothing may be begun any more where nobody has said so.
-const OVER: &str = "its time is over, and it was not renewed";
+const OVER: &str = "the lease expired without being renewed";
 
 /// The right to begin something.
 #[derive(Clone)]

@@ -338,6 +338,6 @@ impl Subscriber {
 
 /// What stands in the log for events that had no room.
 pub(super) fn dropped(count: u64) -> NewEvent {
-    let says = format!("{count} events came faster than they could be recorded, and are lost");
+    let says = format!("{count} events came faster than they could be recorded and were lost");
     NewEvent { count: Some(count), ..NewEvent::new(what::GAP, says, Level::Warn) }
 }

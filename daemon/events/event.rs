@@ -87,7 +87,7 @@ impl Event {
         // What cannot be written is told as an error, and those beside it are not lost (C-17).
         let broken = |error: serde_json::Error| {
             let (number, at) = (self.number, self.at);
-            let says = format!("this event cannot be written as JSON: {error}");
+            let says = format!("the event cannot be written as JSON: {error}");
             let (event, level) = (what::INTERNAL_ERROR, Level::Error);
             serde_json::json!({"number": number, "at": at, "event": event, "resource": null,
                 "message": says, "level": level})

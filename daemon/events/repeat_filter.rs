@@ -77,7 +77,7 @@ impl RepeatFilter {
                 continue;
             };
             let more = seen.count - EACH;
-            let says = format!("{more} more `{}` within ten minutes, not recorded each", seen.what);
+            let says = format!("{more} more `{}` events within ten minutes", seen.what);
             let told = NewEvent::new(what::REPEATED, says, seen.level);
             let (resource, class) = (seen.resource, Some(seen.what));
             counted.push(NewEvent { resource, class, count: Some(more), ..told });

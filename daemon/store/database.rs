@@ -15,10 +15,10 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub(crate) enum Fault {
     /// What is in it is not what was written.
-    #[error("it is damaged: {0}")]
+    #[error("damaged: {0}")]
     Damaged(String),
     /// It is left as it is: we cannot know what stands in it.
-    #[error("it was made by a newer steadfast (schema {version}, this one knows {known})")]
+    #[error("made by a newer steadfast (schema {version}, this one supports {known})")]
     Newer {
         /// Its schema.
         version: i64,
@@ -42,11 +42,11 @@ impl From<rusqlite::Error> for Fault {
         let detail = error.sqlite_error().map(|error| error.extended_code);
         if detail == Some(rusqlite::ffi::SQLITE_IOERR_SHMSIZE) {
             // Beside the log stands a file that readers and writers share; it could not be made.
-            return Self::Refused("no room beside it: its file system is full".to_owned());
+            return Self::Refused("no space left: the file system is full".to_owned());
         }
         if code == Some(ErrorCode::ConstraintViolation) {
             // No row of ours is in the way of another one of ours.
-            return Self::Refused("another steadfast writes into it too".to_owned());
+            return Self::Refused("another steadfast writes to the database".to_owned());
         }
         let shape = matches!(
             error,
@@ -107,7 +107,7 @@ fn foreign(error: rusqlite::Error) -> Fault {
 }
 
 fn not_ours(why: &str) -> Fault {
-    Fault::Damaged(format!("it is of another program: {why}"))
+    Fault::Damaged(format!("made by another program: {why}"))
 }
 
 /// Reads a database at one moment, without a lock of ours and with as little as can be opened for writing; nothing of it is changed.
@@ -130,7 +130,7 @@ pub(crate) fn read<T>(
         let Some(name) = unused(path) else { break };
         match read(&name, with_uri) {
             Err(fault) if !is_last || matches!(fault, Fault::Refused(_)) => {
-                tracing::debug!(%fault, "the database is looked at again");
+                tracing::debug!(%fault, "the database is checked again");
             }
             decided => return decided,
         }
@@ -139,7 +139,7 @@ pub(crate) fn read<T>(
     if let Some(name) = shared(path) {
         match read(&name, with_uri) {
             Ok(found) => return Ok(found),
-            Err(fault) => tracing::debug!(%fault, "the database is in use, or was taken into use"),
+            Err(fault) => tracing::debug!(%fault, "the database is in use"),
         }
     }
     read(path, flags)
@@ -152,7 +152,7 @@ fn length_of(path: &Path) -> Result<Option<u64>, Fault> {
     }
     match std::fs::metadata(path) {
         Ok(found) => match found.len() {
-            length @ 1..512 => Err(Fault::Damaged(format!("it has only {length} bytes"))),
+            length @ 1..512 => Err(Fault::Damaged(format!("the file has only {length} bytes"))),
             length => Ok(Some(length)),
         },
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -189,12 +189,14 @@ pub(crate) fn open(path: &Path, layout: &Layout) -> Result<(Connection, i64), Fa
 pub(crate) fn hold(connection: &Connection) -> Result<(), Fault> {
     let mode: String = connection.query_row("PRAGMA journal_mode=WAL", (), |row| row.get(0))?;
     if mode != "wal" {
-        return Err(Fault::Refused(format!("its file system cannot hold a WAL (mode {mode})")));
+        return Err(Fault::Refused(format!(
+            "the file system does not support a write-ahead log (mode {mode})"
+        )));
     }
     connection.execute_batch("PRAGMA synchronous=FULL; PRAGMA cell_size_check=ON")?;
     if connection.is_readonly(MAIN_DB)? {
         // The file itself can be written to: this is what a damaged header gives.
-        return Err(Fault::Damaged("its format says that it must not be written to".to_owned()));
+        return Err(Fault::Damaged("the format is read-only".to_owned()));
     }
     Ok(())
 }
@@ -212,7 +214,7 @@ pub(crate) fn is_new(connection: &Connection) -> Result<(), Fault> {
     if count == 0 {
         return Ok(());
     }
-    Err(not_ours("it has tables but no version"))
+    Err(not_ours("the database has tables but no version"))
 }
 
 /// Whether its pages are whole.
@@ -319,15 +321,16 @@ pub(crate) fn copy_aside(
     path: &Path,
     word: &str,
 ) -> Result<PathBuf, Fault> {
-    let refused = |error: std::io::Error| Fault::Refused(format!("no copy can be kept: {error}"));
+    let refused =
+        |error: std::io::Error| Fault::Refused(format!("no backup can be stored: {error}"));
     let aside = beside(path, word);
     // An empty file is written into, and stays ours alone.
     drop(private(&aside).map_err(refused)?);
-    let name = aside.to_str().ok_or_else(|| Fault::Refused("its path is no text".to_owned()))?;
+    let name = aside.to_str().ok_or_else(|| Fault::Refused("the path is not UTF-8".to_owned()))?;
     if let Err(error) = connection.execute("VACUUM INTO ?1", [name]) {
         drop(std::fs::remove_file(&aside));
         return Err(match Fault::from(error) {
-            Fault::Refused(why) => Fault::Refused(format!("no copy can be kept: {why}")),
+            Fault::Refused(why) => Fault::Refused(format!("no backup can be stored: {why}")),
             other => other,
         });
     }
@@ -380,7 +383,7 @@ fn thin_out(path: &Path, word: &str) {
             if let Err(error) = gone
                 && error.kind() != std::io::ErrorKind::NotFound
             {
-                tracing::debug!(%error, "an old copy stays");
+                tracing::debug!(%error, "an old backup could not be removed");
             }
         }
     }

@@ -353,7 +353,7 @@ impl Writer {
         let mut tickets = std::mem::take(&mut queue.under_way);
         if let Err(error) = result {
             // Whoever asked says so, once.
-            tracing::debug!(%error, entries = tickets.len(), "entries could not be kept");
+            tracing::debug!(%error, entries = tickets.len(), "entries could not be stored");
             // What waits behind them is refused too: whoever tries again does so in the old order.
             tickets.extend(queue.waiting.drain(..).map(|w| (w.writer, w.ticket)));
             queue.urgent = 0;

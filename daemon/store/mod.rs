@@ -177,10 +177,10 @@ impl Verb {
     pub fn words(self) -> &'static str {
         match self {
             Self::Create => "its creation",
-            Self::Update => "a change of it",
+            Self::Update => "a change",
             Self::Delete => "its removal",
-            Self::Refresh => "a refresh of it",
-            Self::Run => "a run of it",
+            Self::Refresh => "a refresh",
+            Self::Run => "a run",
         }
     }
 
@@ -355,7 +355,7 @@ pub enum StoreError {
         denied: bool,
     },
     /// Others than the owner have rights on the state directory.
-    #[error("cannot use the state directory {dir}: others may enter it (mode {mode:04o})")]
+    #[error("cannot use the state directory {dir}: accessible to others (mode {mode:04o})")]
     OpenToOthers {
         /// The state directory.
         dir: String,
@@ -363,7 +363,7 @@ pub enum StoreError {
         mode: u32,
     },
     /// The database refused.
-    #[error("cannot keep state in {path}: {why}")]
+    #[error("cannot write the state in {path}: {why}")]
     Database {
         /// Its file.
         path: String,
@@ -371,7 +371,7 @@ pub enum StoreError {
         why: String,
     },
     /// A newer program has made it; it was left as it is.
-    #[error("cannot keep state in {path}: {why}")]
+    #[error("cannot write the state in {path}: {why}")]
     Newer {
         /// Its file.
         path: String,
@@ -387,10 +387,10 @@ pub enum StoreError {
         why: String,
     },
     /// Something before it could not be kept, and comes first.
-    #[error("what comes before it could not be kept: {0}")]
+    #[error("an earlier entry could not be stored: {0}")]
     Behind(String),
     /// The thread that keeps state has ended.
-    #[error("state is not kept any more: its thread has ended")]
+    #[error("the state is no longer written: the state thread has ended")]
     Ended,
 }
 

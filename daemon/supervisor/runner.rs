@@ -168,7 +168,7 @@ impl Supervisor {
         let mut ended = self.ended.clone();
         // It ends without a word only when its own loop breaks.
         let broken = || {
-            let fatal = Failure::fatal(u8::MAX, "the supervisor itself broke");
+            let fatal = Failure::fatal(u8::MAX, "the supervisor failed");
             Arc::new(Ended { fatal: Some(("supervisor".into(), fatal)), late: Vec::new() })
         };
         match ended.wait_for(Option::is_some).await {
@@ -282,7 +282,7 @@ impl Runner {
             }
             Action::Abort(name, attempt) => {
                 if let Some(live) = self.live.get(&name).filter(|live| live.attempt == attempt) {
-                    tracing::warn!(worker = &*name, "did not end in its time, and is cut off");
+                    tracing::warn!(worker = &*name, "did not stop in time and is aborted");
                     live.abort.abort();
                 }
             }
@@ -292,7 +292,7 @@ impl Runner {
                     tracing::error!(
                         event = "hangs",
                         worker = &*name,
-                        "{name} has done nothing for {seconds} s, and is cut off"
+                        "{name} has done nothing for {seconds} s and is aborted"
                     );
                     live.abort.abort();
                 }
@@ -333,9 +333,9 @@ impl Runner {
             let result = match task.await {
                 Ok(result) => result,
                 Err(error) if error.is_panic() => {
-                    Err(Failure::again(format!("it panicked: {}", panic_words(error))))
+                    Err(Failure::again(format!("the worker panicked: {}", panic_words(error))))
                 }
-                Err(_) => Err(Failure::new(Kind::Again, "it was cut off")),
+                Err(_) => Err(Failure::new(Kind::Again, "the worker was aborted")),
             };
             let result = match result {
                 Ok(()) => Ok(()),
@@ -427,10 +427,10 @@ async fn judge(failure: Failure, filter: Filter) -> (Failure, String) {
     match judging.await {
         Ok(judged) => judged,
         Err(error) if error.is_panic() => {
-            let words = format!("what judges its failures panicked: {}", panic_words(error));
+            let words = format!("the failure filter panicked: {}", panic_words(error));
             (Failure::again(words.clone()), words)
         }
-        Err(_) => (Failure::again("it was cut off"), "it was cut off".to_owned()),
+        Err(_) => (Failure::again("the worker was aborted"), "the worker was aborted".to_owned()),
     }
 }
 

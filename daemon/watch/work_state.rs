@@ -180,7 +180,7 @@ impl WatchIndex {
     /// A route that cannot be followed to its end: what the walk noted on its way is forgotten.
     fn fail(&mut self, id: RouteId, path: &std::path::Path) {
         let Some(route) = self.routes.get_mut(&id) else { return };
-        let why = format!("cannot watch {}: it does not answer", path.display());
+        let why = format!("cannot watch {}: the path does not respond", path.display());
         route.walked.failed = Some(why.into());
         self.retry.note(id, true);
         let walked: &Walked = &route.walked;

@@ -12,7 +12,7 @@ pub(super) fn look(shared: &Shared) -> Vec<PartStatus> {
     let unkept = |part: &str, why: String| PartStatus {
         part: part.to_owned(),
         condition: PartCondition::WriteFailed,
-        message: format!("nothing is recorded: {why}"),
+        message: format!("cannot be written: {why}"),
     };
     let trouble = shared.stream.progress().borrow().trouble.clone();
     ill.extend(trouble.map(|why| unkept("event log", why)));
@@ -37,7 +37,7 @@ pub(super) fn look(shared: &Shared) -> Vec<PartStatus> {
         ill.push(PartStatus {
             part: "settings".to_owned(),
             condition: PartCondition::Unsteady,
-            message: format!("changed since the start, and applied by a restart: {pending}"),
+            message: format!("changed settings that need a restart: {pending}"),
         });
     }
     // Stable: by name among those that are as ill.
@@ -72,7 +72,7 @@ fn worker_is(worker: &WorkerReport) -> Option<(PartCondition, String)> {
         let next = next.map(|ms| format!("; next try in {:.1} s", seconds(ms)));
         return Some((
             PartCondition::Down,
-            format!("does not run: {why}{}", next.unwrap_or_default()),
+            format!("not running: {why}{}", next.unwrap_or_default()),
         ));
     }
     let how_often = match worker.failures {
@@ -99,9 +99,9 @@ pub(super) fn ending(report: &Report) -> String {
     match names.as_slice() {
         [] => {
             let count = report.workers.values().filter(|worker| live(worker.state)).count();
-            format!("the daemon is ending: {count} workers are left")
+            format!("the daemon is stopping: {count} workers are running")
         }
-        names => format!("the daemon is ending: it waits for {}", names.join(", ")),
+        names => format!("the daemon is stopping: waiting for {}", names.join(", ")),
     }
 }
 

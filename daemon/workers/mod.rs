@@ -250,7 +250,7 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
     workers.extend(setup.until_converged.map(|until| shutdown::when_converged(&shared, until)));
     if let Err(refused) = supervisor.install(workers).await {
         // They do not name each other wrongly: a test holds that.
-        tracing::error!(error = %refused, "the daemon's own workers are not installed");
+        tracing::error!(error = %refused, "the workers of the daemon could not be installed");
         supervisor.stop(None);
     }
     for input in supervisor.report().missing_inputs {

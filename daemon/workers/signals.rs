@@ -30,7 +30,7 @@ pub(super) fn signals(shared: &Arc<Shared>, signals: Signals) -> Manifold {
                     signal = signals.next() => signal,
                     () = life.prove_alive() => {
                         if signals.hangs(APART).await {
-                            return Err(Failure::again("the thread that takes signals hangs"));
+                            return Err(Failure::again("the signal thread hangs"));
                         }
                         continue;
                     }

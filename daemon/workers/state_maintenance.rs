@@ -6,7 +6,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 
 /// Why it is not done.
 pub(super) const NOT_PAUSED: &str =
-    "the daemon is not paused: `steadfast pause`, then this, then `steadfast resume`";
+    "the daemon is not paused: run `steadfast pause`, this command, then `steadfast resume`";
 
 /// What was done, a line for each thing, or why not.
 type Done = Result<Vec<String>, String>;

@@ -40,8 +40,8 @@ pub(in crate::cli) fn pause(args: &args::Pause) -> Exit {
     let seconds = args.limit;
     let reason = args.reason.clone().unwrap_or_else(|| "by command".to_owned());
     let words = match seconds {
-        Some(seconds) => format!("pausing; it ends by itself in {}", span(seconds)),
-        None => "pausing; it ends by itself, see `steadfast status`".to_owned(),
+        Some(seconds) => format!("pausing; resumes automatically in {}", span(seconds)),
+        None => "pausing; resumes automatically, see `steadfast status`".to_owned(),
     };
     let resources = args.resources.clone();
     let drain = args.drain;
@@ -57,17 +57,17 @@ pub(in crate::cli) fn resume(args: &args::Resume) -> Exit {
             let single: Vec<_> = status.paused.iter().map(|one| plain(&one.resource)).collect();
             print("nothing to do: the daemon is not paused");
             if !single.is_empty() {
-                print(format!("paused by themselves: {}; name them", single.join(", ")));
+                print(format!("individually paused: {}; resume them by name", single.join(", ")));
             }
             return Ok(Exit::Well);
         }
         if !resources.is_empty() && status.pause.is_some() {
-            print("0 resources will be changed: the daemon itself is paused");
+            print("0 resources will be changed: the daemon is paused");
             if args.plan {
                 return Ok(Exit::Well);
             }
             ask(&args.socket, &Request::Resume { resources }, PATIENCE).await?;
-            print("no longer paused by themselves; `steadfast resume` lets the daemon go on");
+            print("the individual pauses ended; `steadfast resume` ends the pause of the daemon");
             return Ok(Exit::Well);
         }
         let look = Request::Diff { resources: resources.clone() };
@@ -75,14 +75,14 @@ pub(in crate::cli) fn resume(args: &args::Resume) -> Exit {
         match found.and_then(|found| shaped(found.unwrap_or_default())) {
             Ok(found) => plan(&found),
             // Who wants it to go on is not held up by what cannot be foretold.
-            Err(why) if !args.plan => eprint(format!("what will be changed is not known: {why}")),
+            Err(why) if !args.plan => eprint(format!("the pending changes are unknown: {why}")),
             Err(why) => return Err(refuse(&why)),
         }
         if args.plan {
             return Ok(Exit::Well);
         }
         ask(&args.socket, &Request::Resume { resources }, PATIENCE).await?;
-        print("going on");
+        print("resumed");
         Ok(Exit::Well)
     })
 }
@@ -95,10 +95,10 @@ fn plan(found: &Inspections) {
         print(format!("  {line}"));
     }
     if found.skipped > 0 {
-        print(format!("  {} more were not looked at", found.skipped));
+        print(format!("  {} more were not checked", found.skipped));
     }
     let rest =
-        [("still paused by themselves", &found.paused), ("waiting for them", &found.waiting)];
+        [("still individually paused", &found.paused), ("waiting for those", &found.waiting)];
     for (what, names) in rest.into_iter().filter(|(_, names)| !names.is_empty()) {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         print(format!("{what}: {}", list(&names)));
@@ -160,7 +160,7 @@ pub(in crate::cli) fn retry(args: &args::Resources) -> Exit {
 
 /// `steadfast check` with resources.
 pub(in crate::cli) fn check(socket: &Socket, resources: Vec<String>) -> Exit {
-    order(socket, &Request::Check { resources }, "looked at again")
+    order(socket, &Request::Check { resources }, "checked again")
 }
 
 /// `steadfast stop`.
@@ -186,7 +186,7 @@ pub(in crate::cli) fn reload(args: &args::Reload) -> Exit {
             print(format!("loaded: graph {graph}: {change}"));
         } else {
             let waits: Vec<String> = taken.waits.iter().map(|name| plain(name)).collect();
-            print(format!("loading: waits for {}: graph {graph}: {change}", waits.join(", ")));
+            print(format!("loading: waiting for {}: graph {graph}: {change}", waits.join(", ")));
         }
         answer.settings.lines().into_iter().for_each(print);
         Ok(Exit::Well)
@@ -209,7 +209,7 @@ pub(in crate::cli) fn wait(args: &args::Wait) -> Exit {
                         return Ok(Exit::Graph);
                     }
                     if status.verdict == HostStatus::Converged {
-                        print(format!("as declared: {}", plain(&status.graph)));
+                        print(format!("converged: {}", plain(&status.graph)));
                         newer(&status).into_iter().for_each(eprint);
                         return Ok(Exit::Well);
                     }
@@ -230,8 +230,8 @@ pub(in crate::cli) fn wait(args: &args::Wait) -> Exit {
         if let Some(why) = last.take() {
             return Err(refuse(&why));
         }
-        let hint = "`steadfast status` says what stands in the way";
-        error(format!("not as declared after {}", span(seconds)), Some(hint));
+        let hint = "`steadfast status` shows the blockers";
+        error(format!("not converged after {}", span(seconds)), Some(hint));
         Ok(Exit::Failed)
     })
 }

@@ -49,7 +49,7 @@ pub(in crate::cli) fn events(args: &args::Events) -> Exit {
                 Err(Unanswered::Broken(_)) if ended => return Ok(Exit::Well),
                 // What just stops was not ended by anybody (C-19).
                 Err(why @ Unanswered::Broken(_)) if args.follow => {
-                    eprint(format!("the events broke off: {why}"));
+                    eprint(format!("the event stream ended: {why}"));
                     return Ok(Exit::Failed);
                 }
                 Err(why) => return Err(refuse(&why)),
@@ -78,11 +78,14 @@ async fn nothing(args: &args::Events) -> Result<Exit, Exit> {
         && !is_recorded(args, resource).await
         && let Some(why) = stranger(&args.socket, resource).await
     {
-        error(why, Some("nothing is recorded of it; `steadfast events` shows what happened last"));
+        error(
+            why,
+            Some("the resource has no recorded events; `steadfast events` shows the recent ones"),
+        );
         return Err(Exit::Failed);
     }
     if !args.json {
-        eprint("nothing of that is recorded: `steadfast events` shows what happened last");
+        eprint("no recorded event matches; `steadfast events` shows the recent ones");
     }
     Ok(Exit::Well)
 }

@@ -39,7 +39,7 @@ pub(in crate::cli) fn show(args: &args::OfResource) -> Exit {
                     print(format!("  differs:{line}"));
                 }
             }
-            Err(why) => print(format!("  differs: not known: {}", plain(&why.to_string()))),
+            Err(why) => print(format!("  differs: unknown: {}", plain(&why.to_string()))),
         }
         let events: Vec<Event> = pieces(&args.socket, &lately).await;
         for event in &events {
@@ -81,7 +81,7 @@ pub(in crate::cli) fn describe(details: &ResourceDetails) -> Vec<String> {
         format!("  events: {}", plain(&details.watch)),
     ];
     if !details.waited_for_by.is_empty() {
-        lines.push(format!("  waited for by: {}", names(&details.waited_for_by)));
+        lines.push(format!("  dependents waiting: {}", names(&details.waited_for_by)));
     }
     lines.extend(details.owned.as_ref().map(owned));
     let ages = details.status.ages;
@@ -98,17 +98,17 @@ pub(in crate::cli) fn describe(details: &ResourceDetails) -> Vec<String> {
 /// Whose it is, in words.
 fn owned(owned: &Ownership) -> String {
     let mut words = match owned.created {
-        Some(true) => "made by steadfast".to_owned(),
-        Some(false) => "was there before steadfast".to_owned(),
-        None => "nothing that could be removed".to_owned(),
+        Some(true) => "created by steadfast".to_owned(),
+        Some(false) => "adopted (existed before)".to_owned(),
+        None => "no removable object".to_owned(),
     };
     if owned.on_remove_delete && owned.created == Some(true) {
-        words.push_str(", deleted when it leaves the graph");
+        words.push_str(", deleted when undeclared");
     }
     if owned.protected {
         words.push_str(", protected");
     }
-    format!("  owned: {words}")
+    format!("  ownership: {words}")
 }
 
 /// What a look has found, line by line: of texts a diff, of all else what is and what is declared.
@@ -120,10 +120,10 @@ pub(in crate::cli) fn differences(found: &Inspection) -> Vec<String> {
         lines.extend(each.into_iter().map(|line| format!("  {line}")));
     }
     if found.destructive {
-        lines.push("  something that exists will be gone".to_owned());
+        lines.push("  an existing object will be removed".to_owned());
     }
     if let Some(trouble) = &found.error {
-        lines.push(format!("  it cannot be told: {}", plain(trouble)));
+        lines.push(format!("  the differences are unknown: {}", plain(trouble)));
     }
     lines
 }
@@ -147,7 +147,7 @@ pub(in crate::cli) fn why(args: &args::OfResource) -> Exit {
 /// What a worker is given by others, and what of that is not there.
 fn inputs(inputs: &BTreeMap<String, bool>) -> String {
     let each = |(name, is_there): (&String, &bool)| {
-        let missing = if *is_there { "" } else { " (not there)" };
+        let missing = if *is_there { "" } else { " (missing)" };
         format!("{}{missing}", plain(name))
     };
     let names: Vec<String> = inputs.iter().map(each).collect();

@@ -100,7 +100,7 @@ fn show(status: &Status) {
         let short: String = commit.chars().take(12).collect();
         let branch = branch.as_deref().map(|name| format!(" ({})", plain(name)));
         let branch = branch.unwrap_or_default();
-        print(format!("  graph at commit {short}{branch}; edits since are not seen"));
+        print(format!("  graph at commit {short}{branch}; uncommitted edits are not shown"));
     }
     let ages = status.ages;
     let ago = |what, age: Option<u64>| match age {
@@ -108,18 +108,18 @@ fn show(status: &Status) {
         None => format!("no {what} yet"),
     };
     let words = [ago("check", ages.check), ago("repair", ages.repair), ago("event", ages.event)];
-    print(format!("  {}; up for {}", words.join(", "), span(status.uptime)));
+    print(format!("  {}; uptime {}", words.join(", "), span(status.uptime)));
     if let Some(changes) = changes(&status.changes) {
         print(changes);
     }
     if !status.pending_removals.is_empty() {
         let names: Vec<_> = status.pending_removals.iter().map(|name| plain(name)).collect();
         let names = names.join(", ");
-        print(format!("  leaves with the next reload: {names} (`steadfast reload` removes it)"));
+        print(format!("  pending removal: {names} (`steadfast reload` removes them)"));
     }
     if status.unwatched > 0 {
         let number = count(status.unwatched, "resource");
-        print(format!("  {number} without events: looked at every 30 seconds"));
+        print(format!("  {number} not watched: polled every 30 seconds"));
     }
 }
 
@@ -127,13 +127,14 @@ fn show(status: &Status) {
 pub(in crate::cli) fn newer(status: &Status) -> Vec<String> {
     let refused = status.rejected.as_ref().map(|refused| {
         let (since, why) = (span(refused.rejected_for), plain(&refused.reason));
-        format!("  the graph that is there is refused, for {since}: {why}")
+        format!("  the current graph file was rejected {since} ago: {why}; the previous graph is still running")
     });
     let waits = status.swap.as_ref().map(|swap| {
         let names: Vec<_> = swap.waits_for.iter().map(|name| plain(name)).collect();
         let (graph, since) = (plain(&swap.graph), span(swap.waiting_for));
-        let names = if names.is_empty() { "what it changes".to_owned() } else { names.join(", ") };
-        format!("  a newer graph, {graph}, waits until these rest, for {since}: {names}")
+        let names =
+            if names.is_empty() { "the resources to change".to_owned() } else { names.join(", ") };
+        format!("  a newer graph, {graph}, has waited {since} for running resources: {names}")
     });
     refused.into_iter().chain(waits).collect()
 }
@@ -164,28 +165,30 @@ pub(in crate::cli) fn headline(status: &Status) -> String {
     match status.verdict {
         HostStatus::Converged => {
             let since = status.converged_for.map(|age| format!(" for {}", span(age)));
-            format!("{graph}: as declared{}: {all}", since.unwrap_or_default())
+            format!("{graph}: converged{}: {all}", since.unwrap_or_default())
         }
         HostStatus::ReadOnly => {
-            format!("{graph}: observing only: {left} of {all} not as declared, nothing is changed")
+            format!("{graph}: read-only: {left} of {all} not converged, no changes are made")
         }
-        HostStatus::Stuck => format!("{graph}: stuck: {} of {all} do not return", counts.stuck),
-        HostStatus::Failed => format!("{graph}: failed: {left} of {all} not as declared"),
+        HostStatus::Stuck => {
+            format!("{graph}: stuck: runs of {} of {all} do not return", counts.stuck)
+        }
+        HostStatus::Failed => format!("{graph}: failed: {left} of {all} not converged"),
         HostStatus::Failing => {
-            format!("{graph}: failing, tried again: {left} of {all} not as declared")
+            format!("{graph}: failing, retrying: {left} of {all} not converged")
         }
         HostStatus::Contended => {
-            format!("{graph}: contended: {} of {all} undone again and again", counts.contended)
+            format!("{graph}: contended: {} of {all} repeatedly reverted", counts.contended)
         }
         HostStatus::Held => {
             format!("{graph}: paused or held: {} of {all}", counts.held)
         }
-        HostStatus::Stopping => format!("{graph}: stopping: {} still run", counts.running),
+        HostStatus::Stopping => format!("{graph}: stopping: {} still running", counts.running),
         HostStatus::Paused if left == 0 => format!("{graph}: paused: no check is due, {all}"),
         HostStatus::Paused => format!("{graph}: paused: {left} of {all} to be checked"),
         HostStatus::Starting => "starting: no graph is loaded yet".to_owned(),
         HostStatus::Converging => {
-            format!("{graph}: on the way: {} of {all} as declared", counts.settled)
+            format!("{graph}: converging: {} of {all} converged", counts.settled)
         }
     }
 }
@@ -197,14 +200,14 @@ pub(in crate::cli) fn paused(pause: &PauseStatus) -> String {
 
 /// The reason and the end of a pause.
 fn pause_words(pause: &PauseStatus) -> String {
-    let end = pause.ends_in.map(|left| format!("; ends by itself in {}", span(left)));
-    let rest = if pause.at_rest { "" } else { "; something still runs" };
+    let end = pause.ends_in.map(|left| format!("; resumes automatically in {}", span(left)));
+    let rest = if pause.at_rest { "" } else { "; waiting for running resources" };
     format!("{}{}{rest}", plain(&pause.reason), end.unwrap_or_default())
 }
 
 /// One resource in one line; what it said, below.
 pub(in crate::cli) fn line(resource: &ResourceStatus) -> String {
-    let leaves = if resource.pending_removal { "has left the graph, to be removed; " } else { "" };
+    let leaves = if resource.pending_removal { "undeclared, pending removal; " } else { "" };
     let mut line = format!("  {}: {leaves}{}", plain(&resource.resource), plain(&resource.message));
     // Who holds a semaphore is named with it.
     let is_said = |name: &String| resource.message.contains(name.as_str());
@@ -213,7 +216,7 @@ pub(in crate::cli) fn line(resource: &ResourceStatus) -> String {
         line.push_str(&format!(": {}", names.join(", ")));
     }
     if let Some(wait) = resource.next_try_in {
-        let lead = if resource.message.ends_with("tried again") { "" } else { "; next try" };
+        let lead = if resource.message.ends_with("retrying") { "" } else { "; next try" };
         line.push_str(&format!("{lead} in {}", span(wait)));
     }
     if let Some(time) = resource.running_for.or(resource.awaiting_operator_for) {

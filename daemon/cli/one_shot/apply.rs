@@ -45,7 +45,7 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
     let loaded = match read {
         Ok(Some(loaded)) => loaded,
         Ok(None) => {
-            output::error("stopped before the graph was read: nothing was changed", None);
+            output::error("stopped before the graph was read; no changes made", None);
             return Exit::Failed;
         }
         Err(exit) => {
@@ -111,13 +111,13 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
 fn end_of_run(finished: &DriverExit) -> (&'static str, String) {
     let verdict = ApplySummary::of(finished);
     let (class, how) = if finished.unkept.is_some() || finished.refused.is_some() {
-        ("failed", "it was given up")
+        ("failed", "aborted")
     } else if verdict.is_bad() {
         ("failed", "not all resources are converged")
     } else {
         ("succeeded", "all resources are converged")
     };
-    (class, format!("the apply ended: {how}; {}", count(verdict.changed, "change")))
+    (class, format!("apply ended: {how}; {}", count(verdict.changed, "change")))
 }
 
 /// Why there is no verdict, and how the program ends for it.
@@ -126,13 +126,16 @@ fn given_up(finished: &DriverExit) -> Option<Exit> {
         let why = plain(why);
         let (what, hint) = if waited.is_zero() {
             (
-                format!("nothing was changed, for nothing can be kept: {why}"),
-                "see whether the file system of the state is full or read-only, or whether another steadfast has taken it",
+                format!("no changes made: the state database is not writable: {why}"),
+                "check whether the state file system is full or read-only, or another steadfast uses the state",
             )
         } else {
             (
-                format!("given up: for {} s nothing could be kept: {why}", waited.as_secs()),
-                "what was done since is not recorded, and is looked at again by the next apply; see whether the file system of the state is full",
+                format!(
+                    "aborted: the state database was not writable for {} s: {why}",
+                    waited.as_secs()
+                ),
+                "the next apply checks the unrecorded changes again; check whether the state file system is full",
             )
         };
         output::error(what, Some(hint));
@@ -216,7 +219,7 @@ impl ApplySummary {
         for (name, differences) in &finished.moved {
             let aspects: Vec<_> = differences.iter().map(|d| d.aspect).collect();
             print(format!(
-                "moved {}: differs again after its apply: {}",
+                "changed_after_apply {}: differs again after the apply: {}",
                 plain(name),
                 aspects.join(", ")
             ));
@@ -230,7 +233,7 @@ impl ApplySummary {
             (self.failed, "failed"),
             (self.waiting, "waiting"),
             (self.held, "held"),
-            (self.moved, "not as declared after its apply"),
+            (self.moved, "changed after apply"),
         ];
         words.extend(more.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")));
         let verdict = if self.is_bad() { "failed" } else { "done" };
@@ -269,7 +272,7 @@ impl ApplySummary {
 /// One word for how a vertex stands.
 fn word(standing: &VertexStatus) -> &'static str {
     match standing {
-        VertexStatus::Settled => "as declared",
+        VertexStatus::Settled => "converged",
         VertexStatus::Failed => "failed",
         VertexStatus::Delayed(_) => "delayed",
         VertexStatus::Stuck(..) => "stuck",
@@ -359,12 +362,12 @@ impl Observer for Screen {
                 self.line(&format!("interrupted {}", plain(identity)));
             }
             Notification::Stuck(name) => {
-                self.line(&format!("stuck {}: its run does not return", plain(name)));
+                self.line(&format!("stuck {}: the run does not return", plain(name)));
             }
-            Notification::Unkept(why) => self.line(&format!("unkept: {}", plain(why))),
+            Notification::Unkept(why) => self.line(&format!("state_write_failed: {}", plain(why))),
             Notification::Stopping(names) if !names.is_empty() => {
                 self.line(&format!(
-                    "stopping: waits for {}; once more to stop at once",
+                    "stopping: waiting for {}; interrupt again to stop at once",
                     list(names)
                 ));
             }

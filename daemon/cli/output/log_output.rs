@@ -86,14 +86,14 @@ pub(in crate::cli) fn filter(words: &str) -> Result<EnvFilter, String> {
         };
         if !LEVELS.iter().any(|known| known.eq_ignore_ascii_case(level)) {
             return Err(format!(
-                "unknown log level `{}`; the levels are {} (for one part: steadfast::driver=debug)",
+                "unknown log level `{}`; the levels are {} (for one module: steadfast::driver=debug)",
                 plain(level),
                 LEVELS.join(", ")
             ));
         }
     }
     let parsed = EnvFilter::try_new(words);
-    parsed.map_err(|error| format!("`{}` is no filter: {error}", plain(words)))
+    parsed.map_err(|error| format!("`{}` is not a log filter: {error}", plain(words)))
 }
 
 /// How much is logged; can be changed at any time.
@@ -154,14 +154,18 @@ impl Visit for HumanLine {
 /// The journal, where it can be reached.
 fn journal_or_here() -> Log {
     let Err(why) = JournalSocket::default().probe() else { return Log::Journald };
-    eprint(format!("warning: the journal cannot be reached: {why}; logging here"));
+    eprint(format!("warning: the journal cannot be reached: {why}; logging to standard error"));
     Log::Human
 }
 
 /// Logs that lines are missing here.
 fn tell_dropped(number: u64) {
     let lines = count(usize::try_from(number).unwrap_or(usize::MAX), "line");
-    tracing::error!(event = "log", dropped = number, "{lines} of log dropped: nobody read them");
+    tracing::error!(
+        event = "log",
+        dropped = number,
+        "{lines} of log dropped: standard error was not read"
+    );
 }
 
 /// Hands each line to the queue. In JSON nothing can deceive a reader who looks at it.

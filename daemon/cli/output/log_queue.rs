@@ -317,7 +317,7 @@ pub(in crate::cli) fn log_line(line: LogLine) {
 /// The trouble of the log at this moment, in words.
 pub(in crate::cli) fn trouble() -> Option<String> {
     let dropped = QUEUE.get()?.dropped();
-    (dropped > 0).then(|| format!("nobody reads it; lines dropped so far: {dropped}"))
+    (dropped > 0).then(|| format!("standard error is not read; lines dropped so far: {dropped}"))
 }
 
 /// Waits for the last lines when the process ends, also by a panic.

@@ -36,7 +36,7 @@ impl Rejected {
         }
         let errors = self.problems.iter().filter(|p| p.severity == Severity::Error).count();
         let plural = if errors + self.more == 1 { "" } else { "s" };
-        write!(f, "the graph was refused: {} problem{plural}", errors + self.more)?;
+        write!(f, "the graph was rejected: {} problem{plural}", errors + self.more)?;
         if self.more > 0 {
             write!(f, ", {} of them not shown", self.more)?;
         }

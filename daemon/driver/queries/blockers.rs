@@ -38,9 +38,9 @@ impl Driver {
         holders.dedup();
         if words.is_empty() {
             // Free by now: it is let in as soon as the engine turns.
-            return ("waits for its semaphores".to_owned(), holders);
+            return ("waiting for semaphores".to_owned(), holders);
         }
-        (format!("waits for {}", words.join(" and ")), holders)
+        (format!("waiting for {}", words.join(" and ")), holders)
     }
 }
 

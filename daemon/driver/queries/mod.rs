@@ -262,7 +262,7 @@ impl Driver {
     pub(super) fn resource_status(&self, id: VertexId, standing: &VertexStatus) -> ResourceStatus {
         let (mut says, waits_for) = self.in_words(id, standing);
         if self.apart.has(id) {
-            says.push_str("; apart from its group until it was well for a while");
+            says.push_str("; applied separately from its group until it is stable");
         }
         let tried_at = match standing {
             VertexStatus::WaitingForLimit(at)
@@ -309,41 +309,39 @@ impl Driver {
         let says = match standing {
             VertexStatus::Contended { party, repairs, since, .. } => {
                 let who = match party {
-                    Some(Culprit::Itself) => "its own run",
+                    Some(Culprit::Itself) => "the resource itself",
                     Some(Culprit::Ours(other)) if self.may_have_undone(*other, id) => {
                         self.table.name(*other)
                     }
                     Some(_) | None => "something else",
                 };
                 let time = seconds(self.now().0.saturating_sub(since.0));
-                let says = format!("{who} keeps changing it: {repairs} repairs in {time} s");
+                let says = format!("repeatedly reverted by {who}: {repairs} repairs in {time} s");
                 return (says, Vec::new());
             }
-            VertexStatus::Settled => "as declared",
-            VertexStatus::WaitingForWatch => "waits for its watch",
-            VertexStatus::WaitingFor(_) => "waits for others",
-            VertexStatus::WaitingForLimit(_) => "waits for its limit",
-            VertexStatus::WaitingForBrake(_) => "waits for the brake on repairs",
+            VertexStatus::Settled => "converged",
+            VertexStatus::WaitingForWatch => "waiting for its watch",
+            VertexStatus::WaitingFor(_) => "waiting for others",
+            VertexStatus::WaitingForLimit(_) => "waiting for its rate limit",
+            VertexStatus::WaitingForBrake(_) => "waiting: repairs are suspended",
             VertexStatus::WaitingForSemaphore => return self.semaphores_in_words(id),
-            VertexStatus::WaitingForSlot => "waits for a free slot",
-            VertexStatus::Parked => "paused, to be checked",
-            VertexStatus::Suspended => "waits until the daemon goes on",
-            VertexStatus::Running(..) => "is being processed",
+            VertexStatus::WaitingForSlot => "waiting for a free slot",
+            VertexStatus::Parked => "paused, check pending",
+            VertexStatus::Suspended => "waiting for a resume",
+            VertexStatus::Running(..) => "running",
             VertexStatus::Asking(_) => {
-                "its run failed; its parents are looked at before that counts"
+                "the run failed; checking the dependencies before counting this as a failure"
             }
-            VertexStatus::Delayed(_) => "failed, and is tried again",
-            VertexStatus::Failed => "failed, and has no retries left",
-            VertexStatus::Held(HeldReason::WouldChange) => "would be changed (noop)",
-            VertexStatus::Held(HeldReason::Window(_)) => {
-                "would be changed, and its window is closed"
-            }
-            VertexStatus::Held(HeldReason::WouldRefresh) => "would be refreshed (noop)",
+            VertexStatus::Delayed(_) => "failed, retrying",
+            VertexStatus::Failed => "failed, no retries left",
+            VertexStatus::Held(HeldReason::WouldChange) => "would change (noop)",
+            VertexStatus::Held(HeldReason::Window(_)) => "would change, maintenance window closed",
+            VertexStatus::Held(HeldReason::WouldRefresh) => "would refresh (noop)",
             VertexStatus::Held(HeldReason::UnknownUntil(_)) => {
-                "cannot be told before another is changed"
+                "unknown until another resource is changed"
             }
-            VertexStatus::Held(HeldReason::Operator) => "was cut off, and waits for the operator",
-            VertexStatus::Stuck(..) => "its run does not return",
+            VertexStatus::Held(HeldReason::Operator) => "interrupted, waiting for the operator",
+            VertexStatus::Stuck(..) => "the run does not return",
         };
         let waits_for = match standing {
             VertexStatus::WaitingFor(ids) | VertexStatus::Asking(ids) => self.names(ids),
@@ -375,7 +373,7 @@ impl Driver {
 
     fn watch_in_words(&self, id: VertexId) -> String {
         if self.watches.without().contains(&self.table.groups().leader(id)) {
-            return "no events: it is looked at every 30 seconds".to_owned();
+            return "not watched: polled every 30 seconds".to_owned();
         }
         let Some(entry) = self.table.get(id) else { return String::new() };
         let mut words: Vec<&str> = Vec::new();
@@ -392,7 +390,7 @@ impl Driver {
                 words.push(word);
             }
         }
-        if words.is_empty() { "nothing can move it".to_owned() } else { words.join(", ") }
+        if words.is_empty() { "none needed".to_owned() } else { words.join(", ") }
     }
 
     /// The names of those for whom these numbers of the engine's stand.

@@ -230,7 +230,7 @@ fn protection_hint(protected: &[Arc<str>], kept: &KeptOwned) -> String {
     if !by_command.is_empty() {
         ways.push(format!("`steadfast unprotect {}`", by_command.join(" ")));
     }
-    format!("declare them again; or {}", ways.join(", and "))
+    format!("declare the resources again; or {}", ways.join(", and "))
 }
 
 impl Driver {
@@ -260,7 +260,7 @@ impl Driver {
         let mut farewell = farewell.map_err(|protected| {
             let names = protected.join(", ");
             let hint = protection_hint(&protected, &self.ownership.records);
-            format!("protected, and not in the new graph: {names}\nhint: {hint}")
+            format!("protected resources are missing from the new graph: {names}\nhint: {hint}")
         })?;
         let looks_only = loaded.usual.noop;
         let forgets = operator && !looks_only;

@@ -75,20 +75,23 @@ fn judge(file: &File, path: &Path) -> io::Result<()> {
     let found = file.metadata()?;
     let refuse = |why: String| Err(io::Error::other(format!("{}: {why}", printable(path))));
     if !found.is_file() {
-        return refuse("it is not a regular file".to_owned());
+        return refuse("not a regular file".to_owned());
     }
     if found.uid() != geteuid().as_raw() {
-        return refuse(format!("it belongs to uid {}: move it away", found.uid()));
+        return refuse(format!("the file belongs to uid {}: move the file away", found.uid()));
     }
     if found.nlink() != 1 {
-        return refuse(format!("it has {} names: move it away", found.nlink()));
+        return refuse(format!("the file has {} hard links: move the file away", found.nlink()));
     }
     if found.mode() & 0o022 != 0 {
-        return refuse(format!("others may write it (mode {:04o})", found.mode() & 0o7777));
+        return refuse(format!(
+            "the file is writable by others (mode {:04o})",
+            found.mode() & 0o7777
+        ));
     }
     let reader = Reader::here();
     match reader.doubts_as_named(file, path).filter(|_| reader.is_strict()) {
-        Some(why) => refuse(format!("somebody else could change it: {why}")),
+        Some(why) => refuse(format!("another user could change the file: {why}")),
         None => Ok(()),
     }
 }

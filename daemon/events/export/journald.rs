@@ -42,7 +42,8 @@ impl Sink for ToJournald {
                 Ok(())
             };
             let sent = timeout(PATIENCE, sending).await;
-            let sent = sent.unwrap_or_else(|_| Err("the journal does not take it".to_owned()));
+            let sent =
+                sent.unwrap_or_else(|_| Err("the journal did not accept the event".to_owned()));
             Ok(sent?)
         })
     }

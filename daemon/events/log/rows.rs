@@ -109,7 +109,7 @@ pub(super) fn read(row: &Row<'_>) -> Result<Event, Fault> {
     match whole(row, number) {
         Ok(event) => Ok(event),
         Err(error) => {
-            let says = format!("this event cannot be read: {error}");
+            let says = format!("the event cannot be read: {error}");
             let told = NewEvent::new(what::INTERNAL_ERROR, says, Level::Error);
             Ok(Event::new(Some(number), row.get(1).map_or(0, i64::cast_unsigned), told))
         }

@@ -129,7 +129,7 @@ impl SqliteStore {
             self.seen = None;
         }
         let Some(connection) = self.connection.as_mut() else {
-            let why = "it could not be opened again".to_owned();
+            let why = "the database could not be reopened".to_owned();
             return Err(refusal(&self.path, Fault::Refused(why)));
         };
         work(connection).map_err(|fault| refusal(&self.path, fault))
@@ -181,7 +181,7 @@ impl Store for SqliteStore {
             }
             if let Some(found) = &found {
                 // In the same transaction: no reader takes this generation for a good one (B-20).
-                tracing::debug!(records = found.len(), "not as they must be");
+                tracing::debug!(records = found.len(), "inconsistent");
                 manifest.write(&transaction)?;
             }
             transaction.commit()?;
@@ -221,7 +221,7 @@ impl Store for SqliteStore {
 /// Says what is kept of kinds that are not known here.
 fn tell_strangers(kept: &Records, readers: &RecordReaders) {
     for why in kept.records.keys().filter_map(|name| Some((name, (readers.kind)(name)?))) {
-        let line = format!("{}: {}; what is kept of it is left alone", why.0, why.1);
+        let line = format!("{}: {}; the record stays unchanged", why.0, why.1);
         (readers.report)(integrity::LEFT_ALONE, &line);
     }
 }
@@ -249,7 +249,7 @@ fn look_at(
         if lines.is_empty() {
             manifest.unsound.remove(identity);
         } else {
-            told.extend(lines.iter().map(|line| format!("not as it must be, and kept: {line}")));
+            told.extend(lines.iter().map(|line| format!("inconsistent, kept: {line}")));
             manifest.unsound.insert(identity.clone(), lines);
         }
     }
@@ -300,16 +300,16 @@ fn gone(path: &Path) -> Result<Option<Fault>, Fault> {
     regular_file::is_there(path)?;
     let what = match std::fs::metadata(path) {
         Ok(found) if found.len() > 0 => return Ok(None),
-        Ok(_) => "it is empty",
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => "it is missing",
+        Ok(_) => "the file is empty",
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => "the file is missing",
         Err(error) => return Err(Fault::Refused(error.to_string())),
     };
-    Ok(Some(Fault::Damaged(format!("{what}, and {} beside it is not", state_dir::KEY))))
+    Ok(Some(Fault::Damaged(format!("{what}, but {} exists", state_dir::KEY))))
 }
 
 /// One without a version beside a key: what was in it is lost.
 fn no_tables() -> Fault {
-    Fault::Damaged("there are no tables in it".to_owned())
+    Fault::Damaged("the database has no tables".to_owned())
 }
 
 /// The same of one that may be new.

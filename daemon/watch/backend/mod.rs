@@ -38,10 +38,10 @@ pub type Sink = Box<dyn Fn(&[BackendEvent<'_>]) -> bool + Send + Sync>;
 #[derive(Debug, Error)]
 pub enum Failure {
     /// It is not there any more.
-    #[error("it is gone")]
+    #[error("the path is gone")]
     Gone,
     /// A limit of the system.
-    #[error("no watch is free; raise the sysctl {0}")]
+    #[error("no inotify watch is free; raise the sysctl {0}")]
     Limit(&'static str),
     /// Anything else.
     #[error("{0}")]

@@ -105,8 +105,8 @@ fn look_up(kind: AccountKind, text: &str) -> Result<u32, Failure> {
     let word = kind.word();
     match found {
         Ok(Some(number)) => Ok(number),
-        Ok(None) => Err(Failure::new(format!("there is no {word} \"{text}\" on this host"))
-            .hint(format!("make the {word} first, or give its number"))),
+        Ok(None) => Err(Failure::new(format!("the {word} \"{text}\" does not exist on this host"))
+            .hint(format!("create the {word} first, or use a number"))),
         Err(errno) => {
             Err(Failure::new(format!("the {word} \"{text}\" could not be looked up: {errno}")))
         }

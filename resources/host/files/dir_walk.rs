@@ -110,7 +110,11 @@ impl DirWalk {
     /// Goes into the directory that was seen at a spot of it.
     pub fn enter(&self, spot: &Entry<'_>, found: &EntryStat) -> Result<Entered, Fault> {
         if self.depth >= DEEPEST {
-            return Err(Fault::refused(said("walk", &self.path, "it is deeper than 200 levels")));
+            return Err(Fault::refused(said(
+                "walk",
+                &self.path,
+                "the tree is deeper than 200 levels",
+            )));
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
@@ -138,7 +142,7 @@ impl DirWalk {
 
 fn refuse_sacred(path: &Path) -> Fault {
     Fault::refused(
-        said("hold all below", path, "it is a directory a host cannot do without")
-            .hint("name the directories below it that are meant"),
+        said("hold all below", path, "the directory is protected")
+            .hint("name the intended subdirectories"),
     )
 }
