@@ -312,7 +312,7 @@ mod tests {
         std::fs::create_dir(&shared).expect("made");
         assert_eq!(address().path(), first, "it is ours");
         std::fs::set_permissions(&shared, Permissions::from_mode(0o777)).expect("changed");
-        assert_eq!(address().path(), other, "others may write there");
+        assert_eq!(address().path(), other, "is writable by others");
         std::fs::set_permissions(&shared, Permissions::from_mode(0o755)).expect("changed");
         chown(&shared, Some(65534), None).expect("given away");
         assert_eq!(address().path(), other, "it is somebody else's");

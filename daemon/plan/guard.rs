@@ -137,10 +137,7 @@ mod tests {
         else {
             panic!("admitted");
         };
-        assert!(
-            trouble.what.starts_with("not as planned: state: it was as declared"),
-            "{trouble:?}"
-        );
+        assert!(trouble.what.starts_with("not as planned: planned: converged"), "{trouble:?}");
     }
 
     /// F-16: what was held is looked at, and never begun.

@@ -293,7 +293,7 @@ mod tests {
             let mut kept = Records::default();
             kept.records.insert("file[a]".to_owned(), record);
             let says = repair(&mut kept, &found);
-            assert_eq!(says, ["file[a]: whose it is says nothing; that is left out"]);
+            assert_eq!(says, ["file[a]: the ownership record is empty; omitted"]);
             let left =
                 kept.records.get("file[a]").map(|record| (record.done, record.owned.is_none()));
             assert_eq!(left, done.map(|done| (Some(done), true)));

@@ -153,10 +153,10 @@ mod tests {
             told,
             [
                 ("hung", PartCondition::Hangs, "hangs for 31 s"),
-                ("lacks", PartCondition::Down, "does not run: broke"),
+                ("lacks", PartCondition::Down, "not running: broke"),
                 ("once", PartCondition::Unsteady, "failed once, 3 min ago: broke"),
                 ("twice", PartCondition::Unsteady, "failed 2 times within an hour: broke"),
-                ("waits", PartCondition::Down, "does not run: broke; next try in 1.5 s"),
+                ("waits", PartCondition::Down, "not running: broke; next try in 1.5 s"),
                 ("drvier", PartCondition::Down, "the input is declared, but no such worker exists"),
             ]
         );
@@ -167,8 +167,8 @@ mod tests {
     fn who_is_waited_for_is_told() {
         let mut report = Report::default();
         report.workers.insert("control".to_owned(), worker(State::Running));
-        assert_eq!(ending(&report), "the daemon is ending: 1 workers are left");
+        assert_eq!(ending(&report), "the daemon is stopping: 1 workers are running");
         report.workers.insert("recorder".to_owned(), worker(State::Stopping));
-        assert_eq!(ending(&report), "the daemon is ending: it waits for recorder");
+        assert_eq!(ending(&report), "the daemon is stopping: waiting for recorder");
     }
 }

@@ -148,13 +148,13 @@ async fn what_is_no_request_is_refused_in_words() {
     let surplus =
         format!("{{\"protocol\":{PROTOCOL},\"ask\":{{\"verb\":\"status\",\"most\":1,\"x\":1}}}}\n");
     for (bytes, end, words) in [
-        (b"\x00\xff\n".to_vec(), false, "this is no request"),
-        (b"GET / HTTP/1.1\r\n\r\n".to_vec(), false, "this is no request"),
+        (b"\x00\xff\n".to_vec(), false, "invalid request"),
+        (b"GET / HTTP/1.1\r\n\r\n".to_vec(), false, "invalid request"),
         (b"{\"protocol\":1".to_vec(), true, "in the middle of a line"),
         (b"{\"protocol\":1".to_vec(), false, "no request within"),
         (Vec::new(), false, "no request within"),
         (long, false, "at most 65536 bytes"),
-        (length, false, "this is no request"),
+        (length, false, "invalid request"),
         (newer.into_bytes(), false, "use the same release"),
         (b"{\"protocol\":0,\"ask\":null}\n".to_vec(), false, "use the same release"),
         (unknown.into_bytes(), false, "unknown variant `hop`"),

@@ -251,7 +251,7 @@ async fn nothing_may_follow_a_request() {
         let _cut = stream.read_to_string(&mut answer);
         answer
     });
-    assert!(answer.await.expect("no panic").contains("nothing may follow"));
+    assert!(answer.await.expect("no panic").contains("a connection carries one request only"));
     stopping.cancel();
     serving.await.expect("no panic").expect("it lets in who waits");
 }

@@ -81,7 +81,7 @@ fn e20_an_adversary_is_recognised_and_the_neighbour_goes_on() {
     daemon.wait_for("converged");
     besieged(&host, &["a"], || {
         let line = daemon.wait_for_of("contended", "file[a]");
-        assert!(line.message.contains("undone again and again (5 repairs)"), "{line:?}");
+        assert!(line.message.contains("repeatedly reverted (5 repairs)"), "{line:?}");
         let (began, before) = (Instant::now(), changes(&host).contended);
         for _ in 0..4 {
             host.append("b", "drift\n");
@@ -178,7 +178,7 @@ resources:
     );
     let daemon = host.run(&[]);
     let line = daemon.wait_for_of("contended", "exec[e]");
-    assert!(line.message.contains("not idempotent: by its own run"), "{line:?}");
+    assert!(line.message.contains("not idempotent: by the resource's own run"), "{line:?}");
     assert!(host.lines("own").len() <= 10, "{}", host.lines("own").len());
 }
 
@@ -284,7 +284,7 @@ fn e20_the_brake_is_said_and_lets_a_new_graph_through() {
     daemon.wait_for("converged");
     besieged(&host, &["f0", "f1", "f2", "f3"], || {
         let line = daemon.wait_for("repairs_suspended");
-        assert!(line.message.contains("7 repairs were undone within a minute"), "{line:?}");
+        assert!(line.message.contains("7 repairs were reverted within a minute"), "{line:?}");
     });
     host.graph(&files("new"));
     daemon.signal(SIGHUP);

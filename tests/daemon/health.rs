@@ -34,9 +34,9 @@ fn a_worker_that_broke_is_told() {
     runs_again(&host, "signals", 2);
     host.ask_daemon(&["status"])
         .exits(0)
-        .prints("health: as declared")
+        .prints("health: converged")
         .prints(
-            "daemon: graph: failed 2 times within an hour: it panicked: a fault was put into it",
+            "daemon: graph: failed 2 times within an hour: the worker panicked: a fault was put into it",
         )
         .prints("daemon: signals: failed once, less than a minute ago: a fault was put into it");
     let status = json(&host, "status");
@@ -60,7 +60,7 @@ fn a_history_that_cannot_be_written_is_told() {
     daemon.wait_for("converged");
     host.ask_daemon(&["status"])
         .exits(0)
-        .prints("daemon: history: nothing is recorded: cannot use");
+        .prints("daemon: history: events are not recorded: cannot use");
     assert_eq!(json(&host, "status")["daemon"][0]["condition"], "write-failed");
     host.remove("state/history").remove("a");
     host.wait_until("it is put back", || host.read("a") == "x");
@@ -116,11 +116,11 @@ fn the_socket_outlives_who_flushes() {
     assert_eq!(seen["state"], "stopping");
     host.ask_daemon(&["status"])
         .exits(1)
-        .says("the daemon is ending: it waits for")
+        .says("the daemon is stopping: waiting for")
         .says("recorder:webhook");
     assert_eq!(daemon.ends(), 0);
     let log = daemon.log();
-    let late = log.iter().find(|line| line.message.contains("not sent yet"));
+    let late = log.iter().find(|line| line.message.contains("unsent events remain"));
     assert!(late.is_some_and(|line| line.message.contains("webhook")), "{log:?}");
 }
 

@@ -38,7 +38,7 @@ fn a_start_with_a_broken_graph_runs_the_one_before() {
         let daemon = host.run(&[]);
         let line = daemon.wait_for("last_good_graph_used");
         assert!(
-            line.message.starts_with("running the graph `good` that was accepted at 20"),
+            line.message.starts_with("running the last-good graph `good`, accepted at 20"),
             "{line:?}"
         );
         assert!(line.message.contains("graph.yaml"), "{line:?}");
@@ -50,8 +50,11 @@ fn a_start_with_a_broken_graph_runs_the_one_before() {
         let status = host.finish(status);
         status.exits(65);
         let lines: Vec<&str> = status.stdout.lines().collect();
-        assert!(lines[0].starts_with("good: as declared"), "the verdict first: {status}");
-        assert!(lines[1].starts_with("  running the graph `good` that was accepted"), "{status}");
+        assert!(lines[0].starts_with("good: converged"), "the verdict first: {status}");
+        assert!(
+            lines[1].starts_with("  running the last-good graph `good`, accepted at"),
+            "{status}"
+        );
         if broken == Some(BROKEN) {
             status.prints("graph.yaml:4:").prints("pth");
         }
@@ -67,7 +70,7 @@ fn a_start_with_a_broken_graph_runs_the_one_before() {
     host.ask_daemon(&["state", "show"]).exits(0).prints("generation 2: the graph `better` (");
     let mut status = host.bare(&["status"]);
     status.arg("--state-dir").arg(host.path("state"));
-    host.finish(status).exits(0).prints_nothing_of("running the graph");
+    host.finish(status).exits(0).prints_nothing_of("running the last-good graph `");
     daemon.signal(SIGTERM);
     assert_eq!(daemon.ends(), 0);
 }
@@ -172,12 +175,15 @@ fn a_graph_that_a_new_driver_refuses_leaves_no_host_alone() {
     let mut daemon = host.run(&[]);
     let holds = |daemon: &crate::daemon::Daemon| {
         let refused = daemon.wait_for("rejected");
-        assert!(refused.message.contains("protected, and not in the new graph"), "{refused:?}");
+        assert!(
+            refused.message.contains("protected resources are missing from the new graph"),
+            "{refused:?}"
+        );
         daemon.wait_for("loaded");
         host.write("conf", "mine\n");
         host.wait_until("it is put back", || host.read("conf") == "declared\n");
         let status = host.ask_daemon(&["status"]);
-        status.exits(65).prints("protected, and not in the new graph: file[made]");
+        status.exits(65).prints("protected resources are missing from the new graph: file[made]");
         assert!(host.exists("made"));
     };
     daemon.wait_for("converged");
@@ -194,7 +200,8 @@ fn a_graph_that_a_new_driver_refuses_leaves_no_host_alone() {
     holds(&daemon);
     host.graph(&protected.replace("graph: good", "graph: better"));
     daemon.signal(SIGHUP).wait_for("loaded");
-    let is_over = || !host.ask_daemon(&["status"]).stdout.contains("running the graph `good`");
+    let is_over =
+        || !host.ask_daemon(&["status"]).stdout.contains("running the last-good graph `good`");
     host.wait_until("the one before is no longer named", is_over);
     host.ask_daemon(&["status"]).exits(0).prints_nothing_of("protected");
     daemon.signal(SIGTERM);

@@ -77,7 +77,7 @@ fn c11_commands_without_a_daemon_are_recorded() {
     ] {
         host.ask_daemon(words).exits(code);
     }
-    assert_eq!(events(&host, 1).len(), known, "nothing was done");
+    assert_eq!(events(&host, 1).len(), known, "has never been applied");
 }
 
 /// C-11: beside a daemon the same are events of its run.
@@ -157,7 +157,7 @@ fn c11_an_undo_that_the_end_cuts_off_is_told() {
     let says = told.iter().find(|one| one["event"] == "undone").expect("it is told");
     let says = says["message"].as_str().unwrap_or_default();
     // On a quick machine all of it was done.
-    assert_eq!(says.contains("not put back: "), back < MANY, "{back}: {says}");
+    assert_eq!(says.contains("not restored"), back < MANY, "{back}: {says}");
 }
 
 /// What is kept of one resource, as it is shown.
@@ -182,12 +182,12 @@ fn an_undo_that_fails_takes_its_pause_back() {
     host.make_directory("t/a").write("t/a/in-the-way", "x");
     let undo = || {
         let refused = host.ask_daemon(&["undo", "file[t]"]);
-        refused.exits(1).says("the directory is not empty").says("this was put back: $DIR/t/deep");
+        refused.exits(1).says("the directory is not empty").says("restored: $DIR/t/deep");
     };
     undo();
     let halves = |said: &Value| {
         let says = said["message"].as_str().unwrap_or_default();
-        said["event"] == "undone" && says.contains("t/deep") && says.contains("not put back: ")
+        said["event"] == "undone" && says.contains("t/deep") && says.contains("not restored")
     };
     let told = || events(&host, 1).into_iter().filter(halves).count();
     assert_eq!(told(), 1, "what was put back is told");

@@ -120,8 +120,8 @@ fn a_refused_graph_is_in_the_status() {
     let said = host.ask_daemon(&["status"]);
     said.exits(65);
     let lines: Vec<&str> = said.stdout.lines().collect();
-    assert!(lines[0].starts_with("first: as declared"), "{said}");
-    assert!(lines[1].starts_with("  the graph that is there is refused, for "), "{said}");
+    assert!(lines[0].starts_with("first: converged"), "{said}");
+    assert!(lines[1].starts_with("the current graph file was rejected"), "{said}");
     assert!(lines[1].contains("$DIR/graph.yaml:5:18: ") && lines[1].contains("pth"), "{said}");
     let refused = &status(&host)["rejected"];
     assert!(refused["why"].as_str().is_some_and(|why| !why.contains('\n')), "{refused}");
@@ -129,7 +129,7 @@ fn a_refused_graph_is_in_the_status() {
     // What has failed matters more.
     host.make_directory("full").write("full/theirs", "precious\n").exchange("full", "same");
     daemon.wait_for_of("failed", "file[same]");
-    host.ask_daemon(&["status"]).exits(1).prints("the graph that is there is refused");
+    host.ask_daemon(&["status"]).exits(1).prints("the current graph file was rejected");
     host.exchange("full", "same");
     host.graph(&good);
     daemon.wait_for("loaded");
@@ -295,8 +295,8 @@ fn a_pipe_in_place_of_the_graph_holds_nothing_up() {
     let pipe = std::process::Command::new("mkfifo").arg(host.path("graph.yaml")).status();
     assert!(pipe.expect("runs").success());
     let line = daemon.signal(SIGHUP).wait_for("rejected");
-    assert!(line.message.contains("it is a pipe, not a file"), "{line:?}");
-    host.check().exits(65).says("it is a pipe").says("pipe it in");
+    assert!(line.message.contains("the path is a pipe, not a file"), "{line:?}");
+    host.check().exits(65).says("the path is a pipe, not a file").says("pipe it in");
     host.remove("graph.yaml");
     host.graph("graph: g\nresources: {file: [{name: $DIR/f, content: two}]}\n");
     daemon.signal(SIGHUP).wait_for("loaded");

@@ -34,10 +34,10 @@ fn what_we_made_is_removed_and_what_was_there_is_not() {
     planned.prints_nothing_of("file[kept]").prints_nothing_of("file[found]");
     let state = host.full("$DIR/state");
     let shown = host.ask(&["graph", "--state-dir", &state]);
-    shown.exits(0).prints("1 resource to be removed, for it has left:\n  - file[made]\n");
+    shown.exits(0).prints("1 resource pending removal:\n  - file[made]\n");
     let applied = host.apply();
     applied.exits(0).prints("changed file[made]").prints("left file[made]: removed");
-    applied.prints("left file[found]").prints("left alone");
+    applied.prints("left file[found]").prints("not removed");
     assert!(host.exists("kept") && host.exists("found") && !host.exists("made"));
     // It is gone for good: whoever makes it now, keeps it, and it is theirs when it comes back.
     host.write("made", "theirs\n");
@@ -61,8 +61,8 @@ fn a_plan_says_what_goes_for_good() {
     host.graph(&graph(""));
     let planned = host.plan();
     planned.exits(0).prints("3 to be removed").prints("- file[shown]").prints("- file[backed]");
-    planned.prints_in_order(&["- file[private]", "content: sensitive: not kept, it cannot be"]);
-    assert_eq!(planned.stdout.matches("brought back").count(), 1, "{planned}");
+    planned.prints_in_order(&["- file[private]", "content: sensitive: not recorded, cannot be"]);
+    assert_eq!(planned.stdout.matches("restored").count(), 1, "{planned}");
 }
 
 /// B-17: what is not there any more when it is to be removed is said to have been gone.
@@ -72,8 +72,8 @@ fn what_is_gone_already_is_not_said_to_be_removed() {
     host.apply().exits(0);
     host.remove("made").graph(&graph(""));
     let applied = host.apply();
-    applied.exits(0).prints("left file[made]: was gone, and is forgotten");
-    applied.prints("left file[other]: removed, and forgotten");
+    applied.exits(0).prints("undeclared file[made]: was already absent; forgotten");
+    applied.prints("removed file[other]: removed from the host");
 }
 
 /// B-17: dependents first, and after all that stays and came after it; `plan` lists removals last, by name.
@@ -205,7 +205,10 @@ fn what_another_resource_has_stays() {
         "  file:\n  - {{name: other, path: $DIR/a, content: \"other\\n\"}}\n  - {inside}\n"
     );
     host.graph(&graph(&moved));
-    host.apply().exits(0).prints("left file[a]").prints("it stays as long as file[i] is in it");
+    host.apply()
+        .exits(0)
+        .prints("left file[a]")
+        .prints("the object is not removed while file[i] lies in it");
     assert_eq!(host.read("a"), "other\n");
     host.graph(&graph(""));
     host.apply().exits(0).prints_in_order(&["changed file[i]", "changed file[d]"]);
@@ -351,7 +354,9 @@ fn another_private_directory_in_the_place_of_ours_stays() {
     rename("home/d", "home/aside");
     rename("home/other", "home/d");
     host.graph(&graph(""));
-    host.apply().exits(1).prints("others may not enter it, and can have moved it there");
+    host.apply().exits(1).prints(
+        "the directory is not accessible to others, and other users can have moved it there",
+    );
     assert!(host.exists("home/d/theirs"));
     rename("home/d", "home/other");
     rename("home/aside", "home/d");

@@ -54,12 +54,15 @@ fn a_start_removes_nothing() {
         let daemon = host.run(&[]);
         for name in ["file[a]", "file[b]"] {
             let said = daemon.wait_for_of("undeclared", name).message;
-            assert!(said.contains("leaves with the next reload: `steadfast reload`"), "{said}");
+            assert!(
+                said.contains("undeclared; pending removal: `steadfast reload` removes the object"),
+                "{said}"
+            );
         }
         daemon.wait_for("converged");
         host.ask_daemon(&["status"])
             .exits(0)
-            .prints("leaves with the next reload: file[a], file[b] (`steadfast reload` removes");
+            .prints("pending removal: file[a], file[b] (`steadfast reload` removes");
         assert!(host.exists("a") && host.exists("b"));
         daemon.kill();
     }
@@ -67,7 +70,7 @@ fn a_start_removes_nothing() {
     host.graph(&whole);
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
-    host.ask_daemon(&["status"]).exits(0).prints_nothing_of("next reload");
+    host.ask_daemon(&["status"]).exits(0).prints_nothing_of("pending removal");
     daemon.kill();
     host.graph(&graph(&files(&[("c", "")])));
     let daemon = host.run(&[]);
@@ -76,7 +79,7 @@ fn a_start_removes_nothing() {
     daemon.wait_for_all("changed", &["file[a]", "file[b]"]);
     host.wait_until("both are gone", || !host.exists("a") && !host.exists("b"));
     daemon.wait_for("converged");
-    host.ask_daemon(&["status"]).exits(0).prints_nothing_of("next reload");
+    host.ask_daemon(&["status"]).exits(0).prints_nothing_of("pending removal");
     assert!(host.exists("c"));
 }
 

@@ -52,7 +52,7 @@ fn wrong_settings_start_nothing() {
     host.finish(run).exits(65).says("$DIR/steadfast.yaml:2:1").says("did you mean `sweep`?");
     assert!(!host.exists("a"));
     let run = host.bare(&["run", "--config", "$DIR/none.yaml"]);
-    host.finish(run).exits(65).says("there is no such file");
+    host.finish(run).exits(65).says("no such file or directory");
 }
 
 const BASE: &str = "graph: graph.yaml\nstate_dir: state\nlog: json\n";
@@ -78,7 +78,7 @@ fn a_reload_applies_changed_settings() {
         .prints("settings applied: sweep, history, recorders\n")
         .prints("settings that need a restart of steadfast: socket\n");
     daemon.wait_for("settings");
-    host.ask_daemon(&["status"]).prints("daemon: settings: changed since the start");
+    host.ask_daemon(&["status"]).prints("daemon: settings: changed settings that need a restart");
     host.write("a", "edited");
     host.wait_until("the recorder gets the repair", || {
         host.read("events.jsonl").contains("\"changed\"")

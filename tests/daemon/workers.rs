@@ -147,7 +147,7 @@ fn who_hangs_is_left_behind() {
         fault(&host, worker, "hang");
     }
     fault(&host, "driver", "hang");
-    host.ask_daemon(&["status"]).exits(1).says("is busy and has not answered");
+    host.ask_daemon(&["status"]).exits(1).says("the driver is busy and did not respond");
     daemon.signal(Signal::SIGTERM);
     assert_eq!(daemon.ends(), 0);
     daemon.wait_for("stop_timeout");

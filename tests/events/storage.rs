@@ -224,7 +224,7 @@ fn a_log_of_another_program_goes_aside_as_it_is() {
     let before = std::fs::read(&path).expect("read");
     open(folder.path()).append(&some(1, 5), &[]).expect("recorded");
     let told = all(folder.path());
-    assert!(told[0].message.contains("of another program"), "{told:?}");
+    assert!(told[0].message.contains("made by another program"), "{told:?}");
     let aside = std::fs::read_dir(folder.path()).expect("listed").flatten();
     let aside: Vec<_> = aside
         .map(|entry| entry.path())

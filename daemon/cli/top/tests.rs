@@ -59,9 +59,9 @@ fn status(verdict: HostStatus) -> Status {
 }
 
 fn rows() -> Vec<ResourceStatus> {
-    let mut failed = resource("pkg[nginx]", Phase::Failed, "failed, and has no retries left");
+    let mut failed = resource("pkg[nginx]", Phase::Failed, "failed, no retries left");
     failed.error = Some("no such package\u{1b}[2J\nforged".to_owned());
-    let mut waits = resource("svc[nginx]", Phase::Waiting, "waits for others");
+    let mut waits = resource("svc[nginx]", Phase::Waiting, "waiting for others");
     waits.waits_for = vec!["pkg[nginx]".to_owned()];
     let mut well = resource("file[/srv/a\u{202e}b]", Phase::Settled, "as declared");
     (well.repairs, well.ages.repair) = (12, Some(61));
@@ -111,13 +111,13 @@ fn the_table_shows_all_in_eighty_columns() {
     assert_eq!(
         lines(&mut view(false)),
         [
-            "web: failed: 2 of 3 resources not as declared",
+            "web: failed: 2 of 3 resources not converged",
             "1 ok, 1 waiting, 0 running, 1 failed, 0 held, 0 stuck, 0 contended; up 2 h 0 min",
-            "STATE*    RESOURCE                   CHANGED  REPAIRS  SAYS",
-            "failed    pkg[nginx]                                   failed, and has no retrie",
-            "waiting   svc[nginx]                                   waits for others: pkg[ngi",
+            "STATE*    RESOURCE                   CHANGED  REPAIRS  MESSAGE",
+            "failed    pkg[nginx]                                   failed, no retries left",
+            "waiting   svc[nginx]                                   waiting for others: pkg[ngi",
             "ok        file[/srv/a\\u{202e}b]      1 min    12",
-            "3 resources  enter show  d diff  e events  s sort  / filter  ? keys  q leave",
+            "3 resources  enter show  d diff  e events  s sort  / filter  ? keys  q quit",
         ]
     );
 }
@@ -200,9 +200,9 @@ fn an_order_is_confirmed() {
     key(&mut view, KeyCode::Char('p'));
     let Next::Order(order) = key(&mut view, KeyCode::Char('y')) else { panic!("no order") };
     assert!(matches!(order.ask, Request::Pause { seconds: Some(3600), .. }));
-    let denied = Err("user 7 may read, not change".to_owned());
+    let denied = Err("user 7 may only query; root may make changes".to_owned());
     view.hear(Told { about: About::Order, ask: order.ask, answer: denied });
-    assert!(lines(&mut view).contains(&"user 7 may read, not change".to_owned()));
+    assert!(lines(&mut view).contains(&"user 7 may only query; root may make changes".to_owned()));
 }
 
 /// A graph that is refused is said below the verdict.
@@ -213,7 +213,7 @@ fn a_refused_graph_is_said() {
     let refused = GraphRejection { rejected_for: 61, reason: full.clone(), details: full };
     let status = Status { rejected: Some(refused), ..status(HostStatus::Converged) };
     tell(&mut view, About::Status, to_value(status).expect("data"));
-    let says = "the graph that is there is refused, for 1 min: web.yaml:7:3: unknown key";
+    let says = "the current graph file was rejected 1 min ago: web.yaml:7:3: unknown key";
     let all = lines(&mut view);
     assert!(all[2].starts_with(says) && !all[2].contains('\u{1b}'), "{all:#?}");
 }
@@ -239,7 +239,7 @@ fn what_will_change_is_shown_before_it_goes_on() {
         Inspections { items: (0..50).map(of).collect(), skipped: 0, ..Inspections::default() };
     tell(&mut view, About::Diff, to_value(found).expect("data"));
     let all = lines(&mut view);
-    assert!(all.contains(&"what will change when it goes on".to_owned()), "{all:#?}");
+    assert!(all.contains(&"pending changes after a resume".to_owned()), "{all:#?}");
     assert!(all.contains(&"file[0]".to_owned()) && all.contains(&"resume? y/n".to_owned()));
     assert_eq!(key(&mut view, KeyCode::PageDown), Next::Nothing);
     let all = lines(&mut view);
@@ -292,7 +292,7 @@ fn a_diff_is_shown() {
     let found = Inspections { items: vec![found], skipped: 0, ..Inspections::default() };
     tell(&mut view, About::Diff, to_value(found).expect("data"));
     let all = lines(&mut view);
-    let at = all.iter().position(|line| line == "svc[nginx]: what differs").expect("a title");
+    let at = all.iter().position(|line| line == "svc[nginx]: differences").expect("a title");
     assert_eq!(all[at + 1..at + 5], ["svc[nginx]", "  content", "    -is\\u{7}", "    +shall"]);
     assert_eq!(key(&mut view, KeyCode::Esc), Next::Nothing);
     assert_eq!((view.pane, key(&mut view, KeyCode::Esc)), (Pane::Table, Next::Leave));
@@ -306,12 +306,12 @@ fn a_daemon_that_is_gone_is_said() {
     view.hear(Told { about: About::Status, ask: Request::Status { most: 0 }, answer });
     let all = lines(&mut view);
     assert!(
-        all.contains(&"what is shown is old: no daemon listens at /run/x".to_owned()),
+        all.contains(&"the data is outdated: no daemon listens at /run/x".to_owned()),
         "{all:?}"
     );
     assert!(all.iter().any(|line| line.starts_with("failed    pkg[nginx]")));
     tell(&mut view, About::Status, to_value(status(HostStatus::Converged)).expect("data"));
-    assert!(!lines(&mut view).iter().any(|line| line.contains("is old")));
+    assert!(!lines(&mut view).iter().any(|line| line.contains("is outdated")));
     let mut empty = View::new(false);
     let answer = Err("no daemon listens at /run/x".to_owned());
     empty.hear(Told { about: About::Status, ask: Request::Status { most: 0 }, answer });

@@ -168,7 +168,7 @@ mod tests {
     fn the_first_error_of_a_refusal_is_found() {
         let warning = "g.yaml:1234:1: warning: odd [C9]\n  hint: none\n";
         let error = "g.yaml:7:3: unknown key `pth` [C1]";
-        let rest = "\n  hint: none\nthe graph was refused: 1 problem\n";
+        let rest = "\n  hint: none\nthe graph was rejected: 1 problem\n";
         assert_eq!(first_error(&format!("{warning}{error}{rest}")), error);
         assert_eq!(first_error(&format!("{error}{rest}")), error);
         assert_eq!(first_error("the daemon is stopping"), "the daemon is stopping");

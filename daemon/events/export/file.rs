@@ -149,10 +149,10 @@ mod tests {
         symlink(&path, &other).expect("linked");
         refused(&other);
         chmod(&path, 0o666);
-        assert!(refused(&path).contains("others may write it (mode 0666)"));
+        assert!(refused(&path).contains("the file is writable by others (mode 0666)"));
         chmod(&path, 0o640);
         chown(&path, Some(65534), None).expect("given away");
-        assert!(refused(&path).contains("it belongs to uid 65534"));
+        assert!(refused(&path).contains("the file belongs to uid 65534"));
         assert_eq!(fs::read_to_string(&path).expect("read"), "an event\nan event\n");
         let theirs = place.path().join("theirs");
         fs::create_dir(&theirs).expect("made");

@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(accounts.number(AccountKind::Group, "root"), Ok(0));
         assert_eq!(accounts.number(AccountKind::Group, "root"), Ok(0), "remembered");
         let missing = accounts.number(AccountKind::Group, "no-such-group").unwrap_err();
-        assert_eq!(missing.what, "there is no group \"no-such-group\" on this host");
+        assert_eq!(missing.what, "the group \"no-such-group\" does not exist on this host");
         assert_eq!(account_name(AccountKind::User, 0), "root");
         assert_eq!(account_name(AccountKind::User, 987_654), "987654");
     }

@@ -87,7 +87,7 @@ mod tests {
         let trouble = files.trouble(faults.into_fault(&files, top).expect("some"), top);
         let lines: Vec<&str> = trouble.what.lines().collect();
         assert_eq!(lines.len(), 12, "{trouble}");
-        assert_eq!(lines[0], "cannot hold all below /top: 25 things below it failed");
+        assert_eq!(lines[0], "cannot hold all below /top: 25 objects in the tree failed");
         assert_eq!(lines[10], "cannot change /top/9: no");
         assert_eq!(lines[11], "and 15 more");
     }

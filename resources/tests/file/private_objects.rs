@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 /// Another user than the stranger: games. The private objects are the stranger's, the directories are this user's.
 const OTHER: u32 = 5;
 
-const REFUSAL: &str = "others may not read it";
+const REFUSAL: &str = "not readable by others";
 
 fn make_directory_of_other(path: &Path) {
     fs::create_dir(path).unwrap();

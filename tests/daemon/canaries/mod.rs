@@ -219,8 +219,8 @@ fn what_is_made_of_a_secret_is_a_secret() {
         assert_eq!(host.read(&got), canary(1), "{got}");
         host.append(&got, "drifted");
     }
-    silence.ask(&["plan"]).prints("is not kept");
-    silence.ask(&["apply"]).prints("is not kept");
+    silence.ask(&["plan"]).prints("is not stored");
+    silence.ask(&["apply"]).prints("is not stored");
     silence.holds_in_the_state();
 }
 

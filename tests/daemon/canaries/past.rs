@@ -75,8 +75,8 @@ pub(super) fn is_seen(host: &Host, silence: &Silence<'_>, held: usize) {
         terminal.type_in(&format!("/{name}\r")).wait_for(&format!("with `{name}`"));
         // The row comes with the next answer.
         terminal.press_until("\r", "needed by:");
-        terminal.type_in("d").wait_for("what differs");
-        terminal.type_in("q").wait_for(" with `").type_in("e").wait_for("the last first");
+        terminal.type_in("d").wait_for("differences");
+        terminal.type_in("q").wait_for(" with `").type_in("e").wait_for("newest first");
         silence.holds("the screens of top", terminal.raw().as_bytes());
     }
 }

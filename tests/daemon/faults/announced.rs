@@ -32,7 +32,7 @@ fn nothing_is_announced_before_its_end_is_durable() {
         });
         let told = host.ask_daemon(&["wait", "--timeout", "4"]);
         waited.store(true, Ordering::SeqCst);
-        told.exits(1).says("not as declared after 4 s");
+        told.exits(1).says("not converged after 4 s");
     });
     assert_eq!(daemon.count("changed"), 0, "{:?}", daemon.log());
     assert!(!events("changed exec[fills]"));
