@@ -67,7 +67,7 @@ pub(super) fn convert(takes: FieldType, scalar: Scalar<'_>) -> Option<Value> {
 /// What a field takes, in words.
 pub(super) const fn wants(takes: FieldType) -> &'static str {
     match takes {
-        FieldType::Text => "a text",
+        FieldType::Text => "a string",
         FieldType::Bool => "true or false",
         FieldType::Int => "an integer",
         FieldType::Float => "a number",

@@ -33,7 +33,7 @@ fn alias_bombs_are_refused() {
     let text =
         format!("graph: g\nresources:\n  file:\n  - {{name: a, content: &c {long}}}\n  {aliases}");
     refused_soon(&text, "aliases expand to more than");
-    refused_soon("graph: g\nresources: &a\n  noop: [*a]\n", "stands within what it names");
+    refused_soon("graph: g\nresources: &a\n  noop: [*a]\n", "the alias is recursive");
 }
 
 /// S-10: 10^5 deep, in each way of nesting.
@@ -56,8 +56,8 @@ fn a_huge_file_is_refused() {
     file.set_len(1 << 30).unwrap();
     assert_eq!(
         files.words(&["graph.yaml"]),
-        "graph.yaml: the file is larger than 64 MiB [C003]\n  hint: split it into several files in one \
-         folder\n\nthe graph was rejected: 1 problem (more: steadfast explain C003)\n"
+        "graph.yaml: the file is larger than 64 MiB [C003]\n  hint: split the file into several files in one \
+         directory\n\nthe graph was rejected: 1 problem (more: steadfast explain C003)\n"
     );
 }
 

@@ -146,7 +146,7 @@ fn as_user(uid: u32, gid: u32, path: &Path, line: String) -> Option<String> {
 fn requests() -> Vec<(Request, bool)> {
     let resource = "file[a]".to_owned();
     let resources = vec![resource.clone()];
-    let (order, most) = (steadfast::store::StateCommand::Forget, 1);
+    let most = 1;
     let list = Request::List { filter: String::new(), order: "state".to_owned(), from: 0, most };
     let mut all = vec![
         (Request::Status { most }, false),
@@ -157,7 +157,10 @@ fn requests() -> Vec<(Request, bool)> {
         (Request::lately(None, usize::MAX), false),
         (Request::Workers, false),
         (Request::Diff { resources: resources.clone() }, true),
-        (Request::state_command(order, resources.clone()), true),
+        (Request::Protect { resources: resources.clone() }, true),
+        (Request::Unprotect { resources: resources.clone() }, true),
+        (Request::Forget { resources: resources.clone() }, true),
+        (Request::StateImport, true),
         (Request::StateRepair, true),
         (Request::Undo { resource, to: None, seconds: 1, partial: false }, true),
         (
@@ -242,7 +245,7 @@ async fn nothing_may_follow_a_request() {
     let serving = tokio::spawn(server.serve(Arc::new(Echo), stopping.clone(), crate::TURNS));
     let answer = tokio::task::spawn_blocking(move || {
         let mut stream = UnixStream::connect(path).expect("connects");
-        let report = format!("{{\"protocol\":{PROTOCOL},\"ask\":{{\"verb\":\"report\"}}}}\n");
+        let report = format!("{{\"protocol\":{PROTOCOL},\"ask\":{{\"verb\":\"workers\"}}}}\n");
         stream.write_all(report.as_bytes()).expect("sent");
         std::thread::sleep(Duration::from_millis(50));
         stream.write_all(b"more").expect("sent");

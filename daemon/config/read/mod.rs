@@ -222,7 +222,7 @@ impl<'t> Reader<'t, '_> {
     /// Names the shape of a node in words. A scalar is not quoted: it can be a value that stands at the wrong depth.
     pub(super) fn shape(&self, id: usize) -> String {
         match self.tree.node(id) {
-            Some(Node::Scalar(scalar)) if !scalar.is_null() => "a text".to_owned(),
+            Some(Node::Scalar(scalar)) if !scalar.is_null() => "a string".to_owned(),
             _ => self.found(id),
         }
     }

@@ -253,7 +253,7 @@ impl<'t> Reader<'t, '_> {
         let found = match self.tree.node(id) {
             // It was meant as a value, most likely, and may be secret.
             Some(Node::Scalar(scalar)) if !scalar.is_null() && is_secret_key(field.name) => {
-                "a text".to_owned()
+                "a string".to_owned()
             }
             _ => self.found(id),
         };
