@@ -33,7 +33,7 @@ fn what_cannot_be_received_is_refused_at_once() {
         ("recv: {content: 'value[v].text'}", "`value[v]` sends no `text` [C405]"),
         (
             "recv: {content: 'value[v].texts'}",
-            "`content` should be a string, and `value[v].texts` is",
+            "`content` should be a string, but `value[v].texts` is",
         ),
         ("recv: {content: 'output'}", "should be kind[name].key, found `output` [C405]"),
         ("content: x, recv: {content: 'exec[a].output'}", "`content` is given twice [C405]"),

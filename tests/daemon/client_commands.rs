@@ -49,7 +49,7 @@ fn the_status_says_what_stands_in_the_way() {
         "  needs: nothing\n",
         "  needed by: file[bad]\n",
         "  events: inotify\n",
-        "  owned: created by steadfast\n",
+        "  ownership: created by steadfast\n",
         "  checked: ",
         "  changed: ",
         "  heard of: ",
@@ -357,7 +357,7 @@ fn the_status_tells_the_commit_and_can_be_watched() {
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
     host.ask_daemon(&["status"])
-        .prints("graph at commit a1a1a1a1a1a1 (main); edits since are not seen");
+        .prints("graph at commit a1a1a1a1a1a1 (main); uncommitted edits are not shown");
     host.write(".git/HEAD", "b2".repeat(20));
     let status = status(&host);
     assert_eq!(status["checkout"]["commit"], "b2".repeat(20));
@@ -380,7 +380,7 @@ fn a_reload_says_what_became_of_it() {
     let host = Host::with(&GRAPH.replace("later/b", "b"));
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
-    host.ask_daemon(&["reload"]).exits(0).prints("0 added, 0 changed, 0 removed, 3 kept");
+    host.ask_daemon(&["reload"]).exits(0).prints("0 added, 0 changed, 0 removed, 3 unchanged");
     host.graph("graph: [");
     host.ask_daemon(&["reload"]).exits(65).says("graph.yaml:").says("hint: nothing was changed");
     host.write("a", "edited");
@@ -412,7 +412,7 @@ fn a_reload_answers_for_itself() {
         host.ask_daemon(&["reload"]).exits(65).says("graph.yaml:");
         daemon.signal(Signal::SIGHUP);
         host.graph(&GRAPH.replace("later/b", "b"));
-        host.ask_daemon(&["reload"]).exits(0).prints("0 added, 0 changed, 0 removed, 3 kept");
+        host.ask_daemon(&["reload"]).exits(0).prints("0 added, 0 changed, 0 removed, 3 unchanged");
     }
 }
 

@@ -93,7 +93,7 @@ fn e20_an_adversary_is_recognised_and_the_neighbour_goes_on() {
         });
         host.wait_until("the status names the next try", || {
             let status = host.ask_daemon(&["status"]).stdout;
-            status.contains("something else keeps changing it: ")
+            status.contains("something else repeatedly reverted by: ")
                 && status.contains(" s; next try in ")
         });
         wait_a_while(&host, began);
@@ -395,7 +395,7 @@ fn f6_a_command_that_writes_elsewhere_is_not_named() {
         let _adversary = Adversary(&stop);
         let line = daemon.wait_for_of("contended", "file[a]");
         assert!(!line.message.contains("exec[told]"), "{line:?}");
-        let keeps = "something else keeps changing it";
+        let keeps = "something else repeatedly reverted by";
         host.wait_until("the status names nobody", || {
             host.ask_daemon(&["status"]).stdout.contains(keeps)
         });

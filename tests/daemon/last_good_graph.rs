@@ -25,7 +25,7 @@ fn a_start_with_a_broken_graph_runs_the_one_before() {
     daemon.wait_for("converged");
     host.wait_until("it is kept", || host.exists("state/graph.json"));
     assert_eq!(host.mode("state/graph.json") & 0o777, 0o600);
-    host.ask_daemon(&["state", "show"]).exits(0).prints("generation 1: the graph `good` (");
+    host.ask_daemon(&["state", "show"]).exits(0).prints("generation 1: graph `good` (");
     host.graph(BROKEN);
     daemon.signal(SIGHUP).wait_for("rejected");
     daemon.kill();
@@ -67,7 +67,7 @@ fn a_start_with_a_broken_graph_runs_the_one_before() {
     host.graph(&GRAPH.replace("graph: good", "graph: better"));
     daemon.signal(SIGHUP).wait_for("loaded");
     host.wait_until("it is kept", || host.read("state/graph.json").contains("graph: better"));
-    host.ask_daemon(&["state", "show"]).exits(0).prints("generation 2: the graph `better` (");
+    host.ask_daemon(&["state", "show"]).exits(0).prints("generation 2: graph `better` (");
     let mut status = host.bare(&["status"]);
     status.arg("--state-dir").arg(host.path("state"));
     host.finish(status).exits(0).prints_nothing_of("running the last-good graph `");

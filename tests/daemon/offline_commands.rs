@@ -120,7 +120,11 @@ fn c11_who_does_not_wait_for_the_answer_has_it_told() {
         ("redo", "retried"),
         ("forget", "forgotten"),
     ] {
-        let ask = serde_json::json!({"verb": "order", "order": order, "resources": ["file[made]"]});
+        let (verb, persist) = if order == "redo" { ("retry", true) } else { (order, false) };
+        let mut ask = serde_json::json!({"verb": verb, "resources": ["file[made]"]});
+        if persist {
+            ask["persist"] = true.into();
+        }
         let mut socket = UnixStream::connect(&path).expect("it listens");
         let line = serde_json::json!({"protocol": 1, "ask": ask});
         writeln!(socket, "{line}").expect("written");

@@ -127,8 +127,8 @@ fn an_operator_can_have_another_one_made() {
     let host = host("");
     host.apply().exits(0);
     let mut last = password(&host);
-    for order in ["redo", "forget"] {
-        let mut command = host.bare(&[order, "password[db]"]);
+    for order in [&["retry", "--persist"][..], &["forget"]] {
+        let mut command = host.bare(&[order, &["password[db]"]].concat());
         command.arg("--state-dir").arg(host.path("state"));
         host.finish(command).exits(0);
         host.apply().exits(0).prints("changed password[db]").prints("changed file[conf]");

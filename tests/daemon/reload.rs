@@ -45,8 +45,7 @@ fn only_what_differs_is_touched() {
     let before = host.metadata("same");
     host.graph(&second());
     let line = daemon.signal(SIGHUP).wait_for("loaded");
-    let says =
-        "1 added, 1 changed, 1 removed, 3 kept\n+ file[added]\n~ file[changed]\n- file[removed]";
+    let says = "1 added, 1 changed, 1 removed, 3 unchanged\n+ file[added]\n~ file[changed]\n- file[removed]";
     assert!(line.message.ends_with(says), "{line:?}");
     daemon.wait_for_all("changed", &["file[changed]", "file[added]"]);
     assert_eq!(
@@ -71,7 +70,7 @@ fn the_same_graph_again_touches_nothing() {
     daemon.wait_for("converged");
     for _ in 0..3 {
         let line = daemon.signal(SIGHUP).wait_for("loaded");
-        assert!(line.message.ends_with("0 added, 0 changed, 0 removed, 5 kept"), "{line:?}");
+        assert!(line.message.ends_with("0 added, 0 changed, 0 removed, 5 unchanged"), "{line:?}");
         daemon.wait_for("converged");
     }
     assert_eq!(daemon.count("changed"), 5);

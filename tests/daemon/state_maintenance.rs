@@ -296,7 +296,7 @@ fn a_clean_end_leaves_no_log_beside() {
 /// B-9, B-24: `redo` decides about what was cut off and waits for the operator, also without a daemon; so does `forget`.
 #[test]
 fn what_was_cut_off_is_decided_without_a_daemon() {
-    for order in ["redo", "forget"] {
+    for order in [&["retry", "--persist"][..], &["forget"]] {
         let host = Host::with(
             "graph: g\nresources:\n  exec: [{name: long, shell: /bin/sh, on_interrupt: ask, cmd: \"echo x >> $DIR/ran; \
              test -e $DIR/go || exec sleep 600\"}]\n",
@@ -308,7 +308,7 @@ fn what_was_cut_off_is_decided_without_a_daemon() {
         let daemon = host.run(&[]);
         daemon.wait_for_of("held", "exec[long]");
         daemon.kill();
-        host.ask_daemon(&[order, "exec[long]"]).exits(0);
+        host.ask_daemon(&[order, &["exec[long]"]].concat()).exits(0);
         host.apply().exits(0);
         assert_eq!(host.lines("ran").len(), 2, "{order}");
     }

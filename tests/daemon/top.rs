@@ -54,7 +54,7 @@ fn everything_is_seen_in_a_real_terminal() {
     // What is undone while nothing is repaired is seen by the look.
     terminal.type_in("p").wait_for("pause for an hour").type_in("y");
     daemon.wait_for("paused");
-    terminal.wait_for("paused: steadfast top; ends by itself in");
+    terminal.wait_for("paused: steadfast top; resumes automatically in");
     host.write("well", "edited\n");
     terminal.type_in("d").wait_for("-edited").wait_for("+one").type_in("q");
     terminal.type_in("r").wait_for("resume? y/n").type_in("y");
