@@ -314,7 +314,7 @@ fn when_allowed_holds_and_lets_in() {
     let host = Host::with(&graph(far));
     let daemon = host.run(&[]);
     let line = daemon.wait_for_of("held", "file[f]");
-    assert!(line.message.contains(&format!("changes are allowed {far}: would change")), "{line:?}");
+    assert!(line.message.contains(&format!("changes are allowed {far}; would change")), "{line:?}");
     assert!(!host.exists("f"));
     let today = [day(0), day(1), day(6)].join(", ");
     host.graph(&graph(&today));
@@ -395,7 +395,7 @@ fn f6_a_command_that_writes_elsewhere_is_not_named() {
         let _adversary = Adversary(&stop);
         let line = daemon.wait_for_of("contended", "file[a]");
         assert!(!line.message.contains("exec[told]"), "{line:?}");
-        let keeps = "something else repeatedly reverted by";
+        let keeps = "repeatedly reverted by something else";
         host.wait_until("the status names nobody", || {
             host.ask_daemon(&["status"]).stdout.contains(keeps)
         });

@@ -132,7 +132,7 @@ fn an_operator_can_have_another_one_made() {
         command.arg("--state-dir").arg(host.path("state"));
         host.finish(command).exits(0);
         host.apply().exits(0).prints("changed password[db]").prints("changed file[conf]");
-        assert_ne!(password(&host), last, "{order}");
+        assert_ne!(password(&host), last, "{order:?}");
         last = password(&host);
         host.ask(&["apply", "--detailed-exitcode"]).exits(0);
     }

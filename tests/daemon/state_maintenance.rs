@@ -310,7 +310,7 @@ fn what_was_cut_off_is_decided_without_a_daemon() {
         daemon.kill();
         host.ask_daemon(&[order, &["exec[long]"]].concat()).exits(0);
         host.apply().exits(0);
-        assert_eq!(host.lines("ran").len(), 2, "{order}");
+        assert_eq!(host.lines("ran").len(), 2, "{order:?}");
     }
 }
 
