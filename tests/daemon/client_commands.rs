@@ -147,12 +147,10 @@ fn who_holds_a_semaphore_is_named() {
         "one" => ("exec[one]", "exec[two]"),
         _ => ("exec[two]", "exec[one]"),
     };
-    let says = format!("{waits}: waits for semaphore `db` (1), held by {has}\n");
+    let says = format!("{waits}: waiting for semaphore `db` (1), held by {has}\n");
     host.wait_until("it waits", || host.ask_daemon(&["status"]).stdout.contains(&says));
     host.ask_daemon(&["show", waits]).exits(0).prints(&says);
-    host.ask_daemon(&["why", waits])
-        .exits(0)
-        .prints_in_order(&[&says, &format!("{has}: is being")]);
+    host.ask_daemon(&["why", waits]).exits(0).prints_in_order(&[&says, &format!("{has}: running")]);
     host.ask_daemon(&["show", has]).exits(0).prints(&format!("  dependents waiting: {waits}\n"));
     host.write("go", "");
     verdict(&host, "converged");

@@ -93,7 +93,7 @@ fn e20_an_adversary_is_recognised_and_the_neighbour_goes_on() {
         });
         host.wait_until("the status names the next try", || {
             let status = host.ask_daemon(&["status"]).stdout;
-            status.contains("something else repeatedly reverted by: ")
+            status.contains("repeatedly reverted by something else: ")
                 && status.contains(" s; next try in ")
         });
         wait_a_while(&host, began);
