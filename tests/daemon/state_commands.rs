@@ -95,7 +95,7 @@ fn what_is_not_known_is_refused() {
     host.ask_daemon(&both).exits(64).says(unknown);
     host.ask_daemon(&["protect", "exec[once]"])
         .exits(1)
-        .says("no recorded changes of whose exec[once] is");
+        .says("exec[once] has no record in the state");
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
     host.ask_daemon(&both).exits(64).says(unknown);
@@ -153,9 +153,9 @@ fn what_is_kept_is_shown_without_secrets() {
         let shown = host.ask_daemon(&["state", "show"]);
         shown.exits(0).prints("4 resources in").prints("has sent values");
         shown.prints("has received values").prints_nothing_of(secret.trim_end());
-        host.ask_daemon(&["state", "verify"]).exits(0).prints("sound: 4 resources in");
+        host.ask_daemon(&["state", "verify"]).exits(0).prints("intact: 4 resources in");
     }
-    let meant = "no recorded changes of file[mad] (did you mean file[made]?)";
+    let meant = "the state has no record of file[mad] (did you mean file[made]?)";
     host.ask_daemon(&["state", "show", "file[mad]"]).exits(64).says(meant);
 }
 
@@ -164,7 +164,7 @@ fn what_is_kept_is_shown_without_secrets() {
 fn damage_is_named() {
     let host = Host::with(&graph(&made(DELETE)));
     host.apply().exits(0);
-    host.ask_daemon(&["state", "verify"]).exits(0).prints("sound:");
+    host.ask_daemon(&["state", "verify"]).exits(0).prints("intact:");
     let path = host.path("state/state.db");
     let mut bytes = std::fs::read(&path).expect("the state");
     let name = b"file[made]";
@@ -209,7 +209,7 @@ fn what_is_kept_without_its_key_is_damaged() {
             "a new key is created: received values count as changed, and saved passwords are lost",
         )
         .prints("history entries made with this key cannot be read or restored");
-    host.ask_daemon(&["state", "verify"]).exits(0).prints("sound: 2 resources");
+    host.ask_daemon(&["state", "verify"]).exits(0).prints("intact: 2 resources");
     host.ask_daemon(&["protect", "file[made]"]).exits(0);
 }
 

@@ -46,7 +46,7 @@ fn what_is_exported_is_taken_in() {
     assert!(!host.exists("state/import.json"));
     let again = host.ask_daemon(&["state", "export"]);
     assert_eq!(again.exits(0).stdout, printed.stdout, "the same after export, import and export");
-    host.ask_daemon(&["state", "verify"]).exits(0).prints("sound: 4 resources");
+    host.ask_daemon(&["state", "verify"]).exits(0).prints("intact: 4 resources");
     host.write("conf", "drifted").apply().exits(0);
     assert_eq!(host.read("conf"), secret, "what is saved here stays");
     host.graph(EMPTIER).apply().exits(0);
