@@ -124,11 +124,11 @@ resources:
         .prints_nothing_of("exec[slow]: is being");
     host.ask_daemon(&["show", "file[bad]"]).exits(0).prints("  dependents waiting: file[below]\n");
     host.ask_daemon(&["show", "exec[slow]"]).exits(0).prints("  dependents waiting: file[below]\n");
-    host.ask_daemon(&["show", "file[below]"]).exits(0).prints_nothing_of("dependents waiting");
+    host.ask_daemon(&["show", "file[below]"]).exits(0).prints_nothing_of("  dependents waiting");
     host.make_directory("later").write("go", "");
     host.ask_daemon(&["retry", "file[bad]"]).exits(0);
     verdict(&host, "converged");
-    host.ask_daemon(&["show", "file[bad]"]).exits(0).prints_nothing_of("dependents waiting");
+    host.ask_daemon(&["show", "file[bad]"]).exits(0).prints_nothing_of("  dependents waiting");
 }
 
 /// Who waits for a semaphore is told which it is, and who has it; and the other way round.
