@@ -79,7 +79,7 @@ impl InputSlot {
         for piece in &self.pieces {
             match piece {
                 TemplatePiece::Text(words) => {
-                    all.push_str(&format!("text {}\n{words}\n", words.len()))
+                    all.push_str(&format!("text {}\n{words}\n", words.len()));
                 }
                 TemplatePiece::Value(number) => {
                     let seal = match given.get(*number) {

@@ -25,7 +25,7 @@ impl Exec {
             match source {
                 WatchSource::Path { path, .. } if self.guards.creates.as_ref() == Some(path) => {}
                 WatchSource::Path { path, below: true } => {
-                    needs.push(Need::tree(path, "is watched"))
+                    needs.push(Need::tree(path, "is watched"));
                 }
                 WatchSource::Path { path, .. } => needs.push(Need::path(path, "is watched")),
                 WatchSource::Supply(_)
