@@ -170,10 +170,10 @@ impl DeferredResource {
             Origin::Sent { .. } => None,
         });
         let needs = supplies.filter_map(|supply| match supply {
-            Supply::File(path) => Some(Need::path(path, "it holds a secret of it")),
+            Supply::File(path) => Some(Need::path(path, "holds a secret of this resource")),
             Supply::Command(argv) => {
                 let program = argv.first().filter(|program| program.starts_with('/'))?;
-                Some(Need::path(program, "it supplies a secret of it"))
+                Some(Need::path(program, "supplies a secret of this resource"))
             }
             Supply::Credential(_) => None,
         });
@@ -206,8 +206,10 @@ impl DeferredResource {
                 SentValue::TooLong => return Err(unfit(slot.takes())),
                 SentValue::Shown(value) => put(&mut fields, slot, value),
                 SentValue::Secret { .. } if slot.field.receives < Receives::Secrets => {
-                    let what = format!("`{name}` takes no secret, and it was sent one");
-                    return Err(Failure::new(what).hint("send it to a field that takes secrets"));
+                    let what = format!("`{name}` accepts no secret, but received one");
+                    return Err(
+                        Failure::new(what).hint("send the secret to a field that accepts secrets")
+                    );
                 }
                 SentValue::Secret { secret, .. } => put(&mut fields, slot, Value::Secret(secret)),
             }
@@ -223,13 +225,13 @@ impl DeferredResource {
 /// names only the field.
 fn refused(invalid: &[Invalid]) -> Failure {
     let field = invalid.iter().find_map(|invalid| invalid.field).unwrap_or("a field");
-    let what = format!("what was received is not valid for `{field}`");
-    Failure::new(what).hint("look at what the sender has sent; values are not shown here")
+    let what = format!("the received value is invalid for `{field}`");
+    Failure::new(what).hint("check the value of the sender; values are not shown here")
 }
 
 fn forgotten(name: &str) -> Failure {
-    Failure::new(format!("the value of `{name}` is not kept, and nothing was done with it yet"))
-        .hint("of a secret only a hash is kept: `steadfast redo` its sender for a new one, or `saved: true`")
+    Failure::new(format!("the value of `{name}` was not stored and has never been applied"))
+        .hint("only a hash of a secret is stored: `steadfast retry` the sender for a new secret, or set `saved: true`")
 }
 
 fn put(fields: &mut Fields, slot: &InputSlot, value: Value) {
@@ -271,7 +273,7 @@ fn convert(value: Value, takes: FieldType) -> Result<Value, Failure> {
 }
 
 fn unfit(takes: FieldType) -> Failure {
-    Failure::new(format!("what was sent is not of the type {takes:?}"))
+    Failure::new(format!("the sent value is not of type {takes:?}"))
 }
 
 /// Returns a scalar as the graph file would write it.

@@ -75,7 +75,7 @@ impl DeclaredPaths {
     /// Returns the overlap for an object that another resource now declares under another path.
     fn same(&self, number: usize, other: &Path) -> Meeting {
         let (holder, other) = (self.name(number), other.display());
-        Meeting::Thing(format!("left the graph; {holder} has the same thing now, as {other}"))
+        Meeting::Thing(format!("undeclared; {holder} now manages the same object as {other}"))
     }
 
     /// Returns the overlap of a path with the declared paths. A path that cannot be examined counts as absent.
@@ -100,7 +100,8 @@ impl DeclaredPaths {
             };
             if above || is_there().unwrap_or_default() {
                 let (holder, tree) = (self.name(*number), tree.display());
-                let says = format!("left the graph; {holder} holds it now, as a part of {tree}");
+                let says =
+                    format!("undeclared; {holder} now manages the object as a part of {tree}");
                 return Some(Meeting::Thing(says));
             }
         }
@@ -119,9 +120,9 @@ impl DeclaredPaths {
             }
             let is_there = there.is_some_and(|(place, there)| there.is_in(place));
             if is_there || own.as_ref().is_some_and(|own| ways.above(parent).contains(own)) {
-                let what = format!("not removed: {} lies in it", self.name(*number));
+                let what = format!("not removed: {} lies in the directory", self.name(*number));
                 let hint = format!(
-                    "it is there as {}; declare that elsewhere, or `steadfast forget` what is to be removed",
+                    "the object exists as {}; declare that resource elsewhere, or `steadfast forget` the removed one",
                     other.display()
                 );
                 return Some(Meeting::Inside(Failure::new(what).hint(hint)));
@@ -235,7 +236,9 @@ impl Resource for Departing {
                     CheckResult::Same
                 }
                 Some(Meeting::Inside(trouble)) => CheckResult::Unknown(trouble),
-                Some(Meeting::CutOff) => CheckResult::Unknown(Failure::new("it was cut off")),
+                Some(Meeting::CutOff) => {
+                    CheckResult::Unknown(Failure::new("the run was interrupted"))
+                }
             }
         })
     }
@@ -252,7 +255,7 @@ impl Resource for Departing {
                 None => return self.removal.apply(host, permit, change).await,
                 Some(Meeting::Inside(trouble)) => trouble,
                 Some(Meeting::Thing(why)) => Failure::new(why),
-                Some(Meeting::CutOff) => Failure::new("it was cut off"),
+                Some(Meeting::CutOff) => Failure::new("the run was interrupted"),
             };
             Outcome::Failed { trouble, touched: false }
         })

@@ -325,7 +325,7 @@ async fn a_lease_that_sticks_is_said() {
     assert!(kept.is_ok());
     assert_eq!(story.lock().expect("sound").released.take(), Some(1));
     let said = String::from_utf8(lines.0.lock().expect("sound").clone()).expect("text");
-    assert!(said.contains("the lease could not be given back: the server is gone"), "{said}");
+    assert!(said.contains("the lease could not be released: the server is gone"), "{said}");
 
     let (mut lease, _) = Scripted::new([]);
     assert!(

@@ -51,7 +51,7 @@ impl Edges {
             ));
         }
         if self.0.iter().any(|edge| edge.notify) {
-            print("  (=> refreshes: a change of the first is told to the second)");
+            print("  (=> notifies: a change of the first refreshes the second)");
         }
     }
 
@@ -95,6 +95,6 @@ impl Edge {
             }
         };
         let reasons: Vec<String> = self.reasons.iter().map(reason).collect();
-        if reasons.is_empty() { "across what is left out".to_owned() } else { reasons.join(", ") }
+        if reasons.is_empty() { "across excluded resources".to_owned() } else { reasons.join(", ") }
     }
 }

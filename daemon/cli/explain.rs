@@ -16,23 +16,21 @@ pub(super) fn explain(args: &Explain) -> Exit {
     } else if let Some(spec) = registry::find(topic) {
         kind(spec);
     } else if topic == "meta" {
-        print("Metaparams: below `meta` of any resource.\n");
+        print("Metaparams, set below `meta` of a resource.\n");
         fields(metaparams());
     } else if topic == "settings" {
         print(
-            "Settings of a host, in /etc/steadfast/steadfast.yaml; besides, `defaults`: metaparams for all.\n",
+            "Settings of a host, in /etc/steadfast/steadfast.yaml; `defaults` sets metaparams for all resources.\n",
         );
         fields(settings());
-        print(
-            "\nAnd `recorders`, who are told each event that is recorded; a list, each of one sort:",
-        );
+        print("\n`recorders` receive every recorded event; a list of entries of these types:");
         for (sort, of_sort) in recorders() {
             print(format!("\n  - {sort}:"));
             fields(of_sort);
         }
     } else {
         let known = topics().collect::<Vec<_>>().join(", ");
-        error(format!("nothing is known of `{}`", super::output::plain(topic)), Some(&known));
+        error(format!("unknown topic `{}`", super::output::plain(topic)), Some(&known));
         return Exit::Usage;
     }
     Exit::Well
@@ -50,7 +48,7 @@ fn list() -> Exit {
         print(format!("  {:8} {}", spec.kind, spec.doc));
     }
     print(
-        "  meta     The metaparams that every resource takes.\n  settings  The settings of a host.\n\nProblems of a graph:",
+        "  meta     The metaparams of every resource.\n  settings  The settings of a host.\n\nProblems of a graph:",
     );
     for code in Code::ALL {
         print(format!("  {:8} {}", code.id(), code.about()));
@@ -62,7 +60,7 @@ fn kind(spec: &KindSpec) {
     print(format!("{}: {}\n", spec.kind, spec.doc));
     fields(spec.fields);
     if !spec.sends.is_empty() {
-        print("\nIt sends (`recv: {FIELD: \"kind[name].KEY\"}` elsewhere):");
+        print("\nSent values (receive them with `recv: {FIELD: \"kind[name].KEY\"}`):");
         let width = spec.sends.iter().map(|send| send.key.len()).max().unwrap_or_default();
         for send in spec.sends {
             print(format!("  {:width$}  {}. {}", send.key, takes(send.gives), send.doc));
@@ -71,15 +69,15 @@ fn kind(spec: &KindSpec) {
     let received = spec.fields.iter().filter(|field| field.receives > Receives::Nothing);
     let received: Vec<&str> = received.map(|field| field.name).collect();
     if !received.is_empty() {
-        print(format!("\nThese can be received: {}.", received.join(", ")));
+        print(format!("\nFields that accept a received value: {}.", received.join(", ")));
         let secret = spec.fields.iter().filter(|field| field.receives >= Receives::Secrets);
         let secret: Vec<&str> = secret.map(|field| field.name).collect();
         if !secret.is_empty() {
-            print(format!("These can be {{secret: NAME}} too: {}.", secret.join(", ")));
+            print(format!("Fields that also accept {{secret: NAME}}: {}.", secret.join(", ")));
         }
     }
     print(
-        "\nBesides: name, aliases, meta, recv, and the short edges after, before, notify, subscribe.",
+        "\nEvery kind also accepts: name, aliases, meta, recv and the short edges after, before, notify, subscribe.",
     );
 }
 
@@ -99,12 +97,12 @@ fn fields(fields: &[FieldSpec]) {
 
 const fn takes(takes: FieldType) -> &'static str {
     match takes {
-        FieldType::Text => "Text",
+        FieldType::Text => "String",
         FieldType::Bool => "true or false",
-        FieldType::Int => "Whole number",
+        FieldType::Int => "Integer",
         FieldType::Float => "Number",
-        FieldType::Texts => "List of texts",
-        FieldType::TextMap => "Map of texts",
-        FieldType::Anything => "Anything",
+        FieldType::Texts => "List of strings",
+        FieldType::TextMap => "Map of strings",
+        FieldType::Anything => "Any value",
     }
 }

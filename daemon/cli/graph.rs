@@ -30,10 +30,7 @@ pub(super) fn graph(args: &ShowGraph) -> Exit {
             }
             edges.show();
             if !removals.is_empty() {
-                print(format!(
-                    "{} to be removed, for it has left:",
-                    count(removals.len(), "resource")
-                ));
+                print(format!("{} pending removal:", count(removals.len(), "resource")));
                 for name in &removals {
                     print(format!("  - {}", plain(name)));
                 }
@@ -54,7 +51,7 @@ fn removals(args: &ShowGraph, loaded: &LoadedGraph) -> Vec<Arc<str>> {
     match SqliteStore::peek(&directory) {
         Ok(recalled) => driver::removals(loaded.clone(), &readers(|_, _| {}).only_known(recalled)),
         Err(error) => {
-            output::eprint(format!("warning: {error}; shown without what has left the graph"));
+            output::eprint(format!("warning: {error}; undeclared resources are not shown"));
             Vec::new()
         }
     }

@@ -30,7 +30,7 @@ fn open(said: Option<&Path>) -> Result<Option<Reader>, Exit> {
 pub(super) fn refuse(why: &HistoryError) -> Exit {
     match why {
         HistoryError::Database { .. } => {
-            error(why.to_string(), Some("another one is said by --state-dir"));
+            error(why.to_string(), Some("select another state directory with --state-dir"));
             Exit::State
         }
         HistoryError::Newer { .. } => {
@@ -38,7 +38,7 @@ pub(super) fn refuse(why: &HistoryError) -> Exit {
             Exit::State
         }
         HistoryError::Unknown(_) => {
-            error(why.to_string(), Some("`steadfast history` lists all that is kept"));
+            error(why.to_string(), Some("`steadfast history` lists all recorded changes"));
             Exit::Usage
         }
         HistoryError::Unrestorable(_) | HistoryError::Beyond(_) => {
@@ -58,7 +58,7 @@ fn entry(reader: &Reader, resource: &str, number: Option<u64>) -> Result<Entry, 
 }
 
 fn required(reader: Option<Reader>, resource: &str) -> Result<Reader, Exit> {
-    let nothing = || HistoryError::Unknown(format!("nothing is kept of {}", plain(resource)));
+    let nothing = || HistoryError::Unknown(format!("no recorded changes of {}", plain(resource)));
     reader.ok_or_else(|| refuse(&nothing()))
 }
 
@@ -68,7 +68,7 @@ pub(super) fn history(args: &args::History) -> Exit {
         let entries = |reader: Reader| {
             let named = args.resource.as_deref();
             let was_cut_off = named.is_some_and(|name| reader.was_cut_off(name));
-            Ok((reader.entries(named, args.most.into())?, was_cut_off))
+            Ok((reader.entries(named, args.limit.into())?, was_cut_off))
         };
         reader.map(entries).transpose().map_err(|why| refuse(&why))
     });
@@ -83,16 +83,16 @@ pub(super) fn history(args: &args::History) -> Exit {
             Listed::Unreadable(number) if args.json => {
                 out_json(&json!({"number": number, "unreadable": UNREADABLE}));
             }
-            Listed::Unreadable(number) => print(format!("{number:>5}  not readable: {UNREADABLE}")),
+            Listed::Unreadable(number) => print(format!("{number:>5}  unreadable: {UNREADABLE}")),
         }
     }
     if let Some(name) = args.resource.as_ref().filter(|_| was_cut_off && !args.json) {
         let name = plain(name);
         print(format!(
-            "the last undo of {name} was cut off: `steadfast undo '{name}'` completes it"
+            "the last undo of {name} was interrupted: `steadfast undo '{name}'` completes it"
         ));
     }
-    if entries.is_empty() && args.most > 0 { nothing(args) } else { Exit::Well }
+    if entries.is_empty() && args.limit > 0 { nothing(args) } else { Exit::Well }
 }
 
 /// Reports an empty history; a misspelt resource is an error.
@@ -102,11 +102,11 @@ fn nothing(args: &args::History) -> Exit {
         if let Some(resource) = &args.resource
             && let Some(why) = client::stranger(&socket, resource).await
         {
-            error(why, Some("nothing is kept of it; `steadfast history` lists all that is kept"));
+            error(why, Some("no recorded changes of this resource; `steadfast history` lists all"));
             return Err(Exit::Failed);
         }
         if !args.json {
-            print("nothing has been changed, as far as is kept");
+            print("no changes are recorded");
         }
         Ok(Exit::Well)
     })
@@ -153,7 +153,7 @@ fn values(entry: &Entry) -> Vec<u8> {
 
 /// Describes the prior state of a path.
 fn was(entry: &Entry) -> String {
-    let PriorState::Thing(thing) = &entry.former else { return "was not there".to_owned() };
+    let PriorState::Thing(thing) = &entry.former else { return "did not exist".to_owned() };
     let owner = account_name(AccountKind::User, thing.uid);
     let group = account_name(AccountKind::Group, thing.gid);
     let mut words = format!("was {:04o} {owner}:{group}", thing.mode);
@@ -257,8 +257,8 @@ fn print_bytes(bytes: &[u8]) -> Exit {
     let is_text = std::str::from_utf8(bytes).is_ok_and(|text| text.chars().all(is_plain));
     if stdout.is_terminal() && !is_text {
         error(
-            "it is no plain text: a terminal could take it for orders",
-            Some("send it to a file"),
+            "the content is not plain text and could control the terminal",
+            Some("redirect the output to a file"),
         );
         return Exit::Failed;
     }
@@ -270,7 +270,7 @@ fn print_bytes(bytes: &[u8]) -> Exit {
 /// Returns the prior content of a file, also if the change left the content unchanged.
 fn at(reader: &Reader, entry: &Entry, former: &PriorState) -> Result<Vec<u8>, String> {
     let name = printable(&entry.path);
-    let PriorState::Thing(thing) = former else { return Err(format!("{name} was not there")) };
+    let PriorState::Thing(thing) = former else { return Err(format!("{name} did not exist")) };
     match &thing.shape {
         PriorShape::File(_, PriorContent::Bytes(bytes)) => Ok(bytes.clone()),
         PriorShape::File(_, PriorContent::Unkept(NotRecorded::Same)) => now(reader, entry),
@@ -304,20 +304,18 @@ fn now(reader: &Reader, entry: &Entry) -> Result<Vec<u8>, String> {
     let name = printable(path);
     let trouble = |fault| files.trouble(fault, path).what;
     let Some(spot) = files.spot(path).map_err(trouble)? else {
-        return Err(format!("{name} is not there"));
+        return Err(format!("{name} does not exist"));
     };
     let Some(seen) = spot.look().map_err(trouble)? else { return Ok(Vec::new()) };
     match seen.kind.is_file() {
-        true if denies_others(seen.mode) => Err(format!("{name} is sensitive: it is not shown")),
-        true if !is_open(reader, entry) => {
-            Err(format!("{name}: nothing tells that it is not sensitive: it is not shown"))
-        }
+        true if denies_others(seen.mode) => Err(format!("{name} is sensitive and not shown")),
+        true if !is_open(reader, entry) => Err(format!("{name} may be sensitive and is not shown")),
         true => {
             let content = spot.content(&seen, COMPARED).map_err(trouble)?;
-            content.ok_or_else(|| format!("{name} is too large to be compared"))
+            content.ok_or_else(|| format!("{name} is too large to compare"))
         }
         false if seen.kind.is_symlink() => spot.target().map_err(trouble),
-        false => Err(format!("{name} is no file")),
+        false => Err(format!("{name} is not a file")),
     }
 }
 
@@ -356,7 +354,7 @@ fn compare(args: &args::Diff) -> Result<Exit, Exit> {
         return Ok(Exit::Well);
     }
     let Some(diff) = unified(&old, &new) else {
-        print(format!("they differ: {} and {} bytes, not shown", old.len(), new.len()));
+        print(format!("the contents differ: {} and {} bytes, not shown", old.len(), new.len()));
         return Ok(Exit::Well);
     };
     let (old_path, path) = (printable(&before.path), printable(&path));

@@ -87,11 +87,14 @@ fn run_command() -> Exit {
         Command::Undo(args) => with_signals(|_| undo::undo_command(&args, &key)),
         Command::Why(args) => client::why(&args),
         Command::Events(args) => client::events(&args),
-        Command::Report(args) => client::report(&args),
+        Command::Workers(args) => client::workers(&args),
         Command::Pause(args) => client::pause(&args),
         Command::Resume(args) => client::resume(&args),
         Command::Reload(args) => client::reload(&args),
-        Command::Retry(args) => client::retry(&args),
+        Command::Retry(args) if args.persist => {
+            with_signals(|_| state::protect::order(StateCommand::Redo, &args.of))
+        }
+        Command::Retry(args) => client::retry(&args.of),
         Command::Protect(args) => {
             with_signals(|_| state::protect::order(StateCommand::Protect, &args))
         }
@@ -101,7 +104,6 @@ fn run_command() -> Exit {
         Command::Forget(args) => {
             with_signals(|_| state::protect::order(StateCommand::Forget, &args))
         }
-        Command::Redo(args) => with_signals(|_| state::protect::order(StateCommand::Redo, &args)),
         Command::State(args) => with_signals(|_| state::of_kept(&args)),
         Command::Wait(args) => client::wait(&args),
         Command::Stop(args) => client::stop(&args),

@@ -67,7 +67,7 @@ impl OfflineCommand {
 
 impl Drop for OfflineCommand {
     fn drop(&mut self) {
-        let deeds = count(self.told.load(Ordering::SeqCst), "deed");
-        self.recording.finish("stopped", format!("the {} ends: {deeds}", self.command));
+        let deeds = count(self.told.load(Ordering::SeqCst), "change");
+        self.recording.finish("stopped", format!("{} ended: {deeds}", self.command));
     }
 }

@@ -81,7 +81,7 @@ fn host_settings(args: &Run) -> HostSettings {
             },
             watch: args.watch,
             by_settings: args.given.as_ref().is_some_and(|given| given.graph.graphs.is_empty()),
-            kept_in: (!args.no_kept_graph)
+            kept_in: (!args.no_last_good_graph)
                 .then(|| state_dir::directory(state.state_dir.as_deref())),
         },
         driver: driver_settings(args),
@@ -118,7 +118,7 @@ fn driver_settings(args: &Run) -> Settings {
         pause_limit: Duration::from_secs(args.pause_limit.unwrap_or(28_800)),
         whole: args.graph.only.is_empty() && args.graph.skip.is_empty(),
         removes: args.graph.only.is_empty() && args.graph.skip.is_empty(),
-        brake: Some(args.brake.unwrap_or(600)).filter(|brake| *brake > 0),
+        brake: Some(args.max_repairs_per_minute.unwrap_or(600)).filter(|limit| *limit > 0),
         clock: local_minute,
         guard: None,
     }
@@ -129,8 +129,8 @@ fn verdict(ended: &Ended) -> Exit {
     if !ended.late.is_empty() {
         let late: Vec<&str> = ended.late.iter().map(AsRef::as_ref).collect();
         tracing::error!(
-            event = "late",
-            "did not end in time and were left behind: {}",
+            event = "stop_timeout",
+            "these workers did not stop in time and were abandoned: {}",
             late.join(", ")
         );
     }
@@ -142,7 +142,7 @@ fn verdict(ended: &Ended) -> Exit {
     if let Some(error) = failure.error.downcast_ref::<StoreError>() {
         return state_dir::refuse(error);
     }
-    output::error(format!("the daemon's worker `{worker}` failed for good: {failure}"), None);
+    output::error(format!("worker `{worker}` failed permanently: {failure}"), None);
     Exit::Failed
 }
 

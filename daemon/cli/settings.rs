@@ -79,7 +79,7 @@ impl std::fmt::Display for Unusable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Rejected(_, why) => write!(f, "{why}"),
-            Self::NoGraph => write!(f, "no graph is named, and there is no {GRAPH}"),
+            Self::NoGraph => write!(f, "no graph was given, and {GRAPH} does not exist"),
         }
     }
 }
@@ -93,7 +93,7 @@ impl Unusable {
                 Exit::Graph
             }
             Self::NoGraph => {
-                let hint = format!("name a file, or put `graph: FILE` into {SETTINGS}");
+                let hint = format!("give a graph file, or set `graph: FILE` in {SETTINGS}");
                 output::error(self.to_string(), Some(&hint));
                 Exit::Usage
             }
@@ -112,7 +112,7 @@ fn start(run: &mut Run) -> Result<(), Exit> {
         Err(other) => return Err(other.report()),
     };
     let shown = output::plain(&path.display().to_string());
-    let stored = (!run.no_kept_graph).then(|| stored(run, &path)).flatten();
+    let stored = (!run.no_last_good_graph).then(|| stored(run, &path)).flatten();
     let Some((settings, at)) = stored else {
         return Err(Unusable::Rejected(path, why).report());
     };
@@ -224,7 +224,7 @@ fn with_words<T>(read: impl FnOnce(&[(&str, Judge<'_>)]) -> T) -> T {
         let is_one = known.iter().any(|name| name == word);
         is_one.then_some(()).ok_or_else(|| format!("one of {}, found `{word}`", known.join(", ")))
     };
-    let group = |word: &str| group(word).map(drop).map_err(|why| format!("a group: {why}"));
+    let group = |word: &str| group(word).map(drop).map_err(|why| format!("invalid group: {why}"));
     let level = |word: &str| render::filter(word).map(drop);
     read(&[("log", &form), ("socket_group", &group), ("log_level", &level)])
 }
@@ -281,7 +281,8 @@ impl Run {
         self.sweep = self.sweep.or(settings.sweep);
         self.grace = self.grace.or(settings.grace);
         self.pause_limit = self.pause_limit.or(settings.pause_limit);
-        self.brake = self.brake.or(settings.brake);
+        self.max_repairs_per_minute =
+            self.max_repairs_per_minute.or(settings.max_repairs_per_minute);
         self.recorders = settings.recorders;
         self.settings_text = settings.text.map(Box::new);
     }

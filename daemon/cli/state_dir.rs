@@ -37,7 +37,7 @@ pub(super) fn judge(directory: &Path) -> Result<(), StoreError> {
     let Some(doubt) = untrusted_writer(directory, reader).filter(|_| reader.is_strict()) else {
         return Ok(());
     };
-    let why = format!("somebody else could put another in its place: {doubt}");
+    let why = format!("another user could replace the directory: {doubt}");
     Err(StoreError::Directory { dir: directory.display().to_string(), why, denied: false })
 }
 
@@ -123,7 +123,7 @@ pub(super) fn something_in(directory: &Path) -> Result<(), Exit> {
         return Ok(());
     }
     let what = format!("no state in {}", output::plain(&directory.display().to_string()));
-    output::error(what, Some("nothing is kept here; is it this --state-dir?"));
+    output::error(what, Some("the state directory has no state; check --state-dir"));
     Err(Exit::Usage)
 }
 
@@ -131,44 +131,43 @@ pub(super) fn something_in(directory: &Path) -> Result<(), Exit> {
 pub(super) fn refuse(error: &StoreError) -> Exit {
     if let StoreError::OpenToOthers { dir, .. } = error {
         let dir = output::plain(dir);
-        let hint = format!("`chmod 700 {dir}`, or give another directory with --state-dir");
+        let hint = format!("run `chmod 700 {dir}`, or select another directory with --state-dir");
         output::error(error.to_string(), Some(&hint));
         return Exit::State;
     }
     let (exit, hint) = match error {
-        StoreError::Locked { .. } => (
-            Exit::Busy,
-            "to make it read a changed graph: `systemctl reload steadfast`, or send it HUP",
-        ),
+        StoreError::Locked { .. } => {
+            (Exit::Busy, "to reload a changed graph: `systemctl reload steadfast`, or send SIGHUP")
+        }
         StoreError::Fenced { .. } => (
             // Not `Busy`: only a new start shows if the other daemon still runs.
             Exit::Failed,
-            "the file `lock` in it was removed: nothing more is begun or kept by this one; `steadfast status` asks the other",
+            "the file `lock` in the directory was removed; this process starts and records nothing more; `steadfast status` queries the other daemon",
         ),
         StoreError::Replaced { .. } => (
             Exit::State,
-            "nothing more is begun or kept by this one; start it again: it goes on with what is there",
+            "this process starts and records nothing more; restart it to continue with the current state",
         ),
         StoreError::Directory { denied: true, .. } => (
             Exit::Permission,
-            "run as its owner, make it writable, or give another directory with --state-dir",
+            "run as the owner, make the directory writable, or select another one with --state-dir",
         ),
         StoreError::Damaged { .. } => (
             Exit::State,
-            "nothing was changed; `steadfast state repair` keeps what can be read of it, and the damaged copy beside",
+            "nothing was changed; `steadfast state repair` recovers the readable records and keeps the damaged copy",
         ),
         StoreError::Newer { .. } => (
             Exit::State,
-            "nothing was changed; install the steadfast that made it, or give another directory with --state-dir",
+            "nothing was changed; install the steadfast version that wrote the state, or select another directory with --state-dir",
         ),
         StoreError::Database { .. } => (
             Exit::State,
-            "see whether its file system is full, or give another directory with --state-dir",
+            "check whether the file system is full, or select another directory with --state-dir",
         ),
         StoreError::Directory { .. }
         | StoreError::OpenToOthers { .. }
         | StoreError::Behind(_)
-        | StoreError::Ended => (Exit::State, "give another directory with --state-dir"),
+        | StoreError::Ended => (Exit::State, "select another directory with --state-dir"),
     };
     output::error(error.to_string(), Some(hint));
     exit

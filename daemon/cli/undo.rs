@@ -35,10 +35,12 @@ fn told(undone: &Undone, args: &args::Undo) {
     let name = plain(&args.resource);
     if undone.paused {
         print(format!(
-            "{name} is paused for {}, or its graph would put it back",
+            "{name} is paused for {}; without the pause its graph would reverse the undo",
             client::span(args.limit)
         ));
-        print(format!("to keep it: change the graph, then `steadfast resume '{name}'`"));
+        print(format!(
+            "to keep the restored state: change the graph, then `steadfast resume '{name}'`"
+        ));
     }
 }
 
@@ -48,8 +50,8 @@ fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
     let directory = state_dir::directory(said.as_deref());
     if !SqliteStore::is_there(&directory) {
         error(
-            format!("nothing is kept of {}", plain(&args.resource)),
-            Some("is it this --state-dir?"),
+            format!("no recorded changes of {}", plain(&args.resource)),
+            Some("check --state-dir"),
         );
         return Err(Exit::Usage);
     }
@@ -81,16 +83,16 @@ fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
         Ok(lines) => {
             told(&Undone { lines, paused: paused && is_declared }, args);
             if is_declared {
-                print("`steadfast apply` of the same graph puts it back at once");
+                print("`steadfast apply` of the same graph reverses the undo");
             } else if paused {
                 let (name, span) = (plain(&args.resource), client::span(args.limit));
                 print(format!(
-                    "{name} is paused for {span}: a graph that declares it would put it back"
+                    "{name} is paused for {span}: a graph that declares it would reverse the undo"
                 ));
-                print("`steadfast apply` of such a graph puts it back at once");
+                print("`steadfast apply` of such a graph reverses the undo");
             } else {
                 print(
-                    "as far as is kept, no graph declares it now; one that does would put it back",
+                    "no known graph declares the resource; a graph that does would reverse the undo",
                 );
             }
             Ok(Exit::Well)

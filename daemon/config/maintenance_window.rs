@@ -55,7 +55,7 @@ impl Span {
         };
         let Some(times) = times else { return Ok(Self { days, from: 0, to: DAY }) };
         let (from, to) =
-            times.split_once('-').ok_or_else(|| format!("a span of times, found `{times}`"))?;
+            times.split_once('-').ok_or_else(|| format!("a time range, found `{times}`"))?;
         let (from, to) = (minute(from)?, minute(to)?);
         if from == to || from == DAY {
             return Err(format!("two different times, found `{times}`"));

@@ -258,8 +258,8 @@ fn compile(
 /// B-16: creates the rejection of an empty graph.
 fn empty(loaded: &LoadedGraph) -> Rejected {
     let name = problem::quoted(&loaded.name);
-    let problem = Problem::new(Code::Empty, format!("the graph `{name}` has no resources at all"));
-    let hint = "if all that it declared is to be given up: --allow-empty with run, apply or reload";
+    let problem = Problem::new(Code::Empty, format!("the graph `{name}` has no resources"));
+    let hint = "to accept an empty graph, pass --allow-empty to run, apply or reload";
     Rejected { problems: vec![problem.hint(hint)], more: 0 }
 }
 
@@ -314,8 +314,9 @@ fn slow_file(
     let spots = file.spots.take();
     match read::typed::read(source, kinds) {
         Some(other) if file != other => {
-            let problem = Problem::new(Code::Readers, "YAML readers read this file differently");
-            let hint = "write it more plainly: quote texts, and put one key on each line";
+            let problem =
+                Problem::new(Code::Readers, "YAML parsers interpret this file differently");
+            let hint = "simplify the YAML: quote strings, and put one key on each line";
             problems.push(problem.hint(hint).at(Some(source.whole())));
         }
         Some(_) => {}
@@ -334,7 +335,7 @@ fn refuse_characters(source: &SourceFile, scan: &read::prescan::Scan, problems: 
         let character = source.text.get(*at..at + length).and_then(|text| text.chars().next());
         let number = character.map_or(0, u32::from);
         let what = format!("the character U+{number:04X} is not allowed here");
-        let hint = format!("write it as \"\\u{number:04x}\" in double quotes");
+        let hint = format!("write the character as \"\\u{number:04x}\" in double quotes");
         let place = source.place(Span::new(*at, at + length));
         problems.push(Problem::new(Code::Character, what).hint(hint).at(Some(place)));
     }

@@ -67,12 +67,12 @@ pub(super) fn convert(takes: FieldType, scalar: Scalar<'_>) -> Option<Value> {
 /// Describes the accepted values of a field type.
 pub(super) const fn wants(takes: FieldType) -> &'static str {
     match takes {
-        FieldType::Text => "a text",
+        FieldType::Text => "a string",
         FieldType::Bool => "true or false",
-        FieldType::Int => "a whole number",
+        FieldType::Int => "an integer",
         FieldType::Float => "a number",
-        FieldType::Texts => "a text or a list of texts",
-        FieldType::TextMap => "a map of texts",
+        FieldType::Texts => "a string or a list of strings",
+        FieldType::TextMap => "a map of strings",
         FieldType::Anything => "anything",
     }
 }
@@ -81,7 +81,7 @@ pub(super) const fn wants(takes: FieldType) -> &'static str {
 pub(super) fn advice(takes: FieldType, scalar: &Scalar<'_>) -> Option<String> {
     let bare = Scalar { text: Cow::Borrowed(scalar.text.as_ref()), plain: true };
     if !scalar.plain && convert(takes, bare).is_some() {
-        return Some(format!("write it without quotes: {}", scalar.text));
+        return Some(format!("remove the quotes: {}", scalar.text));
     }
     match takes {
         FieldType::Bool => match scalar.text.to_ascii_lowercase().as_str() {
@@ -101,7 +101,7 @@ pub(super) fn advice(takes: FieldType, scalar: &Scalar<'_>) -> Option<String> {
 
 /// Advises to write a text as a list.
 pub(super) fn list_advice(name: &str) -> String {
-    format!("write each word as an item: `{name}: [touch, /tmp/x]`")
+    format!("write each word as a list item: `{name}: [touch, /tmp/x]`")
 }
 
 fn int_advice(text: &str) -> Option<String> {
@@ -111,14 +111,14 @@ fn int_advice(text: &str) -> Option<String> {
         && float.fract() == 0.0
         && float.abs() < 1e15
     {
-        return Some(format!("write it in plain digits: {float:.0}"));
+        return Some(format!("use plain digits: {float:.0}"));
     }
     let lower = plain.to_ascii_lowercase();
     for (prefix, radix) in [("0x", 16), ("0o", 8), ("0b", 2)] {
         if let Some(digits) = lower.strip_prefix(prefix)
             && let Ok(number) = i64::from_str_radix(digits, radix)
         {
-            return Some(format!("write it in decimal: {number}"));
+            return Some(format!("use decimal notation: {number}"));
         }
     }
     None

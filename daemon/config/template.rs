@@ -18,13 +18,15 @@ pub(super) fn pieces(text: &str, values: &[(&str, usize)]) -> Result<Vec<Templat
         put(&mut pieces, before);
         let Some((name, after)) = after.split_once('}') else {
             let what = "the template has `${` without `}`".to_owned();
-            return Err(wrong(what).hint("write ${name}; for the characters themselves $${"));
+            return Err(wrong(what).hint("write ${name}; for a literal ${ write $${"));
         };
         let Some((_, number)) = values.iter().find(|(value, _)| *value == name) else {
             let names: Vec<&str> = values.iter().map(|(value, _)| *value).collect();
             let names = names.join(", ");
-            let hint = format!("its values: {names}; for the characters themselves write $${{");
-            return Err(wrong(format!("`${{{}}}` is none of the values", quoted(name))).hint(hint));
+            let hint = format!("declared values: {names}; for a literal ${{ write $${{");
+            return Err(
+                wrong(format!("`${{{}}}` is not one of the values", quoted(name))).hint(hint)
+            );
         };
         pieces.push(TemplatePiece::Value(*number));
         rest = after;
@@ -33,7 +35,7 @@ pub(super) fn pieces(text: &str, values: &[(&str, usize)]) -> Result<Vec<Templat
     let is_used = |number: usize| pieces.contains(&TemplatePiece::Value(number));
     if let Some((name, _)) = values.iter().find(|(_, number)| !is_used(*number)) {
         let what = format!("the template does not use the value `{}`", quoted(name));
-        return Err(wrong(what).hint("name it as ${name}, or leave it out"));
+        return Err(wrong(what).hint("use the value as ${name}, or omit it"));
     }
     Ok(pieces)
 }

@@ -30,10 +30,10 @@ pub enum BindError {
     #[error("another daemon listens at {}", .0.display())]
     Alive(PathBuf),
     /// The directory belongs to another user, or others may write there.
-    #[error("{} belongs to somebody else, or others may write there", .0.display())]
+    #[error("{} belongs to another user, or is writable by others", .0.display())]
     Unsafe(PathBuf),
     /// The path exists and is not a socket.
-    #[error("{} is no socket: move it away, or give another path with --socket", .0.display())]
+    #[error("{} is not a socket: move the file away, or select another path with --socket", .0.display())]
     Other(PathBuf),
     /// A system call failed.
     #[error("cannot listen at {}: {why}", path.display())]
@@ -274,7 +274,7 @@ impl Address {
             let directory = directory.display();
             tracing::warn!(
                 event = "control",
-                "the socket's group cannot pass {directory}: give another place with --socket"
+                "the group of the socket cannot enter {directory}: select another path with --socket"
             );
         }
         Ok(())
@@ -321,7 +321,7 @@ mod tests {
         std::fs::create_dir(&shared).expect("made");
         assert_eq!(address().path(), first, "it is ours");
         std::fs::set_permissions(&shared, Permissions::from_mode(0o777)).expect("changed");
-        assert_eq!(address().path(), other, "others may write there");
+        assert_eq!(address().path(), other, "is writable by others");
         std::fs::set_permissions(&shared, Permissions::from_mode(0o755)).expect("changed");
         chown(&shared, Some(65534), None).expect("given away");
         assert_eq!(address().path(), other, "it is somebody else's");

@@ -38,7 +38,7 @@ pub enum Unanswered {
     #[error("no such resource: {}", .0.join(", "))]
     Unknown(Vec<String>),
     /// The connection broke, or the reply was malformed.
-    #[error("the daemon did not answer: {0}")]
+    #[error("the daemon did not respond: {0}")]
     Broken(String),
 }
 
@@ -63,7 +63,7 @@ impl Client {
         let listener = Peer { uid: found.uid() };
         if !address.believes(listener) {
             let (path, uid) = (path.display(), listener.uid);
-            return Err(Unanswered::Denied(format!("user {uid} listens at {path}, not yours")));
+            return Err(Unanswered::Denied(format!("the socket {path} belongs to user {uid}")));
         }
         let broken = |error: &dyn ToString| Unanswered::Broken(error.to_string());
         let ask = serde_json::to_value(ask).map_err(|error| broken(&error))?;
@@ -91,9 +91,9 @@ impl Client {
     ) -> Result<Option<serde_json::Value>, Unanswered> {
         let line = framing::read(&mut self.read, LONGEST, within).await.map_err(|why| {
             Unanswered::Broken(match why {
-                NoLine::End | NoLine::Half => "it closed the connection".to_owned(),
-                NoLine::Long => "its answer is too long".to_owned(),
-                NoLine::Late => "it takes too long".to_owned(),
+                NoLine::End | NoLine::Half => "the connection was closed".to_owned(),
+                NoLine::Long => "the reply is too long".to_owned(),
+                NoLine::Late => "the request timed out".to_owned(),
                 NoLine::Failed(error) => error.to_string(),
             })
         })?;
@@ -126,14 +126,14 @@ async fn connect(path: &Path) -> Result<UnixStream, Unanswered> {
                 Unanswered::NoDaemon(path.to_owned())
             }
             io::ErrorKind::PermissionDenied => {
-                Unanswered::Denied(format!("you may not connect to {}", path.display()))
+                Unanswered::Denied(format!("permission denied to connect to {}", path.display()))
             }
             io::ErrorKind::WouldBlock if began.elapsed() < BUSY => {
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 continue;
             }
             io::ErrorKind::WouldBlock => {
-                Unanswered::Unavailable("too many wait to be heard".to_owned())
+                Unanswered::Unavailable("too many pending connections".to_owned())
             }
             _ => Unanswered::Broken(error.to_string()),
         });

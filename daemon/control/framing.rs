@@ -60,6 +60,6 @@ pub(super) async fn write_all(
     lines: &[u8],
     within: Duration,
 ) -> io::Result<()> {
-    let late = |_elapsed| io::Error::new(io::ErrorKind::TimedOut, "the other side does not read");
+    let late = |_elapsed| io::Error::new(io::ErrorKind::TimedOut, "the client does not read");
     timeout(within, to.write_all(lines)).await.map_err(late)?
 }

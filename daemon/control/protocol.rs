@@ -79,7 +79,7 @@ pub enum Request {
         debug: bool,
     },
     /// Returns the state of the daemon's workers.
-    Report,
+    Workers,
     /// Pauses the daemon or some resources. Every pause ends by itself.
     Pause {
         /// The length of the pause in seconds.
@@ -109,19 +109,29 @@ pub enum Request {
     Retry {
         /// The resources, each as `kind[name]`.
         resources: Vec<String>,
+        /// The request is stored: it survives a restart of the daemon.
+        #[serde(default)]
+        persist: bool,
     },
-    /// Carries out a state command on resources.
-    Order {
-        /// The state command.
-        order: StateCommand,
+    /// Protect these resources: a graph without them is rejected.
+    Protect {
         /// The resources, each as `kind[name]`.
         resources: Vec<String>,
     },
-    /// Carries out maintenance of the whole state, while no resource is changed.
-    Mend {
-        /// The maintenance.
-        what: Maintenance,
+    /// End the protection of these resources.
+    Unprotect {
+        /// The resources, each as `kind[name]`.
+        resources: Vec<String>,
     },
+    /// Discard the ownership and run-once records of these resources.
+    Forget {
+        /// The resources, each as `kind[name]`.
+        resources: Vec<String>,
+    },
+    /// Replace the state by an exported document. The daemon must be paused.
+    StateImport,
+    /// Repair a damaged state. The daemon must be paused.
+    StateRepair,
     /// Restores the state of a resource from before its last change, and pauses the resource.
     Undo {
         /// `kind[name]`.
@@ -167,6 +177,26 @@ impl Request {
         Self::Events { follow: false, resource, from, since, most, debug: false }
     }
 
+    /// The request for this change of what is recorded of resources.
+    #[must_use]
+    pub fn state_command(command: StateCommand, resources: Vec<String>) -> Self {
+        match command {
+            StateCommand::Protect => Self::Protect { resources },
+            StateCommand::Unprotect => Self::Unprotect { resources },
+            StateCommand::Forget => Self::Forget { resources },
+            StateCommand::Redo => Self::Retry { resources, persist: true },
+        }
+    }
+
+    /// The request for this change of the state as a whole.
+    #[must_use]
+    pub const fn maintenance(what: Maintenance) -> Self {
+        match what {
+            Maintenance::Import => Self::StateImport,
+            Maintenance::Repair => Self::StateRepair,
+        }
+    }
+
     /// Returns the command that makes this request, for the log.
     #[must_use]
     pub fn command(&self) -> String {
@@ -178,7 +208,7 @@ impl Request {
             Self::Diff { resources, .. } => ("diff", words(resources)),
             Self::Why { resource } => ("why", vec![resource]),
             Self::Events { .. } => ("events", Vec::new()),
-            Self::Report => ("report", Vec::new()),
+            Self::Workers => ("workers", Vec::new()),
             Self::Pause { resources, drain: true, .. } => {
                 ("pause", [vec!["--drain"], words(resources)].concat())
             }
@@ -186,10 +216,15 @@ impl Request {
             Self::Resume { resources } => ("resume", words(resources)),
             Self::Reload { allow_empty: true } => ("reload", vec!["--allow-empty"]),
             Self::Reload { .. } => ("reload", Vec::new()),
-            Self::Retry { resources } => ("retry", words(resources)),
-            Self::Order { order, resources } => (order.command(), words(resources)),
-            Self::Mend { what: Maintenance::Repair } => ("state repair", Vec::new()),
-            Self::Mend { what: Maintenance::Import } => ("state import", Vec::new()),
+            Self::Retry { resources, persist: true } => {
+                ("retry", [vec!["--persist"], words(resources)].concat())
+            }
+            Self::Retry { resources, .. } => ("retry", words(resources)),
+            Self::Protect { resources } => ("protect", words(resources)),
+            Self::Unprotect { resources } => ("unprotect", words(resources)),
+            Self::Forget { resources } => ("forget", words(resources)),
+            Self::StateRepair => ("state repair", Vec::new()),
+            Self::StateImport => ("state import", Vec::new()),
             Self::Undo { resource, .. } => ("undo", vec![resource]),
             Self::Check { resources } => ("check", words(resources)),
             Self::Stop { now: true } => ("stop", vec!["--now"]),
@@ -216,15 +251,18 @@ impl Request {
             | Self::List { .. }
             | Self::Why { .. }
             | Self::Events { .. }
-            | Self::Report => false,
+            | Self::Workers => false,
             #[cfg(debug_assertions)]
             Self::Fault { .. } => true,
             Self::Pause { .. }
             | Self::Resume { .. }
             | Self::Reload { .. }
             | Self::Retry { .. }
-            | Self::Order { .. }
-            | Self::Mend { .. }
+            | Self::Protect { .. }
+            | Self::Unprotect { .. }
+            | Self::Forget { .. }
+            | Self::StateImport
+            | Self::StateRepair
             | Self::Undo { .. }
             | Self::Check { .. }
             | Self::Diff { .. }

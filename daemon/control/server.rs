@@ -254,14 +254,14 @@ impl Server {
         match self.address.listen_again(&mut self.place, self.group).await {
             Ok(()) => {
                 *loss = None;
-                tracing::warn!(event = "control", "{path} was removed, and is made again");
+                tracing::warn!(event = "control", "{path} was removed and is recreated");
             }
             Err(why) => {
                 let why = why.to_string();
                 if loss.as_ref() != Some(&why) {
                     tracing::error!(
                         event = "control",
-                        "{path} was removed: commands cannot reach this daemon: {why}"
+                        "{path} was removed; commands cannot reach this daemon: {why}"
                     );
                     *loss = Some(why);
                 }
@@ -284,7 +284,7 @@ impl Server {
 
 /// An error of the server: it accepts no connections any more.
 #[derive(Debug, Error)]
-#[error("somebody has waited at the socket for {0:?} and was not let in")]
+#[error("a connection has waited at the socket for {0:?} without being accepted")]
 pub struct Deaf(Duration);
 
 /// The state after a failed accept. The usual cause is a lack of file descriptors, which may end soon.
@@ -310,7 +310,7 @@ impl Refuses {
 
     fn one(&mut self, error: &std::io::Error) {
         if self.until.is_none() {
-            tracing::error!(event = "deaf", %error, "nobody can be let in at the socket; it is tried again");
+            tracing::error!(event = "deaf", %error, "no connections can be accepted at the socket; retrying");
         }
         self.until = Some(Instant::now() + TRY_AGAIN);
     }
@@ -370,13 +370,13 @@ async fn attend(
                 None => replies.send(&Reply::Done).await,
                 Some(Left::Gone) => return,
                 Some(Left::SaidMore) => {
-                    let more = "a connection has one request: nothing may follow it".to_owned();
+                    let more = "a connection carries one request only".to_owned();
                     replies.send(&Reply::Refused(more)).await
                 }
             };
         }
         Ok(_) => {
-            let denied = format!("user {} may read, not change; root may", peer.uid);
+            let denied = format!("user {} may only query; root may make changes", peer.uid);
             replies.send(&Reply::Denied(denied)).await;
         }
         Err(Some(refused)) => {
@@ -413,12 +413,12 @@ async fn request(
         NoLine::Late => Some(format!("no request within {} seconds", limits.patience.as_secs())),
     })?;
     let request: Envelope =
-        serde_json::from_slice(&line).map_err(|why| Some(format!("this is no request: {why}")))?;
+        serde_json::from_slice(&line).map_err(|why| Some(format!("invalid request: {why}")))?;
     if request.protocol != PROTOCOL {
         let theirs = request.protocol;
         return Err(Some(format!(
-            "this daemon speaks protocol {PROTOCOL}, you speak {theirs}: use the same release"
+            "the daemon speaks protocol {PROTOCOL}, the client {theirs}: use the same release"
         )));
     }
-    serde_json::from_value(request.ask).map_err(|why| Some(format!("this cannot be asked: {why}")))
+    serde_json::from_value(request.ask).map_err(|why| Some(format!("unknown request: {why}")))
 }

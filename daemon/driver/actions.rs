@@ -194,12 +194,12 @@ impl Driver {
         let entries = created.into_iter().chain(begins).collect();
         let trouble = match (&self.keeper, &unheld) {
             _ if self.observing.is_some() => {
-                Some(Failure::new("nothing is applied: observing only"))
+                Some(Failure::new("no changes are made: the daemon is read-only"))
             }
-            (None, _) => Some(Failure::new("nothing is applied without a place to keep state")),
+            (None, _) => Some(Failure::new("no changes are made without a state directory")),
             (_, Some(why)) => Some(
-                Failure::new(format!("nothing is begun without the lease: {why}"))
-                    .hint("it is tried again when the lease is had again"),
+                Failure::new(format!("no changes are started without the lease: {why}"))
+                    .hint("the resource is retried when the lease is acquired again"),
             ),
             _ => self.held_by_plan(intent),
         };
@@ -320,7 +320,7 @@ impl Driver {
     pub(super) fn give_up_watches(&mut self, now: Instant) {
         let Some(progress) = self.hub.as_ref().map(WatchHub::progress) else { return };
         for id in self.watches.late(now, progress) {
-            let event = self.unwatched(id, "what is to be watched does not answer");
+            let event = self.unwatched(id, "the watched path does not respond");
             self.turn(event);
         }
     }
@@ -328,7 +328,7 @@ impl Driver {
     /// Stops the driver after its event source has ended; active runs may end, and then another driver checks
     /// everything.
     fn breaks(&mut self, why: String) -> Event {
-        tracing::error!(event = "broken", "{why}: the driver starts anew");
+        tracing::error!(event = "broken", "{why}: the driver restarts");
         self.broken.get_or_insert(why);
         if self.engine.mode() == Mode::Stopping {
             // The driver is already stopping, with its own grace period.

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
 
 /// The reason shown for an expired lease.
-const OVER: &str = "its time is over, and it was not renewed";
+const OVER: &str = "the lease expired without being renewed";
 
 /// The right to begin changes.
 #[derive(Clone)]

@@ -243,7 +243,7 @@ impl Driver {
             foresight: PlanOverlaps::default(),
             moved: Vec::new(),
             graph_change: None,
-            load_outcome: Err("there was none yet".to_owned()),
+            load_outcome: Err("no graph has been loaded yet".to_owned()),
             refused_since: None,
             taken_at: Instant::now(),
             swap_waits: Vec::new(),

@@ -11,7 +11,7 @@ use steadfast_resources::Difference;
 #[serde(rename_all = "kebab-case")]
 pub enum HostStatus {
     /// The state directory cannot be used: nothing is changed.
-    Observing,
+    ReadOnly,
     /// A run does not return.
     Stuck,
     /// A resource has failed, and no retries are left.
@@ -125,13 +125,13 @@ pub struct Status {
     pub verdict: HostStatus,
     /// The reason for the read-only mode, and the way out of it.
     #[serde(default)]
-    pub observing: Option<String>,
+    pub read_only: Option<String>,
     /// The reason for which the last-good graph runs instead of the graph in the file.
     #[serde(default)]
-    pub instead: Option<String>,
+    pub fallback_reason: Option<String>,
     /// The rejection of the graph in the file; the running graph stays.
     #[serde(default)]
-    pub refused: Option<Refusal>,
+    pub rejected: Option<GraphRejection>,
     /// An accepted graph that does not run yet.
     #[serde(default)]
     pub swap: Option<SwapStatus>,
@@ -143,7 +143,7 @@ pub struct Status {
     pub counts: Counts,
     /// Resources that are undeclared and still stored; the next reload by an operator removes or forgets them.
     #[serde(default)]
-    pub leaving: Vec<String>,
+    pub pending_removals: Vec<String>,
     /// The number of resources without a working watch; sweeps check them instead.
     pub unwatched: usize,
     /// The pause of the daemon.
@@ -157,11 +157,11 @@ pub struct Status {
     #[serde(default)]
     pub changes: Changes,
     /// Resources that are not as declared, worst first; the list has a maximum length.
-    pub troubled: Vec<ResourceStatus>,
+    pub unhealthy: Vec<ResourceStatus>,
     /// The number of further resources that the list leaves out.
-    pub more: usize,
+    pub unhealthy_omitted: usize,
     /// Seconds since the start of the daemon.
-    pub up_for: u64,
+    pub uptime: u64,
     /// The version of the daemon.
     #[serde(default)]
     pub version: String,
@@ -182,22 +182,22 @@ impl Status {
     pub fn starting() -> Self {
         Self {
             verdict: HostStatus::Starting,
-            observing: None,
-            instead: None,
-            refused: None,
+            read_only: None,
+            fallback_reason: None,
+            rejected: None,
             swap: None,
             converged_for: None,
             graph: String::new(),
             counts: Counts::default(),
-            leaving: Vec::new(),
+            pending_removals: Vec::new(),
             unwatched: 0,
             pause: None,
             paused: Vec::new(),
             ages: Ages::default(),
             changes: Changes::default(),
-            troubled: Vec::new(),
-            more: 0,
-            up_for: 0,
+            unhealthy: Vec::new(),
+            unhealthy_omitted: 0,
+            uptime: 0,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             daemon: Vec::new(),
             reboot: None,
@@ -208,13 +208,13 @@ impl Status {
 
 /// A rejection of the last reload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refusal {
+pub struct GraphRejection {
     /// Seconds since the first rejection after the last accepted graph.
-    pub refused_for: u64,
+    pub rejected_for: u64,
     /// The reason in one line, with its place in the file.
-    pub why: String,
+    pub reason: String,
     /// The reason in full.
-    pub full: String,
+    pub details: String,
 }
 
 /// An accepted graph that waits for runs to end before it replaces the running graph.
@@ -231,13 +231,13 @@ pub struct SwapStatus {
 /// A fault of a part of the daemon, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ill {
+pub enum PartCondition {
     /// The part hangs, and cannot be interrupted.
     Hangs,
     /// The part does not run.
     Down,
     /// The part cannot write its data.
-    Unkept,
+    WriteFailed,
     /// The part runs, and has failed within the last hour.
     Unsteady,
 }
@@ -248,9 +248,9 @@ pub struct PartStatus {
     /// The name of a worker or of a store.
     pub part: String,
     /// The fault.
-    pub ill: Ill,
+    pub condition: PartCondition,
     /// The fault and its reason in a few words.
-    pub says: String,
+    pub message: String,
 }
 
 /// A reboot that packages have requested.
@@ -308,7 +308,7 @@ pub struct ResourceStatus {
     /// The status.
     pub phase: Phase,
     /// The status in a few words, with the reason of a wait or a hold.
-    pub says: String,
+    pub message: String,
     /// Identities of the resources that this one waits for.
     pub waits_for: Vec<String>,
     /// Seconds until the next retry.
@@ -317,9 +317,9 @@ pub struct ResourceStatus {
     pub running_for: Option<u64>,
     /// Seconds since the resource began to wait for the operator, as seen by this daemon.
     #[serde(default)]
-    pub undecided_for: Option<u64>,
+    pub awaiting_operator_for: Option<u64>,
     /// The last failure, with a hint.
-    pub trouble: Option<String>,
+    pub error: Option<String>,
     /// Ages of the last check, repair and event.
     pub ages: Ages,
     /// The number of changes since the start of the daemon.
@@ -333,7 +333,7 @@ pub struct ResourceStatus {
     pub pause: Option<PauseStatus>,
     /// True for a removal: the resource has left the graph and is being removed.
     #[serde(default)]
-    pub leaves: bool,
+    pub pending_removal: bool,
 }
 
 /// The ownership of the object that a resource manages.
@@ -438,16 +438,16 @@ pub struct Inspection {
     /// True if an apply would destroy something that exists.
     pub destructive: bool,
     /// The reason for which the check has no result.
-    pub trouble: Option<String>,
+    pub error: Option<String>,
 }
 
 /// The results of checks on request: resources that differ, and resources whose check has no result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inspections {
     /// One result for each such resource.
-    pub of: Vec<Inspection>,
+    pub items: Vec<Inspection>,
     /// The number of resources that were not checked.
-    pub left: usize,
+    pub skipped: usize,
     /// Resources that were skipped because they are paused on their own.
     #[serde(default)]
     pub paused: Vec<String>,

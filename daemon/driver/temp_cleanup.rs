@@ -20,8 +20,8 @@ pub(super) fn sweep(key: &MintKey, host: &Host, history: &History) {
         let name = printable(&directory);
         match host.files().sweep(&permit, &directory) {
             Ok(0) => {}
-            Ok(count) => tracing::info!("{name}: {count} left by a run that was cut off, removed"),
-            Err(fault) => tracing::debug!(?fault, "{name}: not swept"),
+            Ok(count) => tracing::info!("{name}: {count} of an interrupted run removed"),
+            Err(fault) => tracing::debug!(?fault, "{name}: temporary files not removed"),
         }
     }
     history.is_seen_to();
@@ -43,7 +43,9 @@ impl Driver {
         });
         match begun {
             Ok(_) => self.swept_by = Some(Instant::now() + PATIENCE),
-            Err(error) => tracing::warn!(%error, "what a run that was cut off has left stays"),
+            Err(error) => {
+                tracing::warn!(%error, "temporary files of an interrupted run were not removed")
+            }
         }
     }
 

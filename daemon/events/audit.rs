@@ -7,7 +7,7 @@ use crate::store::{AuditEntry, Maintenance};
 #[must_use]
 pub fn done(deed: &AuditEntry) -> NewEvent {
     let resource = Some(deed.resource.to_string());
-    NewEvent { resource, ..NewEvent::new(deed.what, deed.says.clone(), Level::Info) }
+    NewEvent { resource, ..NewEvent::new(deed.what, deed.message.clone(), Level::Info) }
 }
 
 /// Returns the event of maintenance of the whole state; `None` if nothing was done.

@@ -343,6 +343,6 @@ impl Subscriber {
 
 /// Creates the event that represents dropped events in the log.
 pub(super) fn dropped(count: u64) -> NewEvent {
-    let says = format!("{count} events came faster than they could be recorded, and are lost");
+    let says = format!("{count} events came faster than they could be recorded and were lost");
     NewEvent { count: Some(count), ..NewEvent::new(what::GAP, says, Level::Warn) }
 }

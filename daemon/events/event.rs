@@ -41,7 +41,7 @@ pub struct Event {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<u64>,
     /// A description in printable text.
-    pub says: String,
+    pub message: String,
     /// The severity.
     pub level: Level,
     /// The event as JSON, created once for all subscribers.
@@ -65,9 +65,20 @@ impl Event {
     /// Creates an event from a published one and its number.
     #[must_use]
     pub fn new(number: Option<u64>, at: u64, happening: NewEvent) -> Self {
-        let NewEvent { what, resource, class, count, run, says, level } = happening;
+        let NewEvent { what, resource, class, count, run, message: says, level } = happening;
         let (what, class) = (what.into(), class.map(Into::into));
-        Self { number, at, what, resource, class, count, run, says, level, json: Json::default() }
+        Self {
+            number,
+            at,
+            what,
+            resource,
+            class,
+            count,
+            run,
+            message: says,
+            level,
+            json: Json::default(),
+        }
     }
 
     /// Returns the event as a JSON object. The text is created once.
@@ -76,10 +87,10 @@ impl Event {
         // An event without valid JSON is reported as an error, so that no other event is lost (C-17).
         let broken = |error: serde_json::Error| {
             let (number, at) = (self.number, self.at);
-            let says = format!("this event cannot be written as JSON: {error}");
+            let says = format!("the event cannot be written as JSON: {error}");
             let (event, level) = (what::INTERNAL_ERROR, Level::Error);
             serde_json::json!({"number": number, "at": at, "event": event, "resource": null,
-                "says": says, "level": level})
+                "message": says, "level": level})
             .to_string()
         };
         let json = || serde_json::to_string(self).unwrap_or_else(broken).into_boxed_str();
@@ -101,7 +112,7 @@ pub struct NewEvent {
     /// See [`Event::run`].
     pub run: Option<u64>,
     /// See [`Event::says`].
-    pub says: String,
+    pub message: String,
     /// See [`Event::level`].
     pub level: Level,
 }
@@ -111,7 +122,7 @@ impl NewEvent {
     #[must_use]
     pub fn new(what: &'static str, says: impl Into<String>, level: Level) -> Self {
         let says = says.into();
-        Self { what, resource: None, class: None, count: None, run: None, says, level }
+        Self { what, resource: None, class: None, count: None, run: None, message: says, level }
     }
 }
 
@@ -124,9 +135,9 @@ pub mod what {
     /// Events are missing here.
     pub const GAP: &str = "gap";
     /// Repeated events were counted.
-    pub const ALIKE: &str = "alike";
+    pub const REPEATED: &str = "repeated";
     /// A recorder's server rejected events for good.
-    pub const PUT_ASIDE: &str = "put_aside";
+    pub const DEAD_LETTERED: &str = "dead_lettered";
     /// The program has an internal error.
     pub const INTERNAL_ERROR: &str = "internal_error";
     /// A worker of the daemon has started.

@@ -39,7 +39,7 @@ impl RepeatFilter {
         match &happening.resource {
             Some(resource) => resource.hash(&mut key),
             // For the whole host the text is compared too, so that the ends of two workers are different events.
-            None => happening.says.hash(&mut key),
+            None => happening.message.hash(&mut key),
         }
         let (key, many) = (key.finish(), self.seen.len() >= MOST);
         match self.seen.entry(key) {
@@ -78,8 +78,8 @@ impl RepeatFilter {
                 continue;
             };
             let more = seen.count - EACH;
-            let says = format!("{more} more `{}` within ten minutes, not recorded each", seen.what);
-            let told = NewEvent::new(what::ALIKE, says, seen.level);
+            let says = format!("{more} more `{}` events within ten minutes", seen.what);
+            let told = NewEvent::new(what::REPEATED, says, seen.level);
             let (resource, class) = (seen.resource, Some(seen.what));
             counted.push(NewEvent { resource, class, count: Some(more), ..told });
         }

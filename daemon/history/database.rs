@@ -112,7 +112,7 @@ impl Book {
                 let aside = store::move_aside(&path).map_err(|error| refuse(error.to_string()))?;
                 tracing::warn!(
                     event = "history_lost",
-                    "the history could not be read and begins anew; kept at {}: {why}",
+                    "the history could not be read and was recreated; the old one is kept at {}: {why}",
                     aside.display()
                 );
                 Self::connect(&path, key, limits).map_err(|fault| refuse(fault.to_string()))
@@ -192,7 +192,7 @@ impl Book {
         if free.is_ok_and(|pages: u64| pages >= FREE_PAGES)
             && let Err(error) = self.connection.execute_batch("PRAGMA incremental_vacuum")
         {
-            tracing::debug!(%error, "the history is not made smaller");
+            tracing::debug!(%error, "the history could not be compacted");
         }
     }
 }

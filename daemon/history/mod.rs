@@ -68,13 +68,13 @@ pub enum HistoryError {
         why: String,
     },
     /// The prior state is larger than the limit of the whole history, in bytes.
-    #[error("it is more than all that the history may keep (max_total, {0} bytes)")]
+    #[error("the content exceeds the size limit of the history (max_total, {0} bytes)")]
     Beyond(u64),
     /// The requested entry is not in the history.
     #[error("{0}")]
     Unknown(String),
     /// Some of the requested state cannot be restored, so nothing was.
-    #[error("nothing is put back, because not all of it can be; --partial: what can\n{}", .0.join("\n"))]
+    #[error("nothing was restored, because a part cannot be restored; --partial restores the rest\n{}", .0.join("\n"))]
     Unrestorable(Vec<String>),
 }
 
@@ -84,13 +84,13 @@ impl HistoryError {
     pub const fn hint(&self) -> &'static str {
         match self {
             Self::Newer { .. } => {
-                "install the steadfast that made it, or move `history` out of the state directory"
+                "install the steadfast version that wrote the history, or move `history` out of the state directory"
             }
             Self::Beyond(_) => {
-                "raise `max_total` in the settings, or turn it off: history: {max_total: 0}"
+                "raise `max_total` in the settings, or disable the history: history: {max_total: 0}"
             }
             Self::Database { .. } | Self::Unknown(_) | Self::Unrestorable(_) => {
-                "make room for the history, or turn it off: history: {max_total: 0}"
+                "free disk space for the history, or disable the history: history: {max_total: 0}"
             }
         }
     }

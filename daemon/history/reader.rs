@@ -145,7 +145,7 @@ impl Reader {
             return Ok(None);
         }
         let Some(key) = SqliteStore::peek_key(state_directory) else {
-            return Err(refuse("the key beside it is missing".to_owned()));
+            return Err(refuse("the key file is missing".to_owned()));
         };
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connect = || -> rusqlite::Result<(Connection, i64)> {
@@ -210,9 +210,9 @@ impl Reader {
         let sql =
             format!("SELECT {columns} FROM entry WHERE resource = ?1 ORDER BY number DESC LIMIT 1");
         self.read(&sql, params![resource])?.pop().ok_or_else(|| {
-            let now = self.called_now(resource).map(|new| format!("; it is called {new} now"));
+            let now = self.called_now(resource).map(|new| format!("; renamed to {new}"));
             let now = now.unwrap_or_default();
-            HistoryError::Unknown(format!("nothing is kept of {resource}{now}"))
+            HistoryError::Unknown(format!("no recorded changes of {resource}{now}"))
         })
     }
 
@@ -355,7 +355,7 @@ impl Reader {
             .map_err(|error| self.refuse(&error))?;
         let bytes = found.and_then(|(size, packed)| compression::unpack(&packed, size));
         let bytes = bytes.filter(|bytes| content_seal(&self.key, bytes) == *seal);
-        bytes.ok_or_else(|| self.refuse(&"a content is damaged; nothing is put back from it"))
+        bytes.ok_or_else(|| self.refuse(&"a stored content is damaged and cannot be restored"))
     }
 
     /// Reads all entries of a query; fails if one is unreadable, because the undo would be incomplete.
@@ -363,7 +363,7 @@ impl Reader {
         let whole = |listed| match listed {
             Listed::Entry(entry) => Ok(*entry),
             Listed::Unreadable(number) => Err(self.refuse(&format!(
-                "number {number} cannot be read ({UNREADABLE}); nothing is put back from it"
+                "change {number} cannot be read ({UNREADABLE}) and cannot be restored"
             ))),
         };
         self.list(sql, params)?.into_iter().map(whole).collect()
@@ -391,7 +391,7 @@ impl Reader {
 }
 
 /// The description of an unreadable entry.
-pub const UNREADABLE: &str = "it is damaged, or was kept with another values.key";
+pub const UNREADABLE: &str = "damaged, or written with another values.key";
 
 /// Returns the reason why a state cannot be restored, if there is one.
 fn why_not(former: &PriorState, entries: &[&Entry]) -> Option<String> {
@@ -405,20 +405,18 @@ fn why_not(former: &PriorState, entries: &[&Entry]) -> Option<String> {
         | PriorShape::Link(_) => return None,
     };
     let number = entries.first().map_or(0, |first| first.number);
-    Some(format!("{why} (number {number})"))
+    Some(format!("{why} (change {number})"))
 }
 
 /// Describes the reason why a content was not recorded.
 #[must_use]
 pub fn unkept(why: NotRecorded) -> &'static str {
     match why {
-        NotRecorded::Same => "its content was left as it was",
-        NotRecorded::Secret => {
-            "its content was not kept: it is sensitive, or its mode denies others to read it"
-        }
+        NotRecorded::Same => "the content was unchanged",
+        NotRecorded::Secret => "the content was not recorded: sensitive, or not readable by others",
         NotRecorded::Large => {
-            "its content was not kept: it was too large for the history, or for the room left in it"
+            "the content was not recorded: too large for the history or its free space"
         }
-        NotRecorded::Unreadable => "its content was not kept: it could not be read",
+        NotRecorded::Unreadable => "the content was not recorded: unreadable",
     }
 }

@@ -228,7 +228,7 @@ impl History {
             }
             Ok(None) => false,
             Err(error) => {
-                tracing::debug!(%error, "what is kept under former names moves at a later start");
+                tracing::debug!(%error, "records under former names are moved at a later start");
                 false
             }
         }

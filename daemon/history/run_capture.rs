@@ -141,6 +141,6 @@ fn loses(former: &PriorState) -> bool {
 
 fn refused(path: &Path, why: &HistoryError) -> Failure {
     let path = printable(&path.to_string_lossy()).into_owned();
-    let what = format!("nothing is changed: what is there cannot be kept\n{path}: {why}");
+    let what = format!("no changes made: the current object cannot be recorded\n{path}: {why}");
     Failure::new(what).hint(why.hint())
 }

@@ -91,8 +91,8 @@ impl Reader {
         let (_, left) = self.span(resource, before.first, before.last)?;
         if left < before.entries && !undo.partial {
             return Err(HistoryError::Unknown(format!(
-                "the last undo of {resource} was cut off, and not all that it was to put back is kept any more; \
-                 --to N: before that change"
+                "the last undo of {resource} was interrupted, and a part of its record is gone; \
+                 --to N undoes change N and later ones"
             )));
         }
         Ok((before.first, before.partial || undo.partial, true))

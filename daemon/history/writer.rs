@@ -174,7 +174,7 @@ impl History {
             reader.map_or_else(|| Ok(Vec::new()), |reader| reader.last_runs(AT_ONCE))
         });
         let listed = listed.unwrap_or_else(|error| {
-            tracing::debug!(%error, "where the last changes were cannot be read");
+            tracing::debug!(%error, "the paths of the last changes cannot be read");
             Vec::new()
         });
         let paths = listed.into_iter().filter_map(|listed| Some(listed.entry()?.path));
@@ -187,7 +187,7 @@ impl History {
             && let Err(error) = std::fs::remove_file(cut_off(&self.state_directory))
             && error.kind() != ErrorKind::NotFound
         {
-            tracing::debug!(%error, "it is seen to once more after the next start");
+            tracing::debug!(%error, "retried after the next start");
         }
     }
 
@@ -198,7 +198,7 @@ impl History {
             && !mark.exists()
             && let Err(error) = std::fs::File::create(&mark).and_then(|file| file.sync_all())
         {
-            tracing::debug!(%error, "where a run was cut off is known until this one ends");
+            tracing::debug!(%error, "the interrupted run is remembered until this session ends");
         }
     }
 
@@ -232,7 +232,7 @@ impl History {
         if self.has_to_rename()
             && let Err(error) = self.open(&mut self.lock())
         {
-            tracing::debug!(%error, "what is kept under former names moves at a later start");
+            tracing::debug!(%error, "records under former names are moved at a later start");
         }
         self.let_go();
     }
@@ -296,7 +296,7 @@ impl History {
                 Err(error) => told.send(Err(error)).unwrap_or_default(),
             });
         let thread = thread.map_err(|error| self.refuse(error.to_string()))?;
-        let ended = |_ended| self.refuse("its thread has ended".to_owned());
+        let ended = |_ended| self.refuse("the history thread has ended".to_owned());
         let next = opened.recv().map_err(ended)??;
         front.next = next.max(front.next);
         front.writer = Some((sender, thread));
@@ -323,7 +323,7 @@ impl History {
         let (reply, answer) = sync_channel(1);
         let job = Handed::Job(Job::Keep(Box::new(kept)), wait.then_some(reply));
         let sender = front.writer.as_ref().map(|(sender, _)| sender);
-        let ended = || self.refuse("the thread that keeps the history has ended".to_owned());
+        let ended = || self.refuse("the history thread has ended".to_owned());
         sender.ok_or_else(ended)?.send(job).map_err(|_ended| ended())?;
         drop(front);
         if wait {
@@ -338,7 +338,7 @@ impl History {
         self.open(&mut front)?;
         let (reply, answer) = sync_channel(1);
         let sender = front.writer.as_ref().map(|(sender, _)| sender);
-        let ended = || self.refuse("the thread that keeps the history has ended".to_owned());
+        let ended = || self.refuse("the history thread has ended".to_owned());
         let job = Handed::Job(job, Some(reply));
         sender.ok_or_else(ended)?.send(job).map_err(|_ended| ended())?;
         drop(front);
@@ -361,7 +361,7 @@ impl History {
     pub(super) fn warn(&self, why: &HistoryError) {
         let first = !std::mem::replace(&mut self.lock().has_warned, true);
         if first {
-            tracing::warn!(event = "history_unkept", "what was there before is not kept: {why}");
+            tracing::warn!(event = "history_unkept", "the prior state was not recorded: {why}");
         }
     }
 }
@@ -405,7 +405,9 @@ struct Writer {
 impl Writer {
     /// Runs the thread. Returns true if the history was closed, false after a failure.
     fn run(mut self, handed: &Receiver<Handed>) -> bool {
-        self.write(&[]).unwrap_or_else(|why| tracing::debug!(%why, "the history is not tidied"));
+        self.write(&[]).unwrap_or_else(
+            |why| tracing::debug!(%why, "old history entries could not be removed"),
+        );
         self.rename(self.said.take());
         loop {
             let first = match handed.recv_timeout(TIDY) {
@@ -447,7 +449,7 @@ impl Writer {
         let now = (self.clock)();
         let renamed = self.book.as_mut().map(|book| book.rename(&names, now));
         if !matches!(renamed, Some(Ok(()))) {
-            tracing::debug!(?renamed, "what is kept under former names is not moved yet");
+            tracing::debug!(?renamed, "records under former names are not moved yet");
             self.said.give_back(names);
         }
     }
@@ -480,7 +482,7 @@ impl Writer {
                 Ok(()) => return Ok(()),
                 Err(Unwritten::Beyond) => return Err(HistoryError::Beyond(limits.total)),
                 Err(Unwritten::Fault(error)) => {
-                    tracing::debug!(%error, "the history is opened anew");
+                    tracing::debug!(%error, "the history was reopened");
                 }
             }
         }

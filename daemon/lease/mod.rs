@@ -80,7 +80,7 @@ pub fn boottime() -> Duration {
 }
 
 /// The reason for a loss after a suspend, or after a long time without CPU.
-const TOO_LATE: &str = "its time was over before it could be renewed";
+const TOO_LATE: &str = "the lease expired before it could be renewed";
 
 /// The longest time that a release may take, unless the lease ends sooner.
 const RELEASE: Duration = Duration::from_secs(5);
@@ -160,7 +160,7 @@ pub async fn keep<L: Lease, B: Future<Output = ()>>(
             let asking = tokio::time::timeout(left.min(lifetime / 8), lease.renew(token));
             match beating(stop.run_until_cancelled(asking), &beat).await {
                 Some(Ok(renewal)) => renewal,
-                Some(Err(_)) => Renewal::Later("no answer came in time".to_owned()),
+                Some(Err(_)) => Renewal::Later("no response in time".to_owned()),
                 None => break,
             }
         };
@@ -200,9 +200,9 @@ async fn give_back<L: Lease, B: Future<Output = ()>>(
     let left = token.lifetime.map_or(RELEASE, |lifetime| lifetime.saturating_sub(since));
     let releasing = tokio::time::timeout(left.min(RELEASE), lease.release(token));
     let released = beating(releasing, beat).await;
-    let released = released.unwrap_or_else(|_late| Err("no answer came in time".to_owned()));
+    let released = released.unwrap_or_else(|_late| Err("no response in time".to_owned()));
     if let Err(why) = released {
-        tracing::warn!(event = "lease", "the lease could not be given back: {why}");
+        tracing::warn!(event = "lease", "the lease could not be released: {why}");
     }
 }
 

@@ -58,7 +58,7 @@ pub enum Unusable {
         why: std::io::Error,
     },
     /// The file is not a plan, or not one that this program may trust.
-    #[error("{path} is no plan of this steadfast: {why}")]
+    #[error("{path} is not a plan of this steadfast: {why}")]
     Strange {
         /// The path of the plan file.
         path: String,
@@ -158,12 +158,15 @@ impl Plan {
         }
         let length = file.take(LONGEST + 1).read_to_end(&mut text).map_err(failed)?;
         if length as u64 > LONGEST {
-            return Err(strange(format!("it is longer than {LONGEST} bytes")));
+            return Err(strange(format!("the file is longer than {LONGEST} bytes")));
         }
         let plan: Self = serde_json::from_slice(&text).map_err(|why| strange(why.to_string()))?;
         let own = env!("CARGO_PKG_VERSION");
         if plan.form != FORM || plan.program != own {
-            return Err(strange(format!("made by {}, and this is {own}", plan.program)));
+            return Err(strange(format!(
+                "the plan was made by {}, but this is {own}",
+                plan.program
+            )));
         }
         Ok(plan.indexed())
     }
@@ -177,15 +180,15 @@ impl Plan {
         let mut moved = Vec::new();
         for (name, definition) in &self.definitions {
             match now.get(name) {
-                None => moved.push(format!("{name}: it is not in the graph any more")),
+                None => moved.push(format!("{name}: no longer in the graph")),
                 Some(other) if other != definition => {
-                    moved.push(format!("{name}: it is declared otherwise"));
+                    moved.push(format!("{name}: the declaration has changed"));
                 }
                 Some(_) => {}
             }
         }
         let new = now.keys().filter(|name| !self.definitions.contains_key(*name));
-        moved.extend(new.map(|name| format!("{name}: it was not in the graph")));
+        moved.extend(new.map(|name| format!("{name}: new in the graph")));
         if moved.is_empty() { Ok(()) } else { Err(Unusable::Moved(moved)) }
     }
 
@@ -200,7 +203,7 @@ impl Plan {
             seen.insert(step.resource.as_str());
             let what = match self.step(&step.resource) {
                 None => {
-                    Some(format!("it was as declared, and differs: {}", names(&step.differences)))
+                    Some(format!("it was converged, but differs now: {}", names(&step.differences)))
                 }
                 Some(planned) => planned.unlike(step),
             };
@@ -208,9 +211,8 @@ impl Plan {
         }
         let done = self.steps.iter().filter(|step| !seen.contains(step.resource.as_str()));
         moved.extend(done.map(|step| {
-            let now =
-                if step.is_removal() { "not to be removed any more" } else { "as declared by now" };
-            format!("{}: it is {now}", step.resource)
+            let now = if step.is_removal() { "no longer to be removed" } else { "now converged" };
+            format!("{}: {now}", step.resource)
         }));
         if moved.is_empty() { Ok(()) } else { Err(Unusable::Moved(moved)) }
     }
@@ -239,8 +241,8 @@ impl Step {
             Action::Change => "a change".to_owned(),
             Action::Refresh => "a refresh".to_owned(),
             Action::Remove => "a removal".to_owned(),
-            Action::Unknown => until("what cannot be told before another is changed"),
-            Action::Held => until("what is held"),
+            Action::Unknown => until("unknown until another resource is changed"),
+            Action::Held => until("held"),
         }
     }
 
@@ -250,18 +252,18 @@ impl Step {
             match other.differences.iter().find(|one| one.aspect == planned.aspect) {
                 _ if other.differences.contains(planned) => {}
                 Some(one) => return Some(moved(planned, one)),
-                None => return Some(format!("{}: it is as declared by now", planned.aspect)),
+                None => return Some(format!("{}: now converged", planned.aspect)),
             }
         }
         if let Some(new) = other.differences.iter().find(|one| !self.differences.contains(one)) {
-            return Some(format!("{}: it was as declared, and differs", new.aspect));
+            return Some(format!("{}: was converged, but differs now", new.aspect));
         }
         if self.seal != other.seal {
-            return Some("content: what is there was changed since".to_owned());
+            return Some("content: changed since the plan".to_owned());
         }
         let is_same = self.action == other.action && self.removes == other.removes;
         (!is_same || self.until != other.until)
-            .then(|| format!("planned was {}, and found is {}", self.in_words(), other.in_words()))
+            .then(|| format!("planned: {}; found: {}", self.in_words(), other.in_words()))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::driver::Guard;
 use crate::driver::status::Differing;
 use steadfast_resources::{Change, CheckResult, Failure, RunPolicy};
 
-const HINT: &str = "the host is not as it was when this was planned: plan again";
+const HINT: &str = "the host has changed since the plan; plan again";
 
 impl Guard for Plan {
     fn admit(&self, identity: &str, repeat: RunPolicy, verdict: CheckResult) -> CheckResult {
@@ -20,7 +20,7 @@ impl Guard for Plan {
         let held = self.step(identity).filter(|step| step.action == Action::Held)?;
         let until = held.until.as_deref().map(|until| format!(" (changes are allowed {until})"));
         let until = until.unwrap_or_default();
-        Some(not_planned(&format!("it was held{until}, and would be changed now")))
+        Some(not_planned(&format!("planned: held{until}; found: would change")))
     }
 }
 
@@ -29,7 +29,7 @@ impl Plan {
     fn objection(&self, identity: &str, repeat: RunPolicy, change: &Change) -> Option<String> {
         let found: Vec<Differing> = change.differences.iter().map(Differing::from).collect();
         let Some(step) = self.step(identity) else {
-            return Some(format!("it was as declared, and by now differs: {}", names(&found)));
+            return Some(format!("planned: converged; found: differs: {}", names(&found)));
         };
         match step.action {
             // The plan could not foresee the result of earlier changes, nor the guard command of an `exec`.
@@ -64,15 +64,12 @@ impl Step {
                 _ if self.differences.contains(one) => {}
                 Some(planned) => return Some(moved(planned, one)),
                 None => {
-                    return Some(format!(
-                        "{}: it was as declared, and is {}",
-                        one.aspect, one.from
-                    ));
+                    return Some(format!("{}: was converged, is now {}", one.aspect, one.from));
                 }
             }
         }
         let hidden = self.seal != 0 && seal != 0 && self.seal != seal;
-        hidden.then(|| "content: what is there was changed since".to_owned())
+        hidden.then(|| "content: changed since the plan".to_owned())
     }
 }
 
@@ -84,12 +81,12 @@ fn not_planned(what: &str) -> Failure {
 pub(super) fn moved(planned: &Differing, found: &Differing) -> String {
     let aspect = &planned.aspect;
     if planned.from != found.from {
-        return format!("{aspect}: it was {}, and is {}", word(&planned.from), word(&found.from));
+        return format!("{aspect}: was {}, is now {}", word(&planned.from), word(&found.from));
     }
     if planned.to != found.to {
-        return format!("{aspect}: to become {}, and now {}", word(&planned.to), word(&found.to));
+        return format!("{aspect}: planned target {}, now {}", word(&planned.to), word(&found.to));
     }
-    format!("{aspect}: what is there was changed since")
+    format!("{aspect}: changed since the plan")
 }
 
 fn word(text: &str) -> &str {
@@ -139,10 +136,7 @@ mod tests {
         else {
             panic!("admitted");
         };
-        assert!(
-            trouble.what.starts_with("not as planned: state: it was as declared"),
-            "{trouble:?}"
-        );
+        assert!(trouble.what.starts_with("not as planned: planned: converged"), "{trouble:?}");
     }
 
     /// F-16: a held resource is checked, and its apply is never begun.

@@ -15,10 +15,10 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub(crate) enum Fault {
     /// The content is not what was written.
-    #[error("it is damaged: {0}")]
+    #[error("damaged: {0}")]
     Damaged(String),
     /// A newer program made the database. The file is left as it is, since its content is unknown.
-    #[error("it was made by a newer steadfast (schema {version}, this one knows {known})")]
+    #[error("made by a newer steadfast (schema {version}, this one supports {known})")]
     Newer {
         /// The schema of the database.
         version: i64,
@@ -42,11 +42,11 @@ impl From<rusqlite::Error> for Fault {
         let detail = error.sqlite_error().map(|error| error.extended_code);
         if detail == Some(rusqlite::ffi::SQLITE_IOERR_SHMSIZE) {
             // SQLite could not create the shared-memory file (`-shm`) beside the log.
-            return Self::Refused("no room beside it: its file system is full".to_owned());
+            return Self::Refused("no space left: the file system is full".to_owned());
         }
         if code == Some(ErrorCode::ConstraintViolation) {
             // Our own rows never violate a constraint of each other.
-            return Self::Refused("another steadfast writes into it too".to_owned());
+            return Self::Refused("another steadfast writes to the database".to_owned());
         }
         let shape = matches!(
             error,
@@ -107,7 +107,7 @@ fn foreign(error: rusqlite::Error) -> Fault {
 }
 
 fn not_ours(why: &str) -> Fault {
-    Fault::Damaged(format!("it is of another program: {why}"))
+    Fault::Damaged(format!("made by another program: {why}"))
 }
 
 /// Reads a database in one transaction, without a lock, opening as little as possible for writing. The database is not
@@ -131,7 +131,7 @@ pub(crate) fn read<T>(
         let Some(name) = unused(path) else { break };
         match read(&name, with_uri) {
             Err(fault) if !is_last || matches!(fault, Fault::Refused(_)) => {
-                tracing::debug!(%fault, "the database is looked at again");
+                tracing::debug!(%fault, "the database is checked again");
             }
             decided => return decided,
         }
@@ -140,7 +140,7 @@ pub(crate) fn read<T>(
     if let Some(name) = shared(path) {
         match read(&name, with_uri) {
             Ok(found) => return Ok(found),
-            Err(fault) => tracing::debug!(%fault, "the database is in use, or was taken into use"),
+            Err(fault) => tracing::debug!(%fault, "the database is in use"),
         }
     }
     read(path, flags)
@@ -154,7 +154,7 @@ fn length_of(path: &Path) -> Result<Option<u64>, Fault> {
     }
     match std::fs::metadata(path) {
         Ok(found) => match found.len() {
-            length @ 1..512 => Err(Fault::Damaged(format!("it has only {length} bytes"))),
+            length @ 1..512 => Err(Fault::Damaged(format!("the file has only {length} bytes"))),
             length => Ok(Some(length)),
         },
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -193,12 +193,14 @@ pub(crate) fn open(path: &Path, layout: &Layout) -> Result<(Connection, i64), Fa
 pub(crate) fn hold(connection: &Connection) -> Result<(), Fault> {
     let mode: String = connection.query_row("PRAGMA journal_mode=WAL", (), |row| row.get(0))?;
     if mode != "wal" {
-        return Err(Fault::Refused(format!("its file system cannot hold a WAL (mode {mode})")));
+        return Err(Fault::Refused(format!(
+            "the file system does not support a write-ahead log (mode {mode})"
+        )));
     }
     connection.execute_batch("PRAGMA synchronous=FULL; PRAGMA cell_size_check=ON")?;
     if connection.is_readonly(MAIN_DB)? {
         // The file itself is writable, so a damaged header is the reason.
-        return Err(Fault::Damaged("its format says that it must not be written to".to_owned()));
+        return Err(Fault::Damaged("the format is read-only".to_owned()));
     }
     Ok(())
 }
@@ -216,7 +218,7 @@ pub(crate) fn is_new(connection: &Connection) -> Result<(), Fault> {
     if count == 0 {
         return Ok(());
     }
-    Err(not_ours("it has tables but no version"))
+    Err(not_ours("the database has tables but no version"))
 }
 
 /// Checks the pages of a database.
@@ -325,15 +327,16 @@ pub(crate) fn copy_aside(
     path: &Path,
     word: &str,
 ) -> Result<PathBuf, Fault> {
-    let refused = |error: std::io::Error| Fault::Refused(format!("no copy can be kept: {error}"));
+    let refused =
+        |error: std::io::Error| Fault::Refused(format!("no backup can be stored: {error}"));
     let aside = beside(path, word);
     // SQLite writes into the empty file, which keeps its private mode.
     drop(private(&aside).map_err(refused)?);
-    let name = aside.to_str().ok_or_else(|| Fault::Refused("its path is no text".to_owned()))?;
+    let name = aside.to_str().ok_or_else(|| Fault::Refused("the path is not UTF-8".to_owned()))?;
     if let Err(error) = connection.execute("VACUUM INTO ?1", [name]) {
         drop(std::fs::remove_file(&aside));
         return Err(match Fault::from(error) {
-            Fault::Refused(why) => Fault::Refused(format!("no copy can be kept: {why}")),
+            Fault::Refused(why) => Fault::Refused(format!("no backup can be stored: {why}")),
             other => other,
         });
     }
@@ -386,7 +389,7 @@ fn thin_out(path: &Path, word: &str) {
             if let Err(error) = gone
                 && error.kind() != std::io::ErrorKind::NotFound
             {
-                tracing::debug!(%error, "an old copy stays");
+                tracing::debug!(%error, "an old backup could not be removed");
             }
         }
     }

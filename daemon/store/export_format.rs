@@ -114,7 +114,7 @@ pub fn write(exported: &Imported, hide: impl Fn(&OpaqueText) -> Option<OpaqueTex
 pub fn read(text: &str, readers: &RecordReaders) -> Result<Imported, Vec<String>> {
     let wrong = |why: String| vec![why];
     let document: Document = serde_json::from_str(text)
-        .map_err(|error| wrong(format!("it is no exported state: {error}")))?;
+        .map_err(|error| wrong(format!("not an exported state: {error}")))?;
     if document.format != FORMAT {
         return Err(wrong(format!("expected the format `{FORMAT}`, found `{}`", document.format)));
     }

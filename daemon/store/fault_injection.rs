@@ -57,7 +57,7 @@ impl Faulty {
     ) -> Result<T, StoreError> {
         let opens = matches!(call, Call::Reopen);
         if self.lost && !opens {
-            return Err(error("the handle was lost, and is not opened anew"));
+            return Err(error("the handle was lost and cannot be reopened"));
         }
         let fault = (self.faults)(call);
         if fault == Some(Fault::Refused) {
@@ -66,7 +66,7 @@ impl Faulty {
         }
         let done = act(&mut *self.store);
         let answer = match fault {
-            Some(_) => done.and(Err(error("it cannot be synced"))),
+            Some(_) => done.and(Err(error("the file cannot be synced"))),
             None => done,
         };
         self.lost = answer.is_err();

@@ -172,7 +172,7 @@ pub(super) fn judge(
         }
         for name in owes {
             if let Some(what) = (readers.identity)(name) {
-                add(Rule::Owes(name.clone()), format!("its run owes {name}: {what}"));
+                add(Rule::Owes(name.clone()), format!("the run owes {name} a refresh: {what}"));
             }
         }
     }
@@ -185,20 +185,20 @@ pub(super) fn judge(
 fn of_owned(identity: &str, owned: &Ownership, judge: &Judge, add: &mut impl FnMut(Rule, String)) {
     for name in &owned.after {
         if **name == *identity {
-            add(Rule::After(name.to_string()), "comes after itself".to_owned());
+            add(Rule::After(name.to_string()), "ordered after itself".to_owned());
         } else if let Some(what) = judge(name) {
-            add(Rule::After(name.to_string()), format!("comes after {name}: {what}"));
+            add(Rule::After(name.to_string()), format!("ordered after {name}: {what}"));
         }
     }
     if !owned.after.is_sorted_by(|a, b| a < b) {
-        add(Rule::Sorted, "what it comes after is not in order".to_owned());
+        add(Rule::Sorted, "the list of predecessors is not sorted".to_owned());
     }
     if owned.removal.is_some() && !owned.delete {
-        let what = "how it is removed is kept, and it is not to be removed";
+        let what = "removal data is stored, but the object is not to be removed";
         add(Rule::Removal, what.to_owned());
     }
     if !owned.is_recorded() {
-        add(Rule::Silent, "whose it is says nothing".to_owned());
+        add(Rule::Silent, "the ownership record is empty".to_owned());
     }
 }
 
@@ -221,30 +221,30 @@ fn put_right(kept: &mut Records, Violation { identity, rule, .. }: &Violation) -
         kept.records.remove(identity);
         return "left out";
     }
-    let Some(record) = kept.records.get_mut(identity) else { return "it is left out already" };
+    let Some(record) = kept.records.get_mut(identity) else { return "already omitted" };
     let says = match rule {
         Rule::Identity | Rule::Late(_) => "",
         Rule::Sent => {
             record.sent = None;
-            "it is forgotten: what is sent is made anew, also a password that was saved"
+            "forgotten: sent values are created again, including saved passwords"
         }
         Rule::Received => {
             record.taken = None;
-            "it is forgotten: it is received again"
+            "forgotten: the value is received again"
         }
         Rule::OwedBy => {
             record.owed = record.owed.take().map(|(stamp, _)| (stamp, identity.clone()));
-            "it is owed all the same"
+            "the refresh stays owed"
         }
         Rule::Owes(name) => {
             if let Some(flight) = &mut record.flight {
                 flight.owes.retain(|owes| owes != name);
             }
-            "that is left out"
+            "omitted"
         }
         Rule::After(name) => {
             change(record, |owned| owned.after.retain(|after| **after != **name));
-            "that is left out"
+            "omitted"
         }
         Rule::Sorted => {
             change(record, |owned| {
@@ -255,11 +255,11 @@ fn put_right(kept: &mut Records, Violation { identity, rule, .. }: &Violation) -
         }
         Rule::Removal => {
             change(record, |owned| owned.removal = None);
-            "that is left out"
+            "omitted"
         }
         Rule::Silent => {
             record.owned = None;
-            "that is left out"
+            "omitted"
         }
     };
     if *record == Record::default() {
@@ -295,7 +295,7 @@ mod tests {
             let mut kept = Records::default();
             kept.records.insert("file[a]".to_owned(), record);
             let says = repair(&mut kept, &found);
-            assert_eq!(says, ["file[a]: whose it is says nothing; that is left out"]);
+            assert_eq!(says, ["file[a]: the ownership record is empty; omitted"]);
             let left =
                 kept.records.get("file[a]").map(|record| (record.done, record.owned.is_none()));
             assert_eq!(left, done.map(|done| (Some(done), true)));

@@ -365,7 +365,7 @@ impl Writer {
         let mut tickets = std::mem::take(&mut queue.under_way);
         if let Err(error) = result {
             // The caller logs the error, once.
-            tracing::debug!(%error, entries = tickets.len(), "entries could not be kept");
+            tracing::debug!(%error, entries = tickets.len(), "entries could not be stored");
             // Waiting entries are rejected as well: their writer repeats them in the old order.
             tickets.extend(queue.waiting.drain(..).map(|w| (w.writer, w.ticket)));
             queue.urgent = 0;

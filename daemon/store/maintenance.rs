@@ -51,7 +51,7 @@ pub fn mend(
             let new = Imported { recalled, machine };
             let mended = SqliteStore::import(&hold, new, &readers).map_err(words)?;
             if let Err(error) = std::fs::remove_file(&path) {
-                tracing::debug!(%error, "what was taken in stays");
+                tracing::debug!(%error, "the imported file could not be removed");
             }
             mended
         }
@@ -61,8 +61,6 @@ pub fn mend(
 
 fn in_words(mended: &RepairReport) -> Vec<String> {
     let mut lines = mended.lines().to_vec();
-    lines.extend(
-        mended.copy().map(|copy| format!("what stood there before is kept: {}", copy.display())),
-    );
+    lines.extend(mended.copy().map(|copy| format!("backup of the old state: {}", copy.display())));
     lines
 }

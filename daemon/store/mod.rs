@@ -185,10 +185,10 @@ impl Verb {
     pub fn words(self) -> &'static str {
         match self {
             Self::Create => "its creation",
-            Self::Update => "a change of it",
+            Self::Update => "a change",
             Self::Delete => "its removal",
-            Self::Refresh => "a refresh of it",
-            Self::Run => "a run of it",
+            Self::Refresh => "a refresh",
+            Self::Run => "a run",
         }
     }
 
@@ -364,7 +364,7 @@ pub enum StoreError {
         denied: bool,
     },
     /// Users other than the owner have access to the state directory.
-    #[error("cannot use the state directory {dir}: others may enter it (mode {mode:04o})")]
+    #[error("cannot use the state directory {dir}: accessible to others (mode {mode:04o})")]
     OpenToOthers {
         /// The state directory.
         dir: String,
@@ -372,7 +372,7 @@ pub enum StoreError {
         mode: u32,
     },
     /// The database returned an error.
-    #[error("cannot keep state in {path}: {why}")]
+    #[error("cannot write the state in {path}: {why}")]
     Database {
         /// The file of the database.
         path: String,
@@ -380,7 +380,7 @@ pub enum StoreError {
         why: String,
     },
     /// A newer program made the database; it was left as it is.
-    #[error("cannot keep state in {path}: {why}")]
+    #[error("cannot write the state in {path}: {why}")]
     Newer {
         /// The file of the database.
         path: String,
@@ -396,10 +396,10 @@ pub enum StoreError {
         why: String,
     },
     /// An earlier entry could not be stored, and must be repeated first.
-    #[error("what comes before it could not be kept: {0}")]
+    #[error("an earlier entry could not be stored: {0}")]
     Behind(String),
     /// The thread that stores state has ended.
-    #[error("state is not kept any more: its thread has ended")]
+    #[error("the state is no longer written: the state thread has ended")]
     Ended,
 }
 

@@ -46,11 +46,11 @@ fn narrow_one(path: &Path) {
             let path = path.display();
             tracing::warn!(
                 event = "narrowed",
-                "{path}: others could open it (mode {before:04o}): it has mode {mode:04o} now"
+                "{path}: was accessible to others (mode {before:04o}); changed to mode {mode:04o}"
             );
         }
         Err(error) => {
-            tracing::warn!(event = "narrowed", "{}: others can open it: {error}", path.display());
+            tracing::warn!(event = "narrowed", "{}: accessible to others: {error}", path.display());
         }
     }
 }

@@ -59,7 +59,7 @@ impl Placement {
         let files = [(lock_path, own), (database, *open)];
         let mut moves = files.into_iter().filter_map(|(path, own)| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            Some(format!("its file `{name}` was {}", moved(path, own?)?))
+            Some(format!("the file `{name}` was {}", moved(path, own?)?))
         });
         if let Some(loss) = moves.next()
             && self.lost.set(loss).is_ok()

@@ -41,7 +41,7 @@ pub(crate) fn only_file(found: &Metadata) -> Result<(), Error> {
     if sort.is_file() {
         return Ok(());
     }
-    let why = format!("expected a file, found {}; move it away", word(sort));
+    let why = format!("expected a file, found {}; move the object away", word(sort));
     Err(Error::new(ErrorKind::InvalidInput, why))
 }
 

@@ -26,7 +26,7 @@ pub struct AuditEntry {
     /// The identity of the resource.
     pub resource: Arc<str>,
     /// The text of the event.
-    pub says: String,
+    pub message: String,
 }
 
 /// The effect of a state command on one resource.
@@ -50,26 +50,26 @@ impl StateCommand {
         let by_graph = before.is_some_and(|owned| owned.protect);
         match (self, running) {
             (Self::Protect, None) if before.is_none() => Effect::Refused(format!(
-                "nothing is kept of whose {name} is: say `protect: true` in its graph"
+                "{name} has no record in the state: set `protect: true` in its graph"
             )),
-            (Self::Protect, _) if is_pinned => Effect::Idle("is protected already"),
-            (Self::Protect, _) => Effect::Done("is protected: a graph without it is refused"),
+            (Self::Protect, _) if is_pinned => Effect::Idle("is already protected"),
+            (Self::Protect, _) => Effect::Done("is protected: a graph without it is rejected"),
             (Self::Unprotect, Some(true)) => Effect::Refused(format!(
-                "{name} is protected by its graph: load one that says `protect: false`"
+                "{name} is protected by its graph: load a graph with `protect: false`"
             )),
             (Self::Unprotect, _) if !is_protected => Effect::Idle("was not protected"),
-            (Self::Unprotect, None) if by_graph => Effect::Done(
-                "is not protected any more, until a graph that says `protect: true` is loaded",
-            ),
-            (Self::Unprotect, _) => Effect::Done("is not protected any more"),
+            (Self::Unprotect, None) if by_graph => {
+                Effect::Done("is no longer protected, until a graph with `protect: true` is loaded")
+            }
+            (Self::Unprotect, _) => Effect::Done("is no longer protected"),
             (Self::Forget, Some(_)) => Effect::Done(
-                "is forgotten, and processed anew: what is there is adopted, what runs once runs again",
+                "is forgotten: existing objects are adopted, and one-time resources run again",
             ),
             (Self::Forget, None) => Effect::Done(
-                "is forgotten: whoever declares it next processes it anew, adopts what is there, and runs what runs once",
+                "is forgotten: the next graph that declares it adopts existing objects and runs one-time resources again",
             ),
-            (Self::Redo, Some(_)) => Effect::Done("is run again"),
-            (Self::Redo, None) => Effect::Done("is run again when it is declared next"),
+            (Self::Redo, Some(_)) => Effect::Done("runs again"),
+            (Self::Redo, None) => Effect::Done("runs again when a graph next declares it"),
         }
     }
 
@@ -80,7 +80,7 @@ impl StateCommand {
             Self::Protect => "protect",
             Self::Unprotect => "unprotect",
             Self::Forget => "forget",
-            Self::Redo => "redo",
+            Self::Redo => "retry --persist",
         }
     }
 
@@ -91,9 +91,9 @@ impl StateCommand {
             Self::Protect => "protected",
             Self::Unprotect => "unprotected",
             Self::Forget => "forgotten",
-            Self::Redo => "redo",
+            Self::Redo => "retried",
         };
-        AuditEntry { what, resource: Arc::clone(resource), says: says.to_owned() }
+        AuditEntry { what, resource: Arc::clone(resource), message: says.to_owned() }
     }
 
     /// Returns the ownership after the command. Without a record before, only the declaring graph is known.

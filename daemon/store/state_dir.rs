@@ -32,11 +32,11 @@ fn prepare(directory: &Path) -> Result<(), StoreError> {
     }
     let found = std::fs::metadata(directory).map_err(failed)?;
     if !found.is_dir() {
-        return Err(refuse("it is not a directory".to_owned()));
+        return Err(refuse("not a directory".to_owned()));
     }
     let own = rustix::process::geteuid().as_raw();
     if found.uid() != own {
-        let why = format!("it belongs to uid {}, not to uid {own}", found.uid());
+        let why = format!("the directory belongs to uid {}, not to uid {own}", found.uid());
         return Err(refusal(directory, why, true));
     }
     if !open_to_others(found.mode()) {
@@ -134,7 +134,7 @@ impl StateLock {
     fn name(&self) {
         self.named.store(true, Ordering::SeqCst);
         if let Err(error) = lock_owner::name(&self.file, self.epoch()) {
-            tracing::warn!(%error, "cannot write who we are into the lock file");
+            tracing::warn!(%error, "cannot write the owner into the lock file");
         }
     }
 
@@ -253,7 +253,7 @@ impl Drop for StateLock {
         // An explicit unlock: a child between its fork and its exec has the file open, too, so closing ours is not
         // enough.
         if let Err(error) = self.file.unlock() {
-            tracing::warn!(%error, "cannot let go of the state directory");
+            tracing::warn!(%error, "cannot release the state directory");
         }
     }
 }
@@ -318,7 +318,7 @@ pub(super) fn found_key(directory: &Path) -> Result<Result<Key, String>, StoreEr
             Ok(bytes.try_into().map(Key).map_err(wrong))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Ok(Err("it is missing".to_owned()))
+            Ok(Err("the file is missing".to_owned()))
         }
         // A key that cannot be read now exists all the same.
         Err(error) => Err(refusal(directory, format!("{KEY}: {error}"), is_denied(&error))),

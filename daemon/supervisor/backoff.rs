@@ -42,7 +42,7 @@ impl Delays {
     /// Returns the first problem of the values, if any.
     pub(super) fn fault(&self) -> Option<&'static str> {
         if self.error.is_zero() {
-            return Some("the delay after a failure must be longer than nothing");
+            return Some("the delay after a failure must be greater than zero");
         }
         if self.factor.is_nan() || self.factor.is_infinite() || self.factor < 1.0 {
             return Some("the factor must be a number of at least 1");
@@ -51,12 +51,10 @@ impl Delays {
             return Some("the longest delay must be at least the delay after a failure");
         }
         if self.reset.is_zero() {
-            return Some("the time after which failures are forgotten must be longer than nothing");
+            return Some("the time after which failures are forgotten must be greater than zero");
         }
         if self.budget.is_some_and(|(failures, time)| failures == 0 || time.is_zero()) {
-            return Some(
-                "a budget of failures must be of at least one, in a time that is not nothing",
-            );
+            return Some("a failure budget must be at least one, in a time greater than zero");
         }
         None
     }

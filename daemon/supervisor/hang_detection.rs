@@ -49,5 +49,5 @@ impl SupervisorState {
 
 /// Returns the error of a worker that was aborted for its silence.
 pub(super) fn hangs(silent: Duration) -> String {
-    format!("it hung: it did nothing for {} s, and was cut off", silent.as_secs())
+    format!("the worker hung for {} s and was aborted", silent.as_secs())
 }

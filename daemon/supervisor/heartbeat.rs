@@ -58,7 +58,7 @@ impl Heartbeat {
             tracing::error!(
                 event = "hangs",
                 worker = &**whose,
-                "{whose}: its thread has not answered for {seconds} s, and cannot be cut off"
+                "{whose}: the thread has not responded for {seconds} s and cannot be aborted"
             );
         }
     }
@@ -70,7 +70,7 @@ impl Heartbeat {
             tracing::warn!(
                 event = "answers",
                 worker = &**whose,
-                "{whose}: its thread answers again"
+                "{whose}: the thread responds again"
             );
         }
     }

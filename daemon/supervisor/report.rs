@@ -36,7 +36,7 @@ pub struct WorkerReport {
     /// The time until the next start, in milliseconds from the report.
     pub next_attempt_in: Option<u64>,
     /// The status text of the worker.
-    pub says: Option<String>,
+    pub message: Option<String>,
     /// The number of failures within the last hour.
     #[serde(default)]
     pub failures: u64,
@@ -59,5 +59,5 @@ pub struct Report {
     /// The reports by worker name.
     pub workers: BTreeMap<String, WorkerReport>,
     /// The names of inputs that no worker has: most likely misspelt.
-    pub nobody: Vec<String>,
+    pub missing_inputs: Vec<String>,
 }

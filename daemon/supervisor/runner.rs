@@ -161,7 +161,7 @@ impl Supervisor {
         let mut report = seen.report.clone();
         let now = Instant::now();
         for (name, worker) in &mut report.workers {
-            worker.says = seen.status.get(name).and_then(StatusText::get);
+            worker.message = seen.status.get(name).and_then(StatusText::get);
             let left = seen.next.get(name).map(|at| at.saturating_duration_since(now));
             worker.next_attempt_in = left.map(milliseconds);
             let failed = seen.failed.get(name).into_iter().flatten();
@@ -182,7 +182,7 @@ impl Supervisor {
         let mut ended = self.ended.clone();
         // The channel closes without a value only if the supervisor's own loop panics.
         let broken = || {
-            let fatal = Failure::fatal(u8::MAX, "the supervisor itself broke");
+            let fatal = Failure::fatal(u8::MAX, "the supervisor failed");
             Arc::new(Ended { fatal: Some(("supervisor".into(), fatal)), late: Vec::new() })
         };
         match ended.wait_for(Option::is_some).await {
@@ -296,7 +296,7 @@ impl Runner {
             }
             Action::Abort(name, attempt) => {
                 if let Some(live) = self.live.get(&name).filter(|live| live.attempt == attempt) {
-                    tracing::warn!(worker = &*name, "did not end in its time, and is cut off");
+                    tracing::warn!(worker = &*name, "did not stop in time and is aborted");
                     live.abort.abort();
                 }
             }
@@ -306,7 +306,7 @@ impl Runner {
                     tracing::error!(
                         event = "hangs",
                         worker = &*name,
-                        "{name} has done nothing for {seconds} s, and is cut off"
+                        "{name} has done nothing for {seconds} s and is aborted"
                     );
                     live.abort.abort();
                 }
@@ -347,9 +347,9 @@ impl Runner {
             let result = match task.await {
                 Ok(result) => result,
                 Err(error) if error.is_panic() => {
-                    Err(Failure::again(format!("it panicked: {}", panic_words(error))))
+                    Err(Failure::again(format!("the worker panicked: {}", panic_words(error))))
                 }
-                Err(_) => Err(Failure::new(Kind::Again, "it was cut off")),
+                Err(_) => Err(Failure::new(Kind::Again, "the worker was aborted")),
             };
             let result = match result {
                 Ok(()) => Ok(()),
@@ -373,7 +373,8 @@ impl Runner {
         let mut nobody: Vec<String> = strangers.map(ToString::to_string).collect();
         nobody.sort();
         nobody.dedup();
-        let report = Report { state, workers: nodes.iter().map(of).collect(), nobody };
+        let report =
+            Report { state, workers: nodes.iter().map(of).collect(), missing_inputs: nobody };
         let says = self.status.iter().map(|(name, says)| (name.to_string(), says.clone()));
         let next = nodes.iter().filter_map(|(name, node)| match node.phase {
             Phase::Waiting { until } => Some((name.to_string(), self.began + until)),
@@ -413,7 +414,7 @@ impl Runner {
             started: self.started.get(name).copied(),
             last_error: node.error.clone(),
             next_attempt_in: None,
-            says: None,
+            message: None,
             failures: 0,
             failed_ago: None,
             last_failure: node.failure.clone(),
@@ -440,10 +441,10 @@ async fn judge(failure: Failure, filter: Filter) -> (Failure, String) {
     match judging.await {
         Ok(judged) => judged,
         Err(error) if error.is_panic() => {
-            let words = format!("what judges its failures panicked: {}", panic_words(error));
+            let words = format!("the failure filter panicked: {}", panic_words(error));
             (Failure::again(words.clone()), words)
         }
-        Err(_) => (Failure::again("it was cut off"), "it was cut off".to_owned()),
+        Err(_) => (Failure::again("the worker was aborted"), "the worker was aborted".to_owned()),
     }
 }
 

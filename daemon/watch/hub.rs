@@ -244,7 +244,7 @@ impl WatchHub {
         let limit = std::time::Instant::now() + LEAVE;
         while !thread.is_finished() {
             if std::time::Instant::now() > limit {
-                tracing::warn!("the watch thread does not answer and is left behind");
+                tracing::warn!("the watch thread does not respond and was abandoned");
                 return;
             }
             std::thread::sleep(LEAVE / 100);
@@ -390,7 +390,7 @@ struct Missed(Arc<Shared>);
 impl Drop for Missed {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.breaks("a task that brings events has panicked; the log says where");
+            self.0.breaks("an event task panicked; see the log for the location");
         }
     }
 }

@@ -63,7 +63,7 @@ impl PathWalk<'_> {
                 Err(WalkEnd::GivenUp) => return None,
             }
         }
-        fail(&mut walked, path, "its directories are being moved about");
+        fail(&mut walked, path, "the parent directories keep being renamed");
         Some(walked)
     }
 
@@ -80,7 +80,7 @@ impl PathWalk<'_> {
         push(&mut todo, path);
         while let Some(name) = todo.pop() {
             if !self.step(&place, &name, walked)? {
-                fail(walked, &place.path.join(&name), "it does not answer");
+                fail(walked, &place.path.join(&name), "the path does not respond");
                 return Ok(());
             }
             let found = match self.ground.look(&place.held, &name) {

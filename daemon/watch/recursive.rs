@@ -86,7 +86,7 @@ impl WatchIndex {
         if tree.is_over {
             let most = self.tree_share.unwrap_or_default();
             return Some(format!(
-                "it has more than {most} directories; raise the sysctl fs.inotify.max_user_watches"
+                "the tree has more than {most} directories; raise the sysctl fs.inotify.max_user_watches"
             ));
         }
         let failed = |route| self.routes.get(route)?.walked.failed.as_ref();

@@ -314,7 +314,7 @@ async fn serve(
         let questions = shared.questions(bus);
         let answers = tokio::select! {
             biased;
-            () = stream.lost() => return "systemd has left the bus, or the bus has gone".to_owned(),
+            () = stream.lost() => return "the connection to systemd was lost".to_owned(),
             answers = ask(source, bus, questions) => answers,
         };
         match answers {
@@ -323,7 +323,7 @@ async fn serve(
         }
         tokio::select! {
             () = wake.notified() => {}
-            () = stream.lost() => return "systemd has left the bus, or the bus has gone".to_owned(),
+            () = stream.lost() => return "the connection to systemd was lost".to_owned(),
         }
     }
 }

@@ -182,7 +182,7 @@ impl WatchIndex {
     /// Marks a route as failed, and drops the entries that its interrupted walk has noted.
     fn fail(&mut self, id: RouteId, path: &std::path::Path) {
         let Some(route) = self.routes.get_mut(&id) else { return };
-        let why = format!("cannot watch {}: it does not answer", path.display());
+        let why = format!("cannot watch {}: the path does not respond", path.display());
         route.walked.failed = Some(why.into());
         self.retry.note(id, true);
         let walked: &Walked = &route.walked;

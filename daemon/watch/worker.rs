@@ -124,7 +124,7 @@ impl Worker {
             }
             let Some((number, path, unused)) = state.give_up_step(Instant::now()) else { continue };
             drop(state);
-            tracing::warn!(path = %path.display(), "it does not answer, and cannot be watched");
+            tracing::warn!(path = %path.display(), "the path does not respond and cannot be watched");
             for directory in unused {
                 self.backend.unwatch(directory);
             }
@@ -293,7 +293,7 @@ impl Worker {
     /// Starts to follow a bus, for the first vertex with a unit on it.
     fn begin_following(&self, bus: Bus, state: &mut WatchIndex) {
         let Some(units) = self.shared.sources.units.clone() else {
-            state.units.refuse(bus, "systemd cannot be listened to");
+            state.units.refuse(bus, "systemd signals cannot be received");
             return;
         };
         let task = follow(Arc::clone(&self.shared), units, bus);
@@ -410,7 +410,7 @@ impl Drop for Ends<'_> {
         let is_missed = is_at_work || std::thread::panicking();
         drop(state);
         if is_missed {
-            self.0.shared.breaks("the thread that walks paths has ended");
+            self.0.shared.breaks("the path thread has ended");
         }
     }
 }

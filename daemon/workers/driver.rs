@@ -64,8 +64,8 @@ pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
                 }
                 never = cut_off(&inbox, &shared.ending) => match never {},
                 () = hangs(&inbox, &shared.ending) => {
-                    let what = "the driver hangs: it is left behind";
-                    tracing::error!(event = "late", "{what}");
+                    let what = "the driver hangs and was abandoned";
+                    tracing::error!(event = "stop_timeout", "{what}");
                     Err(Failure::again(what))
                 }
             }
@@ -130,7 +130,7 @@ async fn leftovers(shared: &Shared) -> Result<(), Failure> {
     let presence = shared.presence.lock().unwrap_or_else(PoisonError::into_inner).clone();
     while presence.strong_count() > 0 {
         if Instant::now() > deadline {
-            return Err(Failure::fatal(RANK, "what the broken driver has started does not end"));
+            return Err(Failure::fatal(RANK, "commands of the failed driver do not end"));
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -166,7 +166,8 @@ impl<'a> Running<'a> {
 
     fn broken(&self) -> Failure {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
-        failure.unwrap_or_else(|| Failure::again("the driver panicked; the log says where"))
+        failure
+            .unwrap_or_else(|| Failure::again("the driver panicked; see the log for the location"))
     }
 }
 

@@ -56,26 +56,26 @@ pub(super) fn events(shared: &Arc<Shared>) -> Manifold {
     let worker = shared.worker("events", move |_, life: WorkerContext| {
         let shared = Arc::clone(&own);
         async move {
-            life.set_status("waits for the lease");
+            life.set_status("waiting for the lease");
             let mut lease = shared.held.clone();
             let hold = tokio::select! {
                 hold = lease.wait_for(Option::is_some) => hold.map_err(Failure::again)?.clone(),
                 () = life.stopping().cancelled() => return Ok(()),
             };
-            let Some(hold) = hold else { return Err(Failure::again("the lease is gone")) };
+            let Some(hold) = hold else { return Err(Failure::again("the lease was lost")) };
             let press = &shared.press;
             press.start(hold)?;
             life.ready(Outputs::none());
             let mut runs = press.runs.subscribe();
             tokio::select! {
                 _ = runs.wait_for(|runs| !runs) => {
-                    return Err(Failure::again("its thread broke; the log says where"));
+                    return Err(Failure::again("the event log thread panicked; see the log for the location"));
                 }
                 () = tell(&shared, &life) => {}
                 never = life.watch_thread(|| press.scribe.ping()) => match never {},
                 () = life.stopping().cancelled() => {}
             }
-            let how = if shared.ending.is_now() { "cut off" } else { "stopped" };
+            let how = if shared.ending.is_now() { "interrupted" } else { "stopped" };
             press.scribe.finish(how, "the daemon ends".to_owned());
             let mut standing = shared.stream.progress();
             drop(timeout(LAST, standing.wait_for(|standing| standing.is_over)).await);
@@ -96,7 +96,7 @@ async fn tell(shared: &Shared, life: &WorkerContext) {
         life.set_status(match &*standing.borrow_and_update() {
             standing if standing.trouble.is_some() => {
                 let why = standing.trouble.as_deref().unwrap_or_default();
-                format!("nothing is recorded: {why}")
+                format!("events are not recorded: {why}")
             }
             standing => format!("{} recorded", standing.last_number),
         });

@@ -1,7 +1,7 @@
 //! The health of the daemon: problems of its workers and of its databases.
 
 use super::Shared;
-use crate::driver::status::{Ill, PartStatus};
+use crate::driver::status::{PartCondition, PartStatus};
 use crate::supervisor::{Report, State, WorkerReport};
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -11,62 +11,69 @@ pub(super) fn look(shared: &Shared) -> Vec<PartStatus> {
     let mut ill = of_workers(&shared.ending.supervisor.report());
     let unkept = |part: &str, why: String| PartStatus {
         part: part.to_owned(),
-        ill: Ill::Unkept,
-        says: format!("nothing is recorded: {why}"),
+        condition: PartCondition::WriteFailed,
+        message: format!("cannot be written: {why}"),
     };
     let trouble = shared.stream.progress().borrow().trouble.clone();
     ill.extend(trouble.map(|why| unkept("event log", why)));
     ill.extend((shared.log_trouble)().map(|says| PartStatus {
         part: "log".to_owned(),
-        ill: Ill::Unkept,
-        says,
+        condition: PartCondition::WriteFailed,
+        message: says,
     }));
     ill.extend(shared.history.trouble().map(|why| unkept("history", why)));
     ill.extend(shared.stream.aside().all().into_iter().map(|(recorder, aside)| PartStatus {
         part: format!("recorder:{recorder}"),
-        ill: Ill::Unkept,
-        says: aside.message(),
+        condition: PartCondition::WriteFailed,
+        message: aside.message(),
     }));
     ill.extend(shared.stream.aside().failing().into_iter().map(|(recorder, failing)| PartStatus {
         part: format!("recorder:{recorder}"),
-        ill: Ill::Unkept,
-        says: failing.message(),
+        condition: PartCondition::WriteFailed,
+        message: failing.message(),
     }));
     let pending = shared.pending.lock().unwrap_or_else(PoisonError::into_inner).join(", ");
     if !pending.is_empty() {
         ill.push(PartStatus {
             part: "settings".to_owned(),
-            ill: Ill::Unsteady,
-            says: format!("changed since the start, and applied by a restart: {pending}"),
+            condition: PartCondition::Unsteady,
+            message: format!("changed settings that need a restart: {pending}"),
         });
     }
     // The sort is stable: equally severe problems stay sorted by name.
-    ill.sort_by_key(|part| part.ill);
+    ill.sort_by_key(|part| part.condition);
     ill
 }
 
 fn of_workers(report: &Report) -> Vec<PartStatus> {
     let workers = report.workers.iter().filter_map(|(name, worker)| {
-        worker_is(worker).map(|(ill, says)| PartStatus { part: name.clone(), ill, says })
+        worker_is(worker).map(|(ill, says)| PartStatus {
+            part: name.clone(),
+            condition: ill,
+            message: says,
+        })
     });
-    let nobody = report.nobody.iter().map(|name| PartStatus {
+    let nobody = report.missing_inputs.iter().map(|name| PartStatus {
         part: name.clone(),
-        ill: Ill::Down,
-        says: "is needed, and no worker has that name".to_owned(),
+        condition: PartCondition::Down,
+        message: "the input is declared, but no such worker exists".to_owned(),
     });
     workers.chain(nobody).collect()
 }
 
-fn worker_is(worker: &WorkerReport) -> Option<(Ill, String)> {
+fn worker_is(worker: &WorkerReport) -> Option<(PartCondition, String)> {
     let seconds = |ms: u64| Duration::from_millis(ms).as_secs_f64();
     if let Some(long) = worker.hangs_for {
-        return Some((Ill::Hangs, format!("hangs for {:.0} s", seconds(long))));
+        return Some((PartCondition::Hangs, format!("hangs for {:.0} s", seconds(long))));
     }
     let is_down = matches!(worker.state, State::Waiting | State::Stopped);
     if let Some(why) = worker.last_error.as_ref().filter(|_| is_down) {
         let next = worker.next_attempt_in;
         let next = next.map(|ms| format!("; next try in {:.1} s", seconds(ms)));
-        return Some((Ill::Down, format!("does not run: {why}{}", next.unwrap_or_default())));
+        return Some((
+            PartCondition::Down,
+            format!("not running: {why}{}", next.unwrap_or_default()),
+        ));
     }
     let how_often = match worker.failures {
         0 => return None,
@@ -74,7 +81,7 @@ fn worker_is(worker: &WorkerReport) -> Option<(Ill, String)> {
         number => format!("{number} times within an hour"),
     };
     let why = worker.last_failure.as_deref().unwrap_or("unknown");
-    Some((Ill::Unsteady, format!("failed {how_often}: {why}")))
+    Some((PartCondition::Unsteady, format!("failed {how_often}: {why}")))
 }
 
 fn ago(milliseconds: u64) -> String {
@@ -92,16 +99,16 @@ pub(super) fn ending(report: &Report) -> String {
     match names.as_slice() {
         [] => {
             let count = report.workers.values().filter(|worker| live(worker.state)).count();
-            format!("the daemon is ending: {count} workers are left")
+            format!("the daemon is stopping: {count} workers are running")
         }
-        names => format!("the daemon is ending: it waits for {}", names.join(", ")),
+        names => format!("the daemon is stopping: waiting for {}", names.join(", ")),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{ending, of_workers};
-    use crate::driver::status::Ill;
+    use crate::driver::status::PartCondition;
     use crate::supervisor::{Report, State, WorkerReport};
 
     fn worker(state: State) -> WorkerReport {
@@ -138,18 +145,19 @@ mod tests {
         ] {
             report.workers.insert(name.to_owned(), worker);
         }
-        report.nobody.push("drvier".to_owned());
+        report.missing_inputs.push("drvier".to_owned());
         let told = of_workers(&report);
-        let told: Vec<_> = told.iter().map(|part| (&*part.part, part.ill, &*part.says)).collect();
+        let told: Vec<_> =
+            told.iter().map(|part| (&*part.part, part.condition, &*part.message)).collect();
         assert_eq!(
             told,
             [
-                ("hung", Ill::Hangs, "hangs for 31 s"),
-                ("lacks", Ill::Down, "does not run: broke"),
-                ("once", Ill::Unsteady, "failed once, 3 min ago: broke"),
-                ("twice", Ill::Unsteady, "failed 2 times within an hour: broke"),
-                ("waits", Ill::Down, "does not run: broke; next try in 1.5 s"),
-                ("drvier", Ill::Down, "is needed, and no worker has that name"),
+                ("hung", PartCondition::Hangs, "hangs for 31 s"),
+                ("lacks", PartCondition::Down, "not running: broke"),
+                ("once", PartCondition::Unsteady, "failed once, 3 min ago: broke"),
+                ("twice", PartCondition::Unsteady, "failed 2 times within an hour: broke"),
+                ("waits", PartCondition::Down, "not running: broke; next try in 1.5 s"),
+                ("drvier", PartCondition::Down, "the input is declared, but no such worker exists"),
             ]
         );
     }
@@ -159,8 +167,8 @@ mod tests {
     fn who_is_waited_for_is_told() {
         let mut report = Report::default();
         report.workers.insert("control".to_owned(), worker(State::Running));
-        assert_eq!(ending(&report), "the daemon is ending: 1 workers are left");
+        assert_eq!(ending(&report), "the daemon is stopping: 1 workers are running");
         report.workers.insert("recorder".to_owned(), worker(State::Stopping));
-        assert_eq!(ending(&report), "the daemon is ending: it waits for recorder");
+        assert_eq!(ending(&report), "the daemon is stopping: waiting for recorder");
     }
 }

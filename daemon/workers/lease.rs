@@ -36,7 +36,7 @@ where
                     Ok(()) => Ok(()),
                     Err(LeaseLost::Refused(why)) if !was_held => Err(Failure::fatal(RANK, why)),
                     Err(why) => {
-                        tracing::error!(event = "lease", "{why}: nothing is begun");
+                        tracing::error!(event = "lease", "{why}: no changes are started");
                         let lost = Err(why.to_string());
                         shared.requests.put(DriverEvent::Lease(lost));
                         Err(Failure::again(why))

@@ -257,11 +257,14 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
     workers.extend(setup.until_converged.map(|until| shutdown::when_converged(&shared, until)));
     if let Err(refused) = supervisor.install(workers).await {
         // A test checks that the declared inputs of the workers are consistent.
-        tracing::error!(error = %refused, "the daemon's own workers are not installed");
+        tracing::error!(error = %refused, "the workers of the daemon could not be installed");
         supervisor.stop(None);
     }
-    for input in supervisor.report().nobody {
-        tracing::error!(event = "nobody", "no worker of this daemon offers `{input}`");
+    for input in supervisor.report().missing_inputs {
+        tracing::error!(
+            event = "missing_input",
+            "input `{input}` is declared, but no such worker exists"
+        );
     }
     Ok(supervisor.ended().await)
 }

@@ -10,11 +10,13 @@ pub fn readers(told: impl Fn(&'static str, &str) + Send + Sync + 'static) -> Rec
     let kinds = KindSet::of_this_build();
     RecordReaders {
         identity: Arc::new(|name| {
-            parts(name).is_none().then(|| "it is no identity: expected kind[name]".to_owned())
+            parts(name)
+                .is_none()
+                .then(|| "the name is not an identity: expected kind[name]".to_owned())
         }),
         kind: Arc::new(move |name| {
             let (kind, _) = parts(name).filter(|(kind, _)| !kinds.is_known(kind))?;
-            Some(format!("this steadfast knows no kind `{kind}`"))
+            Some(format!("unknown kind `{kind}`"))
         }),
         secrets: Arc::new(with_secrets),
         values: Arc::new(|sent, taken| unreadable(sent, taken).map(str::to_owned)),

@@ -47,7 +47,7 @@ pub(super) fn recorder(shared: &Arc<Shared>, declared: Declared) -> Manifold {
                 ended = recorder.run(life.stopping(), says) => ended.map_err(Failure::again),
                 () = shared.ending.at_once() => {
                     let name = &recorder.name;
-                    tracing::warn!(event = "recorder", "{name}: some events are not sent yet; the next start sends them");
+                    tracing::warn!(event = "recorder", "{name}: unsent events remain; the next start sends them");
                     Ok(())
                 }
             }
@@ -71,7 +71,7 @@ pub(crate) fn sink(declared: &Declared) -> Result<Box<dyn Sink>, String> {
 fn tell_anew(said: &Mutex<String>, name: &str, why: &str) {
     let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
     if *said != why {
-        tracing::warn!(event = "recorder", "{name}: does not run, and is tried again: {why}");
+        tracing::warn!(event = "recorder", "{name}: not running, retrying: {why}");
         why.clone_into(&mut said);
     }
 }

@@ -85,7 +85,7 @@ impl DaemonRequestHandler {
     async fn attend(&self, ask: Request, peer: Peer, replies: &mut Replies) -> Result<(), Reply> {
         if ask.changes() {
             let command = printable(&ask.command()).into_owned();
-            tracing::info!(event = "asked", uid = peer.uid, "command `{command}` received");
+            tracing::info!(event = "request", uid = peer.uid, "command `{command}` received");
         }
         match ask {
             Request::Status { most } => {
@@ -118,7 +118,7 @@ impl DaemonRequestHandler {
                 let telling = EventQuery { events: &self.shared.stream, wanted, debug };
                 telling.tell(&self.shared.state_directory, follow, replies).await?;
             }
-            Request::Report => {
+            Request::Workers => {
                 replies.data(&self.shared.ending.supervisor.report()).await;
             }
             Request::Pause { seconds, reason, resources, drain } => {
@@ -134,13 +134,25 @@ impl DaemonRequestHandler {
                 let what = Undo { resource, to, partial };
                 replies.data(&self.undo(what, seconds).await?).await;
             }
-            Request::Mend { what } => {
-                replies.data(&self.mend(what).await?).await;
+            Request::StateImport => {
+                replies.data(&self.mend(Maintenance::Import).await?).await;
             }
-            Request::Order { order, resources } => {
-                replies.data(&self.of_state(order, resources).await?).await;
+            Request::StateRepair => {
+                replies.data(&self.mend(Maintenance::Repair).await?).await;
             }
-            Request::Retry { resources } => self.order(resources, Query::Redo).await?,
+            Request::Protect { resources } => {
+                replies.data(&self.of_state(StateCommand::Protect, resources).await?).await;
+            }
+            Request::Unprotect { resources } => {
+                replies.data(&self.of_state(StateCommand::Unprotect, resources).await?).await;
+            }
+            Request::Forget { resources } => {
+                replies.data(&self.of_state(StateCommand::Forget, resources).await?).await;
+            }
+            Request::Retry { resources, persist: true } => {
+                replies.data(&self.of_state(StateCommand::Redo, resources).await?).await;
+            }
+            Request::Retry { resources, .. } => self.order(resources, Query::Redo).await?,
             Request::Check { resources } => self.order(resources, Query::Look).await?,
             Request::Stop { now: true } => self.shared.ending.now(),
             Request::Stop { now: false } => self.shared.ending.begin(),
@@ -163,8 +175,12 @@ impl DaemonRequestHandler {
             Request::Pause { .. }
                 | Request::Resume { .. }
                 | Request::Undo { .. }
-                | Request::Mend { .. }
-                | Request::Order { .. }
+                | Request::StateImport
+                | Request::StateRepair
+                | Request::Protect { .. }
+                | Request::Unprotect { .. }
+                | Request::Forget { .. }
+                | Request::Retry { persist: true, .. }
         ) {
             return Ok(());
         }
@@ -184,7 +200,7 @@ impl DaemonRequestHandler {
             found => found?,
         };
         let graph = self.shared.graph.first_path();
-        found.instead = self.shared.graph.instead();
+        found.fallback_reason = self.shared.graph.instead();
         (found.reboot, found.checkout) = host_limits::look(graph).await;
         found.daemon = health::look(&self.shared);
         Ok(found)
@@ -203,10 +219,10 @@ impl DaemonRequestHandler {
     /// again with the new state.
     async fn mend(&self, what: Maintenance) -> Result<Vec<String>, Reply> {
         let status = self.of_driver(|to| Query::Status(0, to)).await?;
-        if status.observing.is_none() && !status.pause.is_some_and(|pause| pause.at_rest) {
+        if status.read_only.is_none() && !status.pause.is_some_and(|pause| pause.at_rest) {
             return Err(Reply::Refused(NOT_PAUSED.to_owned()));
         }
-        let busy = || Reply::Unavailable("the state is being worked on already".to_owned());
+        let busy = || Reply::Unavailable("another state command is in progress".to_owned());
         let mut drivers = self.shared.requests.drivers();
         drivers.mark_unchanged();
         let answer = self.shared.mending.ask(what).ok_or_else(busy)?;
@@ -218,7 +234,7 @@ impl DaemonRequestHandler {
             }
             Ok(Ok(Err(why))) => Err(Reply::Refused(why)),
             Ok(Err(_)) | Err(_) => {
-                Err(Reply::Unavailable("the worker that keeps state has not answered".to_owned()))
+                Err(Reply::Unavailable("the state worker did not respond".to_owned()))
             }
         }
     }
@@ -257,7 +273,8 @@ impl DaemonRequestHandler {
             return self.of_next_driver(DriverEvent::Pause { reason, limit, drain });
         }
         if drain {
-            let why = "only the whole graph is drained; single resources rest when what runs of them ends";
+            let why =
+                "only the whole daemon can drain; single resources pause after their current run";
             return Err(Reply::Refused(why.to_owned()));
         }
         let park = |names, to| Query::Park { names, limit, reason, to };
@@ -277,10 +294,10 @@ impl DaemonRequestHandler {
     fn busy(&self) -> String {
         let report = self.shared.ending.supervisor.report();
         let hangs = report.workers.get("driver").and_then(|worker| worker.hangs_for);
-        let busy = "the driver is busy and has not answered";
+        let busy = "the driver is busy and did not respond";
         match hangs {
             Some(long) => format!(
-                "{busy} for {} s: it hangs; the watchdog of systemd replaces the daemon, or kill it",
+                "{busy} for {} s: the driver hangs; the systemd watchdog restarts the daemon, or kill the process",
                 long / 1000
             ),
             None => format!("{busy}; try again in a few seconds"),
@@ -301,8 +318,8 @@ impl DaemonRequestHandler {
         let next = next
             .map(|ms| format!("; next try in {:.1} s", Duration::from_millis(ms).as_secs_f64()));
         Reply::Unavailable(match why {
-            Some(why) => format!("the driver does not run: {why}{}", next.unwrap_or_default()),
-            None => "the driver is being started; try again in a moment".to_owned(),
+            Some(why) => format!("the driver is not running: {why}{}", next.unwrap_or_default()),
+            None => "the driver is starting; try again in a moment".to_owned(),
         })
     }
 
@@ -353,7 +370,7 @@ impl DaemonRequestHandler {
         // The history is checked before anything is paused.
         let look = tokio::task::spawn_blocking(move || match history.read() {
             Ok(Some(reader)) => reader.undo(&asked).map(drop).map_err(|why| why.to_string()),
-            Ok(None) => Err(format!("nothing is kept of {}", asked.resource)),
+            Ok(None) => Err(format!("no recorded changes of {}", asked.resource)),
             Err(why) => Err(why.to_string()),
         });
         look.await.map_err(|why| Reply::Refused(why.to_string()))?.map_err(Reply::Refused)?;
@@ -391,7 +408,7 @@ impl DaemonRequestHandler {
         if before.is_some_and(|before| before.status.pause.is_none())
             && let Err(why) = self.order(vec![resource], Query::Unpark).await
         {
-            tracing::warn!(?why, "what was paused for an undo stays so");
+            tracing::warn!(?why, "the pause for the undo could not be ended");
         }
     }
 
@@ -406,8 +423,9 @@ impl DaemonRequestHandler {
                 tokio::time::sleep(REST).await;
             }
         };
-        let late =
-            |_| Err(Reply::Unavailable("its run takes too long; try again later".to_owned()));
+        let late = |_| {
+            Err(Reply::Unavailable("the current run takes too long; try again later".to_owned()))
+        };
         timeout(RELOAD, rests).await.unwrap_or_else(late)
     }
 
@@ -448,11 +466,12 @@ impl DaemonRequestHandler {
                 replies.data(&Reloaded { taken, settings }).await;
                 Ok(())
             }
-            Ok(Ok(Err(why))) => {
-                Err(Reply::Rejected(format!("the graph that runs goes on\n{}", why.trim_end())))
-            }
+            Ok(Ok(Err(why))) => Err(Reply::Rejected(format!(
+                "the previous graph is still running\n{}",
+                why.trim_end()
+            ))),
             Ok(Err(_)) | Err(_) => {
-                Err(Reply::Unavailable("it is not known yet what became of it".to_owned()))
+                Err(Reply::Unavailable("the result is not known yet".to_owned()))
             }
         }
     }

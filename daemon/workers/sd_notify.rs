@@ -44,7 +44,7 @@ impl Observer for Notifier {
                 self.status(REJECTED.to_owned());
             }
             Notification::Converged { counts, .. } => {
-                let converged = format!("as declared: {} resources", counts.total);
+                let converged = format!("converged: {} resources", counts.total);
                 self.status(converged.clone());
                 self.converged = Some(converged);
             }
@@ -93,7 +93,7 @@ fn say(what: Said) {
         Some(way)
     });
     if way.as_ref().is_some_and(|way| way.try_send(what).is_err()) {
-        tracing::debug!("systemd does not listen");
+        tracing::debug!("systemd does not accept notifications");
     }
 }
 
@@ -110,7 +110,7 @@ fn tell(what: &Said) {
         Said::Stopping => sd_notify::notify(&[NotifyState::Stopping]),
     };
     if let Err(error) = told {
-        tracing::debug!(%error, "cannot tell systemd");
+        tracing::debug!(%error, "cannot notify systemd");
     }
 }
 
@@ -134,7 +134,7 @@ pub(super) fn alive(status: &str) {
 pub(super) fn status(pulse: &DriverHealth) -> String {
     let c = pulse.counts;
     let what = match (pulse.mode, pulse.caveat) {
-        (Mode::Running, Some(Caveat::ReadOnly)) => "observing only, see `steadfast status`",
+        (Mode::Running, Some(Caveat::ReadOnly)) => "read-only, see `steadfast status`",
         (Mode::Running, Some(Caveat::Starting)) => "starting: no graph is loaded yet",
         (Mode::Running, Some(Caveat::GraphRejected)) => REJECTED,
         (Mode::Running, None) if pulse.converged => "as declared",
@@ -144,7 +144,7 @@ pub(super) fn status(pulse: &DriverHealth) -> String {
         (Mode::Stopping | Mode::Stopped, _) => "stopping",
     };
     format!(
-        "{what}: {} resources, {} as declared, {} waiting, {} running, {} failed, {} held, {} stuck, {} contended",
+        "{what}: {} resources, {} converged, {} waiting, {} running, {} failed, {} held, {} stuck, {} contended",
         c.total,
         c.settled,
         c.waiting + c.delayed,

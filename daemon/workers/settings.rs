@@ -101,7 +101,7 @@ pub(super) async fn apply_settings(shared: &Arc<Shared>, new: HostSettings) -> S
     let tuned = [
         differs("sweep", before.sweep != now.sweep),
         differs("pause_limit", before.pause_limit != now.pause_limit),
-        differs("brake", before.brake != now.brake),
+        differs("max_repairs_per_minute", before.brake != now.brake),
     ];
     if tuned.contains(&true) {
         let tuning = Tuning { sweep: now.sweep, pause_limit: now.pause_limit, brake: now.brake };
@@ -114,7 +114,7 @@ pub(super) async fn apply_settings(shared: &Arc<Shared>, new: HostSettings) -> S
     if differs("log_level", is_other_level)
         && let Err(why) = (shared.set_log)(new.log_level.as_deref().unwrap_or("info"))
     {
-        tracing::warn!(event = "warning", "the log level stays: {why}");
+        tracing::warn!(event = "warning", "the log level was not changed: {why}");
     }
     if differs("recorders", old.recorders != new.recorders) {
         let own = Arc::clone(shared);
@@ -153,7 +153,7 @@ async fn exchange_recorders(shared: &Arc<Shared>, (old, new): (Vec<Recorder>, Ve
     install_recorders(shared, now).await;
     let removals = gone.iter().map(|name| async move {
         if let Err(why) = supervisor.remove(name).await {
-            tracing::warn!(event = "recorder", "{name}: is not removed: {why}");
+            tracing::warn!(event = "recorder", "{name}: could not be removed: {why}");
         }
     });
     futures_util::future::join_all(removals).await;
@@ -165,7 +165,7 @@ async fn install_recorders(shared: &Arc<Shared>, declared: Vec<Recorder>) {
         let name = added.name();
         let worker = recorders::recorder(shared, added);
         if let Err(why) = shared.ending.supervisor.install(vec![worker]).await {
-            tracing::warn!(event = "recorder", "{name}: is not installed: {why}");
+            tracing::warn!(event = "recorder", "{name}: could not be installed: {why}");
         }
     }
 }

@@ -7,7 +7,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 
 /// The message if the daemon is not paused.
 pub(super) const NOT_PAUSED: &str =
-    "the daemon is not paused: `steadfast pause`, then this, then `steadfast resume`";
+    "the daemon is not paused: run `steadfast pause`, this command, then `steadfast resume`";
 
 /// The result of maintenance: a line for each change, or the reason of the failure.
 type Done = Result<Vec<String>, String>;

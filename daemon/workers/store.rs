@@ -105,13 +105,13 @@ pub(super) fn store(shared: &Arc<Shared>) -> Manifold {
     let worker = shared.worker("store", move |_, life: WorkerContext| {
         let (shared, first) = (Arc::clone(&own), Arc::clone(&first));
         async move {
-            life.set_status("waits for the lease");
+            life.set_status("waiting for the lease");
             let mut lease = shared.held.clone();
             let hold = tokio::select! {
                 hold = lease.wait_for(Option::is_some) => hold.map_err(Failure::again)?.clone(),
                 () = life.stopping().cancelled() => return Ok(()),
             };
-            let Some(hold) = hold else { return Err(Failure::again("the lease is gone")) };
+            let Some(hold) = hold else { return Err(Failure::again("the lease was lost")) };
             end_orphans(&shared, &first).await?;
             let opened = try_open(&shared, Arc::clone(&hold)).await?;
             drop(lease);
@@ -221,7 +221,7 @@ fn answers(hold: &Arc<StateLock>, journal: &Journal) -> oneshot::Receiver<()> {
 async fn tend_history(shared: &Shared) -> Infallible {
     loop {
         shared.history.broken().await;
-        let why = "the thread that keeps the history has ended";
+        let why = "the history thread has ended";
         let history = Arc::clone(&shared.history);
         if let Err(error) = tokio::task::spawn_blocking(move || history.drop_expired()).await {
             tracing::error!(event = "history_unkept", "{error}");
@@ -240,7 +240,7 @@ async fn observe(
     hold: Arc<StateLock>,
 ) -> Result<(), Failure> {
     let why = format!("{error}\n{}", advice(error));
-    life.set_status(format!("observing only: {error}"));
+    life.set_status(format!("read-only: {error}"));
     let own = Arc::clone(shared);
     let kept = tokio::task::spawn_blocking(move || StoreOutput::observing(&own, &why)).await;
     let (kept, observed) = kept.map_err(Failure::again)??;
@@ -266,7 +266,7 @@ async fn observe(
             let closed = tokio::task::spawn_blocking(move || drop(Closing(kept.journal))).await;
             closed.map_err(Failure::again)?;
             close().await.map_err(Failure::again)?;
-            return Err(Failure::again("state can be kept again"));
+            return Err(Failure::again("the state can be written again"));
         }
     }
 }
@@ -274,14 +274,14 @@ async fn observe(
 /// Returns the fatal failure after another daemon has taken the state.
 fn fenced(hold: &StateLock) -> Failure {
     let why = hold.fault();
-    tracing::error!(event = "fenced", "{why}: nothing more is begun, and this daemon ends");
+    tracing::error!(event = "fenced", "{why}: no changes are started, and this daemon stops");
     Failure::fatal(RANK, why)
 }
 
 /// Returns the failure after the state directory was removed or replaced: later changes could not be stored.
 fn lost(hold: &StateLock) -> Failure {
     let why = hold.check_place().err().map(|why| why.to_string()).unwrap_or_default();
-    tracing::error!(event = "state_lost", "{why}: nothing more is begun");
+    tracing::error!(event = "state_lost", "{why}: no changes are started");
     Failure::again(why)
 }
 
@@ -295,7 +295,7 @@ async fn carry_out(
 ) -> Failure {
     let (directory, readers) = (shared.state_directory.clone(), telling(shared));
     if answer.is_closed() {
-        return Failure::again("who asked for another state has gone");
+        return Failure::again("the client of a state command has disconnected");
     }
     let work = move || {
         if must_rest && !SqliteStore::rests(&directory).map_err(|error| error.to_string())? {
@@ -311,20 +311,20 @@ async fn carry_out(
     // The requester may be gone; the maintenance is done anyway.
     drop(answer.send(done));
     // A bounce does not count as a failure.
-    Failure::new(Kind::Bounce, "another state is kept from now on")
+    Failure::new(Kind::Bounce, "the state was replaced")
 }
 
 /// Returns advice for a state that cannot be used.
 fn advice(error: &StoreError) -> &'static str {
     match error {
         StoreError::Damaged { .. } => {
-            "hint: nothing was changed; `steadfast state repair` keeps what can be read of it, and the damaged copy beside"
+            "hint: nothing was changed; `steadfast state repair` recovers the readable records and keeps the damaged copy"
         }
         StoreError::Newer { .. } => {
-            "hint: nothing was changed; install the steadfast that made it; it is tried again every 15 s"
+            "hint: nothing was changed; install the steadfast version that wrote the state; retrying every 15 s"
         }
         StoreError::Replaced { .. } => {
-            "hint: nothing more is changed; `systemctl restart steadfast` goes on with what is there now"
+            "hint: no more changes are made; `systemctl restart steadfast` continues with the current state"
         }
         StoreError::Database { .. }
         | StoreError::Directory { .. }
@@ -333,7 +333,7 @@ fn advice(error: &StoreError) -> &'static str {
         | StoreError::Fenced { .. }
         | StoreError::Behind(_)
         | StoreError::Ended => {
-            "hint: see whether its file system is full or read-only; it is tried again every 15 s"
+            "hint: check whether the file system is full or read-only; retrying every 15 s"
         }
     }
 }

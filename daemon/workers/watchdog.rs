@@ -15,7 +15,7 @@ pub(super) fn watchdog(shared: &Arc<Shared>) -> Manifold {
         async move {
             life.ready(Outputs::none());
             let Some(limit) = ::sd_notify::watchdog_enabled() else {
-                life.set_status("systemd has none for this process");
+                life.set_status("systemd has no watchdog for this process");
                 life.during(life.stopping().cancelled()).await;
                 return Ok(());
             };
@@ -46,12 +46,12 @@ async fn feed(shared: &Shared) {
     // The receiver is dropped while the process ends.
     let ping = PingReply(Box::new(move |pulse| told.send(pulse).unwrap_or_default()));
     if shared.requests.put_now(DriverEvent::Ping(ping)).is_err() {
-        sd_notify::alive("no driver runs; it is started again (`steadfast report`)");
+        sd_notify::alive("the driver is not running and is restarted (`steadfast workers`)");
         return;
     }
     match answer.await {
         Ok(pulse) => sd_notify::alive(&sd_notify::status(&pulse)),
         // The driver failed before it could answer.
-        Err(_) => sd_notify::alive("the driver is started again"),
+        Err(_) => sd_notify::alive("the driver runs again"),
     }
 }

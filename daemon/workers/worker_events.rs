@@ -62,9 +62,9 @@ impl Drop for Running {
             return;
         }
         let (what, how) = if std::thread::panicking() {
-            (what::INTERNAL_ERROR, "panicked; the log says where")
+            (what::INTERNAL_ERROR, "panicked; see the log for the location")
         } else {
-            (what::WORKER_STOPPED, "was cut off")
+            (what::WORKER_STOPPED, "was aborted")
         };
         self.teller.publish(NewEvent::new(what, format!("{}: {how}", self.name), Level::Error));
     }

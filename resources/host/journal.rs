@@ -32,8 +32,12 @@ fn send(socket: &Path, entry: &[u8]) -> Result<(), Failure> {
     });
     match sent {
         Ok(_) => Ok(()),
-        Err(why) => Err(Failure::new(format!("the journal did not take the entry: {why}"))
-            .hint(format!("it is expected at {}; or leave out `journal`", socket.display()))),
+        Err(why) => {
+            Err(Failure::new(format!("the journal did not accept the entry: {why}")).hint(format!(
+                "the socket of the journal is expected at {}; or omit `journal`",
+                socket.display()
+            )))
+        }
     }
 }
 

@@ -101,7 +101,7 @@ impl Reader {
             Some(Ok(reached)) if is_same(&reached, &opened) => None,
             Some(Err(why)) => Some(why),
             Some(Ok(_)) | None => {
-                Some(format!("{} leads elsewhere since it was opened", printable(&path)))
+                Some(format!("{} was replaced after being opened", printable(&path)))
             }
         }
     }
@@ -193,7 +193,7 @@ impl Reader {
         let own_group = gid == uid && self.believes(uid) && gid != 0;
         if mode & 0o002 != 0 || (by_group && !own_group) {
             let mode = mode & 0o7777;
-            return Some(format!("may be written by others (mode {mode:04o})"));
+            return Some(format!("is writable by others (mode {mode:04o})"));
         }
         None
     }

@@ -63,7 +63,7 @@ impl Host {
         })?;
         let refuse = |why: &str| {
             Failure::new(format!("the command that supplies a secret {why}"))
-                .hint("run it by hand; nothing that it prints is shown here")
+                .hint("run the command manually; its output is not shown here")
         };
         if !finished.is_success() {
             return Err(refuse("did not exit with 0"));
@@ -84,7 +84,8 @@ impl Host {
     fn private(&self, path: &Path) -> Result<Secret, Failure> {
         let shown = crate::escape::short(&path.to_string_lossy(), 60);
         let refuse = |why: &str| Failure::new(format!("the secret {shown} {why}"));
-        let missing = || refuse("does not exist").hint("make it: root's alone, mode 0600");
+        let missing =
+            || refuse("does not exist").hint("create the file, owned by root, with mode 0600");
         let files = self.files();
         let found = files.origin(path).map_err(|fault| {
             if matches!(fault.why, Why::Moved) { missing() } else { files.trouble(fault, path) }
@@ -92,20 +93,21 @@ impl Host {
         let origin = found.ok_or_else(missing)?;
         let seen = *origin.seen();
         if seen.kind != FileType::RegularFile {
-            return Err(refuse("is no regular file"));
+            return Err(refuse("is not a regular file"));
         }
         if !(seen.uid == 0 || files.owns(&seen)) {
-            return Err(refuse("belongs to somebody else").hint("chown root: it must be root's"));
+            return Err(refuse("belongs to another user")
+                .hint("make root the owner of the file: chown root"));
         }
         if seen.mode & 0o077 != 0 {
-            return Err(refuse("can be read by others").hint("chmod 0600"));
+            return Err(refuse("is readable by others").hint("chmod 0600"));
         }
         let reader = Reader::here();
         if reader.is_strict()
             && let Some(doubt) = reader.doubts_on_the_way(path)
         {
-            let why = format!("could be exchanged by others\n{doubt}");
-            return Err(refuse(&why).hint("let root own all folders above it"));
+            let why = format!("could be replaced by another user\n{doubt}");
+            return Err(refuse(&why).hint("make root the owner of all parent directories"));
         }
         let mut content = super::files::Content::default();
         content.push(origin);
@@ -126,7 +128,7 @@ impl Host {
     /// Fails if the system provides no random bytes.
     #[expect(clippy::unused_self, reason = "randomness goes through the one door to the machine")]
     pub fn random(&self, bytes: &mut [u8]) -> Result<(), Failure> {
-        super::kernel::random(bytes).map_err(|why| Failure::new(format!("no randomness: {why}")))
+        super::kernel::random(bytes).map_err(|why| Failure::new(format!("no random source: {why}")))
     }
 }
 

@@ -18,20 +18,24 @@ pub static SPEC: KindSpec = KindSpec {
     kind: "msg",
     doc: "Logs a message once, and again when it is notified.",
     fields: &[
-        FieldSpec::new("body", FieldType::Text, "The message; default: the name.")
+        FieldSpec::new("body", FieldType::Text, "Message; default: the name.")
             .receives(Receives::Shown),
         FieldSpec::new(
             "priority",
             FieldType::Text,
-            "Emerg, Alert, Crit, Err, Warning, Notice, Info or Debug, for the journal; default: Notice.",
+            "Priority for the journal: Emerg, Alert, Crit, Err, Warning, Notice, Info or Debug; default: Notice.",
         ),
         FieldSpec::new(
             "fields",
             FieldType::TextMap,
-            "More fields for the journal: letters, digits and _, not starting with _ or a digit.",
+            "Extra journal fields: letters, digits and _, not starting with _ or a digit.",
         ),
-        FieldSpec::new("journal", FieldType::Bool, "Send it to the journal too; default: false."),
-        FieldSpec::later("syslog", "Send it to syslog too."),
+        FieldSpec::new(
+            "journal",
+            FieldType::Bool,
+            "Also send the message to the journal; default: false.",
+        ),
+        FieldSpec::later("syslog", "Also send the message to syslog."),
     ],
     sends: &[],
     build,
@@ -78,7 +82,7 @@ fn priority(text: Option<String>, problems: &mut Vec<Invalid>) -> usize {
     let Some(text) = text.filter(|text| !text.is_empty()) else { return NOTICE };
     let wanted = text.to_ascii_lowercase();
     PRIORITIES.iter().position(|names| names.contains(&wanted.as_str())).unwrap_or_else(|| {
-        let what = format!("a priority is expected, found {text:?}");
+        let what = format!("expected a priority, found {text:?}");
         let hint = "Emerg, Alert, Crit, Err, Warning, Notice, Info or Debug";
         problems.push(Invalid::field("priority", what).hint(hint));
         NOTICE
@@ -96,9 +100,8 @@ fn more(fields: Vec<(String, String)>, problems: &mut Vec<Invalid>) -> Vec<(Stri
             && field.len() <= 64
             && field.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         if !is_name || is_taken {
-            let what = format!("a field of the journal is expected, found {name:?}");
-            let hint =
-                "1 to 64 letters, digits and _, starting with a letter; not the message's own";
+            let what = format!("expected a journal field, found {name:?}");
+            let hint = "use 1 to 64 letters, digits and _, starting with a letter; not a field of the message itself";
             problems.push(Invalid::field("fields", what).hint(hint));
         }
         more.push((field, value));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "noop",
-    doc: "Always as declared: a place to tie edges to.",
+    doc: "Does nothing and is always converged; serves as an anchor for edges.",
     fields: &[],
     sends: &[],
     build,

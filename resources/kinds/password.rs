@@ -18,22 +18,22 @@ use zeroize::{Zeroize as _, Zeroizing};
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "password",
-    doc: "A random text that other resources receive; made once, and made anew when it is notified or declared otherwise.",
+    doc: "Generates a random password for other resources; created once, and again when notified or when the declaration changes.",
     fields: &[
         FieldSpec::new(
             "length",
             FieldType::Int,
-            "How many characters, from 1 to 1024; default: 32.",
+            "Number of characters, from 1 to 1024; default: 32.",
         ),
         FieldSpec::new(
             "charset",
             FieldType::Text,
-            "The characters that it is made of; default: the letters and digits of ASCII.",
+            "Allowed characters; default: ASCII letters and digits.",
         ),
         FieldSpec::new(
             "saved",
             FieldType::Bool,
-            "Keep it in the state directory (0700), encrypted with the key there, so that a receiver can be repaired after a restart; default: false, only a keyed hash is kept.",
+            "Store the password in the state directory (0700), encrypted with the key there, so that a receiver can be repaired after a restart; default: false, only a keyed hash is stored.",
         ),
     ],
     sends: &[SendSpec {
@@ -72,7 +72,7 @@ fn build(
     let given = fields.int("length").unwrap_or(32);
     let length = usize::try_from(given).ok().filter(|_| (1..=LONGEST).contains(&given));
     if length.is_none() {
-        let what = format!("1 to {LONGEST} characters are expected, found {given}");
+        let what = format!("expected 1 to {LONGEST} characters, found {given}");
         problems.push(Invalid::field("length", what));
     }
     let text = fields.text("charset").unwrap_or_else(|| CHARSET.to_owned());
@@ -80,8 +80,9 @@ fn build(
     charset.sort_unstable();
     charset.dedup();
     if charset.len() < 2 || charset.iter().any(|c| c.is_control()) {
-        let what = "at least two different visible characters are expected";
-        problems.push(Invalid::field("charset", what).hint("leave it out for letters and digits"));
+        let what = "expected at least two different visible characters";
+        problems
+            .push(Invalid::field("charset", what).hint("omit the field for letters and digits"));
     }
     let Some(length) = length.filter(|_| problems.is_empty()) else { return Err(problems) };
     let saved = fields.bool("saved").unwrap_or_default();
@@ -94,9 +95,8 @@ fn build(
 fn doubt(length: usize, choices: usize) -> Option<Invalid> {
     let bits = length as f64 * (choices as f64).log2();
     (bits < BITS).then(|| {
-        let what =
-            format!("{bits:.0} bits of randomness can be guessed: at least {BITS} are better");
-        Invalid::field("length", what).hint("make it longer, or of more characters")
+        let what = format!("{bits:.0} bits of randomness are weak: use at least {BITS}");
+        Invalid::field("length", what).hint("use a longer password or more characters")
     })
 }
 
@@ -182,7 +182,7 @@ impl Resource for Password {
             match self.draw(host) {
                 Ok(secret) => {
                     *self.made.lock().unwrap_or_else(PoisonError::into_inner) = Some(secret);
-                    Outcome::Changed(vec![format!("made: {} characters", self.length)])
+                    Outcome::Changed(vec![format!("generated: {} characters", self.length)])
                 }
                 Err(trouble) => Outcome::Failed { trouble, touched: false },
             }

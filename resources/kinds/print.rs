@@ -14,8 +14,8 @@ use std::sync::Arc;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "print",
-    doc: "Says a text once, and again when it is notified.",
-    fields: &[FieldSpec::new("msg", FieldType::Text, "What is said; default: the name.")
+    doc: "Prints a message once, and again when notified.",
+    fields: &[FieldSpec::new("msg", FieldType::Text, "Message; default: the name.")
         .receives(Receives::Shown)],
     sends: &[],
     build,

@@ -18,11 +18,11 @@ use std::time::Duration;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "timer",
-    doc: "Changes at an interval, so that what it notifies runs; a refresh restarts the interval.",
+    doc: "Changes at an interval to notify other resources; a refresh restarts the interval.",
     fields: &[FieldSpec::new(
         "interval",
         FieldType::Float,
-        "Seconds between two ticks, with a fraction; the first comes one interval after the start.",
+        "Seconds between ticks, with a fraction; the first tick follows one interval after the start.",
     )],
     sends: &[],
     build,
@@ -49,7 +49,7 @@ fn build(
     _place: &Place,
 ) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
     let Some(seconds) = fields.float("interval") else {
-        return Err(vec![Invalid::whole("`interval` is expected").hint("seconds between ticks")]);
+        return Err(vec![Invalid::whole("expected `interval`").hint("seconds between ticks")]);
     };
     match Duration::try_from_secs_f64(seconds) {
         Ok(interval) if (SHORTEST..=LONGEST_SPAN).contains(&interval) => {
@@ -57,7 +57,7 @@ fn build(
         }
         _ => {
             let most = LONGEST_SPAN.as_secs();
-            let what = format!("seconds from 0.01 to {most} are expected, found {seconds}");
+            let what = format!("expected seconds from 0.01 to {most}, found {seconds}");
             Err(vec![Invalid::field("interval", what).hint("for example 60, or 0.5")])
         }
     }

@@ -11,14 +11,14 @@ use std::sync::Arc;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "value",
-    doc: "Values that other resources receive, each under the name of its type.",
+    doc: "Provides values to other resources, each under the name of its type.",
     fields: &[
-        FieldSpec::new("text", FieldType::Text, "A text; it may be a template of other values.")
+        FieldSpec::new("text", FieldType::Text, "String; may be a template of other values.")
             .receives(Receives::Shown),
-        FieldSpec::new("bool", FieldType::Bool, "true or false."),
-        FieldSpec::new("int", FieldType::Int, "A whole number."),
+        FieldSpec::new("bool", FieldType::Bool, "Boolean."),
+        FieldSpec::new("int", FieldType::Int, "Integer."),
         FieldSpec::new("float", FieldType::Float, "A number."),
-        FieldSpec::new("texts", FieldType::Texts, "A list of texts."),
+        FieldSpec::new("texts", FieldType::Texts, "List of strings."),
     ],
     sends: &[
         SendSpec::new("text", FieldType::Text, "`text`."),
@@ -40,8 +40,8 @@ fn build(
 ) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
     let given = literals(&mut fields);
     if given.is_empty() {
-        let hint = "give text, bool, int, float or texts";
-        return Err(vec![Invalid::whole("a value is expected, found none").hint(hint)]);
+        let hint = "set text, bool, int, float or texts";
+        return Err(vec![Invalid::whole("expected a value, found none").hint(hint)]);
     }
     Ok(Arc::new(Literal(given)))
 }

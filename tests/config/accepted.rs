@@ -282,7 +282,7 @@ resources:
     let loaded = config::load(&[files.path("graph.yaml")], &Options::default()).unwrap();
     let said: Vec<String> = loaded.warnings.iter().map(config::Problem::with_source).collect();
     let expected =
-        "graph.yaml:4:20: warning: exec[a]: no shell reads `cmd`: `>` is passed on as it is [C902]
+        "graph.yaml:4:20: warning: exec[a]: `cmd` is not run by a shell: `>` is passed literally [C902]
    4 |   - {name: a, cmd: 'echo x > /tmp/x'}
      |                    ^^^^^^^^^^^^^^^^^
   hint: add `shell: /bin/sh`, or put the words into `args`
@@ -302,7 +302,9 @@ fn an_automatic_edge_never_makes_a_cycle() {
     let said: Vec<String> = loaded.warnings.iter().map(config::Problem::with_source).collect();
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(
-        said[0].contains("`file[b]` waits for `file[a]`: no automatic edge the other way [C903]"),
+        said[0].contains(
+            "`file[b]` waits for `file[a]`: the opposite automatic edge was omitted [C903]"
+        ),
         "{said:?}"
     );
 }
@@ -323,7 +325,7 @@ fn thousands_of_edges_left_out_are_a_few_warnings() {
     assert_eq!(loaded.edges.len(), 3000, "those that are written, and no other");
     let said: Vec<String> = loaded.warnings.iter().map(config::Problem::with_source).collect();
     assert_eq!(said.len(), 21, "{said:?}");
-    let more = said.iter().filter(|s| s.contains("2980 more automatic edges are left out")).count();
+    let more = said.iter().filter(|s| s.contains("2980 more automatic edges were omitted")).count();
     assert_eq!(more, 1, "{said:?}");
 }
 

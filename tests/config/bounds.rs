@@ -33,7 +33,7 @@ fn alias_bombs_are_refused() {
     let text =
         format!("graph: g\nresources:\n  file:\n  - {{name: a, content: &c {long}}}\n  {aliases}");
     refused_soon(&text, "aliases expand to more than");
-    refused_soon("graph: g\nresources: &a\n  noop: [*a]\n", "stands within what it names");
+    refused_soon("graph: g\nresources: &a\n  noop: [*a]\n", "the alias is recursive");
 }
 
 /// S-10: 10^5 deep, in each way of nesting.
@@ -56,8 +56,8 @@ fn a_huge_file_is_refused() {
     file.set_len(1 << 30).unwrap();
     assert_eq!(
         files.words(&["graph.yaml"]),
-        "graph.yaml: the file is larger than 64 MiB [C003]\n  hint: split it into several files in one \
-         folder\n\nthe graph was refused: 1 problem (more: steadfast explain C003)\n"
+        "graph.yaml: the file is larger than 64 MiB [C003]\n  hint: split the file into several files in one \
+         directory\n\nthe graph was rejected: 1 problem (more: steadfast explain C003)\n"
     );
 }
 
@@ -66,11 +66,11 @@ fn what_cannot_be_read_is_said() {
     let files = Files::new().with("graph.yaml", "graph: g\n");
     std::fs::create_dir(files.path("empty")).unwrap();
     let expected = "\
-no.yaml: there is no such file or folder [C001]
+no.yaml: no such file or directory [C001]
 
-empty: the folder holds no graph: expected at least one file named *.yaml or *.yml [C002]
+empty: the directory has no graph: expected at least one file named *.yaml or *.yml [C002]
 
-the graph was refused: 2 problems (more: steadfast explain C001)
+the graph was rejected: 2 problems (more: steadfast explain C001)
 ";
     assert_eq!(files.words(&["no.yaml", "graph.yaml", "empty"]), expected);
     assert!(files.words(&[]).contains("no graph was given"));
@@ -100,7 +100,7 @@ fn a_ring_of_ten_thousand() {
     let text = format!("{}  - {{name: v10000, before: \"noop[v0]\"}}\n", chain(10_000));
     let refused = load(&text).unwrap_err();
     assert_eq!(refused.problems.len(), 1);
-    assert!(refused.to_string().contains("10001 resources wait for each other"));
+    assert!(refused.to_string().contains("dependency cycle of 10001 resources"));
     let skip = vec!["noop[v0]".to_owned()];
     let options = Options { skip, ..Options::default() };
     assert!(crate::load_under(&text, &options).is_err(), "the whole graph must be valid");

@@ -60,7 +60,9 @@ fn build(name: &str, mut fields: Fields, place: &Place) -> Result<Arc<dyn Resour
     let mut wrong = Vec::new();
     let path = fields.text("path").or_else(|| name.starts_with('/').then(|| name.to_owned()));
     if path.as_ref().is_some_and(|path| !path.starts_with('/')) {
-        wrong.push(Invalid::field("path", "expected an absolute path").hint("begin it with /"));
+        wrong.push(
+            Invalid::field("path", "expected an absolute path").hint("start the path with /"),
+        );
     }
     if fields.text("mode").is_some_and(|mode| !mode.starts_with('0')) {
         wrong.push(Invalid::field("mode", "expected a leading zero").hint("write 0644"));

@@ -78,13 +78,13 @@ fn several_files_are_refused_together() {
         "graph: two\nresources:\n  noop:\n  - {name: a}\n  - {name: b, after: \"noop[c]\"}\n",
     );
     let expected = "\
-b.yaml:1:8: this file names the graph `two`, another one `one` [C105]
+b.yaml:1:8: this file names the graph `two`, another file names the graph `one` [C105]
    1 | graph: two
      |        ^^^
   a.yaml:1:8
    1 | graph: one
      |        ^^^ named here first
-  hint: name it in one file only
+  hint: set the name in one file only
 
 b.yaml:4:12: `noop[a]` is declared twice [C206]
    4 |   - {name: a}
@@ -92,14 +92,14 @@ b.yaml:4:12: `noop[a]` is declared twice [C206]
   a.yaml:2:27
    2 | resources: {noop: [{name: a}]}
      |                           ^ first declared here
-  hint: give one of them another name
+  hint: rename one of the resources
 
-b.yaml:5:22: there is no resource `noop[c]` [C401]
+b.yaml:5:22: the graph has no resource `noop[c]` [C401]
    5 |   - {name: b, after: \"noop[c]\"}
      |                      ^^^^^^^^^
   hint: did you mean `noop[a]`?
 
-the graph was refused: 3 problems (more: steadfast explain C105)
+the graph was rejected: 3 problems (more: steadfast explain C105)
 ";
     assert_eq!(files.words(&[""]), expected);
     let unread = files.with("c.yaml", "resources: [\n");
@@ -111,12 +111,12 @@ the graph was refused: 3 problems (more: steadfast explain C105)
 fn problems_are_data_too() {
     let rejected = load("graph: g\nresources: {noop: [{name: a, x: 1}]}\n").unwrap_err();
     let expected = serde_json::json!({
-        "more": 0,
+        "omitted": 0,
         "problems": [{
             "code": "C101",
             "severity": "error",
             "what": "unknown key `x` in noop[a]",
-            "hint": "known here: name, meta, aliases, after, before, notify, subscribe",
+            "hint": "valid keys: name, meta, aliases, after, before, notify, subscribe",
             "places": [{
                 "file": rejected.problems[0].places[0].file,
                 "line": 2,
@@ -206,9 +206,9 @@ fn nothing_lies_below_a_regular_file() {
     };
     for shape in ["path: /srv/a", "path: /srv/a/b, content: y"] {
         let said = load(shape).unwrap_err();
-        assert!(said.contains("`file[dir]` is a file: nothing can lie below it"), "{said}");
+        assert!(said.contains("`file[dir]` is a file: no path can lie below it"), "{said}");
         assert!(said.contains("graph.yaml:5:") && said.contains("graph.yaml:4:"), "{said}");
-        assert!(said.contains("if a directory is meant, write path: /srv/a"), "{said}");
+        assert!(said.contains("for a directory, write path: /srv/a"), "{said}");
     }
     for shape in [
         "path: /srv/a/",

@@ -38,10 +38,14 @@ fn a_selection_of_nothing_is_refused() {
 --skip exec[bb]: the graph has no such resource or kind [C501]
   hint: did you mean `exec[b]`?
 
-the graph was refused: 2 problems (more: steadfast explain C501)
+the graph was rejected: 2 problems (more: steadfast explain C501)
 ";
     assert_eq!(chain(&["files"], &["exec[bb]"]).unwrap_err(), expected);
-    assert!(chain(&["noop"], &["noop"]).unwrap_err().contains("leave no resource"));
+    assert!(
+        chain(&["noop"], &["noop"])
+            .unwrap_err()
+            .contains("--only and --skip together select no resource")
+    );
     let options = Options { semaphore: Some(0), ..Options::default() };
     assert!(load_under(CHAIN, &options).unwrap_err().to_string().contains("--sema should be"));
 }

@@ -38,7 +38,7 @@ fn recorders_are_read() {
         "events_size: 5\nevents_days: 7\nrecorders:\n- file: {path: log.jsonl}\n- journald: {}\n- journald:\n    socket: /a\n\
          - webhook:\n    url: https://host:8443/x?token=t0ken\n    headers: {X-Token: t0ken}\n",
     );
-    assert!(settings.unwrap_err().contains("`journald` is a recorder already"));
+    assert!(settings.unwrap_err().contains("the recorder `journald` is already declared"));
     let settings = read(
         "events_size: 5\nevents_days: 7\nrecorders:\n- file: {path: log.jsonl}\n- journald:\n- webhook:\n    \
          url: https://host:8443/x?token=t0ken\n    headers: {X-Token: t0ken}\n",
@@ -73,7 +73,7 @@ fn wrong_recorders_are_refused() {
         "did you mean `file`?",
         "`url` should be http://HOST/",
         "`timeout` should be a number from 1 to 600",
-        "`Host` is no header that can be sent",
+        "`Host` is not a valid header",
         "unknown key `colour` in the recorder `file`",
         "a recorder should be a map",
     ] {
@@ -81,7 +81,7 @@ fn wrong_recorders_are_refused() {
     }
     let said = read("recorders: {file: {path: x}}\n").unwrap_err();
     assert!(
-        said.contains("`recorders` should be a list") && said.contains("begin each with"),
+        said.contains("`recorders` should be a list") && said.contains("start each item with `- `"),
         "{said}"
     );
 }
@@ -101,7 +101,7 @@ fn wrong_settings_are_refused() {
     )
     .unwrap_err();
     for words in [
-        "`graph` should be at least one file or folder",
+        "`graph` should be at least one file or directory",
         "steadfast.yaml:2:1",
         "did you mean `sweep`?",
         "`sema` should be a number from 1 to",
@@ -179,7 +179,7 @@ fn root_reads_only_what_nobody_else_can_change() {
         assert_eq!(read.is_ok(), believed, "{row:?}");
         if let Err(rejected) = read {
             let said = rejected.to_string();
-            assert!(said.contains("[C014]") && said.contains("somebody else could"), "{said}");
+            assert!(said.contains("[C014]") && said.contains("another user could"), "{said}");
         }
         // A link in a safe place changes nothing: the way is judged, and what it leads to.
         let link = folder.path().join("link.yaml");
@@ -283,7 +283,10 @@ fn what_others_could_change_is_told_of() {
     let said: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
     let [exec, copied] = said.as_slice() else { panic!("two warnings are expected: {said:?}") };
     for (warning, line, name) in [(exec, ":4:", "program"), (copied, ":7:", "source")] {
-        assert!(warning.contains("somebody else could change what it reads or runs"), "{warning}");
+        assert!(
+            warning.contains("another user could change a file that the resource reads or runs"),
+            "{warning}"
+        );
         assert!(warning.contains(line) && warning.contains(name), "{warning}");
         assert!(warning.contains("belongs to uid 1234"), "{warning}");
     }

@@ -26,14 +26,14 @@ const SENDERS: &str = "  exec:\n  - {name: a, cmd: 'true'}\n  password:\n  - {na
 #[test]
 fn what_cannot_be_received_is_refused_at_once() {
     let receivers = [
-        ("recv: {contents: 'exec[a].output'}", "there is no field `contents` [C405]"),
+        ("recv: {contents: 'exec[a].output'}", "the kind has no field `contents` [C405]"),
         ("recv: {mode: 'exec[a].output'}", "`mode` cannot be received [C405]"),
-        ("recv: {content: 'exec[b].output'}", "there is no resource `exec[b]` [C401]"),
+        ("recv: {content: 'exec[b].output'}", "the graph has no resource `exec[b]` [C401]"),
         ("recv: {content: 'exec[a].outputs'}", "`exec[a]` sends no `outputs` [C405]"),
         ("recv: {content: 'value[v].text'}", "`value[v]` sends no `text` [C405]"),
         (
             "recv: {content: 'value[v].texts'}",
-            "`content` should be a text, and `value[v].texts` is",
+            "`content` should be a string, but `value[v].texts` is",
         ),
         ("recv: {content: 'output'}", "should be kind[name].key, found `output` [C405]"),
         ("content: x, recv: {content: 'exec[a].output'}", "`content` is given twice [C405]"),
@@ -47,7 +47,7 @@ fn what_cannot_be_received_is_refused_at_once() {
             "recv: {content: {template: x, values: {y: 'exec[a].exit'}}}",
             "does not use the value `y`",
         ),
-        ("content: {secret: s}", "`content` names a secret that is not declared [C406]"),
+        ("content: {secret: s}", "the secret `content` is not declared [C406]"),
         ("mode: {secret: s}", "`mode` cannot be received [C405]"),
     ];
     let files = receivers.iter().zip(0..).fold(String::new(), |text, ((fields, _), n)| {
@@ -57,7 +57,7 @@ fn what_cannot_be_received_is_refused_at_once() {
     refused(&format!("{SENDERS}  file:\n{files}"), &words);
     refused(
         &format!("{SENDERS}  msg:\n  - {{name: m, recv: {{body: 'password[p].password'}}}}\n"),
-        &["`body` takes no secret, and `password[p].password` is one [C405]"],
+        &["`body` accepts no secret, but `password[p].password` is a secret [C405]"],
     );
 }
 
@@ -68,13 +68,13 @@ fn a_text_is_no_list_of_arguments() {
     refused(
         &format!("{file}  exec:\n  - {{name: a, args: touch /tmp/x}}\n"),
         &[
-            "`args` of exec[a] should be a list, found a text [C",
-            "hint: write each word as an item: `args: [touch, /tmp/x]`",
+            "`args` of exec[a] should be a list, found a string [C",
+            "hint: write each word as a list item: `args: [touch, /tmp/x]`",
         ],
     );
     refused(
         &format!("{file}  exec:\n  - {{name: a, args: \"echo 'a b', c\"}}\n"),
-        &["hint: write each word as an item: `args: [touch, /tmp/x]`"],
+        &["hint: write each word as a list item: `args: [touch, /tmp/x]`"],
     );
 }
 
@@ -88,18 +88,21 @@ fn values_never_go_into_the_text_of_a_command() {
             ),
             &[
                 &format!("`{field}` cannot be received [C405]"),
-                "values never go into the text of a command; these can receive: args, env, stdin",
+                "values are never inserted into the text of a command; fields that can receive: args, env, stdin",
             ],
         );
     }
     // In an argument a secret would be seen by everybody.
     refused(
         "  password:\n  - {name: p}\n  exec:\n  - {name: b, args: [x], recv: {args.1: 'password[p].password'}}\n",
-        &["`args` takes no secret"],
+        &["`args` accepts no secret"],
     );
     refused(
         "  exec:\n  - {name: a, cmd: id}\n  - {name: b, args: [x], recv: {args.2: 'exec[a].exit', env.A: 'exec[a].exit', env: 'exec[a].exit'}}\n",
-        &["`args.2` has 1 elements before it", "`env` is a map: one entry of it is expected"],
+        &[
+            "index out of range: `args.2` follows 1 elements",
+            "`env` is a map: expected one entry of the map",
+        ],
     );
 }
 
@@ -112,13 +115,13 @@ fn a_template_is_refused_where_no_text_is_taken() {
             "  exec:\n  - {{name: a, cmd: id}}\n  - {{name: b, cmd: id, recv: {{args: {template}}}}}\n"
         ),
         &[
-            "exec[b]: `args` is a list, and a template makes a text [C405]",
+            "exec[b]: `args` is a list, but a template produces a string [C405]",
             "graph.yaml:5:37",
-            "expected: a field or part that takes a text, such as args.0",
+            "use a field or part of type string, such as args.0",
         ],
     );
     for (field, sort) in [
-        ("int", "a whole number"),
+        ("int", "an integer"),
         ("float", "a number"),
         ("bool", "true or false"),
         ("texts", "a list"),
@@ -127,7 +130,7 @@ fn a_template_is_refused_where_no_text_is_taken() {
             &format!(
                 "  exec:\n  - {{name: a, cmd: id}}\n  test:\n  - {{name: t, recv: {{{field}: {template}}}}}\n"
             ),
-            &[&format!("test[t]: `{field}` is {sort}, and a template makes a text [C405]")],
+            &[&format!("test[t]: `{field}` is {sort}, but a template produces a string [C405]")],
         );
     }
     // Into a part, or a field, that takes a text it goes.
@@ -158,7 +161,7 @@ fn the_edge_is_added_or_its_cycle_told() {
     assert!(!loaded.edges[0].notify);
     refused(
         "  exec:\n  - {name: b, args: [x], before: 'noop[n]', recv: {env.A: 'exec[a].exit'}}\n  - {name: a, cmd: id, after: 'noop[n]'}\n  noop:\n  - {name: n}\n",
-        &["3 resources wait for each other", "exec[b] → noop[n] → exec[a] → exec[b]", "[C404]"],
+        &["dependency cycle of 3 resources", "exec[b] → noop[n] → exec[a] → exec[b]", "[C404]"],
     );
     refused(
         "  exec:\n  - {name: a, args: [x], recv: {env.A: 'exec[a].exit'}}\n",
@@ -177,7 +180,7 @@ fn secrets_are_declared_once_and_rightly() {
     for (wrong, words) in [
         ("{a: {}}", "the secret `a` should have one of credential, file, command [C406]"),
         ("{a: {file: x, command: y}}", "should have one of"),
-        ("{a: {credential: ../x}}", "`../x` is no name of a credential [C406]"),
+        ("{a: {credential: ../x}}", "`../x` is not the name of a credential [C406]"),
         ("{a: {files: x}}", "did you mean `file`?"),
         ("{a: x}", "should be a map with credential, file or command"),
         ("{a: {command: [[x]]}}", "should have one of"),

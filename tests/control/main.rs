@@ -43,7 +43,7 @@ impl RequestHandler for Echo {
                 Request::Show { resource } => {
                     replies.send(&Reply::Unknown(vec![resource])).await;
                 }
-                Request::Report => std::future::pending().await,
+                Request::Workers => std::future::pending().await,
                 _ => {
                     replies.send(&Reply::Unavailable("not now".to_owned())).await;
                 }
@@ -149,13 +149,13 @@ async fn what_is_no_request_is_refused_in_words() {
     let surplus =
         format!("{{\"protocol\":{PROTOCOL},\"ask\":{{\"verb\":\"status\",\"most\":1,\"x\":1}}}}\n");
     for (bytes, end, words) in [
-        (b"\x00\xff\n".to_vec(), false, "this is no request"),
-        (b"GET / HTTP/1.1\r\n\r\n".to_vec(), false, "this is no request"),
+        (b"\x00\xff\n".to_vec(), false, "invalid request"),
+        (b"GET / HTTP/1.1\r\n\r\n".to_vec(), false, "invalid request"),
         (b"{\"protocol\":1".to_vec(), true, "in the middle of a line"),
         (b"{\"protocol\":1".to_vec(), false, "no request within"),
         (Vec::new(), false, "no request within"),
         (long, false, "at most 65536 bytes"),
-        (length, false, "this is no request"),
+        (length, false, "invalid request"),
         (newer.into_bytes(), false, "use the same release"),
         (b"{\"protocol\":0,\"ask\":null}\n".to_vec(), false, "use the same release"),
         (unknown.into_bytes(), false, "unknown variant `hop`"),
@@ -249,7 +249,7 @@ async fn who_does_not_read_is_given_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_leaves_gives_the_place_back() {
     let listening = Listening::with(Limits { clients: 1, ..Limits::default() }).await;
-    let waits = Client::ask(&listening.address, &Request::Report).await.expect("asked");
+    let waits = Client::ask(&listening.address, &Request::Workers).await.expect("asked");
     drop(waits);
     let limit = Instant::now() + LONG;
     while listening.status(1).await.is_err() {
@@ -269,7 +269,7 @@ async fn a_living_daemon_keeps_its_place() {
     listening.stopping.cancel();
     listening.served.await.expect("ended").expect("it lets in who waits");
     assert!(!address.path().exists(), "it is taken away at the end");
-    let gone = Client::ask(&address, &Request::Report).await.unwrap_err();
+    let gone = Client::ask(&address, &Request::Workers).await.unwrap_err();
     assert!(matches!(gone, Unanswered::NoDaemon(_)), "{gone}");
 
     // As after kill -9.

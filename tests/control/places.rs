@@ -146,7 +146,7 @@ fn as_user(uid: u32, gid: u32, path: &Path, line: String) -> Option<String> {
 fn requests() -> Vec<(Request, bool)> {
     let resource = "file[a]".to_owned();
     let resources = vec![resource.clone()];
-    let (order, most) = (steadfast::store::StateCommand::Forget, 1);
+    let most = 1;
     let list = Request::List { filter: String::new(), order: "state".to_owned(), from: 0, most };
     let mut all = vec![
         (Request::Status { most }, false),
@@ -155,10 +155,13 @@ fn requests() -> Vec<(Request, bool)> {
         (list, false),
         (Request::Why { resource: resource.clone() }, false),
         (Request::lately(None, usize::MAX), false),
-        (Request::Report, false),
+        (Request::Workers, false),
         (Request::Diff { resources: resources.clone(), resume: true }, true),
-        (Request::Order { order, resources: resources.clone() }, true),
-        (Request::Mend { what: steadfast::store::Maintenance::Repair }, true),
+        (Request::Protect { resources: resources.clone() }, true),
+        (Request::Unprotect { resources: resources.clone() }, true),
+        (Request::Forget { resources: resources.clone() }, true),
+        (Request::StateImport, true),
+        (Request::StateRepair, true),
         (Request::Undo { resource, to: None, seconds: 1, partial: false }, true),
         (
             Request::Pause {
@@ -171,7 +174,7 @@ fn requests() -> Vec<(Request, bool)> {
         ),
         (Request::Resume { resources: Vec::new() }, true),
         (Request::Reload { allow_empty: false }, true),
-        (Request::Retry { resources: resources.clone() }, true),
+        (Request::Retry { resources: resources.clone(), persist: false }, true),
         (Request::Check { resources }, true),
         (Request::Stop { now: true }, true),
         (Request::LogLevel { filter: "trace".to_owned() }, true),
@@ -243,7 +246,7 @@ async fn nothing_may_follow_a_request() {
     let serving = tokio::spawn(server.serve(Arc::new(Echo), stopping.clone(), crate::TURNS));
     let answer = tokio::task::spawn_blocking(move || {
         let mut stream = UnixStream::connect(path).expect("connects");
-        let report = format!("{{\"protocol\":{PROTOCOL},\"ask\":{{\"verb\":\"report\"}}}}\n");
+        let report = format!("{{\"protocol\":{PROTOCOL},\"ask\":{{\"verb\":\"workers\"}}}}\n");
         stream.write_all(report.as_bytes()).expect("sent");
         std::thread::sleep(Duration::from_millis(50));
         stream.write_all(b"more").expect("sent");
@@ -252,7 +255,7 @@ async fn nothing_may_follow_a_request() {
         let _cut = stream.read_to_string(&mut answer);
         answer
     });
-    assert!(answer.await.expect("no panic").contains("nothing may follow"));
+    assert!(answer.await.expect("no panic").contains("a connection carries one request only"));
     stopping.cancel();
     serving.await.expect("no panic").expect("it lets in who waits");
 }

@@ -40,7 +40,7 @@ fn is_followed(host: &Host) {
     past(host, &["diff", "file[new]", "1"]).exits(0).prints_in_order(&["-mine", "+two"]);
     past(host, &["undo", "file[old]"])
         .exits(1)
-        .says("nothing is kept of file[old]; it is called file[new] now");
+        .says("no recorded changes of file[old]; renamed to file[new]");
     assert_eq!(host.read("f"), "two\n", "the new name's is not undone by the old one");
     past(host, &["undo", "file[new]"]).exits(0);
     assert_eq!(host.read("f"), "one\n");

@@ -101,7 +101,9 @@ fn only_and_skip_choose() {
     host.ask(&["apply", "--only=file[gone]"]).exits(0).prints("changed file[gone]");
     assert!(!host.exists("gone") && !host.exists("a/b"));
     host.ask(&["apply", "--only=file[nowhere]"]).exits(65).says("nowhere");
-    host.ask(&["apply", "--skip=file"]).exits(65).says("leave no resource");
+    host.ask(&["apply", "--skip=file"])
+        .exits(65)
+        .says("--only and --skip together select no resource");
     assert!(!host.exists("a/b"));
 }
 
@@ -118,7 +120,7 @@ resources:
     );
     host.apply()
         .exits(1)
-        .prints("moved file[f]: differs again after its apply: content")
+        .prints("changed_after_apply file[f]: differs again after the apply: content")
         .ends_with_line("failed:");
 }
 

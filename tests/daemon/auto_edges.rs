@@ -39,13 +39,13 @@ fn every_sort_of_edge_is_made_and_explained() {
         "file[conf] -> file[made]: automatic: its directory",
         "file[site] -> file[conf]: automatic: its directory",
         "file[bin] -> file[builder]: automatic: its directory",
-        "file[builder] -> exec[build]: automatic: it holds the command",
-        "file[site] -> exec[build]: automatic: it runs there",
-        "file[conf] -> exec[build]: automatic: it is watched",
-        "file[made] -> exec[build]: automatic: it is watched",
-        "file[unit] -> svc[web]: automatic: it defines the unit",
-        "file[drop-in] -> svc[web]: automatic: it defines the unit",
-        "file[template] -> svc[worker@one]: automatic: it defines the unit",
+        "file[builder] -> exec[build]: automatic: contains the command",
+        "file[site] -> exec[build]: automatic: is the working directory",
+        "file[conf] -> exec[build]: automatic: is watched",
+        "file[made] -> exec[build]: automatic: is watched",
+        "file[unit] -> svc[web]: automatic: defines the unit",
+        "file[drop-in] -> svc[web]: automatic: defines the unit",
+        "file[template] -> svc[worker@one]: automatic: defines the unit",
     ];
     let mut edges = edges;
     edges.sort_unstable();
@@ -69,10 +69,10 @@ resources:
     );
     let shown = host.ask(&["graph"]);
     for name in ["own", "shell"] {
-        let edge = format!("file[own] -> exec[{name}]: automatic: it holds the command");
+        let edge = format!("file[own] -> exec[{name}]: automatic: contains the command");
         shown.exits(0).prints(&edge);
     }
-    shown.prints_nothing_of("exec[path]: automatic: it holds");
+    shown.prints_nothing_of("exec[path]: automatic: contains");
 }
 
 /// What holds a secret, and what supplies one, comes before who receives it.
@@ -92,8 +92,8 @@ resources:
 "##,
     );
     let shown = host.ask(&["graph"]);
-    shown.exits(0).prints("file[secret] -> exec[held]: automatic: it holds a secret of it");
-    shown.prints("file[tell] -> file[got]: automatic: it supplies a secret of it");
+    shown.exits(0).prints("file[secret] -> exec[held]: automatic: holds a secret of this resource");
+    shown.prints("file[tell] -> file[got]: automatic: supplies a secret of this resource");
     host.apply().exits(0);
     assert_eq!(host.read("got"), "told");
 }
@@ -122,7 +122,7 @@ resources:
     let mut edges: Vec<_> = shown.exits(0).stdout.lines().filter(automatic).collect();
     edges.sort_unstable();
     let expected = ["by-list", "by-text", "by-words", "guarded"]
-        .map(|name| format!("file[script] -> exec[{name}]: automatic: it holds the command"));
+        .map(|name| format!("file[script] -> exec[{name}]: automatic: contains the command"));
     assert_eq!(edges.iter().map(|edge| edge.trim()).collect::<Vec<_>>(), expected, "{shown}");
     assert!(shown.stdout.contains("exec[makes] -> file[script]: `before` at"), "{shown}");
 }
@@ -164,8 +164,8 @@ fn none_makes_a_cycle() {
     let host = Host::with(graph);
     let said = host.check();
     for words in [
-        "waits for `exec[make]`: no automatic edge the other way [C903]",
-        "(it runs there); turn the other edges round, or write meta: { autoedge: false }",
+        "waits for `exec[make]`: the opposite automatic edge was omitted [C903]",
+        "(is the working directory); reverse the other edges, or set meta: { autoedge: false }",
     ] {
         assert!(said.exits(0).stderr.contains(words), "{said}");
     }

@@ -35,22 +35,22 @@ fn the_status_says_what_stands_in_the_way() {
     host.wait_until("a change is told", || status(&host)["ages"]["repair"].is_u64());
     host.ask_daemon(&["status"])
         .exits(1)
-        .prints("asked: failed: 2 of 3 resources not as declared")
-        .prints("file[bad]: failed, and has no retries left: cannot reach")
-        .prints("file[below]: waits for others: file[bad]")
+        .prints("asked: failed: 2 of 3 resources not converged")
+        .prints("file[bad]: failed, no retries left: cannot reach")
+        .prints("file[below]: waiting for others: file[bad]")
         .prints_in_order(&[
             "  last check ",
             " ago, last repair ",
             " ago, last event ",
-            "; up for ",
+            "; uptime ",
         ]);
-    host.ask_daemon(&["status", "--most", "1"]).prints("  … and 1 more (--most N)");
+    host.ask_daemon(&["status", "--limit", "1"]).prints("  … and 1 more (--limit N)");
     host.ask_daemon(&["show", "file[a]"]).exits(0).prints_in_order(&[
-        "file[a]: as declared\n",
+        "file[a]: converged\n",
         "  needs: nothing\n",
         "  needed by: file[bad]\n",
         "  events: inotify\n",
-        "  owned: made by steadfast\n",
+        "  ownership: created by steadfast\n",
         "  checked: ",
         "  changed: ",
         "  heard of: ",
@@ -58,31 +58,31 @@ fn the_status_says_what_stands_in_the_way() {
     ]);
     host.ask_daemon(&["why", "file[below]"])
         .exits(0)
-        .prints_in_order(&["file[below]: waits for others", "file[bad]: failed"]);
+        .prints_in_order(&["file[below]: waiting for others", "file[bad]: failed"]);
     host.ask_daemon(&["show", "file[bad]"])
         .exits(0)
         .prints("needs: file[a]")
         .prints("needed by: file[below]")
-        .prints("differs:  it cannot be told: cannot reach")
+        .prints("differs:  the differences are unknown: cannot reach")
         .prints("failed file[bad]: cannot reach");
     host.ask_daemon(&["show", "file[none]"]).exits(64).says("no such resource: file[none]");
     let meant = |word: &str, name: &str| format!("no such resource: {word} (did you mean {name}?)");
     host.ask_daemon(&["why", "file[belwo]"]).exits(64).says(&meant("file[belwo]", "file[below]"));
     host.ask_daemon(&["show", "below"]).exits(64).says(&meant("below", "file[below]"));
     host.ask_daemon(&["retry", "flie[bad]"]).exits(64).says(&meant("flie[bad]", "file[bad]"));
-    host.ask_daemon(&["wait", "--timeout", "1"]).exits(1).says("not as declared after 1 s");
+    host.ask_daemon(&["wait", "--timeout", "1"]).exits(1).says("not converged after 1 s");
 
     host.make_directory("later");
     host.ask_daemon(&["retry", "file[bad]"]).exits(0);
-    host.ask_daemon(&["wait", "--timeout", "60"]).exits(0).prints("as declared: asked");
-    host.ask_daemon(&["status"]).exits(0).prints("asked: as declared for");
+    host.ask_daemon(&["wait", "--timeout", "60"]).exits(0).prints("converged: asked");
+    host.ask_daemon(&["status"]).exits(0).prints("asked: converged for");
     let status = status(&host);
     assert_eq!(
         (&status["verdict"], &status["counts"]["settled"]),
         (&"converged".into(), &3.into())
     );
     host.ask_daemon(&["events", "file[below]"]).exits(0).prints("changed file[below]: created");
-    host.ask_daemon(&["report"])
+    host.ask_daemon(&["workers"])
         .exits(0)
         .prints("control: running, 1 starts, listens at")
         .prints("store: running, 1 starts")
@@ -90,7 +90,10 @@ fn the_status_says_what_stands_in_the_way() {
 
     host.ask_daemon(&["stop"]).exits(0);
     assert_eq!(daemon.ends(), 0);
-    host.ask_daemon(&["status"]).exits(69).says("no daemon listens at").says("hint: start one");
+    host.ask_daemon(&["status"])
+        .exits(69)
+        .says("no daemon listens at")
+        .says("hint: start a daemon");
 }
 
 /// Of several that are in the way the one is followed that an operator must see to, not the first of the graph.
@@ -109,24 +112,24 @@ resources:
     let daemon = host.run(&[]);
     host.wait_for_lines("began", 1);
     daemon.wait_for_of("failed", "file[bad]");
-    let list = status(&host)["troubled"].clone();
+    let list = status(&host)["unhealthy"].clone();
     let below =
         list.as_array().and_then(|all| all.iter().find(|it| it["resource"] == "file[below]"));
     assert_eq!(below.expect("it waits")["waits_for"][0], "exec[slow]", "it comes first");
     host.ask_daemon(&["why", "file[below]"])
         .exits(0)
         .prints_in_order(&[
-            "file[below]: waits for others: file[bad], exec[slow]",
+            "file[below]: waiting for others: file[bad], exec[slow]",
             "file[bad]: failed",
         ])
         .prints_nothing_of("exec[slow]: is being");
-    host.ask_daemon(&["show", "file[bad]"]).exits(0).prints("  waited for by: file[below]\n");
-    host.ask_daemon(&["show", "exec[slow]"]).exits(0).prints("  waited for by: file[below]\n");
-    host.ask_daemon(&["show", "file[below]"]).exits(0).prints_nothing_of("waited for by");
+    host.ask_daemon(&["show", "file[bad]"]).exits(0).prints("  dependents waiting: file[below]\n");
+    host.ask_daemon(&["show", "exec[slow]"]).exits(0).prints("  dependents waiting: file[below]\n");
+    host.ask_daemon(&["show", "file[below]"]).exits(0).prints_nothing_of("  dependents waiting");
     host.make_directory("later").write("go", "");
     host.ask_daemon(&["retry", "file[bad]"]).exits(0);
     verdict(&host, "converged");
-    host.ask_daemon(&["show", "file[bad]"]).exits(0).prints_nothing_of("waited for by");
+    host.ask_daemon(&["show", "file[bad]"]).exits(0).prints_nothing_of("  dependents waiting");
 }
 
 /// Who waits for a semaphore is told which it is, and who has it; and the other way round.
@@ -145,13 +148,11 @@ fn who_holds_a_semaphore_is_named() {
         "one" => ("exec[one]", "exec[two]"),
         _ => ("exec[two]", "exec[one]"),
     };
-    let says = format!("{waits}: waits for semaphore `db` (1), held by {has}\n");
+    let says = format!("{waits}: waiting for semaphore `db` (1), held by {has}\n");
     host.wait_until("it waits", || host.ask_daemon(&["status"]).stdout.contains(&says));
     host.ask_daemon(&["show", waits]).exits(0).prints(&says);
-    host.ask_daemon(&["why", waits])
-        .exits(0)
-        .prints_in_order(&[&says, &format!("{has}: is being")]);
-    host.ask_daemon(&["show", has]).exits(0).prints(&format!("  waited for by: {waits}\n"));
+    host.ask_daemon(&["why", waits]).exits(0).prints_in_order(&[&says, &format!("{has}: running")]);
+    host.ask_daemon(&["show", has]).exits(0).prints(&format!("  dependents waiting: {waits}\n"));
     host.write("go", "");
     verdict(&host, "converged");
     host.ask_daemon(&["show", waits]).exits(0).prints_nothing_of("semaphore");
@@ -179,13 +180,13 @@ fn what_is_shown_is_there_as_data() {
         (&good["status"]["phase"], &good["needs"]),
         (&"settled".into(), &Value::Array(vec![]))
     );
-    assert_eq!((&good["differences"], &good["untold"]), (&Value::Array(vec![]), &Value::Null));
+    assert_eq!((&good["differences"], &good["diff_error"]), (&Value::Array(vec![]), &Value::Null));
     let bad = show("file[bad]");
     assert_eq!(
         (&bad["differences"], &bad["waited_for_by"][0]),
         (&Value::Null, &"file[below]".into())
     );
-    assert!(bad["untold"].as_str().is_some_and(|why| why.contains("cannot reach")), "{bad}");
+    assert!(bad["diff_error"].as_str().is_some_and(|why| why.contains("cannot reach")), "{bad}");
     host.ask_daemon(&["pause", "file[a]"]).exits(0);
     host.write("a", "edited");
     let differs = show("file[a]");
@@ -210,7 +211,7 @@ fn a_pause_is_shown_and_ends() {
     verdict(&host, "paused");
     host.ask_daemon(&["status"])
         .exits(2)
-        .prints("paused: somebody looks; ends by itself in 1 h 59 min");
+        .prints("paused: somebody looks; resumes automatically in 1 h 59 min");
     assert_eq!(host.read("a"), "edited");
     host.ask_daemon(&["resume"]).exits(0);
     host.wait_until("it is put back", || host.read("a") == "x");
@@ -232,7 +233,7 @@ fn one_resource_is_paused() {
     daemon.wait_for_of("paused", "file[bad]");
     host.ask_daemon(&["status"])
         .exits(0)
-        .prints("file[bad]: paused: somebody looks; ends by itself in 1 h 59 min");
+        .prints("file[bad]: paused: somebody looks; resumes automatically in 1 h 59 min");
     host.write("a", "edited");
     host.wait_until("another is put back", || host.read("a") == "x");
     // Right after its own repair an event may be its echo, and only a look would tell: so it is written again.
@@ -242,13 +243,15 @@ fn one_resource_is_paused() {
     });
     host.wait_until("what depends on it waits", || {
         host.write("c", "edited");
-        status(&host)["troubled"][1]["phase"] == "waiting"
+        status(&host)["unhealthy"][1]["phase"] == "waiting"
     });
     host.ask_daemon(&["status"])
         .exits(2)
         .prints("asked: paused or held: 1 of 3 resources")
-        .prints("file[bad]: paused, to be checked: somebody looks; ends by itself in 1 h 59 min")
-        .prints("file[below]: waits for others: file[bad]");
+        .prints(
+            "file[bad]: paused, check pending: somebody looks; resumes automatically in 1 h 59 min",
+        )
+        .prints("file[below]: waiting for others: file[bad]");
     host.ask_daemon(&["show", "file[bad]"]).prints("somebody looks").prints("content");
     host.ask_daemon(&["retry", "file[bad]"]).exits(0);
     daemon.kill();
@@ -260,9 +263,9 @@ fn one_resource_is_paused() {
     host.ask_daemon(&["resume", "file[bad]", "--plan"])
         .exits(0)
         .prints_in_order(&["1 resource will be changed", "file[bad]", "content", "-edited", "+x"])
-        .prints_nothing_of("going on");
+        .prints_nothing_of("resumed");
     assert_eq!(host.read("b"), "edited", "only shown");
-    host.ask_daemon(&["resume", "file[bad]"]).exits(0).prints("-edited").prints("going on");
+    host.ask_daemon(&["resume", "file[bad]"]).exits(0).prints("-edited").prints("resumed");
     daemon.wait_for_of("resumed", "file[bad]");
     host.wait_until("both are put back", || host.read("b") == "x" && host.read("c") == "x");
 
@@ -285,7 +288,7 @@ fn what_will_change_is_shown_before_it_goes_on() {
     host.wait_until("it listens", || host.exists("state/control.socket"));
     host.ask_daemon(&["resume"]).exits(0).prints("nothing to do: the daemon is not paused");
     host.ask_daemon(&["pause", "file[a]"]).exits(0);
-    host.ask_daemon(&["resume"]).exits(0).prints("paused by themselves: file[a]");
+    host.ask_daemon(&["resume"]).exits(0).prints("individually paused: file[a]");
     host.ask_daemon(&["resume", "file[a]"]).exits(0).prints("0 resources will be changed");
     host.ask_daemon(&["pause"]).exits(0);
     daemon.wait_for_of("paused", "");
@@ -304,7 +307,7 @@ fn what_will_change_is_shown_before_it_goes_on() {
         ])
         .prints_nothing_of("\u{1b}");
     assert_ne!(host.read("c"), "x", "only shown");
-    host.ask_daemon(&["resume"]).exits(0).prints_in_order(&["file[below]", "going on"]);
+    host.ask_daemon(&["resume"]).exits(0).prints_in_order(&["file[below]", "resumed"]);
     host.wait_until("it is put back", || host.read("c") == "x");
 }
 
@@ -318,26 +321,26 @@ fn a_resume_lists_only_its_own_changes() {
     host.ask_daemon(&["pause", "file[bad]", "--for", "10m", "--reason", "mine"]).exits(0);
     host.ask_daemon(&["pause", "--for", "2h", "--reason", "kernel update"]).exits(0);
     let paused = daemon.wait_for_of("paused", "");
-    assert!(paused.message.contains("kernel update; ends by itself in 1"), "{paused:?}");
+    assert!(paused.message.contains("kernel update; resumes automatically in 1"), "{paused:?}");
     host.ask_daemon(&["status"]).exits(2).prints("asked: paused: no check is due, 3 resources");
     let due = "asked: paused: 3 of 3 resources to be checked";
     host.wait_until(due, || {
         host.write("a", "edited").write("b", "edited").remove("b").write("c", "edited");
         let shown = host.ask_daemon(&["status"]).exits(2).stdout.clone();
         // Soon after a repair an event is a reason to check, and holds no dependents back.
-        shown.contains(due) && shown.contains("file[bad]: paused, to be checked")
+        shown.contains(due) && shown.contains("file[bad]: paused, check pending")
     });
     host.ask_daemon(&["resume", "file[bad]", "--plan"])
         .exits(0)
-        .prints("0 resources will be changed: the daemon itself is paused");
+        .prints("0 resources will be changed: the daemon is paused");
     host.ask_daemon(&["resume"])
         .exits(0)
         .prints_in_order(&[
             "1 resource will be changed\n",
             "  file[a]\n",
-            "still paused by themselves: file[bad]\n",
-            "waiting for them: file[below]\n",
-            "going on",
+            "still individually paused: file[bad]\n",
+            "waiting for those: file[below]\n",
+            "resumed",
         ])
         .prints_nothing_of("  file[bad]")
         .prints_nothing_of("  file[below]");
@@ -355,7 +358,7 @@ fn the_status_tells_the_commit_and_can_be_watched() {
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
     host.ask_daemon(&["status"])
-        .prints("graph at commit a1a1a1a1a1a1 (main); edits since are not seen");
+        .prints("graph at commit a1a1a1a1a1a1 (main); uncommitted edits are not shown");
     host.write(".git/HEAD", "b2".repeat(20));
     let status = status(&host);
     assert_eq!(status["checkout"]["commit"], "b2".repeat(20));
@@ -364,12 +367,12 @@ fn the_status_tells_the_commit_and_can_be_watched() {
     let mut command = host.bare(&["status", "--watch"]);
     command.arg("--state-dir").arg(host.path("state"));
     let terminal = crate::terminal::Terminal::start(command.env("TERM", "xterm"), 24, 100);
-    terminal.wait_for("asked: as declared");
+    terminal.wait_for("asked: converged");
     daemon.kill();
     terminal.wait_for("no daemon listens").wait_until("cleared", |s| !s.contains("as declared"));
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
-    terminal.wait_for("asked: as declared");
+    terminal.wait_for("asked: converged");
 }
 
 /// A reload answers what became of it; a broken graph changes nothing (F-20).
@@ -378,7 +381,7 @@ fn a_reload_says_what_became_of_it() {
     let host = Host::with(&GRAPH.replace("later/b", "b"));
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
-    host.ask_daemon(&["reload"]).exits(0).prints("0 added, 0 changed, 0 removed, 3 kept");
+    host.ask_daemon(&["reload"]).exits(0).prints("0 added, 0 changed, 0 removed, 3 unchanged");
     host.graph("graph: [");
     host.ask_daemon(&["reload"]).exits(65).says("graph.yaml:").says("hint: nothing was changed");
     host.write("a", "edited");
@@ -390,7 +393,7 @@ fn a_reload_says_what_became_of_it() {
     );
     host.ask_daemon(&["reload"]).exits(0).prints("1 changed").prints("\n~ file[below]\n");
     host.wait_until("the new one runs", || host.read("c") == "new");
-    host.ask_daemon(&["check", "file[a]", "file[bad]"]).exits(0).prints("looked at again");
+    host.ask_daemon(&["check", "file[a]", "file[bad]"]).exits(0).prints("checked again");
     host.ask_daemon(&["check", "file[a]", "file[none]"])
         .exits(64)
         .says("no such resource: file[none]");
@@ -410,7 +413,7 @@ fn a_reload_answers_for_itself() {
         host.ask_daemon(&["reload"]).exits(65).says("graph.yaml:");
         daemon.signal(Signal::SIGHUP);
         host.graph(&GRAPH.replace("later/b", "b"));
-        host.ask_daemon(&["reload"]).exits(0).prints("0 added, 0 changed, 0 removed, 3 kept");
+        host.ask_daemon(&["reload"]).exits(0).prints("0 added, 0 changed, 0 removed, 3 unchanged");
     }
 }
 
@@ -440,10 +443,10 @@ fn events_can_be_followed() {
     until("changed", "file[below]");
     host.write("c", "edited");
     assert_eq!(
-        until("changed", "file[below]")["says"].as_str().map(|s| s.starts_with("content")),
+        until("changed", "file[below]")["message"].as_str().map(|s| s.starts_with("content")),
         Some(true)
     );
-    daemon.has_not_said("same");
+    daemon.has_not_said("unchanged");
     host.ask_daemon(&["log-level", "debug"])
         .exits(0)
         .prints("log level: debug, until the next start");
@@ -477,7 +480,10 @@ fn another_user_is_refused() {
         command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
         command.arg(&program).args([verb, "--socket"]).arg(host.path("control/socket"));
         command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-        host.finish(command).exits(77).says("you may not connect").says("hint: run this as root");
+        host.finish(command)
+            .exits(77)
+            .says("permission denied to connect to")
+            .says("hint: run this command as root");
     }
     let mut command = host.bare(&["stop", "--socket", "$DIR/control/socket"]);
     command.current_dir("/");
@@ -489,7 +495,7 @@ fn another_user_is_refused() {
 #[test]
 fn without_a_socket_the_host_is_held_all_the_same() {
     let host = Host::with(&GRAPH.replace("later/b", "b"));
-    host.write("file", "no directory");
+    host.write("file", "not a directory");
     let daemon = host.run(&["--socket", "$DIR/file/socket"]);
     daemon.wait_for("control");
     daemon.wait_for("converged");

@@ -106,7 +106,7 @@ resources:
         let status = host.ask_daemon(&["status", "--json"]);
         let status: serde_json::Value = serde_json::from_str(&status.stdout).expect("JSON");
         assert!(
-            status["observing"].is_null() && status["daemon"] == serde_json::json!([]),
+            status["read_only"].is_null() && status["daemon"] == serde_json::json!([]),
             "{status}"
         );
         let left = status["paused"][0]["pause"]["ends_in"].as_u64();

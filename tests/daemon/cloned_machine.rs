@@ -45,7 +45,8 @@ fn what_was_made_on_another_machine_is_not_removed() {
         let daemon = host.run(&[]);
         daemon.wait_for("converged");
         let said = daemon.log();
-        let said = said.iter().filter(|line| line.message.contains("made on another machine"));
+        let said =
+            said.iter().filter(|line| line.message.contains("the state is from another machine ("));
         assert_eq!(said.count(), usize::from(is_elsewhere), "{:?}", daemon.log());
         assert_eq!(host.lines("ran").len(), 1);
         daemon.kill();

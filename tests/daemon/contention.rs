@@ -81,7 +81,7 @@ fn e20_an_adversary_is_recognised_and_the_neighbour_goes_on() {
     daemon.wait_for("converged");
     besieged(&host, &["a"], || {
         let line = daemon.wait_for_of("contended", "file[a]");
-        assert!(line.message.contains("undone again and again (5 repairs)"), "{line:?}");
+        assert!(line.message.contains("repeatedly reverted (5 repairs)"), "{line:?}");
         let (began, before) = (Instant::now(), changes(&host).contended);
         for _ in 0..4 {
             host.append("b", "drift\n");
@@ -93,7 +93,7 @@ fn e20_an_adversary_is_recognised_and_the_neighbour_goes_on() {
         });
         host.wait_until("the status names the next try", || {
             let status = host.ask_daemon(&["status"]).stdout;
-            status.contains("something else keeps changing it: ")
+            status.contains("repeatedly reverted by something else: ")
                 && status.contains(" s; next try in ")
         });
         wait_a_while(&host, began);
@@ -102,7 +102,7 @@ fn e20_an_adversary_is_recognised_and_the_neighbour_goes_on() {
         assert!((4 + 4..=4 + 5).contains(&all.corrective), "four of b, five of a: {all:?}");
     });
     assert!(of(&daemon, "contended", "file[a]").len() <= 2, "{:?}", daemon.log());
-    assert_eq!(daemon.count("calm"), 0);
+    assert_eq!(daemon.count("contention_ended"), 0);
 }
 
 /// F-9: who never gives way repairs four times a second for as long as it is fought, and says so once: neither that it
@@ -179,7 +179,7 @@ resources:
     );
     let daemon = host.run(&[]);
     let line = daemon.wait_for_of("contended", "exec[e]");
-    assert!(line.message.contains("not idempotent: by its own run"), "{line:?}");
+    assert!(line.message.contains("not idempotent: by the resource's own run"), "{line:?}");
     assert!(host.lines("own").len() <= 10, "{}", host.lines("own").len());
 }
 
@@ -281,17 +281,17 @@ fn e20_the_brake_is_said_and_lets_a_new_graph_through() {
         format!("graph: braked\nresources:\n  file:\n{}", each.collect::<String>())
     };
     let host = Host::with(&files("old"));
-    let daemon = host.run(&["--brake", "6"]);
+    let daemon = host.run(&["--max-repairs-per-minute", "6"]);
     daemon.wait_for("converged");
     besieged(&host, &["f0", "f1", "f2", "f3"], || {
-        let line = daemon.wait_for("braked");
-        assert!(line.message.contains("7 repairs were undone within a minute"), "{line:?}");
+        let line = daemon.wait_for("repairs_suspended");
+        assert!(line.message.contains("7 repairs were reverted within a minute"), "{line:?}");
     });
     host.graph(&files("new"));
     daemon.signal(SIGHUP);
     daemon.wait_for("converged");
     assert_eq!(host.read("f3"), "new\n");
-    assert_eq!(daemon.count("released"), 0, "it is still on");
+    assert_eq!(daemon.count("repairs_resumed"), 0, "it is still on");
 }
 
 /// The name of the day that is that many days from now, in UTC.
@@ -316,7 +316,7 @@ fn when_allowed_holds_and_lets_in() {
     let host = Host::with(&graph(far));
     let daemon = host.run(&[]);
     let line = daemon.wait_for_of("held", "file[f]");
-    assert!(line.message.contains(&format!("changes are allowed {far}: would change")), "{line:?}");
+    assert!(line.message.contains(&format!("changes are allowed {far}; would change")), "{line:?}");
     assert!(!host.exists("f"));
     let today = [day(0), day(1), day(6)].join(", ");
     host.graph(&graph(&today));
@@ -398,7 +398,7 @@ fn f6_a_command_that_writes_elsewhere_is_not_named() {
         let _adversary = Adversary(&stop);
         let line = daemon.wait_for_of("contended", "file[a]");
         assert!(!line.message.contains("exec[told]"), "{line:?}");
-        let keeps = "something else keeps changing it";
+        let keeps = "repeatedly reverted by something else";
         host.wait_until("the status names nobody", || {
             host.ask_daemon(&["status"]).stdout.contains(keeps)
         });

@@ -122,11 +122,11 @@ fn damaged_state_is_rebuilt_when_it_is_repaired() {
     );
     host.remove("f");
     let daemon = host.run(&[]);
-    daemon.wait_for("observing");
+    daemon.wait_for("read_only");
     assert!(!host.exists("f"));
     let mut repair = host.bare(&["state", "repair"]);
     repair.arg("--state-dir").arg(host.path("state"));
-    host.finish(repair).exits(0).prints("what stood there before is kept");
+    host.finish(repair).exits(0).prints("backup of the old state");
     daemon.wait_for("converged");
     assert_eq!(host.read("f"), "x");
 }

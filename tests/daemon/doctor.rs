@@ -86,7 +86,7 @@ fn what_others_can_write_is_a_problem() {
     host.make_directory("open").write("open/graph.yaml", GRAPH).chmod("open", 0o777);
     let (grade, says) =
         found(doctor(&host, &["$DIR/open/graph.yaml"]).exits(1), "permissions", "graph");
-    assert_eq!((grade.as_str(), says.contains("may be written by others")), ("problem", true));
+    assert_eq!((grade.as_str(), says.contains("is writable by others (mode")), ("problem", true));
     // In a sticky folder only an own entry is safe, and this one is.
     host.chmod("open", 0o1777);
     assert_eq!(found(&doctor(&host, &["$DIR/open/graph.yaml"]), "permissions", "graph").0, "ok");
@@ -108,7 +108,7 @@ fn what_others_can_write_is_a_problem() {
     let output = doctor(&host, &[]);
     let (grade, says) = found(output.exits(1), "permissions", "state directory");
     assert_eq!((grade.as_str(), says.contains("mode 0755")), ("problem", true), "{output}");
-    host.chmod("state", 0o700).write("state/control.socket", "no socket");
+    host.chmod("state", 0o700).write("state/control.socket", "not a socket");
     let output = doctor(&host, &[]);
     assert_eq!(found(output.exits(1), "permissions", "socket").0, "problem");
 }
@@ -121,7 +121,7 @@ fn a_daemon_that_hangs_is_a_problem() {
     let _listener = UnixListener::bind(host.path("state/control.socket")).expect("bound");
     let output = doctor(&host, &[]);
     let (grade, says) = found(output.exits(1), "daemon", "daemon");
-    assert_eq!((grade.as_str(), says.contains("did not answer")), ("problem", true), "{output}");
+    assert_eq!((grade.as_str(), says.contains("did not respond")), ("problem", true), "{output}");
 }
 
 /// State on a disk in memory is lost with the next start of the host.

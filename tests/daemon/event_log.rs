@@ -61,7 +61,7 @@ fn c11_an_apply_is_recorded_where_it_does_something() {
     let what: Vec<&str> = made.iter().filter_map(|event| event["event"].as_str()).collect();
     assert_eq!((what.first(), what.last()), (Some(&"run_start"), Some(&"run_end")), "{what:?}");
     assert!(what.contains(&"changed") && what.contains(&"loaded"), "{what:?}");
-    assert!(made[0]["says"].as_str().is_some_and(|says| says.contains("apply")), "{made:?}");
+    assert!(made[0]["message"].as_str().is_some_and(|says| says.contains("apply")), "{made:?}");
     contiguous(&numbers(&made));
     for words in [&["apply"][..], &["apply", "--noop"]] {
         host.ask(words).exits(0);
@@ -112,14 +112,14 @@ fn c11_what_was_told_outlives_a_kill() {
         [&ends[0]["run"], &ends[1]["run"]]
     );
     for worker in ["driver", "store", "control"] {
-        let of = |event: &&Value| event["event"] == "worker_started" && event["says"] == worker;
+        let of = |event: &&Value| event["event"] == "worker_started" && event["message"] == worker;
         assert_eq!(all.iter().filter(of).count(), 2, "{worker}");
     }
     assert_eq!(events(&host, &["--since", "2h"]), all);
     assert_eq!(events(&host, &["--since", "2099-01-01T00:00"]), [] as [Value; 0]);
     assert_eq!(events(&host, &["-n", "2"]), all[all.len() - 2..]);
     let none = host.ask_daemon(&["events", "--since", "2099-01-01T00:00"]);
-    none.exits(0).says("nothing of that is recorded");
+    none.exits(0).says("no recorded event matches; `steadfast events` shows the recent ones");
     host.ask_daemon(&["events", "--since", "yesterday"]).exits(64).says("an age such as 2h");
     host.ask_daemon(&["events", "-f"]).exits(69);
 }
@@ -153,7 +153,7 @@ fn c19_an_end_is_told_from_a_break() {
         BufReader::new(stderr).read_to_string(&mut said).expect("text");
         let code = follower.wait().expect("ended").code();
         if kill {
-            assert!(said.contains("the events broke off"), "{said}");
+            assert!(said.contains("the event stream ended"), "{said}");
             assert_eq!(code, Some(1));
         } else {
             assert!(said.contains("no more events: the daemon ends"), "{said}");
@@ -176,7 +176,7 @@ fn c21_what_repeats_is_counted() {
     stop(&host, &mut daemon);
     let all = events(&host, &["--since", "1"]);
     assert_eq!(all.iter().filter(|event| event["event"] == "paused").count(), 10);
-    let alike = all.iter().find(|event| event["event"] == "alike" && event["class"] == "paused");
+    let alike = all.iter().find(|event| event["event"] == "repeated" && event["class"] == "paused");
     assert_eq!(alike.expect("counted")["count"], 5);
 }
 
@@ -209,7 +209,7 @@ fn c15_a_file_gets_everything() {
     host.append("log.jsonl", "{\"number\":");
     let mut daemon = run(&host, recorder);
     daemon.wait_for("converged");
-    let report = host.ask_daemon(&["report"]);
+    let report = host.ask_daemon(&["workers"]);
     report.exits(0).prints("recorder:file:");
     stop(&host, &mut daemon);
     let mut there: Vec<u64> = ["log.jsonl.1", "log.jsonl"]
@@ -262,7 +262,7 @@ fn c13_a_server_that_fails_gets_the_same_batch_again() {
     });
     let key = receiver.came()[0].key.clone();
     daemon.wait_for("recorder");
-    assert!(!host.ask_daemon(&["report"]).stdout.contains("t0ken"));
+    assert!(!host.ask_daemon(&["workers"]).stdout.contains("t0ken"));
     daemon.kill();
     receiver.answers(Answer::Taken);
     let count = receiver.came().len();
@@ -284,7 +284,7 @@ fn c15_a_stop_has_a_deadline() {
     daemon.wait_for("converged");
     host.ask_daemon(&["stop"]).exits(0);
     assert_eq!(daemon.ends_within(LIMIT), 0);
-    assert!(daemon.log().iter().any(|line| line.message.contains("not sent yet")));
+    assert!(daemon.log().iter().any(|line| line.message.contains("unsent events remain")));
     receiver.answers(Answer::Taken);
     let mut daemon = run(&host, &webhook(&receiver));
     daemon.wait_for("converged");
@@ -300,8 +300,8 @@ fn c12_a_batch_that_is_refused_is_put_aside() {
     let host = Host::with(GRAPH);
     let receiver = Receiver::new(&[], Answer::FirstRefused);
     let mut daemon = run(&host, &webhook(&receiver));
-    let line = daemon.wait_for("put_aside");
-    assert!(line.message.contains("422") && line.message.contains("put aside"), "{line:?}");
+    let line = daemon.wait_for("dead_lettered");
+    assert!(line.message.contains("422") && line.message.contains("dead-lettered"), "{line:?}");
     let offered = || {
         let came = receiver.came();
         came.into_iter().filter(|came| came.numbers.contains(&1)).collect::<Vec<_>>()
@@ -309,13 +309,13 @@ fn c12_a_batch_that_is_refused_is_put_aside() {
     let refused = offered().remove(0).numbers;
     assert_eq!(offered().len(), 5);
     host.wait_until("the event of it has arrived", || {
-        receiver.came().iter().any(|came| came.kinds.iter().any(|kind| kind == "put_aside"))
+        receiver.came().iter().any(|came| came.kinds.iter().any(|kind| kind == "dead_lettered"))
     });
-    let says = "refused and put aside: the server answers 422";
+    let says = "rejected and dead-lettered: the server responded 422";
     host.ask_daemon(&["status"]).exits(0).prints("daemon: recorder:webhook:").prints(says);
-    host.ask_daemon(&["report"]).exits(0).prints(says);
+    host.ask_daemon(&["workers"]).exits(0).prints(says);
     let all = events(&host, &["--since", "1"]);
-    let aside = all.iter().find(|event| event["event"] == "put_aside").expect("recorded");
+    let aside = all.iter().find(|event| event["event"] == "dead_lettered").expect("recorded");
     assert_eq!(aside["count"], refused.len());
     stop(&host, &mut daemon);
     let mut daemon = run(&host, &webhook(&receiver));
@@ -349,9 +349,9 @@ fn c22_a_full_disk_costs_no_repair() {
     assert!(told.iter().any(|event| event["event"] == "changed"), "{told:?}");
     assert_eq!(numbers(&told), [] as [u64; 0]);
     host.wait_until("it is said", || {
-        host.ask_daemon(&["report"]).exits(0).stdout.contains("nothing is recorded")
+        host.ask_daemon(&["workers"]).exits(0).stdout.contains("cannot be written")
     });
-    host.ask_daemon(&["status"]).exits(0).prints("daemon: event log: nothing is recorded: ");
+    host.ask_daemon(&["status"]).exits(0).prints("daemon: event log: events are not recorded: ");
     mount("remount,size=4m");
     daemon.wait_for("events_kept");
     host.ask_daemon(&["status"]).exits(0).prints_nothing_of("daemon:");
@@ -379,7 +379,7 @@ fn c22_a_damaged_log_is_set_aside() {
     let mut daemon = host.run(&[]);
     daemon.wait_for("converged");
     assert_eq!(daemon.count("events_lost"), 1);
-    for doubt in ["observing", "state_repaired", "state_unsound"] {
+    for doubt in ["read_only", "state_repaired", "state_unsound"] {
         assert_eq!(daemon.count(doubt), 0, "{doubt}");
     }
     repairs(&host);
@@ -464,7 +464,7 @@ fn a_recorder_that_fails_is_in_the_status() {
     let host = Host::with(GRAPH);
     let daemon = run(&host, &webhook(&receiver));
     daemon.wait_for("converged");
-    let shown = || host.ask_daemon(&["status"]).stdout.contains("has delivered nothing for");
+    let shown = || host.ask_daemon(&["status"]).stdout.contains("delivered nothing for");
     host.wait_until("status shows the recorder", shown);
     host.ask_daemon(&["status"]).exits(0).prints("  daemon: recorder:webhook:http://127.0.0.1:");
     receiver.answers(Answer::Taken);

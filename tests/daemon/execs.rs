@@ -244,9 +244,6 @@ resources:
 "#,
     );
     let answer = host.apply();
-    answer
-        .exits(1)
-        .prints("failed exec[own]: took longer than its timeout")
-        .prints("failed exec[meta]");
+    answer.exits(1).prints("failed exec[own]: timed out").prints("failed exec[meta]");
     assert!(host.processes().is_empty(), "{:?}", host.processes());
 }

@@ -97,7 +97,7 @@ fn a_long_chain_overflows_no_stack() {
     host.check().exits(0).prints("valid: chain: 50000 resources, 49999 edges");
     host.apply().exits(0);
     let closed = text.replace("{name: n0}", "{name: n0, after: \"noop[n49999]\"}");
-    host.graph(&closed).check().exits(65).says("50000 resources wait for each other");
+    host.graph(&closed).check().exits(65).says("dependency cycle of 50000 resources");
 }
 
 #[test]
@@ -192,8 +192,8 @@ fn an_open_state_directory_names_the_cure() {
     let applied = host.finish(host.bare(&["apply", "--state-dir", "$DIR/open", "$DIR/graph.yaml"]));
     applied
         .exits(73)
-        .says("others may enter it (mode 0755)")
-        .says("hint: `chmod 700 $DIR/open`, or give another directory with --state-dir");
+        .says("accessible to others (mode 0755)")
+        .says("hint: run `chmod 700 $DIR/open`, or select another directory with --state-dir");
 }
 
 /// S-11: root keeps no state where another user could put another directory in its place.
@@ -207,10 +207,7 @@ fn a_state_directory_in_a_folder_of_others_is_refused() {
     chown(host.path("home"), Some(65534), None).expect("given away");
     let apply =
         || host.finish(host.bare(&["apply", "$DIR/graph.yaml", "--state-dir", "$DIR/home/s"]));
-    apply()
-        .exits(73)
-        .says("somebody else could put another in its place")
-        .says("belongs to uid 65534");
+    apply().exits(73).says("another user could replace the directory").says("belongs to uid 65534");
     apply().exits(73);
     chown(host.path("home"), Some(0), None).expect("taken back");
     apply().exits(0);

@@ -50,7 +50,7 @@ fn who_waits_for_whom_is_in_the_json_too() {
         all.iter().find(|r| r["resource"] == name).expect("there").clone()
     };
     assert_eq!(of("exec[bad]")["state"], "failed");
-    assert!(of("exec[bad]")["trouble"].as_str().is_some_and(|t| t.contains("exit 1")));
+    assert!(of("exec[bad]")["error"].as_str().is_some_and(|t| t.contains("exit 1")));
     assert_eq!(of("file[child]")["state"], "waiting");
     assert_eq!(of("file[child]")["waits_for"], serde_json::json!(["exec[bad]"]));
     assert_eq!(of("file[other]")["state"], "as declared");

@@ -15,7 +15,7 @@ fn the_older_of_two_daemons_ends() {
     host.remove("state/lock");
     let second = host.run(&["--sweep", "0", "--socket", "$DIR/other.socket"]);
     second.wait_for("converged");
-    let mut redo = host.bare(&["redo", "exec[once]"]);
+    let mut redo = host.bare(&["retry", "--persist", "exec[once]"]);
     redo.arg("--socket").arg(host.path("state/control.socket"));
     assert_ne!(host.finish(redo).code, 0, "it cannot be kept, or nobody is there any more");
     let said = first.wait_for("fenced").message;

@@ -30,7 +30,7 @@ fn a_graph_is_shown_with_the_origin_of_each_edge() {
   file[a] => file[b]: `after` at $DIR/graph.yaml:5:22, `edges` at $DIR/graph.yaml:11:38
   file[a] => exec[deed]: `subscribe` at $DIR/graph.yaml:8:30
   file[b] => exec[deed]: `subscribe` at $DIR/graph.yaml:8:41
-  (=> refreshes: a change of the first is told to the second)
+  (=> notifies: a change of the first refreshes the second)
 "#;
     let shown = host.ask(&["graph"]);
     assert_eq!(shown.exits(0).stdout, expected, "{shown}");
@@ -47,7 +47,7 @@ fn an_edge_across_what_is_left_out_is_explained() {
     let host = Host::with(graph);
     host.ask(&["graph", "--skip", "noop[b]"])
         .exits(0)
-        .prints("noop[a] -> noop[c]: across what is left out");
+        .prints("noop[a] -> noop[c]: across excluded resources");
 }
 
 #[test]
@@ -87,8 +87,8 @@ fn codes_kinds_and_metaparams_are_explained() {
     host.check().exits(65).says("[C101]").says("more: steadfast explain C101");
     let explain = |words: &[&str]| host.finish(host.bare(&[&["explain"], words].concat()));
     explain(&["c101"]).exits(0).prints("C101: an unknown key").prints("```yaml right");
-    explain(&["exec"]).exits(0).prints("refresh_only").prints("true or false. It runs only when");
-    explain(&["meta"]).exits(0).prints("retry").prints("Whole number.");
+    explain(&["exec"]).exits(0).prints("refresh_only").prints("Boolean. It runs only when");
+    explain(&["meta"]).exits(0).prints("retry").prints("Integer.");
     explain(&[]).exits(0).prints("  file ").prints("  C404 ");
     explain(&["exce"]).exits(64).says("nothing is known of `exce`");
 }
@@ -101,7 +101,7 @@ fn drift_is_what_differs_now() {
     let drift = host.ask(&["drift", "--detailed-exitcode"]);
     drift
         .exits(2)
-        .prints("drift: shown: 2 resources not as declared, 2 as declared")
+        .prints("drift: shown: 2 resources differing, 2 unchanged")
         .prints("~ file[a]")
         .prints("~ exec[guarded]")
         .prints_nothing_of("deed");

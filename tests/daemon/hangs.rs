@@ -79,9 +79,9 @@ fn each_worker_that_hangs_heals() {
     }
     assert!(daemon.count("hangs") >= 2 * WORKERS.len(), "each was named");
     let status = host.ask_daemon(&["status"]);
-    status.exits(0).prints("hangs: as declared");
+    status.exits(0).prints("hangs: converged");
     for worker in ["control", "graph", "signals"] {
-        status.prints(&format!("daemon: {worker}: failed 2 times within an hour: it hung"));
+        status.prints(&format!("daemon: {worker}: failed 2 times within an hour: the worker hung"));
     }
     assert!(is_fed(&systemd, LIMIT));
     host.ask_daemon(&["stop"]).exits(0);
@@ -115,7 +115,7 @@ fn a_socket_that_lets_nobody_in_is_noticed() {
     daemon.wait_for("converged");
     fault(&host, "in:accept", "error");
     runs_again(&host, "control", 2);
-    host.ask_daemon(&["report"]).exits(0).prints("somebody has waited at the socket");
+    host.ask_daemon(&["workers"]).exits(0).prints("a connection has waited at the socket for");
     assert_eq!(daemon.count("hangs"), 0, "it has not stood still");
     host.ask_daemon(&["stop"]).exits(0);
     assert_eq!(daemon.ends(), 0);
@@ -187,10 +187,13 @@ fn a_driver_that_hangs_is_named_and_starves_the_watchdog() {
     assert!(is_fed(&systemd, LIMIT));
     fault(&host, "driver", "hang");
     let line = daemon.wait_for("hangs");
-    assert!(line.message.starts_with("driver: its thread has not answered for"), "{line:?}");
-    host.ask_daemon(&["report"]).exits(0).prints("driver: running, 1 starts, hangs for");
+    assert!(line.message.starts_with("driver: the thread has not responded for"), "{line:?}");
+    host.ask_daemon(&["workers"]).exits(0).prints("driver: running, 1 starts, hangs for");
     starves(&host, &systemd);
-    host.ask_daemon(&["status"]).exits(1).says("the driver is busy").says("it hangs");
+    host.ask_daemon(&["status"])
+        .exits(1)
+        .says("the driver is busy")
+        .says("s: the driver hangs; the systemd watchdog restarts the daemon, or kill the process");
 }
 
 /// A thread of a process that is stopped as if it hung, until this ends.
@@ -232,10 +235,10 @@ fn a_thread_that_hangs_is_named_and_starves_the_watchdog() {
     for (worker, thread) in [("store", "journal"), ("events", "events")] {
         host.wait_until("the watchdog is fed", || is_fed(&systemd, LIMIT));
         let stopped = Stopped::thread(&daemon, thread);
-        let says = format!("{worker}: its thread has not answered for");
+        let says = format!("{worker}: the thread has not responded for");
         let is_named = |line: &Line| line.event == "hangs" && line.message.starts_with(&says);
         assert!(daemon.line_or_end(&says, is_named).is_some(), "it has ended");
-        host.ask_daemon(&["report"])
+        host.ask_daemon(&["workers"])
             .exits(0)
             .prints(&format!("{worker}: running, 1 starts, hangs for"));
         host.ask_daemon(&["status"]).exits(0).prints(&format!("daemon: {worker}: hangs for"));

@@ -35,19 +35,19 @@ fn a_worker_that_broke_is_told() {
     runs_again(&host, "signals", 2);
     host.ask_daemon(&["status"])
         .exits(0)
-        .prints("health: as declared")
+        .prints("health: converged")
         .prints(
-            "daemon: graph: failed 2 times within an hour: it panicked: a fault was put into it",
+            "daemon: graph: failed 2 times within an hour: the worker panicked: a fault was put into it",
         )
         .prints("daemon: signals: failed once, less than a minute ago: a fault was put into it");
     let status = json(&host, "status");
     let parts = status["daemon"].as_array().expect("a list");
-    let parts: Vec<_> = parts.iter().map(|one| (&one["part"], &one["ill"])).collect();
+    let parts: Vec<_> = parts.iter().map(|one| (&one["part"], &one["condition"])).collect();
     let unsteady = |part: &str| (Value::from(part), Value::from("unsteady"));
     let expected = ["graph", "signals"].map(unsteady);
     assert_eq!(parts, expected.iter().map(|(part, ill)| (part, ill)).collect::<Vec<_>>());
     assert_eq!(status["verdict"], "converged");
-    host.ask_daemon(&["report"]).prints("graph: running, 3 starts, failed 2 times within an hour");
+    host.ask_daemon(&["workers"]).prints("graph: running, 3 starts, failed 2 times within an hour");
     host.ask_daemon(&["stop"]).exits(0);
     daemon.ends_after_panics(crate::host::LIMIT);
 }
@@ -61,8 +61,8 @@ fn a_history_that_cannot_be_written_is_told() {
     daemon.wait_for("converged");
     host.ask_daemon(&["status"])
         .exits(0)
-        .prints("daemon: history: nothing is recorded: cannot use");
-    assert_eq!(json(&host, "status")["daemon"][0]["ill"], "unkept");
+        .prints("daemon: history: events are not recorded: cannot use");
+    assert_eq!(json(&host, "status")["daemon"][0]["condition"], "write-failed");
     host.remove("state/history").remove("a");
     host.wait_until("it is put back", || host.read("a") == "x");
     host.wait_until("it is written again", || {
@@ -106,7 +106,7 @@ fn the_socket_outlives_who_flushes() {
     host.ask_daemon(&["stop"]).exits(0);
     let mut seen = Value::Null;
     host.wait_until("it flushes", || {
-        seen = json(&host, "report");
+        seen = json(&host, "workers");
         state(&seen, "recorder:webhook") == "stopping"
     });
     let of = |name: &str| state(&seen, name);
@@ -117,11 +117,11 @@ fn the_socket_outlives_who_flushes() {
     assert_eq!(seen["state"], "stopping");
     host.ask_daemon(&["status"])
         .exits(1)
-        .says("the daemon is ending: it waits for")
+        .says("the daemon is stopping: waiting for")
         .says("recorder:webhook");
     assert_eq!(daemon.ends(), 0);
     let log = daemon.log();
-    let late = log.iter().find(|line| line.message.contains("not sent yet"));
+    let late = log.iter().find(|line| line.message.contains("unsent events remain"));
     assert!(late.is_some_and(|line| line.message.contains("webhook")), "{log:?}");
 }
 
@@ -132,7 +132,7 @@ fn a_second_request_waits_for_no_recorder() {
     let mut daemon = stalled(&host);
     daemon.signal(Signal::SIGTERM);
     host.wait_until("it flushes", || {
-        state(&json(&host, "report"), "recorder:webhook") == "stopping"
+        state(&json(&host, "workers"), "recorder:webhook") == "stopping"
     });
     let began = Instant::now();
     daemon.signal(Signal::SIGTERM);

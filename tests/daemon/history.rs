@@ -57,7 +57,7 @@ fn everything(host: &Host) {
     past(host, &["undo", "file[motd]", "--to", &number]).exits(0);
     assert_eq!(seen(host, "motd"), before);
     past(host, &["undo", "file[motd]", "--to", "999"]).exits(1).says("has no number 999");
-    past(host, &["undo", "file[none]"]).exits(1).says("nothing is kept of file[none]");
+    past(host, &["undo", "file[none]"]).exits(1).says("no recorded changes of file[none]");
 }
 
 /// A file that was replaced comes back with content, mode and owner; an undo can be undone.
@@ -210,7 +210,11 @@ resources:
             let told = past(&host, words);
             assert!(!told.to_string().contains(CANARY), "{told}");
             assert!(words[0] == "history" || told.code == 1, "{told}");
-            assert!(told.to_string().contains("it is sensitive"), "{told}");
+            assert!(
+                told.to_string()
+                    .contains("the content was not recorded: sensitive, or not readable by others"),
+                "{told}"
+            );
         }
     }
     assert!(!host.exists("gone"), "nothing was put back");
@@ -226,7 +230,7 @@ fn settings_bound_it() {
     };
     host.write("motd", "mine\n");
     apply("history: {max_total: 0}\n", &[]).exits(0);
-    past(&host, &["history"]).exits(0).prints("nothing has been changed");
+    past(&host, &["history"]).exits(0).prints("no changes are recorded");
     host.write("motd", "mine, and long\n");
     apply("history: {max_file: 10}\n", &["--noop"]).exits(0);
     assert!(!host.exists("state/history"), "a dry run keeps nothing");
@@ -235,7 +239,7 @@ fn settings_bound_it() {
     past(&host, &["undo", "file[motd]"]).exits(1).says("too large");
     apply("history: {max_fil: 10}\n", &[]).exits(65).says("`max_fil`?");
     apply("history: {max_age: 10y}\n", &[]).exits(65).says("found `10y`");
-    past(&host, &["history", "--most", "1"]).exits(0);
+    past(&host, &["history", "--limit", "1"]).exits(0);
 }
 
 /// A change that was refused leaves no entry, however often it is tried.
@@ -251,7 +255,7 @@ resources:
     host.write("f", "mine\n");
     host.apply().exits(1);
     assert_eq!(host.read("f"), "mine\n");
-    past(&host, &["history"]).exits(0).prints("nothing has been changed");
+    past(&host, &["history"]).exits(0).prints("no changes are recorded");
 }
 
 /// What was kept with a key that is lost is told as that, and what was kept since is told, shown and put back as ever.
@@ -265,7 +269,7 @@ fn what_was_kept_with_another_key_is_passed_over() {
     host.write("motd", "third\n").apply().exits(0);
     host.write("motd", "fourth\n").apply().exits(0);
     past(&host, &["history"]).exits(0).prints_in_order(&[
-        "1  not readable: it is damaged, or was kept with another values.key",
+        "1  unreadable: damaged, or written with another values.key",
         "2  not readable",
         "3  ",
         "(was 0644",

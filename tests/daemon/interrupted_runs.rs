@@ -30,7 +30,7 @@ fn a_begin_without_an_end_is_unknown() {
         };
         store.commit(&[begin]).expect("kept");
         drop(store);
-        host.ask_daemon(&["state", "show", "file[f]"]).exits(0).prints("a change of it was begun");
+        host.ask_daemon(&["state", "show", "file[f]"]).exits(0).prints("a change was begun");
         host.remove("f");
         if let Some(content) = found {
             host.write("f", content);
@@ -64,7 +64,7 @@ resources:
     let json = [&show[..], &["--json"]].concat();
     host.ask_daemon(&json).exits(0).prints(r#""in_progress":true"#);
     daemon.kill_with_children();
-    host.ask_daemon(&show).exits(0).prints("was begun and interrupted");
+    host.ask_daemon(&show).exits(0).prints("was interrupted");
     host.ask_daemon(&json).exits(0).prints(r#""in_progress":false"#);
 }
 
@@ -115,7 +115,7 @@ fn a_command_that_was_cut_off_follows_its_policy() {
         let daemon = host.run(&[]);
         daemon.wait_for_of("held", "exec[ask]");
         host.wait_until("the others are done", || ran() == [2, 1, 1]);
-        let waits = "exec[ask]: was cut off, and waits for the operator, for ";
+        let waits = "exec[ask]: interrupted, waiting for the operator, for ";
         host.wait_until("only it is left", || {
             let status = host.ask_daemon(&["status"]);
             status.stdout.contains(waits) && !status.stdout.contains("exec[rerun]")
@@ -132,8 +132,8 @@ fn a_command_that_was_cut_off_follows_its_policy() {
     assert_eq!(ran(), [2, 1, 1], "what was decided once is not decided again");
     let daemon = host.run(&[]);
     daemon.wait_for_of("held", "exec[ask]");
-    host.ask_daemon(&["redo", "exec[ask]"]).exits(0);
+    host.ask_daemon(&["retry", "--persist", "exec[ask]"]).exits(0);
     daemon.wait_for("converged");
     assert_eq!(ran(), [2, 1, 2]);
-    host.ask_daemon(&["status"]).exits(0).prints_nothing_of("waits for the operator");
+    host.ask_daemon(&["status"]).exits(0).prints_nothing_of("waiting for the operator");
 }

@@ -25,9 +25,9 @@ fn a_start_with_a_broken_graph_runs_the_one_before() {
     daemon.wait_for("converged");
     host.wait_until("it is kept", || host.exists("state/graph.json"));
     assert_eq!(host.mode("state/graph.json") & 0o777, 0o600);
-    host.ask_daemon(&["state", "show"]).exits(0).prints("generation 1: the graph `good` (");
+    host.ask_daemon(&["state", "show"]).exits(0).prints("generation 1: graph `good` (");
     host.graph(BROKEN);
-    daemon.signal(SIGHUP).wait_for("refused");
+    daemon.signal(SIGHUP).wait_for("rejected");
     daemon.kill();
     for broken in [Some(BROKEN), Some("\t"), None] {
         match broken {
@@ -36,9 +36,9 @@ fn a_start_with_a_broken_graph_runs_the_one_before() {
         };
         host.write("conf", "mine\n");
         let daemon = host.run(&[]);
-        let line = daemon.wait_for("kept_graph");
+        let line = daemon.wait_for("last_good_graph_used");
         assert!(
-            line.message.starts_with("running the graph `good` that was accepted at 20"),
+            line.message.starts_with("running the last-good graph `good`, accepted at 20"),
             "{line:?}"
         );
         assert!(line.message.contains("graph.yaml"), "{line:?}");
@@ -50,8 +50,11 @@ fn a_start_with_a_broken_graph_runs_the_one_before() {
         let status = host.finish(status);
         status.exits(65);
         let lines: Vec<&str> = status.stdout.lines().collect();
-        assert!(lines[0].starts_with("good: as declared"), "the verdict first: {status}");
-        assert!(lines[1].starts_with("  running the graph `good` that was accepted"), "{status}");
+        assert!(lines[0].starts_with("good: converged"), "the verdict first: {status}");
+        assert!(
+            lines[1].starts_with("  running the last-good graph `good`, accepted at"),
+            "{status}"
+        );
         if broken == Some(BROKEN) {
             status.prints("graph.yaml:4:").prints("pth");
         }
@@ -59,15 +62,15 @@ fn a_start_with_a_broken_graph_runs_the_one_before() {
     }
     assert_eq!(host.lines("ran").len(), 1);
     let mut daemon = host.run(&[]);
-    daemon.wait_for("kept_graph");
+    daemon.wait_for("last_good_graph_used");
     daemon.wait_for("converged");
     host.graph(&GRAPH.replace("graph: good", "graph: better"));
     daemon.signal(SIGHUP).wait_for("loaded");
     host.wait_until("it is kept", || host.read("state/graph.json").contains("graph: better"));
-    host.ask_daemon(&["state", "show"]).exits(0).prints("generation 2: the graph `better` (");
+    host.ask_daemon(&["state", "show"]).exits(0).prints("generation 2: graph `better` (");
     let mut status = host.bare(&["status"]);
     status.arg("--state-dir").arg(host.path("state"));
-    host.finish(status).exits(0).prints_nothing_of("running the graph");
+    host.finish(status).exits(0).prints_nothing_of("running the last-good graph `");
     daemon.signal(SIGTERM);
     assert_eq!(daemon.ends(), 0);
 }
@@ -78,7 +81,7 @@ fn a_broken_graph_is_refused_where_none_is_kept() {
     let host = Host::with(BROKEN);
     host.ask(&["run"]).exits(65).says("pth");
     host.graph(GRAPH);
-    let mut daemon = host.run(&["--no-kept-graph"]);
+    let mut daemon = host.run(&["--no-last-good-graph"]);
     daemon.wait_for("converged");
     daemon.signal(SIGTERM);
     assert_eq!(daemon.ends(), 0);
@@ -90,7 +93,7 @@ fn a_broken_graph_is_refused_where_none_is_kept() {
     daemon.signal(SIGTERM);
     assert_eq!(daemon.ends(), 0);
     host.graph(BROKEN);
-    host.ask(&["run", "--no-kept-graph"]).exits(65).says("pth");
+    host.ask(&["run", "--no-last-good-graph"]).exits(65).says("pth");
     host.write("other.yaml", BROKEN);
     host.ask(&["run", "$DIR/other.yaml"]).exits(65).says("pth");
     host.ask(&["apply"]).exits(65).says("pth");
@@ -108,7 +111,7 @@ fn a_broken_graph_is_refused_where_none_is_kept() {
 /// waits for a reload.
 #[test]
 fn a_driver_that_starts_anew_applies_no_edit() {
-    for flag in [None, Some("--no-kept-graph")] {
+    for flag in [None, Some("--no-last-good-graph")] {
         let host = Host::with(GRAPH);
         let mut daemon = host.run(flag.as_slice());
         daemon.wait_for("converged");
@@ -125,7 +128,7 @@ fn a_driver_that_starts_anew_applies_no_edit() {
             host.write("conf", "mine\n");
             host.wait_until("it is put back", || host.read("conf") == "declared\n");
         }
-        assert_eq!(daemon.count("kept_graph") + daemon.count("refused"), 0);
+        assert_eq!(daemon.count("last_good_graph_used") + daemon.count("rejected"), 0);
         assert_eq!(host.lines("ran").len(), 1);
         daemon.signal(SIGHUP);
         host.wait_until("a reload takes it", || host.read("conf") == "edited\n");
@@ -149,7 +152,7 @@ fn who_only_looks_keeps_no_graph() {
         if is_damaged {
             host.write("state/state.db", "no database, but long enough to be read. ".repeat(100));
             daemon = host.run(&[]);
-            daemon.wait_for("observing");
+            daemon.wait_for("read_only");
         } else {
             daemon = host.run(flag.as_slice());
         }
@@ -173,13 +176,16 @@ fn a_graph_that_a_new_driver_refuses_leaves_no_host_alone() {
     let host = Host::with(&protected);
     let mut daemon = host.run(&[]);
     let holds = |daemon: &crate::daemon::Daemon| {
-        let refused = daemon.wait_for("refused");
-        assert!(refused.message.contains("protected, and not in the new graph"), "{refused:?}");
+        let refused = daemon.wait_for("rejected");
+        assert!(
+            refused.message.contains("protected resources are missing from the new graph"),
+            "{refused:?}"
+        );
         daemon.wait_for("loaded");
         host.write("conf", "mine\n");
         host.wait_until("it is put back", || host.read("conf") == "declared\n");
         let status = host.ask_daemon(&["status"]);
-        status.exits(65).prints("protected, and not in the new graph: file[made]");
+        status.exits(65).prints("protected resources are missing from the new graph: file[made]");
         assert!(host.exists("made"));
     };
     daemon.wait_for("converged");
@@ -196,7 +202,8 @@ fn a_graph_that_a_new_driver_refuses_leaves_no_host_alone() {
     holds(&daemon);
     host.graph(&protected.replace("graph: good", "graph: better"));
     daemon.signal(SIGHUP).wait_for("loaded");
-    let is_over = || !host.ask_daemon(&["status"]).stdout.contains("running the graph `good`");
+    let is_over =
+        || !host.ask_daemon(&["status"]).stdout.contains("running the last-good graph `good`");
     host.wait_until("the one before is no longer named", is_over);
     host.ask_daemon(&["status"]).exits(0).prints_nothing_of("protected");
     daemon.signal(SIGTERM);

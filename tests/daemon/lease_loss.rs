@@ -30,14 +30,14 @@ fn without_the_lease(host: &Host) -> Daemon {
     daemon.wait_for_of("changed", "file[a]");
     host.wait_for_lines("log", 1);
     fault(host, "lease", "lost");
-    let is_loss = |message: &str| message.contains("nothing is begun");
+    let is_loss = |message: &str| message.contains("no changes are started");
     let lost = daemon
         .line_or_end("the loss", |line| line.event == "lease" && is_loss(&line.message))
         .expect("it goes on");
     assert!(lost.message.contains("somebody else has the lease"), "{lost:?}");
     host.write("a", "broken");
     let refused = daemon.wait_for_of("failed", "file[a]");
-    assert!(refused.message.contains("nothing is begun without the lease"), "{refused:?}");
+    assert!(refused.message.contains("no changes are started without the lease"), "{refused:?}");
     assert_eq!(host.lines("log"), ["begins"], "what runs goes on");
     host.write("go", "");
     // It is told when its end is durable; what comes after it may be refused before that.
@@ -49,7 +49,7 @@ fn without_the_lease(host: &Host) -> Daemon {
             daemon.wait_for_of("failed", resource);
         }
     }
-    host.ask_daemon(&["status"]).exits(1).prints("nothing is begun without the lease");
+    host.ask_daemon(&["status"]).exits(1).prints("no changes are started without the lease");
     assert_eq!(host.lines("log"), ["begins", "ends"]);
     assert_eq!(host.read("a"), "broken");
     assert!(!host.exists("b") && !host.exists("told"));
@@ -104,6 +104,6 @@ fn a_lease_that_nobody_renews_ends_by_itself() {
         daemon.count("failed") > 0
     });
     let refused = daemon.wait_for_of("failed", "file[a]");
-    assert!(refused.message.contains("its time is over"), "{refused:?}");
+    assert!(refused.message.contains("the lease expired without being renewed"), "{refused:?}");
     assert_eq!(host.read("a"), "broken");
 }

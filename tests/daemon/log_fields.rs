@@ -152,7 +152,7 @@ fn the_log_for_people_has_no_debug_text_and_one_time() {
         host.wait_until("it holds", || host.read("log").contains("converged"));
         child.kill().expect("killed");
         child.wait().expect("a child of ours");
-        assert!(host.read("log").contains("running the graph `g` that was accepted"));
+        assert!(host.read("log").contains("running the last-good graph `g`, accepted at"));
         assert!(!host.read("log").contains("event="), "{}", host.read("log"));
         host.graph("graph: g\nresources: {file: [{name: f, path: $DIR/f, content: x}]}\n");
     }

@@ -144,7 +144,7 @@ fn nothing_forges_an_answer() {
             (&["why", "exec[says]"], true),
             (&["events"], true),
             (&["resume", "--plan", "file[text]"], false),
-            (&["report"], false),
+            (&["workers"], false),
         ] {
             let output = host.ask_daemon(words);
             assert!(!is_told || output.stdout.contains(MARK), "{words:?} tells it:\n{output}");
@@ -175,7 +175,7 @@ fn nothing_forges_the_live_view() {
         let mut terminal = Terminal::start(&command, 24, 300);
         terminal.wait_for("failed    exec[says]");
         is_honest("the table", &terminal.screen());
-        for (key, title) in [("\r", "needs: "), ("e", "events, the last first")] {
+        for (key, title) in [("\r", "needs: "), ("e", "events, newest first")] {
             terminal.type_in(key).wait_for(title).wait_for(MARK);
             is_honest(title, &terminal.screen());
             terminal.type_in("q");

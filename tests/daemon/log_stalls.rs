@@ -107,7 +107,10 @@ fn dropped_lines_are_counted() {
     let (mut daemon, mut read) = on_full_pipe(&host, run);
     goes_on(&host);
     let status = host.ask_daemon(&["status"]).stdout;
-    assert!(status.contains("daemon: log: nobody reads it; lines dropped so far: "), "{status}");
+    assert!(
+        status.contains("daemon: log: standard error is not read; lines dropped so far: "),
+        "{status}"
+    );
     let log = std::thread::spawn(move || {
         let mut log = String::new();
         read.read_to_string(&mut log).expect("text");

@@ -27,7 +27,7 @@ fn events(host: &Host, since: usize) -> Vec<Value> {
 const COMMANDS: [(&[&str], &str, &str); 7] = [
     (&["protect", "file[made]"], "protected", "file[made]"),
     (&["unprotect", "file[made]"], "unprotected", "file[made]"),
-    (&["redo", "exec[once]"], "redo", "exec[once]"),
+    (&["retry", "--persist", "exec[once]"], "retried", "exec[once]"),
     (&["undo", "file[made]"], "undone", "file[made]"),
     (&["forget", "file[made]"], "forgotten", "file[made]"),
     (&["state", "import", "$DIR/kept.json"], "imported", ""),
@@ -64,7 +64,7 @@ fn c11_commands_without_a_daemon_are_recorded() {
         let deeds: Vec<&Value> = told.iter().filter(|one| one["event"] == event).collect();
         assert_eq!(deeds.len(), 1, "{words:?}: {told:?}");
         assert_eq!(deeds[0]["resource"].as_str().unwrap_or_default(), resource, "{told:?}");
-        assert!(deeds[0]["says"].as_str().is_some_and(|says| !says.is_empty()), "{told:?}");
+        assert!(deeds[0]["message"].as_str().is_some_and(|says| !says.is_empty()), "{told:?}");
         known += told.len();
         let last = told.last().expect("some");
         assert_eq!(last["number"], known, "without a hole");
@@ -78,7 +78,7 @@ fn c11_commands_without_a_daemon_are_recorded() {
     ] {
         host.ask_daemon(words).exits(code);
     }
-    assert_eq!(events(&host, 1).len(), known, "nothing was done");
+    assert_eq!(events(&host, 1).len(), known, "has never been applied");
 }
 
 /// C-11: beside a daemon the same are events of its run.
@@ -118,10 +118,14 @@ fn c11_who_does_not_wait_for_the_answer_has_it_told() {
     for (order, event) in [
         ("protect", "protected"),
         ("unprotect", "unprotected"),
-        ("redo", "redo"),
+        ("redo", "retried"),
         ("forget", "forgotten"),
     ] {
-        let ask = serde_json::json!({"verb": "order", "order": order, "resources": ["file[made]"]});
+        let (verb, persist) = if order == "redo" { ("retry", true) } else { (order, false) };
+        let mut ask = serde_json::json!({"verb": verb, "resources": ["file[made]"]});
+        if persist {
+            ask["persist"] = true.into();
+        }
         let mut socket = UnixStream::connect(&path).expect("it listens");
         let line = serde_json::json!({"protocol": 1, "ask": ask});
         writeln!(socket, "{line}").expect("written");
@@ -156,9 +160,9 @@ fn c11_an_undo_that_the_end_cuts_off_is_told() {
     let back = back();
     let told = events(&host, 1);
     let says = told.iter().find(|one| one["event"] == "undone").expect("it is told");
-    let says = says["says"].as_str().unwrap_or_default();
+    let says = says["message"].as_str().unwrap_or_default();
     // On a quick machine all of it was done.
-    assert_eq!(says.contains("not put back: "), back < MANY, "{back}: {says}");
+    assert_eq!(says.contains("not restored"), back < MANY, "{back}: {says}");
 }
 
 /// What is kept of one resource, as it is shown.
@@ -184,12 +188,12 @@ fn an_undo_that_fails_takes_its_pause_back() {
     host.make_directory("t/a").write("t/a/in-the-way", "x");
     let undo = || {
         let refused = host.ask_daemon(&["undo", "file[t]"]);
-        refused.exits(1).says("the directory is not empty").says("this was put back: $DIR/t/deep");
+        refused.exits(1).says("the directory is not empty").says("restored: $DIR/t/deep");
     };
     undo();
     let halves = |said: &Value| {
-        let says = said["says"].as_str().unwrap_or_default();
-        said["event"] == "undone" && says.contains("t/deep") && says.contains("not put back: ")
+        let says = said["message"].as_str().unwrap_or_default();
+        said["event"] == "undone" && says.contains("t/deep") && says.contains("not restored")
     };
     let told = || events(&host, 1).into_iter().filter(halves).count();
     assert_eq!(told(), 1, "what was put back is told");

@@ -21,7 +21,9 @@ fn what_is_nobodys_is_paused_too() {
     assert!(!host.exists("gone") && host.mode("whatever") == 0o755);
     for name in ["file[gone]", "file[whatever]"] {
         let undone = host.ask_daemon(&["undo", name]);
-        undone.exits(0).prints("is paused for 2 h").prints_nothing_of("no graph declares it");
+        undone.exits(0).prints("is paused for 2 h").prints_nothing_of(
+            "no known graph declares the resource; a graph that does would reverse the undo",
+        );
     }
     let daemon = host.run(&[]);
     daemon.wait_for("loaded");

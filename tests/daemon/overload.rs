@@ -33,11 +33,13 @@ fn a_stop_while_the_driver_is_being_started_ends() {
     let stopped = Stopped::thread(&daemon, "journal");
     fault(&host, "driver", "panic");
     host.wait_until("another one waits", || {
-        host.ask_daemon(&["status"]).stderr.contains("the driver is being started")
+        host.ask_daemon(&["status"])
+            .stderr
+            .contains("the driver is starting; try again in a moment")
     });
     host.ask_daemon(&["stop"]).exits(0);
     host.ask_daemon(&["stop", "--now"]);
-    assert!(daemon.wait_for("late").message.ends_with("left behind: store"), "it is named");
+    assert!(daemon.wait_for("stop_timeout").message.ends_with("left behind: store"), "it is named");
     drop(stopped);
     daemon.ends_after_panics(LIMIT);
 }
@@ -84,7 +86,7 @@ fn who_waits_waits_for_a_daemon_that_comes_and_one_that_heals() {
     assert_eq!(ends(&mut waits, LIMIT), 0);
     for starts in 2..5 {
         fault(&host, "driver", "error");
-        host.ask_daemon(&["wait", "--timeout", "60"]).exits(0).prints("as declared: endured");
+        host.ask_daemon(&["wait", "--timeout", "60"]).exits(0).prints("converged: endured");
         runs_again(&host, "driver", starts);
     }
     host.ask_daemon(&["stop"]).exits(0);
@@ -151,7 +153,13 @@ fn no_room_for_callers_is_said_and_passes() {
     };
     may_open(Some(3));
     let socket = UnixStream::connect(host.path("state/control.socket")).expect("it listens");
-    assert!(daemon.wait_for("deaf").message.contains("nobody can be let in"), "it is said");
+    assert!(
+        daemon
+            .wait_for("deaf")
+            .message
+            .contains("no connections can be accepted at the socket; retrying"),
+        "it is said"
+    );
     may_open(Some(1024));
     host.ask_daemon(&["status"]).exits(0);
     assert_eq!(daemon.count("deaf"), 1);

@@ -74,7 +74,7 @@ fn what_is_not_saved_can_be_verified_and_not_restored() {
     host.write("conf", "drifted");
     host.apply()
         .exits(1)
-        .prints("the secret that it held is not kept")
+        .prints("the former secret is not stored")
         .prints_nothing_of("changed password[db]");
     assert_eq!(host.read("conf"), "drifted");
     host.graph(&graph("", "two"));
@@ -106,7 +106,8 @@ fn a_text_around_a_password_that_is_not_kept_is_compared() {
     let unknown = |text: &str, secret: &str| {
         host.graph(&graph("db", "db", text)).write("secret", secret);
         for words in [&["plan"][..], &["apply"]] {
-            host.ask(words).prints("the value of `content` is not kept, and nothing was done");
+            host.ask(words)
+                .prints("the value of `content` was not stored and has never been applied");
         }
         host.apply().exits(1);
         assert_eq!(host.read("conf"), first);
@@ -128,18 +129,18 @@ fn an_operator_can_have_another_one_made() {
     let host = host("");
     host.apply().exits(0);
     let mut last = password(&host);
-    for order in ["redo", "forget"] {
-        let mut command = host.bare(&[order, "password[db]"]);
+    for order in [&["retry", "--persist"][..], &["forget"]] {
+        let mut command = host.bare(&[order, &["password[db]"]].concat());
         command.arg("--state-dir").arg(host.path("state"));
         host.finish(command).exits(0);
         host.apply().exits(0).prints("changed password[db]").prints("changed file[conf]");
-        assert_ne!(password(&host), last, "{order}");
+        assert_ne!(password(&host), last, "{order:?}");
         last = password(&host);
         host.ask(&["apply", "--detailed-exitcode"]).exits(0);
     }
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
-    host.ask_daemon(&["redo", "password[db]"]).exits(0);
+    host.ask_daemon(&["retry", "--persist", "password[db]"]).exits(0);
     host.wait_until("there is another one", || password(&host) != last);
     daemon.wait_for_of("changed", "file[conf]");
 }
@@ -332,7 +333,7 @@ fn what_is_lost_before_its_receiver_has_it_is_not_made_anew_unasked() {
     for _ in 0..2 {
         let mut daemon = host.run(&[]);
         let failed = daemon.wait_for_of("failed", "file[conf]");
-        let why = "the value of `content` is not kept, and nothing was done with it yet";
+        let why = "the value of `content` was not stored and has never been applied";
         assert!(failed.message.contains(why), "{failed:?}");
         host.ask_daemon(&["status"]).exits(1).prints(why);
         assert!(!host.exists("conf"), "an empty password, or another one");
@@ -351,10 +352,10 @@ fn what_is_lost_before_its_receiver_has_it_is_not_made_anew_unasked() {
 fn what_is_not_kept_to_oneself_is_no_secret() {
     let graph = "graph: g\nsecrets: {s: SUPPLY}\nresources:\n  file:\n  - {name: $DIR/f, content: {secret: s}}\n";
     for (supply, words) in [
-        ("{file: open}", "can be read by others"),
+        ("{file: open}", "is readable by others"),
         ("{file: missing}", "does not exist"),
         ("{file: empty}", "is empty"),
-        ("{file: folder}", "is no regular file"),
+        ("{file: folder}", "is not a regular file"),
         ("{file: bytes}", "is not UTF-8"),
         ("{credential: token}", "systemd gave no credentials"),
         ("{command: 'false'}", "the command that supplies a secret did not exit with 0"),
@@ -385,13 +386,15 @@ fn who_supplies_a_secret_is_believed_only_if_nobody_else_could_change_it() {
     for (name, mode) in [("deep/show", 0o757), ("deep", 0o777)] {
         host.chmod(name, mode);
         let check = host.check();
-        check.exits(0).says("the secret `s`: somebody else could change what it reads or runs");
+        check.exits(0).says(
+            "the secret `s`: another user could change a file that the resource reads or runs",
+        );
         check
             .says("[C902]")
             .says("graph.yaml:2:")
-            .says(&format!("may be written by others (mode {mode:04o})"));
+            .says(&format!("is writable by others (mode {mode:04o})"));
         let applied = host.apply();
-        applied.exits(1).prints("secret: program ").prints("somebody else could change it");
+        applied.exits(1).prints("secret: program ").prints("another user could change the file");
         assert!(!host.exists("ran") && !host.exists("f"), "{applied}");
         host.chmod(name, 0o755);
     }
@@ -432,7 +435,7 @@ resources:
     assert_eq!(told.len(), 2, "{check}");
     for (line, place, name) in [(told[0], ":15:", "open"), (told[1], ":16:", "sent-open")] {
         assert!(line.contains(place), "{check}");
-        let what = format!("file[{name}]: others may read the secret that it holds [C902]");
+        let what = format!("file[{name}]: the secret in the file is readable by others [C902]");
         assert!(line.ends_with(&what), "{check}");
     }
     host.apply().exits(0);

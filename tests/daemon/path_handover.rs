@@ -25,7 +25,7 @@ fn a_path_that_we_made_stays_ours() {
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
     reload(&host, &at(&[("own2", "x")]));
-    host.ask_daemon(&["state", "show", "file[own2]"]).exits(0).prints("made by us");
+    host.ask_daemon(&["state", "show", "file[own2]"]).exits(0).prints("created by steadfast");
     reload(&host, &at(&[]));
     host.wait_until("it is removed", || !host.exists("x"));
 }
@@ -39,7 +39,7 @@ fn an_adopted_path_stays_adopted() {
     daemon.wait_for("converged");
     reload(&host, &at(&[("own2", "x")]));
     reload(&host, &at(&[]));
-    daemon.wait_for_of("left", "file[own2]");
+    daemon.wait_for_of("undeclared", "file[own2]");
     assert!(host.exists("x"));
 }
 
@@ -56,5 +56,5 @@ fn an_exchange_of_paths_loses_nothing() {
     }
     reload(&host, &at(&[]));
     host.wait_until("what we made is removed", || !host.exists("x"));
-    assert!(host.exists("y"), "it was there before us");
+    assert!(host.exists("y"), "the object existed before");
 }

@@ -81,12 +81,12 @@ fn a_plan_of_what_moved_equals_the_repair() {
 fn deletions_come_last_and_by_name() {
     let host = mixed();
     host.plan().exits(0).prints_in_order(&[
-        "plan: mixed: 5 resources to change, 2 to be removed or replaced, 2 as declared",
+        "plan: mixed: 5 resources to change, 2 to be removed or replaced, 2 unchanged",
         "~ file[edit]",
         "-old",
         "+new",
         "~ exec[told]",
-        "what exists and would be gone:",
+        "existing objects that would be removed:",
         "- file[old]",
         "- file[become]",
     ]);
@@ -98,7 +98,7 @@ fn a_plan_runs_beside_a_daemon() {
     let host = mixed();
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
-    host.plan().exits(0).prints("plan: mixed: 0 resources to change, 9 as declared");
+    host.plan().exits(0).prints("plan: mixed: 0 resources to change, 9 unchanged");
     host.apply().exits(75);
 }
 
@@ -133,10 +133,10 @@ fn a_plan_that_is_kept_is_done() {
     let host = mixed();
     let (before, plan) = (planned(&host), kept(&host));
     assert_eq!(host.mode("plan.json"), 0o600);
-    host.ask(&["plan", "--out", &plan]).exits(1).says("a file that is there is not replaced");
+    host.ask(&["plan", "--out", &plan]).exits(1).says("an existing file is not replaced");
     let applied = apply(&host, &plan);
     assert_eq!(before, applied.exits(0).named_after("changed"), "{applied}");
-    apply(&host, &plan).exits(1).says("not as planned: ").says("it is as declared by now");
+    apply(&host, &plan).exits(1).says("not as planned: ").says("it is now converged");
 }
 
 /// Nothing at all is done where anything has moved; the aspect is named.
@@ -151,9 +151,9 @@ fn a_plan_is_refused_when_the_world_has_moved() {
         .says("hint: nothing was changed");
     assert!(!host.exists("make"), "nothing was begun");
     host.chmod("mode", 0o644).write("edit", "odl\n");
-    apply(&host, &plan).exits(1).says("file[edit]: content: what is there was changed since");
+    apply(&host, &plan).exits(1).says("file[edit]: content: changed since the plan");
     host.write("edit", "old\n").write("same", "other\n");
-    apply(&host, &plan).exits(1).says("file[same]: it was as declared, and differs: content");
+    apply(&host, &plan).exits(1).says("file[same]: it was converged, but differs now: content");
     host.write("same", "same\n");
     apply(&host, &plan).exits(0);
 }
@@ -167,7 +167,7 @@ fn a_plan_is_refused_when_what_it_does_not_show_has_moved() {
     host.write("b", "one\n");
     let plan = kept(&host);
     host.write("b", "two\n");
-    apply(&host, &plan).exits(1).says("file[b]: content: what is there was changed since");
+    apply(&host, &plan).exits(1).says("file[b]: content: changed since the plan");
     assert_eq!(host.read("b"), "two\n");
 }
 
@@ -183,9 +183,9 @@ fn a_plan_is_refused_when_the_graph_is_another() {
     );
     apply(&host, &plan)
         .exits(1)
-        .says("file[edit]: it is declared otherwise")
-        .says("file[make]: it is not in the graph any more")
-        .says("file[made]: it was not in the graph");
+        .says("file[edit]: the declaration has changed")
+        .says("file[make]: no longer in the graph")
+        .says("file[made]: new in the graph");
 }
 
 /// Bad input: no plan, half a plan, one of another version, one with more in it.
@@ -195,9 +195,9 @@ fn what_is_no_plan_is_refused() {
     let plan = kept(&host);
     let text = host.read("plan.json");
     for (bad, says) in [
-        (String::new(), "is no plan of this steadfast"),
-        ("[]".to_owned(), "is no plan of this steadfast"),
-        (text.chars().take(text.len() / 2).collect(), "is no plan of this steadfast"),
+        (String::new(), "is not a plan of this steadfast"),
+        ("[]".to_owned(), "is not a plan of this steadfast"),
+        (text.chars().take(text.len() / 2).collect(), "is not a plan of this steadfast"),
         (text.replacen("\"program\":\"", "\"program\":\"9", 1), "made by 9"),
         (text.replacen('{', "{\"more\":1,", 1), "unknown field `more`"),
     ] {
@@ -243,7 +243,7 @@ fn a_plan_is_refused_when_what_it_removes_has_changed() {
         let before = host.read(name);
         host.write(name, "two\n");
         let refused = apply(&host, &plan);
-        refused.exits(1).says(&format!("{resource}: content: what is there was changed since"));
+        refused.exits(1).says(&format!("{resource}: content: changed since the plan"));
         assert!(host.exists("f") && host.exists("tree/deep/file"), "nothing was begun");
         assert_eq!(before, "one\n");
     };
@@ -253,7 +253,7 @@ fn a_plan_is_refused_when_what_it_removes_has_changed() {
     host.remove("plan.json");
     let plan = kept(&host);
     host.write("tree/new", "");
-    apply(&host, &plan).exits(1).says("file[tree]: content: what is there was changed since");
+    apply(&host, &plan).exits(1).says("file[tree]: content: changed since the plan");
     host.remove("tree/new");
     apply(&host, &plan).exits(0);
     assert!(!host.exists("f") && !host.exists("tree"));
@@ -272,7 +272,7 @@ fn a_plan_of_removals_holds_for_what_has_left() {
     host.graph(&graph(""));
     let plan = kept(&host);
     host.write("d/i", "j\n");
-    apply(&host, &plan).exits(1).says("file[i]: content: what is there was changed since");
+    apply(&host, &plan).exits(1).says("file[i]: content: changed since the plan");
     assert!(host.exists("d/i"));
     host.remove("plan.json");
     let plan = kept(&host);
@@ -327,7 +327,7 @@ resources:
     host.chmod("old", 0o755);
     let plan = kept(&host);
     let planned = host.plan();
-    planned.exits(0).prints_nothing_of("cannot be told").prints_nothing_of("file[none]");
+    planned.exits(0).prints_nothing_of("unknown until").prints_nothing_of("file[none]");
     for changed in ["~ file[old]", "~ file[in]", "~ file[new]", "~ file[leaf]", "- file[tree]"] {
         planned.prints(changed);
     }
@@ -346,7 +346,7 @@ fn what_is_in_doubt_removes_nothing_that_came_later() {
             host.make_directory(name.split('/').next().unwrap_or_default()).write(name, "it");
         }
         let planned = host.ask(&["plan", "--out", "$DIR/plan.json"]);
-        planned.prints("what exists and would be gone:");
+        planned.prints("existing objects that would be removed:");
         let (_, would_go) = planned.stdout.split_once("would be gone:").expect("said");
         assert!(would_go.contains(names), "{}", planned.stdout);
         host.make_directory(&format!("{directory}/precious"));
@@ -378,8 +378,8 @@ resources:
     host.write("v", "exit 0\n");
     let plan = kept(&host);
     host.plan()
-        .prints("? exec[run]: cannot be told before file[v] is changed")
-        .prints("? exec[skip]: cannot be told before file[v] is changed")
+        .prints("? exec[run]: unknown until file[v] is changed")
+        .prints("? exec[skip]: unknown until file[v] is changed")
         .prints("~ exec[known]");
     let applied = apply(&host, &plan);
     let changed = ["exec[known]", "exec[skip]", "file[v]"];
@@ -396,8 +396,11 @@ fn a_plan_of_a_rejected_graph_fails_like_apply() {
     host.apply().exits(0);
     host.graph(&both.replace("content: x", "content: y"));
     let applied = host.apply();
-    let hint = "hint: declare them again; or first load a graph that declares file[$DIR/b] with `protect: false`";
-    applied.exits(65).says("protected, and not in the new graph: file[$DIR/b]").says(hint);
+    let hint = "hint: declare the resources again; or first load a graph that declares file[$DIR/b] with `protect: false`";
+    applied
+        .exits(65)
+        .says("protected resources are missing from the new graph: file[$DIR/b]")
+        .says(hint);
     assert!(!applied.stderr.contains("unprotect"), "it was not protected by command: {applied}");
     for flags in [&[][..], &["--json"], &["--detailed-exitcode"], &["--out", "$DIR/plan"]] {
         let planned = host.ask(&[&["plan"], flags].concat());

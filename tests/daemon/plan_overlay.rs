@@ -14,8 +14,8 @@ fn the_first_plan_of_hello_knows_all_steps() {
     let host = Host::with(&hello.replace("/tmp/steadfast-hello", "$DIR/hello"));
     let plan = kept(&host);
     let planned = host.plan();
-    planned.exits(0).prints("plan: hello: 4 resources to change, 0 as declared");
-    planned.prints_nothing_of("cannot be told").prints("~ file[latest]");
+    planned.exits(0).prints("plan: hello: 4 resources to change, 0 unchanged");
+    planned.prints_nothing_of("unknown").prints("~ file[latest]");
     planned.prints("+Welcome. This text is held by steadfast.");
     apply(&host, &plan).exits(0).prints("4 changed");
 }
@@ -98,7 +98,7 @@ resources:
     );
     let plan = kept(&host);
     let planned = host.plan();
-    planned.exits(0).prints("4 resources to change, 1 as declared");
+    planned.exits(0).prints("4 resources to change, 1 unchanged");
     planned.prints_in_order(&["~ file[$DIR/new/deep/file]", "state: absent -> file", "+text"]);
     planned.prints("mode: 0644").prints_nothing_of("file[$DIR/new/none]");
     apply(&host, &plan).exits(0).prints("4 changed");
@@ -127,7 +127,7 @@ resources:
     host.ask(&["drift"]).exits(0).prints("1 resource not as declared");
     let plan = kept(&host);
     let planned = host.plan();
-    planned.exits(0).prints("3 resources to change, 1 to be removed or replaced, 1 as declared");
+    planned.exits(0).prints("3 resources to change, 1 to be removed or replaced, 1 unchanged");
     planned.prints_in_order(&["~ file[current]", "~ file[same]", "+same", "~ exec[told]"]);
     planned.prints("- file[gone]").prints_nothing_of("file[aside]");
     let applied = apply(&host, &plan);
@@ -158,7 +158,7 @@ resources:
     std::fs::hard_link(host.path("name"), host.path("alias")).expect("a second name");
     symlink("real", host.path("link")).expect("a link");
     let plan = kept(&host);
-    host.plan().exits(0).prints("3 resources to change, 2 as declared").prints_in_order(&[
+    host.plan().exits(0).prints("3 resources to change, 2 unchanged").prints_in_order(&[
         "~ file[first]",
         "~ file[copy]",
         "-old",
@@ -190,7 +190,7 @@ resources:
     symlink("real", host.path("link")).expect("a link");
     let planned = host.plan();
     planned.exits(0).prints("~ file[judged]");
-    planned.prints("? file[copy]: cannot be told before file[judged] is changed");
+    planned.prints("? file[copy]: unknown until file[judged] is changed");
     planned.prints("cannot be told before file[o");
 }
 
@@ -247,7 +247,7 @@ fn a_plan_writes_nothing() {
     let host = much();
     let before = tree(&host.path(""));
     let planned = host.plan();
-    planned.exits(0).prints_nothing_of("cannot be told").prints("- file[$DIR/gone/]");
+    planned.exits(0).prints_nothing_of("unknown").prints("- file[$DIR/gone/]");
     assert_eq!(tree(&host.path("")), before);
 }
 
@@ -320,8 +320,8 @@ resources:
     let large = std::fs::File::create(host.path("large")).expect("made");
     large.set_len((64 << 20) + 1).expect("room");
     let planned = host.plan();
-    planned.exits(0).says("a plan holds at most 64 MiB").prints("~ file[first]");
-    planned.prints("? file[second]: cannot be told before file[first] is changed");
+    planned.exits(0).says("the simulated changes exceed 64 MiB").prints("~ file[first]");
+    planned.prints("? file[second]: unknown until file[first] is changed");
     planned.prints("~ file[small]");
 }
 

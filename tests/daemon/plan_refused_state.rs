@@ -29,27 +29,27 @@ fn f16_a_plan_is_refused_where_apply_is() {
             let bytes = std::fs::read(host.path("state/state.db")).expect("read");
             host.write("state/state.db", &bytes[..bytes.len() / 2]);
         }),
-        ("the checksum of the whole", |host| {
+        ("the checksum of the global record", |host| {
             with_database(host, "UPDATE whole SET sum = sum + 1");
         }),
-        ("what it has sent cannot be read", |host| {
+        ("the stored sent values cannot be read", |host| {
             let mut store = steadfast::store::SqliteStore::open(&host.path("state")).expect("held");
             let values = steadfast::store::OpaqueText("x".into());
             let sent = steadfast::store::Entry::Sent { identity: "password[p]".into(), values };
             steadfast::store::Store::commit(&mut store, &[sent]).expect("kept");
         }),
-        ("it is missing, and values.key", |host| _ = host.remove("state/state.db")),
-        ("values.key is damaged: it is missing", |host| _ = host.remove("state/values.key")),
+        ("the file is missing, and values.key", |host| _ = host.remove("state/state.db")),
+        ("values.key is damaged: the file is missing", |host| _ = host.remove("state/values.key")),
         ("found 3", |host| _ = host.write("state/values.key", "cut")),
         ("newer steadfast", |host| with_database(host, "PRAGMA user_version=1000")),
-        ("of another program", |host| {
+        ("made by another program", |host| {
             with_database(host, "DROP TABLE lease; DROP TABLE whole; DROP TABLE resource");
         }),
     ];
     for (why, loss) in losses {
         let host = Host::with(GRAPH);
         host.apply().exits(0);
-        host.plan().exits(0).prints("0 resources to change, 2 as declared");
+        host.plan().exits(0).prints("0 resources to change, 2 unchanged");
         loss(&host);
         let before = std::fs::read(host.path("state/state.db")).unwrap_or_default();
         host.plan().exits(73).says(why).prints_nothing_of("once");
@@ -69,7 +69,7 @@ fn who_may_not_see_the_state_is_told_so() {
     let host = Host::of_nobody(GRAPH);
     host.apply().exits(0);
     chown(host.path("state"), Some(0), Some(0)).expect("taken away");
-    host.plan().exits(0).says("planned as if nothing had run before").prints("~ exec[once]");
+    host.plan().exits(0).says("planning without stored state").prints("~ exec[once]");
     host.write("state/state.db", "no database, but long enough to be one".repeat(99));
-    host.plan().exits(0).says("planned as if nothing had run before");
+    host.plan().exits(0).says("planning without stored state");
 }

@@ -24,8 +24,8 @@ fn what_was_made_while_a_graph_waited_leaves_with_the_next_reload() {
         let line = daemon.signal(SIGHUP).wait_for("loading");
         assert!(line.message.contains("file[f]"), "{line:?}");
         host.write("go", "");
-        let line = daemon.wait_for_of("left", "file[f]");
-        assert!(line.message.contains("leaves with the next reload"), "{line:?}");
+        let line = daemon.wait_for_of("undeclared", "file[f]");
+        assert!(line.message.contains("pending removal"), "{line:?}");
         assert_eq!(host.read("f"), "x", "it was made");
         if kills {
             daemon.kill();
@@ -34,10 +34,10 @@ fn what_was_made_while_a_graph_waited_leaves_with_the_next_reload() {
         daemon.wait_for("converged");
         let mut status = host.bare(&["status"]);
         status.arg("--state-dir").arg(host.path("state"));
-        host.finish(status).prints("leaves with the next reload: file[f]");
+        host.finish(status).prints("pending removal: file[f]");
         daemon.skip_to_now();
         daemon.signal(SIGHUP).wait_for_of("changed", "file[f]");
-        daemon.wait_for_of("left", "file[f]");
+        daemon.wait_for_of("undeclared", "file[f]");
         assert!(!host.exists("f"));
     }
 }

@@ -117,7 +117,7 @@ fn a_reload_does_not_wait_for_an_old_recorder() {
     repairs(&host);
     let changes = |name: &str| host.read(name).matches("\"changed\"").count();
     host.wait_until("the new one gets both repairs", || changes("two.jsonl") >= 2);
-    let gone = || !host.ask_daemon(&["report"]).stdout.contains("recorder:webhook");
+    let gone = || !host.ask_daemon(&["workers"]).stdout.contains("recorder:webhook");
     host.wait_until("the old one is gone", gone);
     assert!(changes("one.jsonl") >= 2, "{}", host.read("one.jsonl"));
 }

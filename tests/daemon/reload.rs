@@ -46,8 +46,7 @@ fn only_what_differs_is_touched() {
     let before = host.metadata("same");
     host.graph(&second());
     let line = daemon.signal(SIGHUP).wait_for("loaded");
-    let says =
-        "1 added, 1 changed, 1 removed, 3 kept\n+ file[added]\n~ file[changed]\n- file[removed]";
+    let says = "1 added, 1 changed, 1 removed, 3 unchanged\n+ file[added]\n~ file[changed]\n- file[removed]";
     assert!(line.message.ends_with(says), "{line:?}");
     daemon.wait_for_all("changed", &["file[changed]", "file[added]"]);
     assert_eq!(
@@ -72,7 +71,7 @@ fn the_same_graph_again_touches_nothing() {
     daemon.wait_for("converged");
     for _ in 0..3 {
         let line = daemon.signal(SIGHUP).wait_for("loaded");
-        assert!(line.message.ends_with("0 added, 0 changed, 0 removed, 5 kept"), "{line:?}");
+        assert!(line.message.ends_with("0 added, 0 changed, 0 removed, 5 unchanged"), "{line:?}");
         daemon.wait_for("converged");
     }
     assert_eq!(daemon.count("changed"), 5);
@@ -88,7 +87,7 @@ fn a_broken_graph_is_refused_and_the_old_one_goes_on() {
     daemon.wait_for_all("changed", &["file[same]", "file[changed]", "exec[once]"]);
     let broken = second().replace("path: $DIR/same", "pth: $DIR/same");
     host.graph(&broken);
-    let line = daemon.signal(SIGHUP).wait_for("refused");
+    let line = daemon.signal(SIGHUP).wait_for("rejected");
     assert!(line.message.contains("$DIR/graph.yaml:5:18: "), "file, line and column: {line:?}");
     assert!(
         line.message.contains("pth") && line.message.contains("did you mean `path`"),
@@ -100,7 +99,7 @@ fn a_broken_graph_is_refused_and_the_old_one_goes_on() {
     assert!(!host.exists("added"));
     assert_eq!(sleeper(&host), pid);
     host.remove("graph.yaml");
-    daemon.signal(SIGHUP).wait_for("refused");
+    daemon.signal(SIGHUP).wait_for("rejected");
     host.graph(&second());
     daemon.signal(SIGHUP).wait_for("loaded");
     daemon.wait_for_all("changed", &["file[changed]", "file[added]"]);
@@ -114,23 +113,23 @@ fn a_refused_graph_is_in_the_status() {
     let daemon = host.run(&["--watch"]);
     daemon.wait_for("converged");
     host.ask_daemon(&["status"]).exits(0).prints_nothing_of("refused");
-    assert_eq!(status(&host)["refused"], Value::Null);
+    assert_eq!(status(&host)["rejected"], Value::Null);
     host.graph(&good.replace("path: $DIR/same", "pth: $DIR/same"));
-    daemon.wait_for("refused");
+    daemon.wait_for("rejected");
     host.wait_until("all is as declared", || status(&host)["verdict"] == "converged");
     let said = host.ask_daemon(&["status"]);
     said.exits(65);
     let lines: Vec<&str> = said.stdout.lines().collect();
-    assert!(lines[0].starts_with("first: as declared"), "{said}");
-    assert!(lines[1].starts_with("  the graph that is there is refused, for "), "{said}");
+    assert!(lines[0].starts_with("first: converged"), "{said}");
+    assert!(lines[1].starts_with("the current graph file was rejected"), "{said}");
     assert!(lines[1].contains("$DIR/graph.yaml:5:18: ") && lines[1].contains("pth"), "{said}");
-    let refused = &status(&host)["refused"];
+    let refused = &status(&host)["rejected"];
     assert!(refused["why"].as_str().is_some_and(|why| !why.contains('\n')), "{refused}");
     assert!(refused["full"].as_str().is_some_and(|full| full.contains("hint: ")), "{refused}");
     // What has failed matters more.
     host.make_directory("full").write("full/theirs", "precious\n").exchange("full", "same");
     daemon.wait_for_of("failed", "file[same]");
-    host.ask_daemon(&["status"]).exits(1).prints("the graph that is there is refused");
+    host.ask_daemon(&["status"]).exits(1).prints("the current graph file was rejected");
     host.exchange("full", "same");
     host.graph(&good);
     daemon.wait_for("loaded");
@@ -151,7 +150,7 @@ fn a_watched_graph_is_read_again_by_itself() {
     daemon.wait_for_of("changed", "file[changed]");
     assert_eq!(host.read("changed"), "three\n");
     host.graph("graph: [\n");
-    daemon.wait_for("refused");
+    daemon.wait_for("rejected");
     host.graph(&second());
     daemon.wait_for_of("changed", "file[changed]");
     assert_eq!(host.read("changed"), "two\n");
@@ -295,9 +294,9 @@ fn a_pipe_in_place_of_the_graph_holds_nothing_up() {
     host.remove("graph.yaml");
     let pipe = std::process::Command::new("mkfifo").arg(host.path("graph.yaml")).status();
     assert!(pipe.expect("runs").success());
-    let line = daemon.signal(SIGHUP).wait_for("refused");
-    assert!(line.message.contains("it is a pipe, not a file"), "{line:?}");
-    host.check().exits(65).says("it is a pipe").says("pipe it in");
+    let line = daemon.signal(SIGHUP).wait_for("rejected");
+    assert!(line.message.contains("the path is a pipe, not a file"), "{line:?}");
+    host.check().exits(65).says("the path is a pipe, not a file").says("pipe it in");
     host.remove("graph.yaml");
     host.graph("graph: g\nresources: {file: [{name: $DIR/f, content: two}]}\n");
     daemon.signal(SIGHUP).wait_for("loaded");
@@ -313,7 +312,7 @@ fn a_wait_fails_on_a_rejected_graph() {
     daemon.wait_for("converged");
     host.ask_daemon(&["wait", "--timeout", "60"]).exits(0);
     host.graph("graph: g\nresources: {file: [{name: f, pth: $DIR/f}]}\n");
-    daemon.wait_for("refused");
+    daemon.wait_for("rejected");
     for flags in [&["wait"][..], &["wait", "--timeout", "60"]] {
         host.ask_daemon(flags)
             .exits(65)

@@ -34,10 +34,10 @@ fn what_we_made_is_removed_and_what_was_there_is_not() {
     planned.prints_nothing_of("file[kept]").prints_nothing_of("file[found]");
     let state = host.full("$DIR/state");
     let shown = host.ask(&["graph", "--state-dir", &state]);
-    shown.exits(0).prints("1 resource to be removed, for it has left:\n  - file[made]\n");
+    shown.exits(0).prints("1 resource pending removal:\n  - file[made]\n");
     let applied = host.apply();
     applied.exits(0).prints("changed file[made]").prints("left file[made]: removed");
-    applied.prints("left file[found]").prints("left alone");
+    applied.prints("left file[found]").prints("not removed");
     assert!(host.exists("kept") && host.exists("found") && !host.exists("made"));
     // It is gone for good: whoever makes it now, keeps it, and it is theirs when it comes back.
     host.write("made", "theirs\n");
@@ -61,8 +61,8 @@ fn a_plan_says_what_goes_for_good() {
     host.graph(&graph(""));
     let planned = host.plan();
     planned.exits(0).prints("3 to be removed").prints("- file[shown]").prints("- file[backed]");
-    planned.prints_in_order(&["- file[private]", "content: sensitive: not kept, it cannot be"]);
-    assert_eq!(planned.stdout.matches("brought back").count(), 1, "{planned}");
+    planned.prints_in_order(&["- file[private]", "content: sensitive: not recorded, cannot be"]);
+    assert_eq!(planned.stdout.matches("restored").count(), 1, "{planned}");
 }
 
 /// B-17: what is not there any more when it is to be removed is said to have been gone.
@@ -72,8 +72,8 @@ fn what_is_gone_already_is_not_said_to_be_removed() {
     host.apply().exits(0);
     host.remove("made").graph(&graph(""));
     let applied = host.apply();
-    applied.exits(0).prints("left file[made]: was gone, and is forgotten");
-    applied.prints("left file[other]: removed, and forgotten");
+    applied.exits(0).prints("undeclared file[made]: was already absent; forgotten");
+    applied.prints("removed file[other]: removed from the host");
 }
 
 /// B-17: dependents first, and after all that stays and came after it; `plan` lists removals last, by name.
@@ -179,7 +179,7 @@ fn what_is_protected_never_leaves() {
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
     host.graph(&graph(""));
-    let refused = daemon.signal(SIGHUP).wait_for("refused").message;
+    let refused = daemon.signal(SIGHUP).wait_for("rejected").message;
     assert!(refused.contains("file[a]") && refused.contains("file[b]"), "{refused}");
     assert!(host.exists("a") && host.exists("b") && host.exists("c"));
     host.write("c", "drift\n");
@@ -205,7 +205,10 @@ fn what_another_resource_has_stays() {
         "  file:\n  - {{name: other, path: $DIR/a, content: \"other\\n\"}}\n  - {inside}\n"
     );
     host.graph(&graph(&moved));
-    host.apply().exits(0).prints("left file[a]").prints("it stays as long as file[i] is in it");
+    host.apply()
+        .exits(0)
+        .prints("left file[a]")
+        .prints("the object is not removed while file[i] lies in it");
     assert_eq!(host.read("a"), "other\n");
     host.graph(&graph(""));
     host.apply().exits(0).prints_in_order(&["changed file[i]", "changed file[d]"]);
@@ -269,12 +272,12 @@ fn an_empty_graph_needs_an_override() {
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
     host.graph(EMPTY);
-    let refused = daemon.signal(SIGHUP).wait_for("refused").message;
+    let refused = daemon.signal(SIGHUP).wait_for("rejected").message;
     assert!(refused.contains("no resources") && refused.contains("--allow-empty"), "{refused}");
     assert!(host.exists("a"));
     let state = host.full("$DIR/state");
     host.finish(host.bare(&["reload", "--allow-empty", "--state-dir", &state])).exits(0);
-    daemon.wait_for_of("left", "file[a]");
+    daemon.wait_for_of("undeclared", "file[a]");
     assert!(!host.exists("a"));
     // There is nothing more to be lost.
     daemon.signal(SIGHUP).wait_for("loaded");
@@ -328,7 +331,7 @@ fn a_removal_that_fails_is_tried_again() {
     daemon.signal(SIGHUP).wait_for_of("failed", "file[d]");
     host.remove("d/theirs");
     daemon.signal(SIGHUP).wait_for_of("changed", "file[d]");
-    daemon.wait_for_of("left", "file[d]");
+    daemon.wait_for_of("undeclared", "file[d]");
     assert!(!host.exists("d"));
 }
 
@@ -352,7 +355,9 @@ fn another_private_directory_in_the_place_of_ours_stays() {
     rename("home/d", "home/aside");
     rename("home/other", "home/d");
     host.graph(&graph(""));
-    host.apply().exits(1).prints("others may not enter it, and can have moved it there");
+    host.apply().exits(1).prints(
+        "the directory is not accessible to others, and other users can have moved it there",
+    );
     assert!(host.exists("home/d/theirs"));
     rename("home/d", "home/other");
     rename("home/aside", "home/d");

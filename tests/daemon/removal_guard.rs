@@ -44,12 +44,12 @@ fn what_another_resource_has_under_another_path_stays() {
     let applied = host.apply();
     applied
         .exits(1)
-        .prints("left file[same]: left the graph; file[a] has the same thing now, as $DIR/run/x")
-        .prints("left file[deep]: left the graph; file[b] has the same thing now, as $DIR/run/d/x")
-        .prints("left file[held]: left the graph; file[c] holds it now, as a part of $DIR/run/tree")
-        .prints("not removed: file[d] lies in it")
+        .prints("left file[same]: undeclared; file[a] now manages the same object as $DIR/run/x")
+        .prints("left file[deep]: undeclared; file[b] now manages the same object as $DIR/run/d/x")
+        .prints("left file[held]: undeclared; file[c] now manages the object as a part of $DIR/run/tree")
+        .prints("not removed: file[d] lies in the directory")
         .prints("changed file[own]")
-        .prints("left file[missing]: was gone");
+        .prints("undeclared file[missing]: was already absent");
     for stays in ["run/x", "run/d/x", "run/tree/x", "run/full/x", "own"] {
         assert!(host.exists(stays), "{stays}");
     }
@@ -109,10 +109,9 @@ fn what_is_declared_through_a_mount_of_a_part_stays() {
     for point in ["c d", "m"] {
         umount2(&host.path(point), MntFlags::MNT_DETACH).expect("unmounted");
     }
-    applied
-        .exits(1)
-        .prints("not removed: file[new] lies in it")
-        .prints("left file[deep]: left the graph; file[tree] holds it now, as a part of $DIR/t");
+    applied.exits(1).prints("not removed: file[new] lies in the directory").prints(
+        "left file[deep]: undeclared; file[tree] now manages the object as a part of $DIR/t",
+    );
     assert_eq!(stay, (true, true));
     // Where nothing is mounted any more the directory goes.
     host.graph(&graph(whole));

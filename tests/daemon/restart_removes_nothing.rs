@@ -15,15 +15,15 @@ fn an_automatic_reload_never_deletes() {
     let daemon = host.run(&["--watch"]);
     daemon.wait_for("converged");
     host.graph(&graph(&files(&[("a", DELETE)])));
-    daemon.wait_for_of("left", "file[b]");
+    daemon.wait_for_of("undeclared", "file[b]");
     daemon.wait_for("converged");
     assert!(host.exists("b"));
     host.graph("graph: g\nresources: {file: [{nam: x}]}\n");
-    daemon.wait_for("refused");
-    daemon.signal(SIGHUP).wait_for("refused");
+    daemon.wait_for("rejected");
+    daemon.signal(SIGHUP).wait_for("rejected");
     assert!(host.exists("a") && host.exists("b"));
     host.graph(&graph(""));
-    daemon.wait_for_of("left", "file[a]");
+    daemon.wait_for_of("undeclared", "file[a]");
     daemon.wait_for("loaded");
     daemon.skip_to_now();
     daemon.signal(SIGHUP);
@@ -46,7 +46,7 @@ fn a_start_removes_nothing() {
     let daemon = host.run(&["--watch"]);
     daemon.wait_for("converged");
     host.graph(&graph(&files(&[("b", DELETE), ("c", "")])));
-    daemon.wait_for_of("left", "file[a]");
+    daemon.wait_for_of("undeclared", "file[a]");
     daemon.wait_for("converged");
     daemon.kill();
     host.graph(&graph(&files(&[("c", "")])));
@@ -54,13 +54,16 @@ fn a_start_removes_nothing() {
     for _ in 0..2 {
         let daemon = host.run(&[]);
         for name in ["file[a]", "file[b]"] {
-            let said = daemon.wait_for_of("left", name).message;
-            assert!(said.contains("leaves with the next reload: `steadfast reload`"), "{said}");
+            let said = daemon.wait_for_of("undeclared", name).message;
+            assert!(
+                said.contains("undeclared; pending removal: `steadfast reload` removes the object"),
+                "{said}"
+            );
         }
         daemon.wait_for("converged");
         host.ask_daemon(&["status"])
             .exits(0)
-            .prints("leaves with the next reload: file[a], file[b] (`steadfast reload` removes");
+            .prints("pending removal: file[a], file[b] (`steadfast reload` removes");
         assert!(host.exists("a") && host.exists("b"));
         daemon.kill();
     }
@@ -68,7 +71,7 @@ fn a_start_removes_nothing() {
     host.graph(&whole);
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
-    host.ask_daemon(&["status"]).exits(0).prints_nothing_of("next reload");
+    host.ask_daemon(&["status"]).exits(0).prints_nothing_of("pending removal");
     daemon.kill();
     host.graph(&graph(&files(&[("c", "")])));
     let daemon = host.run(&[]);
@@ -77,7 +80,7 @@ fn a_start_removes_nothing() {
     daemon.wait_for_all("changed", &["file[a]", "file[b]"]);
     host.wait_until("both are gone", || !host.exists("a") && !host.exists("b"));
     daemon.wait_for("converged");
-    host.ask_daemon(&["status"]).exits(0).prints_nothing_of("next reload");
+    host.ask_daemon(&["status"]).exits(0).prints_nothing_of("pending removal");
     assert!(host.exists("c"));
 }
 
@@ -114,7 +117,7 @@ fn a_start_ends_a_removal_that_was_cut_off() {
             drop(daemon);
             host.graph(&graph(""));
             let daemon = host.run(&[]);
-            daemon.wait_for_of("left", "file[a]");
+            daemon.wait_for_of("undeclared", "file[a]");
             daemon.wait_for("converged");
             assert!(host.exists("a"), "nobody has asked for it");
         }

@@ -189,7 +189,7 @@ secrets:
     status.prints("unknown key `mod`");
     let events = host.ask_daemon(&["events", "--json"]);
     let check = host.check();
-    check.exits(65).says(":4:").says("unknown key `usr`").says("should be a map of texts");
+    check.exits(65).says(":4:").says("unknown key `usr`").says("should be a map of strings");
     let json = host.ask(&["check", "--json"]);
     for answer in [&reload, &status, &events, &check, &json] {
         let all = answer.stdout.clone() + &answer.stderr;

@@ -52,7 +52,7 @@ fn wrong_settings_start_nothing() {
     host.finish(run).exits(65).says("$DIR/steadfast.yaml:2:1").says("did you mean `sweep`?");
     assert!(!host.exists("a"));
     let run = host.bare(&["run", "--config", "$DIR/none.yaml"]);
-    host.finish(run).exits(65).says("there is no such file");
+    host.finish(run).exits(65).says("no such file or directory");
 }
 
 const BASE: &str = "graph: graph.yaml\nstate_dir: state\nlog: json\n";
@@ -78,7 +78,7 @@ fn a_reload_applies_changed_settings() {
         .prints("settings applied: sweep, history, recorders\n")
         .prints("settings that need a restart of steadfast: socket\n");
     daemon.wait_for("settings");
-    host.ask_daemon(&["status"]).prints("daemon: settings: changed since the start");
+    host.ask_daemon(&["status"]).prints("daemon: settings: changed settings that need a restart");
     host.write("a", "edited");
     host.wait_until("the recorder gets the repair", || {
         host.read("events.jsonl").contains("\"changed\"")
@@ -92,7 +92,7 @@ fn a_reload_applies_changed_settings() {
         .exits(0)
         .prints("loaded: graph other")
         .prints("settings applied: graph, defaults, sweep, history, recorders\n");
-    host.ask_daemon(&["report"]).exits(0).prints_nothing_of("recorder:");
+    host.ask_daemon(&["workers"]).exits(0).prints_nothing_of("recorder:");
     host.ask_daemon(&["status"]).prints_nothing_of("daemon:");
     host.write("a", "edited");
     daemon.wait_for_of("held", "file[a]");
@@ -111,7 +111,7 @@ fn a_reload_rejects_wrong_settings() {
     host.write("steadfast.yaml", format!("{BASE}wacth: true\n"));
     host.graph(&GRAPH.replace("\"x\"", "\"y\""));
     host.ask_daemon(&["reload"]).exits(65).says("$DIR/steadfast.yaml:4:1").says("`watch`");
-    daemon.signal(Signal::SIGHUP).wait_for("refused");
+    daemon.signal(Signal::SIGHUP).wait_for("rejected");
     let shown = host.ask_daemon(&["status"]);
     shown.exits(65).prints("$DIR/steadfast.yaml:4:1");
     host.ask_daemon(&["wait"]).exits(65).says("steadfast.yaml:4:1");
@@ -169,7 +169,7 @@ fn a_start_with_wrong_settings_runs_with_the_last_good_ones() {
     host.write("steadfast.yaml", BASE.replace("graph.yaml", "nosuch.d"));
     host.write("a", "edited");
     let daemon = run(&host);
-    let line = daemon.wait_for("kept_graph");
+    let line = daemon.wait_for("last_good_graph_used");
     assert!(line.message.contains("nosuch.d"), "{line:?}");
     daemon.wait_for("converged");
     assert_eq!(host.read("a"), "x");
@@ -177,7 +177,7 @@ fn a_start_with_wrong_settings_runs_with_the_last_good_ones() {
     drop(daemon);
     // Who wants no stored graph wants no stored settings.
     host.write("steadfast.yaml", format!("{BASE}wacth: true\n"));
-    let run = ["run", "--no-kept-graph", "--config", "$DIR/steadfast.yaml"];
+    let run = ["run", "--no-last-good-graph", "--config", "$DIR/steadfast.yaml"];
     host.finish(host.bare(&run)).exits(65).says("wacth");
 }
 
@@ -195,10 +195,10 @@ fn a_watched_settings_file_is_read_again() {
     host.write("a", "edited");
     daemon.wait_for_of("started", "file[a]");
     host.write("steadfast.yaml", format!("{watched}wacth: true\n"));
-    let line = daemon.wait_for("refused");
+    let line = daemon.wait_for("rejected");
     assert!(line.message.contains("steadfast.yaml:5:1"), "{line:?}");
     host.write("steadfast.yaml", &watched);
-    host.wait_until("they are good again", || status(&host)["refused"].is_null());
+    host.wait_until("they are good again", || status(&host)["rejected"].is_null());
 }
 
 /// B2: a folder that was missing at the start is watched when it comes, and so is one on which something is mounted.
@@ -228,10 +228,10 @@ fn a_folder_that_comes_back_is_watched_again() {
 
     host.rename("d", "d.x");
     let daemon = start();
-    daemon.wait_for("kept_graph");
+    daemon.wait_for("last_good_graph_used");
     daemon.wait_for("converged");
     host.rename("d.x", "d");
-    host.wait_until("it is read", || status(&host)["instead"].is_null());
+    host.wait_until("it is read", || status(&host)["fallback_reason"].is_null());
     for content in ["six", "seven"] {
         graph(content);
         holds(content);

@@ -54,9 +54,9 @@ fn bash_completes_names_from_the_daemon() {
     terminal.type_in(&format!("{line}noop\t"));
     terminal.wait_for("noop\\[");
     terminal.type_in("appl\t").wait_for("noop\\[apple\\] ");
-    terminal.type_in("\n").wait_for("noop[apple]: as declared");
+    terminal.type_in("\n").wait_for("noop[apple]: converged");
     terminal.type_in(&format!("{line}noop\\[tw\t")).wait_for("noop\\[two\\ words\\] ");
-    terminal.type_in("\n").wait_for("noop[two words]: as declared");
+    terminal.type_in("\n").wait_for("noop[two words]: converged");
     // Where a graph is expected, or a resource, both are offered.
     host.write("site.yaml", "");
     let check = line.replace("steadfast show", "steadfast check");
@@ -98,9 +98,9 @@ fn zsh_and_fish_complete_names_from_the_daemon() {
         terminal.type_in(&format!("{line}noop\t"));
         terminal.wait_for("noop\\[");
         terminal.type_in("appl\t").wait_for("noop\\[apple");
-        terminal.type_in("\n").wait_for("noop[apple]: as declared");
+        terminal.type_in("\n").wait_for("noop[apple]: converged");
         terminal.type_in(&format!("{line}noop\\[tw\t")).wait_for("two\\ words");
-        terminal.type_in("\n").wait_for("noop[two words]: as declared");
+        terminal.type_in("\n").wait_for("noop[two words]: converged");
         terminal.type_in("steadfast log-l\t").wait_for("steadfast log-level");
         terminal.type_in("\u{15}");
     }

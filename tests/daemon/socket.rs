@@ -52,7 +52,7 @@ fn a_removed_socket_is_made_again() {
         }
         host.wait_until("it listens again", || host.finish(host.bare(&status)).code == 0);
     }
-    let made_again = "was removed, and is made again";
+    let made_again = "was removed and is recreated";
     assert!(daemon.log().iter().any(|line| line.message.contains(made_again)));
 }
 
@@ -68,14 +68,16 @@ fn a_group_may_look() {
     let (member, stranger) = ((65534, GROUP), (65534, 65534));
     let socket = ["--socket", "$DIR/run/socket"];
     let with = |words: &[&'static str]| [words, &socket[..]].concat();
-    as_user(&host, member, &with(&["status"])).exits(0).prints("besieged: as declared");
+    as_user(&host, member, &with(&["status"])).exits(0).prints("besieged: converged");
     for words in [&["pause"][..], &["stop"], &["reload"], &["check", "file[a]"]] {
-        as_user(&host, member, &with(words)).exits(77).says("may read, not change");
+        as_user(&host, member, &with(words))
+            .exits(77)
+            .says("may only query; root may make changes");
     }
     // Who may not look at what differs is told so.
     let shown = as_user(&host, member, &with(&["show", "file[a]"]));
-    shown.exits(0).prints("differs: not known").prints("may read, not change");
-    as_user(&host, stranger, &with(&["status"])).exits(77).says("you may not connect");
+    shown.exits(0).prints("differs: unknown").prints("may only query; root may make changes");
+    as_user(&host, stranger, &with(&["status"])).exits(77).says("permission denied to connect to");
     daemon.has_not_said("paused");
     as_user(&host, (0, 0), &with(&["status"])).exits(0);
 }
@@ -137,7 +139,7 @@ fn a_group_leaves_room_for_root() {
         all.extend(more);
     }
     as_user(&host, (65_534, GROUP), &status).exits(1).says("too many connections");
-    as_user(&host, (0, 0), &status).exits(0).prints("besieged: as declared");
+    as_user(&host, (0, 0), &status).exits(0).prints("besieged: converged");
     drop(all);
     host.wait_until("there is room", || as_user(&host, (65_530, GROUP), &status).code == 0);
 }

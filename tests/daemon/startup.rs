@@ -152,7 +152,7 @@ fn a_daemon_without_a_graph_yet_is_starting() {
         });
         assert_eq!(crate::client_commands::status(host)["verdict"], "starting");
         host.ask_daemon(&["status"]).exits(2).prints("starting: no graph is loaded yet");
-        host.ask_daemon(&["wait", "--timeout", "1"]).exits(1).says("not as declared after 1 s");
+        host.ask_daemon(&["wait", "--timeout", "1"]).exits(1).says("not converged after 1 s");
     };
     starting(&host);
     crate::workers::fault(&host, "driver", "panic");
@@ -162,7 +162,7 @@ fn a_daemon_without_a_graph_yet_is_starting() {
     std::io::Write::write_all(&mut writer, graph.as_bytes()).expect("written");
     drop(writer);
     daemon.wait_for("converged");
-    host.ask_daemon(&["wait", "--timeout", "60"]).exits(0).prints("as declared: slow");
+    host.ask_daemon(&["wait", "--timeout", "60"]).exits(0).prints("converged: slow");
     host.ask_daemon(&["status"]).exits(0);
 }
 

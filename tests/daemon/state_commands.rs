@@ -25,20 +25,20 @@ fn a_daemon_protects_what_it_is_told_to() {
     daemon.wait_for("converged");
     host.ask_daemon(&["protect", "file[made]"])
         .exits(0)
-        .prints("file[made] is protected: a graph without it is refused");
-    host.ask_daemon(&["protect", "file[made]"]).exits(0).prints("file[made] is protected already");
+        .prints("file[made] is protected: a graph without it is rejected");
+    host.ask_daemon(&["protect", "file[made]"]).exits(0).prints("file[made] is already protected");
     host.ask_daemon(&["show", "file[made]"]).exits(0).prints("protected");
     host.graph(&graph(""));
-    let refused = daemon.signal(SIGHUP).wait_for("refused");
+    let refused = daemon.signal(SIGHUP).wait_for("rejected");
     assert!(refused.message.contains("steadfast unprotect"), "{}", refused.message);
     assert!(host.exists("made"));
     daemon.kill();
     let daemon = host.run(&[]);
-    daemon.wait_for("refused");
+    daemon.wait_for("rejected");
     assert!(host.exists("made"), "protected after kill -9");
     host.ask_daemon(&["unprotect", "file[made]"])
         .exits(0)
-        .prints("file[made] is not protected any more");
+        .prints("file[made] is no longer protected");
     host.ask_daemon(&["reload"]).exits(0);
     daemon.wait_for_of("changed", "file[made]");
     host.wait_until("it is removed", || !host.exists("made"));
@@ -54,13 +54,13 @@ fn a_daemon_forgets_what_it_is_told_to() {
     assert_eq!(host.lines("ran").len(), 1);
     host.ask_daemon(&["forget", "exec[once]", "file[made]"])
         .exits(0)
-        .prints("exec[once] is forgotten, and processed anew")
-        .prints("file[made] is forgotten, and processed anew");
+        .prints("exec[once] is forgotten: existing objects are adopted")
+        .prints("file[made] is forgotten: existing objects are adopted");
     host.wait_until("it runs again", || host.lines("ran").len() == 2);
     host.ask_daemon(&["wait", "--timeout", "60"]).exits(0);
     host.graph(&graph(""));
     host.ask_daemon(&["reload"]).exits(0);
-    daemon.wait_for_of("left", "file[made]");
+    daemon.wait_for_of("undeclared", "file[made]");
     host.ask_daemon(&["wait", "--timeout", "60"]).exits(0);
     assert!(host.exists("made"), "adopted, so it is not removed");
     assert_eq!(host.lines("ran").len(), 2);
@@ -73,11 +73,11 @@ fn without_a_daemon_the_store_is_changed() {
     host.apply().exits(0);
     host.ask_daemon(&["protect", "file[made]"]).exits(0).prints("file[made] is protected");
     host.graph(&graph(""));
-    host.apply().exits(65).says("protected, and not in the new graph: file[made]");
+    host.apply().exits(65).says("protected resources are missing from the new graph: file[made]");
     assert!(host.exists("made"));
     host.ask_daemon(&["forget", "file[made]", "exec[once]"])
         .exits(0)
-        .prints("exec[once] is forgotten: whoever declares it next processes it anew")
+        .prints("exec[once] is forgotten: the next graph that declares it")
         .prints("file[made] is forgotten");
     host.apply().exits(0).prints("changed exec[once]").prints_nothing_of("file[made]");
     assert!(host.exists("made"), "nobody's");
@@ -97,20 +97,20 @@ fn what_is_not_known_is_refused() {
     host.ask_daemon(&both).exits(64).says(unknown);
     host.ask_daemon(&["protect", "exec[once]"])
         .exits(1)
-        .says("nothing is kept of whose exec[once] is");
+        .says("exec[once] has no record in the state");
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
     host.ask_daemon(&both).exits(64).says(unknown);
     assert_eq!(host.lines("ran").len(), 1, "nothing was changed");
     host.ask_daemon(&["unprotect", "file[made]"])
         .exits(1)
-        .says("file[made] is protected by its graph: load one that says `protect: false`");
+        .says("file[made] is protected by its graph: load a graph with `protect: false`");
     // Of a command nothing could be removed; that it leaves can be refused all the same.
     host.ask_daemon(&["protect", "exec[once]"]).exits(0);
     host.graph("graph: g\nresources: {noop: [{name: stays}]}\n");
     host.ask_daemon(&["reload"])
         .exits(65)
-        .says("protected, and not in the new graph: exec[once], file[made]");
+        .says("protected resources are missing from the new graph: exec[once], file[made]");
 }
 
 /// B-24, B-25: what is kept is shown beside a daemon and without one, and no secret with it.
@@ -149,15 +149,15 @@ fn what_is_kept_is_shown_without_secrets() {
             "file[made]",
             "paused until",
             "somebody looks",
-            "made by us, under the graph `g`",
+            "created by steadfast, in graph `g`",
             "protected by the operator",
         ]);
         let shown = host.ask_daemon(&["state", "show"]);
         shown.exits(0).prints("4 resources in").prints("has sent values");
         shown.prints("has received values").prints_nothing_of(secret.trim_end());
-        host.ask_daemon(&["state", "verify"]).exits(0).prints("sound: 4 resources in");
+        host.ask_daemon(&["state", "verify"]).exits(0).prints("intact: 4 resources in");
     }
-    let meant = "nothing is kept of file[mad] (did you mean file[made]?)";
+    let meant = "the state has no record of file[mad] (did you mean file[made]?)";
     host.ask_daemon(&["state", "show", "file[mad]"]).exits(64).says(meant);
 }
 
@@ -166,7 +166,7 @@ fn what_is_kept_is_shown_without_secrets() {
 fn damage_is_named() {
     let host = Host::with(&graph(&made(DELETE)));
     host.apply().exits(0);
-    host.ask_daemon(&["state", "verify"]).exits(0).prints("sound:");
+    host.ask_daemon(&["state", "verify"]).exits(0).prints("intact:");
     let path = host.path("state/state.db");
     let mut bytes = std::fs::read(&path).expect("the state");
     let name = b"file[made]";
@@ -179,7 +179,7 @@ fn damage_is_named() {
     std::fs::write(&path, &bytes).expect("written");
     host.ask_daemon(&["state", "verify"])
         .exits(1)
-        .prints("the row of file[fade]: its checksum does not match")
+        .prints("the row of file[fade]: the checksum does not match")
         .says("1 problem in");
     assert_eq!(std::fs::read(&path).expect("the state"), bytes, "left as it is");
 }
@@ -191,10 +191,10 @@ fn what_is_kept_without_its_key_is_damaged() {
     let host = Host::with(&graph(&made(DELETE)));
     host.write("made", "mine\n").apply().exits(0);
     host.remove("state/values.key");
-    let why = "values.key is damaged: it is missing";
+    let why = "values.key is damaged: the file is missing";
     for words in [
         &["protect", "file[made]"][..],
-        &["redo", "exec[once]"],
+        &["retry", "--persist", "exec[once]"],
         &["forget", "exec[once]"],
         &["undo", "file[made]"],
         &["state", "export"],
@@ -207,9 +207,11 @@ fn what_is_kept_without_its_key_is_damaged() {
     assert!(!host.exists("state/values.key"), "left as it is");
     host.ask_daemon(&["state", "repair"])
         .exits(0)
-        .prints("another one is made")
-        .prints("what the history has kept with it cannot be read any more");
-    host.ask_daemon(&["state", "verify"]).exits(0).prints("sound: 2 resources");
+        .prints(
+            "a new key is created: received values count as changed, and saved passwords are lost",
+        )
+        .prints("history entries made with this key cannot be read or restored");
+    host.ask_daemon(&["state", "verify"]).exits(0).prints("intact: 2 resources");
     host.ask_daemon(&["protect", "file[made]"]).exits(0);
 }
 
@@ -221,7 +223,7 @@ fn where_nothing_is_kept_nothing_is_sound() {
         let mut command = host.bare(&words);
         command.arg("--state-dir").arg(host.path("stat"));
         let refused = host.finish(command);
-        refused.exits(64).says("no state in $DIR/stat").says("is it this --state-dir?");
+        refused.exits(64).says("no state in $DIR/stat").says("check --state-dir");
         assert!(!host.exists("stat"), "nothing was made");
     }
 }

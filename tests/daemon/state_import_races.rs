@@ -144,12 +144,12 @@ fn a_state_of_others_is_not_taken_in() {
     let import = || host.ask_daemon(&["state", "import", "$DIR/one.json"]);
     let kept = || host.ask_daemon(&["state", "export"]).stdout;
     let before = kept();
-    let refused = "$DIR/one.json is not taken in: somebody else could change it";
+    let refused = "$DIR/one.json was not imported: another user could change the file";
     chown(host.path("one.json"), Some(65534), None).expect("given away");
     import().exits(1).says(refused).says("belongs to uid 65534");
     chown(host.path("one.json"), Some(0), None).expect("taken back");
     std::fs::set_permissions(host.path("one.json"), Permissions::from_mode(0o666)).expect("set");
-    import().exits(1).says(refused).says("may be written by others");
+    import().exits(1).says(refused).says("is writable by others (mode");
     assert_eq!(kept(), before);
     std::fs::set_permissions(host.path("one.json"), Permissions::from_mode(0o600)).expect("set");
     import().exits(0);

@@ -41,13 +41,13 @@ fn what_is_exported_is_taken_in() {
     host.ask_daemon(&["forget", "file[made]", "exec[once]"]).exits(0);
     host.ask_daemon(&["state", "import", "$DIR/kept.json"])
         .exits(0)
-        .prints("4 resources were taken in")
-        .prints("what stood there before is kept: $DIR/state/state.db.before-");
+        .prints("4 resources imported")
+        .prints("backup of the old state: $DIR/state/state.db.before-");
     assert_eq!(copies(&host, "before"), 1);
     assert!(!host.exists("state/import.json"));
     let again = host.ask_daemon(&["state", "export"]);
     assert_eq!(again.exits(0).stdout, printed.stdout, "the same after export, import and export");
-    host.ask_daemon(&["state", "verify"]).exits(0).prints("sound: 4 resources");
+    host.ask_daemon(&["state", "verify"]).exits(0).prints("intact: 4 resources");
     host.write("conf", "drifted").apply().exits(0);
     assert_eq!(host.read("conf"), secret, "what is saved here stays");
     host.graph(EMPTIER).apply().exits(0);
@@ -70,14 +70,14 @@ fn a_daemon_takes_a_state_in_while_it_is_paused() {
     assert_eq!(copies(&host, "before"), 0);
     host.ask_daemon(&["pause", "--reason", "somebody works on it"]).exits(0);
     daemon.wait_for("paused");
-    host.ask_daemon(&import).exits(0).prints("4 resources were taken in");
+    host.ask_daemon(&import).exits(0).prints("4 resources imported");
     daemon.wait_for("loaded");
     host.ask_daemon(&["status"]).exits(2).prints("somebody works on it");
     host.ask_daemon(&["resume"]).exits(0);
     daemon.wait_for("converged");
     assert_eq!(host.lines("ran").len(), 1);
     host.graph(EMPTIER);
-    daemon.signal(SIGHUP).wait_for_of("left", "file[made]");
+    daemon.signal(SIGHUP).wait_for_of("undeclared", "file[made]");
     host.wait_until("what was ours is removed", || !host.exists("made"));
     host.ask_daemon(&["state", "verify"]).exits(0);
 }
@@ -97,7 +97,7 @@ fn what_was_edited_removes_nothing_else() {
     host.ask_daemon(&["state", "import", "$DIR/kept.json"]).exits(0);
     host.graph(EMPTIER)
         .apply()
-        .prints("it cannot be removed: what is kept of how is of another thing");
+        .prints("undeclared; the object cannot be removed: the stored removal data belongs to another object");
     assert_eq!(host.read("other"), "of somebody else");
     assert!(host.exists("made"));
 }
@@ -112,18 +112,18 @@ fn what_is_not_sound_is_not_taken_in() {
     let text = host.read("kept.json");
     let wrong = text.replace("exec[once]", "once").replace("file[made]", "made");
     for (bad, says) in [
-        ("not JSON".to_owned(), "it is no exported state"),
+        ("not JSON".to_owned(), "not an exported state"),
         (text.replace("\"version\": 1", "\"version\": 7"), "expected version 1"),
         (text.replace("steadfast state", "other"), "expected the format"),
         (text.replace("\"stamp\"", "\"stemp\""), "unknown field `stemp`"),
-        (wrong, "once: it is no identity"),
+        (wrong, "once: the name is not an identity"),
     ] {
         host.write("bad.json", &bad);
         let refused = host.ask_daemon(&["state", "import", "$DIR/bad.json"]);
         refused.exits(1).prints(says).says("nothing was changed");
     }
     let refused = host.ask_daemon(&["state", "import", "$DIR/bad.json"]);
-    refused.prints("made: it is no identity");
+    refused.prints("made: the name is not an identity");
     host.ask_daemon(&["state", "import", "$DIR/none.json"]).exits(64);
     assert_eq!(copies(&host, "before"), 0);
     host.apply().exits(0).prints(", 0 changed in");
@@ -155,8 +155,8 @@ fn what_breaks_a_rule_is_put_right_at_the_start() {
     host.apply().exits(0);
     let taken = Entry::Taken { identity: "file[conf]".into(), hashes: "unreadable".into() };
     keep(&host, &[taken, ended("nothing")]);
-    host.ask_daemon(&["state", "verify"]).exits(1).prints("nothing: it is no identity");
-    host.ask_daemon(&["state", "export"]).exits(1).says("not sound");
+    host.ask_daemon(&["state", "verify"]).exits(1).prints("nothing: the name is not an identity");
+    host.ask_daemon(&["state", "export"]).exits(1).says("damaged");
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
     let said = daemon.log();
@@ -164,8 +164,10 @@ fn what_breaks_a_rule_is_put_right_at_the_start() {
     assert_eq!(lines.len(), 2, "{lines:?}");
     host.ask_daemon(&["events", "-n", "50"])
         .exits(0)
-        .prints("state_repaired: nothing: it is no identity: expected kind[name]; left out")
-        .prints("state_repaired: file[conf]: what it has received cannot be read");
+        .prints(
+            "state_repaired: nothing: the name is not an identity: expected kind[name]; left out",
+        )
+        .prints("state_repaired: file[conf]: the stored received values cannot be read");
     assert_eq!(copies(&host, "bad"), 1);
     host.ask_daemon(&["state", "verify"]).exits(0);
     assert_eq!(host.lines("ran").len(), 1);
@@ -183,11 +185,11 @@ fn what_is_of_an_unknown_kind_is_left_alone() {
     daemon.wait_for("state_left_alone");
     daemon.wait_for("converged");
     host.graph(EMPTIER);
-    daemon.signal(SIGHUP).wait_for_of("left", "file[made]");
+    daemon.signal(SIGHUP).wait_for_of("undeclared", "file[made]");
     host.wait_until("what was ours is removed", || !host.exists("made"));
     host.ask_daemon(&["state", "verify"])
         .exits(0)
-        .prints("magic[x]: this steadfast knows no kind `magic`; what is kept of it is left alone");
+        .prints("magic[x]: unknown kind `magic`; the record stays unchanged");
     host.ask_daemon(&["state", "show"]).exits(0).prints("magic[x]");
     assert_eq!(copies(&host, "bad"), 0);
 }
@@ -202,14 +204,16 @@ fn a_password_that_cannot_be_read_is_not_drawn_anew() {
         &host,
         &[Entry::Sent { identity: "password[secret]".into(), values: OpaqueText("x".into()) }],
     );
-    let why = "password[secret]: what it has sent cannot be read";
+    let why = "password[secret]: the stored sent values cannot be read";
     host.apply().exits(73).says(why).says("steadfast state repair");
     let daemon = host.run(&[]);
-    let line = daemon.wait_for("observing");
+    let line = daemon.wait_for("read_only");
     assert!(line.message.contains(why), "{line:?}");
     host.ask_daemon(&["status"]).exits(73).prints(why);
     assert_eq!(host.read("conf"), first);
-    host.ask_daemon(&["state", "repair"]).exits(0).prints("what is sent is made anew");
+    host.ask_daemon(&["state", "repair"])
+        .exits(0)
+        .prints("forgotten: sent values are created again, including saved passwords");
     daemon.wait_for("converged");
     let now = host.read("conf");
     assert!(now != first && now.len() == first.len(), "{now}");
@@ -261,7 +265,9 @@ fn a_pause_outlives_a_repair() {
     host.ask_daemon(&["pause", "--reason", "just this one", "file[made]"]).exits(0);
     host.ask_daemon(&["pause", "--reason", "somebody works on it"]).exits(0);
     daemon.wait_for_of("paused", "");
-    host.ask_daemon(&["state", "repair"]).exits(0).prints("the checksum of the whole");
+    host.ask_daemon(&["state", "repair"])
+        .exits(0)
+        .prints("the checksum of the global record does not match");
     daemon.wait_for("loaded");
     host.ask_daemon(&["status"]).exits(2).prints("somebody works on it").prints("just this one");
     host.ask_daemon(&["state", "show"]).exits(0).prints("somebody works on it");
@@ -298,7 +304,7 @@ fn a_clean_end_leaves_no_log_beside() {
 /// `forget`.
 #[test]
 fn what_was_cut_off_is_decided_without_a_daemon() {
-    for order in ["redo", "forget"] {
+    for order in [&["retry", "--persist"][..], &["forget"]] {
         let host = Host::with(
             "graph: g\nresources:\n  exec: [{name: long, shell: /bin/sh, on_interrupt: ask, cmd: \"echo x >> $DIR/ran; \
              test -e $DIR/go || exec sleep 600\"}]\n",
@@ -310,9 +316,9 @@ fn what_was_cut_off_is_decided_without_a_daemon() {
         let daemon = host.run(&[]);
         daemon.wait_for_of("held", "exec[long]");
         daemon.kill();
-        host.ask_daemon(&[order, "exec[long]"]).exits(0);
+        host.ask_daemon(&[order, &["exec[long]"]].concat()).exits(0);
         host.apply().exits(0);
-        assert_eq!(host.lines("ran").len(), 2, "{order}");
+        assert_eq!(host.lines("ran").len(), 2, "{order:?}");
     }
 }
 
@@ -345,7 +351,7 @@ fn another_state_is_taken_in_again_and_again() {
     for _ in 0..5 {
         host.ask_daemon(&["state", "import", "$DIR/kept.json"]).exits(0);
     }
-    let report = host.ask_daemon(&["report", "--json"]).json();
+    let report = host.ask_daemon(&["workers", "--json"]).json();
     let of_store = &report["workers"]["store"];
     assert_eq!(of_store["last_error"].as_str().unwrap_or_default(), "", "{of_store}");
     host.ask_daemon(&["resume"]).exits(0);
@@ -357,15 +363,17 @@ fn another_state_is_taken_in_again_and_again() {
 fn what_has_run_is_run_again() {
     let host = Host::with(GRAPH);
     host.apply().exits(0);
-    host.ask_daemon(&["redo", "exec[once]", "file[made]"])
+    host.ask_daemon(&["retry", "--persist", "exec[once]", "file[made]"])
         .exits(0)
-        .prints("exec[once] is run again when");
+        .prints("exec[once] runs again when");
     assert_eq!(host.lines("ran").len(), 1);
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
     assert_eq!(host.lines("ran").len(), 2);
-    host.ask_daemon(&["redo", "exec[once]"]).exits(0).prints("exec[once] is run again");
+    host.ask_daemon(&["retry", "--persist", "exec[once]"]).exits(0).prints("exec[once] runs again");
     host.wait_until("it runs again", || host.lines("ran").len() == 3);
-    host.ask_daemon(&["show", "file[made]"]).exits(0).prints("made by steadfast");
-    host.ask_daemon(&["redo", "exec[onec]"]).exits(64).says("did you mean exec[once]");
+    host.ask_daemon(&["show", "file[made]"]).exits(0).prints("created by steadfast");
+    host.ask_daemon(&["retry", "--persist", "exec[onec]"])
+        .exits(64)
+        .says("did you mean exec[once]");
 }

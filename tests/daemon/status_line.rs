@@ -33,15 +33,15 @@ fn the_status_line_follows_resume_and_rejection() {
     let mut command = host.command(&["run", "--log", "json"]);
     command.env("NOTIFY_SOCKET", host.path("notify"));
     let daemon = Daemon::start(command, &host.path(""));
-    wait_for_status(&host, &systemd, "as declared: 1 resources");
+    wait_for_status(&host, &systemd, "converged: 1 resources");
     daemon.signal(Signal::SIGUSR1);
     wait_for_status(&host, &systemd, "paused");
     daemon.signal(Signal::SIGUSR2);
-    wait_for_status(&host, &systemd, "as declared: 1 resources");
+    wait_for_status(&host, &systemd, "converged: 1 resources");
     host.graph("graph: status-line\nresources: 7\n");
     daemon.signal(Signal::SIGHUP);
     wait_for_status(&host, &systemd, "the graph file was rejected");
     host.graph(GRAPH);
     daemon.signal(Signal::SIGHUP);
-    wait_for_status(&host, &systemd, "as declared: 1 resources");
+    wait_for_status(&host, &systemd, "converged: 1 resources");
 }

@@ -37,7 +37,7 @@ fn a_stop_during_a_ten_second_exec_is_in_order() {
     assert_eq!(daemon.ends(), 0);
     assert_eq!(host.lines("ended").len(), 1, "it was let end");
     assert!(!host.exists("next"), "and nothing was started after it");
-    assert!(!daemon.wait_for("stopped").message.contains("cut off"));
+    assert!(!daemon.wait_for("stopped").message.contains("interrupted"));
     assert!(host.processes().is_empty());
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
@@ -57,7 +57,7 @@ fn a_second_stop_is_at_once() {
     daemon.signal(SIGTERM);
     assert_eq!(daemon.ends(), 0);
     assert!(again.elapsed() < Duration::from_secs(4), "at once: {:?}", again.elapsed());
-    assert!(daemon.wait_for("stopped").message.contains("cut off: exec[long]"));
+    assert!(daemon.wait_for("stopped").message.contains("interrupted: exec[long]"));
     leaves_no_process(&host);
     assert!(!host.exists("ended") && !host.exists("next"));
 }

@@ -38,20 +38,23 @@ fn everything_is_seen_in_a_real_terminal() {
     let mut daemon = host.run(&[]);
     daemon.wait_for_of("failed", "file[bad]");
     let mut terminal = watch(&host, &[]);
-    terminal.wait_for("seen: failed: 2 of 3 resources not as declared");
-    terminal.wait_for("failed    file[bad]").wait_for("waits for others");
+    terminal.wait_for("seen: failed: 2 of 3 resources not converged");
+    terminal.wait_for("failed    file[bad]").wait_for("waiting for others");
     assert!(terminal.is_alternate() && !terminal.is_cooked());
     terminal.type_in("\r").wait_for("needed by: file[below]").wait_for("s  failed file[bad]");
-    terminal.type_in("d").wait_for("file[bad]: what differs").wait_for("it cannot be told");
+    terminal
+        .type_in("d")
+        .wait_for("file[bad]: differences")
+        .wait_for("the differences are unknown");
     terminal.type_in("q").wait_for("3 resources");
     terminal.type_in("?").wait_for("order by state, name").type_in("q").wait_for("3 resources");
-    terminal.type_in("e").wait_for("the last first").wait_for("changed file[well]: created");
+    terminal.type_in("e").wait_for("newest first").wait_for("changed file[well]: created");
     terminal.type_in("q/wel\r").wait_for("1 with `wel`");
     terminal.wait_until("only one row", |screen| !screen.contains("file[bad]"));
     // What is undone while nothing is repaired is seen by the look.
     terminal.type_in("p").wait_for("pause for an hour").type_in("y");
     daemon.wait_for("paused");
-    terminal.wait_for("paused: steadfast top; ends by itself in");
+    terminal.wait_for("paused: steadfast top; resumes automatically in");
     host.write("well", "edited\n");
     terminal.type_in("d").wait_for("-edited").wait_for("+one").type_in("q");
     terminal.type_in("r").wait_for("resume? y/n").type_in("y");
@@ -62,7 +65,7 @@ fn everything_is_seen_in_a_real_terminal() {
     terminal.resize(40, 120).press_until("j", "? keys  q leave");
 
     drop(daemon);
-    terminal.wait_for("what is shown is old: no daemon listens");
+    terminal.wait_for("the data is outdated: no daemon listens");
     daemon = host.run(&[]);
     daemon.wait_for_of("failed", "file[bad]");
     terminal.wait_until("it is back", |screen| !screen.contains("is old"));

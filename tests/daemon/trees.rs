@@ -30,7 +30,7 @@ fn what_other_resources_declare_below_stays() {
     let host = planted(PURGED);
     let shown = host.plan();
     shown.exits(0).prints_in_order(&[
-        "what exists and would be gone:",
+        "existing objects that would be removed:",
         "- file[conf.d]",
         "removed: a/stray",
         "removed: gone/x",
@@ -192,7 +192,7 @@ fn a_source_that_was_empty_is_nobodys_drift() {
     host.remove("parts/x").remove("tree/x");
     assert_eq!(changes(), 0);
     host.append("joined", "drift").write("all/stray", "x").chmod("all/stray", 0o600);
-    host.plan().exits(0).prints("removed: stray: sensitive: not kept, it cannot be brought back");
+    host.plan().exits(0).prints("removed: stray: sensitive: not recorded, cannot be restored");
     assert_eq!(changes(), 2);
     assert!(host.read("joined").is_empty() && !host.exists("all/stray"));
 }

@@ -96,13 +96,13 @@ fn a_kept_graph_loses_nothing() {
     host.wait_until("it is kept", || host.exists("state/graph.json"));
     stop(daemon);
     host.graph(WHOLE);
-    let daemon = host.run(&["--no-kept-graph"]);
+    let daemon = host.run(&["--no-last-good-graph"]);
     daemon.wait_for("converged");
     let secret = host.read("secret");
     stop(daemon);
     host.graph("graph: g\nresources: {file: [{nam: x}]}\n");
     let daemon = host.run(&[]);
-    daemon.wait_for("kept_graph");
+    daemon.wait_for("last_good_graph_used");
     daemon.wait_for("converged");
     daemon.skip_to_now();
     host.graph(WHOLE);
@@ -127,7 +127,7 @@ fn who_comes_back_takes_no_others_place() {
     stop(daemon);
     host.graph(&file("other", ""));
     let daemon = host.run(&[]);
-    daemon.wait_for_of("left", "file[new]");
+    daemon.wait_for_of("undeclared", "file[new]");
     daemon.wait_for("converged");
     host.graph(&file("new", ", aliases: [other]"));
     host.ask_daemon(&["reload"]).exits(0);

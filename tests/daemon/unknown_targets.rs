@@ -32,7 +32,7 @@ fn none_of_the_last_are_none() {
         is_silent(&host.ask_daemon(&["events", "-n", "0"]));
         is_silent(&host.ask_daemon(&["events", "-n", "0", "--json"]));
         is_silent(&host.ask_daemon(&["events", "file[left]", "-n", "0"]));
-        is_silent(&host.ask_daemon(&["history", "--most", "0"]));
+        is_silent(&host.ask_daemon(&["history", "--limit", "0"]));
         assert_eq!(host.ask_daemon(&["events", "-n", "1"]).exits(0).stdout.lines().count(), 1);
     };
     ask();
@@ -59,9 +59,9 @@ fn a_resource_that_nobody_knows_is_said_to_be_none() {
             host.ask_daemon(&[command, "file[lefd]"]).says("did you mean file[left]?");
             host.ask_daemon(&[command, "file[left]"]).exits(0).prints("file[left]");
         }
-        let nothing = "nothing has been changed";
+        let nothing = "no changes are recorded";
         host.ask_daemon(&["history", "file[same]"]).exits(0).prints(nothing);
-        let nothing = "nothing of that is recorded";
+        let nothing = "no recorded event matches";
         host.ask_daemon(&["events", "file[same]"]).exits(0).says(nothing);
         let later = ["events", "file[left]", "--since", "999999"];
         host.ask_daemon(&later).exits(0).says(nothing);
@@ -76,7 +76,7 @@ fn a_resource_that_nobody_knows_is_said_to_be_none() {
 /// not. Nor is it said that no graph declares it: as much is kept of one that is declared absent.
 #[test]
 fn an_undo_of_what_has_left_its_graph_is_not_put_back() {
-    let back = "`steadfast apply` of the same graph puts it back at once";
+    let back = "`steadfast apply` of the same graph reverses the undo";
     let host = made();
     let declared = host.ask_daemon(&["undo", "file[left]"]);
     declared.exits(0).prints(back).prints("is paused for");
@@ -87,8 +87,12 @@ fn an_undo_of_what_has_left_its_graph_is_not_put_back() {
     host.graph(&format!("{kept}  - {{name: same, path: $DIR/same, content: \"same\\n\"}}\n"));
     host.apply().exits(0);
     let left = host.ask_daemon(&["undo", "file[left]"]);
-    left.exits(0).prints("$DIR/left: content").prints("a graph that declares it would put it back");
-    left.prints_nothing_of(back).prints_nothing_of("no graph declares it");
+    left.exits(0)
+        .prints("$DIR/left: content")
+        .prints("a graph that declares it would reverse the undo");
+    left.prints_nothing_of(back).prints_nothing_of(
+        "no known graph declares the resource; a graph that does would reverse the undo",
+    );
     host.apply().exits(0);
     assert_eq!(host.read("left"), "mine\n", "nobody puts it back");
     host.graph(GRAPH).apply().exits(0);

@@ -92,7 +92,7 @@ resources:
     let check = host.check();
     check.exits(0);
     let all: Vec<&str> =
-        check.stderr.split("\n\n").filter(|one| one.contains("else could")).collect();
+        check.stderr.split("\n\n").filter(|one| one.contains("another user could")).collect();
     let told = |name: &str, what: &str| {
         let found = all.iter().any(|one| one.contains(name) && one.contains(what));
         assert!(found, "{name}: {what}\n{check}");

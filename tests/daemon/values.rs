@@ -125,9 +125,9 @@ fn what_is_not_sent_yet_is_unknown_until_then() {
     host.plan()
         .exits(0)
         .prints("~ exec[ask]")
-        .prints("? file[$DIR/f]: cannot be told before exec[ask] is changed")
+        .prints("? file[$DIR/f]: unknown until exec[ask] is changed")
         .prints("    password: not shown, new")
-        .prints("? test[t]: cannot be told before password[p] is changed");
+        .prints("? test[t]: unknown until password[p] is changed");
     host.apply().exits(0);
     host.plan().exits(0).prints("0 resources to change");
 }
@@ -157,7 +157,7 @@ fn an_invalid_value_is_a_failed_run() {
     let host = Host::with(
         "graph: g\nresources:\n  exec:\n  - {name: ask, args: [printf, 'a\\0b']}\n  - {name: tell, args: ['true'], recv: {env.V: 'exec[ask].output'}}\n",
     );
-    host.apply().exits(1).prints("what was received is not valid for `env`");
+    host.apply().exits(1).prints("the received value is invalid for `env`");
 }
 
 /// What was too long to be kept was sent all the same: its receiver says so, and nobody runs again to send it once
@@ -182,8 +182,8 @@ resources:
     for _ in 0..2 {
         let applied = host.apply();
         applied.exits(1);
-        applied.prints("exec[ask]: its stdout was longer than 1 MiB and is not kept");
-        applied.prints("exec[ask]: its output was longer than 1 MiB and is not kept");
+        applied.prints("exec[ask]: stdout exceeded 1 MiB and was not stored");
+        applied.prints("exec[ask]: output exceeded 1 MiB and was not stored");
         assert_eq!(host.lines("asked").len(), 1, "{applied}");
     }
     let daemon = host.run(&[]);
@@ -198,7 +198,7 @@ resources:
     host.apply().exits(0);
     assert_eq!(host.lines("asked").len(), 2);
     assert_eq!((host.read("told").trim(), host.read("all").trim()), ("1000000", "1000001"));
-    host.finish(host.bare(&["explain", "exec"])).exits(0).prints("more than 1 MiB");
+    host.finish(host.bare(&["explain", "exec"])).exits(0).prints("Standard output, without one trailing newline. At most 1 MiB; invalid UTF-8 becomes U+FFFD.");
 }
 
 #[test]

@@ -45,17 +45,21 @@ fn a_server_that_is_not_trusted_is_told_nothing() {
     // An authority that is trusted, and has signed nothing here.
     let stranger = include_str!("tls/stranger.pem");
     for (authorities, name, why) in [
-        (stranger, "localhost", "its issuer is unknown here: add that to the certificates"),
-        (AUTHORITY, "127.0.0.2", "it is of another name"),
+        (
+            stranger,
+            "localhost",
+            "its issuer is unknown: add the issuer to the trusted certificates",
+        ),
+        (AUTHORITY, "127.0.0.2", "issued for another name"),
     ] {
         let receiver = Receiver::secure(Answer::Taken);
         let host = Host::with(GRAPH);
         let url = receiver.url.replace("localhost", name);
         let mut daemon = run(&host, &url, authorities);
         daemon.wait_for("converged");
-        host.wait_until("it is said", || host.ask_daemon(&["report"]).stdout.contains(why));
-        let report = host.ask_daemon(&["report"]);
-        report.prints("the certificate of the server is refused");
+        host.wait_until("it is said", || host.ask_daemon(&["workers"]).stdout.contains(why));
+        let report = host.ask_daemon(&["workers"]);
+        report.prints("the certificate of the server is rejected");
         report.prints_nothing_of("hidden-token");
         host.write("a", "broken");
         host.wait_until("it is put back", || host.read("a") == "x");
@@ -71,7 +75,7 @@ fn a_recorder_that_cannot_begin_is_said_once() {
     let host = Host::with(GRAPH);
     let mut daemon = run(&host, "https://127.0.0.1:9/", "no certificate in it");
     daemon.wait_for("converged");
-    let ill = || host.ask_daemon(&["status"]).stdout.contains("no certificates to trust");
+    let ill = || host.ask_daemon(&["status"]).stdout.contains("no trusted certificates");
     host.wait_until("it is in the status", ill);
     let before = host.read("a");
     host.write("a", "drifted");

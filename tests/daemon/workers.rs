@@ -35,7 +35,7 @@ pub(crate) fn fault(host: &Host, worker: &str, how: &str) {
 }
 
 fn report(host: &Host) -> Value {
-    serde_json::from_str(&host.ask_daemon(&["report", "--json"]).stdout).unwrap_or_default()
+    serde_json::from_str(&host.ask_daemon(&["workers", "--json"]).stdout).unwrap_or_default()
 }
 
 pub(crate) fn runs_again(host: &Host, worker: &str, starts: u64) {
@@ -149,10 +149,10 @@ fn who_hangs_is_left_behind() {
         fault(&host, worker, "hang");
     }
     fault(&host, "driver", "hang");
-    host.ask_daemon(&["status"]).exits(1).says("is busy and has not answered");
+    host.ask_daemon(&["status"]).exits(1).says("the driver is busy and did not respond");
     daemon.signal(Signal::SIGTERM);
     assert_eq!(daemon.ends(), 0);
-    daemon.wait_for("late");
+    daemon.wait_for("stop_timeout");
 }
 
 /// F-12, P-1: a driver whose loop hangs is named; who asks for the end twice does not wait the ten seconds that it has
@@ -166,6 +166,6 @@ fn a_driver_that_hangs_is_named_and_a_second_stop_is_at_once() {
     host.ask_daemon(&["stop"]).exits(0);
     host.ask_daemon(&["stop", "--now"]).exits(0);
     assert_eq!(daemon.ends_within(Duration::from_secs(8)), 0);
-    let line = daemon.wait_for("late");
+    let line = daemon.wait_for("stop_timeout");
     assert!(line.message.contains("the driver hangs"), "{line:?}");
 }

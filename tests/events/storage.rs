@@ -61,7 +61,7 @@ fn c11_an_event_comes_back_as_it_was() {
     let told = NewEvent {
         class: Some("corrective"),
         count: Some(3),
-        ..NewEvent { says: "two\nlines ü".to_owned(), ..changed("a") }
+        ..NewEvent { message: "two\nlines ü".to_owned(), ..changed("a") }
     };
     open(folder.path()).append(&[(1_234_567_890_123, told.clone())], &[]).expect("kept");
     assert_eq!(all(folder.path()), [Event::new(Some(1), 1_234_567_890_123, told)]);
@@ -226,7 +226,7 @@ fn a_log_of_another_program_goes_aside_as_it_is() {
     let before = std::fs::read(&path).expect("read");
     open(folder.path()).append(&some(1, 5), &[]).expect("recorded");
     let told = all(folder.path());
-    assert!(told[0].says.contains("of another program"), "{told:?}");
+    assert!(told[0].message.contains("made by another program"), "{told:?}");
     let aside = std::fs::read_dir(folder.path()).expect("listed").flatten();
     let aside: Vec<_> = aside
         .map(|entry| entry.path())

@@ -207,8 +207,8 @@ fn c17_one_that_cannot_be_kept_is_an_error() {
     let (teller, stream) = begun();
     let (_, follower) = stream.follow(|_| true);
     teller.publish(changed("before"));
-    teller.publish(NewEvent { says: "x".repeat(2 << 20), ..changed("huge") });
-    teller.publish(NewEvent { says: "a\0b".to_owned(), ..changed("nothing") });
+    teller.publish(NewEvent { message: "x".repeat(2 << 20), ..changed("huge") });
+    teller.publish(NewEvent { message: "a\0b".to_owned(), ..changed("nothing") });
     teller.publish(NewEvent { level: Level::Debug, ..changed("debug") });
     teller.publish(changed("after"));
     LogThread::new(&stream, folder.path()).end();
@@ -217,7 +217,7 @@ fn c17_one_that_cannot_be_kept_is_an_error() {
     let error = "internal_error";
     assert_eq!(what, ["run_start", "changed", error, error, "changed", "run_end"]);
     assert_eq!(events[2].resource.as_deref(), Some("file[huge]"));
-    assert!(events[2].says.contains("2097162 bytes"), "{}", events[2].says);
+    assert!(events[2].message.contains("2097162 bytes"), "{}", events[2].message);
     let told = rest(follower);
     assert_eq!(told.len(), 7);
     assert_eq!(told[4].number, None, "debug");
@@ -236,7 +236,7 @@ fn c21_a_thousand_alike_are_counted() {
     LogThread::new(&stream, folder.path()).end();
     let events = recorded(folder.path());
     assert_eq!(events.len(), 1 + 10 + 1 + 1);
-    let alike = events.iter().find(|event| event.what == what::ALIKE).expect("counted");
+    let alike = events.iter().find(|event| event.what == what::REPEATED).expect("counted");
     assert_eq!((alike.count, alike.class.as_deref()), (Some(990), Some("changed")));
     assert_eq!(alike.resource.as_deref(), Some("file[a]"));
     assert_eq!(rest(follower).iter().filter(|event| event.what == "changed").count(), 1000);

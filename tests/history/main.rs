@@ -421,7 +421,7 @@ fn what_was_kept_of_a_directory_can_be_put_back_alone() {
     assert!(!place.path("d").exists());
     let what = Undo { resource: resource("d"), to: None, partial: true };
     let lines = place.undo_what(&what).expect("the others are").join("\n");
-    assert!(lines.contains("left as it is: ") && lines.contains("too large"), "{lines}");
+    assert!(lines.contains("left unchanged: ") && lines.contains("too large"), "{lines}");
     assert_eq!(std::fs::read(place.path("d/small")).unwrap(), b"small");
     assert!(!place.path("d/large").exists());
 }

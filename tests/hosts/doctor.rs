@@ -17,9 +17,9 @@ fn the_doctor_finds_the_service() {
         "ok       version: 2",
         "ok       unit: steadfast.service is enabled",
         "ok       watchdog: 30 s",
-        "ok       graph: /etc/steadfast/graph.yaml can be written by nobody else",
+        "ok       graph: /etc/steadfast/graph.yaml is writable by nobody else",
         "ok       state directory: /var/lib/steadfast, mode 0700",
-        "ok       daemon: answers in",
+        "ok       daemon: responds in",
         "ok       lock: free",
         "  time: ",
     ] {

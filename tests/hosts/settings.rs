@@ -21,11 +21,11 @@ fn the_unit_takes_its_settings() {
     let steadfast = |words: &[&str]| host.run(&[&["steadfast"], words].concat());
     assert_eq!(steadfast(&["wait", "--timeout", "60"]).code, Some(0), "{}", host.tell());
     let status = steadfast(&["status"]);
-    assert!(status.stdout.starts_with("host: as declared"), "{}{}", status.stdout, status.stderr);
+    assert!(status.stdout.starts_with("host: converged"), "{}{}", status.stdout, status.stderr);
     assert_eq!(steadfast(&["check"]).stdout.lines().count(), 1);
     assert!(steadfast(&["show", "file[/etc/held]"]).stdout.contains("as declared"));
     assert_eq!(steadfast(&["plan", "--detailed-exitcode"]).code, Some(0), "nothing to do");
-    let report = steadfast(&["report"]).stdout;
+    let report = steadfast(&["workers"]).stdout;
     for recorder in ["recorder:file:/var/log/steadfast.jsonl", "recorder:journald"] {
         assert!(report.contains(recorder), "{report}");
     }
@@ -69,7 +69,7 @@ fn settings_that_are_refused_fail_the_start_once() {
     refused("/etc/steadfast/steadfast.yaml:2:1");
     host.write(SETTINGS, "graph: graph.yaml\n");
     host.shell("chown 1234 /etc/steadfast/steadfast.yaml");
-    refused("somebody else could change it");
+    refused("another user could change the file");
     assert!(host.read("/etc/held").is_none());
     host.shell("chown 0 /etc/steadfast/steadfast.yaml");
     host.start();

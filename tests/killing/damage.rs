@@ -32,11 +32,11 @@ impl Damage {
     /// is beside it.
     #[track_caller]
     pub(crate) fn is_repaired(&self, host: &Host, daemon: &Daemon, at: &str) {
-        let says = ["observing", "converged"];
+        let says = ["read_only", "converged"];
         let first = daemon.line_or_end("a first word", |line| says.contains(&line.event.as_str()));
         let first = first.unwrap_or_else(|| panic!("{at}: it ended: {:#?}", daemon.log()));
         // Nobody has touched it, or it is repaired: there is nothing in between that a daemon acts on.
-        if first.event == "observing" {
+        if first.event == "read_only" {
             self.repair(host, at);
         }
         // What keeps state begins anew with it, and so does the driver.
@@ -60,7 +60,10 @@ impl Damage {
             !is_early
         });
         assert_eq!(repaired.code, 0, "{at}: {repaired}");
-        assert!(!repaired.stdout.contains("it is sound"), "{at}: {repaired}");
+        assert!(
+            !repaired.stdout.contains("nothing to do: the state is intact"),
+            "{at}: {repaired}"
+        );
         self.is_kept(host, at);
     }
 }

@@ -334,7 +334,7 @@ impl Ground {
         }
         // A state that was cut off anywhere is whole.
         let mut doubts = vec!["state_repaired", "state_unsound"];
-        doubts.extend(self.damage.is_none().then_some("observing"));
+        doubts.extend(self.damage.is_none().then_some("read_only"));
         let doubt = daemon.log().into_iter().find(|line| doubts.contains(&line.event.as_str()));
         assert!(doubt.is_none(), "{at}: {doubt:?}");
         let failed = daemon.count("failed");

@@ -95,7 +95,7 @@ impl Scenario {
 
     fn act(self, ground: &mut Ground, daemon: &Daemon, gate: &Gate) -> Result<(), Cut> {
         // One whose state cannot be used only looks, and never has all as declared.
-        let first = ["converged", "paused", "observing"];
+        let first = ["converged", "paused", "read_only"];
         daemon.line_or_end("converged", |line| first.contains(&line.event.as_str())).ok_or(Cut)?;
         match self {
             Self::FirstStart => {

@@ -129,7 +129,7 @@ async fn slept() {
     held.slept.store(31_000, Ordering::SeqCst);
     held.drifts();
     let why = held.hears(3).await;
-    assert!(why.contains("without the lease: its time is over"), "{why}");
+    assert!(why.contains("without the lease: the lease expired"), "{why}");
     assert_ne!(content(), declared);
     // It is had again: what was refused is done.
     held.is_given(Duration::from_mins(1));

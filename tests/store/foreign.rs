@@ -24,12 +24,12 @@ fn is_left_alone(state: &Path, at: &str) {
     for _ in 0..2 {
         match SqliteStore::open(state).expect_err("refused") {
             StoreError::Damaged { why, .. } => {
-                assert!(why.contains("of another program"), "{at}: {why}");
+                assert!(why.contains("made by another program"), "{at}: {why}");
             }
             other => panic!("{at}: {other}"),
         }
         let peeked = SqliteStore::peek(state).expect_err("refused").to_string();
-        assert!(peeked.contains("of another program"), "{at}: {peeked}");
+        assert!(peeked.contains("made by another program"), "{at}: {peeked}");
         assert!(files(&database) == before, "{at}: it was changed");
     }
 }

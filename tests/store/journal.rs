@@ -125,7 +125,10 @@ fn after_an_error_the_handle_is_opened_anew_and_later_batches_are_tried() {
     journal.write(begin("b", 9, &[]), 9, true);
     let (tickets, result) = answers.recv().expect("answered");
     assert_eq!(tickets, [9]);
-    assert!(result.expect_err("not kept").contains("what comes before"), "nothing passes it");
+    assert!(
+        result.expect_err("not kept").contains("an earlier entry could not be stored"),
+        "nothing passes it"
+    );
     journal.go_on();
     journal.write(begin("a", 2, &[]), 2, true);
     journal.flush();
@@ -176,7 +179,7 @@ fn a_full_disk_refuses_and_heals() {
     assert_eq!(recalled.resources["after"].done, Some(1200));
     assert!(recalled.resources["before"].interrupted.is_some());
     let lost = format!("child {refused} 0");
-    assert!(!recalled.resources.contains_key(&lost), "what was refused is not there");
+    assert!(!recalled.resources.contains_key(&lost), "what was refused does not exist");
     drop(mount);
 }
 

@@ -81,7 +81,7 @@ fn what_is_refused_to_who_writes_is_sound_for_nobody() {
         ("it has only 1 bytes", |state| {
             std::fs::write(state.join("state.db"), "S").expect("cut");
         }),
-        ("there are no tables in it", |state| {
+        ("the database has no tables", |state| {
             // What a kill leaves of a state whose log is lost then.
             std::fs::remove_file(state.join("state.db")).expect("removed");
             sql(state, "PRAGMA journal_mode=WAL");

@@ -76,7 +76,7 @@ fn breaks() -> Vec<Break> {
         Break {
             entries: owed_by("x"),
             found: "file[a]: owed by x: no identity",
-            mended: "it is owed all the same",
+            mended: "the refresh stays owed",
             after: |kept| kept.owed == Some((3, "file[a]".to_owned())),
         },
         Break {
@@ -87,32 +87,32 @@ fn breaks() -> Vec<Break> {
                 verb: Verb::Create,
                 owes: vec!["y".into()],
             }],
-            found: "file[a]: its run owes y: no identity",
-            mended: "that is left out",
+            found: "file[a]: the run owes y a refresh: no identity",
+            mended: "omitted",
             after: |kept| kept.interrupted == Some(1),
         },
         Break {
             entries: own(|owned| owned.after.push("y".into())),
             found: "file[a]: comes after y: no identity",
-            mended: "that is left out",
+            mended: "omitted",
             after: |kept| kept.owned.as_deref() == Some(&sound()),
         },
         Break {
             entries: own(|owned| owned.after.insert(0, "file[a]".into())),
-            found: "file[a]: comes after itself",
-            mended: "that is left out",
+            found: "file[a]: ordered after itself",
+            mended: "omitted",
             after: |kept| kept.owned.as_deref() == Some(&sound()),
         },
         Break {
             entries: own(|owned| owned.after.reverse()),
-            found: "file[a]: what it comes after is not in order",
+            found: "file[a]: the list of predecessors is not sorted",
             mended: "sorted",
             after: |kept| kept.owned.as_deref() == Some(&sound()),
         },
         Break {
             entries: own(|owned| owned.delete = false),
-            found: "file[a]: how it is removed is kept, and it is not to be removed",
-            mended: "that is left out",
+            found: "file[a]: removal data is stored, but the object is not to be removed",
+            mended: "omitted",
             after: |kept| {
                 kept.owned.as_ref().is_some_and(|o| o.removal.is_none() && o.origin.is_some())
             },
@@ -143,7 +143,7 @@ fn each_rule_is_looked_at_after_a_write() {
         let says = take(&told);
         let (event, line) = says.iter().find(|(_, line)| line.contains(found)).expect(found);
         assert_eq!(*event, UNSOUND);
-        assert!(line.starts_with("not as it must be, and kept: "), "{line}");
+        assert!(line.starts_with("inconsistent, kept: "), "{line}");
         let verified = SqliteStore::verify(directory.path()).expect("read");
         assert!(verified.unsound.iter().any(|line| line.contains(found)), "{verified:?}");
         // What a later write puts right is sound again.
@@ -215,7 +215,7 @@ fn what_is_no_identity_is_found_at_a_write() {
     let (readers, told) = readers();
     let mut store = open(directory.path(), &readers);
     store.commit(&[crate::end("nothing", 4, Ended::Well, &[], None)]).expect("kept");
-    let line = "not as it must be, and kept: nothing: no identity".to_owned();
+    let line = "inconsistent, kept: nothing: no identity".to_owned();
     assert_eq!(take(&told), [(UNSOUND, line)]);
     assert_eq!(store.recall().expect("told").resources["nothing"].done, Some(1004));
     store.commit(&[Entry::Forget("nothing".into())]).expect("kept");
@@ -250,7 +250,7 @@ fn a_stamp_that_is_too_late_is_found_at_a_write() {
     store.commit(&[sent, taken, touch("file[x]")]).expect("kept");
     let mut says: Vec<String> = take(&told).into_iter().map(|(_, line)| line).collect();
     says.sort_unstable();
-    let late = "not as it must be, and kept: ";
+    let late = "inconsistent, kept: ";
     assert_eq!(
         says,
         [
@@ -323,7 +323,7 @@ fn a_cloned_state_is_adopted() {
     }
     let mut store = on(second.as_deref());
     let line = store.mended().lines().first().expect("said").clone();
-    assert!(line.contains("made on another machine (1111"), "{line}");
+    assert!(line.contains("from another machine (1111"), "{line}");
     let kept = store.recall().expect("told").resources.remove("file[a]").expect("kept");
     let adopted = Ownership { origin: Some(Origin::Adopted), ..sound() };
     assert_eq!(kept.owned.as_deref(), Some(&adopted));
@@ -382,7 +382,7 @@ fn what_is_of_an_unknown_kind_stays() {
     for _ in 0..2 {
         let mut store = open(directory.path(), &readers);
         let says = take(&told);
-        let line = "file[newer]: no such kind; what is kept of it is left alone".to_owned();
+        let line = "file[newer]: no such kind; the record stays unchanged".to_owned();
         assert_eq!(says, [(LEFT_ALONE, line)]);
         assert!(store.mended().lines().is_empty() && store.mended().copy().is_none());
         let recalled = store.recall().expect("told back");

@@ -81,7 +81,7 @@ async fn a_panic_is_a_failure() {
     stage.install(vec![stage.worker("a"), stage.worker("b")]).await;
     stage.runs(&["a", "b"]).await;
     stage.cue("a", Cue::Panic);
-    stage.until("it is told", || stage.error("a") == "it panicked: on cue").await;
+    stage.until("it is told", || stage.error("a") == "the worker panicked: on cue").await;
     stage.runs(&["a"]).await;
     assert_eq!((stage.starts("a"), stage.starts("b")), (2, 1));
 }

@@ -42,12 +42,16 @@ async fn an_input_may_come_later() {
     stage.quiet().await;
     assert_eq!((stage.calls("late"), stage.state("late")), (0, Some(State::Stopped)));
     assert_eq!(stage.error("late"), "`first` is not running");
-    assert_eq!(stage.supervisor.report().nobody, ["first"], "P-7: a misspelt name is shown");
+    assert_eq!(
+        stage.supervisor.report().missing_inputs,
+        ["first"],
+        "P-7: a misspelt name is shown"
+    );
     stage.install(vec![stage.worker("first")]).await;
     stage.runs(&["first", "late"]).await;
     stage.quiet().await;
     assert_eq!((stage.calls("first"), stage.calls("late")), (1, 1));
-    assert!(stage.supervisor.report().nobody.is_empty());
+    assert!(stage.supervisor.report().missing_inputs.is_empty());
 }
 
 /// a cycle is named, and changes nothing; what is tangled without one passes.

@@ -140,7 +140,7 @@ async fn a_report_does_not_wait_for_who_blocks() {
     timeout(Duration::from_secs(30), both).await.expect("both run");
     let begun = std::time::Instant::now();
     for _ in 0..1000 {
-        assert_eq!(of("blocks").says.as_deref(), Some("blocking"));
+        assert_eq!(of("blocks").message.as_deref(), Some("blocking"));
         assert_eq!(of("needs").inputs.get("blocks"), Some(&true));
         assert!(of("blocks").inputs.is_empty());
     }

@@ -35,10 +35,10 @@ async fn it_tells_all_of_a_worker() {
     });
     stage.install(vec![stage.worker("w"), talker.requires("w").handles("nobody")]).await;
     stage.runs(&["talker"]).await;
-    stage.until("it says", || stage.supervisor.report().workers["talker"].says.is_some()).await;
+    stage.until("it says", || stage.supervisor.report().workers["talker"].message.is_some()).await;
     let report = stage.supervisor.report();
     let told = &report.workers["talker"];
-    assert_eq!(told.says.as_deref(), Some("12 events"));
+    assert_eq!(told.message.as_deref(), Some("12 events"));
     assert_eq!(
         told.inputs.iter().map(|(n, there)| (&**n, *there)).collect::<Vec<_>>(),
         [("nobody", false), ("w", true)]
@@ -53,7 +53,7 @@ async fn it_tells_all_of_a_worker() {
     assert_eq!(failed.last_error.as_deref(), Some("w broke"));
     assert!(failed.next_attempt_in.is_some_and(|wait| wait > 0 && wait <= 3300), "{failed:?}");
     assert_eq!((failed.started, failed.starts), (None, 1));
-    assert_eq!(report.workers["talker"].says, None, "what is gone says nothing");
+    assert_eq!(report.workers["talker"].message, None, "what is gone says nothing");
     stage.until("it is back", || stage.starts("w") == 2).await;
     let back = stage.supervisor.report().workers["w"].clone();
     assert_eq!(back.last_error, None, "A-46: forgotten when it was started");

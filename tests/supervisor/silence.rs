@@ -49,7 +49,7 @@ async fn one_that_hangs_is_cut_off_and_tried_again() {
     stage.until("it is cut off", || stage.state("w") == Some(State::Waiting)).await;
     let took = begun.elapsed();
     assert!(took >= LIMIT && took < LIMIT * 2, "{took:?}");
-    assert!(stage.error("w").starts_with("it hung: it did nothing for "), "{}", stage.error("w"));
+    assert!(stage.error("w").starts_with("the worker hung for"), "{}", stage.error("w"));
     let begun = Instant::now();
     stage.runs(&["w", "below"]).await;
     assert!(begun.elapsed() >= Duration::from_secs(2), "after the delay of a failure");

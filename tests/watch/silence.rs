@@ -13,7 +13,7 @@ fn a_file_system_that_hangs_takes_nobody_with_it() {
     let mut hung = Hung::over(&ears.path("hung"));
     ears.arm(1, &held);
     let heard = ears.until(1, |heard| !heard.absent.is_empty());
-    assert!(heard.absent[0].ends_with("/hung: it does not answer"), "{heard:?}");
+    assert!(heard.absent[0].ends_with("/hung: the path does not respond"), "{heard:?}");
     ears.watch(2, &other);
     ears.arm(3, &ears.path("hung/more/file"));
     ears.until(3, |heard| !heard.absent.is_empty());

@@ -11,7 +11,7 @@ pub struct Show {
     /// The resource, and the daemon to query.
     #[command(flatten)]
     pub of: OfResource,
-    /// Print the file as it was before this change: a number that `history` shows
+    /// Print the file as it was before change N of `history`
     #[arg(long, value_name = "N")]
     pub at: Option<u64>,
 }
@@ -19,16 +19,16 @@ pub struct Show {
 /// `steadfast history`.
 #[derive(Debug, Args)]
 pub struct History {
-    /// Only of this resource: `kind[name]`
+    /// Show only changes of this resource: `kind[name]`
     #[arg(value_name = "RES")]
     pub resource: Option<String>,
     /// The state directory.
     #[command(flatten)]
     pub state: State,
-    /// At most so many, the last ones
+    /// Show at most the last N changes
     #[arg(long, value_name = "N", default_value_t = 50)]
-    pub most: u32,
-    /// One JSON object a line
+    pub limit: u32,
+    /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
 }
@@ -36,13 +36,13 @@ pub struct History {
 /// `steadfast diff`.
 #[derive(Debug, Args)]
 pub struct Diff {
-    /// Which: `kind[name]`
+    /// Resource: `kind[name]`
     #[arg(value_name = "RES", index = 1)]
     pub resource: String,
-    /// As it was before this change: a number that `history` shows [default: the last]
+    /// Compare the content before change N of `history` [default: the last change]
     #[arg(value_name = "N", index = 2)]
     pub from: Option<u64>,
-    /// With what it was before that change [default: what is there now]
+    /// Compare with the content before change M [default: the current content]
     #[arg(value_name = "M", index = 3)]
     pub to: Option<u64>,
     /// The state directory.
@@ -53,16 +53,16 @@ pub struct Diff {
 /// `steadfast undo`.
 #[derive(Debug, Args)]
 pub struct Undo {
-    /// Which: `kind[name]`
+    /// Resource: `kind[name]`
     #[arg(value_name = "RES")]
     pub resource: String,
-    /// Go back to before this change, a number that `history` shows [default: the last run that changed anything]
+    /// Undo change N of `history` and all later ones [default: the last run with changes]
     #[arg(long, value_name = "N")]
     pub to: Option<u64>,
-    /// Put back what can be, also where not all of it was kept; what was not stays as it is
+    /// Restore what was recorded even if the record is incomplete; the rest stays unchanged
     #[arg(long)]
     pub partial: bool,
-    /// The resource is paused for so long, so that its graph does not put it back: `90s`, `30m`, `2h`, `1d`
+    /// Pause the resource for TIME, so that its graph does not reverse the undo: `90s`, `30m`, `2h`, `1d`
     #[arg(long = "for", value_name = "TIME", value_parser = config::span, default_value = "2h")]
     pub limit: u64,
     /// The daemon.

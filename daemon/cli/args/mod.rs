@@ -35,102 +35,100 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Hold the host to a graph: make what is missing, put back what moves, until stopped
+    /// Run the daemon: apply the graph and repair drift until stopped
     Run(Run),
-    /// Make the host as declared, once, and say how it went
+    /// Apply a graph once and print a summary
     Apply(Apply),
-    /// Show what `apply` would change; changes nothing, takes no lock
+    /// Preview the changes of `apply`; read-only, takes no lock
     Plan(Plan),
-    /// Show what differs from a graph now; opens nothing for writing
+    /// Show the differences between the host and a graph; read-only
     Drift(Drift),
-    /// Read a graph and report every problem in it
+    /// Validate a graph and report every problem
     Check(Check),
-    /// Show a graph: its resources, its edges and where each comes from
+    /// Show the resources of a graph and its edges with their origin
     Graph(ShowGraph),
-    /// Explain a kind, the metaparams, or the code of a problem
+    /// Explain a kind, the metaparams or a problem code
     Explain(Explain),
-    /// Say how the host stands; ends with 0 as declared, 1 failed, 2 neither, 65 graph refused, 69 no daemon
+    /// Show host status. Exit code: 0 converged, 1 failed, 2 pending, 65 graph rejected, 69 no daemon
     Status(Status),
-    /// Watch the running daemon over the whole screen: all resources, what differs, what happens
+    /// Monitor the daemon full-screen: resources, differences, events
     Top(Top),
-    /// Show one resource of the running daemon in full; with --at, a file as it was
+    /// Show one resource in detail; with --at, the earlier content of a file
     Show(Show),
-    /// Show what stands in the way of a resource, up to the cause
+    /// Show the chain of blockers of a resource, up to the cause
     Why(OfResource),
-    /// Show what happened lately; with --follow also what happens
+    /// Show recent events; with --follow, also new ones
     Events(Events),
-    /// Show the workers inside the daemon
-    Report(Report),
-    /// Let the daemon come to rest, or only some resources; every pause ends by itself
+    /// Show the workers of the daemon
+    Workers(Workers),
+    /// Pause the daemon or single resources; every pause ends automatically
     Pause(Pause),
-    /// Show what will change, and let it go on
+    /// Show the pending changes and end a pause
     Resume(Resume),
-    /// Let the daemon read its graph again, and say whether it was taken
+    /// Reload the graph and the settings; report whether they were accepted
     Reload(Reload),
-    /// Show what was changed, when and why; each number can be shown, compared and gone back to
+    /// List recorded changes; each number works with `show --at`, `diff` and `undo --to`
     History(History),
-    /// Compare a file as it was with what is there now, or with what it was at another time
+    /// Compare an earlier content of a file with the current or another one
     Diff(Diff),
-    /// Put back what a resource was before its last change, and pause it by itself
+    /// Restore the state before the last change of a resource, and pause the resource
     Undo(Undo),
-    /// Run resources again, also what has failed or runs once
-    Retry(Resources),
-    /// Refuse every graph that leaves these out, until `unprotect`
+    /// Run resources again, including failed and one-time resources
+    Retry(Retry),
+    /// Protect resources: graphs without them are rejected until `unprotect`
     Protect(Resources),
     /// End the protection of resources
     Unprotect(Resources),
-    /// Forget whose resources are and that they have run: what is there is adopted, what runs once runs again
+    /// Discard ownership and run-once records; existing objects are adopted and one-time resources run again
     Forget(Resources),
-    /// Run resources again that have run, also when the daemon starts next: kept, unlike `retry`
-    Redo(Resources),
-    /// Show, verify, export, import or repair what is kept of resources between runs
+    /// Show, verify, export, import or repair the stored state
     State(StateArgs),
-    /// Wait until the host is as declared
+    /// Wait until the host is converged
     Wait(Wait),
-    /// End the daemon
+    /// Stop the daemon
     Stop(Stop),
-    /// Change how much the daemon logs
+    /// Change the log level of the daemon
     LogLevel(LogLevel),
-    /// Say whether this machine lets a daemon do its work; ends with 0 ok, 1 problems, 2 warnings only
+    /// Diagnose the host and the installation. Exit code: 0 ok, 1 problems, 2 warnings only
     Doctor(Doctor),
-    /// Print the script by which a shell completes this command line
+    /// Print the completion script for a shell
     Completions(Completions),
     /// Write the manual pages to a directory
     Man(Man),
 }
 
-/// Which graph, and how much of it.
+/// The graph and its selection.
 #[derive(Clone, Debug, Args)]
 pub struct Graph {
     /// Graph files, or folders of *.yaml; `-` reads standard input [default: as the settings say, or
     /// /etc/steadfast/graph.yaml]
     #[arg(value_name = "GRAPH")]
     pub graphs: Vec<PathBuf>,
-    /// The settings of this host [default: /etc/steadfast/steadfast.yaml, where no GRAPH is named]
+    /// Settings file of this host [default: /etc/steadfast/steadfast.yaml, unless GRAPH is given]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Metaparams for all resources, from the settings.
     #[arg(skip)]
     pub defaults: Option<Arc<Defaults>>,
-    /// Check only, change nothing (as `noop: true` on every resource)
+    /// Check without changing anything (as `noop: true` on every resource)
     #[arg(long, visible_aliases = ["dry-run", "what-if"])]
     pub noop: bool,
-    /// Only these resources: `file[motd]`, or `file` for all of a kind
+    /// Select only these resources: `file[motd]`, or `file` for a whole kind
     #[arg(long, value_name = "RES", value_delimiter = ',')]
     pub only: Vec<String>,
-    /// All but these resources
+    /// Exclude these resources
     #[arg(long, value_name = "RES", value_delimiter = ',')]
     pub skip: Vec<String>,
-    /// At most N resources at once
+    /// Run at most N resources in parallel
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub sema: Option<u32>,
 }
 
-/// Where state is kept.
+/// The state directory.
 #[derive(Clone, Debug, Args)]
 #[expect(clippy::struct_field_names, reason = "as the flag is called")]
 pub struct State {
-    /// Where state is kept [default: /var/lib/steadfast, or ~/.local/state/steadfast without root]
+    /// State directory [default: /var/lib/steadfast, or ~/.local/state/steadfast without root]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
     /// The limits of the history, from the settings.
@@ -144,10 +142,10 @@ pub struct State {
 /// Which daemon is asked.
 #[derive(Clone, Debug, Args)]
 pub struct Socket {
-    /// Where the daemon listens [default: in its runtime directory; in its --state-dir if that was given]
+    /// Control socket of the daemon [default: in its runtime directory, or in --state-dir if given]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// The daemon with this state directory
+    /// State directory of the daemon
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
 }
@@ -158,15 +156,15 @@ pub struct Status {
     /// The daemon.
     #[command(flatten)]
     pub socket: Socket,
-    /// Show it as one JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-    /// Show it again each second
+    /// Refresh the output every second
     #[arg(long)]
     pub watch: bool,
-    /// At most so many resources that are not as declared
+    /// Show at most N unconverged resources
     #[arg(long, value_name = "N", default_value_t = 20)]
-    pub most: usize,
+    pub limit: usize,
 }
 
 /// `steadfast top`.
@@ -180,13 +178,13 @@ pub struct Top {
 /// `steadfast why`.
 #[derive(Debug, Args)]
 pub struct OfResource {
-    /// Which: `kind[name]`
+    /// Resource: `kind[name]`
     #[arg(value_name = "RES")]
     pub resource: String,
     /// The daemon.
     #[command(flatten)]
     pub socket: Socket,
-    /// Show it as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -194,36 +192,36 @@ pub struct OfResource {
 /// `steadfast events`.
 #[derive(Debug, Args)]
 pub struct Events {
-    /// Only those of this resource: `kind[name]`
+    /// Show only events of this resource: `kind[name]`
     #[arg(value_name = "RES")]
     pub resource: Option<String>,
     /// The daemon.
     #[command(flatten)]
     pub socket: Socket,
-    /// Go on with what happens, until interrupted
+    /// Follow new events until interrupted
     #[arg(short, long)]
     pub follow: bool,
-    /// Only from there on: a number of an event, an age such as 2h, or a time such as 14:00 or 2026-11-21T14:00
+    /// Start at an event number, an age such as 2h, or a time such as 14:00 or 2026-11-21T14:00
     #[arg(long, value_name = "SINCE", value_parser = since)]
     pub since: Option<Since>,
-    /// Of those that were, only the last N [default: 200, unless --since is given]
-    #[arg(short = 'n', long = "lines", value_name = "N")]
-    pub most: Option<usize>,
-    /// Of those that come, also what helps to look for a fault
+    /// Show only the last N recorded events [default: 200, unless --since is given]
+    #[arg(short = 'n', long, value_name = "N")]
+    pub lines: Option<usize>,
+    /// Include debug events while following
     #[arg(long, requires = "follow")]
     pub debug: bool,
-    /// One JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
 }
 
-/// `steadfast report`.
+/// `steadfast workers`.
 #[derive(Debug, Args)]
-pub struct Report {
+pub struct Workers {
     /// The daemon.
     #[command(flatten)]
     pub socket: Socket,
-    /// Show it as one JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }
@@ -231,19 +229,19 @@ pub struct Report {
 /// `steadfast pause`.
 #[derive(Debug, Args)]
 pub struct Pause {
-    /// Only these, and what depends on them waits where they are not as declared: `kind[name]`
+    /// Pause only these resources; dependents of an unconverged one wait: `kind[name]`
     #[arg(value_name = "RES")]
     pub resources: Vec<String>,
     /// The daemon.
     #[command(flatten)]
     pub socket: Socket,
-    /// It ends by itself after so long: `90s`, `30m`, `2h`, `1d` [default: the daemon's --pause-limit]
+    /// Duration of the pause: `90s`, `30m`, `2h`, `1d` [default: --pause-limit of the daemon]
     #[arg(long = "for", value_name = "TIME", value_parser = config::span)]
     pub limit: Option<u64>,
-    /// Why, for who looks at the status
+    /// Reason, shown in the status
     #[arg(long)]
     pub reason: Option<String>,
-    /// First do what is to be done at this moment, and what that leads to
+    /// Finish pending work and its consequences, then pause
     #[arg(long, conflicts_with = "resources")]
     pub drain: bool,
 }
@@ -251,13 +249,13 @@ pub struct Pause {
 /// `steadfast resume`.
 #[derive(Debug, Args)]
 pub struct Resume {
-    /// Only these, which were paused by themselves: `kind[name]`
+    /// Resume only these individually paused resources: `kind[name]`
     #[arg(value_name = "RES")]
     pub resources: Vec<String>,
     /// The daemon.
     #[command(flatten)]
     pub socket: Socket,
-    /// Only show what will change
+    /// Show the pending changes without resuming
     #[arg(long)]
     pub plan: bool,
 }
@@ -265,7 +263,7 @@ pub struct Resume {
 /// `steadfast reload`.
 #[derive(Debug, Args)]
 pub struct Reload {
-    /// Take a graph without a single resource too: all that was declared is given up
+    /// Accept a graph without resources: nothing stays declared
     #[arg(long)]
     pub allow_empty: bool,
     /// The daemon.
@@ -273,10 +271,21 @@ pub struct Reload {
     pub socket: Socket,
 }
 
-/// `steadfast retry`, `protect`, `unprotect`, `forget`.
+/// `steadfast retry`.
+#[derive(Debug, Args)]
+pub struct Retry {
+    /// The resources and the daemon.
+    #[command(flatten)]
+    pub of: Resources,
+    /// Store the request: the resources also run after a restart; works without a daemon
+    #[arg(long)]
+    pub persist: bool,
+}
+
+/// `steadfast protect`, `unprotect`, `forget`.
 #[derive(Debug, Args)]
 pub struct Resources {
-    /// Which: `kind[name]`
+    /// Resource: `kind[name]`
     #[arg(required = true, value_name = "RES")]
     pub resources: Vec<String>,
     /// The daemon.
@@ -290,10 +299,10 @@ pub struct Wait {
     /// The daemon.
     #[command(flatten)]
     pub socket: Socket,
-    /// What for
+    /// Condition to wait for
     #[arg(long = "for", value_enum, default_value = "converged")]
     pub what: Awaited,
-    /// For so many seconds at most
+    /// Give up after S seconds
     #[arg(long, value_name = "S")]
     pub timeout: Option<u64>,
 }
@@ -301,7 +310,7 @@ pub struct Wait {
 /// The states that `wait` can wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Awaited {
-    /// All is as declared.
+    /// All resources are converged.
     Converged,
 }
 
@@ -311,7 +320,7 @@ pub struct Stop {
     /// The daemon.
     #[command(flatten)]
     pub socket: Socket,
-    /// At once: cut off what runs
+    /// Stop at once and interrupt running commands
     #[arg(long)]
     pub now: bool,
 }
@@ -319,7 +328,7 @@ pub struct Stop {
 /// `steadfast log-level`.
 #[derive(Debug, Args)]
 pub struct LogLevel {
-    /// `error`, `warn`, `info`, `debug`, `trace`, or for a part: `steadfast::driver=trace`
+    /// Level `error`, `warn`, `info`, `debug` or `trace`; for one module: `steadfast::driver=trace`
     #[arg(value_name = "FILTER")]
     pub filter: String,
     /// The daemon.
@@ -330,16 +339,16 @@ pub struct LogLevel {
 /// `steadfast doctor`.
 #[derive(Debug, Args)]
 pub struct Doctor {
-    /// Graphs that are checked [default: as the settings say, or /etc/steadfast/graph.yaml, if it is there]
+    /// Graphs to check [default: from the settings, else /etc/steadfast/graph.yaml if present]
     #[arg(value_name = "GRAPH")]
     pub graphs: Vec<PathBuf>,
-    /// The settings that are checked [default: /etc/steadfast/steadfast.yaml]
+    /// Settings file to check [default: /etc/steadfast/steadfast.yaml]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// The daemon.
     #[command(flatten)]
     pub socket: Socket,
-    /// Show it as one JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }
@@ -347,7 +356,7 @@ pub struct Doctor {
 /// `steadfast completions`.
 #[derive(Debug, Args)]
 pub struct Completions {
-    /// For which shell
+    /// Shell to complete for
     #[arg(value_enum)]
     pub shell: Shell,
 }
@@ -366,7 +375,7 @@ pub enum Shell {
 /// `steadfast man`.
 #[derive(Debug, Args)]
 pub struct Man {
-    /// Where to; a page for each command
+    /// Output directory; one page per command
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
 }
@@ -374,11 +383,11 @@ pub struct Man {
 /// The formats of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Log {
-    /// For people.
+    /// Plain text.
     Human,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
-    /// To the journal of systemd, with fields: `journalctl STEADFAST_RESOURCE=file[motd]`.
+    /// Structured entries in the systemd journal: `journalctl STEADFAST_RESOURCE=file[motd]`.
     Journald,
 }
 
@@ -391,25 +400,25 @@ pub struct Run {
     /// The state directory.
     #[command(flatten)]
     pub state: State,
-    /// Where to listen for commands [default: in the runtime directory; in --state-dir if that is given]
+    /// Path of the control socket [default: in the runtime directory, or in --state-dir if given]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// A group, by name or number, whose members may ask how all stands (changes are for root and the daemon's user)
+    /// Group (name or number) whose members may query the status; only root and the daemon's user may change anything
     #[arg(long, value_name = "GROUP", value_parser = group)]
     pub socket_group: Option<u32>,
-    /// Reload when a graph file changes
+    /// Reload the graph when one of its files changes
     #[arg(long)]
     pub watch: bool,
-    /// Start with a graph without a single resource too
+    /// Accept a graph without resources at the start
     #[arg(long)]
     pub allow_empty: bool,
-    /// End where the graph is invalid, instead of running the one that was accepted last
+    /// Exit if the graph or the settings are invalid, instead of running the last-good ones
     #[arg(long)]
-    pub no_kept_graph: bool,
-    /// End when all has been as declared for so many seconds
+    pub no_last_good_graph: bool,
+    /// Exit after the host has been converged for S seconds
     #[arg(long, value_name = "S")]
     pub converged_timeout: Option<u64>,
-    /// How log lines look [default: human]
+    /// Log format [default: human]
     #[arg(long, value_enum)]
     pub log: Option<Log>,
     /// The level of the log, from the settings.
@@ -427,19 +436,19 @@ pub struct Run {
     /// The reason why other settings apply than those of the file, if so.
     #[arg(skip)]
     pub settings_instead: Option<String>,
-    /// Seconds that running resources may still take after a stop [default: 30]
+    /// Seconds that running resources may take to finish after a stop [default: 30]
     #[arg(long, value_name = "S")]
     pub grace: Option<u64>,
-    /// Seconds for one sweep, which looks at everything whatever events said; 0 for none [default: 600]
+    /// Seconds for one sweep, which checks every resource regardless of events; 0 disables it [default: 600]
     #[arg(long, value_name = "S")]
     pub sweep: Option<u64>,
-    /// Seconds after which a pause ends by itself that was not given another time [default: 28800]
+    /// Seconds after which a pause without --for ends automatically [default: 28800]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=LONGEST_SPAN.as_secs()))]
     pub pause_limit: Option<u64>,
     /// Repairs a minute, of what was repaired within that minute already, after which nothing is repaired for a minute;
     /// 0: never [default: 600]
     #[arg(long, value_name = "N")]
-    pub brake: Option<u32>,
+    pub max_repairs_per_minute: Option<u32>,
 }
 
 /// `steadfast graph`.
@@ -451,7 +460,7 @@ pub struct ShowGraph {
     /// The state directory, with the records of undeclared resources.
     #[command(flatten)]
     pub state: State,
-    /// In which form
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
 }
@@ -473,7 +482,7 @@ pub struct Check {
     /// The graph.
     #[command(flatten)]
     pub graph: Graph,
-    /// Show the problems as JSON
+    /// Print the problems as JSON
     #[arg(long)]
     pub json: bool,
     /// The daemon, if resources are given instead of graphs: the daemon checks them again.
@@ -484,7 +493,7 @@ pub struct Check {
 /// `steadfast explain`.
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// A kind (`file`), `meta`, or a code (`C404`); all that can be explained, where none is given
+    /// Kind (`file`), `meta`, `settings` or problem code (`C404`) [default: list all topics]
     #[arg(value_name = "TOPIC")]
     pub topic: Option<String>,
 }

@@ -12,22 +12,22 @@ pub struct Apply {
     /// The graph.
     #[command(flatten)]
     pub graph: Graph,
-    /// Do what `plan --out` has written to FILE; refuse if graph or host are not as they were
+    /// Apply the plan saved by `plan --out FILE`; fail if the graph or the host has changed since
     #[arg(long, value_name = "FILE", value_parser = Planned::named, conflicts_with_all = ["graphs", "config", "noop", "only", "skip", "sema"])]
     pub plan: Option<Planned>,
     /// The state directory.
     #[command(flatten)]
     pub state: State,
-    /// Take a graph without a single resource too: all that was declared is given up
+    /// Accept a graph without resources: nothing stays declared
     #[arg(long)]
     pub allow_empty: bool,
-    /// End with 2 if something was changed
+    /// Exit with 2 if anything was changed
     #[arg(long)]
     pub detailed_exitcode: bool,
-    /// Say how it went as one JSON object
+    /// Print the summary as one JSON object
     #[arg(long)]
     pub json: bool,
-    /// How the lines on the way look
+    /// Format of the progress lines
     #[arg(long, value_enum, default_value = "human")]
     pub log: Log,
     /// The recorders of the settings.
@@ -45,19 +45,19 @@ pub struct Plan {
     /// The state directory.
     #[command(flatten)]
     pub state: State,
-    /// Accept a graph without resources too, as `apply --allow-empty` does
+    /// Accept a graph without resources, as `apply --allow-empty` does
     #[arg(long)]
     pub allow_empty: bool,
-    /// End with 2 if something would be changed
+    /// Exit with 2 if anything would change
     #[arg(long)]
     pub detailed_exitcode: bool,
-    /// Show it as one JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-    /// Say of each edge where it comes from
+    /// Show the origin of each edge
     #[arg(long)]
     pub explain_edges: bool,
-    /// Also write it to FILE, for `apply --plan FILE`
+    /// Save the plan to FILE, for `apply --plan FILE`
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }
@@ -68,10 +68,10 @@ pub struct Drift {
     /// The graph.
     #[command(flatten)]
     pub graph: Graph,
-    /// End with 2 if something differs
+    /// Exit with 2 if anything differs
     #[arg(long)]
     pub detailed_exitcode: bool,
-    /// Show it as one JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }

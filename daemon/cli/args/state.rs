@@ -15,13 +15,13 @@ pub struct StateArgs {
 /// What can be done with all that is kept.
 #[derive(Debug, Subcommand)]
 pub enum StateCommand {
-    /// Show what is kept of all resources, or of one; takes no lock, needs no daemon
+    /// Show the stored state of all resources or one; takes no lock, needs no daemon
     Show(ShowKept),
-    /// Look for damage; changes nothing; ends with 0 where there is none, with 1 where there is
+    /// Check the state for damage; read-only. Exit code: 0 intact, 1 damaged
     Verify(VerifyKept),
-    /// Write all that is kept as one JSON document, without secrets; takes no lock, needs no daemon
+    /// Export the state as one JSON document without secrets; takes no lock, needs no daemon
     Export(ExportKept),
-    /// Keep what such a document says instead of what is kept, which stays beside; a daemon must be paused
+    /// Replace the state by an exported document; the old state is kept as a backup. The daemon must be paused
     Import(ImportKept),
     /// Put right what can be, say what was changed, and keep what was there beside; a daemon must be paused, or
     /// observing only
@@ -31,7 +31,7 @@ pub enum StateCommand {
 /// `steadfast state export`.
 #[derive(Debug, Args)]
 pub struct ExportKept {
-    /// To this file, for its owner alone [default: standard output]
+    /// Output file, readable only by its owner [default: standard output]
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// The state directory.
@@ -42,7 +42,7 @@ pub struct ExportKept {
 /// `steadfast state import`.
 #[derive(Debug, Args)]
 pub struct ImportKept {
-    /// What `state export` has written
+    /// Document written by `state export`
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// The daemon.
@@ -61,13 +61,13 @@ pub struct RepairKept {
 /// `steadfast state show`.
 #[derive(Debug, Args)]
 pub struct ShowKept {
-    /// Only of this resource: `kind[name]`
+    /// Show only this resource: `kind[name]`
     #[arg(value_name = "RES")]
     pub resource: Option<String>,
     /// The state directory.
     #[command(flatten)]
     pub state: State,
-    /// Show it as one JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }

@@ -40,8 +40,8 @@ pub(in crate::cli) fn pause(args: &args::Pause) -> Exit {
     let seconds = args.limit;
     let reason = args.reason.clone().unwrap_or_else(|| "by command".to_owned());
     let words = match seconds {
-        Some(seconds) => format!("pausing; it ends by itself in {}", span(seconds)),
-        None => "pausing; it ends by itself, see `steadfast status`".to_owned(),
+        Some(seconds) => format!("pausing; resumes automatically in {}", span(seconds)),
+        None => "pausing; resumes automatically, see `steadfast status`".to_owned(),
     };
     let resources = args.resources.clone();
     let drain = args.drain;
@@ -57,17 +57,17 @@ pub(in crate::cli) fn resume(args: &args::Resume) -> Exit {
             let single: Vec<_> = status.paused.iter().map(|one| plain(&one.resource)).collect();
             print("nothing to do: the daemon is not paused");
             if !single.is_empty() {
-                print(format!("paused by themselves: {}; name them", single.join(", ")));
+                print(format!("individually paused: {}; resume them by name", single.join(", ")));
             }
             return Ok(Exit::Well);
         }
         if !resources.is_empty() && status.pause.is_some() {
-            print("0 resources will be changed: the daemon itself is paused");
+            print("0 resources will be changed: the daemon is paused");
             if args.plan {
                 return Ok(Exit::Well);
             }
             ask(&args.socket, &Request::Resume { resources }, PATIENCE).await?;
-            print("no longer paused by themselves; `steadfast resume` lets the daemon go on");
+            print("the individual pauses ended; `steadfast resume` ends the pause of the daemon");
             return Ok(Exit::Well);
         }
         let look = Request::Diff { resources: resources.clone(), resume: !resources.is_empty() };
@@ -75,30 +75,30 @@ pub(in crate::cli) fn resume(args: &args::Resume) -> Exit {
         match found.and_then(|found| shaped(found.unwrap_or_default())) {
             Ok(found) => plan(&found),
             // A failed preview does not prevent the resume.
-            Err(why) if !args.plan => eprint(format!("what will be changed is not known: {why}")),
+            Err(why) if !args.plan => eprint(format!("the pending changes are unknown: {why}")),
             Err(why) => return Err(refuse(&why)),
         }
         if args.plan {
             return Ok(Exit::Well);
         }
         ask(&args.socket, &Request::Resume { resources }, PATIENCE).await?;
-        print("going on");
+        print("resumed");
         Ok(Exit::Well)
     })
 }
 
 /// Prints the changes that a resume would make.
 fn plan(found: &Inspections) {
-    let changes = found.of.iter().filter(|one| one.trouble.is_none()).count();
+    let changes = found.items.iter().filter(|one| one.error.is_none()).count();
     print(format!("{} will be changed", count(changes, "resource")));
-    for line in found.of.iter().flat_map(differences) {
+    for line in found.items.iter().flat_map(differences) {
         print(format!("  {line}"));
     }
-    if found.left > 0 {
-        print(format!("  {} more were not looked at", found.left));
+    if found.skipped > 0 {
+        print(format!("  {} more were not checked", found.skipped));
     }
     let rest =
-        [("still paused by themselves", &found.paused), ("waiting for them", &found.waiting)];
+        [("still individually paused", &found.paused), ("waiting for those", &found.waiting)];
     for (what, names) in rest.into_iter().filter(|(_, names)| !names.is_empty()) {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         print(format!("{what}: {}", list(&names)));
@@ -117,7 +117,7 @@ pub(in crate::cli) fn of_state(
     args: &args::Resources,
 ) -> Result<Option<Vec<String>>, Exit> {
     let resources = args.resources.clone();
-    ask_any(&args.socket, &Request::Order { order, resources }, PATIENCE)
+    ask_any(&args.socket, &Request::state_command(order, resources), PATIENCE)
 }
 
 /// Sends `steadfast state import` or `repair` to the daemon and returns the changes; `None` if no daemon runs.
@@ -125,7 +125,7 @@ pub(in crate::cli) fn mend(
     what: Maintenance,
     socket: &Socket,
 ) -> Result<Option<Vec<String>>, Exit> {
-    ask_any(socket, &Request::Mend { what }, UNDO)
+    ask_any(socket, &Request::maintenance(what), UNDO)
 }
 
 /// Sends a request to the daemon, if one runs, and returns the first part of the reply.
@@ -155,12 +155,12 @@ fn ask_any<T: DeserializeOwned>(
 /// `steadfast retry`.
 pub(in crate::cli) fn retry(args: &args::Resources) -> Exit {
     let resources = args.resources.clone();
-    order(&args.socket, &Request::Retry { resources }, "tried again")
+    order(&args.socket, &Request::Retry { resources, persist: false }, "running again")
 }
 
 /// `steadfast check` with resources.
 pub(in crate::cli) fn check(socket: &Socket, resources: Vec<String>) -> Exit {
-    order(socket, &Request::Check { resources }, "looked at again")
+    order(socket, &Request::Check { resources }, "checked again")
 }
 
 /// `steadfast stop`.
@@ -186,7 +186,7 @@ pub(in crate::cli) fn reload(args: &args::Reload) -> Exit {
             print(format!("loaded: graph {graph}: {change}"));
         } else {
             let waits: Vec<String> = taken.waits.iter().map(|name| plain(name)).collect();
-            print(format!("loading: waits for {}: graph {graph}: {change}", waits.join(", ")));
+            print(format!("loading: waiting for {}: graph {graph}: {change}", waits.join(", ")));
         }
         answer.settings.lines().into_iter().for_each(print);
         Ok(Exit::Well)
@@ -209,7 +209,7 @@ pub(in crate::cli) fn wait(args: &args::Wait) -> Exit {
                         return Ok(Exit::Graph);
                     }
                     if status.verdict == HostStatus::Converged {
-                        print(format!("as declared: {}", plain(&status.graph)));
+                        print(format!("converged: {}", plain(&status.graph)));
                         newer(&status).into_iter().for_each(eprint);
                         return Ok(Exit::Well);
                     }
@@ -230,16 +230,16 @@ pub(in crate::cli) fn wait(args: &args::Wait) -> Exit {
         if let Some(why) = last.take() {
             return Err(refuse(&why));
         }
-        let hint = "`steadfast status` says what stands in the way";
-        error(format!("not as declared after {}", span(seconds)), Some(hint));
+        let hint = "`steadfast status` shows the blockers";
+        error(format!("not converged after {}", span(seconds)), Some(hint));
         Ok(Exit::Failed)
     })
 }
 
 /// Returns the reason why the graph on disk is rejected, if it is.
 fn rejection(status: &Status) -> Option<String> {
-    let refused = status.refused.as_ref().map(|refused| refused.why.as_str());
-    let why = refused.or(status.instead.as_deref())?;
+    let refused = status.rejected.as_ref().map(|refused| refused.reason.as_str());
+    let why = refused.or(status.fallback_reason.as_deref())?;
     Some(why.lines().map(plain).collect::<Vec<_>>().join("\n  "))
 }
 

@@ -45,7 +45,7 @@ fn once(args: &Drift, key: MintKey, runtime: &Runtime) -> Exit {
     if args.json {
         out_json(&found.to_json());
     } else {
-        found.show("drift", "not as declared");
+        found.show("drift", "differing");
     }
     match () {
         () if found.has_failed() => Exit::Failed,

@@ -49,7 +49,7 @@ pub(in crate::cli) fn events(args: &args::Events) -> Exit {
                 Err(Unanswered::Broken(_)) if ended => return Ok(Exit::Well),
                 // A stream that breaks off without an end is a failure (C-19).
                 Err(why @ Unanswered::Broken(_)) if args.follow => {
-                    eprint(format!("the events broke off: {why}"));
+                    eprint(format!("the event stream ended: {why}"));
                     return Ok(Exit::Failed);
                 }
                 Err(why) => return Err(refuse(&why)),
@@ -65,24 +65,27 @@ fn wanted(args: &args::Events) -> Wanted {
         Some(Since::Ago(seconds)) => (None, Some(now().saturating_sub(seconds * 1000))),
         Some(Since::Time(time)) => (None, Some(time)),
     };
-    let most = args.most.or_else(|| args.since.is_none().then_some(USUAL));
+    let most = args.lines.or_else(|| args.since.is_none().then_some(USUAL));
     Wanted { from, since, resource: args.resource.clone(), most }
 }
 
 /// Reports that no events match. A misspelt resource is an error.
 async fn nothing(args: &args::Events) -> Result<Exit, Exit> {
-    if args.most == Some(0) {
+    if args.lines == Some(0) {
         return Ok(Exit::Well);
     }
     if let Some(resource) = args.resource.as_deref().filter(|_| !args.follow)
         && !is_recorded(args, resource).await
         && let Some(why) = stranger(&args.socket, resource).await
     {
-        error(why, Some("nothing is recorded of it; `steadfast events` shows what happened last"));
+        error(
+            why,
+            Some("the resource has no recorded events; `steadfast events` shows the recent ones"),
+        );
         return Err(Exit::Failed);
     }
     if !args.json {
-        eprint("nothing of that is recorded: `steadfast events` shows what happened last");
+        eprint("no recorded event matches; `steadfast events` shows the recent ones");
     }
     Ok(Exit::Well)
 }
@@ -161,7 +164,7 @@ const BELOW: &str = "\n          ";
 pub(in crate::cli) fn words(event: &Event, now: u64) -> String {
     let resource = event.resource.as_deref().map(|name| format!(" {}", plain(name)));
     // Further lines are indented, so that they visibly belong to the event.
-    let lines: Vec<String> = event.says.lines().map(plain).collect();
+    let lines: Vec<String> = event.message.lines().map(plain).collect();
     let says = if lines.is_empty() { String::new() } else { format!(": {}", lines.join(BELOW)) };
     let age = format!("-{}", super::span(now.saturating_sub(event.at) / 1000));
     format!("{age:>8}  {}{}{says}", plain(&event.what), resource.unwrap_or_default())

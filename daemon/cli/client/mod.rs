@@ -15,7 +15,7 @@ pub(super) use commands::{
     check, log_level, mend, of_state, pause, reload, resume, retry, stop, undo, wait,
 };
 pub(super) use events::{events, now, words};
-pub(super) use show::{describe, differences, report, show, why};
+pub(super) use show::{describe, differences, show, why, workers};
 pub(super) use status::{headline, line, newer, paused, status};
 pub(super) use unknown_resource::stranger;
 
@@ -103,19 +103,23 @@ fn refuse(why: &Unanswered) -> Exit {
     let (exit, hint) = match why {
         Unanswered::NoDaemon(_) => (
             Exit::NoDaemon,
-            "start one (`steadfast run GRAPH`), or say where it listens: --state-dir or --socket",
+            "start a daemon (`steadfast run GRAPH`), or select one with --state-dir or --socket",
         ),
-        Unanswered::Denied(_) => (Exit::Permission, "run this as root, or as the daemon's user"),
+        Unanswered::Denied(_) => {
+            (Exit::Permission, "run this command as root or as the daemon's user")
+        }
         Unanswered::Unavailable(_) => {
-            (Exit::Failed, "`steadfast report` shows the daemon's workers")
+            (Exit::Failed, "`steadfast workers` shows the workers of the daemon")
         }
         Unanswered::Refused(why) if why.contains(PUT_BACK) => {
-            (Exit::Failed, "the paths that were put back were changed, and nothing else")
+            (Exit::Failed, "only the restored paths were changed")
         }
         Unanswered::Refused(_) => (Exit::Failed, "nothing was changed"),
         Unanswered::Rejected(_) => (Exit::Graph, "nothing was changed"),
-        Unanswered::Unknown(_) => (Exit::Usage, "`steadfast graph GRAPH` lists them: kind[name]"),
-        Unanswered::Broken(_) => (Exit::Failed, "its log says more"),
+        Unanswered::Unknown(_) => {
+            (Exit::Usage, "`steadfast graph GRAPH` lists the resources: kind[name]")
+        }
+        Unanswered::Broken(_) => (Exit::Failed, "see the log of the daemon"),
     };
     output::error(why.to_string(), Some(hint));
     exit

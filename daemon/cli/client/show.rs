@@ -35,11 +35,11 @@ pub(in crate::cli) fn show(args: &args::OfResource) -> Exit {
         }
         match &found {
             Ok(found) => {
-                for line in found.of.iter().flat_map(differences).skip(1) {
+                for line in found.items.iter().flat_map(differences).skip(1) {
                     print(format!("  differs:{line}"));
                 }
             }
-            Err(why) => print(format!("  differs: not known: {}", plain(&why.to_string()))),
+            Err(why) => print(format!("  differs: unknown: {}", plain(&why.to_string()))),
         }
         let events: Vec<Event> = pieces(&args.socket, &lately).await;
         for event in &events {
@@ -58,12 +58,12 @@ fn in_full(
     let mut all = serde_json::to_value(details).unwrap_or_default();
     let unknown = found.as_ref().err().map(ToString::to_string);
     // A converged resource has no inspection.
-    let found = found.ok().map(|found| found.of.into_iter().next().unwrap_or_default());
-    let untold = found.as_ref().and_then(|found| found.trouble.clone());
-    all["untold"] = json!(untold.or(unknown));
+    let found = found.ok().map(|found| found.items.into_iter().next().unwrap_or_default());
+    let diff_error = found.as_ref().and_then(|found| found.error.clone());
+    all["diff_error"] = json!(diff_error.or(unknown));
     all["destructive"] = json!(found.as_ref().map(|found| found.destructive));
     all["differences"] =
-        json!(found.filter(|found| found.trouble.is_none()).map(|it| it.differences));
+        json!(found.filter(|found| found.error.is_none()).map(|it| it.differences));
     all["events"] = Value::Array(events);
     all
 }
@@ -81,7 +81,7 @@ pub(in crate::cli) fn describe(details: &ResourceDetails) -> Vec<String> {
         format!("  events: {}", plain(&details.watch)),
     ];
     if !details.waited_for_by.is_empty() {
-        lines.push(format!("  waited for by: {}", names(&details.waited_for_by)));
+        lines.push(format!("  dependents waiting: {}", names(&details.waited_for_by)));
     }
     lines.extend(details.owned.as_ref().map(owned));
     let ages = details.status.ages;
@@ -98,17 +98,17 @@ pub(in crate::cli) fn describe(details: &ResourceDetails) -> Vec<String> {
 /// Describes the ownership of an object.
 fn owned(owned: &Ownership) -> String {
     let mut words = match owned.created {
-        Some(true) => "made by steadfast".to_owned(),
-        Some(false) => "was there before steadfast".to_owned(),
-        None => "nothing that could be removed".to_owned(),
+        Some(true) => "created by steadfast".to_owned(),
+        Some(false) => "adopted (existed before)".to_owned(),
+        None => "no removable object".to_owned(),
     };
     if owned.on_remove_delete && owned.created == Some(true) {
-        words.push_str(", deleted when it leaves the graph");
+        words.push_str(", deleted when undeclared");
     }
     if owned.protected {
         words.push_str(", protected");
     }
-    format!("  owned: {words}")
+    format!("  ownership: {words}")
 }
 
 /// Describes the differences of a resource, line by line: a diff for texts, else the present and the declared value.
@@ -120,10 +120,10 @@ pub(in crate::cli) fn differences(found: &Inspection) -> Vec<String> {
         lines.extend(each.into_iter().map(|line| format!("  {line}")));
     }
     if found.destructive {
-        lines.push("  something that exists will be gone".to_owned());
+        lines.push("  an existing object will be removed".to_owned());
     }
-    if let Some(trouble) = &found.trouble {
-        lines.push(format!("  it cannot be told: {}", plain(trouble)));
+    if let Some(trouble) = &found.error {
+        lines.push(format!("  the differences are unknown: {}", plain(trouble)));
     }
     lines
 }
@@ -147,7 +147,7 @@ pub(in crate::cli) fn why(args: &args::OfResource) -> Exit {
 /// Describes the inputs of a worker, and marks the missing ones.
 fn inputs(inputs: &BTreeMap<String, bool>) -> String {
     let each = |(name, is_there): (&String, &bool)| {
-        let missing = if *is_there { "" } else { " (not there)" };
+        let missing = if *is_there { "" } else { " (missing)" };
         format!("{}{missing}", plain(name))
     };
     let names: Vec<String> = inputs.iter().map(each).collect();
@@ -155,14 +155,14 @@ fn inputs(inputs: &BTreeMap<String, bool>) -> String {
 }
 
 /// Prints the daemon's workers.
-pub(in crate::cli) fn report(args: &args::Report) -> Exit {
+pub(in crate::cli) fn workers(args: &args::Workers) -> Exit {
     asking(async {
-        let report: Report = ask_for(&args.socket, &Request::Report).await?;
+        let report: Report = ask_for(&args.socket, &Request::Workers).await?;
         if args.json {
             out_json(&report);
             return Ok(Exit::Well);
         }
-        for line in workers(&report) {
+        for line in worker_lines(&report) {
             print(line);
         }
         Ok(Exit::Well)
@@ -170,12 +170,13 @@ pub(in crate::cli) fn report(args: &args::Report) -> Exit {
 }
 
 /// Describes all workers and the missing inputs, line by line.
-fn workers(report: &Report) -> Vec<String> {
+fn worker_lines(report: &Report) -> Vec<String> {
     let mut lines: Vec<String> =
         report.workers.iter().map(|(name, worker)| of_worker(name, worker)).collect();
-    let nobody = report.nobody.iter();
-    lines
-        .extend(nobody.map(|name| format!("{}: needed, and no worker has that name", plain(name))));
+    let nobody = report.missing_inputs.iter();
+    lines.extend(
+        nobody.map(|name| format!("input {} is declared, but no such worker exists", plain(name))),
+    );
     lines
 }
 
@@ -185,7 +186,7 @@ fn of_worker(name: &str, worker: &WorkerReport) -> String {
     if let Some(long) = worker.hangs_for {
         line.push_str(&format!(", hangs for {}", span(long / 1000)));
     }
-    if let Some(says) = &worker.says {
+    if let Some(says) = &worker.message {
         line.push_str(&format!(", {}", plain(says)));
     }
     line.push_str(&inputs(&worker.inputs));
@@ -203,7 +204,7 @@ fn of_worker(name: &str, worker: &WorkerReport) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::workers;
+    use super::worker_lines;
     use crate::supervisor::{Report, State, WorkerReport};
 
     /// P-7: the report shows missing inputs, hanging workers, and the number of failures.
@@ -221,11 +222,11 @@ mod tests {
         let hung = WorkerReport { hangs_for: Some(31_000), starts: 1, ..WorkerReport::default() };
         report.workers.insert("a".to_owned(), failed);
         report.workers.insert("b".to_owned(), hung);
-        report.nobody.push("drvier".to_owned());
-        let lines = workers(&report);
+        report.missing_inputs.push("drvier".to_owned());
+        let lines = worker_lines(&report);
         assert!(lines[0].starts_with("a: waiting, 4 starts, failed 3 times within an hour"));
         assert!(lines[0].ends_with("next try in 2 s") && !lines[0].contains('\u{1b}'));
         assert_eq!(lines[1], "b: running, 1 starts, hangs for 31 s");
-        assert_eq!(lines[2], "drvier: needed, and no worker has that name");
+        assert_eq!(lines[2], "input drvier is declared, but no such worker exists");
     }
 }

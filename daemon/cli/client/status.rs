@@ -40,7 +40,7 @@ pub(in crate::cli) fn status(args: &args::Status) -> Exit {
 }
 
 async fn once(args: &args::Status) -> Result<Status, Exit> {
-    let status: Status = ask_for(&args.socket, &Request::Status { most: args.most }).await?;
+    let status: Status = ask_for(&args.socket, &Request::Status { most: args.limit }).await?;
     if args.json {
         out_json(&status);
     } else {
@@ -51,9 +51,9 @@ async fn once(args: &args::Status) -> Result<Status, Exit> {
 
 /// Returns the exit code for monitoring: that of a failure first, then of a rejected graph, then of the convergence.
 fn exit(status: &Status) -> Exit {
-    let is_refused = status.refused.is_some() || status.instead.is_some();
+    let is_refused = status.rejected.is_some() || status.fallback_reason.is_some();
     match status.verdict {
-        HostStatus::Observing => Exit::State,
+        HostStatus::ReadOnly => Exit::State,
         HostStatus::Stuck | HostStatus::Failed | HostStatus::Failing | HostStatus::Contended => {
             Exit::Failed
         }
@@ -70,25 +70,25 @@ fn exit(status: &Status) -> Exit {
 
 fn show(status: &Status) {
     print(headline(status));
-    for why in [&status.observing, &status.instead].into_iter().flatten() {
+    for why in [&status.read_only, &status.fallback_reason].into_iter().flatten() {
         why.lines().for_each(|line| print(format!("  {}", plain(line))));
     }
     newer(status).into_iter().for_each(print);
     if let Some(pause) = &status.pause {
         print(paused(pause));
     }
-    let shown = |name: &str| status.troubled.iter().any(|resource| resource.resource == name);
+    let shown = |name: &str| status.unhealthy.iter().any(|resource| resource.resource == name);
     for one in status.paused.iter().filter(|one| !shown(&one.resource)) {
         print(format!("  {}: {}", plain(&one.resource), paused(&one.pause).trim_start()));
     }
-    for resource in &status.troubled {
+    for resource in &status.unhealthy {
         print(line(resource));
     }
-    if status.more > 0 {
-        print(format!("  … and {} more (--most N)", status.more));
+    if status.unhealthy_omitted > 0 {
+        print(format!("  … and {} more (--limit N)", status.unhealthy_omitted));
     }
     for part in &status.daemon {
-        print(format!("  daemon: {}: {}", plain(&part.part), plain(&part.says)));
+        print(format!("  daemon: {}: {}", plain(&part.part), plain(&part.message)));
     }
     if let Some(reboot) = &status.reboot {
         let packages: Vec<_> = reboot.packages.iter().map(|name| plain(name)).collect();
@@ -100,7 +100,7 @@ fn show(status: &Status) {
         let short: String = commit.chars().take(12).collect();
         let branch = branch.as_deref().map(|name| format!(" ({})", plain(name)));
         let branch = branch.unwrap_or_default();
-        print(format!("  graph at commit {short}{branch}; edits since are not seen"));
+        print(format!("  graph at commit {short}{branch}; uncommitted edits are not shown"));
     }
     let ages = status.ages;
     let ago = |what, age: Option<u64>| match age {
@@ -108,32 +108,33 @@ fn show(status: &Status) {
         None => format!("no {what} yet"),
     };
     let words = [ago("check", ages.check), ago("repair", ages.repair), ago("event", ages.event)];
-    print(format!("  {}; up for {}", words.join(", "), span(status.up_for)));
+    print(format!("  {}; uptime {}", words.join(", "), span(status.uptime)));
     if let Some(changes) = changes(&status.changes) {
         print(changes);
     }
-    if !status.leaving.is_empty() {
-        let names: Vec<_> = status.leaving.iter().map(|name| plain(name)).collect();
+    if !status.pending_removals.is_empty() {
+        let names: Vec<_> = status.pending_removals.iter().map(|name| plain(name)).collect();
         let names = names.join(", ");
-        print(format!("  leaves with the next reload: {names} (`steadfast reload` removes it)"));
+        print(format!("  pending removal: {names} (`steadfast reload` removes them)"));
     }
     if status.unwatched > 0 {
         let number = count(status.unwatched, "resource");
-        print(format!("  {number} without events: looked at every 30 seconds"));
+        print(format!("  {number} not watched: polled every 30 seconds"));
     }
 }
 
 /// Describes the newer graph that is rejected or waiting, if there is one.
 pub(in crate::cli) fn newer(status: &Status) -> Vec<String> {
-    let refused = status.refused.as_ref().map(|refused| {
-        let (since, why) = (span(refused.refused_for), plain(&refused.why));
-        format!("  the graph that is there is refused, for {since}: {why}")
+    let refused = status.rejected.as_ref().map(|refused| {
+        let (since, why) = (span(refused.rejected_for), plain(&refused.reason));
+        format!("  the current graph file was rejected {since} ago: {why}; the previous graph is still running")
     });
     let waits = status.swap.as_ref().map(|swap| {
         let names: Vec<_> = swap.waits_for.iter().map(|name| plain(name)).collect();
         let (graph, since) = (plain(&swap.graph), span(swap.waiting_for));
-        let names = if names.is_empty() { "what it changes".to_owned() } else { names.join(", ") };
-        format!("  a newer graph, {graph}, waits until these rest, for {since}: {names}")
+        let names =
+            if names.is_empty() { "the resources to change".to_owned() } else { names.join(", ") };
+        format!("  a newer graph, {graph}, has waited {since} for running resources: {names}")
     });
     refused.into_iter().chain(waits).collect()
 }
@@ -164,28 +165,30 @@ pub(in crate::cli) fn headline(status: &Status) -> String {
     match status.verdict {
         HostStatus::Converged => {
             let since = status.converged_for.map(|age| format!(" for {}", span(age)));
-            format!("{graph}: as declared{}: {all}", since.unwrap_or_default())
+            format!("{graph}: converged{}: {all}", since.unwrap_or_default())
         }
-        HostStatus::Observing => {
-            format!("{graph}: observing only: {left} of {all} not as declared, nothing is changed")
+        HostStatus::ReadOnly => {
+            format!("{graph}: read-only: {left} of {all} not converged, no changes are made")
         }
-        HostStatus::Stuck => format!("{graph}: stuck: {} of {all} do not return", counts.stuck),
-        HostStatus::Failed => format!("{graph}: failed: {left} of {all} not as declared"),
+        HostStatus::Stuck => {
+            format!("{graph}: stuck: runs of {} of {all} do not return", counts.stuck)
+        }
+        HostStatus::Failed => format!("{graph}: failed: {left} of {all} not converged"),
         HostStatus::Failing => {
-            format!("{graph}: failing, tried again: {left} of {all} not as declared")
+            format!("{graph}: failing, retrying: {left} of {all} not converged")
         }
         HostStatus::Contended => {
-            format!("{graph}: contended: {} of {all} undone again and again", counts.contended)
+            format!("{graph}: contended: {} of {all} repeatedly reverted", counts.contended)
         }
         HostStatus::Held => {
             format!("{graph}: paused or held: {} of {all}", counts.held)
         }
-        HostStatus::Stopping => format!("{graph}: stopping: {} still run", counts.running),
+        HostStatus::Stopping => format!("{graph}: stopping: {} still running", counts.running),
         HostStatus::Paused if left == 0 => format!("{graph}: paused: no check is due, {all}"),
         HostStatus::Paused => format!("{graph}: paused: {left} of {all} to be checked"),
         HostStatus::Starting => "starting: no graph is loaded yet".to_owned(),
         HostStatus::Converging => {
-            format!("{graph}: on the way: {} of {all} as declared", counts.settled)
+            format!("{graph}: converging: {} of {all} converged", counts.settled)
         }
     }
 }
@@ -197,33 +200,33 @@ pub(in crate::cli) fn paused(pause: &PauseStatus) -> String {
 
 /// Describes the reason and the end of a pause.
 fn pause_words(pause: &PauseStatus) -> String {
-    let end = pause.ends_in.map(|left| format!("; ends by itself in {}", span(left)));
-    let rest = if pause.at_rest { "" } else { "; something still runs" };
+    let end = pause.ends_in.map(|left| format!("; resumes automatically in {}", span(left)));
+    let rest = if pause.at_rest { "" } else { "; waiting for running resources" };
     format!("{}{}{rest}", plain(&pause.reason), end.unwrap_or_default())
 }
 
 /// Describes one resource in one line, with its output below.
 pub(in crate::cli) fn line(resource: &ResourceStatus) -> String {
-    let leaves = if resource.leaves { "has left the graph, to be removed; " } else { "" };
-    let mut line = format!("  {}: {leaves}{}", plain(&resource.resource), plain(&resource.says));
+    let leaves = if resource.pending_removal { "undeclared, pending removal; " } else { "" };
+    let mut line = format!("  {}: {leaves}{}", plain(&resource.resource), plain(&resource.message));
     // The owner of a semaphore is named by the text already.
-    let is_said = |name: &String| resource.says.contains(name.as_str());
+    let is_said = |name: &String| resource.message.contains(name.as_str());
     if !resource.waits_for.iter().all(is_said) {
         let names: Vec<_> = resource.waits_for.iter().take(3).map(|name| plain(name)).collect();
         line.push_str(&format!(": {}", names.join(", ")));
     }
     if let Some(wait) = resource.next_try_in {
-        let lead = if resource.says.ends_with("tried again") { "" } else { "; next try" };
+        let lead = if resource.message.ends_with("retrying") { "" } else { "; next try" };
         line.push_str(&format!("{lead} in {}", span(wait)));
     }
-    if let Some(time) = resource.running_for.or(resource.undecided_for) {
+    if let Some(time) = resource.running_for.or(resource.awaiting_operator_for) {
         line.push_str(&format!(", for {}", span(time)));
     }
     if let Some(pause) = &resource.pause {
-        let lead = if resource.says.starts_with("paused") { ": " } else { "; paused: " };
+        let lead = if resource.message.starts_with("paused") { ": " } else { "; paused: " };
         line.push_str(&format!("{lead}{}", pause_words(pause)));
     }
-    if let Some(trouble) = &resource.trouble {
+    if let Some(trouble) = &resource.error {
         let mut lines = trouble.lines().map(plain);
         line.push_str(&format!(": {}", lines.next().unwrap_or_default()));
         lines.for_each(|more| line.push_str(&format!("\n    {more}")));

@@ -14,14 +14,16 @@ const MARK: &str = "/run/systemd/timesync/synchronized";
 pub(super) async fn look() -> Vec<Finding> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     if now < Duration::from_secs(EARLIEST) {
-        let advice = "set it: `timedatectl set-time`, or start a service that keeps it";
-        return vec![Finding::problem("time", "the clock is years behind", advice)];
+        let advice = "set the clock (`timedatectl set-time`) or start a time service";
+        return vec![Finding::problem("time", "the system clock is years behind", advice)];
     }
-    let advice = "`timedatectl set-ntp true`, or another service that keeps it";
+    let advice = "enable time synchronization: `timedatectl set-ntp true`, or another service";
     vec![match is_synchronised().await {
         Some(true) => Finding::ok("time", "synchronised"),
-        Some(false) => Finding::warning("time", "nobody keeps the clock right", advice),
-        None => Finding::warning("time", "it cannot be told whether the clock is kept", advice),
+        Some(false) => Finding::warning("time", "the system clock is not synchronized", advice),
+        None => {
+            Finding::warning("time", "the synchronization of the system clock is unknown", advice)
+        }
     }]
 }
 

@@ -33,31 +33,33 @@ pub(super) async fn look(socket: &Socket) -> (Vec<Finding>, Option<i32>) {
     };
     let took = began.elapsed().as_secs_f64() * 1000.0;
     let Some(status) = status else {
-        let says = "it answers in words of another release";
+        let says = "the daemon speaks the protocol of another release";
         return (vec![Finding::problem("version", says, RESTART)], pid);
     };
     let graph = plain(&status.graph);
-    let answers = Finding::ok("daemon", format!("answers in {took:.1} ms, runs graph {graph}"));
+    let answers = Finding::ok("daemon", format!("responds in {took:.1} ms, runs graph {graph}"));
     (vec![answers, version(&status, pid)], pid)
 }
 
-const RESTART: &str = "restart it: `systemctl restart steadfast`";
+const RESTART: &str = "restart the daemon: `systemctl restart steadfast`";
 
 fn unreachable(why: &Unanswered) -> Finding {
     match why {
         Unanswered::NoDaemon(_) => {
-            let advice = "start one: `systemctl start steadfast`, or `steadfast run GRAPH`";
+            let advice = "start a daemon: `systemctl start steadfast`, or `steadfast run GRAPH`";
             Finding::warning("daemon", why.to_string(), advice)
         }
         Unanswered::Denied(_) => {
-            let advice = "run this as root, or as the daemon's user";
+            let advice = "run this command as root or as the daemon's user";
             Finding::warning("daemon", why.to_string(), advice)
         }
         Unanswered::Unavailable(_)
         | Unanswered::Refused(_)
         | Unanswered::Rejected(_)
         | Unanswered::Unknown(_)
-        | Unanswered::Broken(_) => Finding::problem("daemon", why.to_string(), "see its log"),
+        | Unanswered::Broken(_) => {
+            Finding::problem("daemon", why.to_string(), "see the log of the daemon")
+        }
     }
 }
 
@@ -69,8 +71,8 @@ fn version(status: &Status, pid: Option<i32>) -> Finding {
     }
     let program = pid.and_then(|pid| std::fs::read_link(format!("/proc/{pid}/exe")).ok());
     if program.is_some_and(|path| path.to_string_lossy().ends_with(" (deleted)")) {
-        let says = "the program was replaced since the daemon was started";
+        let says = "the program file was replaced after the daemon started";
         return Finding::warning("version", says, RESTART);
     }
-    Finding::ok("version", format!("{VERSION}, as this program"))
+    Finding::ok("version", format!("{VERSION}, same as this program"))
 }

@@ -27,10 +27,11 @@ pub(super) fn look(
     const NAME: &str = "settings";
     let shown = file.display();
     let (finding, settings) = match read {
-        None => (Finding::ok(NAME, format!("{shown} is not there")), Settings::default()),
+        None => (Finding::ok(NAME, format!("{shown} does not exist")), Settings::default()),
         Some(Ok(settings)) => (Finding::ok(NAME, format!("{shown} is valid")), settings),
         Some(Err(why)) => {
-            let advice = "correct it, then `steadfast reload`, or `systemctl start steadfast`";
+            let advice =
+                "correct the file, then `steadfast reload`, or `systemctl start steadfast`";
             (Finding::problem(NAME, first_line(&why), advice), Settings::default())
         }
     };
@@ -57,7 +58,7 @@ fn graph(paths: &[PathBuf], settings: &Settings) -> Finding {
         }
         Err(why) => {
             let advice =
-                "`steadfast check` shows every problem; correct it, then `steadfast reload`";
+                "`steadfast check` shows every problem; correct the graph, then `steadfast reload`";
             Finding::problem(NAME, first_line(&why), advice)
         }
     }

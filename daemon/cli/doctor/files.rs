@@ -16,24 +16,21 @@ type Kind = (&'static str, Option<(&'static str, bool)>);
 
 /// File systems by the magic number of the kernel.
 const KINDS: [(u64, Kind); 15] = [
-    (0x0102_1994, ("tmpfs", Some(("what is kept there is lost when the host restarts", false)))),
-    (0x8584_58f6, ("ramfs", Some(("what is kept there is lost when the host restarts", false)))),
-    (0x6969, ("nfs", Some(("another host may hold the same state, and locks may be lost", true)))),
-    (0xff53_4d42, ("cifs", Some(("locks and syncs of a share are not to be relied on", true)))),
-    (0xfe53_4d42, ("smb", Some(("locks and syncs of a share are not to be relied on", true)))),
-    (0x0102_1997, ("9p", Some(("locks and syncs of a share are not to be relied on", true)))),
-    (
-        0x6573_5546,
-        ("fuse", Some(("what a program serves may hang, or lose what was synced", false))),
-    ),
-    (0x794c_7630, ("overlay", Some(("its upper layer may go when the container does", false)))),
+    (0x0102_1994, ("tmpfs", Some(("the state is lost when the host restarts", false)))),
+    (0x8584_58f6, ("ramfs", Some(("the state is lost when the host restarts", false)))),
+    (0x6969, ("nfs", Some(("another host may use the same state, and locks may be lost", true)))),
+    (0xff53_4d42, ("cifs", Some(("locks and syncs of a network share are unreliable", true)))),
+    (0xfe53_4d42, ("smb", Some(("locks and syncs of a network share are unreliable", true)))),
+    (0x0102_1997, ("9p", Some(("locks and syncs of a network share are unreliable", true)))),
+    (0x6573_5546, ("fuse", Some(("a FUSE file system may hang or lose synced data", false)))),
+    (0x794c_7630, ("overlay", Some(("the upper layer may be removed with the container", false)))),
     (0x9123_683e, ("btrfs", None)),
     (0xef53, ("ext4", None)),
     (0x5846_5342, ("xfs", None)),
     (0x2fc1_2fc1, ("zfs", None)),
     (0xf2f5_2010, ("f2fs", None)),
     (0xca45_1a4e, ("bcachefs", None)),
-    (0x7373_6e75, ("squashfs", Some(("it cannot be written", true)))),
+    (0x7373_6e75, ("squashfs", Some(("the file system is read-only", true)))),
 ];
 
 pub(super) fn look(state: &Path) -> Vec<Finding> {
@@ -58,7 +55,7 @@ fn kind(there: &Path, found: &StatFs) -> Finding {
         return Finding::ok("kind", format!("{shown} is on a file system of type {number:#x}"));
     };
     let on = format!("{shown} is on {name}");
-    let advice = "keep state on a local disk: --state-dir";
+    let advice = "store the state on a local disk: --state-dir";
     match wrong {
         None => Finding::ok("kind", on),
         Some((why, false)) => Finding::warning("kind", format!("{on}: {why}"), advice),
@@ -70,7 +67,7 @@ fn space(found: &StatFs) -> Finding {
     let block = u64::try_from(found.f_bsize).unwrap_or(4096);
     let free = found.f_bavail.saturating_mul(block);
     let says = format!("{} MiB, {} files free", free >> 20, found.f_ffree);
-    let advice = "make room: nothing is changed on the host while state cannot be kept";
+    let advice = "free disk space: no changes are made while the state cannot be written";
     // Some file systems have no limit of files.
     let no_files = found.f_files > 0 && found.f_ffree < 64;
     match free {
@@ -87,11 +84,11 @@ fn sync_time(there: &Path) -> Option<Finding> {
     let mut file = std::fs::File::from(file);
     let began = Instant::now();
     if let Err(error) = file.write_all(&[0; 4096]).and_then(|()| file.sync_data()) {
-        return Some(Finding::problem("sync", error.to_string(), "see the kernel's log: `dmesg`"));
+        return Some(Finding::problem("sync", error.to_string(), "see the kernel log: `dmesg`"));
     }
     let took = began.elapsed();
     let says = format!("{:.1} ms for 4 KiB", took.as_secs_f64() * 1000.0);
-    let advice = "each change waits for that: keep state on a faster disk";
+    let advice = "each change waits for this sync: store the state on a faster disk";
     Some(match took {
         took if took > SLOW.1 => Finding::problem("sync", says, advice),
         took if took > SLOW.0 => Finding::warning("sync", says, advice),

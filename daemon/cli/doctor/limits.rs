@@ -11,9 +11,15 @@ const FILES: (u64, u64) = (256, 1024);
 
 /// The limits of inotify: name, file, values below which there is a problem and a warning, and purpose.
 const INOTIFY: [(&str, &str, u64, u64, &str); 3] = [
-    ("inotify watches", "max_user_watches", 1024, 65_536, "one for each watched directory"),
+    ("inotify watches", "max_user_watches", 1024, 65_536, "one per watched directory"),
     ("inotify instances", "max_user_instances", 4, 64, "the daemon needs two"),
-    ("inotify queue", "max_queued_events", 1024, 16_384, "where it overflows, all is looked at"),
+    (
+        "inotify queue",
+        "max_queued_events",
+        1024,
+        16_384,
+        "an overflow makes steadfast check every resource",
+    ),
 ];
 
 pub(super) fn look(daemon: Option<i32>) -> Vec<Finding> {
@@ -28,9 +34,13 @@ pub(super) fn look(daemon: Option<i32>) -> Vec<Finding> {
 
 fn inotify(limit: &(&'static str, &str, u64, u64, &str)) -> Finding {
     let (name, file, least, enough, purpose) = *limit;
-    let advice = || format!("sysctl fs.inotify.{file}={enough}, for good in /etc/sysctl.d");
+    let advice = || format!("set sysctl fs.inotify.{file}={enough}, permanently in /etc/sysctl.d");
     match number(&format!("/proc/sys/fs/inotify/{file}")) {
-        None => Finding::problem(name, "the kernel has no inotify", "only polling is left"),
+        None => Finding::problem(
+            name,
+            "the kernel does not support inotify",
+            "file watching is unavailable; steadfast will poll",
+        ),
         Some(found) if found < least => {
             Finding::problem(name, format!("{found} ({purpose})"), advice())
         }
@@ -63,8 +73,9 @@ fn files(daemon: Option<i32>) -> Finding {
     let whose = if of_daemon.is_some() { "the daemon" } else { "this shell" };
     let limit = of_daemon.or_else(|| getrlimit(Resource::Nofile).current);
     let Some(limit) = limit else { return Finding::ok("open files", "no limit") };
-    let found = format!("{limit} for {whose}; a quarter of it may be connections");
-    let advice = "LimitNOFILE= in the unit, or `ulimit -n`; what the daemon runs inherits it";
+    let found = format!("{limit} for {whose}; up to a quarter of them for connections");
+    let advice =
+        "set LimitNOFILE= in the unit, or `ulimit -n`; commands of the daemon inherit the limit";
     match limit {
         limit if limit < FILES.0 => Finding::problem("open files", found, advice),
         limit if limit < FILES.1 => Finding::warning("open files", found, advice),

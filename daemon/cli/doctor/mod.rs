@@ -127,12 +127,12 @@ async fn on_thread(look: impl FnOnce() -> Vec<Finding> + Send + 'static) -> Vec<
     match tokio::time::timeout(PATIENCE, looking).await {
         Ok(Ok(findings)) => findings,
         Ok(Err(panicked)) => {
-            vec![Finding::problem("look", panicked.to_string(), "tell the authors of steadfast")]
+            vec![Finding::problem("look", panicked.to_string(), "report this bug of steadfast")]
         }
         Err(_elapsed) => vec![Finding::problem(
             "look",
-            format!("a file system did not answer within {} s", PATIENCE.as_secs()),
-            "see which one hangs: `findmnt`, and processes in state D",
+            format!("a file system did not respond within {} s", PATIENCE.as_secs()),
+            "find the hanging file system: `findmnt`, and processes in state D",
         )],
     }
 }

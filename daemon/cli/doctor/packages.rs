@@ -11,7 +11,7 @@ const UPDATES: &str = "/var/lib/dpkg/updates";
 
 pub(super) fn look() -> Vec<Finding> {
     if !Path::new(steadfast_resources::host::packages::STATUS).exists() {
-        return vec![Finding::ok("dpkg", "not there: `pkg` cannot be used")];
+        return vec![Finding::ok("dpkg", "not installed: `pkg` cannot be used")];
     }
     let held = fs::read_to_string("/proc/locks").unwrap_or_default();
     let holder = LOCKS.iter().find_map(|path| {
@@ -23,15 +23,19 @@ pub(super) fn look() -> Vec<Finding> {
         Some((path, pid)) => {
             let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
             let says = format!("{path} is held by process {pid} ({})", name.trim());
-            Finding::warning("lock", says, "`pkg` waits for it; see whether it makes progress")
+            Finding::warning(
+                "lock",
+                says,
+                "`pkg` waits for this process; check that it makes progress",
+            )
         }
     };
     let cut_off = fs::read_dir(UPDATES).is_ok_and(|mut entries| entries.next().is_some());
     let whole = if cut_off {
-        let advice = "`dpkg --configure -a`; `pkg` does it before anything else";
-        Finding::warning("state", "dpkg was cut off in the middle", advice)
+        let advice = "run `dpkg --configure -a`; `pkg` also does so first";
+        Finding::warning("state", "an earlier dpkg run was interrupted", advice)
     } else {
-        Finding::ok("state", "nothing was left in the middle")
+        Finding::ok("state", "no interrupted dpkg run")
     };
     vec![lock, whole]
 }

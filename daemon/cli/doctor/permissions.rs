@@ -30,8 +30,9 @@ fn user() -> Finding {
     if own.is_root() {
         return Finding::ok("user", "root");
     }
-    let found = format!("uid {}: only what this user may change can be held", own.as_raw());
-    Finding::warning("user", found, "run it as root to hold the whole host")
+    let found =
+        format!("uid {}: only objects that this user may change can be managed", own.as_raw());
+    Finding::warning("user", found, "run steadfast as root to manage the whole host")
 }
 
 fn state_directory(path: &Path) -> Finding {
@@ -41,20 +42,25 @@ fn state_directory(path: &Path) -> Finding {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return missing(path),
         Err(error) => {
-            let advice = "run this as the daemon's user, or name another one: --state-dir";
+            let advice =
+                "run this command as the daemon's user, or select another directory: --state-dir";
             return Finding::problem(NAME, format!("{shown}: {error}"), advice);
         }
     };
     let (own, mode) = (geteuid().as_raw(), found.mode() & 0o7777);
     if !found.is_dir() {
-        return Finding::problem(NAME, format!("{shown} is no directory"), "name another one");
+        return Finding::problem(
+            NAME,
+            format!("{shown} is not a directory"),
+            "select another directory: --state-dir",
+        );
     }
     if found.uid() != own {
         let says = format!("{shown} belongs to uid {}, not to uid {own}", found.uid());
-        return Finding::problem(NAME, says, "run this as its owner, or give it to that user");
+        return Finding::problem(NAME, says, "run this command as the owner, or change the owner");
     }
     if mode & 0o077 != 0 {
-        let says = format!("{shown} can be entered by others (mode {mode:04o})");
+        let says = format!("{shown} is accessible to others (mode {mode:04o})");
         return Finding::problem(NAME, says, format!("chmod 700 {shown}"));
     }
     Finding::ok(NAME, format!("{shown}, mode {mode:04o}"))
@@ -67,11 +73,11 @@ fn missing(path: &Path) -> Finding {
     let nearest = path.ancestors().skip(1).find(|folder| folder.exists());
     let nearest = nearest.unwrap_or_else(|| Path::new("/"));
     match rustix::fs::access(nearest, rustix::fs::Access::WRITE_OK) {
-        Ok(()) => Finding::ok(NAME, format!("{shown} is made at the first start")),
+        Ok(()) => Finding::ok(NAME, format!("{shown} is created at the first start")),
         Err(_) => Finding::problem(
             NAME,
-            format!("{shown} is not there, and {} cannot be written", nearest.display()),
-            "make it as root and give it to the daemon's user, or name another one: --state-dir",
+            format!("{shown} does not exist, and {} is not writable", nearest.display()),
+            "create the directory as root for the daemon's user, or select another one: --state-dir",
         ),
     }
 }
@@ -82,21 +88,25 @@ fn control_socket(path: &Path) -> Finding {
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Finding::ok(NAME, format!("{shown} is not there: no daemon listens"));
+            return Finding::ok(NAME, format!("{shown} does not exist: no daemon listens"));
         }
         Err(error) => {
-            let advice = "run this as root, or as the daemon's user";
+            let advice = "run this command as root or as the daemon's user";
             return Finding::warning(NAME, format!("{shown}: {error}"), advice);
         }
     };
     let mode = found.mode() & 0o7777;
     if !found.file_type().is_socket() {
-        let advice = "move it away, or give the daemon another path: --socket";
-        return Finding::problem(NAME, format!("{shown} is no socket"), advice);
+        let advice = "move the file away, or give the daemon another path: --socket";
+        return Finding::problem(NAME, format!("{shown} is not a socket"), advice);
     }
     if mode & 0o007 != 0 {
-        let advice = "restart the daemon: it sets 0600, or 0660 for its --socket-group";
-        return Finding::problem(NAME, format!("{shown}: open to all (mode {mode:04o})"), advice);
+        let advice = "restart the daemon to set mode 0600, or 0660 with --socket-group";
+        return Finding::problem(
+            NAME,
+            format!("{shown} is accessible to everyone (mode {mode:04o})"),
+            advice,
+        );
     }
     Finding::ok(NAME, format!("{shown}, mode {mode:04o}, of uid {}", found.uid()))
 }
@@ -109,12 +119,14 @@ fn graph(path: &Path) -> Finding {
     let all = std::iter::once(path.to_owned()).chain(below.filter(|path| is_graph(path)));
     let judged = all.map(|path| path_trust::untrusted_writer(&path));
     match judged.reduce(worse).unwrap_or(Ok(None)) {
-        Ok(None) => Finding::ok(NAME, format!("{shown} can be written by nobody else")),
-        Ok(Some(why)) => {
-            Finding::problem(NAME, format!("{shown}: {why}"), "give it to root; chmod go-w")
-        }
+        Ok(None) => Finding::ok(NAME, format!("{shown} is writable by nobody else")),
+        Ok(Some(why)) => Finding::problem(
+            NAME,
+            format!("{shown}: {why}"),
+            "make root the owner, and run chmod go-w",
+        ),
         Err(error) => {
-            let advice = "give the path of a graph that can be read";
+            let advice = "give the path of a readable graph";
             Finding::problem(NAME, format!("{shown}: {error}"), advice)
         }
     }

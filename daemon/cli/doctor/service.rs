@@ -11,14 +11,14 @@ const OLDEST: u32 = 252;
 
 pub(super) async fn look() -> Vec<Finding> {
     if !Path::new("/run/systemd/system").exists() {
-        let advice = "`svc` cannot be used; start the daemon by what this host was started with";
-        return vec![Finding::warning("systemd", "this host was not started by it", advice)];
+        let advice = "`svc` cannot be used; start the daemon with the init system of this host";
+        return vec![Finding::warning("systemd", "this host does not run systemd", advice)];
     }
     match tokio::time::timeout(PATIENCE, ask()).await {
         Ok(findings) => findings,
         Err(_elapsed) => {
-            let says = format!("no answer within {} s", PATIENCE.as_secs());
-            vec![Finding::problem("bus", says, "`systemctl status dbus`")]
+            let says = format!("no response within {} s", PATIENCE.as_secs());
+            vec![Finding::problem("bus", says, "see `systemctl status dbus`")]
         }
     }
 }
@@ -29,14 +29,15 @@ async fn ask() -> Vec<Finding> {
     let version = match systemd.version(Bus::System).await {
         Ok(version) => version,
         Err(trouble) => {
-            let advice = trouble.hint.clone().unwrap_or_else(|| "`systemctl status dbus`".into());
+            let advice =
+                trouble.hint.clone().unwrap_or_else(|| "see `systemctl status dbus`".into());
             return vec![Finding::problem("bus", trouble.to_string(), advice)];
         }
     };
     let number: String = version.chars().take_while(char::is_ascii_digit).collect();
     let is_old = number.parse::<u32>().is_ok_and(|number| number < OLDEST);
     let mut findings = vec![if is_old {
-        let says = format!("{version}, written for {OLDEST} and later");
+        let says = format!("{version}; steadfast needs {OLDEST} or later");
         Finding::warning("version", says, "upgrade systemd")
     } else {
         Finding::ok("version", version)
@@ -68,12 +69,11 @@ fn state(activity: Activity, result: Option<(String, bool)>) -> Option<Finding> 
     let word = word.map(|word| format!(" ({word})")).unwrap_or_default();
     match activity {
         Activity::Failed => {
-            let advice =
-                "`journalctl -u steadfast -n 50` says why; then `systemctl start steadfast`";
+            let advice = "see `journalctl -u steadfast -n 50` for the reason, then `systemctl start steadfast`";
             Some(Finding::problem(NAME, format!("{UNIT} has failed{word}"), advice))
         }
         Activity::Inactive => {
-            let says = format!("{UNIT} does not run{word}");
+            let says = format!("{UNIT} is not running{word}");
             Some(Finding::warning(NAME, says, "systemctl start steadfast"))
         }
         Activity::Active | Activity::Reloading => Some(Finding::ok(NAME, format!("{UNIT} runs"))),
@@ -86,7 +86,7 @@ async fn running(systemd: &steadfast_resources::host::Systemd) -> Vec<Finding> {
     let Ok(Some(unit)) = systemd.unit(Bus::System, UNIT).await else { return Vec::new() };
     let mut findings = Vec::new();
     if unit.stale {
-        let says = format!("the files of {UNIT} are newer than what systemd has read");
+        let says = format!("the files of {UNIT} are newer than the definition loaded by systemd");
         findings.push(Finding::warning("unit files", says, "systemctl daemon-reload"));
     }
     findings.extend(state(unit.activity, systemd.result(Bus::System, UNIT).await.ok()));
@@ -94,8 +94,8 @@ async fn running(systemd: &steadfast_resources::host::Systemd) -> Vec<Finding> {
         Ok(Some(every)) => Finding::ok("watchdog", format!("{} s", every.as_secs_f64())),
         Ok(None) => Finding::warning(
             "watchdog",
-            "a daemon that hangs is not replaced",
-            "WatchdogSec=30s in the unit",
+            "a hanging daemon is not restarted",
+            "set WatchdogSec=30s in the unit",
         ),
         Err(trouble) => Finding::warning("watchdog", trouble.to_string(), "`systemctl status`"),
     });

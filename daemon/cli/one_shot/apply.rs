@@ -48,7 +48,7 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
     let loaded = match read {
         Ok(Some(loaded)) => as_asked(loaded, args),
         Ok(None) => {
-            output::error("stopped before the graph was read: nothing was changed", None);
+            output::error("stopped before the graph was read; no changes made", None);
             return Exit::Failed;
         }
         Err(exit) => {
@@ -119,13 +119,13 @@ fn as_asked(loaded: LoadedGraph, args: &Apply) -> LoadedGraph {
 fn end_of_run(finished: &DriverExit) -> (&'static str, String) {
     let verdict = ApplySummary::of(finished);
     let (class, how) = if finished.unkept.is_some() || finished.refused.is_some() {
-        ("failed", "it was given up")
+        ("failed", "aborted")
     } else if verdict.is_bad() {
         ("failed", "not all resources are converged")
     } else {
         ("succeeded", "all resources are converged")
     };
-    (class, format!("the apply ended: {how}; {}", count(verdict.changed, "change")))
+    (class, format!("apply ended: {how}; {}", count(verdict.changed, "change")))
 }
 
 /// Reports an aborted apply, and returns its exit code.
@@ -134,13 +134,16 @@ fn given_up(finished: &DriverExit) -> Option<Exit> {
         let why = plain(why);
         let (what, hint) = if waited.is_zero() {
             (
-                format!("nothing was changed, for nothing can be kept: {why}"),
-                "see whether the file system of the state is full or read-only, or whether another steadfast has taken it",
+                format!("no changes made: the state database is not writable: {why}"),
+                "check whether the state file system is full or read-only, or another steadfast uses the state",
             )
         } else {
             (
-                format!("given up: for {} s nothing could be kept: {why}", waited.as_secs()),
-                "what was done since is not recorded, and is looked at again by the next apply; see whether the file system of the state is full",
+                format!(
+                    "aborted: the state database was not writable for {} s: {why}",
+                    waited.as_secs()
+                ),
+                "the next apply checks the unrecorded changes again; check whether the state file system is full",
             )
         };
         output::error(what, Some(hint));
@@ -225,7 +228,7 @@ impl ApplySummary {
         for (name, differences) in &finished.moved {
             let aspects: Vec<_> = differences.iter().map(|d| d.aspect).collect();
             print(format!(
-                "moved {}: differs again after its apply: {}",
+                "changed_after_apply {}: differs again after the apply: {}",
                 plain(name),
                 aspects.join(", ")
             ));
@@ -239,7 +242,7 @@ impl ApplySummary {
             (self.failed, "failed"),
             (self.waiting, "waiting"),
             (self.held, "held"),
-            (self.moved, "not as declared after its apply"),
+            (self.moved, "changed after apply"),
         ];
         words.extend(more.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")));
         let verdict = if self.is_bad() { "failed" } else { "done" };
@@ -255,7 +258,7 @@ impl ApplySummary {
                     "resource": stand.identity,
                     "state": word(&stand.status),
                     "waits_for": stand.waits_for,
-                    "trouble": stand.trouble.as_ref().map(|t| &t.what),
+                    "error": stand.trouble.as_ref().map(|t| &t.what),
                     "hint": stand.trouble.as_ref().and_then(|t| t.hint.as_ref()),
                 })
             })
@@ -268,7 +271,7 @@ impl ApplySummary {
             "failed": self.failed,
             "waiting": self.waiting,
             "held": self.held,
-            "moved": finished.moved.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+            "changed_after_apply": finished.moved.iter().map(|(name, _)| name).collect::<Vec<_>>(),
             "seconds": took.as_secs_f64(),
             "resources": resources,
         })
@@ -278,7 +281,7 @@ impl ApplySummary {
 /// Returns one word for the state of a vertex.
 fn word(standing: &VertexStatus) -> &'static str {
     match standing {
-        VertexStatus::Settled => "as declared",
+        VertexStatus::Settled => "converged",
         VertexStatus::Failed => "failed",
         VertexStatus::Delayed(_) => "delayed",
         VertexStatus::Stuck(..) => "stuck",
@@ -361,19 +364,20 @@ impl Observer for Screen {
                     self.line(&format!("failed {}{words}", plain(identity)));
                 }
             }
-            Notification::Left { identity, says } => {
-                self.line(&format!("left {}: {says}", plain(identity)));
+            Notification::Undeclared { identity, message, removed } => {
+                let event = if *removed { "removed" } else { "undeclared" };
+                self.line(&format!("{event} {}: {message}", plain(identity)));
             }
             Notification::Interrupted { identity, .. } => {
                 self.line(&format!("interrupted {}", plain(identity)));
             }
             Notification::Stuck(name) => {
-                self.line(&format!("stuck {}: its run does not return", plain(name)));
+                self.line(&format!("stuck {}: the run does not return", plain(name)));
             }
-            Notification::Unkept(why) => self.line(&format!("unkept: {}", plain(why))),
+            Notification::Unkept(why) => self.line(&format!("state_write_failed: {}", plain(why))),
             Notification::Stopping(names) if !names.is_empty() => {
                 self.line(&format!(
-                    "stopping: waits for {}; once more to stop at once",
+                    "stopping: waiting for {}; interrupt again to stop at once",
                     list(names)
                 ));
             }

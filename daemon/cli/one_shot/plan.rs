@@ -30,7 +30,7 @@ fn recall(directory: &Path) -> Result<StoredState, Exit> {
         Ok(recalled) => Ok(recalled),
         Err(error) if SqliteStore::is_denied(directory) => {
             // Without permission to read the state, resources that run once are shown as if they had never run.
-            output::eprint(format!("warning: {error}; planned as if nothing had run before"));
+            output::eprint(format!("warning: {error}; planning without stored state"));
             Ok(StoredState::default())
         }
         Err(error) => Err(state_dir::refuse(&error)),
@@ -39,8 +39,8 @@ fn recall(directory: &Path) -> Result<StoredState, Exit> {
 
 fn once(args: &Plan, key: MintKey, runtime: &Runtime) -> Exit {
     if args.out.is_some() && args.graph.graphs.iter().any(|path| path.as_os_str() == "-") {
-        let hint = "write it to a file: `apply --plan` reads it again";
-        output::error("a plan of a graph from standard input cannot be kept", Some(hint));
+        let hint = "write the graph to a file; `apply --plan` reads it again";
+        output::error("a plan of a graph from standard input cannot be saved", Some(hint));
         return Exit::Usage;
     }
     let options = Options {
@@ -78,18 +78,18 @@ fn once(args: &Plan, key: MintKey, runtime: &Runtime) -> Exit {
     let (failed, differs) = (found.has_failed(), found.differs());
     if let Some(path) = &args.out {
         if failed {
-            let why = "no plan is written: not everything could be checked";
+            let why = "the plan was not saved: some resources could not be checked";
             output::error(why, Some("see the lines with `?` above"));
             return Exit::Failed;
         }
         let (paths, config) = (&args.graph.graphs, args.graph.config.as_deref());
         let plan = Kept::new((&loaded, paths, config), &options, found.into_steps());
         if let Err(error) = plan.write(path) {
-            output::error(error.to_string(), Some("a file that is there is not replaced"));
+            output::error(error.to_string(), Some("an existing file is not replaced"));
             return Exit::Failed;
         }
         output::eprint(format!(
-            "written to {0}; do it: steadfast apply --plan {0}",
+            "saved to {0}; apply with: steadfast apply --plan {0}",
             path.display()
         ));
     }

@@ -50,7 +50,7 @@ pub(in crate::cli) fn reject_graph(why: &str) -> Exit {
 pub(in crate::cli) fn refuse(why: &Unusable) {
     output::error(
         why.to_string(),
-        Some("nothing was changed: plan again, and look at what is new"),
+        Some("nothing was changed; plan again and review the differences"),
     );
     if let Unusable::Moved(moved) = why {
         for line in moved.iter().skip(1).take(SHOWN) {
@@ -84,10 +84,12 @@ impl Found {
             .into_iter()
             .filter_map(|stand| {
                 let why = match stand.status {
-                    VertexStatus::Held(HeldReason::Operator) => "waits for the operator".to_owned(),
+                    VertexStatus::Held(HeldReason::Operator) => {
+                        "waiting for the operator".to_owned()
+                    }
                     VertexStatus::Settled | VertexStatus::Held(_) => return None,
                     _ if !stand.waits_for.is_empty() => {
-                        format!("waits for {}", stand.waits_for.join(", "))
+                        format!("waiting for {}", stand.waits_for.join(", "))
                     }
                     _ => stand.trouble.map(|t| t.what).unwrap_or_default(),
                 };
@@ -118,7 +120,7 @@ impl Found {
     /// Checks that the findings are those of a plan.
     pub(in crate::cli) fn is_still(&self, plan: &Plan) -> Result<(), Unusable> {
         if let Some((name, why)) = self.failed.first() {
-            return Err(Unusable::Moved(vec![format!("{name}: it cannot be checked: {why}")]));
+            return Err(Unusable::Moved(vec![format!("{name}: the check failed: {why}")]));
         }
         plan.is_still(&self.steps)
     }
@@ -148,7 +150,7 @@ impl Found {
         if !self.failed.is_empty() {
             words.push(format!("{} could not be checked", self.failed.len()));
         }
-        words.push(format!("{same} as declared"));
+        words.push(format!("{same} unchanged"));
         print(format!("{what}: {}: {}", plain(&self.graph), words.join(", ")));
         for step in self.steps.iter().filter(|s| !s.is_removal()) {
             show(step);
@@ -157,7 +159,7 @@ impl Found {
             print(format!("? {}: {}", plain(name), plain(why)));
         }
         if self.steps.iter().any(Step::is_removal) {
-            print("what exists and would be gone:");
+            print("existing objects that would be removed:");
         }
         for step in self.steps.iter().filter(|s| s.is_removal()) {
             show(step);
@@ -186,18 +188,18 @@ fn show(step: &Step) {
         (Action::Unknown, until) => {
             let until = until.unwrap_or_default();
             let now = if step.differences.is_empty() { "" } else { "; now:" };
-            let leaves = if step.leaves { "it has left the graph; " } else { "" };
-            print(format!("? {name}: {leaves}cannot be told before {until} is changed{now}"));
+            let leaves = if step.leaves { "undeclared; " } else { "" };
+            print(format!("? {name}: {leaves}unknown until {until} is changed{now}"));
         }
         (Action::Refresh, _) => {
-            print(format!("~ {name}: would be refreshed"));
+            print(format!("~ {name}: would refresh"));
             return;
         }
         (Action::Held, Some(window)) => {
             print(format!("! {name}: held: changes are allowed {window}"));
         }
         (Action::Held, None) => print(format!("! {name}: held: noop")),
-        (Action::Remove, _) if step.leaves => print(format!("- {name}: it has left the graph")),
+        (Action::Remove, _) if step.leaves => print(format!("- {name}: undeclared")),
         (Action::Remove, _) => print(format!("- {name}")),
         (Action::Change, _) => print(format!("~ {name}")),
     }

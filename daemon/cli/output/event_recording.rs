@@ -11,19 +11,20 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// The events that start a record; a command without any of them writes nothing.
-const DEEDS: [&str; 16] = [
+const DEEDS: [&str; 17] = [
     "changed",
     "failed",
     "retrying",
     "interrupted",
     "stuck",
     "contended",
-    "left",
+    "undeclared",
+    "removed",
     "undone",
     "protected",
     "unprotected",
     "forgotten",
-    "redo",
+    "retried",
     "imported",
     "repaired",
     REPAIRED,

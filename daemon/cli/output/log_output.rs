@@ -87,14 +87,14 @@ pub(in crate::cli) fn filter(words: &str) -> Result<EnvFilter, String> {
         };
         if !LEVELS.iter().any(|known| known.eq_ignore_ascii_case(level)) {
             return Err(format!(
-                "unknown log level `{}`; the levels are {} (for one part: steadfast::driver=debug)",
+                "unknown log level `{}`; the levels are {} (for one module: steadfast::driver=debug)",
                 plain(level),
                 LEVELS.join(", ")
             ));
         }
     }
     let parsed = EnvFilter::try_new(words);
-    parsed.map_err(|error| format!("`{}` is no filter: {error}", plain(words)))
+    parsed.map_err(|error| format!("`{}` is not a log filter: {error}", plain(words)))
 }
 
 /// The filter of the log; it can be changed at any time.
@@ -155,14 +155,18 @@ impl Visit for HumanLine {
 /// Returns the journal as the destination, or standard error if the journal is unreachable.
 fn journal_or_here() -> Log {
     let Err(why) = JournalSocket::default().probe() else { return Log::Journald };
-    eprint(format!("warning: the journal cannot be reached: {why}; logging here"));
+    eprint(format!("warning: the journal cannot be reached: {why}; logging to standard error"));
     Log::Human
 }
 
 /// Logs the number of dropped lines.
 fn tell_dropped(number: u64) {
     let lines = count(usize::try_from(number).unwrap_or(usize::MAX), "line");
-    tracing::error!(event = "log", dropped = number, "{lines} of log dropped: nobody read them");
+    tracing::error!(
+        event = "log",
+        dropped = number,
+        "{lines} of log dropped: standard error was not read"
+    );
 }
 
 /// A writer that passes lines to the queue. JSON lines are escaped for safe display.

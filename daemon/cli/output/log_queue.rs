@@ -320,7 +320,7 @@ pub(in crate::cli) fn log_line(line: LogLine) {
 /// Describes the present trouble of the log, if there is some.
 pub(in crate::cli) fn trouble() -> Option<String> {
     let dropped = QUEUE.get()?.dropped();
-    (dropped > 0).then(|| format!("nobody reads it; lines dropped so far: {dropped}"))
+    (dropped > 0).then(|| format!("standard error is not read; lines dropped so far: {dropped}"))
 }
 
 /// A guard that waits for the last lines when the process ends, even by a panic.

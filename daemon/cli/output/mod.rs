@@ -118,7 +118,7 @@ pub(super) fn count(number: usize, one: &str) -> String {
 pub(super) fn graph_change(change: &GraphDiff) -> String {
     let GraphDiff { added, changed, removed, unchanged: kept, again } = change;
     let mut text = format!(
-        "{} added, {} changed, {} removed, {kept} kept",
+        "{} added, {} changed, {} removed, {kept} unchanged",
         added.count, changed.count, removed.count
     );
     if !again {

@@ -179,7 +179,7 @@ fn of_resource<'a>(news: &'a Notification<'a>) -> Option<(&'static str, &'a str,
     use Level::{Debug, Error, Info, Warn};
     Some(match news {
         Notification::Started(name) => ("started", name, String::new(), Debug),
-        Notification::Same(name) => ("same", name, String::new(), Debug),
+        Notification::Same(name) => ("unchanged", name, String::new(), Debug),
         Notification::Changed { identity, differences, notes, took, class, in_fight, .. } => {
             let words = changed(differences, notes, *took, *class);
             // During a contention, a line for each repair is no news.
@@ -191,14 +191,11 @@ fn of_resource<'a>(news: &'a Notification<'a>) -> Option<(&'static str, &'a str,
         Notification::StillContended { identity, repairs, lasts, next } => {
             ("contended", identity, still_contended(*repairs, *lasts, *next), Warn)
         }
-        Notification::Calm(name) => (
-            "calm",
-            name,
-            ": it is not undone any more; its repairs wait no longer".to_owned(),
-            Info,
-        ),
+        Notification::Calm(name) => {
+            ("contention_ended", name, ": contention ended; repair delay reset".to_owned(), Info)
+        }
         Notification::Trouble { identity, trouble, .. } => {
-            ("trouble", identity, trouble_words(trouble), Debug)
+            ("error", identity, trouble_words(trouble), Debug)
         }
         Notification::Interrupted { identity, .. } => {
             ("interrupted", identity, String::new(), Warn)
@@ -220,30 +217,33 @@ fn of_resource<'a>(news: &'a Notification<'a>) -> Option<(&'static str, &'a str,
             ("held", identity, held(*holding, *until, differences), Info)
         }
         Notification::Stuck(name) => {
-            let words = ": its run does not return; it is not tried again until it does".to_owned();
+            let words =
+                ": the run does not return; the resource is not retried until it does".to_owned();
             ("stuck", name, words, Error)
         }
         Notification::Unwatched { identity, why } => {
-            let words = format!(
-                ": there are no events for it; what can be checked is looked at every 30 s: {}",
-                plain(why)
-            );
+            let words = format!(": cannot be watched ({}); polling every 30 s", plain(why));
             ("unwatched", identity, words, Warn)
         }
         Notification::Parked { identity, reason, limit } => {
-            let words = format!(": {}; ends by itself in {}", plain(reason), seconds(*limit));
+            let words =
+                format!(": {}; resumes automatically in {}", plain(reason), seconds(*limit));
             ("paused", identity, words, Info)
         }
-        Notification::Left { identity, says } => ("left", identity, format!(": {says}"), Info),
+        Notification::Undeclared { identity, message, removed } => {
+            let event = if *removed { "removed" } else { "undeclared" };
+            (event, identity, format!(": {message}"), Info)
+        }
         Notification::Done(deed) => {
-            (deed.what, &deed.resource, format!(": {}", plain(&deed.says)), Info)
+            (deed.what, &deed.resource, format!(": {}", plain(&deed.message)), Info)
         }
         Notification::Apart { identity, why } => {
-            let words =
-                format!(": {why}: it has a transaction of its own until it was well for a while");
-            ("apart", identity, words, Warn)
+            let words = format!(": {why}; applied separately from its group until it is stable");
+            ("group_split", identity, words, Warn)
         }
-        Notification::Joined(name) => ("grouped", name, ": it is well again".to_owned(), Info),
+        Notification::Joined(name) => {
+            ("group_joined", name, ": stable again; applied with its group".to_owned(), Info)
+        }
         Notification::Unparked(name) => ("resumed", name, String::new(), Info),
         Notification::Diverged { identity, in_fight } => {
             ("diverged", identity, String::new(), if *in_fight { Debug } else { Info })
@@ -260,42 +260,45 @@ fn of_whole(news: &Notification<'_>) -> Option<(&'static str, String, Level)> {
             ("loaded", format!(": graph {}: {}", plain(graph), graph_change(change)), Info)
         }
         Notification::SwapWaits { waits, change } => {
-            ("loading", format!(": waits for {}: {}", list(waits), graph_change(change)), Info)
+            ("loading", format!(": waiting for {}: {}", list(waits), graph_change(change)), Info)
         }
-        Notification::Refused(why) => {
-            ("refused", format!(": the graph that runs goes on\n{}", why.trim_end()), Error)
-        }
+        Notification::Refused(why) => (
+            "rejected",
+            format!(": the previous graph is still running\n{}", why.trim_end()),
+            Error,
+        ),
         Notification::Converged { counts, in_fight } => {
             let total = super::count(counts.total as usize, "resource");
             let level = if *in_fight { Debug } else { Info };
-            ("converged", format!(": {total} as declared"), level)
+            ("converged", format!(": {total} converged"), level)
         }
-        Notification::Pausing(names) => ("pausing", format!(": waits for {}", list(names)), Info),
+        Notification::Pausing(names) => ("pausing", format!(": waiting for {}", list(names)), Info),
         Notification::Paused { reason, ends_in } => {
             let end = seconds(*ends_in);
-            ("paused", format!(": {}; ends by itself in {end}", plain(reason)), Info)
+            ("paused", format!(": {}; resumes automatically in {end}", plain(reason)), Info)
         }
         Notification::Braked { repairs, pause } => {
             let words = format!(
-                ": {repairs} repairs were undone within a minute: nothing is repaired for {}; watching goes on",
+                ": {repairs} repairs were reverted within a minute; repairs are suspended for {}",
                 seconds(*pause)
             );
-            ("braked", words, Error)
+            ("repairs_suspended", words, Error)
         }
         Notification::Released => {
-            ("released", ": what moved meanwhile is repaired".to_owned(), Warn)
+            ("repairs_resumed", ": drift found meanwhile is repaired now".to_owned(), Warn)
         }
         Notification::Resumed => ("resumed", String::new(), Info),
         Notification::PauseEnds(left) => {
-            ("pause_ends", format!(": by itself in {}", seconds(*left)), Warn)
+            ("pause_ends", format!(": the pause ends in {}", seconds(*left)), Warn)
         }
-        Notification::Observing(why) => ("observing", format!(": {}", why.trim_end()), Error),
+        Notification::Observing(why) => ("read_only", format!(": {}", why.trim_end()), Error),
         Notification::Unkept(why) => {
-            let words = format!(": nothing is changed until state can be kept: {}", plain(why));
-            ("unkept", words, Error)
+            let words =
+                format!(": no changes are made until the state can be written: {}", plain(why));
+            ("state_write_failed", words, Error)
         }
-        Notification::Stopping(names) => ("stopping", some(": waits for ", names), Info),
-        Notification::Stopped(names) => ("stopped", some(": cut off: ", names), Info),
+        Notification::Stopping(names) => ("stopping", some(": waiting for ", names), Info),
+        Notification::Stopped(names) => ("stopped", some(": interrupted: ", names), Info),
         _ => return None,
     })
 }
@@ -331,18 +334,18 @@ pub(in crate::cli) fn seconds(span: Duration) -> String {
 fn contended(by: ConflictCause<'_>, repairs: u32) -> String {
     let who = match by {
         ConflictCause::Another => "by another party".to_owned(),
-        ConflictCause::Itself => "not idempotent: by its own run".to_owned(),
+        ConflictCause::Itself => "not idempotent: by the resource's own run".to_owned(),
         ConflictCause::Ours(other) => format!("not idempotent: by {}", plain(other)),
-        ConflictCause::Unknown => "by whom is not known".to_owned(),
+        ConflictCause::Unknown => "the cause is unknown".to_owned(),
     };
     format!(
-        ": undone again and again ({repairs} repairs), {who}; its next repairs wait, as `on_conflict` says"
+        ": repeatedly reverted ({repairs} repairs), {who}; further repairs are delayed as set by `on_conflict`"
     )
 }
 
 fn still_contended(repairs: u32, lasts: Duration, next: Option<Duration>) -> String {
-    let next = next.map(|next| format!("; the next in {}", seconds(next))).unwrap_or_default();
-    format!(": still undone after {repairs} repairs in {}{next}", seconds(lasts))
+    let next = next.map(|next| format!("; next repair in {}", seconds(next))).unwrap_or_default();
+    format!(": still reverted after {repairs} repairs in {}{next}", seconds(lasts))
 }
 
 /// Formats a change: `: content, mode (3 ms)`; with its class, unless the graph asked for the change.
@@ -377,11 +380,11 @@ pub(in crate::cli) fn trouble_words(trouble: &Failure) -> String {
 }
 
 /// The text for a failure that does not count.
-const EXCUSED: &str = ": does not count as failed: a resource that it needs differs";
+const EXCUSED: &str = ": not counted as failed: a dependency has drifted and is repaired first";
 
 /// Formats: `: its parents are looked at before that counts as failed: file[x]`.
 fn asking(above: &[&str]) -> String {
-    let mut words = ": its parents are looked at before that counts as failed".to_owned();
+    let mut words = ": checking the dependencies before counting this as a failure".to_owned();
     if !above.is_empty() {
         words.push_str(&format!(": {}", list(above)));
     }
@@ -396,7 +399,7 @@ pub(in crate::cli) fn retrying(trouble: Option<&Failure>, after: Duration) -> St
 fn failed(trouble: Option<&Failure>, (names, total): &(Vec<&str>, usize)) -> String {
     let mut words = trouble.map(trouble_words).unwrap_or_default();
     if *total > 0 {
-        words.push_str(&format!("; {total} waiting for it: {}", list(names)));
+        words.push_str(&format!("; {total} dependents waiting: {}", list(names)));
     }
     words
 }
@@ -412,17 +415,17 @@ pub(in crate::cli) fn held(
             let aspects: Vec<_> = differences.iter().map(|d| d.aspect).collect();
             format!(": would change: {}", aspects.join(", "))
         }
-        HeldReason::WouldRefresh => ": would be refreshed".to_owned(),
+        HeldReason::WouldRefresh => ": would refresh".to_owned(),
         HeldReason::UnknownUntil(_) => {
-            format!(": cannot be told before {} is changed", plain(until.unwrap_or("another")))
+            format!(": unknown until {} is changed", plain(until.unwrap_or("another")))
         }
         HeldReason::Window(_) => {
             let aspects: Vec<_> = differences.iter().map(|d| d.aspect).collect();
             let when = plain(until.unwrap_or("its window"));
-            format!(": changes are allowed {when}: would change: {}", aspects.join(", "))
+            format!(": changes are allowed {when}; would change: {}", aspects.join(", "))
         }
         HeldReason::Operator => {
-            ": was cut off while it ran, and its on_interrupt is `ask`: it waits for the operator"
+            ": the run was interrupted and `on_interrupt` is `ask`; waiting for the operator"
                 .to_owned()
         }
     }

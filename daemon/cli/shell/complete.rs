@@ -72,7 +72,6 @@ pub(super) fn with_names(command: Command) -> Command {
         ("protect", "resources"),
         ("unprotect", "resources"),
         ("forget", "resources"),
-        ("redo", "resources"),
         ("pause", "resources"),
         ("resume", "resources"),
     ];

@@ -12,55 +12,58 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             (
                 "steadfast run /etc/steadfast/graph.yaml",
-                "hold this host to that graph, until stopped",
+                "run the daemon with this graph until stopped",
             ),
             ("steadfast run --watch graph.yaml", "reload when the file changes"),
-            ("steadfast run --noop --log json site/", "only say what would be changed, as JSON"),
+            (
+                "steadfast run --noop --log json site/",
+                "log the changes that would be made, as JSON",
+            ),
         ],
     ),
     (
         "apply",
         &[
-            ("steadfast apply graph.yaml", "make it so, once"),
+            ("steadfast apply graph.yaml", "apply the graph once"),
             (
                 "steadfast apply --only file --detailed-exitcode graph.yaml",
-                "only the files; ends with 2 if something was changed",
+                "apply only files; exit with 2 if anything was changed",
             ),
         ],
     ),
     (
         "plan",
         &[
-            ("steadfast plan graph.yaml", "show what apply would change"),
-            ("steadfast plan --explain-edges graph.yaml", "with the reason of each edge"),
+            ("steadfast plan graph.yaml", "preview the changes of apply"),
+            ("steadfast plan --explain-edges graph.yaml", "also show the origin of each edge"),
         ],
     ),
     (
         "drift",
         &[
-            ("steadfast drift graph.yaml", "show what differs now"),
-            ("steadfast drift --json --detailed-exitcode graph.yaml", "for a program that watches"),
+            ("steadfast drift graph.yaml", "show the current drift"),
+            ("steadfast drift --json --detailed-exitcode graph.yaml", "for monitoring"),
         ],
     ),
     (
         "check",
         &[
             ("steadfast check graph.yaml", "report every problem of a graph"),
-            ("steadfast check 'file[motd]'", "let the running daemon look at a resource again"),
+            ("steadfast check 'file[motd]'", "check a resource again, in the running daemon"),
         ],
     ),
     (
         "graph",
         &[
-            ("steadfast graph graph.yaml", "resources, edges and where each comes from"),
-            ("steadfast graph --format dot graph.yaml | dot -Tsvg > graph.svg", "a drawing"),
+            ("steadfast graph graph.yaml", "show resources and edges with their origin"),
+            ("steadfast graph --format dot graph.yaml | dot -Tsvg > graph.svg", "draw the graph"),
         ],
     ),
     (
         "history",
         &[
-            ("steadfast history", "what was changed lately, when and why"),
-            ("steadfast history 'file[motd]' --json", "of one resource, for a program"),
+            ("steadfast history", "list recent changes"),
+            ("steadfast history 'file[motd]' --json", "list the changes of one resource as JSON"),
         ],
     ),
     (
@@ -68,130 +71,141 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             (
                 "steadfast diff 'file[motd]'",
-                "what the last change took away, against what is there",
+                "compare the content before the last change with the current one",
             ),
-            ("steadfast diff 'file[motd]' 12 17", "between two numbers that history shows"),
+            ("steadfast diff 'file[motd]' 12 17", "compare the contents before changes 12 and 17"),
         ],
     ),
     (
         "undo",
         &[
-            ("steadfast undo 'file[motd]'", "put back what was there before its last change"),
+            ("steadfast undo 'file[motd]'", "restore the state before the last change"),
             (
                 "steadfast undo 'file[motd]' --to 12 --for 1d",
-                "before change 12; its graph waits a day",
+                "restore the state before change 12; pause the resource for a day",
             ),
         ],
     ),
     (
         "explain",
         &[
-            ("steadfast explain file", "the fields of a kind"),
-            ("steadfast explain meta", "what every resource takes"),
-            ("steadfast explain C404", "a problem of a graph"),
+            ("steadfast explain file", "show the fields of a kind"),
+            ("steadfast explain meta", "show the metaparams of every resource"),
+            ("steadfast explain C404", "explain a problem code"),
         ],
     ),
     (
         "status",
         &[
-            ("steadfast status", "as declared, or what stands in the way"),
-            ("steadfast status --watch", "again each second"),
-            ("steadfast status --json | jq .verdict", "for a program"),
+            ("steadfast status", "show whether the host is converged, and the blockers if not"),
+            ("steadfast status --watch", "refresh every second"),
+            ("steadfast status --json | jq .verdict", "print the verdict for a script"),
         ],
     ),
-    ("top", &[("steadfast top", "all resources, worst first; ? shows the keys")]),
-    (
-        "show",
-        &[(
-            "steadfast show 'file[motd]'",
-            "how it stands, what it needs, what became of it lately",
-        )],
-    ),
-    ("why", &[("steadfast why 'file[motd]'", "what stands in its way, up to the cause")]),
+    ("top", &[("steadfast top", "show all resources, worst first; ? lists the keys")]),
+    ("show", &[("steadfast show 'file[motd]'", "show the status, dependencies and recent events")]),
+    ("why", &[("steadfast why 'file[motd]'", "show the chain of blockers")]),
     (
         "events",
         &[
-            ("steadfast events", "what happened lately"),
-            ("steadfast events -f 'file[motd]'", "what happens to one resource, until interrupted"),
-            ("steadfast events --since 2h --json", "for a program, also when no daemon runs"),
+            ("steadfast events", "show recent events"),
+            (
+                "steadfast events -f 'file[motd]'",
+                "follow the events of one resource until interrupted",
+            ),
+            ("steadfast events --since 2h --json", "print JSON; works without a daemon"),
         ],
     ),
     (
-        "report",
-        &[("steadfast report", "the workers inside the daemon, their starts and last errors")],
+        "workers",
+        &[("steadfast workers", "show the workers of the daemon, their starts and last errors")],
     ),
     (
         "pause",
         &[(
             "steadfast pause --for 2h --reason \"upgrade of the database\"",
-            "nothing is started for two hours",
+            "start nothing for two hours",
         )],
     ),
     (
         "resume",
         &[
-            ("steadfast resume", "show what will change, and go on"),
-            ("steadfast resume --plan", "only show it"),
-            ("steadfast resume 'svc[nginx]'", "of one that was paused by itself"),
+            ("steadfast resume", "show the pending changes and resume"),
+            ("steadfast resume --plan", "show the pending changes without resuming"),
+            ("steadfast resume 'svc[nginx]'", "resume one individually paused resource"),
         ],
     ),
-    ("reload", &[("steadfast reload", "read the graph again; a broken one changes nothing")]),
-    ("retry", &[("steadfast retry 'pkg[nginx]'", "run it again, also if it has failed")]),
+    ("reload", &[("steadfast reload", "reload the graph; an invalid graph is rejected")]),
     (
-        "protect",
-        &[("steadfast protect 'file[data]'", "no graph without it is taken, whatever it removes")],
+        "retry",
+        &[
+            ("steadfast retry 'pkg[nginx]'", "run the resource again, even if it failed"),
+            ("steadfast retry --persist 'exec[migrate]'", "run it again, even after a restart"),
+        ],
     ),
-    ("unprotect", &[("steadfast unprotect 'file[data]'", "that is over")]),
+    ("protect", &[("steadfast protect 'file[data]'", "reject every graph without this resource")]),
+    ("unprotect", &[("steadfast unprotect 'file[data]'", "end the protection")]),
     (
         "forget",
         &[
-            ("steadfast forget 'exec[migrate]'", "it runs once more"),
-            ("steadfast forget 'file[made]'", "it is adopted: it stays when it leaves the graph"),
+            ("steadfast forget 'exec[migrate]'", "let the command run again"),
+            (
+                "steadfast forget 'file[made]'",
+                "adopt the file: a removal from the graph then keeps it",
+            ),
         ],
     ),
-    ("redo", &[("steadfast redo 'exec[migrate]'", "it runs once more, also after a restart")]),
     (
         "state",
         &[
-            ("steadfast state show", "all that is kept between runs"),
-            ("steadfast state show 'file[motd]' --json", "of one resource, for a program"),
-            ("steadfast state verify", "is any of it damaged?"),
-            ("steadfast state export kept.json", "all of it as a document, without secrets"),
-            ("steadfast state import kept.json", "taken in again; what is there stays beside"),
-            ("steadfast state repair", "put right what can be, when the daemon only observes"),
+            ("steadfast state show", "show the stored state"),
+            ("steadfast state show 'file[motd]' --json", "show the record of one resource as JSON"),
+            ("steadfast state verify", "check for damage"),
+            ("steadfast state export state.json", "export the state without secrets"),
+            (
+                "steadfast state import state.json",
+                "replace the state; the old one is kept as a backup",
+            ),
+            ("steadfast state repair", "repair a damaged state"),
         ],
     ),
-    ("wait", &[("steadfast wait --timeout 300", "in a script: until the host is as declared")]),
+    ("wait", &[("steadfast wait --timeout 300", "wait up to 5 minutes for convergence")]),
     (
         "stop",
-        &[("steadfast stop", "what runs may end"), ("steadfast stop --now", "cut off what runs")],
+        &[
+            ("steadfast stop", "stop after running commands have finished"),
+            ("steadfast stop --now", "interrupt running commands and stop"),
+        ],
     ),
     (
         "log-level",
         &[
-            ("steadfast log-level debug", "tell more"),
-            ("steadfast log-level info,steadfast::driver=trace", "much more of one part"),
+            ("steadfast log-level debug", "log debug messages"),
+            ("steadfast log-level info,steadfast::driver=trace", "trace one module"),
         ],
     ),
     (
         "doctor",
         &[
-            ("steadfast doctor", "does this machine let a daemon do its work?"),
-            ("steadfast doctor /etc/steadfast/graph.yaml", "may others write that graph?"),
+            ("steadfast doctor", "diagnose the host and the installation"),
+            ("steadfast doctor /etc/steadfast/graph.yaml", "also check who may write this graph"),
         ],
     ),
     (
         "completions",
         &[
             ("source <(steadfast completions bash)", "in ~/.bashrc; zsh likewise in ~/.zshrc"),
-            ("steadfast completions fish > ~/.config/fish/completions/steadfast.fish", "for fish"),
+            (
+                "steadfast completions fish > ~/.config/fish/completions/steadfast.fish",
+                "install completions for fish",
+            ),
         ],
     ),
     (
         "man",
         &[
             ("steadfast man /usr/local/share/man/man1", "write the manual pages"),
-            ("man steadfast-run", "read one"),
+            ("man steadfast-run", "read one page"),
         ],
     ),
 ];

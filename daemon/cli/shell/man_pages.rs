@@ -21,7 +21,7 @@ pub(in crate::cli) fn man(args: &args::Man) -> Exit {
         }
         Err(why) => {
             let directory = args.directory.display();
-            error(format!("cannot write to {directory}: {why}"), Some("give another directory"));
+            error(format!("cannot write to {directory}: {why}"), Some("choose another directory"));
             Exit::Failed
         }
     }

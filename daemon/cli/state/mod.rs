@@ -49,8 +49,8 @@ fn show(args: &args::ShowKept) -> Result<Exit, Exit> {
     if let Some(name) = &args.resource {
         let Some(kept) = recalled.resources.remove(name) else {
             let known = recalled.resources.keys().map(String::as_str);
-            let what = format!("nothing is kept of {}", with_nearest(name, known));
-            error(what, Some("`steadfast state show` shows all that is kept"));
+            let what = format!("the state has no record of {}", with_nearest(name, known));
+            error(what, Some("`steadfast state show` shows all records"));
             return Err(Exit::Usage);
         };
         recalled.resources = [(name.clone(), kept)].into();
@@ -71,7 +71,7 @@ fn show(args: &args::ShowKept) -> Result<Exit, Exit> {
         let kinds: Vec<String> = it.kinds.iter().map(|kind| plain(kind)).collect();
         let (graph, kinds, since) = (plain(&it.graph), kinds.join(", "), time(at));
         print(format!(
-            "generation {}: the graph `{graph}` ({}) of {kinds}, since {since}",
+            "generation {}: graph `{graph}` ({}) of {kinds}, since {since}",
             it.number,
             plain(&it.hash)
         ));
@@ -99,14 +99,13 @@ fn show(args: &args::ShowKept) -> Result<Exit, Exit> {
 /// Describes the record of one resource. Sent values may be secret, so that only their existence is shown.
 fn lines(kept: &ResourceRecord, is_in_progress: bool) -> Vec<String> {
     let mut lines = Vec::new();
-    lines
-        .extend(kept.done.map(|definition| format!("has run well (definition {definition:016x})")));
+    lines.extend(kept.done.map(|definition| format!("succeeded (definition {definition:016x})")));
     if kept.interrupted.is_some() {
         let what = kept.cut.map_or("its run", Verb::words);
         lines.push(if is_in_progress {
             format!("{what} is in progress")
         } else {
-            format!("{what} was begun and interrupted")
+            format!("{what} was interrupted")
         });
     }
     lines.extend(kept.owed.as_ref().map(|(_, cause)| format!("owed a refresh by {cause}")));
@@ -131,21 +130,22 @@ fn lines(kept: &ResourceRecord, is_in_progress: bool) -> Vec<String> {
 
 fn of_owned(owned: &Ownership) -> Vec<String> {
     let whose = owned.origin.map(|origin| match origin {
-        Origin::Created => format!("made by us, under the graph `{}`", owned.graph),
-        Origin::Adopted => format!("adopted, under the graph `{}`", owned.graph),
+        Origin::Created => format!("created by steadfast, in graph `{}`", owned.graph),
+        Origin::Adopted => format!("adopted, in graph `{}`", owned.graph),
     });
-    let leaves = owned.delete.then(|| "deleted when it leaves, if made by us".to_owned());
+    let leaves =
+        owned.delete.then(|| "deleted when undeclared, if created by steadfast".to_owned());
     let protected = owned.protect.then(|| "protected by its graph".to_owned());
     let pinned = owned.pinned.then(|| "protected by the operator".to_owned());
     let after =
-        (!owned.after.is_empty()).then(|| format!("comes after {}", owned.after.join(", ")));
+        (!owned.after.is_empty()).then(|| format!("ordered after {}", owned.after.join(", ")));
     [whose, leaves, protected, pinned, after].into_iter().flatten().collect()
 }
 
 /// Formats a time given in seconds since 1970.
 fn time(seconds: u64) -> String {
     let time = i64::try_from(seconds).ok().and_then(|s| jiff::Timestamp::from_second(s).ok());
-    time.map_or_else(|| "a time that is none".to_owned(), |time| time.to_string())
+    time.map_or_else(|| "an invalid time".to_owned(), |time| time.to_string())
 }
 
 fn to_json(recalled: &StoredState, in_progress: &BTreeSet<String>) -> Value {
@@ -200,7 +200,7 @@ fn verify(args: &args::VerifyKept) -> Result<Exit, Exit> {
     let readers = readers(|_, _| {});
     let strangers = verified.recalled.resources.keys();
     for (name, why) in strangers.filter_map(|name| Some((name, (readers.kind)(name)?))) {
-        print(plain(&format!("{name}: {why}; what is kept of it is left alone")));
+        print(plain(&format!("{name}: {why}; the record stays unchanged")));
     }
     let found = violations(&verified.recalled, &readers);
     wrong.extend(found.iter().map(ToString::to_string));
@@ -210,10 +210,10 @@ fn verify(args: &args::VerifyKept) -> Result<Exit, Exit> {
     let place = plain(&directory.display().to_string());
     if wrong.is_empty() {
         let resources = count(verified.recalled.resources.len(), "resource");
-        print(format!("sound: {resources} in {place}"));
+        print(format!("intact: {resources} in {place}"));
         return Ok(Exit::Well);
     }
-    let hint = "nothing was changed; `steadfast state repair` puts right what can be, and keeps what is there";
+    let hint = "nothing was changed; `steadfast state repair` repairs the state and keeps a backup";
     error(format!("{} in {place}", count(wrong.len(), "problem")), Some(hint));
     Ok(Exit::Failed)
 }

@@ -36,7 +36,7 @@ fn alone(order: StateCommand, args: &args::Resources) -> Result<Vec<String>, Exi
     let directory = state_dir::directory(said.as_deref());
     if !SqliteStore::is_there(&directory) {
         let what = format!("no such resource: {}", args.resources.join(", "));
-        error(what, Some("nothing is kept here; is it this --state-dir?"));
+        error(what, Some("the state directory has no state; check --state-dir"));
         return Err(Exit::Usage);
     }
     let refuse = |error: StoreError| state_dir::refuse(&error);
@@ -79,6 +79,9 @@ fn is_known(recalled: &StoredState, names: &[String]) -> Result<(), Exit> {
         return Ok(());
     }
     let what = format!("no such resource: {}", strangers.join(", "));
-    error(what, Some("nothing is kept of it; `steadfast state show` lists what is kept"));
+    error(
+        what,
+        Some("the state has no record of this resource; `steadfast state show` lists all records"),
+    );
     Err(Exit::Usage)
 }

@@ -26,10 +26,10 @@ pub(in crate::cli) fn export(args: &ExportKept) -> Result<Exit, Exit> {
     if let Some(first) = wrong.first() {
         // An unsound state is not exported (B-20), so that nobody imports it.
         let many = count(wrong.len(), "problem");
-        let what = format!("what is kept is not sound: {many}, the first: {first}");
+        let what = format!("the state is damaged: {many}, the first: {first}");
         error(
             plain(&what),
-            Some("`steadfast state verify` names all, `steadfast state repair` puts them right"),
+            Some("`steadfast state verify` lists all damage, `steadfast state repair` repairs it"),
         );
         return Err(Exit::Failed);
     }
@@ -80,7 +80,7 @@ pub(in crate::cli) fn import(args: &ImportKept) -> Result<Exit, Exit> {
             print(plain(line));
         }
         error(
-            format!("{shown} is not taken in: {}", count(wrong.len(), "problem")),
+            format!("{shown} was not imported: {}", count(wrong.len(), "problem")),
             Some("nothing was changed"),
         );
         return Err(Exit::Failed);
@@ -110,8 +110,10 @@ fn read_trusted(path: &Path, shown: &str) -> Result<String, Exit> {
     let reader = Reader::here();
     if let Some(doubt) = reader.doubts_as_named(&file, path).filter(|_| reader.is_strict()) {
         error(
-            format!("{shown} is not taken in: somebody else could change it: {doubt}"),
-            Some("let root own it and all folders above it, and nobody else write there"),
+            format!("{shown} was not imported: another user could change the file: {doubt}"),
+            Some(
+                "make root the owner of the file and all parent directories, writable only by root",
+            ),
         );
         return Err(Exit::Failed);
     }
@@ -133,7 +135,7 @@ fn alone_importing(directory: &Path) -> Result<File, Exit> {
     match opened.try_lock() {
         Ok(()) => Ok(opened),
         Err(TryLockError::WouldBlock) => {
-            error("another import is under way", Some("nothing was changed"));
+            error("another import is in progress", Some("nothing was changed"));
             Err(Exit::Busy)
         }
         Err(TryLockError::Error(why)) => Err(failed(why.to_string())),
@@ -144,7 +146,7 @@ fn alone_importing(directory: &Path) -> Result<File, Exit> {
 pub(in crate::cli) fn repair(args: &RepairKept) -> Result<Exit, Exit> {
     let directory = directory(args.socket.state_dir.as_deref());
     if !SqliteStore::is_there(&directory) {
-        print("nothing is kept here");
+        print("the state directory has no state");
         return Ok(Exit::Well);
     }
     have_done(Maintenance::Repair, &args.socket, &directory)
@@ -156,7 +158,7 @@ fn have_done(what: Maintenance, socket: &Socket, directory: &Path) -> Result<Exi
         None => alone(what, directory)?,
     };
     if lines.is_empty() {
-        print("nothing to do: it is sound");
+        print("nothing to do: the state is intact");
     }
     for line in &lines {
         print(plain(line));

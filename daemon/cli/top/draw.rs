@@ -30,7 +30,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &mut View) {
 fn header(view: &View) -> Vec<Line<'static>> {
     let title = |text: String, tone| Line::styled(text, style(tone, view.colour));
     let Some(status) = &view.status else {
-        let says = view.lost.as_deref().map_or_else(|| "asking the daemon".to_owned(), plain);
+        let says = view.lost.as_deref().map_or_else(|| "querying the daemon".to_owned(), plain);
         return vec![title(says, if view.lost.is_some() { Tone::Bad } else { Tone::Plain })];
     };
     let c = status.counts;
@@ -43,11 +43,11 @@ fn header(view: &View) -> Vec<Line<'static>> {
         c.held,
         c.stuck,
         c.contended,
-        span(status.up_for),
+        span(status.uptime),
     );
     let mut lines = vec![title(headline(status), of_verdict(status.verdict)), Line::raw(counts)];
     lines.push(match (&view.lost, &status.pause) {
-        (Some(why), _) => title(format!("what is shown is old: {}", plain(why)), Tone::Bad),
+        (Some(why), _) => title(format!("the data is outdated: {}", plain(why)), Tone::Bad),
         (None, Some(pause)) => title(paused(pause).trim_start().to_owned(), Tone::Odd),
         (None, None) => match newer(status).first() {
             Some(line) => title(line.trim_start().to_owned(), Tone::Odd),
@@ -66,7 +66,7 @@ fn table(frame: &mut Frame<'_>, area: Rect, view: &View) {
         mark(Order::Name, "RESOURCE"),
         mark(Order::Changed, "CHANGED"),
         mark(Order::Repairs, "REPAIRS"),
-        "SAYS".to_owned(),
+        "MESSAGE".to_owned(),
     ];
     let title = style(Tone::Title, view.colour).add_modifier(Modifier::UNDERLINED);
     let titles = Row::new(titles.map(Cell::from)).style(title);
@@ -120,9 +120,9 @@ fn phase(phase: Phase) -> &'static str {
 fn pane(frame: &mut Frame<'_>, area: Rect, view: &mut View) {
     let (title, lines) = match view.pane {
         Pane::Details => (plain(&view.subject), details(view)),
-        Pane::Diff => (format!("{}: what differs", plain(&view.subject)), diff(view)),
-        Pane::Plan => ("what will change when it goes on".to_owned(), diff(view)),
-        Pane::Events => ("events, the last first".to_owned(), events(view)),
+        Pane::Diff => (format!("{}: differences", plain(&view.subject)), diff(view)),
+        Pane::Plan => ("pending changes after a resume".to_owned(), diff(view)),
+        Pane::Events => ("events, newest first".to_owned(), events(view)),
         Pane::Help | Pane::Table => {
             ("keys".to_owned(), HELP.iter().map(|l| Line::raw(*l)).collect())
         }
@@ -140,19 +140,19 @@ fn pane(frame: &mut Frame<'_>, area: Rect, view: &mut View) {
 const HELP: &[&str] = &[
     "up, down, j, k      select or scroll       page up, page down, g, G",
     "enter               show the selected resource: state, dependencies, events",
-    "d                   show what differs from what is declared",
-    "e                   show what happened lately",
+    "d                   show the differences of the selected resource",
+    "e                   show recent events",
     "s                   order by state, name, last change, repairs",
-    "/                   show only names with this in them; esc ends it",
-    "p, r                pause for an hour, resume (shows what will change, and asks)",
-    "P, R                the same of the selected resource alone",
-    "q, esc              back; from the table: leave",
+    "/                   filter by name; esc ends the filter",
+    "p, r                pause for an hour, resume (shows the pending changes and asks)",
+    "P, R                pause, resume the selected resource only",
+    "q, esc              back; quit from the table",
 ];
 
 fn details(view: &View) -> Vec<Line<'static>> {
-    let Some(details) = &view.details else { return vec![Line::raw("asking the daemon")] };
+    let Some(details) = &view.details else { return vec![Line::raw("querying the daemon")] };
     let mut lines: Vec<Line<'static>> = describe(details).into_iter().map(Line::raw).collect();
-    lines.push(Line::styled("events, the last first", style(Tone::Title, view.colour)));
+    lines.push(Line::styled("events, newest first", style(Tone::Title, view.colour)));
     lines.extend(events(view));
     lines
 }
@@ -175,15 +175,16 @@ fn diff(view: &View) -> Vec<Line<'static>> {
     match &view.diff {
         None => vec![Line::raw("looking")],
         Some(Err(why)) => vec![Line::styled(plain(why), style(Tone::Bad, view.colour))],
-        Some(Ok(Inspections { of, .. })) if of.is_empty() => vec![Line::raw("as declared")],
+        Some(Ok(Inspections { items: of, .. })) if of.is_empty() => vec![Line::raw("as declared")],
         Some(Ok(found)) => {
-            let lines = found.of.iter().flat_map(differences);
+            let lines = found.items.iter().flat_map(differences);
             let tone = |line: &str| match line.trim_start().chars().next() {
                 Some('+') => Tone::Good,
                 Some('-') => Tone::Bad,
                 _ => Tone::Plain,
             };
-            let left = (found.left > 0).then(|| format!("{} more were not looked at", found.left));
+            let left =
+                (found.skipped > 0).then(|| format!("{} more were not checked", found.skipped));
             let all = lines.chain(left);
             all.map(|line| Line::styled(line.clone(), style(tone(&line), view.colour))).collect()
         }
@@ -193,7 +194,7 @@ fn diff(view: &View) -> Vec<Line<'static>> {
 fn footer(view: &View) -> Line<'static> {
     let words = match view.typing {
         Typing::Filter => format!("filter: {}_", plain(&view.filter)),
-        Typing::Pause => "pause for an hour: nothing is repaired meanwhile? y/n".to_owned(),
+        Typing::Pause => "pause all repairs for an hour? y/n".to_owned(),
         Typing::PauseOne => format!("pause {} for an hour? y/n", plain(&view.subject)),
         Typing::ResumeOne => format!("resume {}? y/n", plain(&view.subject)),
         Typing::Resume => "resume? y/n".to_owned(),
@@ -205,7 +206,7 @@ fn footer(view: &View) -> Line<'static> {
                 } else {
                     format!("{} with `{}`", view.list.total, plain(&view.filter))
                 };
-                format!("{shown}  enter show  d diff  e events  s sort  / filter  ? keys  q leave")
+                format!("{shown}  enter show  d diff  e events  s sort  / filter  ? keys  q quit")
             }
             (None, _) => "q back  up/down scroll".to_owned(),
         },

@@ -69,7 +69,7 @@ impl Feed {
             let PollQuery { about, ask } = question;
             let patience = if about == About::Diff { LOOK } else { PATIENCE };
             let answer = tokio::time::timeout(patience, answer(&address, &ask)).await;
-            let answer = answer.unwrap_or_else(|_| Err("the daemon does not answer".to_owned()));
+            let answer = answer.unwrap_or_else(|_| Err("the daemon does not respond".to_owned()));
             // The view may be closed meanwhile.
             let _closed = to.send(PollResult { about, ask, answer }).await;
         });

@@ -44,7 +44,7 @@ pub(super) fn of_phase(phase: Phase) -> Tone {
 
 pub(super) fn of_verdict(verdict: HostStatus) -> Tone {
     match verdict {
-        HostStatus::Observing
+        HostStatus::ReadOnly
         | HostStatus::Stuck
         | HostStatus::Failed
         | HostStatus::Failing

@@ -5,8 +5,8 @@ use super::poller::{About, PollResult};
 use super::view::{Next, Pane, View};
 use crate::control::Request;
 use crate::driver::status::{
-    Ages, Changes, Counts, Differing, HostStatus, Inspection, Inspections, List, Phase, Refusal,
-    ResourceStatus, Status,
+    Ages, Changes, Counts, Differing, GraphRejection, HostStatus, Inspection, Inspections, List,
+    Phase, ResourceStatus, Status,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -18,16 +18,16 @@ fn resource(name: &str, phase: Phase, says: &str) -> ResourceStatus {
     ResourceStatus {
         resource: name.to_owned(),
         phase,
-        says: says.to_owned(),
+        message: says.to_owned(),
         waits_for: Vec::new(),
         next_try_in: None,
         running_for: None,
-        undecided_for: None,
-        trouble: None,
+        awaiting_operator_for: None,
+        error: None,
         ages: Ages::default(),
         repairs: 0,
         last_change: None,
-        leaves: false,
+        pending_removal: false,
         pause: None,
     }
 }
@@ -35,22 +35,22 @@ fn resource(name: &str, phase: Phase, says: &str) -> ResourceStatus {
 fn status(verdict: HostStatus) -> Status {
     Status {
         verdict,
-        observing: None,
-        instead: None,
-        refused: None,
+        read_only: None,
+        fallback_reason: None,
+        rejected: None,
         swap: None,
         converged_for: None,
         graph: "web".to_owned(),
         counts: Counts { total: 3, settled: 1, failed: 1, waiting: 1, ..Counts::default() },
-        leaving: Vec::new(),
+        pending_removals: Vec::new(),
         unwatched: 0,
         pause: None,
         paused: Vec::new(),
         ages: Ages::default(),
         changes: Changes::default(),
-        troubled: Vec::new(),
-        more: 0,
-        up_for: 7200,
+        unhealthy: Vec::new(),
+        unhealthy_omitted: 0,
+        uptime: 7200,
         version: String::new(),
         daemon: Vec::new(),
         reboot: None,
@@ -59,9 +59,9 @@ fn status(verdict: HostStatus) -> Status {
 }
 
 fn rows() -> Vec<ResourceStatus> {
-    let mut failed = resource("pkg[nginx]", Phase::Failed, "failed, and has no retries left");
-    failed.trouble = Some("no such package\u{1b}[2J\nforged".to_owned());
-    let mut waits = resource("svc[nginx]", Phase::Waiting, "waits for others");
+    let mut failed = resource("pkg[nginx]", Phase::Failed, "failed, no retries left");
+    failed.error = Some("no such package\u{1b}[2J\nforged".to_owned());
+    let mut waits = resource("svc[nginx]", Phase::Waiting, "waiting for others");
     waits.waits_for = vec!["pkg[nginx]".to_owned()];
     let mut well = resource("file[/srv/a\u{202e}b]", Phase::Settled, "as declared");
     (well.repairs, well.ages.repair) = (12, Some(61));
@@ -78,7 +78,7 @@ fn view(colour: bool) -> View {
 
 fn tell(view: &mut View, about: About, value: Value) {
     let question = view.questions().into_iter().find(|question| question.about == about);
-    let ask = question.map_or(Request::Report, |question| question.ask);
+    let ask = question.map_or(Request::Workers, |question| question.ask);
     view.hear(PollResult { about, ask, answer: Ok(vec![value]) });
 }
 
@@ -111,13 +111,13 @@ fn the_table_shows_all_in_eighty_columns() {
     assert_eq!(
         lines(&mut view(false)),
         [
-            "web: failed: 2 of 3 resources not as declared",
+            "web: failed: 2 of 3 resources not converged",
             "1 ok, 1 waiting, 0 running, 1 failed, 0 held, 0 stuck, 0 contended; up 2 h 0 min",
-            "STATE*    RESOURCE                   CHANGED  REPAIRS  SAYS",
-            "failed    pkg[nginx]                                   failed, and has no retrie",
-            "waiting   svc[nginx]                                   waits for others: pkg[ngi",
+            "STATE*    RESOURCE                   CHANGED  REPAIRS  MESSAGE",
+            "failed    pkg[nginx]                                   failed, no retries left",
+            "waiting   svc[nginx]                                   waiting for others: pkg[ngi",
             "ok        file[/srv/a\\u{202e}b]      1 min    12",
-            "3 resources  enter show  d diff  e events  s sort  / filter  ? keys  q leave",
+            "3 resources  enter show  d diff  e events  s sort  / filter  ? keys  q quit",
         ]
     );
 }
@@ -200,9 +200,9 @@ fn an_order_is_confirmed() {
     key(&mut view, KeyCode::Char('p'));
     let Next::Order(order) = key(&mut view, KeyCode::Char('y')) else { panic!("no order") };
     assert!(matches!(order.ask, Request::Pause { seconds: Some(3600), .. }));
-    let denied = Err("user 7 may read, not change".to_owned());
+    let denied = Err("user 7 may only query; root may make changes".to_owned());
     view.hear(PollResult { about: About::Order, ask: order.ask, answer: denied });
-    assert!(lines(&mut view).contains(&"user 7 may read, not change".to_owned()));
+    assert!(lines(&mut view).contains(&"user 7 may only query; root may make changes".to_owned()));
 }
 
 /// A rejected graph is shown below the headline.
@@ -210,10 +210,10 @@ fn an_order_is_confirmed() {
 fn a_refused_graph_is_said() {
     let mut view = view(false);
     let full = "web.yaml:7:3: unknown key \u{1b}`pth`".to_owned();
-    let refused = Refusal { refused_for: 61, why: full.clone(), full };
-    let status = Status { refused: Some(refused), ..status(HostStatus::Converged) };
+    let refused = GraphRejection { rejected_for: 61, reason: full.clone(), details: full };
+    let status = Status { rejected: Some(refused), ..status(HostStatus::Converged) };
     tell(&mut view, About::Status, to_value(status).expect("data"));
-    let says = "the graph that is there is refused, for 1 min: web.yaml:7:3: unknown key";
+    let says = "the current graph file was rejected 1 min ago: web.yaml:7:3: unknown key";
     let all = lines(&mut view);
     assert!(all[2].starts_with(says) && !all[2].contains('\u{1b}'), "{all:#?}");
 }
@@ -236,10 +236,11 @@ fn what_will_change_is_shown_before_it_goes_on() {
         differences: vec![differing.clone()],
         ..Inspection::default()
     };
-    let found = Inspections { of: (0..50).map(of).collect(), left: 0, ..Inspections::default() };
+    let found =
+        Inspections { items: (0..50).map(of).collect(), skipped: 0, ..Inspections::default() };
     tell(&mut view, About::Diff, to_value(found).expect("data"));
     let all = lines(&mut view);
-    assert!(all.contains(&"what will change when it goes on".to_owned()), "{all:#?}");
+    assert!(all.contains(&"pending changes after a resume".to_owned()), "{all:#?}");
     assert!(all.contains(&"file[0]".to_owned()) && all.contains(&"resume? y/n".to_owned()));
     assert_eq!(key(&mut view, KeyCode::PageDown), Next::Nothing);
     let all = lines(&mut view);
@@ -290,10 +291,10 @@ fn a_diff_is_shown() {
         differences: vec![differing],
         ..Inspection::default()
     };
-    let found = Inspections { of: vec![found], left: 0, ..Inspections::default() };
+    let found = Inspections { items: vec![found], skipped: 0, ..Inspections::default() };
     tell(&mut view, About::Diff, to_value(found).expect("data"));
     let all = lines(&mut view);
-    let at = all.iter().position(|line| line == "svc[nginx]: what differs").expect("a title");
+    let at = all.iter().position(|line| line == "svc[nginx]: differences").expect("a title");
     assert_eq!(all[at + 1..at + 5], ["svc[nginx]", "  content", "    -is\\u{7}", "    +shall"]);
     assert_eq!(key(&mut view, KeyCode::Esc), Next::Nothing);
     assert_eq!((view.pane, key(&mut view, KeyCode::Esc)), (Pane::Table, Next::Leave));
@@ -307,12 +308,12 @@ fn a_daemon_that_is_gone_is_said() {
     view.hear(PollResult { about: About::Status, ask: Request::Status { most: 0 }, answer });
     let all = lines(&mut view);
     assert!(
-        all.contains(&"what is shown is old: no daemon listens at /run/x".to_owned()),
+        all.contains(&"the data is outdated: no daemon listens at /run/x".to_owned()),
         "{all:?}"
     );
     assert!(all.iter().any(|line| line.starts_with("failed    pkg[nginx]")));
     tell(&mut view, About::Status, to_value(status(HostStatus::Converged)).expect("data"));
-    assert!(!lines(&mut view).iter().any(|line| line.contains("is old")));
+    assert!(!lines(&mut view).iter().any(|line| line.contains("is outdated")));
     let mut empty = View::new(false);
     let answer = Err("no daemon listens at /run/x".to_owned());
     empty.hear(PollResult { about: About::Status, ask: Request::Status { most: 0 }, answer });

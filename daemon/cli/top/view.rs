@@ -171,7 +171,7 @@ impl View {
             About::Events => self.events = pieces.into_iter().filter_map(read).collect(),
             About::Diff => {
                 let found = first(pieces);
-                self.diff = Some(found.ok_or_else(|| "the answer cannot be read".to_owned()));
+                self.diff = Some(found.ok_or_else(|| "the reply cannot be read".to_owned()));
             }
             About::Order => self.notice = Some("done".to_owned()),
             About::List => {}

@@ -19,24 +19,21 @@ impl Validator<'_> {
                 let name = alias.get(kind.len() + 1..alias.len() - 1).unwrap_or_default();
                 let mut second = None;
                 let problem = if wrong_name(kind, name).is_some() {
-                    Problem::new(Code::Alias, format!("`{shown}` cannot have been a name"))
-                        .hint("write the former name alone, as in aliases: [motd]")
+                    Problem::new(Code::Alias, format!("`{shown}` is not a valid alias"))
+                        .hint("write only the former name, for example aliases: [motd]")
                 } else if let Some(still) = self.numbers.get(alias) {
                     let still = self.vertices.get(*still).map(|still| still.at);
                     second = still.and_then(|at| self.atlas.labelled(at, "declared here"));
                     Problem::new(
                         Code::Alias,
-                        format!("`{shown}` is a resource of this graph still"),
+                        format!("`{shown}` is still a resource of this graph"),
                     )
-                    .hint("a former name is one that no resource has any more")
+                    .hint("an alias must not be the name of an existing resource")
                 } else if let Some(first) = first {
                     let one = self.vertices.get(first).map(|one| quoted(&one.identity));
                     let one = one.unwrap_or_default();
-                    Problem::new(
-                        Code::Alias,
-                        format!("`{shown}` is claimed as a former name twice"),
-                    )
-                    .hint(format!("`{one}` claims it too: only one can have been called so"))
+                    Problem::new(Code::Alias, format!("`{shown}` is an alias of two resources"))
+                        .hint(format!("`{one}` has the same alias; keep the alias on one resource"))
                 } else {
                     continue;
                 };

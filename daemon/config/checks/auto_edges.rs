@@ -165,8 +165,9 @@ impl Validator<'_> {
         }
         if let Some(next) = left_out.get(TOLD) {
             let more = left_out.len() - TOLD;
-            let what = format!("{more} more automatic edges are left out: they would close cycles");
-            let hint = "steadfast plan --explain-edges tells of each edge that is there";
+            let what =
+                format!("{more} more automatic edges were omitted because they would close cycles");
+            let hint = "`steadfast plan --explain-edges` shows the origin of each edge";
             let problem = Problem::new(Code::Automatic, what).warning().hint(hint);
             self.problems.push(problem.at(self.atlas.place(next.at)));
         }
@@ -178,10 +179,10 @@ impl Validator<'_> {
             vertex.map_or_else(String::new, |v| quoted(&shorten(&v.identity, 30)))
         };
         let (from, to) = (name(tie.from), name(tie.to));
-        let what = format!("`{from}` waits for `{to}`: no automatic edge the other way");
+        let what = format!("`{from}` waits for `{to}`: the opposite automatic edge was omitted");
         let because = tie.because.unwrap_or_default();
         let hint = format!(
-            "`{to}` needs `{from}` ({because}); turn the other edges round, or write meta: {{ autoedge: false }}"
+            "`{to}` needs `{from}` ({because}); reverse the other edges, or set meta: {{ autoedge: false }}"
         );
         let problem = Problem::new(Code::Automatic, what).warning().hint(hint);
         self.problems.push(problem.at(self.atlas.place(tie.at)));

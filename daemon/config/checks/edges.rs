@@ -69,13 +69,13 @@ impl Validator<'_> {
         let named = parts(target);
         let suggestion = self.suggest(target, named);
         let problem = if named.is_some() {
-            let what = format!("there is no resource `{}`", quoted(target));
+            let what = format!("the graph has no resource `{}`", quoted(target));
             Problem::new(Code::Target, what)
         } else {
             let what = format!("expected a resource as kind[name], found `{}`", quoted(target));
             Problem::new(Code::Reference, what)
         };
-        let usual = "a resource is named by kind and name, as in file[motd]";
+        let usual = "name a resource by kind and name, for example file[motd]";
         let usual = named.is_none().then(|| usual.to_owned());
         let problem = problem.hint_if(suggestion.or(usual)).at(self.atlas.place(at));
         self.problems.push(problem);

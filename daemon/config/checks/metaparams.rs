@@ -13,52 +13,84 @@ use steadfast_resources::{FieldSpec, FieldType, Fields};
 
 /// All metaparameters.
 pub(in crate::config) static META: &[FieldSpec] = &[
-    FieldSpec::new("noop", FieldType::Bool, "check only, never apply; default false"),
-    FieldSpec::new("retry", FieldType::Int, "retries after a failure, -1 for ever; default 0"),
-    FieldSpec::new("retryreset", FieldType::Bool, "a success refills the retries; default true"),
+    FieldSpec::new("noop", FieldType::Bool, "only check, never apply; default false"),
+    FieldSpec::new("retry", FieldType::Int, "retries after a failure, -1: unlimited; default 0"),
+    FieldSpec::new(
+        "retryreset",
+        FieldType::Bool,
+        "reset the retries after a success; default true",
+    ),
     FieldSpec::new("delay", FieldType::Int, "milliseconds before the first retry; default 100"),
-    FieldSpec::new("delay_max", FieldType::Int, "longest wait in milliseconds; default 60000"),
-    FieldSpec::new("timeout", FieldType::Int, "milliseconds one run may take; 0: the kind's own"),
-    FieldSpec::new("poll", FieldType::Int, "seconds between looks instead of a watch; -1: once"),
-    FieldSpec::new("limit", FieldType::Float, "starts per second; default .inf"),
-    FieldSpec::new("burst", FieldType::Int, "starts in a row under a limit; default 1"),
-    FieldSpec::new("sema", FieldType::Texts, "semaphores, each as id:count"),
-    FieldSpec::new("reset", FieldType::Bool, "a new definition forgets back-off; default false"),
-    FieldSpec::new("rewatch", FieldType::Bool, "a failed watch is tried again; default true"),
+    FieldSpec::new(
+        "delay_max",
+        FieldType::Int,
+        "longest retry delay in milliseconds; default 60000",
+    ),
+    FieldSpec::new(
+        "timeout",
+        FieldType::Int,
+        "timeout of one run in milliseconds; 0: default of the kind",
+    ),
+    FieldSpec::new(
+        "poll",
+        FieldType::Int,
+        "polling interval in seconds instead of a watch; -1: check once",
+    ),
+    FieldSpec::new("limit", FieldType::Float, "limit of runs per second; default .inf"),
+    FieldSpec::new("burst", FieldType::Int, "runs allowed in a burst under `limit`; default 1"),
+    FieldSpec::new("sema", FieldType::Texts, "semaphores, each written id:count"),
+    FieldSpec::new(
+        "reset",
+        FieldType::Bool,
+        "reset the back-off when the definition changes; default false",
+    ),
+    FieldSpec::new("rewatch", FieldType::Bool, "retry a failed watch; default true"),
     FieldSpec::new("autoedge", FieldType::Bool, "take part in automatic edges; default true"),
     FieldSpec::new(
         "autogroup",
         FieldType::Bool,
-        "be one transaction with others of the kind; default true",
+        "join a transaction group with resources of the same kind; default true",
     ),
-    FieldSpec::new("realize", FieldType::Bool, "run well once before removal; default false"),
-    FieldSpec::new("on_conflict", FieldType::Text, "win, backoff or yield; default backoff"),
+    FieldSpec::new(
+        "realize",
+        FieldType::Bool,
+        "run successfully once before the removal; default false",
+    ),
+    FieldSpec::new(
+        "on_conflict",
+        FieldType::Text,
+        "reaction to contention: win, backoff or yield; default backoff",
+    ),
     FieldSpec::new(
         "on_remove",
         FieldType::Text,
-        "what becomes of what we made when it leaves the graph: forget or delete; default forget",
+        "treatment of a created object when undeclared: forget or delete; default forget",
     ),
-    FieldSpec::new("protect", FieldType::Bool, "a graph without it is refused; default false"),
+    FieldSpec::new(
+        "protect",
+        FieldType::Bool,
+        "reject graphs without this resource; default false",
+    ),
     FieldSpec::new(
         "when_allowed",
         FieldType::Text,
-        "when changes are made, as in Mon..Fri 22:00-05:00, Sat; local time; default always",
+        "maintenance window for changes, such as Mon..Fri 22:00-05:00, Sat; local time; default always",
     ),
 ];
 
 /// The field `notify` of an edge.
 pub(in crate::config) static TRUTH: FieldSpec =
-    FieldSpec::new("notify", FieldType::Bool, "the dependent is refreshed; default false");
+    FieldSpec::new("notify", FieldType::Bool, "refresh the dependent; default false");
 
 /// The field of a short edge.
 pub(in crate::config) static LINKS: FieldSpec =
-    FieldSpec::new("edges", FieldType::Texts, "resources, each as kind[name]");
+    FieldSpec::new("edges", FieldType::Texts, "resources, each written kind[name]");
 
 /// The field of the former names of a resource.
 pub(in crate::config) static ALIASES: FieldSpec = FieldSpec::new(
     "aliases",
     FieldType::Texts,
-    "what it was called before: all that is kept under those names is its own",
+    "former names; the records under those names belong to this resource",
 );
 
 /// A function that reports a problem with a metaparameter.
@@ -142,7 +174,7 @@ impl Metas {
                     crate::config::problem::quoted(&expected)
                 );
                 let hint =
-                    "write it like `Mon..Fri 22:00-05:00, Sat, Sun`, in local time, or `always`";
+                    "expected local times such as `Mon..Fri 22:00-05:00, Sat, Sun`, or `always`";
                 say("when_allowed", Problem::new(Code::Meta, what).hint(hint));
                 return None;
             }
@@ -244,7 +276,7 @@ fn retry(fields: &mut Fields, say: Say<'_>) -> Option<u32> {
     match fields.int("retry").unwrap_or_default() {
         -1 => None,
         given => Some(u32::try_from(given).unwrap_or_else(|_| {
-            say("retry", out_of_range("retry", "-1 (for ever) or at least 0", given));
+            say("retry", out_of_range("retry", "-1 (unlimited) or at least 0", given));
             0
         })),
     }
@@ -270,7 +302,7 @@ fn delays(fields: &mut Fields, say: Say<'_>) -> (Duration, Duration) {
     if longest < delay {
         let wants = format!("at least the delay ({} ms)", delay.as_millis());
         let problem = out_of_range("delay_max", &wants, longest.as_millis());
-        say("delay_max", problem.hint("raise it, or lower `delay`"));
+        say("delay_max", problem.hint("raise the value, or lower `delay`"));
     }
     (delay, longest.max(delay))
 }
@@ -298,19 +330,23 @@ fn pace(fields: &mut Fields, say: Say<'_>) -> Option<Pace> {
         None
     };
     if limit.is_nan() || limit <= 0.0 {
-        let what = format!("`limit` should be starts per second above 0, found {limit}");
-        return refuse("limit", what, "write .inf for no limit; to stop changes, use `noop: true`");
+        let what = format!("`limit` should be runs per second above 0, found {limit}");
+        return refuse(
+            "limit",
+            what,
+            "use .inf for no limit; to prevent changes, use `noop: true`",
+        );
     }
     if let Some(burst) = burst.filter(|burst| *burst < 0 || *burst > i64::from(u32::MAX)) {
         let what = format!("`burst` should be from 1 to {}, found {burst}", u32::MAX);
-        return refuse("burst", what, "write how many starts may follow each other at once");
+        return refuse("burst", what, "set the number of runs allowed in a burst");
     }
     if limit.is_infinite() {
         return None;
     }
     if burst == Some(0) {
-        let what = format!("with `limit: {limit}`, `burst: 0` would never let it run");
-        return refuse("burst", what, "write `burst: 1`, or leave it out");
+        let what = format!("with `limit: {limit}`, `burst: 0` would prevent every run");
+        return refuse("burst", what, "set `burst: 1`, or omit `burst`");
     }
     let burst = burst.and_then(|burst| u32::try_from(burst).ok()).unwrap_or(1);
     let period = Duration::try_from_secs_f64(1.0 / limit).ok().map(|period| period.as_nanos());

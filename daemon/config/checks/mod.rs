@@ -95,7 +95,7 @@ pub(super) fn check(
     let mut semaphores = Semaphores::default();
     if options.semaphore == Some(0) {
         let problem = Problem::new(Code::Selection, "--sema should be at least 1, found 0");
-        problems.push(problem.hint("nothing could ever run; leave it out for no bound"));
+        problems.push(problem.hint("0 would prevent every run; omit the flag for no limit"));
     }
     let reserved = options.semaphore.filter(|count| *count > 0);
     let reserved = reserved.map(|count| semaphores.reserve(count));
@@ -148,13 +148,14 @@ pub(super) fn wrong_name(kind: &str, name: &str) -> Option<Problem> {
         return Some(Problem::new(Code::Name, format!("the name of a {kind} is empty")));
     }
     if name.starts_with("@@") {
-        let what = format!("`{}` needs a world that hosts share", quoted(name));
-        let hint = "names that begin with @@ are exported to other hosts; this build has no world";
+        let what = format!("`{}` needs a world shared by hosts", quoted(name));
+        let hint =
+            "names with @@ at the start are exported to other hosts; this build has no world";
         return Some(Problem::new(Code::World, what).hint(hint));
     }
     name.chars().any(char::is_control).then(|| {
-        let what = format!("the name `{}` has a control character", quoted(name));
-        Problem::new(Code::Name, what).hint("names are one line of visible characters")
+        let what = format!("the name `{}` contains a control character", quoted(name));
+        Problem::new(Code::Name, what).hint("a name is one line of visible characters")
     })
 }
 
@@ -182,7 +183,7 @@ impl Validator<'_> {
             if self.whole && !self.atlas.spots.iter().any(given) {
                 let problem =
                     Problem::new(Code::GraphName, "the graph has no name: expected `graph:`")
-                        .hint("begin with `graph: NAME` and `resources:`");
+                        .hint("start the file with `graph: NAME` and `resources:`");
                 let place = files.first().and_then(|_| self.atlas.place(at(0)));
                 self.problems.push(problem.at(place));
             }
@@ -190,13 +191,16 @@ impl Validator<'_> {
         };
         if name.is_empty() {
             let problem = Problem::new(Code::GraphName, "the name of the graph is empty");
-            self.problems
-                .push(problem.hint("give it one: graph: web").at(self.atlas.place(at(first))));
+            self.problems.push(
+                problem.hint("set a name, for example graph: web").at(self.atlas.place(at(first))),
+            );
         }
         for (other, again) in named.filter(|(_, again)| *again != name) {
             let (again, before) = (quoted(again), quoted(name));
-            let what = format!("this file names the graph `{again}`, another one `{before}`");
-            let problem = Problem::new(Code::GraphName, what).hint("name it in one file only");
+            let what = format!(
+                "this file names the graph `{again}`, another file names the graph `{before}`"
+            );
+            let problem = Problem::new(Code::GraphName, what).hint("set the name in one file only");
             let problem = problem.at(self.atlas.place(at(other)));
             self.problems.push(problem.at(self.atlas.labelled(at(first), "named here first")));
         }
@@ -244,7 +248,7 @@ impl Validator<'_> {
         if let Some(first) = self.vertices.get(first) {
             let problem = format!("`{}` is declared twice", quoted(&identity));
             let problem =
-                Problem::new(Code::Duplicate, problem).hint("give one of them another name");
+                Problem::new(Code::Duplicate, problem).hint("rename one of the resources");
             let problem = problem.at(self.atlas.labelled(at, "again here"));
             let problem = problem.at(self.atlas.labelled(first.at, "first declared here"));
             self.problems.push(problem);
@@ -300,13 +304,13 @@ impl Validator<'_> {
             Some(Ok(_)) => return,
             None => Problem::new(
                 Code::Removal,
-                format!("{shown}: `on_remove: delete`, and there is nothing that could be deleted"),
+                format!("{shown}: `on_remove: delete`, but the resource has no object to delete"),
             )
-            .hint("leave it out: when it leaves the graph it is forgotten"),
+            .hint("omit `on_remove`: an undeclared resource is then forgotten"),
             Some(Err(invalid)) => {
                 let why = invalid.first().map_or("", |invalid| invalid.what.as_str());
-                Problem::new(Code::Removal, format!("{shown}: it cannot be deleted: {why}"))
-                    .hint("leave `on_remove: delete` out")
+                Problem::new(Code::Removal, format!("{shown}: the object cannot be deleted: {why}"))
+                    .hint("omit `on_remove: delete`")
             }
         };
         let at = Location { file, part: Element::Meta(index, "on_remove") };
@@ -396,7 +400,7 @@ impl Validator<'_> {
             {
                 let both = format!("`{}` and `{}`", quoted(&holder.identity), quoted(identity));
                 let problem = Problem::new(Code::Claim, format!("{what} is claimed twice"))
-                    .hint(format!("{both} would both write it: keep one of them"))
+                    .hint(format!("{both} would both manage this object; keep one of them"))
                     .at(self.atlas.labelled(at, "claimed again here"))
                     .at(self.atlas.labelled(holder.at, "first claimed here"));
                 self.problems.push(problem);
@@ -456,8 +460,8 @@ pub(super) fn untrusted(paths: &[PathBuf]) -> Vec<Invalid> {
     let reader = Reader::here();
     let doubts = paths.iter().filter_map(|path| reader.doubts_on_the_way(path));
     let invalid = |why: String| {
-        Invalid::whole("somebody else could change what it reads or runs")
-            .hint(format!("let nobody else write there: {why}"))
+        Invalid::whole("another user could change a file that the resource reads or runs")
+            .hint(format!("make the path writable only by root: {why}"))
     };
     doubts.map(invalid).collect()
 }

@@ -31,8 +31,9 @@ pub(in crate::config) fn select(
         return None;
     }
     if !loaded.vertices.is_empty() && !keep.contains(&true) {
-        let what = "--only and --skip together leave no resource";
-        problems.push(Problem::new(Code::Selection, what).hint("name fewer under --skip"));
+        let what = "--only and --skip together select no resource";
+        problems
+            .push(Problem::new(Code::Selection, what).hint("exclude fewer resources with --skip"));
         return None;
     }
     Some(reduce(loaded, &keep))

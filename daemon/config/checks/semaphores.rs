@@ -55,13 +55,15 @@ impl Semaphores {
                 let what =
                     format!("semaphore `{id}` has the count {count} here and {before} elsewhere");
                 let problem = Problem::new(Code::Semaphore, what);
-                let hint = "give it one count, or give the two different ids";
+                let hint = "use one count, or two different ids";
                 Err(Refused::Conflict(problem.hint(hint), *first))
             }
             _ if own.contains(&number) => {
-                let what = format!("semaphore `{}` is named twice on one resource", quoted(id));
+                let what = format!("semaphore `{}` is listed twice on one resource", quoted(id));
                 let problem = Problem::new(Code::Semaphore, what);
-                Err(Refused::Wrong(problem.hint("it would wait for itself: name it once")))
+                Err(Refused::Wrong(
+                    problem.hint("the resource would wait for itself; list the semaphore once"),
+                ))
             }
             _ => Ok(number),
         }
@@ -78,7 +80,7 @@ fn parse(text: &str) -> Result<(&str, u32), Problem> {
     let shown = quoted(text);
     if text.is_empty() || text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') {
         let what = format!("expected a semaphore as id:count, found `{shown}`");
-        return refuse(what, format!("a number alone names nothing: write \"NAME:{shown}\""));
+        return refuse(what, format!("a semaphore needs an id: \"NAME:{shown}\""));
     }
     let (id, count) = match text.rsplit_once(':') {
         None => (text, Some(1)),

@@ -65,9 +65,9 @@ impl Validator<'_> {
         let name = quoted(&given.name);
         let supply = match given.supply {
             Supply::Credential(id) if id.is_empty() || id.contains('/') || id.starts_with('.') => {
-                let what = format!("`{}` is no name of a credential", quoted(&id));
+                let what = format!("`{}` is not the name of a credential", quoted(&id));
                 let problem = Problem::new(Code::Secret, what);
-                let hint = "the part before the colon in LoadCredential=";
+                let hint = "use the part before the colon in LoadCredential=";
                 return self.problems.push(problem.hint(hint).at(self.atlas.place(at)));
             }
             Supply::File(path) => {
@@ -198,15 +198,15 @@ impl Validator<'_> {
             Reference::Secret(name) => name,
         };
         if field.receives < Receives::Secrets {
-            let what = format!("`{}` takes no secret: it would be shown", field.name);
+            let what = format!("`{}` accepts no secret: the value would be shown", field.name);
             return Err(wrong(what));
         }
         let Some(secret) = self.secrets.get(name) else {
             // The name may be the secret itself, written here by mistake, and is not shown.
-            let what = format!("`{}` names a secret that is not declared", field.name);
+            let what = format!("the secret `{}` is not declared", field.name);
             let near = nearest(name, self.secrets.keys().map(String::as_str));
             let hint = near.map_or_else(
-                || "declare it: `secrets: { name: { file: /etc/steadfast/… } }`".to_owned(),
+                || "declare the secret: `secrets: { name: { file: /etc/steadfast/… } }`".to_owned(),
                 |near| format!("did you mean `{near}`?"),
             );
             return Err(Problem::new(Code::Secret, what).hint(hint));
@@ -222,8 +222,9 @@ impl Validator<'_> {
             let written = || recipe.fields.clone().texts(slot.field.name).unwrap_or_default().len();
             let length = lengths.entry(slot.field.name).or_insert_with(written);
             if number > *length {
-                let what = format!("`{}` has {length} elements before it", slot.name());
-                let problem = wrong(what).hint("count from 0, in the list as it will be");
+                let what =
+                    format!("index out of range: `{}` follows {length} elements", slot.name());
+                let problem = wrong(what).hint("indices start at 0, in the final list");
                 self.problems.push(problem.at(self.atlas.place(at)));
             }
             *length += 1;
@@ -275,20 +276,21 @@ impl Validator<'_> {
             let all: Vec<&str> = all.filter(|key| is_given(key)).collect();
             let hint = match all.as_slice() {
                 [] => format!("the kind {} sends nothing", candidate.spec.kind),
-                keys => format!("it sends {}", keys.join(", ")),
+                keys => format!("the kind sends {}", keys.join(", ")),
             };
             return Err(wrong(format!("`{name}` sends no `{key}`")).hint(hint));
         };
         let field = awaited.field;
         if send.secret && field.receives < Receives::Secrets {
-            let what = format!("`{}` takes no secret, and `{name}.{key}` is one", field.name);
-            return Err(
-                wrong(what).hint("it would be shown; send it to a field that takes secrets")
-            );
+            let what =
+                format!("`{}` accepts no secret, but `{name}.{key}` is a secret", field.name);
+            return Err(wrong(what).hint(
+                "the value would be shown; send the secret to a field that accepts secrets",
+            ));
         }
         if !fits(send.gives, awaited.takes) {
             let (takes, gives) = (wants(awaited.takes), wants(send.gives));
-            let what = format!("`{}` should be {takes}, and `{name}.{key}` is {gives}", field.name);
+            let what = format!("`{}` should be {takes}, but `{name}.{key}` is {gives}", field.name);
             return Err(wrong(what));
         }
         Ok(send.secret)
@@ -307,29 +309,32 @@ fn target(spec: &'static KindSpec, text: &str) -> Result<(&'static FieldSpec, Pa
     let Some(field) = find(name) else {
         let hint = nearest(name, spec.fields.iter().map(|field| field.name));
         let hint = hint.map_or_else(
-            || format!("these can receive: {}", takers()),
+            || format!("fields that can receive: {}", takers()),
             |near| format!("did you mean `{near}`?"),
         );
-        return Err(wrong(format!("there is no field `{}`", quoted(name))).hint(hint));
+        return Err(wrong(format!("the kind has no field `{}`", quoted(name))).hint(hint));
     };
     if field.receives == Receives::Nothing {
         let hint = match (takers().as_str(), spec.kind) {
             ("", kind) => format!("the kind {kind} receives nothing"),
             (fields, "exec") => {
-                format!("values never go into the text of a command; these can receive: {fields}")
+                format!(
+                    "values are never inserted into the text of a command; fields that can receive: {fields}"
+                )
             }
-            (fields, _) => format!("these can receive: {fields}"),
+            (fields, _) => format!("fields that can receive: {fields}"),
         };
         return Err(wrong(format!("`{}` cannot be received", field.name)).hint(hint));
     }
     let part = match (field.takes, rest) {
         (FieldType::TextMap, Some(key)) if !key.is_empty() => Part::Key(key.to_owned()),
         (FieldType::Texts, Some(number)) => {
-            let what = || format!("`{}` should end in a number, as {name}.0", quoted(text));
+            let what =
+                || format!("`{}` should end in an index, for example {name}.0", quoted(text));
             Part::At(number.parse().ok().ok_or_else(|| wrong(what()))?)
         }
         (FieldType::TextMap, _) => {
-            let what = format!("`{name}` is a map: one entry of it is expected");
+            let what = format!("`{name}` is a map: expected one entry of the map");
             return Err(wrong(what).hint(format!("write {name}.KEY")));
         }
         (_, Some(_)) => return Err(wrong(format!("`{name}` has no parts"))),
@@ -348,10 +353,10 @@ fn refuse_template(slot: &InputSlot) -> Result<(), Problem> {
     let name = slot.field.name;
     let (sort, instead) = match takes {
         FieldType::Texts => ("a list", format!("such as {name}.0")),
-        _ => (wants(takes), "or receive the value alone, as `from` and `key`".to_owned()),
+        _ => (wants(takes), "or receive the plain value with `from` and `key`".to_owned()),
     };
-    let what = format!("`{name}` is {sort}, and a template makes a text");
-    Err(wrong(what).hint(format!("expected: a field or part that takes a text, {instead}")))
+    let what = format!("`{name}` is {sort}, but a template produces a string");
+    Err(wrong(what).hint(format!("use a field or part of type string, {instead}")))
 }
 
 /// Rejects a value that is both received and written, or received twice.
@@ -367,7 +372,7 @@ fn refuse_twice(recipe: &DeferredResource, field: &FieldSpec, part: &Part) -> Re
     let overlaps = |other: &Part| other == part || *other == Part::Whole || *part == Part::Whole;
     if written || parts.any(overlaps) {
         let what = format!("`{}` is given twice", field.name);
-        return Err(wrong(what).hint("keep what is written, or what is received"));
+        return Err(wrong(what).hint("keep either the written or the received value"));
     }
     Ok(())
 }

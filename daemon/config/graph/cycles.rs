@@ -33,8 +33,7 @@ impl Validator<'_> {
             path.push(format!("… {} more …", edges.len() - SHOWN));
         }
         path.extend(edges.first().map(|tie| name(tie.from)));
-        let what =
-            format!("{} resources wait for each other, each for the one before", edges.len());
+        let what = format!("dependency cycle of {} resources", edges.len());
         let hint = format!("{}; remove one of these edges", path.join(" → "));
         let mut problem = Problem::new(Code::Cycle, what).hint(hint);
         for tie in edges.iter().take(SHOWN) {

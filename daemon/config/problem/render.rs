@@ -20,7 +20,7 @@ impl Rejected {
     #[must_use]
     pub fn to_json(&self) -> Value {
         let problems: Vec<Value> = self.problems.iter().map(Problem::to_json).collect();
-        json!({ "problems": problems, "more": self.more })
+        json!({ "problems": problems, "omitted": self.more })
     }
 
     /// Returns the text for a terminal, with source lines in which possible secrets are masked.
@@ -36,7 +36,7 @@ impl Rejected {
         }
         let errors = self.problems.iter().filter(|p| p.severity == Severity::Error).count();
         let plural = if errors + self.more == 1 { "" } else { "s" };
-        write!(f, "the graph was refused: {} problem{plural}", errors + self.more)?;
+        write!(f, "the graph was rejected: {} problem{plural}", errors + self.more)?;
         if self.more > 0 {
             write!(f, ", {} of them not shown", self.more)?;
         }

@@ -21,9 +21,10 @@ pub(in crate::config) fn read(paths: &[PathBuf], problems: &mut Problems) -> Vec
     let mut reached = BTreeSet::new();
     if paths.is_empty() {
         let problem =
-            Problem::new(Code::EmptyFolder, "no graph was given: expected a file or a folder");
-        problems
-            .push(problem.hint("name a YAML file, a folder of them, or - for the standard input"));
+            Problem::new(Code::EmptyFolder, "no graph was given: expected a file or a directory");
+        problems.push(
+            problem.hint("give a YAML file, a directory of YAML files, or - for standard input"),
+        );
     }
     for path in paths {
         if path.as_os_str() == "-" {
@@ -63,7 +64,7 @@ fn folder(path: &Path, problems: &mut Problems) -> Vec<PathBuf> {
     }
     files.sort();
     if files.is_empty() {
-        let what = "the folder holds no graph: expected at least one file named *.yaml or *.yml";
+        let what = "the directory has no graph: expected at least one file named *.yaml or *.yml";
         problems.push(Problem::new(Code::EmptyFolder, what).at(Some(whole(&display))));
     }
     files
@@ -148,15 +149,18 @@ fn steady(path: &Path) -> io::Result<(Vec<u8>, Option<String>)> {
         }
         std::thread::sleep(AGAIN.1);
     }
-    Err(io::Error::other("somebody keeps writing it"))
+    Err(io::Error::other("the file is being written continuously"))
 }
 
 /// Reports a file that others can change: an error for root, and a warning for other users, whose rights limit the
 /// damage.
 fn untrusted(display: &str, doubt: &str) -> Problem {
-    let problem = Problem::new(Code::Untrusted, format!("somebody else could change it: {doubt}"))
-        .hint("let root own it and all folders above it, and nobody else write there")
-        .at(Some(whole(display)));
+    let problem =
+        Problem::new(Code::Untrusted, format!("another user could change the file: {doubt}"))
+            .hint(
+                "make root the owner of the file and all parent directories, writable only by root",
+            )
+            .at(Some(whole(display)));
     if Reader::here().is_strict() { problem } else { problem.warning() }
 }
 
@@ -178,14 +182,15 @@ fn bounded(reader: impl io::Read) -> io::Result<Vec<u8>> {
 
 fn unreadable(display: &str, error: &io::Error) -> Problem {
     let (what, hint) = match error.kind() {
-        io::ErrorKind::NotFound => ("there is no such file or folder".to_owned(), None),
+        io::ErrorKind::NotFound => ("no such file or directory".to_owned(), None),
         io::ErrorKind::PermissionDenied => {
-            ("it may not be read: permission denied".to_owned(), Some("check owner and mode"))
+            ("permission denied".to_owned(), Some("check owner and mode of the file"))
         }
-        io::ErrorKind::NotSeekable => {
-            ("it is a pipe, not a file".to_owned(), Some("pipe it in: … | steadfast COMMAND -"))
-        }
-        _ => (format!("it cannot be read: {error}"), None),
+        io::ErrorKind::NotSeekable => (
+            "the path is a pipe, not a file".to_owned(),
+            Some("pipe it in: … | steadfast COMMAND -"),
+        ),
+        _ => (format!("the file cannot be read: {error}"), None),
     };
     Problem::new(Code::Unreadable, what).hint_if(hint).at(Some(whole(display)))
 }
@@ -196,7 +201,11 @@ fn text(display: &str, bytes: Vec<u8>, problems: &mut Problems) -> Option<String
         |code, what: &str, hint: &str| Problem::new(code, what).hint(hint).at(Some(whole(display)));
     if bytes.len() as u64 > LARGEST {
         let what = format!("the file is larger than {} MiB", LARGEST >> 20);
-        problems.push(refuse(Code::TooLarge, &what, "split it into several files in one folder"));
+        problems.push(refuse(
+            Code::TooLarge,
+            &what,
+            "split the file into several files in one directory",
+        ));
         return None;
     }
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
@@ -222,6 +231,6 @@ fn not_utf8(display: &str, error: &std::string::FromUtf8Error) -> Problem {
     let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
     let source = SourceFile::new(display, PathBuf::new(), PathBuf::new(), text);
     Problem::new(Code::Encoding, format!("expected UTF-8, found the byte 0x{byte:02x}"))
-        .hint("save the file as UTF-8; binary content belongs into a file of its own (`source`)")
+        .hint("save the file as UTF-8; put binary content into a separate file (`source`)")
         .at(Some(source.place(crate::config::source_file::Span::new(at, at + 1))))
 }

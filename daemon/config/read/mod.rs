@@ -93,15 +93,15 @@ impl<'t> Reader<'t, '_> {
     fn unknown_top(&mut self, key: &str, span: Span) {
         let place = Some(self.source.place(span));
         let problem = match key {
-            "collect" => Problem::new(Code::World, "`collect` needs a world that hosts share")
-                .hint("this build has none; declare the resources here"),
+            "collect" => Problem::new(Code::World, "`collect` needs a world shared by hosts")
+                .hint("this build has no world; declare the resources here"),
             "remote" => Problem::new(Code::KeyLater, "`remote` is not in this build")
                 .hint("run steadfast on each host"),
             "types" => Problem::new(Code::UnknownKey, "unknown key `types`")
-                .hint("this key is called `resources` now"),
+                .hint("use `resources` instead"),
             _ => {
                 let hint = nearest(key, TOP).map(|near| format!("did you mean `{near}`?"));
-                let known = format!("known here: {}", TOP.join(", "));
+                let known = format!("valid keys: {}", TOP.join(", "));
                 Problem::new(Code::UnknownKey, format!("unknown key `{}`", quoted(key)))
                     .hint(hint.unwrap_or(known))
             }
@@ -167,7 +167,7 @@ impl<'t> Reader<'t, '_> {
                 }
                 "type" => self.say(
                     Problem::new(Code::UnknownKey, format!("unknown key `type` in {what}"))
-                        .hint("this key is called `kind` now")
+                        .hint("use `kind` instead")
                         .at(Some(self.source.place(entry.key_span))),
                 ),
                 key => self.unknown(key, entry.key_span, &what, &END),
@@ -192,7 +192,7 @@ impl<'t> Reader<'t, '_> {
         let text = self.text(entry, what)?;
         let Some((kind, name)) = parts(&text) else {
             let found = format!("expected a resource as kind[name], found `{}`", quoted(&text));
-            let hint = "a resource is named by kind and name, as in file[motd]";
+            let hint = "name a resource by kind and name, for example file[motd]";
             let place = Some(self.source.place(self.value_span(entry)));
             self.say(Problem::new(Code::Reference, found).hint(hint).at(place));
             return None;
@@ -227,7 +227,7 @@ impl<'t> Reader<'t, '_> {
     /// Names the shape of a node in words. A scalar is not quoted: it can be a value that stands at the wrong depth.
     pub(super) fn shape(&self, id: usize) -> String {
         match self.tree.node(id) {
-            Some(Node::Scalar(scalar)) if !scalar.is_null() => "a text".to_owned(),
+            Some(Node::Scalar(scalar)) if !scalar.is_null() => "a string".to_owned(),
             _ => self.found(id),
         }
     }
@@ -237,7 +237,7 @@ impl<'t> Reader<'t, '_> {
         match self.tree.node(id) {
             Some(Node::Scalar(scalar)) if scalar.is_null() => "nothing".to_owned(),
             Some(Node::Scalar(scalar)) if scalar.plain => format!("`{}`", quoted(&scalar.text)),
-            Some(Node::Scalar(scalar)) => format!("the text \"{}\"", quoted(&scalar.text)),
+            Some(Node::Scalar(scalar)) => format!("the string \"{}\"", quoted(&scalar.text)),
             Some(Node::List(_)) => "a list".to_owned(),
             Some(Node::Map(_)) => "a map".to_owned(),
             Some(Node::Alias(_)) | None => "an alias".to_owned(),
@@ -258,19 +258,20 @@ impl<'t> Reader<'t, '_> {
             let (key_span, value) = (self.tree.span(*key_id), *value);
             let place = self.source.place(key_span);
             let Some(scalar) = self.scalar(*key_id) else {
-                let problem = format!("a key should be a text, found {}", self.found(*key_id));
+                let problem = format!("a key should be a string, found {}", self.found(*key_id));
                 self.say(Problem::new(Code::Type, problem).at(Some(place)));
                 continue;
             };
             let key = scalar.text.as_ref();
             if key == "<<" {
                 let problem = Problem::new(Code::MergeKey, "merge keys (`<<`) are not supported");
-                self.say(problem.hint("write the keys out").at(Some(place)));
+                self.say(problem.hint("write the keys out instead").at(Some(place)));
             } else if let Some(before) = first.insert(key, key_span) {
                 let mut earlier = self.source.place(before);
                 earlier.label = Some("first given here".to_owned());
                 let problem = format!("`{}` is given twice in {what}", quoted(key));
-                let problem = Problem::new(Code::DuplicateKey, problem).hint("keep one of them");
+                let problem =
+                    Problem::new(Code::DuplicateKey, problem).hint("keep one of the keys");
                 self.say(problem.at(Some(place)).at(Some(earlier)));
             } else {
                 entries.push(Entry { key, key_span, value });
@@ -289,7 +290,7 @@ impl<'t> Reader<'t, '_> {
                     format!("{what} should be {wants}, found {}", self.shape(entry.value));
                 let problem = Problem::new(Code::Type, problem);
                 let hint = matches!(self.tree.node(entry.value), Some(Node::Map(_)))
-                    .then_some("begin each with `- `");
+                    .then_some("start each item with `- `");
                 let place = self.source.place(self.value_span(entry));
                 self.say(problem.hint_if(hint).at(Some(place)));
                 None
@@ -302,7 +303,8 @@ impl<'t> Reader<'t, '_> {
         match self.scalar(entry.value) {
             Some(scalar) if !scalar.is_null() => Some(scalar.text.to_string()),
             _ => {
-                let problem = format!("{what} should be a text, found {}", self.found(entry.value));
+                let problem =
+                    format!("{what} should be a string, found {}", self.found(entry.value));
                 let place = self.source.place(self.value_span(entry));
                 self.say(Problem::new(Code::Type, problem).at(Some(place)));
                 None
@@ -321,7 +323,7 @@ impl<'t> Reader<'t, '_> {
     pub(super) fn unknown(&mut self, key: &str, span: Span, what: &str, known: &[&str]) {
         let near =
             nearest(key, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
-        let hint = near.unwrap_or_else(|| format!("known here: {}", known.join(", ")));
+        let hint = near.unwrap_or_else(|| format!("valid keys: {}", known.join(", ")));
         let problem = format!("unknown key `{}` in {what}", quoted(key));
         let place = self.source.place(span);
         self.say(Problem::new(Code::UnknownKey, problem).hint(hint).at(Some(place)));

@@ -37,9 +37,9 @@ impl Validator<'_> {
             return;
         };
         let (name, other) = (quoted(&file.identity), quoted(&below.identity));
-        let what = format!("`{name}` is a file: nothing can lie below it");
+        let what = format!("`{name}` is a file: no path can lie below it");
         let hint =
-            format!("`{other}` does; if a directory is meant, write path: {}/", quoted(path));
+            format!("`{other}` lies below it; for a directory, write path: {}/", quoted(path));
         let problem = Problem::new(Code::Claim, what)
             .hint(hint)
             .at(self.atlas.labelled(below.at, "declared below the file here"))

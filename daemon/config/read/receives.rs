@@ -207,7 +207,7 @@ impl<'t> Reader<'t, '_> {
         if let Some(scalar) = self.scalar(entry.value).filter(|scalar| !scalar.is_null()) {
             return Some(scalar.text.split_whitespace().map(str::to_owned).collect());
         }
-        let items = self.list(entry, what, "a command, as words or a list")?;
+        let items = self.list(entry, what, "a command, as a string or a list")?;
         let words = items.iter().map(|item| Some(self.scalar(*item)?.text.to_string()));
         words.collect::<Option<Vec<_>>>().filter(|words| !words.is_empty())
     }

@@ -22,7 +22,7 @@ impl<'t> Reader<'t, '_> {
         let kinds = self.map(entry.value, "`resources`", "a map of kinds").unwrap_or_default();
         for kind in kinds {
             let what = format!("`{}`", quoted(kind.key));
-            let wants = "a list of resources, each beginning with `- name:`";
+            let wants = "a list of resources, each starting with `- name:`";
             let spec = self.kinds.find(kind.key);
             if spec.is_none() {
                 self.unknown_kind(kind);
@@ -154,7 +154,7 @@ impl<'t> Reader<'t, '_> {
         if crate::config::checks::metaparams::META.iter().any(|field| field.name == entry.key) {
             let problem = format!("unknown key `{}` in {what}", quoted(entry.key));
             let problem = Problem::new(Code::UnknownKey, problem);
-            let hint = format!("this belongs below `meta`: meta: {{ {}: … }}", entry.key);
+            let hint = format!("put the key below `meta`: meta: {{ {}: … }}", entry.key);
             self.say(problem.hint(hint).at(Some(self.source.place(entry.key_span))));
         } else {
             self.unknown(entry.key, entry.key_span, what, &known);
@@ -195,7 +195,8 @@ impl<'t> Reader<'t, '_> {
         match (self.tree.node(entry.value), field.takes) {
             (Some(Node::Scalar(_)), FieldType::Texts) if field.list_only => {
                 let hint = scalar::list_advice(field.name);
-                let problem = format!("`{}` of {what} should be a list, found a text", field.name);
+                let problem =
+                    format!("`{}` of {what} should be a list, found a string", field.name);
                 let place = self.source.place(self.value_span(entry));
                 self.say(Problem::new(Code::Type, problem).hint(hint).at(Some(place)));
                 None
@@ -212,7 +213,7 @@ impl<'t> Reader<'t, '_> {
             )),
             (Some(Node::Map(_)), FieldType::TextMap) => {
                 let name = format!("`{}` of {what}", field.name);
-                let entries = self.map(entry.value, &name, "a map of texts")?;
+                let entries = self.map(entry.value, &name, "a map of strings")?;
                 // Entries that are secrets were read before.
                 let is_plain = |entry: &Entry<'_>| self.secret_name(entry.value).is_none();
                 let entries: Vec<_> = entries.into_iter().filter(is_plain).collect();
@@ -252,7 +253,7 @@ impl<'t> Reader<'t, '_> {
         let found = match self.tree.node(id) {
             // The text was probably meant as a value, and may be secret.
             Some(Node::Scalar(scalar)) if !scalar.is_null() && is_secret_key(field.name) => {
-                "a text".to_owned()
+                "a string".to_owned()
             }
             _ => self.found(id),
         };
@@ -260,7 +261,7 @@ impl<'t> Reader<'t, '_> {
         let advice = match self.tree.node(id) {
             Some(Node::Scalar(scalar)) => scalar::advice(field.takes, scalar),
             Some(Node::List(_) | Node::Map(_)) if field.takes == FieldType::Text => {
-                Some("quote it if it is meant as text".to_owned())
+                Some("quote the value to make it a string".to_owned())
             }
             _ => None,
         };
@@ -328,7 +329,7 @@ impl<'t> Reader<'t, '_> {
                 let key = entry.key;
                 let problem = format!("`{key}` of {what} should be resources, found {found}");
                 let place = self.source.place(self.value_span(entry));
-                let hint = "write it as [\"kind[name]\"]";
+                let hint = "expected a list, for example [\"file[motd]\"]";
                 self.say(Problem::new(Code::Type, problem).hint(hint).at(Some(place)));
                 Vec::new()
             }

@@ -127,9 +127,11 @@ impl<'t> Builder<'t, '_> {
                 if self.documents > 1 {
                     return Err(Problem::new(
                         Code::Documents,
-                        "a second YAML document begins here",
+                        "a second YAML document starts here",
                     )
-                    .hint("put each into a file of its own; a folder of files is one graph")
+                    .hint(
+                        "put each document into a separate file; a directory of files is one graph",
+                    )
                     .at(Some(self.source.place(span))));
                 }
             }
@@ -163,8 +165,9 @@ impl<'t> Builder<'t, '_> {
     fn refuse_tag(&mut self, tagged: bool, tag: Option<Span>, span: Span) {
         if tagged {
             let place = self.source.place(tag.unwrap_or(span));
-            let problem = Problem::new(Code::Tag, "tags mean nothing here: expected a plain value");
-            let hint = "remove the word that begins with `!`, or quote the value";
+            let problem =
+                Problem::new(Code::Tag, "YAML tags are not supported: expected a plain value");
+            let hint = "remove the tag (`!…`), or quote the value";
             self.problems.push(problem.hint(hint).at(Some(place)));
         }
     }
@@ -183,7 +186,7 @@ impl<'t> Builder<'t, '_> {
 
     fn begin(&mut self, node: Node<'t>, span: Span, anchor: usize) -> Result<(), Problem> {
         if self.open.len() >= DEEPEST {
-            let what = format!("nested deeper than {DEEPEST} levels");
+            let what = format!("the text is nested deeper than {DEEPEST} levels");
             return Err(Problem::new(Code::Depth, what).at(Some(self.source.place(span))));
         }
         let id = self.add(node, span, Weight { nodes: 1, bytes: 0 });
@@ -195,13 +198,13 @@ impl<'t> Builder<'t, '_> {
     fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Problem> {
         let refuse = |what: &str| {
             let problem = Problem::new(Code::Aliases, what).at(Some(self.source.place(span)));
-            Err(problem.hint("write the values out, or move what repeats into files of a folder"))
+            Err(problem.hint("write the values out, or split the graph into several files"))
         };
         let Some(target) = self.anchors.get(&anchor).copied() else {
-            return refuse("this alias names nothing that was written before it");
+            return refuse("the alias refers to no earlier anchor");
         };
         if self.open.iter().any(|open| open.id == target) {
-            return refuse("this alias stands within what it names");
+            return refuse("the alias is recursive");
         }
         let weight = self.weights.get(target).copied().unwrap_or_default();
         self.aliased.add(weight);

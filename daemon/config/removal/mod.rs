@@ -82,7 +82,7 @@ impl LoadedGraph {
         identity: &Arc<str>,
         (thing, text): (u64, &str),
     ) -> Result<usize, String> {
-        let unreadable = || "what is kept of how it is removed cannot be read".to_owned();
+        let unreadable = || "the stored removal data cannot be read".to_owned();
         let (kind, name) =
             identity.strip_suffix(']').and_then(|it| it.split_once('[')).ok_or_else(unreadable)?;
         let Some(spec) = registry::find(kind) else {
@@ -91,7 +91,7 @@ impl LoadedGraph {
         let json: Json = serde_json::from_str(text).map_err(|_malformed| unreadable())?;
         let removal = read(spec, &json["fields"]).ok_or_else(unreadable)?;
         if hash_of(&removal) != thing {
-            return Err("what is kept of how is of another thing; `forget` ends that".to_owned());
+            return Err("the stored removal data belongs to another object; discard it with `steadfast forget`".to_owned());
         }
         let resource = removal.build(spec, name).map_err(|invalid| {
             invalid.first().map_or_else(unreadable, |invalid| invalid.what.clone())

@@ -28,55 +28,59 @@ pub(super) static SETTINGS: &[FieldSpec] = &[
     FieldSpec::new(
         "graph",
         FieldType::Texts,
-        "graph files, or folders of *.yaml; relative to this file",
+        "graph files or directories of *.yaml, relative to this file",
     ),
-    FieldSpec::new("watch", FieldType::Bool, "reload when a graph file changes; default false"),
-    FieldSpec::new("state_dir", FieldType::Text, "where state is kept; default /var/lib/steadfast"),
+    FieldSpec::new(
+        "watch",
+        FieldType::Bool,
+        "reload the graph when one of its files changes; default false",
+    ),
+    FieldSpec::new("state_dir", FieldType::Text, "state directory; default /var/lib/steadfast"),
     FieldSpec::new(
         "socket",
         FieldType::Text,
-        "where to listen for commands; default in the runtime directory",
+        "path of the control socket; default in the runtime directory",
     ),
-    FieldSpec::new("socket_group", FieldType::Text, "a group whose members may ask how all stands"),
-    FieldSpec::new(
-        "log",
-        FieldType::Text,
-        "how log lines look: human, json or journald; default human",
-    ),
+    FieldSpec::new("socket_group", FieldType::Text, "group whose members may query the status"),
+    FieldSpec::new("log", FieldType::Text, "log format: human, json or journald; default human"),
     FieldSpec::new(
         "log_level",
         FieldType::Text,
-        "how much is logged, as in info or steadfast::driver=debug; default info",
+        "log level, such as info or steadfast::driver=debug; default info",
     ),
     FieldSpec::new(
         "sweep",
         FieldType::Int,
-        "seconds for one sweep over everything; 0: none; default 600",
+        "seconds for one sweep, a check of every resource; 0: disabled; default 600",
     ),
     FieldSpec::new(
         "grace",
         FieldType::Int,
-        "seconds that running resources may take after a stop; default 30",
+        "seconds that running resources may take to finish after a stop; default 30",
     ),
     FieldSpec::new(
         "pause_limit",
         FieldType::Int,
-        "seconds after which a pause ends by itself; default 28800",
+        "seconds after which a pause ends automatically; default 28800",
     ),
     FieldSpec::new(
-        "brake",
+        "max_repairs_per_minute",
         FieldType::Int,
-        "repairs a minute after which nothing is repaired for a minute; 0: never; default 600",
+        "suspend repairs for a minute after this many repeated repairs per minute; 0: no limit; default 600",
     ),
-    FieldSpec::new("events_size", FieldType::Int, "MiB of events that are kept; default 64"),
-    FieldSpec::new("events_days", FieldType::Int, "days for which events are kept; default 30"),
+    FieldSpec::new("events_size", FieldType::Int, "size of the event log in MiB; default 64"),
+    FieldSpec::new("events_days", FieldType::Int, "retention of events in days; default 30"),
     FieldSpec::new(
         "history",
         FieldType::TextMap,
-        "what is kept of what is changed: max_file (default 10MiB), max_total (200MiB; 0: nothing), max_age (90d)",
+        "limits of the change history: max_file (default 10MiB), max_total (200MiB; 0: disabled), max_age (90d)",
     ),
-    FieldSpec::new("noop", FieldType::Bool, "check only, change nothing; default false"),
-    FieldSpec::new("sema", FieldType::Int, "at most so many resources at once; default no bound"),
+    FieldSpec::new("noop", FieldType::Bool, "check without changing anything; default false"),
+    FieldSpec::new(
+        "sema",
+        FieldType::Int,
+        "maximum number of resources run in parallel; default unlimited",
+    ),
 ];
 
 /// A function that checks the text of a setting. The error says what was expected.
@@ -119,7 +123,7 @@ pub struct Settings {
     /// The length of a pause without a given length, in seconds.
     pub pause_limit: Option<u64>,
     /// The limit of repairs per minute.
-    pub brake: Option<u32>,
+    pub max_repairs_per_minute: Option<u32>,
     /// The maximum size of the event log, in MiB.
     pub events_size: Option<u32>,
     /// The maximum age of recorded events, in days.
@@ -265,7 +269,7 @@ impl<'t> Reader<'t, '_> {
             ("graph", Value::Texts(texts)) => {
                 settings.graph = texts.into_iter().map(path).collect();
                 if settings.graph.is_empty() {
-                    self.refuse_setting(entry, name, "at least one file or folder");
+                    self.refuse_setting(entry, name, "at least one file or directory");
                 }
             }
             ("watch", Value::Bool(watch)) => settings.watch = Some(watch),
@@ -303,7 +307,7 @@ impl<'t> Reader<'t, '_> {
             "sweep" => settings.sweep = Some(whole),
             "grace" => settings.grace = Some(whole),
             "pause_limit" => settings.pause_limit = Some(whole),
-            "brake" => settings.brake = Some(small),
+            "max_repairs_per_minute" => settings.max_repairs_per_minute = Some(small),
             "events_size" => settings.events_size = Some(small),
             "events_days" => settings.events_days = Some(small),
             _ => settings.sema = Some(small),

@@ -87,19 +87,23 @@ const TIMEOUT: i64 = 10;
 static FILE: &[FieldSpec] = &[FieldSpec::new(
     "path",
     FieldType::Text,
-    "where to append JSON lines; relative to this file; opened anew when it was rotated. For root: a file of root's with one name, and nobody else may be able to change it or a folder above it",
+    "file to append JSON lines to, relative to this file; reopened after a rotation. For root: a file owned by root with one link, writable only by root, like all its parent directories",
 )];
 
 static JOURNALD: &[FieldSpec] = &[FieldSpec::new(
     "socket",
     FieldType::Text,
-    "where the journal listens; default /run/systemd/journal/socket",
+    "socket of the journal; default /run/systemd/journal/socket",
 )];
 
 static WEBHOOK: &[FieldSpec] = &[
-    FieldSpec::new("url", FieldType::Text, "http:// or https://; gets {batch, events} by POST"),
-    FieldSpec::new("headers", FieldType::TextMap, "sent with each request, as Authorization"),
-    FieldSpec::new("timeout", FieldType::Int, "seconds that a request may take; default 10"),
+    FieldSpec::new(
+        "url",
+        FieldType::Text,
+        "http:// or https:// URL; receives {batch, events} by POST",
+    ),
+    FieldSpec::new("headers", FieldType::TextMap, "headers of each request, such as Authorization"),
+    FieldSpec::new("timeout", FieldType::Int, "timeout of a request in seconds; default 10"),
 ];
 
 const KINDS: [(&str, &[FieldSpec]); 3] =
@@ -115,7 +119,7 @@ impl<'t> Reader<'t, '_> {
     /// Reads a list of maps, each with one key: the sort of recorder.
     pub(in crate::config) fn recorders(&mut self, entry: Entry<'t>) -> Vec<Recorder> {
         let mut all: Vec<Recorder> = Vec::new();
-        let wants = "a list, such as `- file: {path: /var/log/steadfast.jsonl}`";
+        let wants = "a list, for example `- file: {path: /var/log/steadfast.jsonl}`";
         for item in self.list(entry, "`recorders`", wants).unwrap_or_default() {
             let wants = "a map with one of file, journald, webhook";
             let entries = self.map(item, "a recorder", wants).unwrap_or_default();
@@ -127,8 +131,9 @@ impl<'t> Reader<'t, '_> {
                 };
                 let Some(recorder) = self.recorder(kind, fields, entry) else { continue };
                 if all.iter().any(|other| other.name() == recorder.name()) {
-                    let what = format!("`{}` is a recorder already", quoted(&recorder.name()));
-                    self.refuse_recorder(entry, &what, "each records once");
+                    let what =
+                        format!("the recorder `{}` is already declared", quoted(&recorder.name()));
+                    self.refuse_recorder(entry, &what, "declare each recorder once");
                 } else {
                     all.push(recorder);
                 }
@@ -172,7 +177,7 @@ impl<'t> Reader<'t, '_> {
                 }
                 Some(Value::Text(text)) => {
                     if kind == "webhook" && !is_url(&text) {
-                        let hint = "no user, no password: put those into headers";
+                        let hint = "put user and password into headers";
                         let wrong = "`url` should be http://HOST/… or https://HOST/…";
                         self.refuse_recorder(inner, wrong, hint);
                     }
@@ -180,7 +185,7 @@ impl<'t> Reader<'t, '_> {
                 }
                 Some(Value::TextMap(map)) => {
                     if let Some((name, _)) = map.iter().find(|header| !is_header(header)) {
-                        let wrong = format!("`{}` is no header that can be sent", quoted(name));
+                        let wrong = format!("`{}` is not a valid header", quoted(name));
                         self.refuse_recorder(
                             inner,
                             &wrong,

@@ -78,17 +78,20 @@ impl Driver {
 
     fn consider(&self, order: StateCommand, names: &[String]) -> Result<(), Rejection> {
         if self.keeper.is_none() {
-            return Err(Rejection::Refused("nothing is kept here".to_owned()));
+            return Err(Rejection::Refused("no state directory is in use".to_owned()));
         }
         if let Some(why) = &self.observing {
-            return Err(Rejection::Later(format!("observing only, nothing is kept: {why}")));
+            return Err(Rejection::Later(format!(
+                "the daemon is read-only, nothing is stored: {why}"
+            )));
         }
         if self.keeper.as_ref().is_some_and(|keeper| !keeper.is_sound()) {
-            let says = "state cannot be kept now, and nothing was changed; see `steadfast events`";
+            let says =
+                "the state cannot be written now; nothing was changed; see `steadfast events`";
             return Err(Rejection::Later(says.to_owned()));
         }
         if self.table.change().is_some() {
-            let says = "a new graph waits for some resources to come to rest; try again then";
+            let says = "a new graph is waiting for running resources; try again later";
             return Err(Rejection::Later(says.to_owned()));
         }
         let strangers = names.iter().filter(|name| !self.is_known(name));
@@ -119,7 +122,7 @@ impl Driver {
     fn refusal(&self, order: StateCommand, name: &str) -> Option<String> {
         let entry = self.runs_as(name).and_then(|id| self.table.get(id));
         if entry.is_some_and(|entry| entry.removes) {
-            return Some(format!("{name} has left the graph and is being removed"));
+            return Some(format!("{name} is undeclared and being removed"));
         }
         match self.judge(order, name) {
             Effect::Refused(why) => Some(why),

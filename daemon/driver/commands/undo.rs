@@ -18,10 +18,10 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 /// The prefix of each restored path in the message of a partly failed undo.
-pub const PUT_BACK: &str = "this was put back:";
+pub const PUT_BACK: &str = "already restored:";
 
 /// The prefix of each failure of an undo after the first.
-const NOT_PUT_BACK: &str = "nor is this put back:";
+const NOT_PUT_BACK: &str = "not restored:";
 
 /// The maximum number of failures that a message describes; more are counted.
 const TOLD: usize = 10;
@@ -56,10 +56,10 @@ pub fn deed(resource: &str, undone: &Undone) -> Option<AuditEntry> {
             for more in lines.filter_map(|line| line.strip_prefix(NOT_PUT_BACK)) {
                 why.push_str(&format!(";{more}"));
             }
-            format!("{}; not put back: {why}", before.join("; "))
+            format!("{}; not restored: {why}", before.join("; "))
         }
     };
-    Some(AuditEntry { what: "undone", resource: resource.into(), says })
+    Some(AuditEntry { what: "undone", resource: resource.into(), message: says })
 }
 
 /// Returns the steps that [`undo`] would take, without any change.
@@ -69,7 +69,7 @@ pub fn deed(resource: &str, undone: &Undone) -> Option<AuditEntry> {
 /// A failure if the history has no record of the resource or cannot be read, or if the values cannot be restored.
 pub fn to_undo(history: &History, what: &Undo) -> Result<Undoable, Failure> {
     let unknown = |error: HistoryError| Failure::new(error.to_string());
-    let nothing = || Failure::new(format!("nothing is kept of {}", what.resource));
+    let nothing = || Failure::new(format!("no recorded changes of {}", what.resource));
     let reader = history.read().map_err(unknown)?.ok_or_else(nothing)?;
     let undoable = reader.undo(what).map_err(unknown)?;
     restoring(what, &undoable)?;
@@ -113,7 +113,9 @@ pub fn undo(
     for (path, former) in steps {
         let name = printable(&path);
         match host.files().restore(&permit, &path, &former) {
-            Ok(done) if done.is_empty() => same.push(format!("{name}: as it was already")),
+            Ok(done) if done.is_empty() => {
+                same.push(format!("{name}: already in the former state"))
+            }
             Ok(done) => before.push(format!("{name}: {}", done.join(", "))),
             // The other steps go on, unless the undo was cancelled.
             Err(fault) => {
@@ -141,16 +143,16 @@ pub fn undo(
     let Some(mut trouble) = as_one(failed) else {
         before.append(&mut same);
         if again {
-            before.push("the undo before it was cut off: it is done to its end now".to_owned());
+            before.push("completing an interrupted undo".to_owned());
         }
-        before.extend(left.into_iter().map(|why| format!("left as it is: {why}")));
+        before.extend(left.into_iter().map(|why| format!("left unchanged: {why}")));
         return Ok(before);
     };
     for line in &before {
         trouble.what.push_str(&format!("\n{PUT_BACK} {line}"));
     }
     if !before.is_empty() || again {
-        trouble.what.push_str("\nthe next undo without --to goes on with it");
+        trouble.what.push_str("\nthe next undo without --to continues with this one");
     }
     Err(UndoError { trouble, before })
 }
@@ -181,7 +183,7 @@ fn check_directories(host: &Host, steps: &[(PathBuf, PriorState)]) -> Result<(),
             _ if comes_back => {}
             Ok(Some(_)) => {}
             Ok(None) => {
-                let hint = "make the directory first; nothing was changed";
+                let hint = "create the directory first; nothing was changed";
                 return Err(Files::no_directory(path).hint(hint));
             }
             Err(fault) => return Err(host.files().trouble(fault, path)),
@@ -247,17 +249,17 @@ impl Driver {
 
     fn may_undo(&self, resource: &str) -> Result<Arc<History>, String> {
         if self.undoing.under_way.contains(resource) {
-            return Err(format!("{resource} is being undone already"));
+            return Err(format!("an undo of {resource} is already in progress"));
         }
         if let Some(why) = &self.observing {
-            return Err(format!("observing only, nothing is changed: {why}"));
+            return Err(format!("the daemon is read-only, no changes are made: {why}"));
         }
         if let Some(why) = self.without_lease() {
-            return Err(format!("nothing is changed without the lease: {why}"));
+            return Err(format!("no changes are made without the lease: {why}"));
         }
         if let Some(id) = self.table.number(resource).filter(|id| self.table.get(*id).is_some()) {
             if !self.is_parked(id) {
-                return Err(format!("{resource} is not paused: its graph would put it back"));
+                return Err(format!("{resource} is not paused: its graph would reverse the undo"));
             }
             if matches!(
                 self.current_status(id),
@@ -266,6 +268,6 @@ impl Driver {
                 return Err(format!("{resource} is being processed"));
             }
         }
-        self.history.clone().ok_or_else(|| "no history is kept".to_owned())
+        self.history.clone().ok_or_else(|| "the history is disabled".to_owned())
     }
 }

@@ -3,7 +3,7 @@
 use super::registry::GraphRegistry;
 use super::vertices::VertexTable;
 use crate::config::LoadedGraph;
-use crate::driver::status::{Refusal, SwapStatus};
+use crate::driver::status::{GraphRejection, SwapStatus};
 use crate::driver::{Driver, Notification};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -85,10 +85,14 @@ impl Driver {
     }
 
     /// Returns the last rejection, if the newest graph was rejected.
-    pub(in crate::driver) fn refused_graph(&self) -> Option<Refusal> {
+    pub(in crate::driver) fn refused_graph(&self) -> Option<GraphRejection> {
         let (since, full) = (self.refused_since?, self.load_outcome.as_ref().err()?);
         let refused_for = since.elapsed().as_secs();
-        Some(Refusal { refused_for, why: first_error(full).to_owned(), full: full.clone() })
+        Some(GraphRejection {
+            rejected_for: refused_for,
+            reason: first_error(full).to_owned(),
+            details: full.clone(),
+        })
     }
 
     /// Returns the status of the graph that waits to run.
@@ -164,7 +168,7 @@ mod tests {
     fn the_first_error_of_a_refusal_is_found() {
         let warning = "g.yaml:1234:1: warning: odd [C9]\n  hint: none\n";
         let error = "g.yaml:7:3: unknown key `pth` [C1]";
-        let rest = "\n  hint: none\nthe graph was refused: 1 problem\n";
+        let rest = "\n  hint: none\nthe graph was rejected: 1 problem\n";
         assert_eq!(first_error(&format!("{warning}{error}{rest}")), error);
         assert_eq!(first_error(&format!("{error}{rest}")), error);
         assert_eq!(first_error("the daemon is stopping"), "the daemon is stopping");

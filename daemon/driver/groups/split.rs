@@ -118,14 +118,14 @@ impl Driver {
             return;
         }
         let who = if failed.is_empty() { group.members.clone() } else { failed };
-        self.part(who, "it has failed, and others wait for its group");
+        self.part(who, "the resource failed while others wait for its group");
     }
 
     /// Splits the member that was changed last from a contended group.
     pub(in crate::driver) fn part_who_is_fought_over(&mut self, leader: VertexId) {
         if self.table.groups().get(leader).is_some() {
             let who = self.changed_last(leader);
-            self.part(vec![who], "it is undone again and again");
+            self.part(vec![who], "the repairs are repeatedly reverted");
         }
     }
 

@@ -81,9 +81,10 @@ impl PendingReply {
     fn put_off(awaited: &AwaitedEntry, why: &str, ends: bool) {
         let to = awaited.lock().unwrap_or_else(PoisonError::into_inner).to.take();
         let declined = if ends {
-            Rejection::Refused(format!("it could not be kept, and is not done: {why}"))
+            Rejection::Refused(format!("the change could not be stored and was not made: {why}"))
         } else {
-            let says = format!("it holds now, and is kept as soon as that is possible: {why}");
+            let says =
+                format!("the change is in effect and will be stored as soon as possible: {why}");
             Rejection::Later(says)
         };
         if let Some(to) = to {

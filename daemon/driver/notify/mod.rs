@@ -269,7 +269,7 @@ impl Driver {
 
     fn tell_trouble(&mut self, id: VertexId, run: RunRef) {
         self.times.note_failing(id, run);
-        let unknown = Failure::new("it failed without saying why");
+        let unknown = Failure::new("the run failed without a reason");
         for id in self.concerned(id) {
             let trouble = self.troubles.get(&id).unwrap_or(&unknown);
             let identity = self.table.name(id);

@@ -162,11 +162,13 @@ pub enum Notification<'a> {
         limit: Duration,
     },
     /// A resource, or an old name of one, has left the graph.
-    Left {
+    Undeclared {
         /// The resource.
         identity: &'a str,
         /// The consequence: removed, forgotten, or stored until a later reload.
-        says: &'a str,
+        message: &'a str,
+        /// Its object was removed from the host.
+        removed: bool,
     },
     /// A state command of the operator was carried out, and its records are durable.
     Done(&'a AuditEntry),

@@ -46,7 +46,7 @@ impl Layer {
         match Overlay::new(LIMITS) {
             Ok(overlay) => Some(Self { overlay, found: Arc::default(), is_told: Arc::default() }),
             Err(why) => {
-                tracing::warn!("a plan cannot see what its own steps make: {why}");
+                tracing::warn!("the plan cannot include the effects of its own steps: {why}");
                 None
             }
         }
@@ -84,11 +84,11 @@ impl Layer {
         if self.overlay.is_full() && !self.is_told.swap(true, Ordering::Relaxed) {
             let Limits { bytes, nodes } = LIMITS;
             tracing::warn!(
-                "a plan holds at most {} MiB and {nodes} entries of what its steps write; what depends on more cannot be told",
+                "the simulated changes exceed {} MiB or {nodes} entries; dependent steps are unknown",
                 bytes >> 20
             );
         }
-        tracing::debug!("not done in the layer of a plan: {why}");
+        tracing::debug!("not possible in a plan: {why}");
     }
 
     /// Returns the first result of a step: a second check would find the step's own change.
@@ -180,7 +180,7 @@ fn trouble(outcome: Result<Outcome, Failure>) -> Option<Failure> {
     match outcome {
         Ok(Outcome::Unchanged | Outcome::Changed(_)) => None,
         Ok(Outcome::Failed { trouble, .. }) | Err(trouble) => Some(trouble),
-        Ok(Outcome::Interrupted) => Some(Failure::new("it was cancelled")),
+        Ok(Outcome::Interrupted) => Some(Failure::new("the step was cancelled")),
     }
 }
 

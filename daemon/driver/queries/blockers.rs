@@ -38,9 +38,9 @@ impl Driver {
         holders.dedup();
         if words.is_empty() {
             // The semaphores are free by now: the next turn of the engine starts the run.
-            return ("waits for its semaphores".to_owned(), holders);
+            return ("waiting for semaphores".to_owned(), holders);
         }
-        (format!("waits for {}", words.join(" and ")), holders)
+        (format!("waiting for {}", words.join(" and ")), holders)
     }
 }
 

@@ -88,9 +88,9 @@ impl Driver {
             let in_time = tokio::time::sleep(ALL);
             let of: Vec<Inspection> = looks.buffered(at_once).take_until(in_time).collect().await;
             let left = asked.saturating_sub(of.len());
-            let of = of.into_iter().filter(|one| one.differs() || one.trouble.is_some()).collect();
+            let of = of.into_iter().filter(|one| one.differs() || one.error.is_some()).collect();
             // The client may have gone.
-            drop(to.send(Ok(Inspections { of, left, paused, waiting })));
+            drop(to.send(Ok(Inspections { items: of, skipped: left, paused, waiting })));
         });
     }
 
@@ -191,7 +191,7 @@ fn told(resource: String, verdict: CheckResult) -> Inspection {
             found.destructive = change.destructive;
             found.differences = change.differences.iter().map(Differing::from).collect();
         }
-        CheckResult::Unknown(trouble) => found.trouble = Some(trouble.to_string()),
+        CheckResult::Unknown(trouble) => found.error = Some(trouble.to_string()),
     }
     found
 }

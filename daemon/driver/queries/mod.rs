@@ -184,8 +184,8 @@ impl Driver {
         let converged = self.times.converged.filter(|_| verdict == HostStatus::Converged);
         Status {
             verdict,
-            observing: self.observing.as_ref().map(ToString::to_string),
-            refused: self.refused_graph(),
+            read_only: self.observing.as_ref().map(ToString::to_string),
+            rejected: self.refused_graph(),
             swap: self.swap_status(),
             converged_for: converged.map(|at| at.elapsed().as_secs()),
             graph: self.table.graph().to_owned(),
@@ -200,7 +200,7 @@ impl Driver {
                 stuck: counts.stuck,
                 contended: counts.contended,
             },
-            leaving: self.ownership.waiting(most),
+            pending_removals: self.ownership.waiting(most),
             unwatched: self.watches.without().len(),
             pause: self.pause_status(),
             paused: self.single_pauses(most),
@@ -215,15 +215,15 @@ impl Driver {
                 not_idempotent: self.times.total(Class::NotIdempotent),
                 contended: self.times.total(Class::Contended),
             },
-            troubled: troubled
+            unhealthy: troubled
                 .into_iter()
                 .map(|(_, id, standing)| self.resource_status(id, &standing))
                 .collect(),
-            more,
-            up_for: self.began.elapsed().as_secs(),
+            unhealthy_omitted: more,
+            uptime: self.began.elapsed().as_secs(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             // Other workers own these fields and fill them in.
-            instead: None,
+            fallback_reason: None,
             daemon: Vec::new(),
             reboot: None,
             checkout: None,
@@ -241,7 +241,7 @@ impl Driver {
 
     fn verdict(&self, worst: Option<Phase>) -> HostStatus {
         if self.observing.is_some() && self.engine.mode() == Mode::Running {
-            return HostStatus::Observing;
+            return HostStatus::ReadOnly;
         }
         match (worst, self.engine.mode()) {
             (Some(Phase::Stuck), _) => HostStatus::Stuck,
@@ -282,7 +282,7 @@ impl Driver {
     pub(super) fn resource_status(&self, id: VertexId, standing: &VertexStatus) -> ResourceStatus {
         let (mut says, waits_for) = self.in_words(id, standing);
         if self.apart.has(id) {
-            says.push_str("; apart from its group until it was well for a while");
+            says.push_str("; applied separately from its group until it is stable");
         }
         let tried_at = match standing {
             VertexStatus::WaitingForLimit(at)
@@ -303,15 +303,15 @@ impl Driver {
         ResourceStatus {
             resource: self.table.name(id).to_owned(),
             phase: phase(standing),
-            says,
+            message: says,
             waits_for,
             next_try_in: tried_at.map(|at| seconds(at.0.saturating_sub(now))),
             running_for: since.map(|at| seconds(now.saturating_sub(at.0))),
-            undecided_for: match standing {
+            awaiting_operator_for: match standing {
                 VertexStatus::Held(HeldReason::Operator) => self.times.undecided(id),
                 _ => None,
             },
-            trouble,
+            error: trouble,
             ages: Ages {
                 check: self.times.age(id, Moment::Checked),
                 repair: self.times.age(id, Moment::Changed),
@@ -320,7 +320,7 @@ impl Driver {
             repairs: self.times.changes(id),
             last_change: self.times.class(id).map(Into::into),
             pause: self.parking.status(id, standing),
-            leaves: self.table.get(id).is_some_and(|entry| entry.removes),
+            pending_removal: self.table.get(id).is_some_and(|entry| entry.removes),
         }
     }
 
@@ -329,7 +329,7 @@ impl Driver {
         let says = match standing {
             VertexStatus::Contended { party, repairs, since, .. } => {
                 let who = match party {
-                    Some(Culprit::Itself) => "its own run",
+                    Some(Culprit::Itself) => "the resource itself",
                     Some(Culprit::Ours(other)) => match self.culprit(*other, id) {
                         Some(other) => self.table.name(other),
                         None => "something else",
@@ -337,34 +337,32 @@ impl Driver {
                     Some(_) | None => "something else",
                 };
                 let time = seconds(self.now().0.saturating_sub(since.0));
-                let says = format!("{who} keeps changing it: {repairs} repairs in {time} s");
+                let says = format!("repeatedly reverted by {who}: {repairs} repairs in {time} s");
                 return (says, Vec::new());
             }
-            VertexStatus::Settled => "as declared",
-            VertexStatus::WaitingForWatch => "waits for its watch",
-            VertexStatus::WaitingFor(_) => "waits for others",
-            VertexStatus::WaitingForLimit(_) => "waits for its limit",
-            VertexStatus::WaitingForBrake(_) => "waits for the brake on repairs",
+            VertexStatus::Settled => "converged",
+            VertexStatus::WaitingForWatch => "waiting for its watch",
+            VertexStatus::WaitingFor(_) => "waiting for others",
+            VertexStatus::WaitingForLimit(_) => "waiting for its rate limit",
+            VertexStatus::WaitingForBrake(_) => "waiting: repairs are suspended",
             VertexStatus::WaitingForSemaphore => return self.semaphores_in_words(id),
-            VertexStatus::WaitingForSlot => "waits for a free slot",
-            VertexStatus::Parked => "paused, to be checked",
-            VertexStatus::Suspended => "waits until the daemon goes on",
-            VertexStatus::Running(..) => "is being processed",
+            VertexStatus::WaitingForSlot => "waiting for a free slot",
+            VertexStatus::Parked => "paused, check pending",
+            VertexStatus::Suspended => "waiting for a resume",
+            VertexStatus::Running(..) => "running",
             VertexStatus::Asking(_) => {
-                "its run failed; its parents are looked at before that counts"
+                "the run failed; checking the dependencies before counting this as a failure"
             }
-            VertexStatus::Delayed(_) => "failed, and is tried again",
-            VertexStatus::Failed => "failed, and has no retries left",
-            VertexStatus::Held(HeldReason::WouldChange) => "would be changed (noop)",
-            VertexStatus::Held(HeldReason::Window(_)) => {
-                "would be changed, and its window is closed"
-            }
-            VertexStatus::Held(HeldReason::WouldRefresh) => "would be refreshed (noop)",
+            VertexStatus::Delayed(_) => "failed, retrying",
+            VertexStatus::Failed => "failed, no retries left",
+            VertexStatus::Held(HeldReason::WouldChange) => "would change (noop)",
+            VertexStatus::Held(HeldReason::Window(_)) => "would change, maintenance window closed",
+            VertexStatus::Held(HeldReason::WouldRefresh) => "would refresh (noop)",
             VertexStatus::Held(HeldReason::UnknownUntil(_)) => {
-                "cannot be told before another is changed"
+                "unknown until another resource is changed"
             }
-            VertexStatus::Held(HeldReason::Operator) => "was cut off, and waits for the operator",
-            VertexStatus::Stuck(..) => "its run does not return",
+            VertexStatus::Held(HeldReason::Operator) => "interrupted, waiting for the operator",
+            VertexStatus::Stuck(..) => "the run does not return",
         };
         let waits_for = match standing {
             VertexStatus::WaitingFor(ids) | VertexStatus::Asking(ids) => self.names(ids),
@@ -396,7 +394,7 @@ impl Driver {
 
     fn watch_in_words(&self, id: VertexId) -> String {
         if self.watches.without().contains(&self.table.groups().leader(id)) {
-            return "no events: it is looked at every 30 seconds".to_owned();
+            return "not watched: polled every 30 seconds".to_owned();
         }
         let Some(entry) = self.table.get(id) else { return String::new() };
         let mut words: Vec<&str> = Vec::new();
@@ -413,7 +411,7 @@ impl Driver {
                 words.push(word);
             }
         }
-        if words.is_empty() { "nothing can move it".to_owned() } else { words.join(", ") }
+        if words.is_empty() { "none needed".to_owned() } else { words.join(", ") }
     }
 
     /// Returns the identities of these engine vertices; a group is replaced by its concerned members.

@@ -49,7 +49,7 @@ impl Driver {
                 let mut kept = self.ownership.records.keys();
                 kept.all(|name| declared.contains(name.as_ref()) || names.contains(name))
             },
-            "all that is kept is declared or may leave"
+            "all records are declared or removable"
         );
         names
     }

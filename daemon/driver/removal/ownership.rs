@@ -161,7 +161,7 @@ fn protection_hint(protected: &[Arc<str>], kept: &KeptOwned) -> String {
     if !by_command.is_empty() {
         ways.push(format!("`steadfast unprotect {}`", by_command.join(" ")));
     }
-    format!("declare them again; or {}", ways.join(", and "))
+    format!("declare the resources again; or {}", ways.join(", and "))
 }
 
 impl Driver {
@@ -191,7 +191,7 @@ impl Driver {
         let mut farewell = farewell.map_err(|protected| {
             let names = protected.join(", ");
             let hint = protection_hint(&protected, &self.ownership.records);
-            format!("protected, and not in the new graph: {names}\nhint: {hint}")
+            format!("protected resources are missing from the new graph: {names}\nhint: {hint}")
         })?;
         let looks_only = loaded.usual.noop;
         let forgets = operator && !looks_only;
@@ -224,7 +224,11 @@ impl Driver {
         let forgotten = &self.ownership.pending_removals.forget;
         let released = self.released_paths(&installed.differs, forgotten);
         for (identity, says) in std::mem::take(&mut self.ownership.pending_removals.messages) {
-            self.audience.hear(&Notification::Left { identity: &identity, says: &says });
+            self.audience.hear(&Notification::Undeclared {
+                identity: &identity,
+                message: &says,
+                removed: false,
+            });
         }
         for identity in std::mem::take(&mut self.ownership.pending_removals.forget) {
             let stands =
@@ -411,9 +415,14 @@ impl Driver {
             let identity = self.identity(id);
             let spared = self.table.get(id).and_then(|entry| entry.resource.left_alone_reason());
             let gone =
-                if was_there { "removed, and forgotten" } else { "was gone, and is forgotten" };
+                if was_there { "removed from the host" } else { "was already absent; forgotten" };
             let says = spared.as_deref().unwrap_or(gone);
-            self.audience.hear(&Notification::Left { identity: &identity, says });
+            let removed = was_there && spared.is_none();
+            self.audience.hear(&Notification::Undeclared {
+                identity: &identity,
+                message: says,
+                removed,
+            });
         }
     }
 
@@ -425,8 +434,8 @@ impl Driver {
             return;
         }
         self.ownership.pending_removals.keep.insert(Arc::clone(identity));
-        let says = "was made while the graph without it waited; leaves with the next reload: `steadfast reload` removes it";
-        self.audience.hear(&Notification::Left { identity, says });
+        let says = "was created while the new graph was waiting; `steadfast reload` removes it";
+        self.audience.hear(&Notification::Undeclared { identity, message: says, removed: false });
     }
 
     /// Forgets the records of a removed vertex, except for the data that a later load needs for the removal.

@@ -153,15 +153,18 @@ fn disposition(loaded: &LoadedGraph, owned: &Ownership, explicit: bool) -> Dispo
         return Disposition::Forgotten(None);
     }
     if !is_deletable(owned) {
-        let says = "left the graph; it was there before us, so it is left alone";
+        let says = "undeclared; the object existed before and is not removed";
         return Disposition::Forgotten(Some(says.to_owned()));
     }
     if *owned.graph != *loaded.name {
-        let says = format!("made under the graph `{}`: it is left alone", owned.graph);
+        let says = format!(
+            "undeclared; the object was created by graph `{}` and is not removed",
+            owned.graph
+        );
         return Disposition::Forgotten(Some(says));
     }
     if !explicit {
-        let says = "has left the graph; leaves with the next reload: `steadfast reload` removes it";
+        let says = "undeclared; pending removal: `steadfast reload` removes the object";
         return Disposition::Kept(Some(says.to_owned()));
     }
     Disposition::Removed
@@ -177,7 +180,11 @@ fn add_removal_vertex(
     let text = owned.removal.as_deref().unwrap_or_default();
     let number = match loaded.remove(identity, (owned.thing, text)) {
         Ok(number) => number,
-        Err(why) => return Disposition::Kept(Some(format!("it cannot be removed: {why}"))),
+        Err(why) => {
+            return Disposition::Kept(Some(format!(
+                "undeclared; the object cannot be removed: {why}"
+            )));
+        }
     };
     let held = match (claims, loaded.vertices.get(number)) {
         (Some(claims), Some(tomb)) => claims.hold(loaded, tomb),
@@ -234,16 +241,19 @@ impl Claims {
         };
         for claim in tomb.resource.claims() {
             if let Some(number) = self.exact.get(&claim) {
-                let says = format!("left the graph; {} has {claim} now", name(*number));
+                let says = format!("undeclared; {} now manages {claim}", name(*number));
                 return Some(Disposition::Forgotten(Some(says)));
             }
             let Claim::Path(path) = &claim else { continue };
             if let Some((_, number)) = self.trees.iter().find(|(tree, _)| path.starts_with(tree)) {
-                let says = format!("left the graph; {} holds {claim} now", name(*number));
+                let says = format!("undeclared; {} now manages {claim}", name(*number));
                 return Some(Disposition::Forgotten(Some(says)));
             }
             if let Some(number) = self.below(path) {
-                let says = format!("left the graph; it stays as long as {} is in it", name(number));
+                let says = format!(
+                    "undeclared; the object is not removed while {} lies in it",
+                    name(number)
+                );
                 return Some(Disposition::Kept(Some(says)));
             }
         }

@@ -96,9 +96,10 @@ impl Driver {
             if let Some(owned) = self.ownership.records.remove(&from) {
                 self.ownership.records.insert(Arc::clone(&to), owned);
             }
-            self.audience.hear(&Notification::Left {
+            self.audience.hear(&Notification::Undeclared {
                 identity: &from,
-                says: &format!("it is called {to} now"),
+                message: &format!("renamed to {to}"),
+                removed: false,
             });
             // One entry for all: after a crash in between, values under the new identity would be unreadable.
             let sent = if is_other { self.sent_as_written(&to) } else { None };

@@ -95,7 +95,7 @@ impl Driver {
     /// Starts the check of a vertex.
     pub(super) fn start(&mut self, start: Start) {
         let Some(entry) = self.table.get(start.vertex) else {
-            let trouble = Failure::new("the resource is not there any more");
+            let trouble = Failure::new("the resource is no longer in the graph");
             self.inbox.put(DriverEvent::Checked(start.run, CheckResult::Unknown(trouble)));
             return;
         };
@@ -387,8 +387,8 @@ impl Driver {
     /// Handles a begin that could not be recorded: nothing was changed, and the vertex shows the reason (B-1).
     pub(super) fn note_refusal(&mut self, run: RunId) {
         let Some(live) = self.runs.0.remove(&run) else { return };
-        let trouble = Failure::new("nothing is changed: what is about to be done cannot be kept")
-            .hint("see `unkept` in the log; is the disk of the state directory full?");
+        let trouble = Failure::new("no changes made: the planned change could not be recorded")
+            .hint("see `state_write_failed` in the log; check whether the disk of the state directory is full");
         for id in self.table.groups().members(&live.vertex) {
             self.troubles.entry(*id).or_insert_with(|| trouble.clone());
         }
@@ -404,8 +404,8 @@ impl Driver {
         }
         let limit = self.table.get(live.vertex).and_then(Vertex::timeout);
         let limit = limit.map_or_else(String::new, |t| format!(" of {} ms", t.as_millis()));
-        let trouble = Failure::new(format!("it took longer than its timeout{limit}"))
-            .hint("`meta: { timeout: MS }` is the deadline of one run");
+        let trouble = Failure::new(format!("the run exceeded its timeout{limit}"))
+            .hint("`meta: { timeout: MS }` sets the timeout of a run");
         live.trouble = Some(trouble.clone());
         let id = live.vertex;
         for id in self.concerned(id) {
@@ -431,8 +431,8 @@ pub(super) async fn check(
     match resource.check(host, ask).await {
         // Placeholders for values that are not stored cannot be applied.
         CheckResult::Differs(_) if blind => CheckResult::Unknown(
-            Failure::new("what it receives is not kept in clear, and it is to run again")
-                .hint("notify the sender to make a new one, or keep it there with `saved: true`"),
+            Failure::new("the received secret is not stored, and the resource must run again")
+                .hint("refresh the sender to create a new secret, or store it with `saved: true`"),
         ),
         verdict => verdict,
     }
@@ -492,7 +492,7 @@ pub(super) async fn guarded<T>(answer: Answer<'_, T>) -> Result<T, Failure> {
             .map(ToString::to_string)
             .or_else(|| panic.downcast_ref::<String>().cloned())
             .unwrap_or_default();
-        Failure::new(format!("this kind panicked: {said}"))
+        Failure::new(format!("the kind panicked: {said}"))
             .hint("this is a bug of steadfast: please report it")
     })
 }

@@ -69,8 +69,8 @@ pub fn unreadable(sent: Option<&OpaqueText>, taken: Option<&str>) -> Option<&'st
     let taken = taken.is_none_or(|text| ReceivedRecord::parse(text).is_some());
     match (sent, taken) {
         (true, true) => None,
-        (false, _) => Some("what it has sent cannot be read"),
-        (true, false) => Some("what it has received cannot be read"),
+        (false, _) => Some("the stored sent values cannot be read"),
+        (true, false) => Some("the stored received values cannot be read"),
     }
 }
 

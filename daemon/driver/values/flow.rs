@@ -72,7 +72,7 @@ impl Driver {
         match self.values.text(identity) {
             Ok(text) => text.map(|text| OpaqueText(text.into())),
             Err(trouble) => {
-                tracing::warn!(%identity, %trouble, "what it has sent is not kept anew");
+                tracing::warn!(%identity, %trouble, "the sent values were not stored again");
                 None
             }
         }

@@ -361,14 +361,14 @@ pub(super) fn secrets(recipe: &DeferredResource) -> impl Iterator<Item = &Supply
 }
 
 fn missing(by: &str, key: &str) -> Failure {
-    Failure::new(format!("{by} has not sent its {key} yet")).hint(
-        "it sends when a run of it has ended well; a guard that finds nothing to do sends nothing",
+    Failure::new(format!("{by} has not sent {key} yet")).hint(
+        "a resource sends values after a successful run; a run skipped by a guard sends nothing",
     )
 }
 
 fn too_long(by: &str, key: &str) -> Failure {
-    Failure::new(format!("{by}: its {key} was longer than 1 MiB and is not kept"))
-        .hint("have it print less, or write to a file that others read; it has run, and does not run again for this")
+    Failure::new(format!("{by}: {key} exceeded 1 MiB and was not stored"))
+        .hint("print less, or write to a file; the command is not run again for this")
 }
 
 /// Returns a random key for a process that stores nothing.
@@ -376,7 +376,7 @@ fn one_time_key(host: &Host) -> [u8; 32] {
     let mut key = [0; 32];
     // Hashes that stay in this process need no secrecy.
     if host.random(&mut key).is_err() {
-        tracing::warn!("no randomness: hashes of values are made without a key");
+        tracing::warn!("no random source: value hashes are made without a key");
     }
     key
 }

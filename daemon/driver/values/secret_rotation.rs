@@ -146,7 +146,7 @@ impl Driver {
         let work = async move {
             let cancel = CancellationToken::new();
             let made = tokio::time::timeout(PATIENCE, meal.make(&host, &cancel)).await;
-            let late = |_elapsed| Err(Failure::new("its secrets cannot be read: that takes long"));
+            let late = |_elapsed| Err(Failure::new("reading its secrets timed out"));
             DriverEvent::Rotated(id, identity, made.unwrap_or_else(late))
         };
         self.hands.run(ExecutorKind::Command, false, Box::pin(work));
@@ -167,7 +167,7 @@ impl Driver {
         let made = match made {
             Ok(made) => made,
             Err(trouble) => {
-                tracing::warn!(%identity, %trouble, "whether its secrets were rotated is not known");
+                tracing::warn!(%identity, %trouble, "the rotation of the secrets is unknown");
                 if !self.settings.one_shot {
                     self.rotated.again.insert(id, Instant::now() + AGAIN);
                 }
@@ -180,7 +180,7 @@ impl Driver {
         let waits = self.current_status(id) == Some(VertexStatus::Held(HeldReason::Operator));
         let is_told = self.rotated.reported.get(&id) == Some(&made.received);
         if waits || is_told || !self.values.is_remade(identity, &made) {
-            tracing::debug!(event = "unrotated", %identity, "its secrets are no news to it");
+            tracing::debug!(event = "unrotated", %identity, "the secrets are unchanged");
             return;
         }
         self.rotated.reported.insert(id, made.received);

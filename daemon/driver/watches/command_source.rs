@@ -36,7 +36,7 @@ impl LineStream for Stream {
                 Ok(finished) => match finished.end {
                     End::Exited(code) => format!("exit code {code}"),
                     End::Killed(signal) => format!("signal {signal}"),
-                    End::TimedOut => "its time was over".to_owned(),
+                    End::TimedOut => "timed out".to_owned(),
                     End::Cancelled { .. } => "cancelled".to_owned(),
                 },
                 Err(trouble) => trouble.what,

@@ -19,7 +19,7 @@ impl DeadLetterFile {
     pub fn message(&self) -> String {
         let Self { count, why } = self;
         let were = if *count == 1 { "event was" } else { "events were" };
-        format!("{count} {were} refused and put aside: {why}")
+        format!("{count} {were} rejected and dead-lettered: {why}")
     }
 }
 
@@ -36,11 +36,7 @@ impl Failing {
     /// Describes the failure in words.
     #[must_use]
     pub fn message(&self) -> String {
-        format!(
-            "has delivered nothing for {} s, and tries again: {}",
-            self.lasts.as_secs(),
-            self.why
-        )
+        format!("delivered nothing for {} s, retrying: {}", self.lasts.as_secs(), self.why)
     }
 }
 

@@ -76,20 +76,23 @@ fn judge(file: &File, path: &Path) -> io::Result<()> {
     let found = file.metadata()?;
     let refuse = |why: String| Err(io::Error::other(format!("{}: {why}", printable(path))));
     if !found.is_file() {
-        return refuse("it is not a regular file".to_owned());
+        return refuse("not a regular file".to_owned());
     }
     if found.uid() != geteuid().as_raw() {
-        return refuse(format!("it belongs to uid {}: move it away", found.uid()));
+        return refuse(format!("the file belongs to uid {}: move the file away", found.uid()));
     }
     if found.nlink() != 1 {
-        return refuse(format!("it has {} names: move it away", found.nlink()));
+        return refuse(format!("the file has {} hard links: move the file away", found.nlink()));
     }
     if found.mode() & 0o022 != 0 {
-        return refuse(format!("others may write it (mode {:04o})", found.mode() & 0o7777));
+        return refuse(format!(
+            "the file is writable by others (mode {:04o})",
+            found.mode() & 0o7777
+        ));
     }
     let reader = Reader::here();
     match reader.doubts_as_named(file, path).filter(|_| reader.is_strict()) {
-        Some(why) => refuse(format!("somebody else could change it: {why}")),
+        Some(why) => refuse(format!("another user could change the file: {why}")),
         None => Ok(()),
     }
 }
@@ -147,10 +150,10 @@ mod tests {
         symlink(&path, &other).expect("linked");
         refused(&other);
         chmod(&path, 0o666);
-        assert!(refused(&path).contains("others may write it (mode 0666)"));
+        assert!(refused(&path).contains("the file is writable by others (mode 0666)"));
         chmod(&path, 0o640);
         chown(&path, Some(65534), None).expect("given away");
-        assert!(refused(&path).contains("it belongs to uid 65534"));
+        assert!(refused(&path).contains("the file belongs to uid 65534"));
         assert_eq!(fs::read_to_string(&path).expect("read"), "an event\nan event\n");
         let theirs = place.path().join("theirs");
         fs::create_dir(&theirs).expect("made");

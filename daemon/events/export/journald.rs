@@ -42,7 +42,8 @@ impl Sink for ToJournald {
                 Ok(())
             };
             let sent = timeout(PATIENCE, sending).await;
-            let sent = sent.unwrap_or_else(|_| Err("the journal does not take it".to_owned()));
+            let sent =
+                sent.unwrap_or_else(|_| Err("the journal did not accept the event".to_owned()));
             Ok(sent?)
         })
     }
@@ -50,11 +51,11 @@ impl Sink for ToJournald {
 
 /// Encodes an event as an entry of the journal.
 fn entry(event: &Event) -> Vec<u8> {
-    let mut end = event.says.len().min(LONGEST);
-    while !event.says.is_char_boundary(end) {
+    let mut end = event.message.len().min(LONGEST);
+    while !event.message.is_char_boundary(end) {
         end -= 1;
     }
-    let says = event.says.get(..end).unwrap_or_default();
+    let says = event.message.get(..end).unwrap_or_default();
     let number = event.number.unwrap_or_default().to_string();
     let subject = event.resource.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
     let colon = if says.is_empty() { "" } else { ": " };

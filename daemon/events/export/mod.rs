@@ -102,7 +102,7 @@ impl Recorder {
                         Some(place) => break place,
                         None => return Ok(()),
                     },
-                    () = tokio::time::sleep(self.turn) => say("waits for the event log".to_owned()),
+                    () = tokio::time::sleep(self.turn) => say("waiting for the event log".to_owned()),
                     () = until(deadline), if deadline.is_some() => return Ok(()),
                     () = stopping.cancelled(), if deadline.is_none() => {
                         deadline = Some(Instant::now() + TAIL);
@@ -141,7 +141,7 @@ impl Recorder {
                 () = tokio::time::sleep(self.turn) => {}
                 () = until(deadline), if deadline.is_some() => {
                     let (events, _) = work.batcher.unconfirmed();
-                    let why = work.trouble.as_deref().unwrap_or("it takes too long");
+                    let why = work.trouble.as_deref().unwrap_or("timed out");
                     let name = &self.name;
                     if events == 0 {
                         // The log continues after the requested end, and all recorded events are sent.
@@ -149,7 +149,7 @@ impl Recorder {
                     }
                     tracing::warn!(
                         event = "recorder",
-                        "{name}: {events} events are not sent yet; the next start or apply sends them: {why}"
+                        "{name}: {events} unsent events remain; the next start or apply sends them: {why}"
                     );
                     return Ok(());
                 }
@@ -188,7 +188,7 @@ impl Recorder {
         let directory = self.state_directory.clone();
         let read = tokio::task::spawn_blocking(move || {
             let reader = Reader::open(&directory)?;
-            let reader = reader.ok_or_else(|| Unreadable::other("it is not there".to_owned()))?;
+            let reader = reader.ok_or_else(|| Unreadable::other("not found".to_owned()))?;
             work(&reader)
         });
         read.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
@@ -268,7 +268,7 @@ impl Recorder {
     ) -> Option<u64> {
         let (name, why) = (&self.name, unsent.why());
         if work.trouble.is_none() {
-            tracing::warn!(event = "recorder", "{name}: not sent, and tried again: {why}");
+            tracing::warn!(event = "recorder", "{name}: not sent, retrying: {why}");
         }
         work.trouble = Some(why.to_owned());
         self.stream.aside().fails(name, why);
@@ -279,9 +279,9 @@ impl Recorder {
         let upto = work.batcher.put_aside(first);
         let last = first + count - 1;
         let says =
-            format!("{name}: events {first} to {last} were refused and are put aside: {why}");
-        tracing::warn!(event = what::PUT_ASIDE, "{says}");
-        let told = NewEvent::new(what::PUT_ASIDE, says, Level::Warn);
+            format!("{name}: events {first} to {last} were rejected and dead-lettered: {why}");
+        tracing::warn!(event = what::DEAD_LETTERED, "{says}");
+        let told = NewEvent::new(what::DEAD_LETTERED, says, Level::Warn);
         self.stream.teller().publish(NewEvent { count: Some(count), ..told });
         self.stream.aside().add(name, count, why);
         self.done(first, upto).await;
@@ -317,13 +317,13 @@ impl Work<'_> {
         let (left, open) = self.batcher.unconfirmed();
         let mut says = format!("sent up to {last}");
         if left > 0 {
-            says.push_str(&format!(", {left} left"));
+            says.push_str(&format!(", {left} pending"));
         }
         if open > 0 {
-            says.push_str(&format!(", {open} batches under way"));
+            says.push_str(&format!(", {open} batches in progress"));
         }
         if let Some(why) = &self.trouble {
-            says.push_str(&format!("; tried again: {why}"));
+            says.push_str(&format!("; retrying: {why}"));
         }
         says
     }

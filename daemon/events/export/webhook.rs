@@ -42,7 +42,7 @@ impl ToWebhook {
     ) -> Result<Self, String> {
         let client = if url.starts_with("https:") {
             let roots = HttpsConnectorBuilder::new().with_native_roots();
-            let roots = roots.map_err(|error| format!("no certificates to trust: {error}"))?;
+            let roots = roots.map_err(|error| format!("no trusted certificates: {error}"))?;
             let connector = roots.https_only().enable_http1().build();
             Caller::Secure(Client::builder(TokioExecutor::new()).build(connector))
         } else {
@@ -103,7 +103,7 @@ impl Sink for ToWebhook {
                 }
             };
             let asked = timeout(patience, asking).await;
-            let late = || format!("no answer within {} s", patience.as_secs());
+            let late = || format!("no response within {} s", patience.as_secs());
             asked.unwrap_or_else(|_| Err(Unsent::Later(late())))
         })
     }
@@ -112,7 +112,7 @@ impl Sink for ToWebhook {
 /// Converts a status other than success. A client error counts as a rejection; a timeout or too many requests are
 /// temporary.
 fn unsent(status: StatusCode) -> Unsent {
-    let why = format!("the server answers {status}");
+    let why = format!("the server responded {status}");
     let passes = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
     if status.is_client_error() && !passes.contains(&status) {
         Unsent::Refused(why)
@@ -123,9 +123,12 @@ fn unsent(status: StatusCode) -> Unsent {
 
 /// Certificate errors: a text in the library's message, and the advice for it.
 const CERTIFICATES: [(&str, &str); 3] = [
-    ("UnknownIssuer", "its issuer is unknown here: add that to the certificates of this host"),
-    ("expired", "it has expired: renew it, or look at the clock"),
-    ("not valid for name", "it is of another name: name that in the url"),
+    (
+        "UnknownIssuer",
+        "its issuer is unknown: add the issuer to the trusted certificates of this host",
+    ),
+    ("expired", "expired: renew the certificate, or check the clock"),
+    ("not valid for name", "issued for another name: use that name in the url"),
 ];
 
 /// Describes an error with its causes, preceded by advice if there is some.
@@ -133,7 +136,7 @@ fn told(error: &dyn std::error::Error) -> String {
     let said = chain(error);
     let known = CERTIFICATES.iter().find(|(word, _)| said.contains(word));
     match known {
-        Some((_, what)) => format!("the certificate of the server is refused: {what} ({said})"),
+        Some((_, what)) => format!("the certificate of the server is rejected: {what} ({said})"),
         None => said,
     }
 }

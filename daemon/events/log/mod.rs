@@ -100,7 +100,7 @@ impl Log {
                 let aside = move_aside(&path).map_err(failed)?;
                 tracing::error!(
                     event = "events_lost",
-                    "the event log could not be read and is begun anew; kept at {}: {why}",
+                    "the event log could not be read and was recreated; the old one is kept at {}: {why}",
                     aside.display()
                 );
                 (connect(&path)?, Some((aside, why)))
@@ -124,8 +124,7 @@ impl Log {
     fn begin_anew(&mut self, aside: &Path, why: &str) -> Result<(), Unwritable> {
         let (at, aside) = (unix_ms(), aside.display());
         self.last_number = self.last_number.max(at);
-        let says =
-            format!("what was recorded before cannot be read, and is kept at {aside}: {why}");
+        let says = format!("earlier events cannot be read; the old log is kept at {aside}: {why}");
         self.append(&[(at, NewEvent::new(what::GAP, says, Level::Error))], &[])?;
         Ok(())
     }
@@ -139,7 +138,7 @@ impl Log {
         let others = open.into_iter().map(i64::cast_unsigned).filter(|run| Some(*run) != self.run);
         let ends: Vec<(u64, NewEvent)> = others
             .map(|run| {
-                let says = format!("the run that began as number {run} ended without a word");
+                let says = format!("the session that started with event {run} ended unexpectedly");
                 let told = NewEvent::new(what::RUN_END, says, Level::Warn);
                 let (class, run) = (Some("interrupted"), Some(run));
                 (unix_ms(), NewEvent { class, run, ..told })

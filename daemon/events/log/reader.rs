@@ -89,7 +89,7 @@ impl Reader {
             // The writer is just creating the tables.
             0 => Ok(None),
             rows::SCHEMA => Ok(Some(Self { connection })),
-            newer => Err(Unreadable(format!("it was made by another steadfast (schema {newer})"))),
+            newer => Err(Unreadable(format!("made by another steadfast version (schema {newer})"))),
         }
     }
 
@@ -191,7 +191,7 @@ impl Reader {
 
 /// Creates the event that represents deleted events.
 fn gap(number: u64, at: u64, gone: u64) -> Event {
-    let says = format!("{gone} events are not kept any more");
+    let says = format!("{gone} events are no longer stored");
     let told = NewEvent { count: Some(gone), ..NewEvent::new(what::GAP, says, Level::Warn) };
     Event::new(Some(number), at, told)
 }

@@ -71,7 +71,7 @@ pub(super) fn insert(
     at: u64,
     happening: &NewEvent,
 ) -> Result<(), Fault> {
-    let NewEvent { what, resource, class, count, run, says, level } = happening;
+    let NewEvent { what, resource, class, count, run, message: says, level } = happening;
     let resource = resource.as_deref().filter(|name| name.len() <= LONGEST);
     into.execute(params![
         number.cast_signed(),
@@ -89,8 +89,8 @@ pub(super) fn insert(
 
 /// Returns the event, or an error event in place of one that cannot be stored (C-17).
 pub(in super::super) fn keepable(happening: NewEvent) -> NewEvent {
-    let length = happening.says.len() + happening.resource.as_ref().map_or(0, String::len);
-    if length <= LONGEST && !happening.says.contains('\0') {
+    let length = happening.message.len() + happening.resource.as_ref().map_or(0, String::len);
+    if length <= LONGEST && !happening.message.contains('\0') {
         return happening;
     }
     let says = format!("an event `{}` of {length} bytes could not be recorded", happening.what);
@@ -110,7 +110,7 @@ pub(super) fn read(row: &Row<'_>) -> Result<Event, Fault> {
     match whole(row, number) {
         Ok(event) => Ok(event),
         Err(error) => {
-            let says = format!("this event cannot be read: {error}");
+            let says = format!("the event cannot be read: {error}");
             let told = NewEvent::new(what::INTERNAL_ERROR, says, Level::Error);
             Ok(Event::new(Some(number), row.get(1).map_or(0, i64::cast_unsigned), told))
         }

@@ -177,7 +177,7 @@ impl LogWriter {
         if let Some(log) = &work.log {
             work.run = log.run();
             if before.is_some() {
-                tracing::warn!(event = "events_kept", "the event log is written again");
+                tracing::warn!(event = "events_kept", "the event log can be written again");
             }
             let (last, run) = (log.last_number(), log.run());
             self.shared.progress.send_if_modified(|standing| {
@@ -221,7 +221,7 @@ impl LogWriter {
         if waited.is_none() {
             tracing::error!(
                 event = "events_unkept",
-                "events are told and not recorded until the event log can be written: {why}"
+                "events are not recorded until the event log can be written: {why}"
             );
         }
         work.log = None;
@@ -282,7 +282,9 @@ impl Work {
     }
 
     fn append(&mut self, count: usize, marks: &[Mark]) -> Result<u64, String> {
-        let Some(log) = &mut self.log else { return Err("it cannot be opened".to_owned()) };
+        let Some(log) = &mut self.log else {
+            return Err("the event log cannot be opened".to_owned());
+        };
         let recorded = self.waiting.iter().take(count).filter(|draft| draft.is_recorded);
         let appended = log.append(recorded.map(|draft| &draft.event), marks);
         appended.map_err(|error| error.to_string())

@@ -83,7 +83,7 @@ fn sound(path: &Path, readers: &RecordReaders) -> Option<Sound> {
     let found = match database::read(path, read) {
         Ok(found) => found?,
         Err(fault) => {
-            tracing::debug!(%fault, "the state cannot be had by reading alone");
+            tracing::debug!(%fault, "the state cannot be opened read-only");
             return None;
         }
     };
@@ -101,7 +101,7 @@ pub(super) fn take_over(path: &Path, hold: &StateLock, seen: Seen) -> Result<Con
     }
     let (mut connection, version) = database::open(path, &LAYOUT)?;
     if version != SCHEMA {
-        return Err(Fault::Refused("it is another one than was read a moment ago".to_owned()));
+        return Err(Fault::Refused("the database was replaced while being read".to_owned()));
     }
     super::hold(&connection)?;
     fence::take(&mut connection, hold, Some(seen))?;

@@ -57,7 +57,7 @@ impl Manifest {
         let list =
             unsound.map_or_else(|| Some(BTreeMap::new()), |text| serde_json::from_str(&text).ok());
         let unsound = list.ok_or_else(|| {
-            Fault::Damaged("the manifest: no list of what is not sound".to_owned())
+            Fault::Damaged("the manifest has no list of damaged records".to_owned())
         })?;
         Ok(Self { program, machine, unsound })
     }

@@ -148,7 +148,7 @@ impl SqliteStore {
             self.seen = None;
         }
         let Some(connection) = self.connection.as_mut() else {
-            let why = "it could not be opened again".to_owned();
+            let why = "the database could not be reopened".to_owned();
             return Err(refusal(&self.path, Fault::Refused(why)));
         };
         work(connection).map_err(|fault| refusal(&self.path, fault))
@@ -200,7 +200,7 @@ impl Store for SqliteStore {
             }
             if let Some(found) = &found {
                 // In the same transaction: no reader takes this generation for a sound one (B-20).
-                tracing::debug!(records = found.len(), "not as they must be");
+                tracing::debug!(records = found.len(), "inconsistent");
                 manifest.write(&transaction)?;
             }
             transaction.commit()?;
@@ -240,7 +240,7 @@ impl Store for SqliteStore {
 /// Reports the stored records of unknown kinds.
 fn tell_strangers(kept: &Records, readers: &RecordReaders) {
     for why in kept.records.keys().filter_map(|name| Some((name, (readers.kind)(name)?))) {
-        let line = format!("{}: {}; what is kept of it is left alone", why.0, why.1);
+        let line = format!("{}: {}; the record stays unchanged", why.0, why.1);
         (readers.report)(integrity::LEFT_ALONE, &line);
     }
 }
@@ -268,7 +268,7 @@ fn look_at(
         if lines.is_empty() {
             manifest.unsound.remove(identity);
         } else {
-            told.extend(lines.iter().map(|line| format!("not as it must be, and kept: {line}")));
+            told.extend(lines.iter().map(|line| format!("inconsistent, kept: {line}")));
             manifest.unsound.insert(identity.clone(), lines);
         }
     }
@@ -319,16 +319,16 @@ fn gone(path: &Path) -> Result<Option<Fault>, Fault> {
     regular_file::is_there(path)?;
     let what = match std::fs::metadata(path) {
         Ok(found) if found.len() > 0 => return Ok(None),
-        Ok(_) => "it is empty",
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => "it is missing",
+        Ok(_) => "the file is empty",
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => "the file is missing",
         Err(error) => return Err(Fault::Refused(error.to_string())),
     };
-    Ok(Some(Fault::Damaged(format!("{what}, and {} beside it is not", state_dir::KEY))))
+    Ok(Some(Fault::Damaged(format!("{what}, but {} exists", state_dir::KEY))))
 }
 
 /// The error of a database without a version beside a key: its content is lost.
 fn no_tables() -> Fault {
-    Fault::Damaged("there are no tables in it".to_owned())
+    Fault::Damaged("the database has no tables".to_owned())
 }
 
 /// Opens and verifies the database. `was_there` excludes a new one.

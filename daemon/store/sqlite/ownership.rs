@@ -25,7 +25,7 @@ pub(super) fn marks(owned: &Ownership) -> i64 {
 
 /// Reads the ownership columns from index `first` on.
 pub(super) fn read(row: &Row<'_>, first: usize) -> Result<Option<Arc<Ownership>>, Fault> {
-    let damaged = || Fault::Damaged("half of whose it is".to_owned());
+    let damaged = || Fault::Damaged("an incomplete ownership record".to_owned());
     let text = |index: usize| row.get::<_, Option<String>>(first + index);
     let Some(marks) = row.get::<_, Option<i64>>(first)? else { return Ok(None) };
     let thing = row.get::<_, Option<i64>>(first + 2)?.ok_or_else(damaged)?;

@@ -117,8 +117,8 @@ impl SqliteStore {
         Ok(Imported { recalled: settled(kept)?, machine: manifest.machine })
     }
 
-    /// Reads the state like [`Self::peek`], with all damage that a full check finds: the check of `SQLite`, of every row
-    /// and the whole, and of the key.
+    /// Reads the state like [`Self::peek`], with all damage that a full check finds: the check of `SQLite`, of every
+    /// row and the whole, and of the key.
     ///
     /// # Errors
     ///

@@ -104,7 +104,7 @@ pub(super) fn adopt(
     }
     let count = adopt_all(kept);
     Some(format!(
-        "this state was made on another machine ({before}; this one is {now}): what was made there is adopted, and never deleted here ({count} resources)"
+        "the state is from another machine ({before}; this one is {now}): its created objects are adopted and never deleted here ({count} resources)"
     ))
 }
 
@@ -155,7 +155,7 @@ impl SqliteStore {
         if replace::is_whole(&path) {
             let copy = replace::put_into_place(&path).map_err(refuse)?;
             let store = Self::open_on(hold, readers, machine)?;
-            let mut lines = vec!["a repair that was cut off is finished".to_owned()];
+            let mut lines = vec!["completing an interrupted repair".to_owned()];
             lines.extend(store.mended.lines.iter().cloned());
             return with_key(&folder, RepairReport { lines, copy: copy.exists().then_some(copy) });
         }
@@ -163,22 +163,22 @@ impl SqliteStore {
             Ok(found) => found,
             Err(fault @ (Fault::Refused(_) | Fault::Newer { .. })) => return Err(refuse(fault)),
             Err(Fault::Damaged(why)) => {
-                let lost = vec![format!("nothing of it: {why}")];
+                let lost = vec![format!("no records could be read: {why}")];
                 Salvaged { records: Records::default(), lost, manifest: None, epoch: 0 }
             }
         };
         let mut lines: Vec<String> =
-            lost.into_iter().map(|line| format!("cannot be read: {line}")).collect();
+            lost.into_iter().map(|line| format!("unreadable: {line}")).collect();
         for _ in 0..3 {
             let found = integrity::of_kept(&records, &readers);
             lines.extend(integrity::repair(&mut records, &found));
         }
-        lines.push(format!("kept: {} resources that could be read", records.records.len()));
+        lines.push(format!("recovered: {} resources", records.records.len()));
         if manifest.is_none() && !records.records.is_empty() {
             // The state may be from another machine.
             let count = adopt_all(&mut records);
             lines.push(format!(
-                "it cannot be read on which machine they were kept: what was made is adopted, and never deleted here ({count} resources)"
+                "the machine of the state is unknown: created objects are adopted and never deleted here ({count} resources)"
             ));
         }
         let says = Manifest::on(manifest.and_then(|manifest| manifest.machine));
@@ -224,12 +224,12 @@ impl SqliteStore {
         hold.check_place()?;
         let refuse = |fault| refusal(&path, fault);
         let mut kept = Records::from(recalled);
-        let mut lines = vec![format!("{} resources were taken in", kept.records.len())];
+        let mut lines = vec![format!("{} resources imported", kept.records.len())];
         if machine.is_none() || machine != here {
             let count = adopt_all(&mut kept);
             lines.push(format!(
-                "they were kept on another machine ({}): what was made there is adopted, and never deleted here ({count} resources)",
-                machine.as_deref().unwrap_or("it is not said which")
+                "the records are from another machine ({}): its created objects are adopted and never deleted here ({count} resources)",
+                machine.as_deref().unwrap_or("unknown")
             ));
         }
         let says = Manifest::on(here);
@@ -259,13 +259,13 @@ fn with_key(directory: &Path, mut mended: RepairReport) -> Result<RepairReport, 
     if let Err(why) = state_dir::found_key(directory)? {
         if super::read_only::holds_rows(directory)? {
             mended.lines.push(format!(
-                "{}: {why}; another one is made, so that what was received counts as changed and is made again, and passwords that were saved are not known",
+                "{}: {why}; a new key is created: received values count as changed, and saved passwords are lost",
                 state_dir::KEY
             ));
         }
         if directory.join(state_dir::HISTORY).exists() {
             mended.lines.push(format!(
-                "{}: {why}; what the history has kept with it cannot be read any more, nor put back",
+                "{}: {why}; history entries made with this key cannot be read or restored",
                 state_dir::KEY
             ));
         }
@@ -336,7 +336,7 @@ fn read_damaged(path: &Path) -> Result<Salvaged, Fault> {
     if let Err(fault) = &standing
         && version >= migrations::HAS_LEASE
     {
-        lost.push(format!("who has taken it last: {fault}"));
+        lost.push(format!("last lease holder: {fault}"));
     }
     let epoch = standing.unwrap_or_default();
     Ok(Salvaged { records: kept, lost, manifest, epoch })

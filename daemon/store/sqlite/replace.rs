@@ -53,6 +53,6 @@ pub(super) fn forget(path: &Path) {
     if whole.exists()
         && let Err(error) = database::remove(&whole)
     {
-        tracing::warn!(%error, "{} stays, and is not needed", whole.display());
+        tracing::warn!(%error, "{} could not be removed and is no longer needed", whole.display());
     }
 }

@@ -93,11 +93,11 @@ pub(super) fn salvage(connection: &Connection) -> (Records, Vec<String>) {
     let mut kept = Records::default();
     match Reading::of(connection).and_then(|reading| reading.whole()) {
         Ok((whole, _)) => kept.whole = whole,
-        Err(fault) => lost.push(format!("the whole, with a pause if there was one: {fault}")),
+        Err(fault) => lost.push(format!("the global record with the pause: {fault}")),
     }
     for order in ["ASC", "DESC"] {
         if let Err(fault) = salvage_rows(connection, order, &mut kept, &mut lost) {
-            lost.push(format!("some rows cannot be reached: {fault}"));
+            lost.push(format!("some rows are unreadable: {fault}"));
         }
     }
     lost.sort_unstable();
@@ -327,7 +327,7 @@ impl<'c> Reading<'c> {
         let owed = match (number(row, 2)?, text(row, 3)?) {
             (Some(stamp), Some(cause)) => Some((stamp, cause)),
             (None, None) => None,
-            (Some(_), None) | (None, Some(_)) => return Err(damaged("half of what is owed")),
+            (Some(_), None) | (None, Some(_)) => return Err(damaged("an incomplete owed refresh")),
         };
         let whose = ownership::read(row, 5).map_err(|fault| match fault {
             Fault::Damaged(what) => damaged(&what),
@@ -347,7 +347,7 @@ impl<'c> Reading<'c> {
         };
         let sum = row.get::<_, i64>(4)?.cast_unsigned();
         if sum != sum_of(&identity, &record) {
-            return Err(damaged("its checksum does not match"));
+            return Err(damaged("the checksum does not match"));
         }
         Ok((identity, record, sum))
     }
@@ -357,28 +357,28 @@ impl<'c> Reading<'c> {
         let mut select = self.connection.prepare_cached(&sql)?;
         let mut rows = select.query([identity])?;
         let damaged = |what: &str| Fault::Damaged(format!("the row of {identity}: {what}"));
-        let row = rows.next()?.ok_or_else(|| damaged("it is not found by its name"))?;
+        let row = rows.next()?.ok_or_else(|| damaged("the row is missing from the index"))?;
         let verb = |word: Option<String>| {
             word.map(|word| Verb::of(&word).ok_or_else(|| damaged("no verb"))).transpose()
         };
         let interrupted = number(row, 0)?;
         let flight = match (number(row, 1)?, number(row, 2)?, text(row, 3)?) {
             (Some(stamp), Some(definition), Some(list)) => {
-                let owes = split(&list).ok_or_else(|| damaged("no list of what it owes"))?;
+                let owes = split(&list).ok_or_else(|| damaged("no list of owed refreshes"))?;
                 let verb = verb(text(row, 8)?)?;
                 // Without a verb the epoch is not part of the checksum.
                 let epoch = number(row, 9)?.filter(|_| verb.is_some()).unwrap_or_default();
                 Some(Box::new(InFlight { definition, stamp, verb, epoch, owes }))
             }
             (None, None, None) => None,
-            _ => return Err(damaged("half of a begin")),
+            _ => return Err(damaged("an incomplete begin record")),
         };
         let parked = match (text(row, 6)?, number(row, 7)?) {
             (Some(reason), Some(until_unix)) => {
                 Some(Box::new(PauseRecord { reason, until_unix, lasts: number(row, 11)? }))
             }
             (None, None) => None,
-            (Some(_), None) | (None, Some(_)) => return Err(damaged("half of a pause")),
+            (Some(_), None) | (None, Some(_)) => return Err(damaged("an incomplete pause record")),
         };
         Ok(Few {
             interrupted,
@@ -404,7 +404,9 @@ impl<'c> Reading<'c> {
         };
         let (whole, tally, sum) = self.connection.prepare_cached(&sql)?.query_row((), read)?;
         if sum != sum_of_whole(&whole, tally.both()) {
-            return Err(Fault::Damaged("the checksum of the whole does not match".to_owned()));
+            return Err(Fault::Damaged(
+                "the checksum of the global record does not match".to_owned(),
+            ));
         }
         Ok((whole, tally))
     }

@@ -24,9 +24,9 @@ pub(super) fn wipe(connection: &Connection) {
     match done(connection) {
         Ok(true) => {}
         Ok(false) => tracing::warn!(
-            "somebody reads the state: what was overwritten is wiped at the next start"
+            "another process reads the state: overwritten pages are erased at the next start"
         ),
-        Err(error) => tracing::warn!(%error, "what was overwritten is wiped at the next start"),
+        Err(error) => tracing::warn!(%error, "overwritten pages are erased at the next start"),
     }
 }
 

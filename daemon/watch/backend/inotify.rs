@@ -166,7 +166,7 @@ impl Drop for InotifyBackend {
     fn drop(&mut self) {
         for instance in self.lock().iter().flatten() {
             if let Err(error) = rustix::io::write(&instance.end, &1_u64.to_ne_bytes()) {
-                tracing::error!(%error, "the thread that reads inotify cannot be ended");
+                tracing::error!(%error, "the inotify thread cannot be stopped");
             }
         }
     }
@@ -351,7 +351,7 @@ struct Ends<'l> {
 impl Drop for Ends<'_> {
     fn drop(&mut self) {
         if let Some(why) = &self.why {
-            let why = format!("inotify cannot be read any more: {why}");
+            let why = format!("inotify can no longer be read: {why}");
             (self.sink)(&[BackendEvent::Broken(&why)]);
         }
     }

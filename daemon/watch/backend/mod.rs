@@ -41,10 +41,10 @@ pub type Sink = Box<dyn Fn(&[BackendEvent<'_>]) -> bool + Send + Sync>;
 #[derive(Debug, Error)]
 pub enum Failure {
     /// The directory no longer exists.
-    #[error("it is gone")]
+    #[error("the path is gone")]
     Gone,
     /// A limit of the system is reached: the sysctl with this name.
-    #[error("no watch is free; raise the sysctl {0}")]
+    #[error("no inotify watch is free; raise the sysctl {0}")]
     Limit(&'static str),
     /// Any other error.
     #[error("{0}")]

@@ -245,7 +245,7 @@ impl GraphLoader {
         loop {
             tokio::select! {
                 biased;
-                () = broken.notified() => return Err(Failure::again("nobody watches the graph any more")),
+                () = broken.notified() => return Err(Failure::again("the watch of the graph ended")),
                 () = this.wake.notified() => {}
                 Ok(()) = drivers.changed() => {}
                 () = GraphWatch::mounts(watch.as_ref()) => continue,
@@ -270,10 +270,7 @@ impl GraphLoader {
             if !answers.is_empty() {
                 this.requests.put(DriverEvent::Ask(Query::Taken(answers)));
             }
-            life.set_status(format!(
-                "read {} times on request",
-                this.events.load(Ordering::SeqCst)
-            ));
+            life.set_status(format!("{} requested reloads", this.events.load(Ordering::SeqCst)));
         }
     }
 }
@@ -347,7 +344,7 @@ impl ReloadRequest {
             };
             let options = Options { refuse_empty: false, ..graph.options };
             let loaded = config::load_texts(texts, &options).inspect_err(|rejected| {
-                tracing::warn!(event = "warning", "the graph that ran is refused now: {rejected}");
+                tracing::warn!(event = "warning", "the running graph is now rejected: {rejected}");
             });
             loaded.ok()
         });

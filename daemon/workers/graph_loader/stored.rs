@@ -47,7 +47,7 @@ impl ReloadRequest {
             last_good_graph::clear(&directory)
         });
         if let Ok(Err(error)) = cleared.await {
-            tracing::warn!(event = "warning", "what was left of a graph stays: {error}");
+            tracing::warn!(event = "warning", "an old stored graph could not be removed: {error}");
         }
     }
 
@@ -66,7 +66,10 @@ impl ReloadRequest {
                     *latest = LatestGraph::Stored;
                 }
             }
-            Err(error) => tracing::warn!(event = "warning", "the graph is not kept: {error}"),
+            Err(error) => tracing::warn!(
+                event = "warning",
+                "the last-good graph could not be stored: {error}"
+            ),
         }
     }
 
@@ -79,7 +82,10 @@ impl ReloadRequest {
             let options = Options { refuse_empty: false, ..graph.options };
             let loaded = config::load_texts(kept.texts, &options);
             let loaded = loaded.inspect_err(|rejected| {
-                tracing::warn!(event = "warning", "nor can the graph be run that was: {rejected}");
+                tracing::warn!(
+                    event = "warning",
+                    "the last-good graph cannot be used either: {rejected}"
+                );
             });
             Some((kept.at, loaded.ok()?))
         });
@@ -89,12 +95,12 @@ impl ReloadRequest {
         let time = i64::try_from(at).ok().and_then(|at| jiff::Timestamp::from_second(at).ok());
         let time = time.map(|time| time.to_string()).unwrap_or_default();
         let says = format!(
-            "running the graph `{}` that was accepted at {time}, because the one that is there is refused:\n{}",
+            "running the last-good graph `{}`, accepted at {time}; the current graph file is rejected:\n{}",
             loaded.name,
             why.trim_end()
         );
-        tracing::error!(event = "kept_graph", "{says}");
-        self.teller.publish(NewEvent::new("kept_graph", says.as_str(), Level::Error));
+        tracing::error!(event = "last_good_graph_used", "{says}");
+        self.teller.publish(NewEvent::new("last_good_graph_used", says.as_str(), Level::Error));
         *lock(&self.instead) = Some(says);
         *self.taken() = LatestGraph::Stored;
         self.is_empty.store(loaded.vertices.is_empty(), Ordering::SeqCst);

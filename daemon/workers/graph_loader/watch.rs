@@ -70,7 +70,7 @@ impl GraphWatch {
             let (given, limit) = (paths.to_vec(), LONGEST_WAIT);
             let looked = tokio::task::spawn_blocking(move || sources(&given));
             let Ok(Ok(sources)) = tokio::time::timeout(limit, looked).await else {
-                tracing::warn!(event = "unwatched", "the graph: its paths do not answer");
+                tracing::warn!(event = "unwatched", "the graph: the paths do not respond");
                 return;
             };
             if self.armed.as_ref() == Some(&sources) {
@@ -81,7 +81,7 @@ impl GraphWatch {
             self.hub.arm(VertexId(0), sources.clone());
             self.armed = Some(sources);
             if tokio::time::timeout(limit, self.answered.notified()).await.is_err() {
-                tracing::warn!(event = "unwatched", "the graph: its watch does not answer");
+                tracing::warn!(event = "unwatched", "the graph: the watch does not respond");
             }
         }
     }

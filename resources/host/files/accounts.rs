@@ -110,8 +110,8 @@ fn look_up(kind: AccountKind, text: &str) -> Result<u32, Failure> {
     let word = kind.word();
     match found {
         Ok(Some(number)) => Ok(number),
-        Ok(None) => Err(Failure::new(format!("there is no {word} \"{text}\" on this host"))
-            .hint(format!("make the {word} first, or give its number"))),
+        Ok(None) => Err(Failure::new(format!("the {word} \"{text}\" does not exist on this host"))
+            .hint(format!("create the {word} first, or use a number"))),
         Err(errno) => {
             Err(Failure::new(format!("the {word} \"{text}\" could not be looked up: {errno}")))
         }
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(accounts.number(AccountKind::Group, "root"), Ok(0));
         assert_eq!(accounts.number(AccountKind::Group, "root"), Ok(0), "remembered");
         let missing = accounts.number(AccountKind::Group, "no-such-group").unwrap_err();
-        assert_eq!(missing.what, "there is no group \"no-such-group\" on this host");
+        assert_eq!(missing.what, "the group \"no-such-group\" does not exist on this host");
         assert_eq!(account_name(AccountKind::User, 0), "root");
         assert_eq!(account_name(AccountKind::User, 987_654), "987654");
     }

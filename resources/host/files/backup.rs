@@ -109,10 +109,10 @@ impl Files {
         if above.uid == self.uid && above.mode & 0o022 == 0 {
             return Ok(());
         }
-        let why = "others can write, or own, the directory";
+        let why = "the directory is writable or owned by other users";
         Err(Fault::refused(
             said("keep a copy in", directory, why)
-                .hint("a directory of steadfast's own, with mode 0700, is best"),
+                .hint("use a directory for steadfast only, with mode 0700"),
         ))
     }
 }
@@ -120,12 +120,12 @@ impl Files {
 fn no_directory(directory: &Path) -> Fault {
     Fault::refused(
         said("keep a copy in", directory, "the directory does not exist")
-            .hint("declare it too: it then comes first"),
+            .hint("declare the directory too: the graph then orders it first"),
     )
 }
 
 fn too_large(path: &Path, size: u64, largest: u64) -> Fault {
-    let why = format!("it has {size} bytes, more than a backup keeps");
+    let why = format!("the file has {size} bytes, more than a backup keeps");
     Fault::refused(said("replace or remove", path, &why).hint(format!(
         "raise max_file of the history (now {largest} bytes), move the file away, or leave out backup"
     )))
@@ -138,7 +138,7 @@ fn in_backup(fault: Fault, directory: &Path) -> Fault {
             match told.why {
                 Why::Refused(trouble) => {
                     let what =
-                        format!("nothing is replaced: no copy can be kept\n{}", trouble.what);
+                        format!("nothing was replaced: no backup can be stored\n{}", trouble.what);
                     Fault { why: Why::Refused(Failure { what, ..trouble }), touched: false }
                 }
                 why => Fault { why, touched: false },

@@ -109,10 +109,12 @@ impl Files {
 }
 
 fn doubtful(path: &Path, doubt: &str) -> Fault {
-    let mut trouble = said("copy", path, "somebody else could change it");
+    let mut trouble = said("copy", path, "another user could change the file");
     trouble.what.push_str(&format!("\n{doubt}"));
     Fault::refused(
-        trouble.hint("let root own it and all folders above it, and nobody else write there"),
+        trouble.hint(
+            "make root the owner of the file and all parent directories, writable only by root",
+        ),
     )
 }
 

@@ -125,7 +125,11 @@ impl DirWalk {
     /// than 200 levels.
     pub fn enter(&self, spot: &Entry<'_>, found: &EntryStat) -> Result<Entered, Fault> {
         if self.depth >= DEEPEST {
-            return Err(Fault::refused(said("walk", &self.path, "it is deeper than 200 levels")));
+            return Err(Fault::refused(said(
+                "walk",
+                &self.path,
+                "the tree is deeper than 200 levels",
+            )));
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
@@ -153,7 +157,7 @@ impl DirWalk {
 
 fn refuse_sacred(path: &Path) -> Fault {
     Fault::refused(
-        said("hold all below", path, "it is a directory a host cannot do without")
-            .hint("name the directories below it that are meant"),
+        said("hold all below", path, "the directory is protected")
+            .hint("name the intended subdirectories"),
     )
 }

@@ -88,9 +88,8 @@ impl Fault {
         match self.why {
             Why::Refused(trouble) => trouble,
             Why::Revoked => Failure::new(Revoked.to_string()),
-            Why::Moved => {
-                said("change", path, "it kept changing meanwhile").hint("who else writes it?")
-            }
+            Why::Moved => said("change", path, "the object kept changing")
+                .hint("check which other process writes the object"),
             Why::Os { doing, errno } => os_trouble(doing, path, errno, user),
         }
     }
@@ -107,13 +106,14 @@ fn os_trouble(doing: &str, path: &Path, errno: Errno, user: &str) -> Failure {
     let text = text.split(" (os error").next().unwrap_or_default().to_lowercase();
     match errno {
         Errno::ACCESS => said(doing, path, &format!("permission denied as user {user}"))
-            .hint("give that user the right, or run steadfast as root"),
+            .hint("grant the permission to that user, or run steadfast as root"),
         Errno::PERM => said(doing, path, &format!("not permitted to user {user}"))
             .hint("the owner differs, the file is immutable (lsattr), or steadfast is not root"),
         Errno::NOSPC | Errno::DQUOT => {
-            said(doing, path, &text).hint("make room; it is tried again")
+            said(doing, path, &text).hint("free disk space; the run is retried")
         }
-        Errno::ROFS => said(doing, path, &text).hint("remount it writable, or leave it out"),
+        Errno::ROFS => said(doing, path, &text)
+            .hint("remount the file system writable, or remove the resource"),
         Errno::MFILE | Errno::NFILE => said(doing, path, &text).hint("raise LimitNOFILE"),
         _ => said(doing, path, &text),
     }

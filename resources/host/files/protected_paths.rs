@@ -136,16 +136,16 @@ impl Files {
 /// Rejects a removal by name, by identity (a bind mount, a link above), and on a mount point.
 pub(super) fn guard(spot: &Entry<'_>, seen: &EntryStat) -> Result<(), Fault> {
     if is_sacred(spot.path) {
-        return Err(refuse(spot.path, "a host cannot do without it"));
+        return Err(refuse(spot.path, "the path is protected"));
     }
     if seen.kind != FileType::Directory {
         return Ok(());
     }
     if sacred_inodes().contains(&seen.identity) {
-        return Err(refuse(spot.path, "it is a directory a host cannot do without"));
+        return Err(refuse(spot.path, "the directory is protected"));
     }
     if spot.is_mounted() {
-        return Err(refuse(spot.path, "something is mounted there"));
+        return Err(refuse(spot.path, "the path is a mount point"));
     }
     Ok(())
 }
@@ -173,7 +173,9 @@ pub(super) fn purgeable_inodes() -> HashSet<(u64, u64)> {
 }
 
 fn refuse(path: &Path, why: &str) -> Fault {
-    Fault::refused(said("remove", path, why).hint("no field of the graph allows this"))
+    Fault::refused(
+        said("remove", path, why).hint("no field of the graph overrides this protection"),
+    )
 }
 
 #[cfg(test)]

@@ -116,7 +116,7 @@ impl Tree<'_> {
             let handle = Arc::clone(&level.handle);
             if is_directory(&handle, name)? {
                 if levels.len() >= DEEPEST {
-                    return Err(self.refuse("it is deeper than 200 directories"));
+                    return Err(self.refuse("the tree is deeper than 200 directories"));
                 }
                 let name = name.to_owned();
                 levels.push(self.enter(&handle, &name)?);
@@ -133,11 +133,13 @@ impl Tree<'_> {
         let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
         let handle = match openat2(parent, name, flags, Mode::empty(), resolve) {
             Ok(handle) => handle,
-            Err(Errno::XDEV) => return Err(self.refuse("something is mounted below it")),
+            Err(Errno::XDEV) => {
+                return Err(self.refuse("a file system is mounted below the directory"));
+            }
             Err(errno) => return Err(Fault::os("empty")(errno)),
         };
         if self.protected_paths.contains(&seen(&handle)?.identity) {
-            return Err(self.refuse("it holds a directory a host cannot do without"));
+            return Err(self.refuse("the directory contains a protected directory"));
         }
         let entries = Entries::read_from(&handle).map_err(Fault::os("list"))?;
         Ok(Level { handle: Arc::new(handle), name: name.to_owned(), entries })

@@ -93,7 +93,7 @@ impl Files {
         match &thing.shape {
             PriorShape::File(_, PriorContent::Unkept(_)) if is(FileType::RegularFile) => {}
             PriorShape::File(_, PriorContent::Unkept(_)) => {
-                return Err(refused(spot, "put back", "its content was not kept"));
+                return Err(refused(spot, "put back", "the content was not recorded"));
             }
             PriorShape::File(_, PriorContent::Bytes(bytes)) => {
                 let content = Content::of(bytes);
@@ -127,7 +127,11 @@ impl Files {
                 }
             }
             PriorShape::Other => {
-                return Err(refused(spot, "put back", "sockets, fifos and devices are not kept"));
+                return Err(refused(
+                    spot,
+                    "put back",
+                    "sockets, fifos and devices are not recorded",
+                ));
             }
         }
         if let Some(found) = there {

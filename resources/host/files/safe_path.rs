@@ -125,7 +125,9 @@ impl<'a> SafeWalk<'a> {
         let last = self.passed.len() - 1;
         for (depth, passed) in self.passed.iter().enumerate() {
             if others_can_write(passed, depth < last) {
-                return Err(self.refuse(name, "others can write the directory that holds it"));
+                return Err(
+                    self.refuse(name, "the parent directory of the link is writable by others")
+                );
             }
         }
         let owners: Vec<u32> = self.passed.iter().map(|passed| passed.stat.st_uid).collect();
@@ -150,7 +152,7 @@ impl<'a> SafeWalk<'a> {
         if self.turners.iter().any(|uid| *uid != owner) {
             let name = self.turned.take().unwrap_or_default();
             return Err(
-                self.refuse(&name, "it can be turned by a user who does not own its target")
+                self.refuse(&name, "the link can be changed by a user who does not own its target")
             );
         }
         match self.passed.pop() {
@@ -168,7 +170,7 @@ impl<'a> SafeWalk<'a> {
                 { link.chars().take(24).collect::<String>() }
             ))
             .hint(
-                "declare the path that the link means, or let root own the link and its directory",
+                "declare the target path of the link, or make root the owner of the link and its directory",
             ),
         )
     }
@@ -207,6 +209,6 @@ pub(super) fn has_acl(directory: &OwnedFd) -> bool {
 
 /// Makes the failure of a missing parent directory.
 pub(super) fn no_parent(path: &Path) -> Failure {
-    said("reach", path, "its directory does not exist")
-        .hint("declare the directory too: it then comes first")
+    said("reach", path, "the parent directory does not exist")
+        .hint("declare the directory too: the graph then orders it first")
 }

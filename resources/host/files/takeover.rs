@@ -173,15 +173,15 @@ impl Files {
         old: &EntryStat,
     ) -> Result<(), Fault> {
         let why = if self.leaves_stranger(old, draft.owner) {
-            "it is somebody else's, and no new file can take its place"
+            "the file belongs to another user and cannot be replaced by a new file"
         } else if draft.sensitive && old.mode & !draft.mode & 0o066 != 0 {
-            "others may have it open, and no new file can take its place"
+            "other users may have the file open, and it cannot be replaced by a new file"
         } else {
             return Ok(());
         };
         Err(Fault::refused(
             said("write", spot.path(), why)
-                .hint("unmount what is mounted there, or give it owner and mode by hand"),
+                .hint("unmount the path, or set owner and mode manually"),
         ))
     }
 
@@ -199,9 +199,10 @@ impl Files {
         if !self.has_doubtful_name((&spot.directory, spot.name), seen)? {
             return Ok(());
         }
-        let why = format!("it has {} names, in a directory that is not root's", seen.links);
+        let why =
+            format!("the file has {} hard links, in a directory not owned by root", seen.links);
         Err(Fault::refused(said("change", spot.path(), &why).hint(
-            "it may be a link to a file of root's: remove it, or let root own the directory",
+            "the file may be a hard link to a file of root: remove the file, or make root the owner of the directory",
         )))
     }
 
@@ -217,9 +218,10 @@ impl Files {
         if owner != 0 && owner == found.uid {
             return Ok(origin);
         }
-        let why = format!("it has {} names, in a directory that is not root's", found.links);
+        let why =
+            format!("the file has {} hard links, in a directory not owned by root", found.links);
         Err(Fault::refused(said("copy", origin.path(), &why).hint(
-            "it may be a link to a file that few may read: copy it, or let root own the directory",
+            "the file may be a hard link to a restricted file: copy the file, or make root the owner of the directory",
         )))
     }
 
@@ -249,10 +251,11 @@ impl Files {
         if !opens || !self.is_misplaced(&spot.directory, spot.path(), found)? {
             return Ok(());
         }
-        let why = "only root may read it, and others can have moved it there";
+        let why = "only root may read the file, and other users can have moved it there";
         Err(Fault::refused(
-            said("change", spot.path(), why)
-                .hint("change it by hand, or write force: true if it may be given away"),
+            said("change", spot.path(), why).hint(
+                "change the owner manually, or set force: true if the object may change hands",
+            ),
         ))
     }
 
@@ -276,10 +279,11 @@ impl Files {
         if !is_brought && !self.is_movable_by_others(spot, found)? {
             return Ok(());
         }
-        let why = "others may not read it, and can have moved it there";
+        let why = "the file is not readable by others, and other users can have moved it there";
         Err(Fault::refused(
-            said("change", spot.path(), why)
-                .hint("change it by hand, or write force: true if it may be given away"),
+            said("change", spot.path(), why).hint(
+                "change the owner manually, or set force: true if the object may change hands",
+            ),
         ))
     }
 
@@ -305,10 +309,10 @@ impl Files {
         if !lends || !self.is_misplaced(directory, path, found)? {
             return Ok(());
         }
-        let why = "only root may read it, and others can have moved it there";
+        let why = "only root may read the file, and other users can have moved it there";
         Err(Fault::refused(
             said("copy", path, why)
-                .hint("copy it by hand, or write force: true if its owner may read it"),
+                .hint("copy the file manually, or set force: true if the owner may read the file"),
         ))
     }
 
@@ -318,11 +322,11 @@ impl Files {
         if !self.is_root() || !is_shut(found) || !self.is_movable_by_others(spot, found)? {
             return Ok(());
         }
-        let why = "others may not enter it, and can have moved it there";
-        Err(Fault::refused(
-            said("purge", spot.path(), why)
-                .hint("look at what it holds, and write force: true if all of it may go"),
-        ))
+        let why =
+            "the directory is not accessible to others, and other users can have moved it there";
+        Err(Fault::refused(said("purge", spot.path(), why).hint(
+            "check the content of the directory, and set force: true if all of it may be removed",
+        )))
     }
 
     /// Rejects emptying a closed directory, if a user besides its owner could have moved the directory to this
@@ -335,10 +339,11 @@ impl Files {
         if !is_doubtful || spot.is_empty()? || Self::was_made_here(spot, found)? {
             return Ok(());
         }
-        let why = "others may not enter it, and can have moved it there";
+        let why =
+            "the directory is not accessible to others, and other users can have moved it there";
         Err(Fault::refused(
             said("remove", spot.path(), why)
-                .hint("look at what it holds, and remove it by hand if all of it may go"),
+                .hint("check the content of the directory, and remove it manually if all of it may be removed"),
         ))
     }
 
@@ -428,9 +433,9 @@ impl Files {
             said(
                 "put back",
                 spot.path(),
-                "its set-id bits would lend rights to a content of others",
+                "the set-id bits would grant rights to content written by others",
             )
-            .hint("look at its content, and give it owner and mode by hand"),
+            .hint("check the content of the file, and set owner and mode manually"),
         ))
     }
 }

@@ -94,7 +94,7 @@ impl Files {
                     permit,
                     spot,
                     draft,
-                    (old, "its directory is not writable"),
+                    (old, "the directory is not writable"),
                 );
             }
         };
@@ -107,7 +107,7 @@ impl Files {
                 (Some(old), Why::Os { doing: GIVING, errno: Errno::PERM })
                     if draft.owner == Some(old.uid) && draft.group == Some(old.gid) =>
                 {
-                    self.put_in_place(permit, spot, draft, (old, "its owner is kept"))
+                    self.put_in_place(permit, spot, draft, (old, "the owner must not change"))
                 }
                 _ => Err(fault),
             };
@@ -118,7 +118,7 @@ impl Files {
                 let (Some(old), Some(Errno::BUSY)) = (old, fault.errno()) else {
                     return Err(fault);
                 };
-                return self.put_in_place(permit, spot, draft, (old, "it is a mount point"));
+                return self.put_in_place(permit, spot, draft, (old, "the path is a mount point"));
             }
         }
         self.sync_directory(spot, directory)?;

@@ -121,7 +121,7 @@ impl Shared {
     fn read(&self) -> Result<Arc<Packages>, Failure> {
         let refuse = |why: std::io::Error| {
             Failure::new(format!("expected the status of packages in {STATUS}: {why}"))
-                .hint("pkg needs a host with dpkg and apt")
+                .hint("`pkg` needs a host with dpkg and apt")
         };
         // The metadata is read before the content, so that a change in between is read again.
         let found = std::fs::metadata(STATUS).map_err(refuse)?;

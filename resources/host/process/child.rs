@@ -73,12 +73,14 @@ pub(in crate::host) async fn supervise(mut job: Job) -> Result<Finished, Failure
         }
     };
     job.group.reaped();
-    let status = child.wait().map_err(|why| Failure::new(format!("a command got lost: {why}")))?;
+    let status = child
+        .wait()
+        .map_err(|why| Failure::new(format!("the command cannot be waited for: {why}")))?;
     let (cut_off, held) = followed?;
     if let Some(kept) = &job.detached_stdio {
         let read = kept.read();
         (output.stdout, output.stderr) =
-            read.map_err(|why| Failure::new(format!("the output of a command is lost: {why}")))?;
+            read.map_err(|why| Failure::new(format!("the output of the command was lost: {why}")))?;
     }
     let end = cut_off.unwrap_or_else(|| natural(status));
     Ok(Finished { end, stdout: output.stdout, stderr: output.stderr, held })

@@ -44,7 +44,7 @@ pub(in crate::host) fn prepare(
     umask_in_shell: bool,
 ) -> Result<Prepared, Failure> {
     let [name, arguments @ ..] = command.argv.as_slice() else {
-        return Err(Failure::new("a command is expected, found an empty argument vector"));
+        return Err(Failure::new("expected a command, found an empty argument vector"));
     };
     let account = account(command)?;
     let path = variable(command, "PATH");
@@ -130,7 +130,7 @@ fn directory(cwd: &Path) -> Result<(), Failure> {
         Ok(metadata) if metadata.is_dir() => Ok(()),
         Ok(_) => Err(Failure::new(format!("cwd {} is not a directory", shown(cwd)))),
         Err(why) => Err(Failure::new(format!("cwd {} cannot be used: {why}", shown(cwd)))
-            .hint("make the directory first: a `file` resource before this one")),
+            .hint("create the directory first, with a `file` resource before this one")),
     }
 }
 
@@ -138,7 +138,7 @@ fn directory(cwd: &Path) -> Result<(), Failure> {
 /// declared PATH is never shown, because it may be a secret.
 fn find(name: &str, declared: Option<&str>, cwd: &Path) -> Result<PathBuf, Failure> {
     if name.is_empty() {
-        return Err(Failure::new("a program is expected, found an empty name"));
+        return Err(Failure::new("expected a program, found an empty name"));
     }
     if name.contains('/') {
         let program = cwd.join(name);
@@ -161,7 +161,7 @@ fn find(name: &str, declared: Option<&str>, cwd: &Path) -> Result<PathBuf, Failu
             None => format!("program {name:?} not found in PATH\nPATH is {PATH}"),
         });
         if name.contains(char::is_whitespace) {
-            trouble = trouble.hint("the first element of the vector is the program alone");
+            trouble = trouble.hint("the first element of the vector is only the program");
         }
         trouble
     })
@@ -173,8 +173,8 @@ fn require_trusted(program: &Path, reader: Reader) -> Result<(), Failure> {
     let Some(doubt) = reader.doubts_on_the_way(program).filter(|_| reader.is_strict()) else {
         return Ok(());
     };
-    let said = format!("program {}: somebody else could change it\n{doubt}", shown(program));
-    Err(Failure::new(said).hint("let root own it and all folders above it"))
+    let said = format!("program {}: another user could change the file\n{doubt}", shown(program));
+    Err(Failure::new(said).hint("make root the owner of the file and all parent directories"))
 }
 
 fn is_program(metadata: &std::fs::Metadata) -> bool {

@@ -20,8 +20,8 @@ pub fn leave_no_core() -> Result<(), Failure> {
     let maximum = found.maximum.map(|most| most.max(NONE));
     let wanted = Rlimit { current: Some(NONE), maximum };
     setrlimit(Resource::Core, wanted).map_err(|why| {
-        Failure::new(format!("cores of this program cannot be switched off: {why}"))
-            .hint("start it with LimitCORE=1 or more, not 0: a handler of cores is fed at 0")
+        Failure::new(format!("core dumps of this program cannot be disabled: {why}"))
+            .hint("start the program with LimitCORE=1 or more: with 0 a core dump handler still receives the core")
     })
 }
 

@@ -219,7 +219,7 @@ fn begin(
 pub(super) async fn ended(
     joined: JoinHandle<Result<Finished, Failure>>,
 ) -> Result<Finished, Failure> {
-    joined.await.unwrap_or_else(|why| {
-        Err(Failure::new(format!("the task that looks after the command ended: {why}")))
-    })
+    joined
+        .await
+        .unwrap_or_else(|why| Err(Failure::new(format!("the task of the command ended: {why}"))))
 }

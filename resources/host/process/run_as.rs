@@ -82,7 +82,7 @@ fn switch(
         return Err(Failure::new(format!(
             "user {uid} is not in /etc/passwd: its group is unknown"
         ))
-        .hint("declare `group` beside a user that is only a number"));
+        .hint("declare `group` too for a numeric user"));
     };
     let own = geteuid().as_raw();
     if own == 0 {
@@ -92,8 +92,8 @@ fn switch(
     if uid == own && gid == getegid().as_raw() {
         return Ok(None);
     }
-    Err(Failure::new(format!("uid {uid}, gid {gid} is asked for, but this runs as uid {own}"))
-        .hint("run steadfast as root, or leave out `user` and `group`"))
+    Err(Failure::new(format!("uid {uid}, gid {gid} is required, but steadfast runs as uid {own}"))
+        .hint("run steadfast as root, or omit `user` and `group`"))
 }
 
 fn user(wanted: &str) -> Result<(u32, Option<User>), Failure> {
@@ -103,7 +103,7 @@ fn user(wanted: &str) -> Result<(u32, Option<User>), Failure> {
     }
     let Ok(number) = wanted.parse() else {
         return Err(Failure::new(format!("user {wanted:?} does not exist"))
-            .hint("declare it, and put this resource after it"));
+            .hint("declare a resource that creates the account, ordered before this one"));
     };
     Ok((number, by_number(number)?))
 }
@@ -119,7 +119,7 @@ fn group(wanted: &str) -> Result<u32, Failure> {
     }
     wanted.parse().map_err(|_not_a_number| {
         Failure::new(format!("group {wanted:?} does not exist"))
-            .hint("declare it, and put this resource after it")
+            .hint("declare a resource that creates the account, ordered before this one")
     })
 }
 

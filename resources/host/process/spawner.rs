@@ -93,7 +93,7 @@ pub(in crate::host) fn spawn(
 fn with_own_keyring<T: Send>(alone: bool, start: impl FnOnce() -> T + Send) -> Result<T, Failure> {
     let on_its_thread = || {
         if alone && !ALONE.with(|alone| *alone) {
-            return Err(Failure::new("the thread that starts a command cannot have its own umask"));
+            return Err(Failure::new("the start thread cannot set its own umask"));
         }
         leave_keyring()?;
         Ok(start())

@@ -200,7 +200,9 @@ impl Shared {
     }
 
     pub(super) fn lost(&self) -> Fault {
-        Fault::Lost(self.lock().why.clone().unwrap_or_else(|| "it was closed".to_owned()))
+        Fault::Lost(
+            self.lock().why.clone().unwrap_or_else(|| "the connection was closed".to_owned()),
+        )
     }
 
     /// Waits until all messages before a position were processed.
@@ -259,21 +261,22 @@ async fn listen(
     shared: Arc<Shared>,
     closing: CancellationToken,
 ) {
-    let mut ends = Ends { shared: Arc::clone(&shared), why: "its task has panicked".to_owned() };
+    let mut ends =
+        Ends { shared: Arc::clone(&shared), why: "the connection task panicked".to_owned() };
     ends.why = loop {
         let message = tokio::select! {
             message = stream.next() => message,
-            () = closing.cancelled() => break "it was closed".to_owned(),
+            () = closing.cancelled() => break "the connection was closed".to_owned(),
         };
         match message {
             Some(Ok(message)) => {
                 if is_from(&message, &[&owner, BUS.0]) && !shared.take_in(&message) {
-                    break "systemd has left the bus".to_owned();
+                    break "systemd disconnected from the bus".to_owned();
                 }
                 shared.position.send_replace(Some(Seen::at(&message)));
             }
             Some(Err(why)) => break why.to_string(),
-            None => break "the bus has closed it".to_owned(),
+            None => break "the bus closed the connection".to_owned(),
         }
     };
 }

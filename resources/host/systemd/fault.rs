@@ -58,20 +58,19 @@ impl Fault {
                 let trouble = Failure::new(format!("{what}: {}", short(words, 100)));
                 match self.name() {
                     "TransactionIsDestructive" => {
-                        trouble.hint("a job that must not be undone is in the queue: a shutdown?")
+                        trouble.hint("an irreversible job is queued, for example a shutdown")
                     }
-                    "AccessDenied" | "InteractiveAuthorizationRequired" => {
-                        trouble.hint("systemd takes orders of root; a user's units need `session`")
-                    }
+                    "AccessDenied" | "InteractiveAuthorizationRequired" => trouble
+                        .hint("systemd accepts changes only from root; user units need `session`"),
                     _ => trouble,
                 }
             }
             Self::Lost(why) => {
-                Failure::new(format!("{what}: the D-Bus connection is gone: {}", short(why, 60)))
+                Failure::new(format!("{what}: the D-Bus connection was lost: {}", short(why, 60)))
             }
             Self::Silent(limit) => {
-                Failure::new(format!("{what}: systemd did not answer within {limit:?}"))
-                    .hint("it may be busy or hung: `systemctl status` should answer at once")
+                Failure::new(format!("{what}: systemd did not respond within {limit:?}"))
+                    .hint("systemd may be busy or hang: check that `systemctl status` responds")
             }
         }
     }
@@ -79,7 +78,9 @@ impl Fault {
     /// Describes a failed connection.
     pub(super) fn unreachable(&self, bus: Bus) -> Failure {
         let (name, hint) = match bus {
-            Bus::System => ("system", "is this machine run by systemd, and dbus.socket active?"),
+            Bus::System => {
+                ("system", "check that systemd runs this machine and dbus.socket is active")
+            }
             Bus::Session => (
                 "user's",
                 "a user without a login needs `loginctl enable-linger`, and dbus-user-session",
@@ -88,7 +89,7 @@ impl Fault {
         let why = match self {
             Self::Refused { words, .. } => words.clone(),
             Self::Lost(why) => why.clone(),
-            Self::Silent(limit) => format!("no answer within {limit:?}"),
+            Self::Silent(limit) => format!("no response within {limit:?}"),
         };
         let why = short(&why, 60);
         Failure::new(format!("systemd on the {name} bus cannot be reached: {why}")).hint(hint)

@@ -105,8 +105,8 @@ impl Reader {
             None if more.is_empty() => self.cut("cmd", text, None),
             None => {
                 if text.split_whitespace().count() > 1 && cmd.is_some() {
-                    let hint = "leave out `cmd` and put every word into `args`";
-                    self.wrong("cmd", "one word is expected beside `args`, found several", hint);
+                    let hint = "omit `cmd` and put every word into `args`";
+                    self.wrong("cmd", "expected one word beside `args`, found several", hint);
                 }
                 cmd.iter().map(|program| program.trim().to_owned()).chain(more).collect()
             }
@@ -139,10 +139,15 @@ impl Reader {
             unless: self.side(["nifcmd", "nifshell", "nifcwd"], common),
         };
         if guards.equals.is_some() && guards.only_if.is_none() {
-            self.wrong("ifequals", "`ifequals` needs `ifcmd`", "declare what is to be compared");
+            self.wrong(
+                "ifequals",
+                "`ifequals` needs `ifcmd`",
+                "declare the command with the compared output",
+            );
         }
         if !guards.mtimes.is_empty() && guards.creates.is_none() {
-            let hint = "name the file whose age counts, or use `watchfiles` to run at each change";
+            let hint =
+                "set `creates` to the file to compare, or use `watchfiles` to run at each change";
             self.wrong("mtimes", "`mtimes` needs `creates`: newer than what?", hint);
         }
         guards
@@ -169,10 +174,10 @@ impl Reader {
         let shell = self.given(field)?;
         let shell = shell.trim();
         if shell.split_whitespace().count() > 1 {
-            let hint = "it is called as SHELL -c TEXT; options go into the text: set -e; …";
-            self.wrong(field, "a program is expected, found several words", hint);
+            let hint = "the shell is called as SHELL -c TEXT; put options into the text: set -e; …";
+            self.wrong(field, "expected a program, found several words", hint);
         } else if !shell.starts_with('/') {
-            let what = format!("the absolute path of a shell is expected, found {shell:?}");
+            let what = format!("expected the absolute path of a shell, found {shell:?}");
             self.wrong(field, what, &format!("write {field}: /bin/sh"));
         }
         Some(shell.to_owned())
@@ -184,11 +189,11 @@ impl Reader {
             && let Some(word) = argv::meant_for_a_shell(text)
         {
             let word = short(word, 30);
-            let what = format!("no shell reads `{field}`: `{word}` is passed on as it is");
+            let what = format!("`{field}` is not run by a shell: `{word}` is passed literally");
             let hint = if field == "cmd" {
                 "add `shell: /bin/sh`, or put the words into `args`"
             } else {
-                "add the shell that is to read it"
+                "set the shell that runs the text"
             };
             self.warnings.push(Invalid::field(field, what).hint(hint));
         }
@@ -197,10 +202,14 @@ impl Reader {
 
     fn vector(&mut self, field: &'static str, argv: &[String]) {
         if argv.first().is_none_or(String::is_empty) {
-            self.wrong(field, "a program is expected, found nothing", "name one");
+            self.wrong(field, "expected a program, found nothing", "name one");
         }
         if argv.iter().any(|word| word.contains('\0')) {
-            self.wrong(field, "no word of a command can hold a NUL byte", "use `stdin` or a file");
+            self.wrong(
+                field,
+                "a word of a command cannot contain a NUL byte",
+                "use `stdin` or a file",
+            );
         }
     }
 
@@ -213,12 +222,15 @@ impl Reader {
             if !is_name {
                 // The part after `=` is a value in the wrong place, and may be a secret.
                 let shown = name.split('=').next().unwrap_or_default();
-                let what =
-                    format!("a name of a variable is expected, found {:?}", short(shown, 30));
+                let what = format!("expected the name of a variable, found {:?}", short(shown, 30));
                 self.wrong("env", what, "letters, digits and _, not starting with a digit");
             } else if value.reveal().contains('\0') {
-                let what = format!("the value of {name} holds a NUL byte");
-                self.wrong("env", what, "no variable can: use `stdin` or a file");
+                let what = format!("the value of {name} contains a NUL byte");
+                self.wrong(
+                    "env",
+                    what,
+                    "a variable cannot contain a NUL byte: use `stdin` or a file",
+                );
             }
         }
         variables
@@ -238,8 +250,8 @@ impl Reader {
         if Path::new(text).is_absolute() && !text.contains('\0') {
             return Some(PathBuf::from(text));
         }
-        let what = format!("an absolute path is expected, found {text:?}");
-        self.wrong(field, what, "begin it with /");
+        let what = format!("expected an absolute path, found {text:?}");
+        self.wrong(field, what, "start the path with /");
         None
     }
 
@@ -249,7 +261,7 @@ impl Reader {
         match u32::from_str_radix(digits, 8) {
             Ok(umask) if umask <= 0o777 => Some(umask),
             _ => {
-                let what = format!("an octal umask is expected, found {text:?}");
+                let what = format!("expected an octal umask, found {text:?}");
                 self.wrong("umask", what, "for example 027");
                 None
             }
@@ -262,9 +274,9 @@ impl Reader {
             Ok(Duration::ZERO) => None,
             Ok(timeout) if timeout <= LONGEST_SPAN => Some(timeout),
             _ => {
-                let what = format!("seconds are expected, found {seconds}");
+                let what = format!("expected seconds, found {seconds}");
                 let most = LONGEST_SPAN.as_secs();
-                self.wrong("timeout", what, &format!("0 is without limit; at most {most}, a year"));
+                self.wrong("timeout", what, &format!("0 means no limit; at most {most} (a year)"));
                 None
             }
         }
@@ -277,7 +289,7 @@ impl Reader {
         match u32::try_from(tasks) {
             Ok(tasks) if (1..=MOST).contains(&tasks) => Some(tasks),
             _ => {
-                let what = format!("a number of tasks is expected, found {tasks}");
+                let what = format!("expected a number of tasks, found {tasks}");
                 self.wrong("max_tasks", what, &format!("from 1 to {MOST}"));
                 None
             }
@@ -287,14 +299,14 @@ impl Reader {
     fn returns(&mut self) -> Vec<i32> {
         let Some(texts) = self.fields.texts("returns") else { return vec![0] };
         if texts.is_empty() {
-            self.wrong("returns", "at least one exit code is expected", "leave it out for [0]");
+            self.wrong("returns", "expected at least one exit code", "omit the field for [0]");
         }
         let mut codes = Vec::new();
         for text in texts {
             if let Ok(code) = text.parse::<u8>() {
                 codes.push(code.into());
             } else {
-                let what = format!("an exit code is expected, found {text:?}");
+                let what = format!("expected an exit code, found {text:?}");
                 self.wrong("returns", what, "a number from 0 to 255");
             }
         }
@@ -307,8 +319,12 @@ impl Reader {
             Some("skip") => OnInterrupt::Skip,
             Some("ask") => OnInterrupt::Wait,
             Some(other) => {
-                let what = format!("rerun, skip or ask is expected, found {other:?}");
-                self.wrong("on_interrupt", what, "what is to follow after a run that was cut off");
+                let what = format!("expected rerun, skip or ask, found {other:?}");
+                self.wrong(
+                    "on_interrupt",
+                    what,
+                    "the field sets the reaction to an interrupted run",
+                );
                 OnInterrupt::Again
             }
         }
@@ -317,16 +333,15 @@ impl Reader {
     fn contradictions(&mut self, exec: &Exec) {
         let command = &exec.command;
         if command.max_tasks.is_some() && command.user.is_none() && command.group.is_none() {
-            let hint =
-                "declare `user`, or leave out `max_tasks`: nothing bounds the daemon's own user";
+            let hint = "declare `user`, or omit `max_tasks`: the daemon's own user has no limit";
             self.wrong("max_tasks", "`max_tasks` has no effect without `user`", hint);
         }
         if exec.always && !exec.guards.is_empty() {
-            let hint = "leave out `always`: a guard is asked at each start anyway";
+            let hint = "omit `always`: a guard is checked at each start anyway";
             self.wrong("always", "`always` has no effect beside a guard", hint);
         }
         if exec.always && exec.refresh_only {
-            let hint = "leave out one of them";
+            let hint = "omit one of the two fields";
             self.wrong("always", "`always` contradicts `refresh_only`", hint);
         }
     }

@@ -74,7 +74,7 @@ impl Guards {
                     "{} of mtimes does not exist",
                     short(&path.to_string_lossy(), 60)
                 ))
-                .hint("declare it, and put this resource after it"));
+                .hint("declare the file, and order this resource after it"));
             };
             if there.as_ref().is_some_and(|there| is_newer(&file, there)) {
                 return Ok(Some(Reason::Newer));
@@ -115,12 +115,12 @@ fn says_yes(field: &str, command: &Command, finished: &Finished) -> Result<bool,
         End::Killed(signal) => {
             Err(Failure::new(format!("{field} was killed by signal {signal}: {argv}")))
         }
-        End::TimedOut => Err(Failure::new(format!("{field} took too long: {argv}"))
-            .hint("raise `timeout`, or find out what it waits for")),
+        End::TimedOut => Err(Failure::new(format!("{field} timed out: {argv}"))
+            .hint("raise `timeout`, or check why the command blocks")),
         End::Cancelled { .. } => Err(cut_off()),
     }
 }
 
 fn cut_off() -> Failure {
-    Failure::new("the run was cancelled while its guards were asked")
+    Failure::new("the run was cancelled during its guards")
 }

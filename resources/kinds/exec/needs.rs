@@ -16,16 +16,18 @@ impl Exec {
             let programs = programs.filter(|it| it.contains('/') && !it.contains(".."));
             let from = command.cwd.as_deref().unwrap_or_else(|| Path::new("/"));
             let places = programs.map(|program| from.join(program));
-            needs.extend(places.map(|place| Need::path(place, "it holds the command")));
-            needs.extend(command.cwd.iter().map(|path| Need::path(path, "it runs there")));
+            needs.extend(places.map(|place| Need::path(place, "contains the command")));
+            needs.extend(
+                command.cwd.iter().map(|path| Need::path(path, "is the working directory")),
+            );
         }
         for source in &self.watch {
             match source {
                 WatchSource::Path { path, .. } if self.guards.creates.as_ref() == Some(path) => {}
                 WatchSource::Path { path, below: true } => {
-                    needs.push(Need::tree(path, "it is watched"));
+                    needs.push(Need::tree(path, "is watched"));
                 }
-                WatchSource::Path { path, .. } => needs.push(Need::path(path, "it is watched")),
+                WatchSource::Path { path, .. } => needs.push(Need::path(path, "is watched")),
                 WatchSource::Supply(_)
                 | WatchSource::Tree(_)
                 | WatchSource::Every(_)
@@ -33,8 +35,8 @@ impl Exec {
                 | WatchSource::Unit { .. } => {}
             }
         }
-        needs.extend(self.command.user.iter().filter_map(|user| Need::user(user, "it runs as")));
-        needs.extend(self.command.group.iter().filter_map(|name| Need::group(name, "it runs as")));
+        needs.extend(self.command.user.iter().filter_map(|user| Need::user(user, "runs as")));
+        needs.extend(self.command.group.iter().filter_map(|name| Need::group(name, "runs as")));
         needs
     }
 

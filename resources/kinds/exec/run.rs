@@ -105,8 +105,8 @@ impl Exec {
             End::Killed(signal) => {
                 Failure::new(format!("{field}killed by signal {signal}: {argv}"))
             }
-            End::TimedOut => Failure::new(format!("{field}took longer than its timeout: {argv}"))
-                .hint("raise `timeout`, or find out what it waits for"),
+            End::TimedOut => Failure::new(format!("{field}timed out: {argv}"))
+                .hint("raise `timeout`, or check why the command blocks"),
             End::Cancelled { .. } => return Some(Outcome::Interrupted),
         };
         let trouble = if self.secret { silenced(trouble) } else { with_output(trouble, finished) };
@@ -116,7 +116,7 @@ impl Exec {
 
 /// Removes the output from a failure: a command with secrets may print them (S-6).
 fn silenced(mut trouble: Failure) -> Failure {
-    trouble.what.push_str("\nwhat it said is not shown: it was given a secret");
+    trouble.what.push_str("\nthe output is not shown: the command received a secret");
     trouble
 }
 
@@ -127,9 +127,9 @@ fn codes(returns: &[i32]) -> String {
 
 fn advice(code: i32) -> &'static str {
     match code {
-        126 => "126 mostly means that a program may not be executed",
-        127 => "127 mostly means that a program was not found: only the fixed PATH is searched",
-        _ => "run the command by hand; a code that is well goes into `returns`",
+        126 => "126 usually means that a program is not executable",
+        127 => "127 usually means that a program was not found: only the fixed PATH is searched",
+        _ => "run the command manually; add successful codes to `returns`",
     }
 }
 
@@ -154,7 +154,7 @@ fn notes(exec: &Exec, finished: &Finished) -> Vec<String> {
         notes.extend(finished.stderr.last_lines(1).iter().map(|line| format!("stderr: {line}")));
     }
     if finished.held {
-        notes.push("a process it left behind holds its output, which is lost".to_owned());
+        notes.push("a background process holds the output, which is lost".to_owned());
     }
     notes
 }

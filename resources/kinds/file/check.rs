@@ -57,8 +57,8 @@ impl File {
         };
         match content() {
             Ok(Some(bytes)) if sealed.is_of(&bytes) => Ok(()),
-            Ok(_) => Err(said("restore", &self.path, "the secret that it held is not kept")
-                .hint("notify the sender to make a new one, or keep it there with `saved: true`")),
+            Ok(_) => Err(said("restore", &self.path, "the former secret is not stored")
+                .hint("refresh the sender to create a new secret, or store it with `saved: true`")),
             Err(fault) => Err(files.trouble(fault, &self.path)),
         }
     }

@@ -79,8 +79,8 @@ impl Look<'_> {
             (Want::Regular(content), FileType::RegularFile) => self.file_there(&seen, content),
             (Want::Link(target), FileType::Symlink) => self.link_there(&seen, target),
             (Want::IfThere { .. }, FileType::Symlink) => Err(Fault::refused(
-                said("manage", self.spot.path(), "it is a link, which is not followed")
-                    .hint("declare the path that the link means, or symlink"),
+                said("manage", self.spot.path(), "the path is a link, and links are not followed")
+                    .hint("declare the target path of the link, or use symlink"),
             )),
             (Want::IfThere { is_directory: true }, kind) if kind != FileType::Directory => {
                 let why = format!("expected a directory, found a {}", word(kind));
@@ -101,8 +101,12 @@ impl Look<'_> {
     fn may_go(&self, seen: &EntryStat) -> Result<(), Fault> {
         if self.file.rare().claims.are_below(self.spot.path()) {
             return Err(Fault::refused(
-                said("replace", self.spot.path(), "another resource declares something below it")
-                    .hint("exclude it from this tree, or leave that resource out"),
+                said(
+                    "replace",
+                    self.spot.path(),
+                    "another resource declares a path below the directory",
+                )
+                .hint("exclude the path from this tree, or remove that resource"),
             ));
         }
         if self.file.force {
@@ -112,10 +116,10 @@ impl Look<'_> {
         let holds = match seen.kind {
             FileType::Symlink => return Ok(()),
             FileType::RegularFile if seen.size == 0 => return Ok(()),
-            FileType::RegularFile => "a file with content is there",
+            FileType::RegularFile => "a file with content exists",
             FileType::Directory if self.spot.is_empty()? => return Ok(()),
-            FileType::Directory => "a directory that is not empty is there",
-            _ => "a socket, fifo or device is there",
+            FileType::Directory => "a directory that is not empty exists",
+            _ => "a socket, fifo or device exists",
         };
         Err(self.refuse("replace", holds))
     }
@@ -131,7 +135,7 @@ impl Look<'_> {
     fn refuse(&self, doing: &str, why: &str) -> Fault {
         Fault::refused(
             said(doing, self.spot.path(), why)
-                .hint("move it away, or write force: true if it may be lost"),
+                .hint("move the object away, or set force: true if it may be lost"),
         )
     }
 

@@ -107,7 +107,7 @@ fn only_regular(origin: Origin) -> Result<Origin, Fault> {
             said("copy", origin.path(), "expected a file, found a directory")
                 .hint("to copy a directory, end the path in / and write recurse: true"),
         )),
-        _ => Err(Fault::refused(said("copy", origin.path(), "it is no regular file"))),
+        _ => Err(Fault::refused(said("copy", origin.path(), "the path is not a regular file"))),
     }
 }
 
@@ -115,8 +115,8 @@ fn there(files: &Files, path: &Path, reader: Reader) -> Result<Origin, Fault> {
     let origin = files.source(path, reader).map_err(|fault| fault.named(path))?;
     origin.ok_or_else(|| {
         Fault::refused(
-            said("copy", path, "it does not exist")
-                .hint("paths are relative to the graph file; declare it: it then comes first"),
+            said("copy", path, "the file does not exist")
+                .hint("paths are relative to the graph file; declare the file: the graph then orders it first"),
         )
     })
 }

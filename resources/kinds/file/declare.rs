@@ -48,7 +48,7 @@ pub(super) fn build(
     if mode.is_some() && given.symlink.is_some() {
         wrong.push(
             Invalid::field("mode", "a link has no mode of its own")
-                .hint("leave it out, or declare the mode of the file that the link points to"),
+                .hint("omit `mode`, or declare the mode of the target file"),
         );
     }
     let force = fields.bool("force").unwrap_or(false);
@@ -129,7 +129,7 @@ impl Given {
             let hint = if other == "symlink" || first == "symlink" {
                 "a link has no content"
             } else {
-                "the content comes from one of them"
+                "declare only one of the two fields"
             };
             wrong.push(
                 Invalid::field(first, format!("expected {first} or {other}, found both"))
@@ -145,14 +145,14 @@ impl Given {
         if self.is_directory && field != "source" {
             wrong.push(
                 Invalid::field(field, format!("a directory has no {field}"))
-                    .hint("a path that ends in / is a directory: leave the / out for a file"),
+                    .hint("a path with a trailing / is a directory: omit the / for a file"),
             );
         }
         match self.state {
             State::Exists | State::Absent => {}
             State::Undefined => wrong.push(
                 Invalid::field(field, format!("{field} needs state: exists"))
-                    .hint("state: undefined only holds the attributes of what is there"),
+                    .hint("state: undefined manages only the attributes of an existing object"),
             ),
         }
     }
@@ -232,14 +232,14 @@ fn plain(
     wrong: &mut Vec<Invalid>,
 ) -> Option<(PathBuf, bool)> {
     if text.contains('\0') {
-        wrong.push(Invalid::field(field, "a path cannot hold a NUL character"));
+        wrong.push(Invalid::field(field, "a path cannot contain a NUL character"));
         return None;
     }
     let path = Path::new(text);
     if path.components().any(|component| component == Component::ParentDir) {
         wrong.push(
             Invalid::field(field, "expected a path without .. in it")
-                .hint("write the path that it means"),
+                .hint("write the resolved path"),
         );
         return None;
     }
@@ -259,7 +259,7 @@ fn state(fields: &mut Fields, wrong: &mut Vec<Invalid>) -> State {
         Some(_) => {
             wrong.push(
                 Invalid::field("state", "expected exists, absent or undefined")
-                    .hint("present is written exists"),
+                    .hint("use exists instead of present"),
             );
             State::Exists
         }
@@ -268,9 +268,9 @@ fn state(fields: &mut Fields, wrong: &mut Vec<Invalid>) -> State {
 
 fn check_target(target: &str, path: &Path, wrong: &mut Vec<Invalid>) {
     let problem = if target.is_empty() {
-        "expected where the link points to, found nothing"
+        "expected the target of the link, found nothing"
     } else if target.contains('\0') {
-        "a path cannot hold a NUL character"
+        "a path cannot contain a NUL character"
     } else if target.len() > 4095 {
         "expected at most 4095 bytes"
     } else if path.parent().is_some_and(|above| above.join(target) == path) {
@@ -291,7 +291,9 @@ fn account(field: &'static str, fields: &mut Fields, wrong: &mut Vec<Invalid>) -
         && !text.contains([':', ',', '/'])
         && !text.chars().any(|letter| letter.is_control() || letter.is_whitespace());
     if text.is_empty() || (is_number && !fits) || (!is_number && !is_name) {
-        wrong.push(Invalid::field(field, "expected a name or a number").hint("as in root or 0"));
+        wrong.push(
+            Invalid::field(field, "expected a name or a number").hint("for example root or 0"),
+        );
         return None;
     }
     Some(text)
@@ -313,8 +315,8 @@ fn check_sacred(path: &Path, shape: &Shape, wrong: &mut Vec<Invalid>) {
     if removes && is_sacred(path) {
         let shown: String = printable(path).chars().take(40).collect();
         wrong.push(
-            Invalid::field("path", format!("{shown} is a directory that a host cannot do without"))
-                .hint("to hold its attributes, write the path with a / at its end"),
+            Invalid::field("path", format!("{shown} is a protected directory"))
+                .hint("to manage its attributes, write the path with a trailing /"),
         );
     }
 }

@@ -39,8 +39,7 @@ impl Origins {
         if texts.is_empty() || texts.len() > FRAGMENTS_AT_MOST {
             let what = format!("expected 1 to {FRAGMENTS_AT_MOST} paths, found {}", texts.len());
             wrong.push(
-                Invalid::field("fragments", what)
-                    .hint("a directory stands for all the files in it"),
+                Invalid::field("fragments", what).hint("a directory selects all files in it"),
             );
         }
         Some(texts.iter().filter_map(|text| read_from("fragments", text, place, wrong)).collect())
@@ -113,7 +112,7 @@ pub(super) fn rare(
     if replace.is_some() && !known.has_content {
         wrong.push(
             Invalid::field("replace", "replace needs content, source or fragments")
-                .hint("without a content there is nothing that could be replaced"),
+                .hint("without content there is nothing to replace"),
         );
     }
     check_tree(known, recurse, purge, wrong);
@@ -146,7 +145,7 @@ fn check_tree(known: &Known<'_>, recurse: bool, purge: bool, wrong: &mut Vec<Inv
         if !known.is_directory() {
             wrong.push(
                 Invalid::field(field, format!("{field} needs a directory that exists"))
-                    .hint("a path that ends in / is a directory"),
+                    .hint("a path with a trailing / is a directory"),
             );
             return;
         }
@@ -158,8 +157,8 @@ fn check_tree(known: &Known<'_>, recurse: bool, purge: bool, wrong: &mut Vec<Inv
     if changes_all && !is_purgeable(known.path) {
         let shown: String = printable(known.path).chars().take(40).collect();
         wrong.push(
-            Invalid::field("path", format!("{shown} is a directory that a host cannot do without"))
-                .hint("name the directories below it that are meant to be purged or held"),
+            Invalid::field("path", format!("{shown} is a protected directory"))
+                .hint("name the subdirectories to purge or manage"),
         );
     }
 }
@@ -168,21 +167,21 @@ fn check_source(source: &Origins, known: &Known<'_>, recurse: bool, wrong: &mut 
     if known.is_directory() && !recurse {
         wrong.push(
             Invalid::field("source", "the source of a directory needs recurse: true")
-                .hint("all that the source holds is copied"),
+                .hint("the whole source is copied"),
         );
     }
     if source.is_directory && !known.is_directory() {
         wrong.push(
-            Invalid::field("source", "expected a file, found a path that ends in /")
-                .hint("to copy a directory, let the path end in / too, and write recurse: true"),
+            Invalid::field("source", "expected a file, found a path with a trailing /")
+                .hint("to copy a directory, end the path in / too, and set recurse: true"),
         );
     }
     let (path, target) = (&source.path, known.path);
     let within = known.is_directory() && (path.starts_with(target) || target.starts_with(path));
     if within || path == target {
         wrong.push(
-            Invalid::field("source", "source and path lie within each other")
-                .hint("what is copied would be copied again"),
+            Invalid::field("source", "source and path contain each other")
+                .hint("the copy would be copied again"),
         );
     }
 }
@@ -196,8 +195,9 @@ fn excludes(fields: &mut Fields, is_tree: bool, wrong: &mut Vec<Invalid>) -> Vec
     for text in &texts {
         match Pattern::parse(text) {
             Ok(pattern) => patterns.push(pattern),
-            Err(what) => wrong
-                .push(Invalid::field("excludes", what).hint("as in *.log, cache or cache/*.tmp")),
+            Err(what) => wrong.push(
+                Invalid::field("excludes", what).hint("for example *.log, cache or cache/*.tmp"),
+            ),
         }
     }
     patterns
@@ -215,26 +215,26 @@ fn validate(fields: &mut Fields, known: &Known<'_>, wrong: &mut Vec<Invalid>) ->
     if known.is_directory() || !known.has_content {
         say(
             "validate needs the content of one file",
-            "it is asked before content, source or fragments are written",
+            "validate runs before content, source or fragments are written",
         );
     }
     if argv.iter().any(|word| word.contains('\0')) {
-        say("an argument cannot hold a NUL character", "leave it out");
+        say("an argument cannot contain a NUL character", "omit the character");
     }
     let candidates: Vec<&String> = argv.iter().filter(|word| word.contains(CANDIDATE)).collect();
     match candidates.as_slice() {
         [] => say(
-            "validate needs %s: the path of the candidate",
-            "as in visudo -cf %s, or [nginx, -t, -c, \"%s\"]",
+            "validate needs %s: the path of the staged file",
+            "for example visudo -cf %s, or [nginx, -t, -c, \"%s\"]",
         ),
         [word] if is_argument(word) => {}
         _ => say(
-            "%s must be one argument of its own, once, or end one like --config=%s",
-            "in a shell script it is an argument too: [sh, -c, 'visudo -cf \"$1\"', sh, \"%s\"]",
+            "%s must be a separate argument, once, or end an argument like --config=%s",
+            "in a shell script use an argument too: [sh, -c, 'visudo -cf \"$1\"', sh, \"%s\"]",
         ),
     }
     if argv.first().is_some_and(|program| program.contains(CANDIDATE)) {
-        say("the candidate itself is not run", "name a program, and then %s");
+        say("the staged file is not executed", "give a program, followed by %s");
     }
     argv
 }
@@ -263,21 +263,21 @@ fn backup(
     if !text.starts_with('/') || !plain || text.contains('\0') {
         wrong.push(
             Invalid::field("backup", "expected a directory, as an absolute path without ..")
-                .hint("as in backup: /var/backups/steadfast, mode 0700, which must exist"),
+                .hint("for example backup: /var/backups/steadfast, mode 0700, which must exist"),
         );
         return None;
     }
     if is_tree && path.starts_with(known.path) {
         wrong.push(
-            Invalid::field("backup", "the copies would lie in the directory that is held")
-                .hint("keep them elsewhere, as in /var/backups/steadfast"),
+            Invalid::field("backup", "the copies would lie in the managed directory")
+                .hint("use another directory, for example /var/backups/steadfast"),
         );
     }
     let replaces = known.has_content || is_tree || known.thing == Thing::Absent;
     if !replaces {
         wrong.push(
-            Invalid::field("backup", "there is nothing that would be replaced or removed")
-                .hint("backup goes with content, source, fragments, purge or state: absent"),
+            Invalid::field("backup", "backup has no effect: nothing would be replaced or removed")
+                .hint("use backup with content, source, fragments, purge or state: absent"),
         );
     }
     Some(path)
@@ -289,14 +289,14 @@ fn find_warnings(known: &Known<'_>, recurse: bool, purge: bool) -> Vec<Invalid> 
     let mut doubts = Vec::new();
     if recurse && !purge && known.source.is_none() && !known.has_attributes {
         doubts.push(
-            Invalid::field("recurse", "recurse alone holds nothing below the directory")
-                .hint("add source, purge, owner, group or mode, or leave recurse out"),
+            Invalid::field("recurse", "recurse alone manages nothing below the directory")
+                .hint("add source, purge, owner, group or mode, or omit recurse"),
         );
     }
     if recurse && executes {
         doubts.push(
             Invalid::field("mode", "with recurse this makes every file below executable")
-                .hint("u=rwX,go=rX gives x to directories and to what has it already"),
+                .hint("u=rwX,go=rX sets x only on directories and executables"),
         );
     }
     doubts

@@ -39,7 +39,7 @@ pub(super) fn secret() -> Difference {
 pub(super) fn open_elsewhere() -> Difference {
     Difference {
         aspect: "inode",
-        from: "others can have it open for writing".into(),
+        from: "other users can have the file open for writing".into(),
         to: "a new file with the same content".into(),
         diff: None,
     }
@@ -50,7 +50,7 @@ pub(super) fn open_elsewhere() -> Difference {
 pub(super) fn unkept() -> Difference {
     Difference {
         aspect: "content",
-        from: "sensitive: not kept, it cannot be brought back".into(),
+        from: "sensitive: not recorded, cannot be restored".into(),
         to: String::new(),
         diff: None,
     }

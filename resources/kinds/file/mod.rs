@@ -50,7 +50,7 @@ use std::sync::Arc;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "file",
-    doc: "A file, a directory (a path that ends in /) or a link, with content, owner, group and mode; or none.",
+    doc: "Manages a file, a directory (a path with a trailing /) or a link with content, owner, group and mode.",
     fields: FIELDS,
     sends: &[],
     build: declare::build,
@@ -60,95 +60,95 @@ const FIELDS: &[FieldSpec] = &[
     FieldSpec::new(
         "path",
         FieldType::Text,
-        "Absolute path; a / at the end makes it a directory. Default: the name.",
+        "Absolute path; a trailing / means a directory. Default: the name.",
     ),
     FieldSpec::new(
         "dirname",
         FieldType::Text,
-        "Replaces the directory part of the path; ends in /.",
+        "Replaces the directory part of the path; must end in /.",
     ),
     FieldSpec::new(
         "basename",
         FieldType::Text,
-        "Replaces the last part of the path; a / at the end makes it a directory.",
+        "Replaces the last part of the path; a trailing / means a directory.",
     ),
     FieldSpec::new(
         "state",
         FieldType::Text,
-        "exists, absent, or undefined (hold the attributes if it is there). Default: exists.",
+        "exists, absent, or undefined (manage the attributes of an existing object). Default: exists.",
     ),
     FieldSpec::new(
         "content",
         FieldType::Text,
-        "The whole content. Default: whatever it is; empty when created.",
+        "Complete content. Default: unchanged; empty when created.",
     )
     .receives(Receives::Seals),
-    FieldSpec::new("symlink", FieldType::Text, "Makes it a symbolic link with this target."),
+    FieldSpec::new("symlink", FieldType::Text, "Creates a symbolic link to this target."),
     FieldSpec::new(
         "owner",
         FieldType::Text,
-        "Owner, by name or number. Default: as it is; ours when created, or when a sensitive content replaces a stranger's file. A declared content gets a new inode when a stranger's file changes hands; without one, whoever has the file open can still write it.",
+        "Owner, by name or number. Default: unchanged; the daemon's user when created, or when sensitive content replaces a file of another user. A file with declared content gets a new inode when its owner changes; without content, a process with the file open can still write it.",
     ),
     FieldSpec::new(
         "group",
         FieldType::Text,
-        "Group, by name or number. Default: as it is; ours when created.",
+        "Group, by name or number. Default: unchanged; the daemon's group when created.",
     ),
     FieldSpec::new(
         "mode",
         FieldType::Text,
-        "0644 or u=rw,g=r. Default: as it is; when created 0644 or, for a directory, 0755. A sensitive or secret content without a mode is its owner's alone (0600), also where a wider file was. Set-id bits do not change hands unless the mode names them.",
+        "Mode, 0644 or u=rw,g=r. Default: unchanged; when created 0644, for a directory 0755. Sensitive or secret content without a mode gets 0600, even if the existing file has a wider mode. Set-id bits are dropped on a change of owner unless the mode names them.",
     ),
     FieldSpec::new(
         "force",
         FieldType::Bool,
-        "Something with content may go: a directory with all below it, a file that must become a directory or a link, a socket. What only its owner may read may be given away, or copied for the declared owner, where others can have moved it there. A directory that others may not enter is not removed where somebody else can have moved it there. Default: false.",
+        "Allows the loss of content: a directory with its content, a file that must become a directory or a link, a socket. Allows a change of owner, or a copy for the declared owner, of an object readable only by its owner that other users can have moved there. An inaccessible directory that other users can have moved there is never removed. Default: false.",
     ),
     FieldSpec::new(
         "sensitive",
         FieldType::Bool,
-        "Show nothing of the content; without a mode the file is its owner's alone. Default: true where the mode denies others to read. false: the history keeps the content in any case; diffs show it only where the mode lets others read.",
+        "Hides the content; without a mode the file gets 0600. Default: true if the mode denies others to read. false: the history always records the content; diffs show it only if the mode lets others read.",
     ),
     FieldSpec::new(
         "source",
         FieldType::Text,
-        "A file to copy from, relative to the graph file; one that ends in / is a directory and needs recurse. A new file gets the mode of its source, at most 0755. For root: nobody but root and the declared owner may be able to change it.",
+        "File to copy, relative to the graph file; a trailing / means a directory and needs recurse. A new file gets the mode of its source, at most 0755. For root: only root and the declared owner may be able to change the source.",
     ),
     FieldSpec::new(
         "fragments",
         FieldType::Texts,
-        "Files that are joined to the content, in this order, relative to the graph file; of a directory its files by name, hidden ones left out. For root: as with source.",
+        "Files concatenated to the content, in this order, relative to the graph file; a directory adds its files sorted by name, without hidden ones. For root: as for source.",
     ),
-    FieldSpec::later("template", "A template that makes the content."),
+    FieldSpec::later("template", "Template of the content."),
     FieldSpec::new(
         "recurse",
         FieldType::Bool,
-        "With source: all that it holds is copied, links as links; else owner, group and mode are held below the directory too; whoever has a file below open keeps it open. A mode like 0640 gives directories x where it gives r. Default: false.",
+        "With source: copies the whole tree, links as links; otherwise applies owner, group and mode below the directory too; open files stay open. A mode like 0640 gives directories x where it gives r. Default: false.",
     ),
     FieldSpec::new(
         "purge",
         FieldType::Bool,
-        "Remove files and links in the directory that neither the source nor another resource declares; with recurse at any depth, and directories too. Nothing that is mounted; sockets and devices only with force. Default: false.",
+        "Removes files and links in the directory that neither the source nor another resource declares; with recurse at any depth, including directories. Never removes mount points; sockets and devices only with force. Default: false.",
     ),
     FieldSpec::new(
         "excludes",
         FieldType::Texts,
-        "Names (*.log) or paths (cache/*) below the directory that are left alone: neither copied, changed nor removed.",
+        "Names (*.log) or paths (cache/*) below the directory to ignore: not copied, changed or removed.",
     ),
     FieldSpec::new(
         "validate",
         FieldType::Texts,
-        "A command that must accept the new content before it takes its place, as words or a list: visudo -cf %s. %s is the path of the candidate. It runs at most a minute.",
+        "Command that must accept the new content first, as a string or a list: visudo -cf %s. %s is the path of the staged file. Timeout: one minute.",
     ),
     FieldSpec::new(
         "backup",
         FieldType::Text,
-        "A directory, absolute, that keeps a copy of each file that is replaced or removed (not of what goes with a directory by force): the last 10 of each path, mode 0600. A file larger than max_file of the history (10 MiB) is not replaced.",
+        "Absolute directory for a copy of each replaced or removed file (except files removed with a directory by force): the last 10 of each path, mode 0600. A file larger than max_file of the history (10 MiB) is not replaced.",
     ),
     FieldSpec::new(
         "replace",
         FieldType::Bool,
-        "false: a content is written once and then another's; owner, group and mode are held. Default: true.",
+        "false: write the content once and never replace it; owner, group and mode stay managed. Default: true.",
     ),
 ];
 
@@ -277,8 +277,8 @@ impl Resource for File {
     fn doubts_of_secret(&self, field: &str) -> Option<Invalid> {
         let mode = self.mode.as_ref()?.over(SECRET, false);
         let is_read = field == "content" && !denies_others(mode);
-        let what = "others may read the secret that it holds";
-        let hint = "write mode: 0600, or 0640 and the group that reads it";
+        let what = "the secret in the file is readable by others";
+        let hint = "set mode: 0600, or 0640 and a group";
         is_read.then(|| Invalid::field("mode", what).hint(hint))
     }
 

@@ -48,7 +48,7 @@ impl Mode {
         let starts_with_digit = text.bytes().next().is_some_and(|byte| byte.is_ascii_digit());
         if starts_with_digit {
             let hint = if (3..=4).contains(&text.len()) && octal(text) {
-                "is it octal? Then write it with a leading zero: 0644, not 644"
+                "write an octal mode with a leading zero: 0644, not 644"
             } else {
                 FORMS
             };

@@ -56,8 +56,8 @@ impl File {
         needs.extend(self.group.iter().filter_map(|name| Need::group(name, "its group")));
         let rare = self.rare();
         let validator = rare.validate.first().filter(|program| program.starts_with('/'));
-        needs.extend(validator.map(|program| Need::path(program, "what validates it")));
-        needs.extend(rare.backup.iter().map(|path| Need::path(path, "where its copies are kept")));
+        needs.extend(validator.map(|program| Need::path(program, "is the validate command")));
+        needs.extend(rare.backup.iter().map(|path| Need::path(path, "is the backup directory")));
         needs
     }
 }

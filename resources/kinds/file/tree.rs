@@ -216,7 +216,7 @@ impl<'a> Tree<'a> {
             kind => {
                 let why = format!("a {} cannot be copied", word(kind));
                 return Err(Fault::refused(
-                    said("copy", &path, &why).hint("take it away, or name it in excludes"),
+                    said("copy", &path, &why).hint("remove the object, or add it to excludes"),
                 ));
             }
         }
@@ -430,7 +430,7 @@ fn has(source: Option<&DirWalk>, name: &OsStr) -> Result<bool, Fault> {
 
 fn mounted(path: &Path) -> Fault {
     Fault::refused(
-        said("hold all below", path, "something is mounted there")
-            .hint("name it in excludes, and declare it on its own"),
+        said("hold all below", path, "the path is a mount point")
+            .hint("add the path to excludes, and declare it as a separate resource"),
     )
 }

@@ -58,11 +58,12 @@ impl TreeFaults {
             return Some(Fault::refused(files.trouble(fault, &path)).after(touched));
         }
         let (count, touched) = (self.count, self.first.iter().any(|(_, fault)| fault.touched));
-        let mut trouble = said("hold all below", top, &format!("{count} things below it failed"));
+        let mut trouble =
+            said("hold all below", top, &format!("{count} objects in the tree failed"));
         for line in self.lines(files) {
             trouble.what.push_str(&format!("\n{line}"));
         }
-        let hint = format!("the rest of {} is held", printable(top));
+        let hint = format!("the rest of {} is managed", printable(top));
         Some(Fault::refused(Failure { hint: Some(hint), ..trouble }).after(touched))
     }
 }
@@ -86,7 +87,7 @@ mod tests {
         let trouble = files.trouble(faults.into_fault(&files, top).expect("some"), top);
         let lines: Vec<&str> = trouble.what.lines().collect();
         assert_eq!(lines.len(), 12, "{trouble}");
-        assert_eq!(lines[0], "cannot hold all below /top: 25 things below it failed");
+        assert_eq!(lines[0], "cannot hold all below /top: 25 objects in the tree failed");
         assert_eq!(lines[10], "cannot change /top/9: no");
         assert_eq!(lines[11], "and 15 more");
     }

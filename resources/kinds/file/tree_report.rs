@@ -94,7 +94,7 @@ impl Report {
 
     fn more(&self) -> Option<String> {
         let all: usize = self.counts.iter().sum();
-        (all > NAMED).then(|| format!("{NAMED} of {all} are named: {}", self.counted()))
+        (all > NAMED).then(|| format!("{NAMED} of {all} shown: {}", self.counted()))
     }
 
     fn counted(&self) -> String {

@@ -34,7 +34,9 @@ impl Acceptance for Validation<'_> {
     fn accept(&self, candidate: &Path) -> Result<(), Fault> {
         let refused = |why: &str| Fault::refused(said("write", self.path, why));
         let Some(candidate) = candidate.to_str() else {
-            return Err(refused("its name is not UTF-8, so validate cannot be told of it"));
+            return Err(refused(
+                "the path of the staged file is not UTF-8 and cannot be passed to validate",
+            ));
         };
         let argv = self.argv.iter().map(|word| word.replacen(CANDIDATE, candidate, 1)).collect();
         let command = Command { argv, timeout: Some(TIMEOUT), judged: true, ..Command::default() };
@@ -45,13 +47,13 @@ impl Acceptance for Validation<'_> {
         let how = match finished.end {
             End::Exited(0) => return Ok(()),
             End::Cancelled { .. } => return Err(crate::permit::Revoked.into()),
-            End::Exited(code) => format!("validate does not accept it: exit {code}"),
+            End::Exited(code) => format!("validate rejected the content: exit {code}"),
             End::Killed(signal) => format!("validate was killed by signal {signal}"),
-            End::TimedOut => "validate took longer than a minute".to_owned(),
+            End::TimedOut => "validate timed out after a minute".to_owned(),
         };
         let mut trouble = said("write", self.path, &how);
         self.quote(candidate, &finished, &mut trouble.what);
-        Err(Fault::refused(trouble.hint("the old content stays")))
+        Err(Fault::refused(trouble.hint("the old content is unchanged")))
     }
 }
 
@@ -59,7 +61,7 @@ impl Validation<'_> {
     /// Appends the last lines of the output to a message, with the managed path in place of the staged file's.
     fn quote(&self, candidate: &str, finished: &Finished, what: &mut String) {
         if self.secret {
-            what.push_str("\nwhat it said is not shown: the content is sensitive");
+            what.push_str("\nthe output is not shown: the content is sensitive");
             return;
         }
         let (name, lines) = match finished.stderr.last_lines(5) {

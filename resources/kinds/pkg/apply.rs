@@ -117,8 +117,8 @@ impl Work<'_> {
     fn halt(&self, access: Access) -> Halt {
         let Access::Locked(holder) = access else { return Halt::Cancelled };
         let seconds = self.turn.patience().as_secs();
-        let what = format!("packages are locked by {holder}; waited {seconds} s for it");
-        Halt::Trouble(Failure::new(what).hint("`lock_wait: SECONDS` waits longer"))
+        let what = format!("packages are locked by {holder}; waited {seconds} s");
+        Halt::Trouble(Failure::new(what).hint("raise `lock_wait: SECONDS`"))
     }
 
     /// Tries a command of this transaction once.
@@ -164,7 +164,9 @@ impl Work<'_> {
             match self.attempt(words.map(ToOwned::to_owned).to_vec(), None).await? {
                 Called::Refused => {}
                 Called::Ended(None) => {
-                    self.notes.push("dpkg was interrupted before, and recovered".to_owned());
+                    self.notes.push(
+                        "an earlier dpkg run was interrupted and has been completed".to_owned(),
+                    );
                     return Ok(());
                 }
                 // The calls for single packages show later which package is at fault.

@@ -48,7 +48,7 @@ fn leave_open(declared: &Declared, verdict: &mut CheckResult) {
     };
     let versions = change.differences.iter_mut().filter(|it| it.aspect == VERSION);
     versions
-        .for_each(|version| version.to.push_str(", or as the lists have it once they are read"));
+        .for_each(|version| version.to.push_str(", or newer after the package lists are updated"));
 }
 
 /// Returns true if the package lists are older than this package allows.

@@ -20,8 +20,9 @@ pub(super) fn build(
 ) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
     let mut problems = Vec::new();
     if !is_name(name) {
-        let what = format!("the name of a package is expected, found `{}`", short(name, 40));
-        let hint = "lower case letters, digits and +-. , and :ARCHITECTURE where it is foreign";
+        let what = format!("expected the name of a package, found `{}`", short(name, 40));
+        let hint =
+            "use lower case letters, digits and +-. , and :ARCHITECTURE for a foreign package";
         problems.push(Invalid::whole(what).hint(hint));
     }
     let purge = fields.bool("purge");
@@ -37,12 +38,12 @@ pub(super) fn build(
         lock_wait: seconds("lock_wait", &mut fields, &mut problems).unwrap_or(PATIENCE),
     };
     if declared.purge && declared.is_to_be_there() {
-        let what = "`purge` is for what is to be absent";
-        problems.push(Invalid::field("purge", what).hint("say `state: absent`, or leave it out"));
+        let what = "`purge` needs `state: absent`";
+        problems.push(Invalid::field("purge", what).hint("set `state: absent`, or omit `purge`"));
     }
     if declared.hold == Some(true) && declared.want == Want::Newest {
-        let what = "what is held does not change: `state: newest` contradicts `hold: true`";
-        problems.push(Invalid::field("hold", what).hint("leave out one of them"));
+        let what = "a held package does not change: `state: newest` contradicts `hold: true`";
+        problems.push(Invalid::field("hold", what).hint("omit one of the two fields"));
     }
     if !problems.is_empty() {
         return Err(problems);
@@ -61,16 +62,16 @@ fn want(fields: &mut Fields, problems: &mut Vec<Invalid>) -> Want {
         version if is_version(version) => Want::Version(version.to_owned()),
         other => {
             let what = format!(
-                "installed, newest, absent or a version is expected, found `{}`",
+                "expected installed, newest, absent or a version, found `{}`",
                 short(other, 30)
             );
             let hint = match other {
                 "latest" => "say `newest`",
                 "present" => "say `installed`",
                 "removed" | "purged" => {
-                    "say `absent`; with `purge: true` its configuration goes too"
+                    "use `absent`; `purge: true` also removes the configuration"
                 }
-                _ => "a version begins with a digit, as `apt-cache policy` shows it",
+                _ => "a version starts with a digit, as shown by `apt-cache policy`",
             };
             problems.push(Invalid::field("state", what).hint(hint));
             Want::Installed
@@ -83,8 +84,8 @@ fn conffiles(fields: &mut Fields, problems: &mut Vec<Invalid>) -> Conffiles {
         None | Some("keep") => Conffiles::Keep,
         Some("replace") => Conffiles::Replace,
         Some(other) => {
-            let what = format!("keep or replace is expected, found `{}`", short(other, 30));
-            problems.push(Invalid::field("conffiles", what).hint("dpkg never asks anybody here"));
+            let what = format!("expected keep or replace, found `{}`", short(other, 30));
+            problems.push(Invalid::field("conffiles", what).hint("dpkg runs non-interactively"));
             Conffiles::Keep
         }
     }
@@ -99,8 +100,8 @@ fn seconds(
     if let Some(given) = u64::try_from(given).ok().filter(|_| given <= LONGEST) {
         return Some(Duration::from_secs(given));
     }
-    let what = format!("seconds from 0 to {LONGEST} are expected, found {given}");
-    problems.push(Invalid::field(field, what).hint("leave it out for the default"));
+    let what = format!("expected seconds from 0 to {LONGEST}, found {given}");
+    problems.push(Invalid::field(field, what).hint("omit the field for the default"));
     None
 }
 
@@ -113,10 +114,8 @@ fn answers(fields: &mut Fields, problems: &mut Vec<Invalid>) -> Answers {
         let plain = !answer.chars().any(char::is_control);
         if question.is_empty() || !question.bytes().all(is_word) || !types.contains(&kind) || !plain
         {
-            let what = format!(
-                "QUESTION: TYPE VALUE on one line is expected at `{}`",
-                short(question, 30)
-            );
+            let what =
+                format!("expected QUESTION: TYPE VALUE on one line at `{}`", short(question, 30));
             let hint = format!("TYPE is one of {}", types.join(", "));
             problems.push(Invalid::field("debconf", what).hint(hint));
         }

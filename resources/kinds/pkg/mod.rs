@@ -33,42 +33,42 @@ use std::time::Duration;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "pkg",
-    doc: "A package of apt and dpkg. The name is that of the package, with :ARCHITECTURE where it is not the host's own.",
+    doc: "Manages a package of apt and dpkg. The name is the package name, with :ARCHITECTURE for a foreign architecture.",
     fields: &[
         FieldSpec::new(
             "state",
             FieldType::Text,
-            "installed, newest, absent, or a version; default: installed, in whatever version.",
+            "installed, newest, absent, or a version; default: installed, any version.",
         ),
         FieldSpec::new(
             "hold",
             FieldType::Bool,
-            "Nobody else changes its version: true or false; default: either will do.",
+            "Hold the version (apt-mark hold); default: not managed.",
         ),
         FieldSpec::new(
             "purge",
             FieldType::Bool,
-            "With `state: absent`, its configuration goes too; default: false.",
+            "With `state: absent`, also remove the configuration; default: false.",
         ),
         FieldSpec::new(
             "recommends",
             FieldType::Bool,
-            "What it recommends is installed with it; default: as apt is configured.",
+            "Install recommended packages too; default: configuration of apt.",
         ),
         FieldSpec::new(
             "conffiles",
             FieldType::Text,
-            "Where a configuration file was changed on this host: keep it, or replace it by that of the package; default: keep.",
+            "Treatment of locally changed configuration files: keep, or replace by the version of the package; default: keep.",
         ),
         FieldSpec::new(
             "cache_age",
             FieldType::Int,
-            "Seconds: lists of the repositories that are older are read anew before it is installed; default: they never are.",
+            "Maximum age of the package lists in seconds; older lists are updated before the installation; default: never.",
         ),
         FieldSpec::new(
             "debconf",
             FieldType::TextMap,
-            "Answers given before it is installed, each as QUESTION: TYPE VALUE.",
+            "Debconf answers set before the installation, each QUESTION: TYPE VALUE.",
         ),
         FieldSpec::new(
             "lock_wait",
@@ -76,8 +76,8 @@ pub static SPEC: KindSpec = KindSpec {
             "Seconds to wait for another package manager; default: 120.",
         ),
         FieldSpec::ignored("allowuntrusted", "packages are never installed from untrusted places"),
-        FieldSpec::ignored("allownonfree", "the repositories decide what there is"),
-        FieldSpec::ignored("allowunsupported", "the repositories decide what there is"),
+        FieldSpec::ignored("allownonfree", "the repositories determine the available packages"),
+        FieldSpec::ignored("allowunsupported", "the repositories determine the available packages"),
     ],
     sends: &[],
     build: declare::build,
@@ -184,7 +184,7 @@ impl Resource for Pkg {
     fn check<'a>(&'a self, host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult> {
         Box::pin(async move {
             let verdicts = check::check(&self.alone.0, host, &ask.cancel).await;
-            let nothing = || CheckResult::Unknown(Failure::new("the check has no answer"));
+            let nothing = || CheckResult::Unknown(Failure::new("the check has no result"));
             verdicts.into_iter().next().unwrap_or_else(nothing)
         })
     }

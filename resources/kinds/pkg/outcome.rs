@@ -38,7 +38,7 @@ impl Work<'_> {
                     self.changed(&self.all[at].name, change, packages)
                 }
                 (None, None) => {
-                    let what = format!("apt has ended well, and yet {}", told(&left).join(", "));
+                    let what = format!("apt succeeded, but {}", told(&left).join(", "));
                     self.failed(Failure::new(what))
                 }
             });

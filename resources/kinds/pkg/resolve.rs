@@ -125,8 +125,8 @@ async fn simulate(
     if others.is_empty() {
         return Ok(found);
     }
-    let what = format!("it would remove what nothing asks to remove: {}", others.join(", "));
-    let hint = "declare those `state: absent` if they may go";
+    let what = format!("the transaction would remove undeclared packages: {}", others.join(", "));
+    let hint = "declare these packages `state: absent` if they may be removed";
     Err(Failure::new(short(&what, 300)).hint(hint))
 }
 
@@ -139,8 +139,8 @@ fn accept(declared: &Declared, packages: &Packages, found: &Simulation) -> Resul
     if package.is_some_and(|it| it.held) && declared.hold.is_none() {
         let changes = version.is_some() || found.removes.iter().any(|removed| removed == name);
         if changes {
-            return Err(Failure::new("somebody holds it: its version must not change")
-                .hint("say `hold: true` or `hold: false` to decide that here"));
+            return Err(Failure::new("the package is held: its version must not change")
+                .hint("set `hold: true` or `hold: false` in the graph"));
         }
     }
     let is_there = package.is_some_and(|package| package.state == State::Installed);
@@ -152,6 +152,6 @@ fn accept(declared: &Declared, packages: &Packages, found: &Simulation) -> Resul
     if is_done {
         return Ok(());
     }
-    Err(Failure::new(format!("apt has no package that is named {name}"))
-        .hint("a name that several packages provide is none: choose one of them"))
+    Err(Failure::new(format!("apt has no package named {name}"))
+        .hint(format!("if `{name}` is a virtual package, name one of its providers")))
 }

@@ -228,10 +228,10 @@ impl Run<'_> {
         Err(Stop::Failed(match why.as_str() {
             _ if !conditions => {
                 Failure::new(format!("{unit} was not started: its conditions are not met"))
-                    .hint(format!("`systemctl status {unit}` says which"))
+                    .hint(format!("see `systemctl status {unit}`"))
             }
-            "success" | "" => Failure::new(format!("{unit} was started, and has ended well"))
-                .hint("it must stay: a oneshot service needs RemainAfterExit=yes, or use `exec`"),
+            "success" | "" => Failure::new(format!("{unit} was started, but exited successfully"))
+                .hint("the service must stay active: a oneshot service needs RemainAfterExit=yes, or use `exec`"),
             why => not_done(svc, Verb::Start, "failed", why),
         }))
     }
@@ -254,22 +254,22 @@ fn not_done(svc: &Svc, verb: Verb, end: &str, why: &str) -> Failure {
         Verb::Restart => "restart",
     };
     let user = if svc.bus == crate::host::systemd::Bus::Session { "--user " } else { "" };
-    let journal = format!("`journalctl {user}-u {unit}` says why");
+    let journal = format!("see `journalctl {user}-u {unit}` for the reason");
     match (end, why) {
-        (_, START_LIMIT) => {
-            Failure::new(format!("{unit} was started too often: systemd refuses for now"))
-                .hint(format!("{journal} it ends; then `systemctl {user}reset-failed {unit}`"))
-        }
+        (_, START_LIMIT) => Failure::new(format!(
+            "{unit} was started too often: systemd rejects further starts for now"
+        ))
+        .hint(format!("{journal}; then `systemctl {user}reset-failed {unit}`")),
         ("failed", why) if !why.is_empty() && why != "success" => {
             Failure::new(format!("{unit} did not {verb}: {why}")).hint(journal)
         }
         ("dependency", _) => {
-            Failure::new(format!("{unit} did not {verb}: a unit that it needs did not"))
-                .hint(format!("`systemctl {user}status {unit}`, and `systemctl {user}--failed`"))
+            Failure::new(format!("{unit} did not {verb}: a required unit did not"))
+                .hint(format!("see `systemctl {user}status {unit}` and `systemctl {user}--failed`"))
         }
         ("canceled", _) => {
-            Failure::new(format!("{unit} did not {verb}: somebody else has cancelled the job"))
-                .hint("two are at work on it, or the machine is being shut down")
+            Failure::new(format!("{unit} did not {verb}: the job was cancelled by another process"))
+                .hint("another program manages the unit, or the machine is shutting down")
         }
         (end, _) => {
             Failure::new(format!("{unit} did not {verb}: its job ended with `{end}`")).hint(journal)

@@ -52,7 +52,7 @@ struct Facts {
 pub(super) async fn check(svc: &Svc, host: &Host, ask: CheckRequest) -> CheckResult {
     let looked = ask.cancel.run_until_cancelled(look(svc, host, ask.refresh)).await;
     match looked {
-        None => CheckResult::Unknown(Failure::new("the run was cancelled while systemd was asked")),
+        None => CheckResult::Unknown(Failure::new("the run was cancelled while querying systemd")),
         Some(Err(trouble)) => CheckResult::Unknown(trouble),
         Some(Ok(plan)) if plan.is_empty() => match flapping(svc, host, &ask).await {
             Ok(()) => CheckResult::Same,
@@ -100,7 +100,7 @@ fn differences(svc: &Svc, plan: &Plan) -> Vec<Difference> {
         RefreshAction::Reload => one("refresh", "", "reload"),
         RefreshAction::Restart => one("refresh", "", "restart"),
     });
-    let load = plan.load.then(|| one("units", "changed on disk", "read by systemd")).flatten();
+    let load = plan.load.then(|| one("units", "changed on disk", "loaded by systemd")).flatten();
     [load, startup, state, refresh].into_iter().flatten().collect()
 }
 
@@ -155,7 +155,7 @@ async fn facts(svc: &Svc, host: &Host) -> Result<Facts, Failure> {
         && systemd.is_empty_file(svc.bus, &svc.unit).await?
     {
         // Unmasking would mean removing that file.
-        let hint = "an empty file masks a unit: write it, or remove it";
+        let hint = "an empty file masks the unit: write or remove the file";
         let what = format!("the file of {} is empty", short(&svc.unit, 60));
         return Err(Failure::new(what).hint(hint));
     }
@@ -208,7 +208,8 @@ fn word(activity: Activity) -> &'static str {
 }
 
 fn missing(svc: &Svc) -> Failure {
-    let hint = "see the name; or put this resource after the package or file that brings it";
+    let hint =
+        "check the name, or order this resource after the package or file that provides the unit";
     Failure::new(format!("{} does not exist", short(&svc.unit, 60))).hint(hint)
 }
 
@@ -261,9 +262,9 @@ fn startup(svc: &Svc, facts: &Facts) -> Result<Option<String>, Failure> {
 /// Describes a unit whose file cannot have the declared startup.
 pub(super) fn fixed(svc: &Svc, file: &str) -> Failure {
     let hint = match file {
-        "static" | "indirect" => "it has no [Install] section of its own: leave out `startup`",
-        "bad" => "`systemd-analyze verify` says what is wrong with it",
-        _ => "leave out `startup`, or declare what it is made from",
+        "static" | "indirect" => "the unit has no [Install] section: omit `startup`",
+        "bad" => "see `systemd-analyze verify` for the problem",
+        _ => "omit `startup`, or declare the source of the unit",
     };
     let unit = short(&svc.unit, 50);
     Failure::new(format!("{unit} is {file}: it cannot be enabled or disabled")).hint(hint)

@@ -40,8 +40,8 @@ pub(super) fn build(
     };
     contradictions(&svc, &mut problems);
     if svc.state == Some(State::Stopped) && refresh.is_some_and(|it| it != Refresh::Nothing) {
-        let what = "`refresh` has no effect on a unit that is to be stopped";
-        svc.warnings.push(Invalid::field("refresh", what).hint("leave it out"));
+        let what = "`refresh` has no effect with `state: stopped`";
+        svc.warnings.push(Invalid::field("refresh", what).hint("omit `refresh`"));
     }
     if problems.is_empty() { Ok(Arc::new(svc)) } else { Err(problems) }
 }
@@ -60,7 +60,7 @@ fn one_of<T: Copy>(
         let words = words.join(", ");
         let words =
             words.rsplit_once(", ").map_or_else(|| words.clone(), |(a, b)| format!("{a} or {b}"));
-        let what = format!("{words} is expected, found `{}`", short(&text, 30));
+        let what = format!("expected {words}, found `{}`", short(&text, 30));
         problems.push(Invalid::field(field, what).hint(advice(field, &text)));
     }
     found
@@ -70,21 +70,22 @@ fn advice(field: &str, text: &str) -> &'static str {
     match (field, text) {
         ("state", "started" | "active" | "start" | "true") => "say `running`",
         ("state", "restarted" | "reloaded") => {
-            "a unit is restarted when something notifies it: see `notify` and `refresh`"
+            "a unit is restarted when notified: see `notify` and `refresh`"
         }
-        ("state", "enabled" | "disabled" | "masked") => "that is for `startup`",
-        ("startup", "running" | "stopped") => "that is for `state`",
-        _ => "leave it out where it does not matter",
+        ("state", "enabled" | "disabled" | "masked") => "this value belongs to `startup`",
+        ("startup", "running" | "stopped") => "this value belongs to `state`",
+        _ => "omit the field to leave this unmanaged",
     }
 }
 
 fn contradictions(svc: &Svc, problems: &mut Vec<Invalid>) {
     if svc.state == Some(State::Running) && svc.startup == Some(Startup::Masked) {
         let what = "a masked unit cannot be started: `state: running` contradicts it";
-        problems.push(Invalid::field("startup", what).hint("leave out one of them"));
+        problems.push(Invalid::field("startup", what).hint("omit one of the two fields"));
     }
     if svc.state.is_some() && name::is_template(&svc.unit) {
-        let what = "a template does not run: `state` is for what is made of it";
-        problems.push(Invalid::field("state", what).hint("name an instance, such as getty@tty1"));
+        let what = "a template unit cannot be started; set `state` on an instance";
+        problems
+            .push(Invalid::field("state", what).hint("use an instance, for example getty@tty1"));
     }
 }

@@ -48,7 +48,7 @@ impl Restarts {
         let what =
             format!("flapping: systemd has restarted {unit} {restarts} times within {seconds} s");
         let hint = format!(
-            "see `journalctl -u {unit}` for the reason; it recovers by itself after {} s with fewer than {MANY} restarts",
+            "see `journalctl -u {unit}` for the reason; the resource recovers after {} s with fewer than {MANY} restarts",
             WINDOW.as_secs()
         );
         Err(Failure::new(what).hint(hint).passing())

@@ -28,32 +28,32 @@ use std::time::Duration;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "svc",
-    doc: "A unit of systemd: whether it runs, and whether it is started at boot. The name is that of the unit.",
+    doc: "Manages the state and the boot behaviour of a systemd unit. The name is the name of the unit.",
     fields: &[
         FieldSpec::new(
             "state",
             FieldType::Text,
-            "running (a service that systemd restarts 3 times within 2 minutes fails) or stopped; default: either will do.",
+            "running (a service restarted by systemd 3 times within 2 minutes fails) or stopped; default: not managed.",
         ),
         FieldSpec::new(
             "startup",
             FieldType::Text,
-            "enabled, disabled or masked: what happens at boot; default: any will do.",
+            "Boot behaviour: enabled, disabled or masked; default: not managed.",
         ),
         FieldSpec::new(
             "session",
             FieldType::Bool,
-            "It is a unit of the user the daemon runs as, not of the machine; default: false.",
+            "Manage a unit of the daemon's user instead of a system unit; default: false.",
         ),
         FieldSpec::new(
             "refresh",
             FieldType::Text,
-            "When it is notified and runs: reload (restart where it cannot), restart or none; default: reload.",
+            "Reaction of a running unit to a notification: reload (restart if not supported), restart or none; default: reload.",
         ),
         FieldSpec::new(
             "daemon_reload",
             FieldType::Bool,
-            "Let systemd read changed unit files: true at once, false never; default: before it acts on the unit.",
+            "Reload of changed unit files: true at once, false never; default: before an action on the unit.",
         ),
     ],
     sends: &[],
@@ -143,7 +143,7 @@ impl Resource for Svc {
 
     fn needs(&self) -> Vec<Need> {
         let session = self.bus == Bus::Session;
-        let unit = |name| Need::exact(HostObject::Unit { session, name }, "it defines the unit");
+        let unit = |name| Need::exact(HostObject::Unit { session, name }, "defines the unit");
         let template = name::template(&self.unit);
         std::iter::once(self.unit.clone()).chain(template).map(unit).collect()
     }

@@ -16,19 +16,19 @@ pub(super) fn whole(name: &str) -> Result<String, Invalid> {
     let is_unit =
         |types: &[&str]| name.rsplit_once('.').is_some_and(|(_, suffix)| types.contains(&suffix));
     if is_unit(&OTHERS) {
-        let what = format!("a unit that can be started is expected, found {}", shown(name));
-        return Err(Invalid::whole(what).hint("scopes and devices come and go by themselves"));
+        let what = format!("expected a unit that can be started, found {}", shown(name));
+        return Err(Invalid::whole(what).hint("scopes and devices are created by systemd itself"));
     }
     let whole = if is_unit(&TYPES) { name.to_owned() } else { format!("{name}.service") };
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.\\@".contains(&byte);
     let stem = whole.rsplit_once('.').map_or("", |(stem, _)| stem);
     if stem.is_empty() || stem.starts_with('@') || !stem.bytes().all(allowed) {
-        let what = format!("the name of a unit is expected, found {}", shown(name));
-        let hint = "letters, digits and :-_.\\@; `systemd-escape --path` makes one of a path";
+        let what = format!("expected the name of a unit, found {}", shown(name));
+        let hint = "use letters, digits and :-_.\\@; `systemd-escape --path` converts a path";
         return Err(Invalid::whole(what).hint(hint));
     }
     if whole.len() > LONGEST {
-        let what = format!("the name has {} bytes; systemd takes {LONGEST}", whole.len());
+        let what = format!("the name has {} bytes; systemd accepts {LONGEST}", whole.len());
         return Err(Invalid::whole(what));
     }
     Ok(whole)

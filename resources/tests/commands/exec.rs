@@ -57,7 +57,7 @@ fn creates_guards_and_is_watched() {
     let premise = change(check(&exec, EVENT));
     fs::write(&made, "").unwrap();
     assert!(!differs(&exec, EVENT) && !differs(&exec, REFRESH), "a refresh heeds the guards");
-    assert_eq!(apply(&exec, premise), Outcome::Unchanged, "the premise is looked at again");
+    assert_eq!(apply(&exec, premise), Outcome::Unchanged, "the premise is checked again");
     assert_eq!(runs(&file), 0);
 }
 
@@ -242,7 +242,7 @@ fn a_code_that_is_not_well_fails_with_its_last_words() {
     let what = failure(&exec([text("cmd", "kill -9 $$"), text("shell", "/bin/sh")]));
     assert!(what.starts_with("killed by signal 9"), "{what}");
     let slow = exec([text("cmd", "sleep 9"), ("timeout", Value::Float(0.1))]);
-    assert!(failure(&slow).starts_with("took longer"));
+    assert!(failure(&slow).starts_with("timed out"));
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn a_source_is_copied_and_followed_when_it_changes() {
     let (path, source) = (dir.path().join("a"), dir.path().join("source"));
     let held = file(&path, &[("source", text(&source))]);
     let words = refused(&host, &held);
-    assert!(words.contains("it does not exist"), "{words}");
+    assert!(words.contains("the file does not exist"), "{words}");
     assert!(!path.exists());
     fs::write(&source, "one\n").unwrap();
     chmod(&source, 0o644);
@@ -253,7 +253,7 @@ fn fragments_are_joined_in_order_and_those_of_a_directory_by_name() {
     assert_eq!(found(), "head\na\nc\nb\nhead\nhead\n");
     fs::remove_file(dir.path().join("head")).unwrap();
     let words = refused(&host, &held);
-    assert!(words.contains("head: it does not exist"), "{words}");
+    assert!(words.contains("head: the file does not exist"), "{words}");
 }
 
 #[test]
@@ -318,7 +318,7 @@ fn what_validate_does_not_accept_never_takes_the_place() {
         |content| file(&path, &[("content", content), ("validate", &validate), ("mode", "0644")]);
     let words = refused(&host, &of("bad\n"));
     let lines: Vec<&str> = words.lines().collect();
-    assert!(lines[0].ends_with("validate does not accept it: exit 3"), "{words}");
+    assert!(lines[0].ends_with("validate rejected the content: exit 3"), "{words}");
     assert_eq!(lines[1], format!("stderr: {}: line 1: bad", path.display()), "by its real name");
     assert_eq!(names(&home), [""; 0]);
     assert_eq!(made(&host, &of("good\n")), ["created"]);
@@ -392,7 +392,7 @@ fn what_is_replaced_or_removed_is_kept_and_the_oldest_copies_go() {
     fs::create_dir(&kept).unwrap();
     chmod(&kept, 0o777);
     let words = refused(&host, &of("1"));
-    assert!(words.contains("others can write"), "{words}");
+    assert!(words.contains("writable or owned by other users"), "{words}");
     assert_eq!(fs::read_to_string(&path).unwrap(), "0", "without a copy nothing is replaced");
     chmod(&kept, 0o700);
     for number in 1..=15 {
@@ -453,7 +453,7 @@ fn a_mounted_file_is_written_in_place_from_a_source_after_validation() {
     let refused = hold(&host, &held);
     let (after, found) = (fs::metadata(&path).unwrap().ino(), fs::read_to_string(&other).unwrap());
     unmount(&path);
-    assert_eq!(done, Outcome::Changed(vec!["content, in place: it is a mount point".into()]));
+    assert_eq!(done, Outcome::Changed(vec!["content, in place: the path is a mount point".into()]));
     assert!(matches!(refused, Outcome::Failed { touched: false, .. }), "{refused:?}");
     assert_eq!((after, found.as_str()), (inode, "good"));
     assert_eq!(names(dir.path()), ["a", "judge", "log", "other", "source"]);

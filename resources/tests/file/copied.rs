@@ -56,7 +56,7 @@ fn what_is_copied_is_read_where_that_matters() {
     for (held, copy) in kinds {
         write(&one, "1");
         let first = told(&host, &held, None).expect("nothing is known of before");
-        assert_eq!(told(&host, &held, Some(first.state)), None, "it differs, for it is not there");
+        assert_eq!(told(&host, &held, Some(first.state)), None, "it differs, for not found");
         made(&host, &held);
         assert_eq!(told(&host, &held, None), Some(first));
         assert_eq!(told(&host, &held, Some(7)), None, "as declared");

@@ -289,7 +289,7 @@ fn an_owner_that_nobody_knows_is_said() {
     let (host, dir) = (Host::default(), scratch());
     let path = dir.path().join("a");
     let words = refused(&host, &file(&path, &[("owner", "no-such-user")]));
-    assert_eq!(words, "there is no user \"no-such-user\" on this host");
+    assert_eq!(words, "the user \"no-such-user\" does not exist on this host");
     assert!(!path.exists());
 }
 
@@ -375,7 +375,7 @@ fn a_bind_mounted_file_is_written_in_place() {
     let second = hold(&host, &held);
     unmount(&path);
     let Outcome::Changed(done) = outcome else { panic!("{outcome:?}") };
-    assert_eq!(done, ["content, in place: it is a mount point"]);
+    assert_eq!(done, ["content, in place: the path is a mount point"]);
     assert_eq!(second, Outcome::Unchanged);
     assert_eq!((fs::read(&source).unwrap(), mode(&source)), (b"right".to_vec(), 0o640));
     assert_eq!(names(dir.path()), ["a", "source"]);

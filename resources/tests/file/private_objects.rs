@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 /// Another untrusted user, games, who owns the directories; the private objects belong to [`STRANGER`].
 const OTHER: u32 = 5;
 
-const REFUSAL: &str = "others may not read it";
+const REFUSAL: &str = "not readable by others";
 
 fn make_directory_of_other(path: &Path) {
     fs::create_dir(path).unwrap();

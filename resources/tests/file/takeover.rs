@@ -221,7 +221,10 @@ fn a_private_file_of_roots_that_a_user_renamed_is_not_given_away() {
         vec![("state", "undefined"), ("owner", "nobody")],
     ] {
         let words = refused(&host, &file(&path, &given));
-        assert!(words.contains("only root may read it"), "{words}");
+        assert!(
+            words.contains("only root may read the file, and other users can have moved it there"),
+            "{words}"
+        );
         assert!(
             matches!(check(&host, &file(&path, &given)), CheckResult::Unknown(_)),
             "a plan says so"
@@ -272,7 +275,10 @@ fn a_private_file_of_roots_that_a_user_renamed_is_not_copied_for_that_user() {
         let mut given = vec![(field, from.as_str()), ("owner", "nobody")];
         given.extend(to.ends_with('/').then_some(("recurse", "true")));
         let said = format!("{:?}", hold(&host, &file(&to, &given)));
-        assert!(said.contains("only root may read it"), "{said}");
+        assert!(
+            said.contains("only root may read the file, and other users can have moved it there"),
+            "{said}"
+        );
         assert!(!out.is_file() && !out.join("a").exists());
         given.push(("force", "true"));
         if out.is_dir() {
@@ -444,7 +450,10 @@ fn a_file_in_a_private_folder_of_roots_is_not_copied_for_a_user_who_renamed_the_
     for field in ["source", "fragments"] {
         let said =
             format!("{:?}", hold(&host, &file(&out, &[(field, &from), ("owner", "nobody")])));
-        assert!(said.contains("only root may read it"), "{said}");
+        assert!(
+            said.contains("only root may read the file, and other users can have moved it there"),
+            "{said}"
+        );
         assert!(!out.exists());
     }
     made(&host, &file(&out, &[("source", &from), ("owner", "nobody"), ("force", "true")]));

@@ -49,7 +49,7 @@ fn attributes_are_held_beside_a_file_that_is_refused() {
     linked(&top);
     let held = tree(&top, &[("owner", "65534"), ("mode", "u=rwX,go=rX")]);
     let words = half_made(&host, &held);
-    assert!(words.contains("2 things below it failed"), "{words}");
+    assert!(words.contains("2 objects in the tree failed"), "{words}");
     assert!(
         words.contains("home/a: it has 2 names") && words.contains("home/b: it has"),
         "{words}"
@@ -57,7 +57,7 @@ fn attributes_are_held_beside_a_file_that_is_refused() {
     assert_eq!((mode(top.join("a")), mode(top.join("c"))), (0o666, 0o644));
     // Only the impossible part is left.
     let CheckResult::Unknown(trouble) = check(&host, &held) else { panic!("expected a failure") };
-    assert!(trouble.what.contains("2 things below it failed"), "{trouble}");
+    assert!(trouble.what.contains("2 objects in the tree failed"), "{trouble}");
     fs::remove_file(top.join("b")).unwrap();
     made(&host, &held);
     assert_eq!(mode(top.join("a")), 0o644);
@@ -124,6 +124,6 @@ fn a_protected_directory_is_refused_before_it_is_walked() {
     });
     unmount(&top);
     for words in words {
-        assert!(words.contains("top: something is mounted there"), "{words}");
+        assert!(words.contains("top: the path is a mount point"), "{words}");
     }
 }

@@ -206,7 +206,7 @@ fn purge_removes_what_nobody_declares_and_nothing_else() {
     assert_eq!(
         shown,
         [
-            ".steadfast-1-2-3.dpkg-tmp: sensitive: not kept, it cannot be brought back",
+            ".steadfast-1-2-3.dpkg-tmp: sensitive: not recorded, cannot be restored",
             "deep/gone/x/y/z",
             "deep/gone/x/y",
             "deep/gone/x",
@@ -276,10 +276,10 @@ fn something_of_another_type_goes_only_with_force_and_never_what_others_declare(
     plant(&garden.source(), &["a", "deep/b"]);
     plant(&garden.target(), &["a/full", "deep"]);
     let words = failed(&garden.host, &garden.copied(&[]));
-    assert!(words.contains("target/a: a directory that is not empty is there"), "{words}");
+    assert!(words.contains("target/a: a directory that is not empty exists"), "{words}");
     let forced = garden.copied(&[("force", "true")]);
     let words = failed(&garden.host, &garden.claiming(&forced, &["a/full"]));
-    assert!(words.contains("another resource declares something below it"), "{words}");
+    assert!(words.contains("another resource declares a path below the directory"), "{words}");
     assert!(change(&garden.host, &forced).destructive);
     made(&garden.host, &forced);
     assert_eq!(portrait(&garden.target()), portrait(&garden.source()));
@@ -330,13 +330,13 @@ fn neither_mounts_nor_sacred_directories_are_purged() {
         Outcome::Failed { trouble, touched: false } => trouble.what,
         other => format!("{other:?}"),
     };
-    assert!(words(copied).contains("something is mounted there"));
+    assert!(words(copied).contains("the path is a mount point"));
     let sacred = words(sacred);
-    assert!(sacred.contains("cannot do without"), "{sacred}");
+    assert!(sacred.contains("is protected"), "{sacred}");
     for path in ["/", "/etc/", "/usr/", "/usr/bin/", "/home/", "/var/", "/var/lib/"] {
         for given in [vec![("purge", "true")], vec![("recurse", "true"), ("mode", "0644")]] {
             let wrong = build("file", path, &given).unwrap_err();
-            assert!(wrong.iter().any(|w| w.what.contains("cannot do without")), "{path} {wrong:?}");
+            assert!(wrong.iter().any(|w| w.what.contains("is protected")), "{path} {wrong:?}");
         }
     }
     for path in ["/etc/cron.d/", "/etc/sudoers.d/", "/srv/", "/etc/nginx/conf.d/"] {
@@ -373,7 +373,7 @@ fn what_is_shown_of_a_large_tree_is_bounded_and_counted() {
     let change = change(&garden.host, &held);
     assert_eq!(change.differences.len(), 101);
     let last = change.differences.last().unwrap();
-    assert_eq!(last.to, "100 of 1508 are named: 1507 added, 1 removed");
+    assert_eq!(last.to, "100 of 1508 shown: 1507 added, 1 removed");
     assert!(change.destructive);
     let Outcome::Changed(done) = apply(&garden.host, &held, change) else { panic!("changed") };
     assert_eq!((done[0].as_str(), done.len()), ("below: 1507 added, 1 removed", 11));

@@ -84,8 +84,8 @@ const WAYS: [&str; 5] = ["source", "fragments", "directory of fragments", "tree"
 
 /// The changes that affect the paths of all uses.
 const ON_THE_WAY: [Breakage; 6] = [
-    ("a folder belongs to somebody else", |site| site.give("site/deep")),
-    ("a folder above belongs to somebody else", |site| site.give("site")),
+    ("a folder belongs to another user", |site| site.give("site/deep")),
+    ("a folder above belongs to another user", |site| site.give("site")),
     ("all may write a folder", |site| site.open("site/deep")),
     ("all may write a folder above", |site| site.open("site")),
     ("a group may write a folder", |site| {
@@ -106,8 +106,8 @@ fn root_uses_nothing_that_others_could_change() {
             let site = Site::new();
             breaks(&site);
             let words = refused(&Host::default(), &site.held(way, None));
-            let told = words.contains("somebody else could change it")
-                || words.contains("is not followed");
+            let told = words.contains("another user could change the file")
+                || words.contains("the path is a link, and links are not followed");
             assert!(told, "{way}, {what}: {words}");
             assert!(!site.path("made").exists(), "{way}, {what}");
         }
@@ -154,7 +154,7 @@ fn an_access_list_is_seen() {
     }
     set.unwrap();
     let words = refused(&Host::default(), &site.held("source", None));
-    assert!(words.contains("may be written by others"), "{words}");
+    assert!(words.contains("is writable by others (mode"), "{words}");
 }
 
 /// S-11: trusted paths are used: sticky folders, links of root, the group of root, and paths of the copy's

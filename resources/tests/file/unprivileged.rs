@@ -119,13 +119,13 @@ fn a_writable_file_in_a_closed_directory_is_written_in_place() {
     let path = dir.join("roots/a");
     let inode = fs::metadata(&path).unwrap().ino();
     let held = file(&path, &[("content", "short")]);
-    assert_eq!(made(&host, &held), ["content, in place: its directory is not writable"]);
+    assert_eq!(made(&host, &held), ["content, in place: the directory is not writable"]);
     assert_eq!(fs::metadata(&path).unwrap().ino(), inode);
     // A file of root in nobody's own directory: its undeclared owner stays.
     let kept = dir.join("home/roots");
     assert_eq!(
         made(&host, &file(&kept, &[("content", "short")])),
-        ["content, in place: its owner is kept"]
+        ["content, in place: the owner must not change"]
     );
     assert_eq!(owner(&kept), (0, 0));
     let outcome = hold(&host, &file(&path, &[("content", "other"), ("mode", "0600")]));
@@ -164,7 +164,7 @@ fn trees_candidates_and_copies_need_no_root() {
     let given = |kept| [("content", "new"), ("validate", "grep -q new %s"), ("backup", kept)];
     let roots = dir.join("roots/kept").display().to_string();
     let words = refused(&host, &file(&path, &given(&roots)));
-    assert!(words.contains("others can write, or own"), "{words}");
+    assert!(words.contains("the directory is writable or owned by other users"), "{words}");
     made(&host, &file(&path, &given(&kept)));
     assert_eq!((names(home.join("kept")).len(), fs::read(&path).unwrap()), (1, b"new".to_vec()));
     let words = refused(&host, &file(&path, &[("content", "x"), ("validate", "false %s")]));

@@ -19,8 +19,8 @@ fn each_end_of_a_job_has_its_words() {
         ("failed", "exit-code", "a.service did not start: exit-code"),
         ("failed", "start-limit-hit", "a.service was started too often"),
         ("timeout", "success", "its job ended with `timeout`"),
-        ("dependency", "success", "a unit that it needs did not"),
-        ("canceled", "success", "somebody else has cancelled the job"),
+        ("dependency", "success", "a required unit did not"),
+        ("canceled", "success", "the job was cancelled by another process"),
     ] {
         let (fake, unit) = with(JobOutcome::Ends(word));
         fake.change("a.service", |unit| unit.result = result);
@@ -34,7 +34,7 @@ fn each_end_of_a_job_has_its_words() {
     assert!(told.contains("too often") && told.contains("reset-failed"), "{told}");
     let (fake, unit) = with(JobOutcome::EndsAtOnce);
     let told = trouble(fake.run(&unit, false));
-    assert!(told.contains("has ended well") && told.contains("RemainAfterExit=yes"), "{told}");
+    assert!(told.contains("exited successfully") && told.contains("RemainAfterExit=yes"), "{told}");
 }
 
 /// Every user may send a signal, so only systemd's signals count. A cancelled run returns.
@@ -63,7 +63,7 @@ fn the_end_of_a_job_is_believed_of_nobody_else() {
 fn a_connection_lost_during_a_job_is_a_failure_and_the_next_run_goes_well() {
     let (fake, unit) = with(JobOutcome::Cuts);
     let told = trouble(fake.run(&unit, false));
-    assert!(told.contains("the D-Bus connection is gone"), "{told}");
+    assert!(told.contains("the D-Bus connection was lost"), "{told}");
     fake.change("a.service", |unit| (unit.active, unit.fate) = ("inactive", JobOutcome::Done));
     assert_eq!(fake.run(&unit, false), changed(&["started"]));
 }

@@ -17,9 +17,9 @@ fn everything_wrong_is_told_at_once() {
     let said = wrong("a b", &[("state", "started"), ("startup", "running"), ("refresh", "kill")]);
     assert_eq!(said.len(), 4, "{said:?}");
     assert!(said[0].contains("`a b`"), "{said:?}");
-    assert_eq!(said[1], "running or stopped is expected, found `started`: say `running`");
+    assert_eq!(said[1], "expected running or stopped, found `started`: say `running`");
     assert!(said[2].starts_with("reload, restart or none is expected"), "{said:?}");
-    assert!(said[3].ends_with("that is for `state`"), "{said:?}");
+    assert!(said[3].ends_with("this value belongs to `state`"), "{said:?}");
 }
 
 #[test]

@@ -165,7 +165,7 @@ fn changed_files_are_read_before_the_unit_is_used_and_at_once_only_where_asked()
     assert_eq!(fake.run(&plain, true), changed(&["daemon-reload", "reloaded"]));
     let fake = stale();
     let eager = svc("a", &[("daemon_reload", "true")]);
-    assert_eq!(fake.plan(&eager, false), ["units: changed on disk -> read by systemd"]);
+    assert_eq!(fake.plan(&eager, false), ["units: changed on disk -> loaded by systemd"]);
     assert_eq!(fake.run(&eager, false), changed(&["daemon-reload"]));
     assert_eq!(fake.plan(&eager, false), Vec::<String>::new());
     let fake = stale();
@@ -189,7 +189,7 @@ fn a_file_that_systemd_has_not_read_yet_is_no_missing_unit() {
     unit.load = "not-found";
     let fake = Fake::new(&[("a.service", unit)]);
     let unit = svc("a", &[("state", "running")]);
-    let plan = ["units: changed on disk -> read by systemd", "state: stopped -> running"];
+    let plan = ["units: changed on disk -> loaded by systemd", "state: stopped -> running"];
     assert_eq!(fake.plan(&unit, false), plan);
     assert_eq!(fake.run(&unit, false), changed(&["daemon-reload", "started"]));
 }

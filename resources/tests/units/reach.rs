@@ -58,7 +58,7 @@ fn a_bus_that_hangs_is_waited_for_once() {
         })
         .collect();
     for thread in threads {
-        assert!(thread.join().unwrap()[0].contains("no answer within"));
+        assert!(thread.join().unwrap()[0].contains("no response within"));
     }
     assert!(began.elapsed() < Duration::from_secs(16), "{:?}", began.elapsed());
 }

@@ -108,11 +108,11 @@ fn by_commands(host: &Host, rows: &[Row], silence: &mut Silence<'_>) {
 }
 
 fn over_the_socket(silence: &Silence<'_>) {
-    for words in [&["status"][..], &["events"], &["report"]] {
+    for words in [&["status"][..], &["events"], &["workers"]] {
         silence.ask_daemon(words);
         silence.ask_daemon(&[words, &["--json"]].concat());
     }
-    let status = silence.ask_daemon(&["status", "--json", "--most", "1000"]).stdout;
+    let status = silence.ask_daemon(&["status", "--json", "--limit", "1000"]).stdout;
     for row in rows() {
         let (text, number) = (&status, row.number);
         let about = ["well", "refused", "breaks", "killed", "doubtful", "fails", "panics"];
@@ -219,8 +219,8 @@ fn what_is_made_of_a_secret_is_a_secret() {
         assert_eq!(host.read(&got), canary(1), "{got}");
         host.append(&got, "drifted");
     }
-    silence.ask(&["plan"]).prints("is not kept");
-    silence.ask(&["apply"]).prints("is not kept");
+    silence.ask(&["plan"]).prints("is not stored");
+    silence.ask(&["apply"]).prints("is not stored");
     silence.holds_in_the_state();
 }
 

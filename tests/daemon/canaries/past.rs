@@ -38,7 +38,7 @@ pub(super) fn is_documented(host: &Host, silence: &Silence<'_>) {
 /// All changes that are kept, of each resource: what was there, what differs from now, and what is put back.
 pub(super) fn is_told(host: &Host, silence: &Silence<'_>, held: usize) {
     silence.ask_daemon(&["history"]).exits(0);
-    let all = silence.ask_daemon(&["history", "--json", "--most", "100000"]);
+    let all = silence.ask_daemon(&["history", "--json", "--limit", "100000"]);
     let entries: Vec<Value> =
         all.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert!(entries.len() > 20, "{}", entries.len());
@@ -76,8 +76,8 @@ pub(super) fn is_seen(host: &Host, silence: &Silence<'_>, held: usize) {
         terminal.type_in(&format!("/{name}\r")).wait_for(&format!("with `{name}`"));
         // The row comes with the next answer.
         terminal.press_until("\r", "needed by:");
-        terminal.type_in("d").wait_for("what differs");
-        terminal.type_in("q").wait_for(" with `").type_in("e").wait_for("the last first");
+        terminal.type_in("d").wait_for("differences");
+        terminal.type_in("q").wait_for(" with `").type_in("e").wait_for("newest first");
         silence.holds("the screens of top", terminal.raw().as_bytes());
     }
 }

@@ -17,7 +17,7 @@ fn nothing_is_announced_before_its_end_is_durable() {
     let mount = Mount::new(&host, "state", "size=3m,mode=0700");
     let mut daemon = host.run(&[]);
     host.wait_for_lines("ran", 1);
-    daemon.wait_for("unkept");
+    daemon.wait_for("state_write_failed");
     let events =
         |word: &str| host.ask_daemon(&["events", "-n", "100"]).exits(0).stdout.contains(word);
     // It is tried again every second: it is refused several times. Who gives a database up that is full frees some of
@@ -32,7 +32,7 @@ fn nothing_is_announced_before_its_end_is_durable() {
         });
         let told = host.ask_daemon(&["wait", "--timeout", "4"]);
         waited.store(true, Ordering::SeqCst);
-        told.exits(1).says("not as declared after 4 s");
+        told.exits(1).says("not converged after 4 s");
     });
     assert_eq!(daemon.count("changed"), 0, "{:?}", daemon.log());
     assert!(!events("changed exec[fills]"));

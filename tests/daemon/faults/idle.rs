@@ -124,7 +124,7 @@ fn ten_thousand_reloads_leave_nothing_behind() {
         )
     };
     let host = Host::with(&graph("zero", "zero"));
-    let mut daemon = host.run(&["--brake", "0"]);
+    let mut daemon = host.run(&["--max-repairs-per-minute", "0"]);
     daemon.wait_for("converged");
     let names = ["one", "two", "three"];
     let mut looks = Vec::new();

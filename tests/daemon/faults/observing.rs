@@ -42,22 +42,22 @@ fn observes(host: &Host, why: &str) -> Daemon {
 fn observes_at(host: &Host, why: &str, flags: &[&str]) -> Daemon {
     let before = (host.read("conf"), host.exists("made"), host.lines("ran"));
     let daemon = host.run(&[&["--sweep", "1"], flags].concat());
-    let line = daemon.wait_for("observing");
+    let line = daemon.wait_for("read_only");
     assert!(line.message.contains(why), "{line:?}");
     daemon.wait_for_of("held", "file[conf]");
     let mut at: Vec<&str> = vec!["status"];
     at.extend(flags);
     let status = host.ask_daemon(&at);
-    status.exits(73).prints(why).prints("hint: ").prints("observing only");
+    status.exits(73).prints(why).prints("hint: ").prints("read-only");
     let mut lines = status.stdout.lines();
-    assert!(lines.next().is_some_and(|line| line.contains("observing only")), "{status}");
+    assert!(lines.next().is_some_and(|line| line.contains("read-only")), "{status}");
     assert!(lines.next().is_some_and(|line| line.contains(why)), "right after it: {status}");
     host.graph(LESS);
     daemon.signal(SIGHUP).wait_for("loaded");
     host.graph(GRAPH);
     daemon.signal(SIGHUP).wait_for("loaded");
     let protect: Vec<&str> = ["protect", "file[made]"].iter().chain(flags).copied().collect();
-    host.ask_daemon(&protect).exits(1).says("observing only, nothing is kept");
+    host.ask_daemon(&protect).exits(1).says("the daemon is read-only, nothing is stored");
     assert_eq!((host.read("conf"), host.exists("made"), host.lines("ran")), before);
     daemon
 }
@@ -83,7 +83,7 @@ fn a_damaged_state_is_observed_until_it_is_repaired() {
         ("checksum does not match", flip),
         ("is damaged", |bytes| bytes.truncate(bytes.len() / 2)),
         ("is damaged", |bytes| *bytes = b"not a database, but long enough to be one. ".repeat(99)),
-        ("it has only 7 bytes", |bytes| *bytes = b"foreign".to_vec()),
+        ("the file has only 7 bytes", |bytes| *bytes = b"foreign".to_vec()),
     ];
     for (why, damage) in damages {
         let host = moved();
@@ -95,7 +95,7 @@ fn a_damaged_state_is_observed_until_it_is_repaired() {
         stop(observes(&host, why));
         let daemon = observes(&host, why);
         assert_eq!(std::fs::read(&path).expect("read"), bytes, "{why}: left as it is");
-        host.ask_daemon(&["state", "repair"]).exits(0).prints("resources that could be read");
+        host.ask_daemon(&["state", "repair"]).exits(0).prints("resources");
         daemon.wait_for("converged");
         assert_eq!(host.read("conf"), "declared\n");
         let bad = std::fs::read_dir(host.path("state")).expect("listed").flatten();
@@ -115,9 +115,13 @@ type Loss = fn(&Host);
 #[test]
 fn a_state_that_is_gone_is_observed_until_it_is_repaired() {
     let losses: [(&str, Loss, usize); 4] = [
-        ("it is missing, and values.key", |host| _ = host.remove("state/state.db"), 2),
+        ("the file is missing, and values.key", |host| _ = host.remove("state/state.db"), 2),
         ("it is empty, and values.key", |host| _ = host.write("state/state.db", ""), 2),
-        ("values.key is damaged: it is missing", |host| _ = host.remove("state/values.key"), 1),
+        (
+            "values.key is damaged: the file is missing",
+            |host| _ = host.remove("state/values.key"),
+            1,
+        ),
         ("found 3", |host| _ = host.write("state/values.key", "cut"), 1),
     ];
     for (why, loss, runs) in losses {

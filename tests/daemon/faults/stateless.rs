@@ -37,9 +37,9 @@ fn a_full_state_directory_holds_back_what_could_be_lost() {
     daemon.wait_for("converged");
     fill(&host, "state/filler");
     host.write("conf", "mine\n");
-    let line = daemon.wait_for("unkept");
+    let line = daemon.wait_for("state_write_failed");
     assert!(
-        line.message.contains("nothing is changed") && line.message.contains("full"),
+        line.message.contains("no changes are made") && line.message.contains("full"),
         "{line:?}"
     );
     daemon.wait_for_of("failed", "file[conf]");
@@ -105,7 +105,10 @@ fn an_apply_does_not_wait_for_ever_to_be_kept() {
         "graph: g\nresources:\n  exec: [{{name: fills, shell: /bin/sh, cmd: \"{fills}\", on_interrupt: skip}}]\n"
     ));
     let mount = Mount::new(&host, "state", "size=2m,mode=0700");
-    host.ask(&["apply"]).exits(73).says("given up: for 30 s nothing could be kept").says("full");
+    host.ask(&["apply"])
+        .exits(73)
+        .says("aborted: the state database was not writable for 30 s")
+        .says("full");
     host.remove("state/filler").apply().exits(0);
     assert_eq!(host.lines("ran").len(), 1, "it was begun, and is skipped");
     drop(mount);

@@ -41,7 +41,7 @@ fn an_interrupted_dpkg_is_recovered_and_nothing_is_asked() {
     host.declare(&[("app", ""), ("other", "")]);
     let (code, said) = host.apply();
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains("dpkg was interrupted before, and recovered"), "{said}");
+    assert!(said.contains("an earlier dpkg run was interrupted and has been completed"), "{said}");
     assert_eq!((host.package("app"), host.package("other")), ("ii  1".into(), "ii  1".into()));
 
     // A configuration file that was changed here, and that the next version changes too.

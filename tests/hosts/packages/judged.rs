@@ -21,7 +21,7 @@ fn what_the_holder_of_the_lock_has_changed_is_judged_again() {
         let (code, said) = host.apply();
         assert_eq!(code, 1, "{said}");
         let refused =
-            format!("failed pkg[{name}]: it would remove what nothing asks to remove: old");
+            format!("failed pkg[{name}]: the transaction would remove undeclared packages: old");
         assert!(said.contains(&refused), "{said}");
         assert_eq!((host.package("old"), host.package(name)), ("ii  1".into(), String::new()));
     }
@@ -51,7 +51,7 @@ fn what_was_judged_holds_under_the_lock_of_apt() {
     let (code, said) = host.apply();
     assert_eq!(code, 1, "{said}");
     assert!(
-        said.contains("failed pkg[new]: it would remove what nothing asks to remove: old"),
+        said.contains("failed pkg[new]: the transaction would remove undeclared packages: old"),
         "{said}"
     );
     assert_eq!((host.package("old"), host.package("new")), ("ii  1".into(), String::new()));
@@ -61,7 +61,10 @@ fn what_was_judged_holds_under_the_lock_of_apt() {
     host.declare(&[("lib", "state: absent")]);
     let (code, said) = host.apply();
     assert_eq!(code, 1, "{said}");
-    assert!(said.contains("by now it would remove what nothing asks to remove: needs"), "{said}");
+    assert!(
+        said.contains("by now the transaction would remove undeclared packages: needs"),
+        "{said}"
+    );
     assert_eq!((host.package("lib"), host.package("needs")), ("ii  1".into(), "ii  1".into()));
 }
 
@@ -80,7 +83,7 @@ fn what_the_holder_of_the_lock_has_done_is_left_alone() {
     while_somebody_works(&host, "DPKG_FRONTEND_LOCKED=1 dpkg --unpack /repo/other_1_all.deb");
     let (code, said) = host.apply();
     assert_eq!((code, host.package("other").as_str()), (0, "ii  1"), "{said}");
-    assert!(said.contains("dpkg was interrupted before, and recovered"), "{said}");
+    assert!(said.contains("an earlier dpkg run was interrupted and has been completed"), "{said}");
 }
 
 /// F-22: a transaction that has failed is tried one by one, and each is judged anew: the failing one has changed what
@@ -100,7 +103,7 @@ fn each_retry_is_judged_again() {
     assert_eq!(code, 1, "{said}");
     for words in [
         "failed pkg[bad]",
-        "failed pkg[late]: it would remove what nothing asks to remove: keep",
+        "failed pkg[late]: the transaction would remove undeclared packages: keep",
         "changed pkg[gone]",
     ] {
         assert!(said.contains(words), "{words}\n{said}");

@@ -55,7 +55,7 @@ fn a_killed_dpkg_is_recovered_by_the_next_daemon() {
     assert_eq!(host.package("slow"), "ii  1");
     assert_eq!(host.shell("dpkg --audit"), "");
     let log = host.log().join("\n");
-    assert!(log.contains("dpkg was interrupted before, and recovered"), "{log}");
+    assert!(log.contains("an earlier dpkg run was interrupted and has been completed"), "{log}");
 }
 
 /// A host whose daemon has begun a transaction that now waits for `/run/go`.

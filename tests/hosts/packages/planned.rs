@@ -64,7 +64,7 @@ fn packages_that_leave_the_graph_are_removed() {
     let (code, said) = host.apply();
     assert_eq!(code, 1, "{said}");
     assert!(
-        said.contains("failed pkg[made]: it would remove what nothing asks to remove: needs"),
+        said.contains("failed pkg[made]: the transaction would remove undeclared packages: needs"),
         "{said}"
     );
     host.shell("apt-get -q -y remove needs 2>&1");

@@ -47,7 +47,7 @@ fn a_oneshot_is_running_only_where_it_remains() {
     let graph = RUNNING.replace("      startup: enabled\n", "");
     let host = Host::with_failing_unit(oneshot, &graph);
     let told = failure(&host);
-    assert!(told.contains("was started, and has ended well"), "{told}");
+    assert!(told.contains("was started, but exited successfully"), "{told}");
     assert!(told.contains("RemainAfterExit=yes"), "{told}");
     assert!(host.told("started") <= 2, "{}", host.tell());
     no_further_attempt(&host);
@@ -64,7 +64,7 @@ fn a_start_that_hangs_ends_at_the_deadline_and_holds_nobody_up() {
     let graph = RUNNING.replace("state: running", "state: running\n      meta: { timeout: 2000 }");
     let host = Host::with_failing_unit(&unit, &graph);
     host.until("the deadline to be told", || {
-        host.log().iter().any(|line| line.contains("it took longer than its timeout of 2000 ms"))
+        host.log().iter().any(|line| line.contains("the run exceeded its timeout of 2000 ms"))
     });
     // The job is systemd's: it goes on.
     assert_eq!(host.of_unit("held", "ActiveState"), "activating");
