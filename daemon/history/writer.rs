@@ -22,7 +22,6 @@ pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
 
 /// The length of the queue of entries; a full queue makes the sender wait.
 const QUEUE: usize = 256;
-
 /// An upper bound of the number of runs at the same time.
 const AT_ONCE: u64 = 256;
 
@@ -208,8 +207,7 @@ impl History {
         self.trouble.get()
     }
 
-    /// Opens the history for reading, after all pending writes; `None` if there is none. Fails if the database is
-    /// unusable.
+    /// Opens the history for reading after all pending writes, if it exists. Fails if it is unusable.
     pub fn read(&self) -> Result<Option<Reader>, HistoryError> {
         self.flush();
         Reader::open(&self.state_directory)

@@ -24,8 +24,7 @@ fn verdict(host: &Host, expected: &str) {
     host.wait_until(expected, || status(host)["verdict"] == expected);
 }
 
-/// What stands in the way is said, with its cause; when the cause is gone, so is the verdict; each verdict has its exit
-/// code.
+/// The status names each obstacle and its cause until it is gone; each verdict has its exit code.
 #[test]
 fn the_status_says_what_stands_in_the_way() {
     let host = Host::with(GRAPH);
@@ -221,8 +220,7 @@ fn a_pause_is_shown_and_ends() {
     daemon.wait_for("resumed");
 }
 
-/// E-15: a pause of one resource: it is left alone, what depends on it waits, all else is held; it is shown with its
-/// reason, survives a restart, and ends by itself.
+/// E-15: a paused resource is left alone and its dependents wait; the pause survives a restart and ends by itself.
 #[test]
 fn one_resource_is_paused() {
     let host = Host::with(&GRAPH.replace("later/b", "b"));
@@ -292,8 +290,7 @@ fn what_will_change_is_shown_before_it_goes_on() {
     host.ask_daemon(&["resume", "file[a]"]).exits(0).prints("0 resources will be changed");
     host.ask_daemon(&["pause"]).exits(0);
     daemon.wait_for_of("paused", "");
-    // Events are heard within milliseconds; one that may be an echo of a repair makes a look, which is a part of the
-    // plan too.
+    // An event that may be an echo of a repair makes a check, which is a part of the plan too.
     host.write("c", "edited\u{1b}[2J");
     host.wait_until("it is in the plan", || {
         host.ask_daemon(&["resume", "--plan"]).stdout.contains("file[below]")
@@ -348,8 +345,7 @@ fn a_resume_lists_only_its_own_changes() {
     assert!(!host.exists("b") && host.read("c") == "edited");
 }
 
-/// The commit of the graph's checkout is told, and again when it has moved; a daemon that is gone and back is watched
-/// on.
+/// The status shows the commit of the graph's checkout, also after it has moved and after a restart.
 #[test]
 fn the_status_tells_the_commit_and_can_be_watched() {
     let host = Host::with(&GRAPH.replace("later/b", "b"));
