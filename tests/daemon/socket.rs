@@ -68,6 +68,8 @@ fn a_group_may_look() {
     let (member, stranger) = ((65534, GROUP), (65534, 65534));
     let socket = ["--socket", "$DIR/run/socket"];
     let with = |words: &[&'static str]| [words, &socket[..]].concat();
+    // The event of the daemon's own write makes one more check.
+    host.wait_until("it rests", || as_user(&host, (0, 0), &with(&["status"])).code == 0);
     as_user(&host, member, &with(&["status"])).exits(0).prints("besieged: converged");
     for words in [&["pause"][..], &["stop"], &["reload"], &["check", "file[a]"]] {
         as_user(&host, member, &with(words))
@@ -129,6 +131,7 @@ fn a_group_leaves_room_for_root() {
     daemon.wait_for("converged");
     host.wait_until("it listens", || host.exists("run/socket"));
     let status = ["status", "--socket", "$DIR/run/socket"];
+    host.wait_until("it rests", || as_user(&host, (0, 0), &status).code == 0);
     let mut all = followers(&host, 65_530, 65);
     assert_eq!(turned_away(&all), 1, "the 65th");
     as_user(&host, (65_530, GROUP), &status).exits(1).says("too many connections");
