@@ -109,6 +109,20 @@ fn a_declared_word_wins_over_a_mode() {
     }
 }
 
+/// An undo of a closed file with `sensitive: false` is recorded like every change, and so is the repair after it.
+#[test]
+fn a_declared_word_holds_through_an_undo() {
+    let place = Stage::new(Limits::default());
+    let given = [("content", "declared"), ("mode", "0640"), ("sensitive", "false")];
+    assert!(is_changed(&place.apply("f", &given)));
+    for edit in ["by hand", "precious", "again"] {
+        std::fs::write(place.path("f"), edit).unwrap();
+        assert!(is_changed(&place.apply("f", &given)));
+        assert!(place.undo("f", None).is_ok(), "{edit}");
+        assert_eq!(std::fs::read_to_string(place.path("f")).unwrap(), edit);
+    }
+}
+
 /// A file that cannot be put back is named, and the rest of a tree is put back all the same. Runs as root.
 #[test]
 fn one_file_that_cannot_be_put_back_does_not_keep_the_rest() {

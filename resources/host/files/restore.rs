@@ -162,7 +162,9 @@ impl Files {
         thing: &PriorEntry,
         (content, instead_of): (&Content<'_>, Option<&EntryStat>),
     ) -> Result<(), Fault> {
-        let secret = denies_others(thing.mode) || is_secret(instead_of);
+        let is_closed = denies_others(thing.mode) || is_secret(instead_of);
+        // A recorded content of a closed file shows that its declaration says `sensitive: false`.
+        let secret = !denies_others(thing.mode) && is_secret(instead_of);
         let draft = Draft {
             content,
             owner: Some(thing.uid),
@@ -171,7 +173,7 @@ impl Files {
             instead_of,
             acceptance: None,
             extended: Some(&thing.extended),
-            sensitive: secret,
+            sensitive: is_closed,
         };
         let what = word(instead_of, "content");
         let noted =
