@@ -20,7 +20,7 @@ fn now() -> Duration {
     Duration::try_from(time).expect("since the start")
 }
 
-/// Returns a graph of directories, three deep, with files. Each hundredth file has a command below its path that
+/// Returns a graph of directories, three deep, with files. Each hundredth file is the program of a command, which
 /// watches another file.
 fn graph(count: usize, meta: &str) -> String {
     let mut text = String::from("graph: bench\nresources:\n  file:\n");
