@@ -164,7 +164,7 @@ async fn a_fault_that_passes_loses_nothing() {
 
 /// C-4: the end of the lifetime, or another holder's claim, ends the lease with a reason.
 #[tokio::test(start_paused = true)]
-async fn what_is_lost_is_lost() {
+async fn a_lost_lease_stays_lost() {
     let (kept, standing, story) = hold([Next::Well, Next::Taken], Duration::MAX / 4).await;
     assert!(matches!(kept, Err(LeaseLost::Lost(why)) if why == "taken"));
     assert_eq!((standing, story.released), (LeaseStatus::Lost("taken".to_owned()), None));
@@ -178,7 +178,7 @@ async fn what_is_lost_is_lost() {
 
 /// C-1: a rejected first acquisition is an error that names the holder; nothing is left to release.
 #[tokio::test(start_paused = true)]
-async fn who_cannot_have_it_is_told() {
+async fn a_rejected_acquisition_names_the_holder() {
     let (mut lease, story) = Scripted::new([]);
     lease.refuses = true;
     let standing = watch::Sender::default();
@@ -247,7 +247,7 @@ async fn its_end_is_told_and_counts_what_the_machine_slept() {
 
 /// C-7, C-8: a release waits for no reply longer than the lease is valid, and logs the missing reply.
 #[tokio::test(start_paused = true)]
-async fn who_gives_it_back_does_not_wait_for_ever() {
+async fn a_release_does_not_wait_forever() {
     for (held_for, waits) in [(10, 5), (77, 3)] {
         let (mut lease, story) = Scripted::new([Next::Fails; 20]);
         lease.sticks = Some("");
@@ -274,7 +274,7 @@ fn the_clock_counts_suspend() {
 
 /// C-7: a stop waits neither for a first acquisition nor for a renewal that does not return.
 #[tokio::test(start_paused = true)]
-async fn who_stops_waits_for_no_answer() {
+async fn a_stop_waits_for_no_answer() {
     let (mut lease, story) = Scripted::new([]);
     lease.takes = None;
     let began = Instant::now();

@@ -70,7 +70,7 @@ edges:
 
 /// Issue 2, point 4: the empty forms of `edges` in mgmt's graphs load.
 #[test]
-fn what_mgmt_writes_loads() {
+fn graphs_of_mgmt_load() {
     for edges in ["edges: []\n", "edges:\n", "edges: null\n", "edges: ~\n", ""] {
         good(&format!("graph: g\nresources:\n  noop:\n  - name: a\n{edges}"));
     }
@@ -268,7 +268,7 @@ graph.yaml:4:35: warning: `state` of exec has no effect [C901]
 /// Likely mistakes give warnings: for instance shell syntax in a command without a shell. Uses the kinds of this
 /// build.
 #[test]
-fn what_is_most_likely_a_mistake_warns() {
+fn likely_mistakes_give_warnings() {
     let files = Files::new().with(
         "graph.yaml",
         "graph: g

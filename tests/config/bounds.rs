@@ -62,7 +62,7 @@ fn a_huge_file_is_refused() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said() {
+fn unreadable_graphs_are_reported() {
     let files = Files::new().with("graph.yaml", "graph: g\n");
     std::fs::create_dir(files.path("empty")).unwrap();
     let expected = "\

@@ -48,16 +48,16 @@ fn every_code_is_shown() {
         }
     }
     let elsewhere = [
-        Code::Unreadable,  // bounds::what_cannot_be_read_is_said
-        Code::EmptyFolder, // bounds::what_cannot_be_read_is_said
+        Code::Unreadable,  // bounds::unreadable_graphs_are_reported
+        Code::EmptyFolder, // bounds::unreadable_graphs_are_reported
         Code::TooLarge,    // bounds::a_huge_file_is_refused
         Code::Empty,       // refused::an_empty_graph_is_refused_where_it_is_to_be
         Code::Readers,     // readers_that_differ_are_refused
         Code::Selection,   // selection::a_selection_of_nothing_is_refused
         Code::Ignored,     // accepted::old_keys_warn_once
-        Code::Doubt,       // accepted::what_is_most_likely_a_mistake_warns
-        Code::Receive,     // values::what_cannot_be_received_is_refused_at_once
-        Code::Secret,      // values::what_cannot_be_received_is_refused_at_once
+        Code::Doubt,       // accepted::likely_mistakes_give_warnings
+        Code::Receive,     // values::wrong_receivers_are_rejected_at_once
+        Code::Secret,      // values::wrong_receivers_are_rejected_at_once
         Code::Automatic,   // accepted::an_automatic_edge_never_makes_a_cycle
         Code::Untrusted,   // settings::root_reads_only_what_nobody_else_can_change
         Code::Setting,     // settings::wrong_settings_are_refused

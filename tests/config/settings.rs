@@ -263,7 +263,7 @@ fn root_reads_only_what_nobody_else_can_pick() {
 /// S-11: a program or a source file that somebody else could change gives a warning with its place; a declared owner
 /// of a copied source is trusted.
 #[test]
-fn what_others_could_change_is_told_of() {
+fn files_open_to_others_give_warnings() {
     assert!(rustix::process::geteuid().is_root(), "this test must run as root");
     let files = Files::new().with("program", "#!/bin/sh\n").with("source", "text\n");
     for name in ["program", "source"] {

@@ -24,7 +24,7 @@ const SENDERS: &str = "  exec:\n  - {name: a, cmd: 'true'}\n  password:\n  - {na
 
 /// All wrong receivers are reported at once, each with code, place and remedy.
 #[test]
-fn what_cannot_be_received_is_refused_at_once() {
+fn wrong_receivers_are_rejected_at_once() {
     let receivers = [
         ("recv: {contents: 'exec[a].output'}", "there is no field `contents` [C405]"),
         ("recv: {mode: 'exec[a].output'}", "`mode` cannot be received [C405]"),

@@ -141,7 +141,7 @@ async fn only_its_user_may_connect() {
 /// S-12: invalid requests (garbage, half lines, too long, empty, wrong protocol, unknown verb) are each answered with
 /// a message and disturb no other client.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_request_is_refused_in_words() {
+async fn malformed_requests_are_rejected_with_a_message() {
     let listening = Listening::with(short()).await;
     let long = vec![b'x'; 70_000];
     let length = [&u32::MAX.to_be_bytes()[..], b"{}\n"].concat();
@@ -229,7 +229,7 @@ async fn idle_connections_are_bounded() {
 
 /// S-12: a client that does not read an endless reply is dropped; a reading client gets everything.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_does_not_read_is_given_up() {
+async fn a_client_that_does_not_read_is_dropped() {
     let listening = Listening::with(Limits { clients: 1, ..short() }).await;
     let (resource, from, since, most) = (None, None, None, None);
     let events = Request::Events { follow: true, resource, from, since, most, debug: false };
@@ -248,7 +248,7 @@ async fn who_does_not_read_is_given_up() {
 
 /// A client that disconnects while nothing is sent frees its place.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_leaves_gives_the_place_back() {
+async fn a_client_that_leaves_frees_its_place() {
     let listening = Listening::with(Limits { clients: 1, ..Limits::default() }).await;
     let waits = Client::ask(&listening.address, &Request::Report).await.expect("asked");
     drop(waits);

@@ -33,7 +33,7 @@ fn a_graph_of_files_from_nothing_is_made_right_and_in_order() {
 }
 
 #[test]
-fn what_was_changed_is_printed_in_the_order_of_the_graph() {
+fn changes_are_printed_in_graph_order() {
     let host = Host::with(&files());
     host.apply().exits(0).prints_in_order(&[
         "changed file[a]: created",

@@ -77,7 +77,7 @@ resources:
 
 /// The file of a secret, and the resource that supplies it, run before the receiver.
 #[test]
-fn what_supplies_a_secret_comes_first() {
+fn the_supplier_of_a_secret_runs_first() {
     let host = Host::with(
         r##"graph: g
 secrets: {held: {file: $DIR/deep/secret}, told: {command: [$DIR/deep/tell]}}
@@ -128,7 +128,7 @@ resources:
 }
 
 #[test]
-fn what_is_written_is_kept_and_refreshes() {
+fn declared_edges_stay_and_refresh() {
     let host = Host::with(
         "graph: g\nresources:\n  file:\n  - {name: $DIR/d/a, content: x, subscribe: 'file[$DIR/d/]'}\n  - {name: $DIR/d/}\n",
     );

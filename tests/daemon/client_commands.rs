@@ -130,7 +130,7 @@ resources:
 
 /// A resource that waits for a semaphore is shown with the semaphore and its holder, and the holder with its waiters.
 #[test]
-fn who_holds_a_semaphore_is_named() {
+fn semaphore_holders_are_named() {
     let exec = |name: &str| {
         let cmd =
             format!("echo {name} >> $DIR/began; while ! test -e $DIR/go; do $DIR/sleep 0.02; done");
@@ -158,7 +158,7 @@ fn who_holds_a_semaphore_is_named() {
 
 /// `show --json` has all fields of `show` in one value; an unknown value differs from an empty one.
 #[test]
-fn what_is_shown_is_there_as_data() {
+fn show_prints_all_fields_as_json() {
     let host = Host::with(GRAPH);
     let daemon = host.run(&[]);
     daemon.wait_for_of("failed", "file[bad]");
@@ -277,7 +277,7 @@ fn one_resource_is_paused() {
 
 /// Before a resume, a paused daemon shows exactly the changes that the resume makes.
 #[test]
-fn what_will_change_is_shown_before_it_goes_on() {
+fn pending_changes_are_shown_before_a_resume() {
     let host = Host::with(&GRAPH.replace("later/b", "b"));
     let daemon = host.run(&[]);
     daemon.wait_for("converged");

@@ -35,7 +35,7 @@ fn made_on(host: &Host, machine: &str) {
 /// B-17: an object created on another machine is not deleted here when it becomes undeclared, with a message.
 /// Commands that ran there count as run; objects created here later are owned here.
 #[test]
-fn what_was_made_on_another_machine_is_not_removed() {
+fn objects_of_another_machine_are_not_removed() {
     for is_elsewhere in [true, false] {
         let host = Host::with(MADE);
         host.apply().exits(0);

@@ -304,7 +304,7 @@ pub(crate) fn day(ahead: u64) -> &'static str {
 /// `when_allowed`: outside its window a file is held and shown with the change and the time of the window; inside the
 /// window it is written at once.
 #[test]
-fn when_allowed_holds_and_lets_in() {
+fn a_closed_window_holds_and_an_open_one_lets_in() {
     let graph = |when: &str| {
         format!(
             "graph: held\nresources:\n  file:\n  - {{name: f, path: $DIR/f, content: \"f\\n\", \
@@ -326,7 +326,7 @@ fn when_allowed_holds_and_lets_in() {
 
 /// `apply` obeys maintenance windows: a held resource is reported and is no failure.
 #[test]
-fn when_allowed_holds_an_apply() {
+fn a_closed_window_holds_an_apply() {
     let host = Host::with("");
     host.graph(&format!(
         "graph: held\nresources:\n  file:\n  - {{name: f, path: $DIR/f, content: x, \

@@ -82,7 +82,7 @@ fn a_daemon_is_found_and_compared() {
 /// S-11: a graph that others can write, or whose folder they can write, is a problem; so is a state directory open to
 /// others.
 #[test]
-fn what_others_can_write_is_a_problem() {
+fn files_writable_by_others_are_a_problem() {
     let host = Host::with(GRAPH);
     host.make_directory("open").write("open/graph.yaml", GRAPH).chmod("open", 0o777);
     let (grade, says) =

@@ -119,7 +119,7 @@ fn a_link_in_place_of_a_file_is_replaced() {
 
 /// S-1: the target of a link is not touched.
 #[test]
-fn what_a_link_led_to_is_left_alone() {
+fn the_target_of_a_replaced_link_is_left_alone() {
     let (host, daemon) = held();
     host.write("elsewhere", "theirs\n").chmod("elsewhere", 0o604);
     symlink(host.path("elsewhere"), host.path("new")).expect("a link");
@@ -143,7 +143,7 @@ fn a_changed_link_is_put_back() {
 }
 
 #[test]
-fn what_must_not_be_there_goes() {
+fn objects_declared_absent_are_removed() {
     repaired("file[gone]", |host| host.write("gone", "here again\n"));
 }
 

@@ -109,7 +109,7 @@ resources:
 /// E-20: a command that runs at each start is not idempotent, and neither is its notified command. It is reported as
 /// a change and not as contention, since nobody else has changed the host.
 #[test]
-fn what_is_always_done_is_not_idempotent_and_no_fight() {
+fn an_unconditional_command_is_not_idempotent_and_no_contention() {
     let host = Host::with(
         r#"
 graph: always

@@ -53,7 +53,7 @@ resources:
 }
 
 #[test]
-fn what_answers_in_json_refuses_in_json() {
+fn json_commands_reject_in_json() {
     let host = Host::with("graph: g\nresources: {nop: [{name: a}], file: [{name: b}]}\n");
     let commands = [["check", "--json"], ["plan", "--json"], ["apply", "--json"]];
     let others = [["drift", "--json"], ["graph", "--format=json"]];

@@ -43,7 +43,7 @@ fn two_retries_are_three_tries() {
 }
 
 #[test]
-fn who_waits_for_whom_is_in_the_json_too() {
+fn waiting_dependents_are_in_the_json_too() {
     let host = Host::with(GRAPH);
     let json = host.ask(&["apply", "--json"]).exits(1).json();
     let of = |name: &str| {

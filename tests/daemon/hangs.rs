@@ -123,7 +123,7 @@ fn a_socket_that_lets_nobody_in_is_noticed() {
 
 /// F-19: the watchdog's own worker is restarted when it hangs.
 #[test]
-fn who_feeds_the_watchdog_heals() {
+fn the_watchdog_worker_recovers() {
     let host = Host::with(GRAPH);
     let (mut daemon, systemd) = run(&host, "2000");
     daemon.wait_for("converged");

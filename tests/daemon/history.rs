@@ -62,13 +62,13 @@ fn everything(host: &Host) {
 
 /// A replaced file is restored with content, mode and owner; an undo can be undone.
 #[test]
-fn what_was_replaced_comes_back() {
+fn replaced_files_are_restored() {
     everything(&Host::with(GRAPH));
 }
 
 /// A replaced file is restored without root.
 #[test]
-fn what_was_replaced_comes_back_without_root() {
+fn replaced_files_are_restored_without_root() {
     everything(&Host::of_nobody(GRAPH));
 }
 
@@ -118,7 +118,7 @@ fn a_purged_tree_comes_back() {
 
 /// A directory removed by `force` is restored with its content.
 #[test]
-fn what_went_with_a_directory_comes_back() {
+fn the_content_of_a_removed_directory_is_restored() {
     let host = Host::with(
         "graph: past\nresources:\n  file: [{name: d, path: $DIR/d, state: absent, force: true}]\n",
     );
@@ -161,7 +161,7 @@ fn an_undo_beside_a_daemon_lasts_until_it_is_resumed() {
 
 /// F-1: after a kill at the moment when the new content appears, the old content is always recorded.
 #[test]
-fn what_was_replaced_is_kept_when_the_daemon_is_killed_at_once() {
+fn replaced_content_survives_an_immediate_kill() {
     let host = Host::with(GRAPH);
     for round in 0..10 {
         let mine = format!("mine {round}\n");
@@ -240,7 +240,7 @@ fn settings_bound_it() {
 
 /// A rejected change leaves no entry, however often it is retried.
 #[test]
-fn what_was_not_changed_is_not_told() {
+fn rejected_changes_leave_no_entry() {
     let host = Host::with(
         r#"
 graph: past
@@ -256,7 +256,7 @@ resources:
 
 /// Entries encrypted with a lost key are reported as such; later entries are listed, shown and restored as usual.
 #[test]
-fn what_was_kept_with_another_key_is_passed_over() {
+fn entries_of_a_lost_key_are_passed_over() {
     let host = Host::with(GRAPH);
     host.write("motd", "first\n").apply().exits(0);
     host.write("motd", "second\n").apply().exits(0);

@@ -135,7 +135,7 @@ fn a_driver_that_starts_anew_applies_no_edit() {
 
 /// A read-only daemon, by option or because of a damaged state, stores no graph: the last-good one stays.
 #[test]
-fn who_only_looks_keeps_no_graph() {
+fn a_read_only_daemon_stores_no_graph() {
     let host = Host::with(GRAPH);
     let mut daemon = host.run(&[]);
     daemon.wait_for("converged");

@@ -66,7 +66,7 @@ fn all_is_done(host: &Host) {
 /// C-4: after the loss, active runs end and are recorded, nothing begins, and the reason is reported; with a new
 /// lease the rejected runs are done.
 #[test]
-fn what_was_refused_is_done_when_the_lease_is_had_again() {
+fn rejected_runs_are_done_with_a_new_lease() {
     let host = Host::with(GRAPH);
     let mut daemon = without_the_lease(&host);
     fault(&host, "lease", "found");
@@ -81,7 +81,7 @@ fn what_was_refused_is_done_when_the_lease_is_had_again() {
 /// C-4, B-10: a run that ended without the lease is recorded: after a kill the next daemon does the rest, and nothing
 /// twice.
 #[test]
-fn what_ended_without_the_lease_outlives_the_daemon() {
+fn runs_ended_without_the_lease_outlive_the_daemon() {
     let host = Host::with(GRAPH);
     without_the_lease(&host).kill_with_children();
     host.run(&[]).wait_for("converged");

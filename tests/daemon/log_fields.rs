@@ -99,7 +99,7 @@ fn a_change_says_which_run_it_was_and_why() {
 
 /// Failures, retries and checks are logged with the number of their run; lines outside runs have none.
 #[test]
-fn what_is_not_as_declared_says_which_run_found_it() {
+fn drift_is_logged_with_its_run() {
     let host = Host::with(
         "graph: g\nresources:\n  test: [{name: t, fail: 9, meta: {retry: 1, delay: 50}}]\n  \
          file: [{name: f, path: $DIR/f, content: x, meta: {noop: true}}]\n",

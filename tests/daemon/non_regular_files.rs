@@ -32,7 +32,7 @@ fn with(name: &str, is_fifo: bool) -> Host {
 
 /// B-22: a replaced database is named by each command that needs it.
 #[test]
-fn what_is_no_database_is_not_opened() {
+fn a_replaced_database_is_not_opened() {
     for (is_fifo, found) in [(true, "a fifo"), (false, "a directory")] {
         let expected = format!("expected a file, found {found}");
         let needs: [(&str, &[&[&str]]); 4] = [
@@ -93,7 +93,7 @@ fn what_is_no_database_is_not_opened() {
 
 /// B-22: a replaced last-good graph is reported by the daemon, which goes on and stores the new graph if possible.
 #[test]
-fn what_is_no_accepted_graph_is_not_read() {
+fn a_replaced_last_good_graph_is_not_read() {
     for is_fifo in [true, false] {
         let host = with("graph.json", is_fifo);
         host.ask_daemon(&["state", "show"]).exits(0).prints("file[f]");

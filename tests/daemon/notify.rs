@@ -18,7 +18,7 @@ const TOLD: &str = r#"{name: only, shell: /bin/sh, cmd: "echo x >> $DIR/only", r
 
 /// E-9: one run at first, then one for each repair.
 #[test]
-fn what_a_file_notifies_runs_again_when_it_changes() {
+fn a_notified_command_runs_again_after_each_change() {
     let host = Host::with(GRAPH);
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
@@ -53,7 +53,7 @@ edges:
 /// E-9: a write that fails half-way owes a refresh, which is delivered once nothing is left to change. As nobody, a
 /// directory can be removed to make room, but the new file cannot be given to root.
 #[test]
-fn what_is_owed_by_a_write_that_failed_half_way_is_paid() {
+fn a_refresh_owed_by_a_half_failed_write_is_delivered() {
     let with = |fields: &str| {
         let file = format!("file: [{{name: f, path: $DIR/f, {fields}}}]");
         format!("graph: half\nresources:\n  {file}\n  exec: [{TOLD}, subscribe: \"file[f]\"}}]\n")
@@ -75,7 +75,7 @@ fn what_is_owed_by_a_write_that_failed_half_way_is_paid() {
 
 /// E-9: a refresh owed by a failed write outlives a kill of the daemon.
 #[test]
-fn what_is_owed_by_a_run_that_failed_outlives_the_daemon() {
+fn a_refresh_owed_by_a_failed_run_outlives_the_daemon() {
     let host = Host::with(&format!(
         r#"
 graph: half

@@ -13,7 +13,7 @@ resources:
 
 /// F-1: neither file has an ownership record; both are paused, and the next daemon leaves them as restored.
 #[test]
-fn what_is_nobodys_is_paused_too() {
+fn unowned_files_are_paused_too() {
     let host = Host::with(GRAPH);
     host.write("gone", "mine\n").write("whatever", "mine\n").chmod("whatever", 0o644);
     host.apply().exits(0);

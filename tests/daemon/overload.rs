@@ -73,7 +73,7 @@ fn a_pause_is_as_long_as_was_asked_for() {
 /// `wait` also waits for a daemon that is not running yet and for one that recovers; without a timeout it reports a
 /// missing daemon at once.
 #[test]
-fn who_waits_waits_for_a_daemon_that_comes_and_one_that_heals() {
+fn wait_waits_for_a_starting_and_a_recovering_daemon() {
     let host = Host::with(GRAPH);
     host.ask_daemon(&["wait"]).exits(69).says("no daemon listens");
     host.ask_daemon(&["wait", "--timeout", "1"]).exits(69).says("no daemon listens");
@@ -121,7 +121,7 @@ fn a_time_without_end_is_refused() {
 
 /// An endless command ends when its reader is gone.
 #[test]
-fn who_follows_ends_with_the_reader() {
+fn streaming_commands_end_with_their_reader() {
     let (host, mut daemon) = held(&[]);
     for words in [&["events", "-f"][..], &["status", "--watch"]] {
         let mut command = host.bare(words);

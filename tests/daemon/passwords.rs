@@ -62,7 +62,7 @@ fn a_password_is_made_once_and_anew_when_it_is_notified() {
 
 /// An unsaved password is known by a keyed hash only: an unchanged file is verified, and drift is unknown.
 #[test]
-fn what_is_not_saved_can_be_verified_and_not_restored() {
+fn unsaved_passwords_can_be_verified_and_not_restored() {
     let host = host("");
     host.apply().exits(0);
     let first = password(&host);
@@ -189,7 +189,7 @@ fn put_in_clear(host: &Host, password: &str) {
 
 /// B-26: a saved password is in no file of the state in clear text, and is known after a restart.
 #[test]
-fn what_is_saved_is_restored() {
+fn saved_passwords_are_restored() {
     let host = host(", saved: true");
     host.apply().exits(0);
     let first = password(&host);
@@ -201,7 +201,7 @@ fn what_is_saved_is_restored() {
 
 /// B-26: a saved password is known after `kill -9`, with the database's log still there, and under another name.
 #[test]
-fn what_is_saved_outlives_a_kill_and_a_name() {
+fn saved_passwords_outlive_a_kill_and_a_rename() {
     let host = host(", saved: true");
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
@@ -221,7 +221,7 @@ fn what_is_saved_outlives_a_kill_and_a_name() {
 /// B-26: a password stored in clear text by an older program is known and encrypted at the first write; nothing else
 /// changes.
 #[test]
-fn what_was_kept_in_clear_is_encrypted() {
+fn passwords_stored_in_clear_text_are_encrypted() {
     let host = host(", saved: true");
     host.apply().exits(0);
     let first = password(&host);
@@ -277,7 +277,7 @@ fn wiped_but_for(number: usize) -> bool {
 
 /// B-26: with another key, or after any change, the stored password is unknown, and never a different one.
 #[test]
-fn what_cannot_be_decrypted_is_not_known() {
+fn undecryptable_values_are_unknown() {
     for with_key in [true, false] {
         let host = host(", saved: true");
         host.apply().exits(0);
@@ -311,7 +311,7 @@ fn a_running_daemon_repairs_what_is_not_saved() {
 /// An unsaved password that is lost before its receiver got it (a kill in between) is not generated again by a start:
 /// the receiver fails with the reason until an operator requests a new password.
 #[test]
-fn what_is_lost_before_its_receiver_has_it_is_not_made_anew_unasked() {
+fn a_lost_unsaved_password_is_not_generated_again_unasked() {
     let between = "recv: {content: {template: \"pw=${p}\\n\", values: {p: \"password[db].password\"}}}, after: \"exec[between]\"}";
     let command = "  exec:\n  - {name: between, shell: /bin/sh, cmd: \"echo runs >> $DIR/runs; while ! test -e $DIR/go; do $DIR/sleep 0.01; done\", after: \"password[db]\", on_interrupt: rerun}\n";
     let of = |switch: &str| {
@@ -347,7 +347,7 @@ fn what_is_lost_before_its_receiver_has_it_is_not_made_anew_unasked() {
 }
 
 #[test]
-fn what_is_not_kept_to_oneself_is_no_secret() {
+fn a_file_readable_by_others_is_no_secret() {
     let graph = "graph: g\nsecrets: {s: SUPPLY}\nresources:\n  file:\n  - {name: $DIR/f, content: {secret: s}}\n";
     for (supply, words) in [
         ("{file: open}", "can be read by others"),
@@ -373,7 +373,7 @@ fn what_is_not_kept_to_oneself_is_no_secret() {
 /// S-11: root trusts the program of a secret only if nobody else could change it: otherwise the load warns and the
 /// run rejects it. Needs root.
 #[test]
-fn who_supplies_a_secret_is_believed_only_if_nobody_else_could_change_it() {
+fn only_protected_secret_programs_are_trusted() {
     assert!(rustix::process::geteuid().is_root(), "this test must run as root");
     let host = Host::with(
         "graph: g\nsecrets: {s: {command: $DIR/deep/show}}\nresources:\n  file:\n  - {name: $DIR/f, content: {secret: s}}\n",

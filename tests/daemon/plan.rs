@@ -103,7 +103,7 @@ fn a_plan_runs_beside_a_daemon() {
 }
 
 #[test]
-fn what_cannot_be_checked_is_told_and_fails_the_plan() {
+fn an_uncheckable_step_is_reported_and_fails_the_plan() {
     let host = Host::with(
         "graph: g\nresources: {file: [{name: $DIR/file/below, content: x}, {name: $DIR/ok}]}\n",
     );
@@ -190,7 +190,7 @@ fn a_plan_is_refused_when_the_graph_is_another() {
 
 /// Malformed plan files are rejected: not a plan, half a plan, another version, extra fields.
 #[test]
-fn what_is_no_plan_is_refused() {
+fn malformed_plans_are_rejected() {
     let host = mixed();
     let plan = kept(&host);
     let text = host.read("plan.json");
@@ -212,7 +212,7 @@ fn what_is_no_plan_is_refused() {
 /// Resources that an apply would hold are planned as held: `noop`, closed windows, and those that lose a refresh
 /// through them.
 #[test]
-fn what_is_held_is_planned_as_held() {
+fn held_resources_are_planned_as_held() {
     let host = Host::with(
         r#"
 graph: held
@@ -283,7 +283,7 @@ fn a_plan_of_removals_holds_for_what_has_left() {
 
 /// F-16: a resource held in the plan stays held even if its window opens during the apply.
 #[test]
-fn what_was_held_stays_so_when_its_window_opens() {
+fn held_resources_stay_held_if_their_window_opens() {
     const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
     assert!(Path::new(FAKETIME).exists(), "Debian's package faketime is needed");
     let far = crate::contention::day(3);
@@ -308,7 +308,7 @@ fn what_was_held_stays_so_when_its_window_opens() {
 
 /// F-16: new directories and modes, their content and removals are planned as known if no link is involved.
 #[test]
-fn what_leads_through_no_link_stays_known() {
+fn paths_without_links_stay_known() {
     let host = Host::with(
         r#"
 graph: plain
@@ -338,7 +338,7 @@ resources:
 /// F-16: an uncertain step is still bound to its plan: a file that appears after the plan in a removed or purged
 /// directory is not removed; the plan names the removals.
 #[test]
-fn what_is_in_doubt_removes_nothing_that_came_later() {
+fn uncertain_removals_remove_nothing_new() {
     let gone = "graph: g\nresources:\n  file:\n  - {name: d, path: $DIR/opt/, state: absent, force: true}\n  - {name: f, path: $DIR/opt/own, state: absent}\n";
     let purged = "graph: g\nresources:\n  file:\n  - {name: a, path: $DIR/src/3, content: new}\n  - {name: c, path: $DIR/out/, source: src/, recurse: true, purge: true}\n";
     for (graph, directory, names) in [(gone, "opt", "file[d]"), (purged, "out", "file[c]")] {
@@ -364,7 +364,7 @@ fn what_is_in_doubt_removes_nothing_that_came_later() {
 
 /// F-16: a guard that reads or runs another step's output is unknown until that step is done.
 #[test]
-fn what_a_guard_reads_may_be_what_another_step_writes() {
+fn a_guard_may_read_the_output_of_another_step() {
     let host = Host::with(
         r#"
 graph: guarded

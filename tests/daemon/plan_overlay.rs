@@ -107,7 +107,7 @@ resources:
 
 /// A path through a link that an earlier step replaces is planned behind the new target.
 #[test]
-fn what_lies_behind_a_link_is_planned_where_it_will_lead() {
+fn a_path_behind_a_link_is_planned_at_its_new_target() {
     let host = Host::with(
         r#"
 graph: led
@@ -173,7 +173,7 @@ resources:
 /// Two steps on one object without an edge are unknown, since their order is; so is the effect of a command on a
 /// file.
 #[test]
-fn what_no_edge_orders_and_what_a_command_judges_stays_unknown() {
+fn unordered_steps_and_command_results_stay_unknown() {
     let host = Host::with(
         r#"
 graph: unknown
@@ -305,7 +305,7 @@ fn a_plan_makes_no_system_call_that_writes_a_file() {
 
 /// The overlay is limited; a step that depends on more than its limit is unknown, with the reason.
 #[test]
-fn what_depends_on_more_than_a_plan_holds_is_unknown() {
+fn steps_beyond_the_overlay_limit_are_unknown() {
     let host = Host::with(
         r#"
 graph: large
@@ -326,7 +326,7 @@ resources:
 
 /// `resume --plan` of single resources shows their changes with the effects of earlier steps.
 #[test]
-fn what_a_resume_of_some_will_change_is_seen_in_order() {
+fn changes_of_a_partial_resume_are_shown_in_order() {
     let host = Host::with(
         r#"
 graph: rests
@@ -353,7 +353,7 @@ resources:
 
 /// `resume --plan` shows each change with the effects of earlier steps, and makes none.
 #[test]
-fn what_a_resume_will_change_is_seen_in_order() {
+fn changes_of_a_resume_are_shown_in_order() {
     let host = Host::with(
         r#"
 graph: rests

@@ -24,7 +24,7 @@ pub(crate) fn files(all: &[(&str, &str)]) -> String {
 /// B-17: an undeclared resource is forgotten by default; with `on_remove: delete` it is deleted if the daemon created
 /// it.
 #[test]
-fn what_we_made_is_removed_and_what_was_there_is_not() {
+fn created_objects_are_removed_and_adopted_ones_are_not() {
     let host = Host::with(&graph(&files(&[("kept", ""), ("made", DELETE), ("found", DELETE)])));
     host.write("found", "found\n");
     host.apply().exits(0);
@@ -68,7 +68,7 @@ fn a_plan_says_what_goes_for_good() {
 
 /// B-17: an object that is already missing at its removal is reported as missing.
 #[test]
-fn what_is_gone_already_is_not_said_to_be_removed() {
+fn missing_objects_are_not_reported_as_removed() {
     let host = Host::with(&graph(&files(&[("made", DELETE), ("other", DELETE)])));
     host.apply().exits(0);
     host.remove("made").graph(&graph(""));
@@ -174,7 +174,7 @@ fn a_removal_whose_end_was_lost_is_done_again() {
 
 /// B-17: all protected resources are named at once, the graph is rejected, and the old one goes on.
 #[test]
-fn what_is_protected_never_leaves() {
+fn protected_resources_never_leave() {
     let protect = "meta: {on_remove: delete, protect: true}";
     let whole = graph(&files(&[("a", protect), ("b", "meta: {protect: true}"), ("c", DELETE)]));
     let host = Host::with(&whole);
@@ -197,7 +197,7 @@ fn what_is_protected_never_leaves() {
 
 /// B-16: an object that another resource claims is not removed, nor is a directory that contains one.
 #[test]
-fn what_another_resource_has_stays() {
+fn objects_claimed_by_others_stay() {
     let directory = "{name: d, path: $DIR/d/, meta: {on_remove: delete}}";
     let inside = "{name: i, path: $DIR/d/i, content: i, meta: {on_remove: delete}}";
     let first = format!("{}  - {directory}\n  - {inside}\n", files(&[("a", DELETE)]));

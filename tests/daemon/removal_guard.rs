@@ -6,7 +6,7 @@ use crate::removal::{DELETE, graph};
 /// B-16: objects are compared by identity and not by path: through a link to their directory or further up, for the
 /// content of a directory, and for objects inside a removed directory.
 #[test]
-fn what_another_resource_has_under_another_path_stays() {
+fn objects_claimed_under_another_path_stay() {
     let file = |name: &str, path: &str, rest: &str| {
         format!("  - {{name: {name}, path: {path}, {rest}}}\n")
     };
@@ -60,7 +60,7 @@ fn what_another_resource_has_under_another_path_stays() {
 
 /// B-16: a file in a directory that is mounted twice is not removed while its other path is declared. Needs root.
 #[test]
-fn what_another_resource_has_through_a_mount_stays() {
+fn objects_claimed_through_a_mount_stay() {
     use nix::mount::{MntFlags, MsFlags, mount, umount2};
     assert!(crate::host::is_root(), "this test must run as root");
     let one = |name: &str, path: &str, rest: &str| {
@@ -82,7 +82,7 @@ fn what_another_resource_has_through_a_mount_stays() {
 /// B-16, S-15: an undeclared directory is removed with its content, unless a part of it is declared through a mount
 /// of that part, from which no path leads up to the directory. Needs root.
 #[test]
-fn what_is_declared_through_a_mount_of_a_part_stays() {
+fn a_part_declared_through_its_mount_stays() {
     use nix::mount::{MntFlags, MsFlags, mount, umount2};
     assert!(crate::host::is_root(), "this test must run as root");
     let graph = |files: &str| graph(&format!("  file:\n{files}"));
@@ -122,7 +122,7 @@ fn what_is_declared_through_a_mount_of_a_part_stays() {
 /// B-16: an undeclared file is not removed while it is declared under another name, on which it is mounted. Needs
 /// root.
 #[test]
-fn what_is_declared_through_a_mount_of_a_file_stays() {
+fn a_file_declared_through_its_mount_stays() {
     use nix::mount::{MntFlags, MsFlags, mount, umount2};
     assert!(crate::host::is_root(), "this test must run as root");
     let one = |name: &str, path: &str, rest: &str| {

@@ -125,7 +125,7 @@ fn a_start_ends_a_removal_that_was_cut_off() {
 /// B-16: objects created under another graph name stay, also if that graph was loaded automatically and the operator
 /// then reloads it.
 #[test]
-fn what_another_graph_made_stays_its() {
+fn objects_of_another_graph_stay_its_own() {
     let host = Host::with(
         "graph: one\nresources: {file: [{name: f, path: $DIR/f, content: x, meta: {on_remove: delete}}]}\n",
     );

@@ -55,7 +55,7 @@ fn a_secret_that_is_rotated_is_nobodys_drift() {
 
 /// E-20: a file that is its own secret grows with each repair; this is limited like contention, and reported.
 #[test]
-fn what_feeds_itself_is_bounded() {
+fn a_self_feeding_secret_is_bounded() {
     let host = Host::with(
         "graph: g\nsecrets: {s: {file: fed}}\nresources:\n  file:\n  - name: fed\n    path: $DIR/fed\n    mode: 0600\n    recv: {content: {template: 'x${v}', values: {v: {secret: s}}}}\n",
     );

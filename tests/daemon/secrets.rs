@@ -122,7 +122,7 @@ fn a_content_that_others_may_not_read_is_shown_nowhere() {
 
 /// S-19: content is also hidden if only its source, or the replaced file, is private.
 #[test]
-fn what_was_secret_before_is_not_shown_when_it_becomes_public() {
+fn formerly_secret_content_is_not_shown() {
     let host = host("mode: 0644");
     let silent = |names: &[&str], output: &str| {
         for name in names {

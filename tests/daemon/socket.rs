@@ -144,7 +144,7 @@ fn a_group_leaves_room_for_root() {
 
 /// In a directory open to all, only sockets of root and of the own user are trusted. Needs root.
 #[test]
-fn who_listens_must_be_ours() {
+fn only_trusted_listeners_are_used() {
     const OWN: u32 = 64321;
     const THIEF: u32 = 64322;
     assert!(is_root(), "this test must run as root");

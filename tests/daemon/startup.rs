@@ -45,7 +45,7 @@ fn an_empty_graph_converges_at_once() {
 
 /// a change before the watch is established is not missed, at any moment.
 #[test]
-fn what_happens_during_the_start_is_not_missed() {
+fn changes_during_the_start_are_not_missed() {
     let files: Vec<_> =
         (0..200).map(|n| format!("  - {{name: $DIR/f{n}, content: \"f\\n\"}}\n")).collect();
     let files = files.join("");

@@ -87,7 +87,7 @@ fn without_a_daemon_the_store_is_changed() {
 
 /// B-24: an unknown name changes nothing and gets a suggestion; a protection in the graph can only be ended there.
 #[test]
-fn what_is_not_known_is_refused() {
+fn unknown_names_are_rejected() {
     let host = Host::with(&graph(&made("meta: {protect: true}")));
     host.ask_daemon(&["forget", "file[made]"]).exits(64).says("no such resource: file[made]");
     host.apply().exits(0);
@@ -114,7 +114,7 @@ fn what_is_not_known_is_refused() {
 
 /// B-24, B-25: the stored state is shown with and without a daemon, without secrets.
 #[test]
-fn what_is_kept_is_shown_without_secrets() {
+fn stored_records_are_shown_without_secrets() {
     let sender = r#"
   - {name: conf, path: $DIR/conf, mode: 0600, recv: {content: "password[secret].password"}}
   password: [{name: secret, length: 40, saved: true}]"#;
@@ -186,7 +186,7 @@ fn damage_is_named() {
 /// B-11: records without their key are rejected by each changing command and reported by each reading one, until a
 /// repair creates a key and names the losses.
 #[test]
-fn what_is_kept_without_its_key_is_damaged() {
+fn records_without_their_key_are_damaged() {
     let host = Host::with(&graph(&made(DELETE)));
     host.write("made", "mine\n").apply().exits(0);
     host.remove("state/values.key");
@@ -214,7 +214,7 @@ fn what_is_kept_without_its_key_is_damaged() {
 
 /// A mistyped directory is neither a sound state nor an empty one to import.
 #[test]
-fn where_nothing_is_kept_nothing_is_sound() {
+fn a_missing_state_is_not_sound() {
     let host = Host::with(&graph(""));
     for words in [["state", "verify"], ["state", "export"]] {
         let mut command = host.bare(&words);

@@ -26,7 +26,7 @@ fn copies(host: &Host, word: &str) -> usize {
 /// B-24, B-26: an export can be imported whole, also by another host, with a copy of the replaced state. It contains
 /// no secrets.
 #[test]
-fn what_is_exported_is_taken_in() {
+fn exports_can_be_imported() {
     let host = Host::with(GRAPH);
     host.apply().exits(0);
     let secret = host.read("conf");
@@ -84,7 +84,7 @@ fn a_daemon_takes_a_state_in_while_it_is_paused() {
 
 /// B-19: the removal data must match the identity: an edited export removes nothing else.
 #[test]
-fn what_was_edited_removes_nothing_else() {
+fn edited_exports_remove_nothing_else() {
     let host = Host::with(GRAPH);
     host.apply().exits(0);
     host.write("other", "of somebody else");
@@ -103,7 +103,7 @@ fn what_was_edited_removes_nothing_else() {
 
 /// B-24: an invalid or foreign document is not imported, and all its problems are named.
 #[test]
-fn what_is_not_sound_is_not_taken_in() {
+fn unsound_documents_are_not_imported() {
     let host = Host::with(GRAPH);
     host.apply().exits(0);
     let before = host.ask_daemon(&["state", "export", "$DIR/kept.json"]).exits(0).stdout.clone();
@@ -148,7 +148,7 @@ fn keep(host: &Host, entries: &[Entry]) {
 
 /// B-19, B-21: a load repairs each broken rule, with a log line and an event for each, and preserves a copy.
 #[test]
-fn what_breaks_a_rule_is_put_right_at_the_start() {
+fn broken_rules_are_repaired_at_the_start() {
     let host = Host::with(GRAPH);
     host.apply().exits(0);
     let taken = Entry::Taken { identity: "file[conf]".into(), hashes: "unreadable".into() };
@@ -171,7 +171,7 @@ fn what_breaks_a_rule_is_put_right_at_the_start() {
 
 /// Records of an unknown kind (after a downgrade) stay: they are reported, and neither removed nor forgotten.
 #[test]
-fn what_is_of_an_unknown_kind_is_left_alone() {
+fn records_of_an_unknown_kind_are_left_alone() {
     let host = Host::with(GRAPH);
     host.apply().exits(0);
     keep(&host, &[ended("magic[x]")]);
@@ -292,7 +292,7 @@ fn a_clean_end_leaves_no_log_beside() {
 
 /// B-9, B-24: `redo` and `forget` decide an interrupted run that waits for the operator, also without a daemon.
 #[test]
-fn what_was_cut_off_is_decided_without_a_daemon() {
+fn interrupted_runs_are_decided_without_a_daemon() {
     for order in ["redo", "forget"] {
         let host = Host::with(
             "graph: g\nresources:\n  exec: [{name: long, shell: /bin/sh, on_interrupt: ask, cmd: \"echo x >> $DIR/ran; \
@@ -349,7 +349,7 @@ fn another_state_is_taken_in_again_and_again() {
 
 /// B-24: `redo` runs a one-time command again, without a daemon at the next start; ownership is not forgotten.
 #[test]
-fn what_has_run_is_run_again() {
+fn redo_repeats_a_finished_run() {
     let host = Host::with(GRAPH);
     host.apply().exits(0);
     host.ask_daemon(&["redo", "exec[once]", "file[made]"])

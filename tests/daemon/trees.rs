@@ -25,7 +25,7 @@ fn planted(graph: &str) -> Host {
 }
 
 #[test]
-fn what_other_resources_declare_below_stays() {
+fn files_declared_by_others_stay() {
     let host = planted(PURGED);
     let shown = host.plan();
     shown.exits(0).prints_in_order(&[
@@ -52,7 +52,7 @@ fn what_other_resources_declare_below_stays() {
 
 /// Files declared by a left-out part of the graph are not purged.
 #[test]
-fn what_is_left_out_of_a_run_is_not_purged() {
+fn files_of_left_out_resources_are_not_purged() {
     let host = planted(PURGED);
     host.ask(&["apply", "--only", "file[conf.d]"]).exits(0);
     for name in ["declared", "sub/theirs", "a/b"] {
@@ -63,7 +63,7 @@ fn what_is_left_out_of_a_run_is_not_purged() {
 
 /// The declared files of other resources are part of a tree's definition: a file that becomes undeclared is purged.
 #[test]
-fn what_is_not_declared_any_more_is_purged_after_a_reload() {
+fn undeclared_files_are_purged_after_a_reload() {
     let host = planted(PURGED);
     let daemon = host.run(&["--sweep", "0"]);
     daemon.wait_for("converged");

@@ -115,7 +115,7 @@ fn a_kept_graph_loses_nothing() {
 /// B-16, B-18: a resource that was dropped at a start and returns has its own records, and not those of the running
 /// resource in its alias; each is removed on its own.
 #[test]
-fn who_comes_back_takes_no_others_place() {
+fn a_returning_resource_takes_no_other_record() {
     let file = |name: &str, more: &str| {
         format!(
             "{STAYS}  file: [{{name: {name}, path: $DIR/{name}, content: x, meta: {{on_remove: delete}}{more}}}]\n"

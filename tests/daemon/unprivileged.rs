@@ -72,7 +72,7 @@ fn state_goes_where_the_user_keeps_it() {
 /// S-11: files that others could change give a warning with the line of the resource, for each way of reading or
 /// running them.
 #[test]
-fn what_others_could_change_is_told() {
+fn files_open_to_others_are_reported() {
     let host = Host::of_nobody(
         r"graph: told
 resources:

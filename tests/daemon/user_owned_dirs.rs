@@ -21,7 +21,7 @@ resources:
 /// S-3: every thread creates files there with the owner's rights, and a link that the owner puts in place of a file
 /// gives no access to root's files.
 #[test]
-fn what_is_a_users_is_made_with_the_users_rights() {
+fn files_in_user_directories_are_made_with_user_rights() {
     assert!(is_root(), "this test must run as root");
     let host = Host::with(GRAPH);
     let home = host.path("home");

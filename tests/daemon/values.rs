@@ -118,7 +118,7 @@ resources:
 }
 
 #[test]
-fn what_is_not_sent_yet_is_unknown_until_then() {
+fn unsent_values_are_unknown() {
     let host = Host::with(
         "graph: g\nresources:\n  exec:\n  - {name: ask, args: [echo, x]}\n  file:\n  - {name: $DIR/f, recv: {content: 'exec[ask].output'}}\n  password:\n  - {name: p}\n  test:\n  - {name: t, recv: {text: 'password[p].password'}}\n",
     );
@@ -162,7 +162,7 @@ fn an_invalid_value_is_a_failed_run() {
 
 /// A value too long to be stored was still sent: its receiver says so, and the sender does not run again for it.
 #[test]
-fn who_has_printed_too_much_is_not_run_again_for_it() {
+fn a_sender_of_too_long_output_is_not_run_again() {
     let graph = |count: &str| {
         format!(
             r#"graph: g

@@ -142,7 +142,7 @@ resources:
 
 /// A-43, P-1: hung workers do not prevent the daemon's end; a hung driver is named.
 #[test]
-fn who_hangs_is_left_behind() {
+fn hung_workers_are_left_behind() {
     let host = Host::with(GRAPH);
     let mut daemon = host.run(&[]);
     daemon.wait_for("converged");

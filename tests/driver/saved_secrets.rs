@@ -8,7 +8,7 @@ use steadfast_resources::host::simulated::Machine;
 /// B-26: a run that sends a secret fails if the secret cannot be encrypted, with or without a change, and nothing is
 /// stored. The secret is stored as soon as encryption works.
 #[test]
-fn what_cannot_be_encrypted_is_not_kept() {
+fn unencryptable_values_are_not_stored() {
     play(|mut ground| async move {
         let machine = Machine::default();
         let entered = machine.enter();

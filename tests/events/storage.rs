@@ -138,7 +138,7 @@ fn c21_age_is_bounded() {
 
 /// C-21: a query selects events by number, time, resource, or as the last ones.
 #[test]
-fn what_is_wanted_begins_where_it_should() {
+fn queries_begin_at_the_right_event() {
     let folder = tempfile::tempdir().expect("a folder");
     open(folder.path()).append(&some(100, 1000), &[]).expect("kept");
     let begin = |wanted: Wanted| reader(folder.path()).begin(&wanted).expect("read");

@@ -256,7 +256,7 @@ proptest! {
 
 /// Entries beyond the age limit are deleted, by the test's clock.
 #[test]
-fn what_is_too_old_goes() {
+fn entries_beyond_the_age_limit_are_deleted() {
     let mut place = Stage::new(Limits::default());
     place.apply("f", &[("content", "one")]);
     place.apply("f", &[("content", "two")]);
@@ -287,7 +287,7 @@ fn noise(seed: u64, length: usize) -> String {
 
 /// The size limit deletes entries of the resource with the most data, and of no other.
 #[test]
-fn what_is_too_much_goes_from_who_has_most() {
+fn the_size_limit_deletes_from_the_largest_resource() {
     let limits = Limits { total: 1 << 20, ..Limits::default() };
     let place = Stage::new(limits);
     place.apply("quiet", &[("content", "one")]);
@@ -414,7 +414,7 @@ fn a_history_that_cannot_be_written_takes_nothing_away() {
 
 /// An incompletely stored directory is restored only on explicit request.
 #[test]
-fn what_was_kept_of_a_directory_can_be_put_back_alone() {
+fn an_incomplete_directory_is_restored_on_request() {
     let place = Stage::new(Limits { file: 1000, ..Limits::default() });
     std::fs::create_dir(place.path("d")).unwrap();
     std::fs::write(place.path("d/small"), "small").unwrap();
@@ -433,7 +433,7 @@ fn what_was_kept_of_a_directory_can_be_put_back_alone() {
 /// S-5: an interrupted run is known until it is handled, also after a reader has closed the history cleanly. All
 /// possibly interrupted changes are listed.
 #[test]
-fn where_a_run_was_cut_off_is_known_until_it_is_seen_to() {
+fn interrupted_runs_are_known_until_handled() {
     let mut place = Stage::new(Limits::default());
     std::fs::create_dir(place.path("first")).unwrap();
     place.apply("first/f", &[("content", "one")]);

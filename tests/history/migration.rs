@@ -50,7 +50,7 @@ fn a_history_of_before_values_goes_on() {
 /// B-18, B-26: entries that move to a new name are encrypted again. Unreadable entries move unchanged, and no undo
 /// overwrites anything with them.
 #[test]
-fn what_cannot_be_read_moves_as_it_is() {
+fn unreadable_entries_move_unchanged() {
     let mut place = Stage::new(Limits::default());
     for content in ["one", "two", "three"] {
         place.apply("f", &[("content", content)]);

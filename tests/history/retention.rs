@@ -12,7 +12,7 @@ fn small(seed: u64) -> String {
 
 /// B-6: the entry of a change is not deleted for space by that change or the next one; older entries are.
 #[test]
-fn what_is_kept_for_a_change_is_there_after_it() {
+fn the_entry_of_a_change_outlives_the_change() {
     let place = Stage::new(Limits { total: 1 << 20, ..Limits::default() });
     let absent = [("state", "absent")];
     for seed in 0..30 {
@@ -38,7 +38,7 @@ fn what_is_kept_for_a_change_is_there_after_it() {
 /// B-6: the prior state of one change is stored whole, or the change stops; its own entries never make room for each
 /// other.
 #[test]
-fn what_is_more_than_all_is_not_taken_away() {
+fn content_beyond_the_size_limit_is_not_removed() {
     let place = Stage::new(Limits { total: 1 << 20, ..Limits::default() });
     let files: Vec<PathBuf> = (0..8).map(|n| place.path(&format!("tree/{n}"))).collect();
     std::fs::create_dir(place.path("tree")).unwrap();

@@ -20,7 +20,7 @@ fn replaced() -> Stage {
     place
 }
 
-fn how_many(place: &Stage) -> usize {
+fn number_of_files(place: &Stage) -> usize {
     names(place).iter().filter(|path| path.exists()).count()
 }
 
@@ -33,14 +33,14 @@ fn cut_off(place: &mut Stage) {
             undo(key(), &place.host, &place.history, (&what, cancel.clone()))
                 .map_err(|it| it.trouble)
         });
-        while how_many(place) < 5 && !undone.is_finished() {
+        while number_of_files(place) < 5 && !undone.is_finished() {
             sleep(Duration::from_millis(1));
         }
         cancel.cancel();
         undone.join().expect("sound").expect_err("it is cut off").what
     });
     assert!(refused.contains("the next undo without --to goes on with it"), "{refused}");
-    let there = how_many(place);
+    let there = number_of_files(place);
     assert!((5..FILES).contains(&there), "{there} files");
     place.history.close();
     place.open_again();
@@ -84,11 +84,11 @@ fn a_number_says_what_is_undone() {
 fn a_later_change_is_what_is_undone() {
     let mut place = replaced();
     cut_off(&mut place);
-    let before = how_many(&place);
+    let before = number_of_files(&place);
     assert!(is_changed(&place.apply("d", &[("content", "now"), ("force", "true")])));
     assert!(!place.reader().was_cut_off(&resource("d")));
     place.undo("d", None).expect("undone");
-    assert_eq!(how_many(&place), before, "as it was before the last change");
+    assert_eq!(number_of_files(&place), before, "as it was before the last change");
 }
 
 /// B18: `sensitive: false` stores the content of a file whose mode denies access to others.

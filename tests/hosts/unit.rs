@@ -13,7 +13,7 @@ fn systemd_finds_nothing_wrong_with_the_unit() {
 
 /// S-14: sandbox options stay off, since package scripts would inherit them.
 #[test]
-fn what_package_scripts_would_inherit_is_left_off() {
+fn options_that_package_scripts_inherit_stay_off() {
     let host = Host::boot();
     for option in [
         "PrivateTmp",

@@ -139,7 +139,7 @@ async fn slept() {
 
 /// C-6: a begin is judged by the clock of the lease, not by the last report about the lease.
 #[test]
-fn what_slept_through_its_lease_begins_nothing() {
+fn a_daemon_that_slept_through_its_lease_begins_nothing() {
     let machine = Machine::default();
     let _entered = machine.enter();
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -324,12 +324,12 @@ const CASES: u64 = 10_000;
 
 /// F-16: a plan and its apply are equal, or the plan says unknown. `STEADFAST_SEED` plays one case.
 #[test]
-fn what_is_planned_is_what_is_done() {
+fn a_plan_equals_its_apply() {
     is_varied(&cases(0..CASES / 2, Kinds::All));
 }
 
 #[test]
-fn what_is_planned_is_what_is_done_in_the_other_half() {
+fn a_plan_equals_its_apply_in_the_other_half() {
     is_varied(&cases(CASES / 2..CASES, Kinds::All));
 }
 

@@ -115,7 +115,7 @@ fn fourth_quarter() {
 
 /// E-17: a resource with `realize` that a swap removes before its first run is applied while the swap waits.
 #[test]
-fn what_a_swap_removes_is_made_first() {
+fn a_resource_removed_by_a_swap_is_made_first() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut sights = Sights::default();
     for seed in 0..REALIZING {

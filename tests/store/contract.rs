@@ -225,7 +225,7 @@ fn sqlite_holds_the_contract() {
 
 /// B-2, B-12: a store that takes the state at its first commit meets the contract.
 #[test]
-fn what_is_taken_over_later_holds_the_contract() {
+fn a_store_taken_over_later_holds_the_contract() {
     suite(&mut || {
         let above = tempfile::tempdir().expect("a directory");
         let path = above.path().join("state");

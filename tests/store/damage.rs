@@ -225,7 +225,7 @@ fn a_database_that_is_gone_is_no_new_one() {
 
 /// B-6: a database that disappears while it is in use is damage, and no new one is created.
 #[test]
-fn what_is_opened_anew_is_no_new_one() {
+fn a_reopened_store_is_not_a_new_one() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut store = SqliteStore::open(directory.path()).expect("opened");
     SqliteStore::key(directory.path()).expect("made");

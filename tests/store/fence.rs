@@ -22,7 +22,7 @@ fn unlink(path: &Path) {
 /// C-10: each commit of the earlier holder is rejected, also with a new handle, and so are state commands; the state
 /// contains nothing of them. The later holder writes until an even later one comes.
 #[test]
-fn who_comes_later_fences_off_who_came_before() {
+fn a_later_holder_fences_off_the_earlier_one() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("state");
     let (first, mut stores) = (hold(&path), Vec::new());

@@ -36,7 +36,7 @@ fn is_left_alone(state: &Path, at: &str) {
 
 /// B-11: a foreign database is left unchanged, journal mode included, whatever its version number and table names.
 #[test]
-fn what_is_not_ours_is_left_as_it_is() {
+fn foreign_databases_are_left_unchanged() {
     for (version, tables) in (-1..=7).flat_map(|version| TABLES.map(|tables| (version, tables))) {
         let directory = tempfile::tempdir().expect("a directory");
         let connection =

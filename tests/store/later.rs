@@ -73,7 +73,7 @@ fn nothing_is_written_before_there_is_something_to_keep() {
 
 /// C-1, C-10: a second holder is rejected with the name of the first, also if the first has not written its name.
 #[test]
-fn who_has_written_nothing_is_named_all_the_same() {
+fn a_holder_without_a_write_is_named() {
     let (_above, path) = kept();
     std::fs::write(path.join("lock"), "1\n7\n1\nelsewhere\n").expect("of one before");
     let (_hold, store) = later(&path);
@@ -92,7 +92,7 @@ fn who_has_written_nothing_is_named_all_the_same() {
 /// C-10: a commit fails if the state was taken by another holder since it was read, or if an earlier holder has
 /// written (after the lock file was removed).
 #[test]
-fn what_moved_in_between_is_not_written_over() {
+fn a_state_changed_in_between_is_not_overwritten() {
     for another_takes_it in [true, false] {
         let (_above, path) = kept();
         let (database, lock) = (path.join("state.db"), path.join("lock"));
@@ -128,7 +128,7 @@ fn what_moved_in_between_is_not_written_over() {
 
 /// B-6: a state that is busy for a moment is taken by the next commit.
 #[test]
-fn what_cannot_be_taken_over_is_tried_again() {
+fn a_failed_takeover_is_tried_again() {
     let (_above, path) = kept();
     let (_hold, mut store) = later(&path);
     let other = rusqlite::Connection::open(path.join("state.db")).expect("opened");
@@ -146,7 +146,7 @@ type Change = fn(&Path);
 /// B-12, B-21: a state that needs correction is opened at once: after a killed run, from another machine, or readable
 /// by others. An unusable state is rejected at once.
 #[test]
-fn what_is_not_as_it_must_be_is_opened_at_once() {
+fn a_state_that_needs_correction_is_opened_at_once() {
     let sql = |path: &Path, sql: &str| {
         let open = rusqlite::Connection::open(path.join("state.db")).expect("opened");
         open.execute_batch(sql).expect("changed");

@@ -81,7 +81,7 @@ fn make(path: &Path, sql: &str) {
 /// F-21, B-21: a reader reads an old database as it is; a writer migrates it with a copy and without repairs; the new
 /// schema's records are stored from then on.
 #[test]
-fn what_older_programs_have_left_is_brought_up() {
+fn states_of_older_programs_are_migrated() {
     for (schema, sql) in (1..).zip(SCHEMAS) {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("state");

@@ -59,7 +59,7 @@ fn kept(entries: &[Entry]) -> StoredState {
 
 /// B-17: ownership outlives the process, is unaffected by runs, and ends with the identity. An empty record is none.
 #[test]
-fn whose_a_thing_is_outlives_runs() {
+fn ownership_outlives_runs() {
     let ran =
         [own("a", Some(created())), begin("a", 1, &[]), end("a", 1, Ended::Failed, &[], None)];
     assert_eq!(kept(&ran).resources["a"].owned, Some(created()));
@@ -152,7 +152,7 @@ proptest! {
 /// B-24: a forgotten resource is like a new one, but a refresh owed to it stays owed, and its active run ends
 /// normally.
 #[test]
-fn what_is_forgotten_is_as_new_and_owed_all_the_same() {
+fn a_forgotten_resource_is_new_and_still_owed() {
     let before = [
         own("a", Some(created())),
         end("a", 1, Ended::Well, &[], None),

@@ -76,7 +76,7 @@ fn sql(state: &Path, sql: &str) {
 /// B-11, B-19: no reader accepts a state that a writer rejects, whatever part is lost; a repair heals the state for
 /// all.
 #[test]
-fn what_is_refused_to_who_writes_is_sound_for_nobody() {
+fn a_state_rejected_by_writers_is_sound_for_no_reader() {
     let losses: [(&str, Loss); 7] = [
         ("it has only 1 bytes", |state| {
             std::fs::write(state.join("state.db"), "S").expect("cut");
@@ -115,7 +115,7 @@ fn what_is_refused_to_who_writes_is_sound_for_nobody() {
 
 /// B-11: records without their key are damage for readers too, except for those that show single rows.
 #[test]
-fn what_is_kept_without_its_key_is_not_sound() {
+fn records_without_their_key_are_not_sound() {
     let losses: [Loss; 2] = [
         |state| std::fs::remove_file(state.join("values.key")).expect("removed"),
         |state| std::fs::write(state.join("values.key"), "half").expect("cut"),

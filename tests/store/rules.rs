@@ -184,7 +184,7 @@ fn each_rule_is_looked_at_at_a_load() {
 /// B-19: a record with an invalid identity is dropped, but a refresh that its run owes stays owed. A stamp that is
 /// too old is raised.
 #[test]
-fn what_is_no_identity_is_left_out() {
+fn invalid_identities_are_left_out() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut store = SqliteStore::open(directory.path()).expect("opened");
     let begin = Entry::Begin {
@@ -211,7 +211,7 @@ fn what_is_no_identity_is_left_out() {
 
 /// B-19, B-20: an invalid identity is reported by the write that brings it, and stored: no fact is lost.
 #[test]
-fn what_is_no_identity_is_found_at_a_write() {
+fn invalid_identities_are_found_at_a_write() {
     let directory = tempfile::tempdir().expect("a directory");
     let (readers, told) = readers();
     let mut store = open(directory.path(), &readers);
@@ -284,7 +284,7 @@ fn rows(path: &Path) -> Vec<String> {
 
 /// B-21: a valid record is not touched, also one behind a deleted record.
 #[test]
-fn what_is_valid_stays_as_it_is() {
+fn valid_records_stay_as_they_are() {
     let directory = tempfile::tempdir().expect("a directory");
     let (readers, told) = readers();
     let mut store = open(directory.path(), &readers);
@@ -335,7 +335,7 @@ fn a_cloned_state_is_adopted() {
 /// A sent value can be a password without a copy: an unreadable one is damage, and only an operator may delete the
 /// value.
 #[test]
-fn what_was_sent_is_not_forgotten_by_itself() {
+fn sent_values_are_not_forgotten_by_themselves() {
     let directory = tempfile::tempdir().expect("a directory");
     let (readers, told) = readers();
     let mut store = open(directory.path(), &readers);
@@ -364,7 +364,7 @@ fn what_was_sent_is_not_forgotten_by_itself() {
 /// Records of an unknown kind (after a downgrade) stay unchanged without a report; a program that knows the kind
 /// reads them again.
 #[test]
-fn what_is_of_an_unknown_kind_stays() {
+fn records_of_an_unknown_kind_stay() {
     let directory = tempfile::tempdir().expect("a directory");
     let (readers, told) = readers();
     let newer = || "file[newer]".into();
@@ -428,7 +428,7 @@ fn origin(state: &Path, machine: &str) -> Option<Origin> {
 /// A state from another machine, or without a machine name, is imported as adopted, so that nothing from elsewhere is
 /// deleted here. The export contains the name.
 #[test]
-fn what_another_machine_has_made_is_taken_in_as_adopted() {
+fn objects_of_another_machine_are_imported_as_adopted() {
     for (on, expected) in
         [(Some("here"), Origin::Created), (Some("there"), Origin::Adopted), (None, Origin::Adopted)]
     {

@@ -49,7 +49,7 @@ async fn an_input_that_comes_aborts_a_start() {
 /// a worker that becomes ready after the request to end is ended; its output is never offered, and no
 /// worker bounces. A worker that fails before it is ready bounces none either.
 #[tokio::test(start_paused = true)]
-async fn what_comes_too_late_is_never_offered() {
+async fn a_late_output_is_never_offered() {
     let stage = Stage::new();
     let asked = Arc::<AtomicU32>::default();
     let seen = Arc::clone(&asked);
@@ -156,7 +156,7 @@ async fn a_failure_at_the_top_restarts_all_once() {
 
 /// a worker whose required input has ended for good is not started.
 #[tokio::test(start_paused = true)]
-async fn who_lacks_an_input_is_not_called() {
+async fn a_worker_without_its_input_is_not_called() {
     let stage = Stage::new();
     chain(&stage).await;
     stage.end("a");
@@ -168,7 +168,7 @@ async fn who_lacks_an_input_is_not_called() {
 /// a worker that requests a bounce restarts at once, with its dependents. The request is found at any
 /// depth of error causes, and all causes are reported.
 #[tokio::test(start_paused = true)]
-async fn who_asks_for_a_restart_gets_it_at_once() {
+async fn a_requested_restart_happens_at_once() {
     let stage = Stage::new();
     chain(&stage).await;
     let begun = Instant::now();
@@ -208,7 +208,7 @@ async fn a_reason_is_told_with_its_causes() {
 
 /// the result of a worker that ends on request does not matter: its restart has no back-off.
 #[tokio::test(start_paused = true)]
-async fn who_fails_when_it_is_asked_to_end_has_not_failed() {
+async fn a_failure_on_a_stop_request_is_no_failure() {
     let stage = Stage::new();
     let sulks = Manifold::new("sulks", |_, life: WorkerContext| async move {
         life.ready(Outputs::none());
@@ -228,7 +228,7 @@ async fn who_fails_when_it_is_asked_to_end_has_not_failed() {
 
 /// a worker that ends for good is removed; its dependents are restarted once.
 #[tokio::test(start_paused = true)]
-async fn who_is_done_for_good_is_forgotten() {
+async fn a_worker_that_ends_for_good_is_forgotten() {
     let stage = Stage::new();
     chain(&stage).await;
     stage.install(vec![stage.worker("optional").uses("a")]).await;
@@ -248,7 +248,7 @@ async fn who_is_done_for_good_is_forgotten() {
 
 /// A worker that reports a missing input rests, and is restarted when the input comes.
 #[tokio::test(start_paused = true)]
-async fn who_says_that_something_is_missing_rests() {
+async fn a_worker_with_a_missing_input_rests() {
     let stage = Stage::new();
     let worker = stage.worker("w").uses("later");
     let missing = steadfast::supervisor::Missing::NotRunning("later".into());
@@ -311,7 +311,7 @@ async fn an_input_that_comes_and_goes_holds_up_nobody_for_ever() {
 
 /// a worker that ends for good on a request to end is removed, not restarted.
 #[tokio::test(start_paused = true)]
-async fn who_is_done_when_it_is_asked_to_end_is_forgotten() {
+async fn a_worker_that_ends_for_good_on_request_is_forgotten() {
     let stage = Stage::new();
     let leaves = Manifold::new("leaves", |_, life: WorkerContext| async move {
         life.ready(Outputs::none());

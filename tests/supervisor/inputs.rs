@@ -21,7 +21,7 @@ fn keeper(seen: &Seen) -> Manifold {
 
 /// present, missing and undeclared inputs have different results.
 #[tokio::test(start_paused = true)]
-async fn what_is_missing_is_told_apart() {
+async fn missing_inputs_are_told_apart() {
     let stage = Stage::new();
     let seen = Seen::default();
     let keeper = keeper(&seen).requires("there").uses("gone").handles("later");
@@ -44,7 +44,7 @@ async fn what_is_missing_is_told_apart() {
 
 /// the inputs given at a start do not change; new values come with a restart.
 #[tokio::test(start_paused = true)]
-async fn what_was_given_does_not_change() {
+async fn given_inputs_do_not_change() {
     let stage = Stage::new();
     let seen = Seen::default();
     stage.install(vec![stage.worker("there"), keeper(&seen).requires("there")]).await;

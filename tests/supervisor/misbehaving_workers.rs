@@ -64,7 +64,7 @@ impl Drop for Foreign {
 
 /// P-6: an output is dropped without a lock and outside the supervisor's loop.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_offered_may_panic_when_it_is_dropped() {
+async fn an_output_may_panic_on_drop() {
     let error = Duration::from_millis(20);
     let supervisor = Supervisor::start(Delays { error, ..delays() }).expect("valid");
     let was_dropped = Arc::new(AtomicBool::new(false));

@@ -320,7 +320,7 @@ async fn play(steps: Vec<Step>, calm: bool, requests: &[(Option<u16>, u16)]) -> 
 /// Two workers of one name never run together. After the stop request none starts, and none is asked to end before
 /// its dependents, even with further faults. The stop ends within its deadline and names the workers left behind.
 #[test]
-fn whatever_happens() {
+fn random_events_break_no_rule() {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let config =

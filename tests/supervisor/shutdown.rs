@@ -34,7 +34,7 @@ async fn workers_end_before_what_they_need() {
 
 /// P-1: a worker that does not end within its grace is cut off and named; the other workers still have their time.
 #[tokio::test(start_paused = true)]
-async fn who_is_late_is_cut_off_and_named() {
+async fn a_late_worker_is_cut_off_and_named() {
     let stage = Stage::new();
     let late = stage.worker("late").requires("below").grace(Duration::from_secs(1));
     stage.install(vec![stage.worker("below"), late]).await;
@@ -70,7 +70,7 @@ async fn the_whole_has_a_deadline() {
 
 /// P-1: a worker that blocks its thread cannot be cut off; it is left behind.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_blocks_is_left_behind() {
+async fn a_blocking_worker_is_left_behind() {
     let cut_off = Duration::from_millis(50);
     let supervisor = Supervisor::start(Delays { cut_off, ..Delays::default() }).expect("valid");
     let blocks = Manifold::new("blocks", |_, life: WorkerContext| async move {

@@ -78,7 +78,7 @@ async fn to_hang_is_a_failure_to_be_counted() {
 
 /// F-11: a process that was stopped, or a machine that slept, makes no worker count as hung.
 #[tokio::test(start_paused = true)]
-async fn who_could_do_nothing_does_not_hang() {
+async fn a_suspended_worker_does_not_count_as_hung() {
     let stage = Stage::new();
     let hangs = Arc::<AtomicBool>::default();
     stage.install(vec![mortal(&hangs)]).await;
@@ -92,7 +92,7 @@ async fn who_could_do_nothing_does_not_hang() {
 
 /// A worker in a declared long wait does not count as hung, however long the wait takes.
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_something_lives() {
+async fn a_waiting_worker_does_not_count_as_hung() {
     let stage = Stage::new();
     let waits = Manifold::new("w", |_, life: WorkerContext| async move {
         life.ready(Outputs::none());
@@ -168,7 +168,7 @@ async fn a_thread_that_hangs_is_named() {
 
 /// A worker that blocks its thread cannot be cut off; it is named and not started a second time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_blocks_is_named_and_not_started_again() {
+async fn a_blocking_worker_is_named_and_not_started_again() {
     let cut_off = Duration::from_millis(50);
     let supervisor = Supervisor::start(Delays { cut_off, ..Delays::default() }).expect("valid");
     let (free, starts) = (Arc::<AtomicBool>::default(), Arc::<AtomicU32>::default());

@@ -50,7 +50,7 @@ fn every_change_is_heard(ears: &Ears) {
 /// E-20: a change of a source file is reported as such, through links too, and is not mistaken for the echo of a
 /// write to its receiver.
 #[test]
-fn what_is_supplied_is_told_apart_from_what_is_held() {
+fn supplied_and_held_files_are_told_apart() {
     for ears in [Ears::new(), Ears::through_notify()] {
         let (own, secret) = (ears.file("etc/conf", "held"), ears.file("keys/v1", "one"));
         let named = ears.path("secret");

@@ -146,7 +146,7 @@ fn run(seed: u64) {
 
 /// F-7: after random changes at any speed, every difference to the last check has been reported.
 #[test]
-fn whatever_changed_was_told() {
+fn every_change_was_reported() {
     let seeds = match std::env::var("WATCH_SEED") {
         Ok(seed) => vec![seed.parse().expect("a number")],
         Err(_) => (1..=12).map(|seed: u64| seed * 7_919_777 + 13).collect(),
@@ -159,7 +159,7 @@ fn whatever_changed_was_told() {
 /// F-7 with 400 seeds, run on request; `WATCH_SEED` repeats one.
 #[test]
 #[ignore = "takes minutes"]
-fn whatever_changed_was_told_for_long() {
+fn every_change_was_reported_for_long() {
     for seed in 1..400 {
         run(seed * 7_919 + 13);
     }

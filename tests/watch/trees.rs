@@ -11,7 +11,7 @@ fn planted(ears: &Ears, path: &Path) {
 }
 
 #[test]
-fn whatever_happens_below_is_heard_however_deep() {
+fn every_change_below_is_reported_at_any_depth() {
     let ears = Ears::new();
     let deep = ears.file("tree/a/b/c/file", "x");
     planted(&ears, &ears.path("tree"));

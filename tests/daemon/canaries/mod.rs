@@ -205,7 +205,7 @@ fn forty_canaries_are_found_nowhere() {
 
 /// S-6: a value sent by a resource that received a secret is secret.
 #[test]
-fn what_is_made_of_a_secret_is_a_secret() {
+fn a_value_made_of_a_secret_is_secret() {
     let host = Host::with("graph: none\n");
     host.make_directory("got");
     let (mut graph, secret) = (Graph::default(), supply(&host, 1, FieldPath::File));
@@ -231,7 +231,7 @@ fn what_is_made_of_a_secret_is_a_secret() {
 /// S-6: a field that would show a secret gets none, neither at load nor from a resource that turns out to send a
 /// secret.
 #[test]
-fn what_would_show_a_secret_is_given_none() {
+fn fields_that_show_values_get_no_secret() {
     let host = Host::with("graph: none\n");
     let secret = supply(&host, 1, FieldPath::File);
     let silence = Silence::of(&host);

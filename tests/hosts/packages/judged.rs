@@ -5,7 +5,7 @@ use crate::host::Host;
 
 /// F-22: the holder of the lock changes the removals of a transaction between its simulation and its start.
 #[test]
-fn what_the_holder_of_the_lock_has_changed_is_judged_again() {
+fn changes_by_the_lock_holder_are_simulated_again() {
     let host = Host::with_packages(
         "make old 1; make new 1 'Conflicts: old'; make other 1; make gone 1; make lone 1 'Conflicts: old'",
     );
@@ -30,7 +30,7 @@ fn what_the_holder_of_the_lock_has_changed_is_judged_again() {
 
 /// F-22: a change between the last simulation and apt's own lock causes no undeclared removal either.
 #[test]
-fn what_was_judged_holds_under_the_lock_of_apt() {
+fn the_simulation_holds_under_the_lock_of_apt() {
     let host = Host::with_packages(
         "make old 1; make new 1 'Conflicts: old'; make other 1; make gone 1; make lib 1; make needs 1 'Depends: lib'",
     );
@@ -66,7 +66,7 @@ fn what_was_judged_holds_under_the_lock_of_apt() {
 
 /// A package that somebody else installed during the wait is not installed again and counts as no change.
 #[test]
-fn what_the_holder_of_the_lock_has_done_is_left_alone() {
+fn work_done_by_the_lock_holder_is_left_alone() {
     let host = Host::with_packages("make app 1; make other 1");
     host.declare(&[("app", "")]);
     while_somebody_works(&host, "DPKG_FRONTEND_LOCKED=1 dpkg -i /repo/app_1_all.deb");

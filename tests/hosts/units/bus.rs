@@ -26,7 +26,7 @@ fn repairs_go_on_after_dbus_was_restarted() {
 }
 
 #[test]
-fn what_happens_while_dbus_is_gone_is_found_when_it_is_back() {
+fn drift_without_dbus_is_found_once_it_is_back() {
     let host = Host::with_unit(UNIT, RUNNING);
     host.shell("systemctl stop dbus.socket dbus.service 2>&1");
     host.until("the loss to be told", || {

@@ -89,7 +89,7 @@ fn a_stop_of_the_daemon_does_not_wait_for_a_start_that_hangs() {
 }
 
 #[test]
-fn what_cannot_be_is_told() {
+fn impossible_states_are_reported() {
     let graph = "
 graph: host
 resources:

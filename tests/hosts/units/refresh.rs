@@ -39,7 +39,7 @@ fn a_changed_file_reloads_what_it_notifies_exactly_once() {
 }
 
 #[test]
-fn what_is_started_in_the_same_run_is_not_reloaded_as_well() {
+fn a_unit_started_in_the_same_run_is_not_reloaded_as_well() {
     let host = Host::with_unit(UNIT, NOTIFIED);
     let daemon = host.daemon();
     // Both changes precede the daemon's checks: the service waits for the file and starts once it is right.
