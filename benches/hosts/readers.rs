@@ -155,7 +155,7 @@ impl Followers {
             self.wait_for("each to be told something", |told| told.iter().all(|n| *n > 0))?;
             std::thread::sleep(Duration::from_secs(1));
             let now = waiting()?;
-            // No more bytes arrive, whatever happens.
+            // No more bytes arrive, since every buffer is full.
             if now == last && now.iter().all(|count| *count >= FULL) {
                 return Ok(());
             }

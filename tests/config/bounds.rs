@@ -107,7 +107,7 @@ fn a_ring_of_ten_thousand() {
     assert!(crate::load_under(&text, &options).is_err(), "the whole graph must be valid");
 }
 
-/// Of thousands of problems the first thousand are listed and the others counted, in bounded time.
+/// A graph with thousands of problems lists the first thousand and counts the others, in bounded time.
 #[test]
 fn very_many_problems() {
     let mut text = String::from("graph: g\nresources:\n  noop:\n");

@@ -65,7 +65,7 @@ async fn a_busy_daemon_keeps_its_place() {
     assert_eq!(std::fs::metadata(&path).expect("there").ino(), inode);
 }
 
-/// Of several servers that start at once over a leftover socket, exactly one listens and stays reachable.
+/// Several servers start at once over a leftover socket: exactly one listens and stays reachable.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_many_that_start_at_once_one_listens() {
     for _ in 0..6 {

@@ -92,7 +92,7 @@ fn the_status_says_what_stands_in_the_way() {
     host.ask_daemon(&["status"]).exits(69).says("no daemon listens at").says("hint: start one");
 }
 
-/// Of several blockers, `status` follows the one that needs an operator, not the first of the graph.
+/// `status` names the blocker that needs an operator, not the first one of the graph.
 #[test]
 fn the_worst_of_what_stands_in_the_way_is_followed() {
     let host = Host::with(

@@ -1,4 +1,4 @@
-//! An undo without a daemon: the next daemon reverts none of it, whatever the declared state.
+//! An undo without a daemon: the next daemon reverts none of it, for any declared state.
 
 use crate::host::Host;
 

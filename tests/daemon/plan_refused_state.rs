@@ -61,7 +61,7 @@ fn f16_a_plan_is_refused_where_apply_is() {
     }
 }
 
-/// A user without access to the state is told that, and shown the part of the plan that needs no state.
+/// A user without access to the state gets a message, and the part of the plan that needs no state.
 #[test]
 fn missing_access_to_the_state_is_reported() {
     assert!(is_root(), "this test must run as root");

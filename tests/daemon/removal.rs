@@ -263,7 +263,7 @@ fn a_name_that_comes_back_takes_what_is_there_now() {
     host.apply().exits(0);
 }
 
-/// B-16: a graph without resources needs a confirmation.
+/// B-16: a graph without resources is rejected without `--allow-empty`.
 #[test]
 fn an_empty_graph_needs_an_override() {
     const EMPTY: &str = "graph: g\nresources: {}\n";

@@ -72,7 +72,7 @@ fn a_group_may_look() {
     for words in [&["pause"][..], &["stop"], &["reload"], &["check", "file[a]"]] {
         as_user(&host, member, &with(words)).exits(77).says("may read, not change");
     }
-    // A user without access to the differences is told that.
+    // The reply tells a user without access that the differences are not shown.
     let shown = as_user(&host, member, &with(&["show", "file[a]"]));
     shown.exits(0).prints("differs: not known").prints("may read, not change");
     as_user(&host, stranger, &with(&["status"])).exits(77).says("you may not connect");

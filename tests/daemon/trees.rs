@@ -194,7 +194,7 @@ fn a_source_that_was_empty_is_nobodys_drift() {
     assert!(host.read("joined").is_empty() && !host.exists("all/stray"));
 }
 
-/// E-20: a source that is changed through another path than its copy's source is intentional too.
+/// E-20: a copy whose source a later command changes is updated by the next apply, and the change is no drift.
 #[test]
 fn a_source_that_is_changed_behind_its_copy_is_nobodys_drift() {
     let host = Host::with(

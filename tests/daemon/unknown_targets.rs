@@ -24,7 +24,7 @@ fn is_silent(output: &Output) {
     assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("", ""), "{output}");
 }
 
-/// `--most 0` prints nothing, as `tail -n 0` does, with and without a daemon.
+/// A limit of zero (`events -n 0`, `history --most 0`) prints nothing, with and without a daemon.
 #[test]
 fn none_of_the_last_are_none() {
     let host = made();

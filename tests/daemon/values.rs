@@ -39,7 +39,7 @@ fn values_go_into_every_sort_of_field() {
     assert_eq!(host.read("told"), "one two|first|0|in=one two port=80\n");
 }
 
-/// S-18: a value is never interpreted, whatever it contains.
+/// S-18: a value is data: no shell interprets its content.
 #[test]
 fn a_value_is_never_read_by_a_shell() {
     let host = host("$(touch $DIR/no); `touch $DIR/no` \"'; touch $DIR/no #\n");

@@ -95,8 +95,8 @@ fn c11_a_run_without_an_end_is_ended_by_the_next() {
     assert_eq!(all(folder.path()).len(), 4, "each has one end");
 }
 
-/// C-21: the oldest events are deleted in small steps when the log is too large. A reader whose place is deleted is
-/// told the number of missing events; numbers stay contiguous.
+/// C-21: the oldest events are deleted in small steps when the log is too large. A reader whose place is deleted
+/// gets the number of missing events; numbers stay contiguous.
 #[test]
 fn c21_size_is_bounded_and_a_lost_place_is_a_gap() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -181,7 +181,7 @@ fn c16_who_tells_waits_for_nobody() {
     assert!(numbers.eq(1..=65_538), "contiguous");
 }
 
-/// C-16: a slow subscriber is told the number of missed events and continues with the oldest one available.
+/// C-16: a slow subscriber gets the number of missed events and continues with the oldest one available.
 #[tokio::test]
 async fn c16_who_stalls_is_told_how_many_were_lost() {
     let folder = tempfile::tempdir().expect("a folder");

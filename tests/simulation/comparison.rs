@@ -8,7 +8,7 @@ use steadfast::driver::{DriverExit, Notification, Observer};
 use steadfast::plan::{Action, Step};
 use steadfast_engine::VertexStatus;
 
-/// An observer that records the changes, the owed refreshes and the failures of one apply, by resource.
+/// An observer that records the changes and the failures of one apply, by resource.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Done(pub(crate) Arc<Mutex<Deeds>>);
 

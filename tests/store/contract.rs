@@ -214,7 +214,7 @@ fn memory_holds_the_contract() {
     });
 }
 
-/// B-2, B-12: the SQLite store meets the contract.
+/// B-2, B-12: the `SQLite` store meets the contract.
 #[test]
 fn sqlite_holds_the_contract() {
     suite(&mut || {
