@@ -347,7 +347,7 @@ fn a_lost_unsaved_password_is_not_generated_again_unasked() {
 }
 
 #[test]
-fn a_file_readable_by_others_is_no_secret() {
+fn unusable_secret_supplies_are_rejected() {
     let graph = "graph: g\nsecrets: {s: SUPPLY}\nresources:\n  file:\n  - {name: $DIR/f, content: {secret: s}}\n";
     for (supply, words) in [
         ("{file: open}", "can be read by others"),

@@ -391,7 +391,7 @@ mod tests {
 
     /// F-16, B-16: a removal of an object that is declared through a link is unknown until that link has changed.
     #[test]
-    fn a_path_behind_a_changing_link_is_unknown_until_the_change() {
+    fn a_removal_behind_a_link_is_unknown_until_the_link_changes() {
         let host = host();
         let path = |name: &str| host.path().join(name);
         let left = subject(2, path("one/f"), PlannedEffect::Nothing, PathAfter::Nothing);

@@ -340,7 +340,7 @@ mod tests {
 
     /// B-24, B-26: an export has only hashes; with the local record its secrets are restored.
     #[test]
-    fn omitted_parts_are_joined_again() {
+    fn omitted_secrets_are_joined_again() {
         let key = StateKey::new([3; 32]);
         let text = hidden(&saved("kept", &key));
         let bare = without_secrets(&text).unwrap();

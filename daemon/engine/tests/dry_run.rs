@@ -117,7 +117,7 @@ fn a_doubt_is_said_once_and_in_plans_alone() {
 }
 
 #[test]
-fn transitive_successors_are_reported() {
+fn transitive_order_is_known() {
     let graph = Shape::of(4).edge(0, 1).edge(1, 2).build();
     let mut engine = Engine::new(Slots::default(), true);
     let swap = Swap { graph, recall: BTreeMap::new(), operator: true };

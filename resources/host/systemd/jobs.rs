@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vanished_unit_is_not_awaited() {
+    fn abandoned_waits_are_dropped() {
         let mut board = Board::default();
         for job in 0..100 {
             drop(board.wait(&format!("/job/{job}")));

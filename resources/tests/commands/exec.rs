@@ -350,7 +350,7 @@ fn watch_sources_of_a_command() {
 }
 
 #[test]
-fn effects_of_an_interruption() {
+fn interruption_policies_are_read() {
     let nature = |word: &str| exec([text("on_interrupt", word)]).nature().on_interrupt;
     assert_eq!(nature("rerun"), OnInterrupt::Again);
     assert_eq!(nature("skip"), OnInterrupt::Skip);

@@ -221,7 +221,7 @@ fn refused(command: &Command) -> (String, String) {
 }
 
 #[test]
-fn missing_programs_are_named() {
+fn missing_parts_of_a_command_are_named() {
     let (what, _) = refused(&command(&["steadfast-no-such", "x"]));
     assert!(what.contains("steadfast-no-such") && what.contains("/usr/local/sbin:"), "{what}");
     assert!(refused(&command(&["/nowhere/x"])).0.contains("/nowhere/x"));
