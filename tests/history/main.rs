@@ -1,6 +1,4 @@
-//! The tests of the history: the kind `file` changes real files, and an undo restores each state that an oracle
-//! recorded.
-//!
+//! The tests of the history: the kind `file` changes real files, and an oracle checks each state after an undo.
 //! Nothing here starts a daemon. Reading order: this file, then `undo`, `retention`, `values` and `migration`.
 
 mod migration;
@@ -384,8 +382,7 @@ fn a_damaged_history_begins_anew() {
     assert!(aside.count() > 0, "what was damaged is kept for who looks into it");
 }
 
-/// B-6: a change whose prior state cannot be stored is not made; changes that delete nothing continue, and the
-/// history recovers.
+/// B-6: a change is not made without its stored prior state; changes that delete nothing go on; the history recovers.
 #[test]
 fn a_history_that_cannot_be_written_takes_nothing_away() {
     let place = Stage::new(Limits::default());
@@ -430,8 +427,7 @@ fn an_incomplete_directory_is_restored_on_request() {
     assert!(!place.path("d/large").exists());
 }
 
-/// S-5: an interrupted run is known until it is handled, also after a reader has closed the history cleanly. All
-/// possibly interrupted changes are listed.
+/// S-5: every interrupted run is known until it is handled, also after a reader has closed the history cleanly.
 #[test]
 fn interrupted_runs_are_known_until_handled() {
     let mut place = Stage::new(Limits::default());
