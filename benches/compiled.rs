@@ -1,10 +1,10 @@
-//! What the engine makes of a graph that was read, as the daemon would tell it; shared by benches.
+//! The conversion of a loaded graph to the engine's graph, as the daemon does it; shared by benches.
 
 use std::sync::Arc;
 use steadfast::config::LoadedGraph;
 use steadfast_engine::{Edge, Graph, Nature, VertexId, VertexSpec};
 
-/// The graph for the engine: vertices are numbered in the order of the text.
+/// Converts a loaded graph; vertices are numbered in the order of the text.
 pub(crate) fn for_the_engine(loaded: &LoadedGraph) -> Graph {
     let id = |number: usize| VertexId(u32::try_from(number).expect("fewer than 2^32"));
     let vertices = loaded.vertices.iter().enumerate().map(|(number, vertex)| VertexSpec {

@@ -1,4 +1,4 @@
-//! How long a graph of files takes to load, beside `serde_yaml` alone into plain structs, and how much memory is kept.
+//! The time to load a graph file, and the memory that the graph occupies, compared with plain `serde_yaml` structs.
 //!
 //! `cargo bench --bench config`: medians of interleaved rounds.
 
@@ -17,7 +17,7 @@ use steadfast_resources::{
     Outcome, Permit, Resource,
 };
 
-/// The system's allocator, counting what is held.
+/// The system's allocator with a count of the allocated bytes.
 struct Counting;
 
 static HELD: AtomicUsize = AtomicUsize::new(0);
@@ -41,7 +41,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The least a program can do with the same text.
+/// The smallest data structure for the same text.
 #[derive(Deserialize)]
 #[expect(dead_code, reason = "only the time to fill it counts")]
 struct Bare {
@@ -133,7 +133,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
 fn main() {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     let kinds = KindSet::new(vec![&FILE], Vec::new());
-    // The last is the same graph with something in it that makes the slow reader look, too.
+    // The last row has a line that makes the loader use the slow YAML reader too.
     let rounds = [(1_000, 31, false), (10_000, 21, false), (100_000, 9, false), (10_000, 9, true)];
     for (count, rounds, careful) in rounds {
         let text = if careful { format!("# !\n{}", graph(count)) } else { graph(count) };

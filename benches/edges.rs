@@ -1,7 +1,6 @@
-//! How long a graph of real files takes to compile with automatic edges, and without: text to the engine's graph.
+//! The time to compile a graph of files from text to the engine's graph, with and without automatic edges.
 //!
-//! `cargo bench --bench edges`: the median of seven rounds, one after the other in turns, in processor time of the one
-//! thread.
+//! `cargo bench --bench edges`: the median of seven interleaved rounds, in processor time of the thread.
 
 mod compiled;
 
@@ -11,17 +10,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 use steadfast::config::{Options, load};
 
-/// As in the program.
+/// The allocator of the program.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Processor time so far.
+/// Returns the processor time of this thread so far.
 fn now() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(time).expect("since the start")
 }
 
-/// Directories three deep, files in them, and for each hundredth file a command that is held by it and watches another.
+/// Returns a graph of directories, three deep, with files. Each hundredth file is the program of a command, which
+/// watches another file.
 fn graph(count: usize, meta: &str) -> String {
     let mut text = String::from("graph: bench\nresources:\n  file:\n");
     let folders = count / 100;

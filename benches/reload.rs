@@ -1,7 +1,7 @@
-//! What a reload that changes one definition costs the loop that holds the host, and what of it the engine's part is.
+//! The cost of a reload that changes one definition, for the driver's loop and for the engine alone.
 //!
-//! `cargo bench --bench reload`: medians of nine rounds, in processor time of the one thread. The graph has been read
-//! and checked before, by another thread. The files are there, are watched, and are as declared; nothing keeps state.
+//! `cargo bench --bench reload`: medians of nine rounds, in processor time of the thread. Another thread has read and
+//! checked the graph. The files exist, are watched and converged; nothing is stored.
 
 mod compiled;
 
@@ -21,19 +21,19 @@ use steadfast::store::StoredState;
 use steadfast_engine::{Action, Engine, Event, Graph, RunVerdict, Slots, Swap, Tick};
 use steadfast_resources::{Host, MintKey};
 
-/// As in the program.
+/// The allocator of the program.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const ROUNDS: usize = 9;
 
-/// Processor time of this thread so far.
+/// Returns the processor time of this thread so far.
 fn now() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(time).expect("since the start")
 }
 
-/// Tells of each graph how many definitions it changed and kept.
+/// An observer that reports the number of changed and unchanged definitions of each graph.
 struct NullSink(Sender<(usize, usize)>);
 
 impl Observer for NullSink {
@@ -44,7 +44,7 @@ impl Observer for NullSink {
     }
 }
 
-/// A graph of so many files, and those files; of the last it wants another content in each round.
+/// Creates this many files and their graph; the last file has another content in each round.
 fn graph(folder: &Path, count: usize, round: usize) -> LoadedGraph {
     let mut text = String::from("graph: bench\nresources:\n  file:\n");
     for i in 0..count {
@@ -70,7 +70,7 @@ fn make_files(folder: &Path, count: usize) {
     }
 }
 
-/// A driver on a thread of its own: where to put things for it.
+/// Starts a driver on its own thread and returns its inbox.
 fn driver(ear: NullSink, key: Arc<MintKey>) -> Inbox<DriverEvent> {
     let (told, inbox) = mpsc::channel();
     let settings = Settings {
@@ -104,14 +104,14 @@ fn driver(ear: NullSink, key: Arc<MintKey>) -> Inbox<DriverEvent> {
     inbox.recv().expect("a driver")
 }
 
-/// A question that is answered with the time of the driver's thread.
+/// Creates a ping that is answered with the processor time of the driver's thread.
 fn ping() -> (DriverEvent, Receiver<(Duration, DriverHealth)>) {
     let (sender, answer) = mpsc::channel();
     let tell = move |pulse| sender.send((now(), pulse)).expect("the bench waits");
     (DriverEvent::Ping(PingReply(Box::new(tell))), answer)
 }
 
-/// How long the driver's thread works on a graph, all in all.
+/// Returns the processor time of the driver's thread for a reload.
 fn reload(inbox: &Inbox<DriverEvent>, loaded: LoadedGraph) -> Duration {
     let ((before, began), (after, ended)) = (ping(), ping());
     let graph = DriverEvent::Graph { graph: Ok(Box::new(loaded)), operator: true };
@@ -120,7 +120,7 @@ fn reload(inbox: &Inbox<DriverEvent>, loaded: LoadedGraph) -> Duration {
     end.saturating_sub(began.recv().expect("a driver").0)
 }
 
-/// How long the engine alone works on a graph; what follows from it is not counted.
+/// Returns the processor time of the engine for a swap, without the runs that follow.
 fn swap(engine: &mut Engine, tick: &mut u64, graph: Arc<Graph>) -> Duration {
     let swap = Swap { graph, recall: BTreeMap::new(), operator: true };
     let start = now();
@@ -177,7 +177,7 @@ fn measure(count: usize, key: &Arc<MintKey>) {
         whole.push(reload(&inbox, next));
         let changed = loaded.recv().expect("another graph");
         assert_eq!(changed, (1, count - 1), "one definition differs");
-        // The one that differs is looked at.
+        // Time for the check of the changed file.
         std::thread::sleep(Duration::from_millis(200));
     }
     inbox.put(DriverEvent::Stop(Duration::ZERO));

@@ -1,6 +1,6 @@
-//! The store alone: begins and ends of many at once, and the opening of a large one.
+//! The store alone: begins and ends by many threads at once, and the opening of a large state.
 //!
-//! `cargo bench --bench store`: on the disk of the target folder, of which one sync is measured, too.
+//! `cargo bench --bench store`: on the disk of the target folder; one sync of this disk is measured too.
 
 #[path = "hosts/report.rs"]
 #[expect(dead_code, reason = "what compares two programs is for the other bench")]
@@ -15,11 +15,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use steadfast::store::{Ended, Entry, Journal, SqliteStore, Store as _, Verb};
 
-/// As in the program.
+/// The allocator of the program.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Why a measurement could not be made.
+/// The reason that a measurement failed.
 type Failure = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Failure> {
@@ -52,7 +52,7 @@ fn identity(number: u64) -> Arc<str> {
     format!("file[/etc/some/directory/{number}]").into()
 }
 
-/// Who waits for which ticket.
+/// The thread that waits for each ticket.
 #[derive(Clone, Default)]
 struct Answers(Arc<Mutex<HashMap<u64, Sender<()>>>>);
 
@@ -75,7 +75,7 @@ impl Answers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A begin, and its end when that is durable, and until that is, too.
+    /// Writes a begin and, once it is durable, its end; returns once both are durable.
     fn pair(&self, journal: &Journal, number: u64) {
         for (entry, ticket) in [(begin(number), number * 2), (end(number), number * 2 + 1)] {
             let (answer, answered) = mpsc::channel();
@@ -86,8 +86,7 @@ impl Answers {
     }
 }
 
-/// 10 000 begins and ends by 64 at once, each of whom waits until it is durable; and how long one sync of this disk
-/// takes.
+/// Measures 10 000 begins and ends by 64 threads, each waiting until its entry is durable, and one sync of the disk.
 fn pairs(folder: &Path, report: &mut Report) -> Result<(), Failure> {
     const PAIRS: u64 = 10_000;
     const AT_ONCE: u64 = 64;
@@ -122,7 +121,7 @@ fn pairs(folder: &Path, report: &mut Report) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A store of 100 000 records is opened, and all that is kept is told.
+/// Measures the opening and the recall of a store with 100 000 records.
 fn open(folder: &Path, report: &mut Report) -> Result<(), Failure> {
     const RECORDS: u64 = 100_000;
     let directory = folder.join("opened");

@@ -106,7 +106,7 @@ mod tests {
 
     /// B-26: an encrypted secret does not contain the clear text, and each encryption differs.
     #[test]
-    fn what_is_encrypted_comes_back_and_is_not_shown() {
+    fn encrypted_text_is_decrypted_and_not_shown() {
         let key = StateKey::new([7; 32]);
         let (one, two) = (encrypted(&key), encrypted(&key));
         assert_ne!(one, two, "the same nonce twice");
@@ -122,7 +122,7 @@ mod tests {
 
     /// B-26: with another key, in another place, or with any bit flipped, the decryption returns nothing.
     #[test]
-    fn what_was_changed_is_not_known() {
+    fn altered_ciphertext_is_unknown() {
         let key = StateKey::new([7; 32]);
         let one = encrypted(&key);
         assert_eq!(StateKey::new([8; 32]).decrypt(&one, PLACE), None);

@@ -83,7 +83,7 @@ mod tests {
 
     /// S-13: foreign text cannot forge a line.
     #[test]
-    fn what_could_forge_a_line_is_escaped() {
+    fn line_forging_text_is_escaped() {
         assert_eq!(printable("plain ünïcode 'text'"), "plain ünïcode 'text'");
         assert_eq!(printable("a\nb\r\u{1b}[31mc\0"), "a\\nb\\r\\u{1b}[31mc\\u{0}");
         assert_eq!(printable("a\u{200b}b\u{e0041}c\u{ad}"), "a\\u{200b}b\\u{e0041}c\\u{ad}");

@@ -1,4 +1,4 @@
-//! A file system that does not answer, for tests of several targets. Needs root and /dev/fuse.
+//! A file system that does not answer, shared by several test targets. Needs root and /dev/fuse.
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use std::fs::File;
@@ -12,7 +12,7 @@ pub(crate) struct Hung {
 }
 
 impl Hung {
-    /// Mounts it.
+    /// Mounts a hung file system on this directory.
     pub(crate) fn over(path: &Path) -> Self {
         let server = File::options().read(true).write(true).open("/dev/fuse");
         let server = server.expect("this test needs root and /dev/fuse");
@@ -22,7 +22,7 @@ impl Hung {
         Self { server: Some(server), path: path.to_owned() }
     }
 
-    /// All that wait for an answer are told that there is none.
+    /// Ends the file system: all waiting system calls return an error.
     pub(crate) fn end(&mut self) {
         if self.server.take().is_some() {
             umount2(&self.path, MntFlags::MNT_DETACH).expect("unmounted");

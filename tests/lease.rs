@@ -1,4 +1,4 @@
-//! The lease: kept in time, lost when it must be, given back always (C-1 to C-10). On a clock of the test's own.
+//! The lease: renewed in time, lost in the defined cases, always released (C-1 to C-10). The tests use virtual time.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -13,29 +13,29 @@ use tokio_util::sync::CancellationToken;
 
 const LIFETIME: Duration = Duration::from_secs(80);
 
-/// What happened to a lease of the test's.
+/// The recorded calls to a scripted lease.
 #[derive(Debug, Default)]
 struct Story {
-    /// When renewals were asked for, since the start.
+    /// The times of the renewal requests, since the start.
     renewals: Vec<Duration>,
-    /// The epoch of each token that was handed out, and when it ends.
+    /// The epoch and the end of each issued token.
     tokens: Vec<(u64, Duration)>,
     released: Option<u64>,
 }
 
-/// A lease that answers as it is told.
+/// A lease with scripted answers.
 struct Scripted {
     began: Instant,
-    /// How long the machine has slept: nobody's timers have gone on meanwhile, and the lease has.
+    /// The time that the machine has slept: timers stood still, the lease ran on.
     slept: Arc<Mutex<Duration>>,
     refuses: bool,
-    /// How long the first one takes; for ever where none is given.
+    /// The duration of the first acquisition; none: it never returns.
     takes: Option<Duration>,
-    /// Each renewal hands out another token.
+    /// True if each renewal issues a token with a new epoch.
     renames: bool,
-    /// Why it cannot be given back; where that is empty, nobody answers who gives it back.
+    /// The reason that the lease cannot be released; an empty reason means that the release never returns.
     sticks: Option<&'static str>,
-    /// For each renewal; when none is left, all is well.
+    /// The results of the renewals; after the last one every renewal succeeds.
     answers: VecDeque<Next>,
     story: Arc<Mutex<Story>>,
     epoch: u64,
@@ -64,7 +64,7 @@ impl Scripted {
         (Self { began, slept, refuses, takes, renames, sticks, answers, story, epoch }, seen)
     }
 
-    /// A token that holds from now on, as who hands it out sees it.
+    /// Issues a token that is valid from now on, by the clock of the issuer.
     fn hand_out(&self) -> Token {
         let ends = self.began.elapsed() + LIFETIME;
         self.story.lock().expect("sound").tokens.push((self.epoch, ends));
@@ -140,7 +140,7 @@ async fn hold_this(
     (kept, now, std::mem::take(&mut *story.lock().expect("sound")))
 }
 
-/// C-3, C-5, C-8: renewed at half its life, no sooner and not twice; given back at the end.
+/// C-3, C-5, C-8: a lease is renewed at half its lifetime, not earlier and once; it is released at the end.
 #[tokio::test(start_paused = true)]
 async fn it_is_renewed_at_half_its_life() {
     let (kept, standing, story) = hold([], Duration::from_secs(195)).await;
@@ -150,21 +150,21 @@ async fn it_is_renewed_at_half_its_life() {
     assert_eq!(story.released, Some(1));
 }
 
-/// C-4, C-7: what fails or hangs for a while is tried at each check, and the old token holds meanwhile.
+/// C-4, C-7: a renewal that fails or hangs is retried at each check, and the old token stays valid meanwhile.
 #[tokio::test(start_paused = true)]
 async fn a_fault_that_passes_loses_nothing() {
     let answers = [Next::Fails, Next::Hangs, Next::Fails, Next::Well];
     let (kept, standing, story) = hold(answers, Duration::from_secs(100)).await;
     assert!(kept.is_ok());
     assert_eq!(held(&standing), 1);
-    // Who hung was given up when the next check was due.
+    // A hung renewal is cancelled when the next check is due.
     let expected = [40, 50, 60, 70].map(Duration::from_secs);
     assert_eq!(story.renewals[..4], expected, "tried at each check, and never more often");
 }
 
-/// C-4: the end of its life, or somebody else's claim, ends it; that is told.
+/// C-4: the end of the lifetime, or another holder's claim, ends the lease with a reason.
 #[tokio::test(start_paused = true)]
-async fn what_is_lost_is_lost() {
+async fn a_lost_lease_stays_lost() {
     let (kept, standing, story) = hold([Next::Well, Next::Taken], Duration::MAX / 4).await;
     assert!(matches!(kept, Err(LeaseLost::Lost(why)) if why == "taken"));
     assert_eq!((standing, story.released), (LeaseStatus::Lost("taken".to_owned()), None));
@@ -176,9 +176,9 @@ async fn what_is_lost_is_lost() {
     assert!(last <= LIFETIME && story.renewals.len() <= 5, "{:?}", story.renewals);
 }
 
-/// C-1: a first refusal is an error that says who has it; nothing stays behind.
+/// C-1: a rejected first acquisition is an error that names the holder; nothing is left to release.
 #[tokio::test(start_paused = true)]
-async fn who_cannot_have_it_is_told() {
+async fn a_rejected_acquisition_names_the_holder() {
     let (mut lease, story) = Scripted::new([]);
     lease.refuses = true;
     let standing = watch::Sender::default();
@@ -189,7 +189,7 @@ async fn who_cannot_have_it_is_told() {
     assert!(story.lock().expect("sound").renewals.is_empty());
 }
 
-/// C-2: the token of the last renewal is the one that is told from then on, and that is given back.
+/// C-2: the newest token is the one that is reported and released.
 #[tokio::test(start_paused = true)]
 async fn the_newest_token_is_the_one_that_counts() {
     let (mut lease, story) = Scripted::new([]);
@@ -199,9 +199,8 @@ async fn the_newest_token_is_the_one_that_counts() {
     assert_eq!((held(&standing), story.released), (3, Some(3)));
 }
 
-/// C-6: life is measured from before it was asked for: where the answer took 15 s, the first renewal comes at the first
-/// check after half a life since the question, not since the answer; and a question that took its time costs what it
-/// took.
+/// C-6: the lifetime counts from the request. After an acquisition of 15 s, the first renewal comes at the first
+/// check after half the lifetime since the request.
 #[tokio::test(start_paused = true)]
 async fn its_life_begins_before_the_answer() {
     let (mut lease, story) = Scripted::new([]);
@@ -216,8 +215,8 @@ async fn its_life_begins_before_the_answer() {
     assert!(story.renewals.is_empty(), "its life was over at 80, and the first check comes at 85");
 }
 
-/// C-6: whoever begins something is told until when it is held, counted from before each question: by the clock of the
-/// lease, which goes on while the machine sleeps and all timers stand still.
+/// C-6: the reported end of the lease counts from the request, by the clock of the lease, which runs on while the
+/// machine sleeps.
 #[tokio::test(start_paused = true)]
 async fn its_end_is_told_and_counts_what_the_machine_slept() {
     let (mut lease, _) = Scripted::new([]);
@@ -236,7 +235,7 @@ async fn its_end_is_told_and_counts_what_the_machine_slept() {
         let renewed = Duration::from_secs(45) + LIFETIME;
         assert_eq!(end(), Some(renewed));
         *slept.lock().expect("sound") = Duration::from_hours(1);
-        // No timer has gone off: it is held as far as anybody has said, and its end is over.
+        // No timer has fired: the last report still says held, but the reported end has passed.
         assert_eq!(end(), Some(renewed));
         assert!(began.elapsed() + Duration::from_hours(1) > renewed);
         tokio::time::sleep(LIFETIME / 8).await;
@@ -246,9 +245,9 @@ async fn its_end_is_told_and_counts_what_the_machine_slept() {
     assert!(matches!(kept, Err(LeaseLost::Lost(_))), "found at the next check");
 }
 
-/// C-7, C-8: who gives it back waits for no answer longer than it holds, and says that none came.
+/// C-7, C-8: a release waits for no reply longer than the lease is valid, and logs the missing reply.
 #[tokio::test(start_paused = true)]
-async fn who_gives_it_back_does_not_wait_for_ever() {
+async fn a_release_does_not_wait_forever() {
     for (held_for, waits) in [(10, 5), (77, 3)] {
         let (mut lease, story) = Scripted::new([Next::Fails; 20]);
         lease.sticks = Some("");
@@ -261,7 +260,7 @@ async fn who_gives_it_back_does_not_wait_for_ever() {
     }
 }
 
-/// C-6: the clock of the one that ships is the one that counts suspend.
+/// C-6: the clock of the state directory's lease counts suspend.
 #[test]
 fn the_clock_counts_suspend() {
     let boottime = || {
@@ -273,9 +272,9 @@ fn the_clock_counts_suspend() {
     assert!(before <= now && now <= after, "{before:?} {now:?} {after:?}");
 }
 
-/// C-7: who stops waits neither for a first answer that does not come nor for that of a renewal.
+/// C-7: a stop waits neither for a first acquisition nor for a renewal that does not return.
 #[tokio::test(start_paused = true)]
-async fn who_stops_waits_for_no_answer() {
+async fn a_stop_waits_for_no_answer() {
     let (mut lease, story) = Scripted::new([]);
     lease.takes = None;
     let began = Instant::now();
@@ -291,7 +290,7 @@ async fn who_stops_waits_for_no_answer() {
     assert_eq!(began.elapsed(), Duration::from_secs(43));
 }
 
-/// What a test's part of the program logs.
+/// The captured log lines of a test.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
 
@@ -306,7 +305,7 @@ impl std::io::Write for Lines {
     }
 }
 
-/// C-8: one that cannot be given back is said; who asks it to end twice, or before it began, is not in its way.
+/// C-8: a failed release is logged; a repeated or early stop does not prevent the release.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_sticks_is_said() {
     let lines = Lines::default();
@@ -339,9 +338,9 @@ fn held(standing: &LeaseStatus) -> u64 {
     epoch
 }
 
-/// C-9: asked for 64 times at steps of a sixteenth of its life, under random faults that pass: each token that is told
-/// is valid by the book of who hands them out, the first is the first, and it has changed by the half where nothing
-/// failed, else two checks later.
+/// C-9: the token is checked at every sixteenth of its lifetime, under random transient faults. Each reported token
+/// is valid for its issuer, the first token has epoch 1, and the epoch has changed by half the lifetime without
+/// faults, or two checks later with faults.
 #[tokio::test(start_paused = true)]
 async fn each_token_that_is_told_is_valid() {
     for seed in 0..64_u64 {
@@ -358,7 +357,7 @@ async fn each_token_that_is_told_is_valid() {
         let asking = async {
             let mut told = Vec::new();
             for step in 0..64_u32 {
-                // Between two checks, so that the order of timers does not matter.
+                // An offset of one second avoids a dependency on the order of timers.
                 tokio::time::sleep_until(began + LIFETIME / 16 * step + Duration::from_secs(1))
                     .await;
                 let epoch = held(&standing.borrow());
@@ -380,7 +379,7 @@ async fn each_token_that_is_told_is_valid() {
     }
 }
 
-/// C-9: under random faults that pass, the lease is always held, and renewed before its end.
+/// C-9: under random transient faults the lease is never lost and always renewed before its end.
 #[tokio::test(start_paused = true)]
 async fn random_faults_that_pass_lose_nothing() {
     let mut seed = 1_u64;
@@ -388,7 +387,7 @@ async fn random_faults_that_pass_lose_nothing() {
         let mut answers = Vec::new();
         for _ in 0..16 {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            // At most two in a row: more than that does not fit into half a life when each hangs.
+            // At most two faults in a row: three hung renewals do not fit into half a lifetime.
             let faults = (seed >> 33) % 3;
             let fault = |n| if (seed >> (40 + n)) & 1 == 0 { Next::Fails } else { Next::Hangs };
             answers.extend((0..faults).map(fault).chain([Next::Well]));
@@ -399,7 +398,8 @@ async fn random_faults_that_pass_lose_nothing() {
     }
 }
 
-/// C-10: on one host a lock: a second one is refused and told who has it; the epoch grows with each holder.
+/// C-10: the lease of one host is a lock: a second holder is rejected with the name of the first; the epoch grows
+/// with each holder.
 #[tokio::test]
 async fn the_local_one_is_a_lock() {
     let directory = tempfile::tempdir().expect("a directory");

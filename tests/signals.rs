@@ -1,4 +1,4 @@
-//! Signals of the operator: none is lost, repeats merge, and stops are counted.
+//! Signals of the operator: no signal is lost, repeated signals merge, and stop signals are counted.
 
 use nix::sys::signal::Signal::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use nix::sys::signal::raise;
@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use steadfast::signals::{Signal, Signals};
 
-/// The tests share one process, and so its signals.
+/// A lock for the process's signals, which all tests of this target share.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn installed() -> Signals {
@@ -27,13 +27,13 @@ fn collect(signals: &mut Signals, count: usize) -> Vec<Signal> {
     })
 }
 
-/// Different signals have no order.
+/// Sorts signals by name, since different signals have no order.
 fn sorted(mut signals: Vec<Signal>) -> Vec<String> {
     signals.sort_by_key(|signal| format!("{signal:?}"));
     signals.iter().map(|signal| format!("{signal:?}")).collect()
 }
 
-/// a signal that is sent before anybody waits is found; repeats merge, and stops are counted.
+/// signals sent before the first wait are found; repeats merge, and stops are counted.
 #[test]
 fn signals_before_the_first_wait_are_found() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -59,7 +59,7 @@ fn the_last_of_pause_and_resume_decides() {
     }
 }
 
-/// F-20: a storm that nobody reads blocks nothing, and its end is right: paused or not, reloaded, stopped.
+/// F-20: a storm of unread signals blocks nothing, and the final state is right: pause, reload and stop.
 #[test]
 fn a_storm_ends_in_the_right_state() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,7 +75,7 @@ fn a_storm_ends_in_the_right_state() {
     assert_eq!(sorted(collect(&mut signals, expected.len())), sorted(expected.to_vec()));
 }
 
-/// Two who listen both hear, and one that is gone is not written to.
+/// Two listeners both receive a signal, and a dropped listener receives none.
 #[test]
 fn installed_again_after_it_was_dropped() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,6 @@
-//! The checksums of the state, reckoned once more: for rows that a test writes past the program.
+//! An independent computation of the state's checksums, for rows that a test writes without the store.
 
-/// FNV-1a over numbers and texts, as the tables have it.
+/// An FNV-1a sum over numbers and texts, as the tables store it.
 pub(crate) struct Sum(pub(crate) u64);
 
 impl Sum {

@@ -1,6 +1,6 @@
-//! Runs a program under ptrace and stops at every system call of its threads that changes something: to let it pass, to
-//! kill the program there, or to let the call fail. What the program starts is followed to its exec where that is asked
-//! for, and never further.
+//! A system-call tracer: runs a program under ptrace and stops at every system call that changes something. The test
+//! lets the call pass, kills the program there, or makes the call fail. With [`Scope::WithChildren`], children are
+//! followed up to their exec.
 
 use nix::errno::Errno;
 use nix::libc;
@@ -15,62 +15,62 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
-/// What is to happen to a call.
+/// The decision about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
     Pass,
-    /// It is not made.
+    /// The program is killed before the call.
     Kill,
-    /// It is made, and nobody hears the answer.
+    /// The program is killed after the call, before it sees the result.
     KillAfter,
     Fail(Errno),
 }
 
-/// A call that is about to be made.
+/// A system call before its execution.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
-    /// Empty for one that changes nothing.
+    /// The name of the call; empty for a call that changes nothing.
     pub(crate) name: &'static str,
-    /// The thread's name.
+    /// The name of the calling thread.
     pub(crate) thread: String,
-    /// What its first argument is open on, where that is a file.
+    /// The path behind the first argument, if that is an open file.
     pub(crate) file: PathBuf,
 }
 
-/// How it ended.
+/// The end of a traced program.
 #[derive(Debug)]
 pub(crate) struct Traced {
-    /// None where it was killed.
+    /// The exit code; none for a killed program.
     pub(crate) code: Option<i32>,
-    /// What it printed, both streams.
+    /// The output of the program, both streams.
     pub(crate) said: String,
-    /// The calls that were made or refused, in order.
+    /// The executed and the failed calls, in order.
     pub(crate) calls: Vec<Call>,
 }
 
-/// Which calls are stopped at.
+/// The calls at which the tracer stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// Those of the program that change something.
+    /// Calls of the program that change something.
     Own,
-    /// Those too by which a child of it becomes another program.
+    /// Calls of the program that change something, and those up to the exec of its children.
     WithChildren,
-    /// Every call of the program, whatever it does.
+    /// Every call of the program.
     Everything,
 }
 
-/// What a thread is in the middle of.
+/// The state of a thread between the entry and the exit of a call.
 #[derive(Clone, Copy)]
 enum Inside {
-    /// A call that goes its way.
+    /// A call that is executed.
     Call,
-    /// A call after which the program is to be killed.
+    /// A call after which the program is killed.
     Last,
-    /// A call that was not made, and what it is to answer.
+    /// A call that was not executed, with the error that it returns.
     Refused(Errno),
 }
 
-/// Runs a command to its end; its output goes to a file in the folder given.
+/// Runs a command to its end; its output goes to a file in the given folder.
 pub(crate) fn run(
     command: &Command,
     folder: &Path,
@@ -81,28 +81,28 @@ pub(crate) fn run(
     let both = (Stdio::from(file.try_clone().expect("the same file")), Stdio::from(file));
     let (mut child, leader) = seize(command, Scope::Own, both);
     let mut traced = Follower::new(leader, Scope::Own, &mut decide).follow();
-    // It is reaped already; the standard library does not know.
+    // The child is reaped already; the standard library does not know that.
     drop(child.try_wait());
     traced.said = std::fs::read_to_string(&output).unwrap_or_default();
     traced
 }
 
-/// A traced program that goes on beside its test.
+/// A traced program that runs in parallel to its test.
 pub(crate) struct Running {
     pub(crate) pid: u32,
-    /// Its standard error.
+    /// The standard error of the program.
     pub(crate) talk: Option<ChildStderr>,
     tracer: JoinHandle<Traced>,
 }
 
 impl Running {
-    /// Waits for its end.
+    /// Waits for the end of the program.
     pub(crate) fn end(self) -> Traced {
         self.tracer.join().expect("the tracer does not panic")
     }
 }
 
-/// Starts a command and goes on. Only the tracer, a thread of its own, may wait for the process.
+/// Starts a command and returns. Only the tracer, on its own thread, may wait for the process.
 pub(crate) fn start(
     command: Command,
     scope: Scope,
@@ -120,9 +120,9 @@ pub(crate) fn start(
     Running { pid, talk, tracer }
 }
 
-/// Starts a command that goes no further than to where it is traced.
+/// Starts a command that stops itself before its first call, and attaches to it.
 fn seize(command: &Command, scope: Scope, (out, talk): (Stdio, Stdio)) -> (Child, Pid) {
-    // It stops itself, so that no call is made before it is traced.
+    // The shell stops itself, so that the tracer misses no call.
     let child = Command::new("/bin/sh")
         .args(["-c", "kill -STOP $$; exec \"$@\"", "sh"])
         .arg(command.get_program())
@@ -150,15 +150,15 @@ fn seize(command: &Command, scope: Scope, (out, talk): (Stdio, Stdio)) -> (Child
     (child, leader)
 }
 
-/// The one who is told of every stop of a program.
+/// The loop that handles every stop of a traced program.
 struct Follower<'a> {
     leader: Pid,
     scope: Scope,
     decide: &'a mut dyn FnMut(&Call) -> Act,
-    /// Whether it is the program yet, and not the shell that starts it.
+    /// True once the program runs, and not the shell that starts it.
     begun: bool,
     inside: HashMap<Pid, Inside>,
-    /// Children that have not become another program.
+    /// The children before their exec.
     children: HashSet<Pid>,
     calls: Vec<Call>,
 }
@@ -181,7 +181,7 @@ impl<'a> Follower<'a> {
         let mut ended = false;
         // A child that is left before its exec would die with its tracer.
         while !ended || !self.children.is_empty() {
-            // Processes of other threads of the test are not ours to wait for.
+            // `__WNOTHREAD`: other threads of the test wait for their own children.
             let flags = WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD;
             let status = match waitpid(None, Some(flags)) {
                 Err(Errno::ECHILD) if ended => break,
@@ -209,7 +209,7 @@ impl<'a> Follower<'a> {
             libc::PTRACE_EVENT_EXEC if thread == self.leader => self.begun = true,
             libc::PTRACE_EVENT_EXEC => {
                 self.children.remove(&thread);
-                // It is let go before its call comes back.
+                // The child is detached before its call returns.
                 if let Some(Inside::Last) = self.inside.remove(&thread) {
                     self.kill();
                 }
@@ -228,7 +228,7 @@ impl<'a> Follower<'a> {
         go_on(thread, None);
     }
 
-    /// The entry or the exit of a call.
+    /// Handles the entry or the exit of a call.
     fn syscall(&mut self, thread: Pid) {
         if self.is_the_end(thread) {
             self.kill();
@@ -241,7 +241,7 @@ impl<'a> Follower<'a> {
         assert!(matches!(killed, Ok(()) | Err(Errno::ESRCH)), "{killed:?}");
     }
 
-    /// Whether the program is to be killed here.
+    /// Returns true if the program must be killed at this stop.
     fn is_the_end(&mut self, thread: Pid) -> bool {
         let Ok(mut registers) = ptrace::getregs(thread) else { return false };
         match self.inside.remove(&thread) {
@@ -279,7 +279,7 @@ impl<'a> Follower<'a> {
         false
     }
 
-    /// The name of a call that is to be decided on.
+    /// Returns the name of a call that needs a decision.
     fn name(&self, thread: Pid, registers: &libc::user_regs_struct) -> Option<&'static str> {
         match self.scope {
             Scope::Own => changes(thread, registers),
@@ -289,7 +289,7 @@ impl<'a> Follower<'a> {
     }
 }
 
-/// A thread that was killed meanwhile does not go on.
+/// Resumes a thread; ignores a thread that was killed meanwhile.
 fn go_on(thread: Pid, signal: Option<Signal>) {
     match ptrace::syscall(thread, signal) {
         Ok(()) | Err(Errno::ESRCH) => {}
@@ -297,7 +297,7 @@ fn go_on(thread: Pid, signal: Option<Signal>) {
     }
 }
 
-/// The name of a call by which something begins that others see: a program, or a socket.
+/// Returns the name of a call that starts something visible to others: a program, a socket or a lock.
 fn begins(registers: &libc::user_regs_struct) -> Option<&'static str> {
     Some(match registers.orig_rax.cast_signed() {
         libc::SYS_execve => "execve",
@@ -308,7 +308,7 @@ fn begins(registers: &libc::user_regs_struct) -> Option<&'static str> {
     })
 }
 
-/// The name of a call that changes a file system.
+/// Returns the name of a call that changes a file system.
 fn changes(thread: Pid, registers: &libc::user_regs_struct) -> Option<&'static str> {
     let making = (libc::O_CREAT | libc::O_TRUNC | (libc::O_TMPFILE & !libc::O_DIRECTORY)) as u64;
     let on_a_file = || {

@@ -1,6 +1,6 @@
-//! The bare programs: they parse the same text and make the same system calls on two threads, and do nothing else.
+//! Bare programs: they parse the same text and make the same system calls on two threads, and do nothing else.
 //!
-//! Run as processes of their own (`hosts bare …`), so that a whole process is compared with a whole process.
+//! They run as processes of their own (`hosts bare …`), so that whole processes are compared.
 
 use super::Failure;
 use super::report::say;
@@ -20,7 +20,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Which bare program, and on what.
+/// Runs a bare program on a graph, as the arguments say.
 pub(crate) fn main(arguments: &[String]) -> Result<(), Failure> {
     let [program, graph, rest @ ..] = arguments else {
         return Err("bare wants a program and a graph".into());
@@ -73,7 +73,7 @@ fn directory_of(file: &File) -> Result<(OwnedFd, &OsStr), Failure> {
     Ok((openat2(CWD, parent, flags, Mode::empty(), resolve)?, name))
 }
 
-/// Whether the file is as declared: directory, attributes, content.
+/// Returns true if a file is as declared: directory, attributes and content.
 fn is_right(file: &File) -> Result<bool, Failure> {
     let (directory, name) = directory_of(file)?;
     let seen = match statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -99,7 +99,7 @@ fn check(file: &File) -> Result<(), Failure> {
     }
 }
 
-/// A log that is made durable as often as the journal of the other.
+/// A log with as many syncs as the journal of the daemon.
 struct Log {
     file: fs::File,
     done: AtomicUsize,
@@ -117,7 +117,7 @@ impl Log {
     fn note(&self, file: &File) -> Result<(), Failure> {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         (&self.file).write_all(format!("{}\n", file.path.display()).as_bytes())?;
-        // Evenly spread: so many by now, one more than by the one before.
+        // The syncs are spread evenly over the files.
         if done * self.commits / self.total != (done - 1) * self.commits / self.total {
             fdatasync(&self.file)?;
         }
@@ -125,7 +125,7 @@ impl Log {
     }
 }
 
-/// Looks, finds nothing, and makes it: complete and synced before it has a name, the name synced after.
+/// Checks a file and creates it: complete and synced before it gets its name, the directory synced afterwards.
 fn make(file: &File, log: &Log) -> Result<(), Failure> {
     if is_right(file)? {
         return Ok(());
@@ -155,7 +155,7 @@ fn sync_directory(directory: &OwnedFd) -> Result<(), Failure> {
     Ok(fsync(openat(directory, ".", flags, Mode::empty())?)?)
 }
 
-/// A loop that waits for events, looks at what they name, and puts it back; says when it is ready.
+/// Waits for file events, checks the named files and restores them; prints a line once it is ready.
 fn hold(files: &[File]) -> Result<(), Failure> {
     let watcher = inotify::init(inotify::CreateFlags::CLOEXEC)?;
     let flags = inotify::WatchFlags::MODIFY

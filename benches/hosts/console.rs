@@ -1,4 +1,4 @@
-//! What asking costs: the status of a busy daemon, and its end.
+//! The cost of requests: the status of a busy daemon, and its stop.
 
 use super::process::{Held, apply, timed};
 use super::report::{Report, Sample};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The answer to a question, from before the connection to its last line.
+/// Sends a request and returns the time from the connection to the last reply line.
 fn asked(socket: &Path, verb: &str) -> Result<Duration, Failure> {
     let began = Instant::now();
     let lines = BufReader::new(connect(socket, verb)?).lines();
@@ -23,14 +23,14 @@ fn asked(socket: &Path, verb: &str) -> Result<Duration, Failure> {
     Err("the answer has no end".into())
 }
 
-/// A connection on which this is asked.
+/// Opens a connection and sends this request.
 pub(super) fn connect(socket: &Path, verb: &str) -> Result<UnixStream, Failure> {
     let mut stream = UnixStream::connect(socket)?;
     writeln!(stream, "{{\"protocol\":1,\"ask\":{verb}}}")?;
     Ok(stream)
 }
 
-/// Others rewrite files, each of which the daemon puts back, as long as this lives.
+/// A thread that rewrites files, each of which the daemon repairs, until it is dropped.
 struct Busy {
     end: Arc<AtomicBool>,
 }
@@ -44,7 +44,7 @@ impl Busy {
                 if ended.load(Ordering::Relaxed) {
                     return;
                 }
-                // Gone for a moment where it is being replaced.
+                // The file is missing for a moment during its repair.
                 drop(std::fs::write(file, "busy"));
                 std::thread::sleep(Duration::from_millis(5));
             }
@@ -59,7 +59,7 @@ impl Drop for Busy {
     }
 }
 
-/// `status` while 200 files a second are put back.
+/// Measures `status` while 200 files a second are repaired.
 pub(crate) fn status(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     for (count, most) in [(10_000, 5.0), (100_000, 30.0)] {
         let tree = Tree::new(bench, count, false)?;
@@ -81,7 +81,7 @@ pub(crate) fn status(bench: &Bench, report: &mut Report) -> Result<(), Failure> 
     Ok(())
 }
 
-/// From TERM to the end of a daemon that has nothing to do.
+/// Measures the time from TERM to the end of an idle daemon.
 pub(crate) fn stop(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     let tree = Tree::new(bench, 2000, false)?;
     timed(apply(&tree))?;

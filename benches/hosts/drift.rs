@@ -1,4 +1,4 @@
-//! From the return of another's write to the restored content, with 10 000 files held.
+//! The time from a foreign write to the restored content, with 10 000 declared files.
 
 use super::process::{Held, bare};
 use super::report::{Report, Sample};
@@ -12,7 +12,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// Both hold a tree of their own all the time; writes fall on one and the other in turn.
+/// Measures the bare program and the daemon in turn; each holds its own tree all the time.
 pub(crate) fn drift(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     let (their_tree, our_tree) =
         (Tree::new(bench, 10_000, false)?, Tree::new(bench, 10_000, false)?);
@@ -39,13 +39,13 @@ pub(crate) fn drift(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes other bytes into a file and waits for another file in its place.
+/// Writes other bytes to a file and waits until a new file replaces it.
 pub(crate) fn restored_after(file: &File) -> Result<Duration, Failure> {
     let name = file.path.file_name().ok_or("a path without a name")?;
     let watcher = inotify::init(inotify::CreateFlags::CLOEXEC)?;
     let flags = inotify::WatchFlags::MOVED_TO | inotify::WatchFlags::CREATE;
     inotify::add_watch(&watcher, file.path.parent().ok_or("no parent")?, flags)?;
-    // One call, so that it is over when it has been seen.
+    // One write call, so that the change is complete when it is noticed.
     let mut open = fs::OpenOptions::new().write(true).open(&file.path)?;
     open.write_all(b"damaged")?;
     let began = Instant::now();
@@ -76,7 +76,7 @@ fn wait(watcher: &OwnedFd) -> Result<(), Failure> {
     }
 }
 
-/// Numbers that are the same in each run.
+/// Random numbers that are equal in each run.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
@@ -88,20 +88,19 @@ impl Dice {
     }
 }
 
-/// How long a repair takes in a calm daemon, and in another at the same time, by turns.
+/// The repair times of a calm daemon and of another one at the same time, in turn.
 pub(crate) struct Repairs {
     calm: Vec<File>,
     other: Vec<File>,
     dice: Dice,
     samples: (Sample, Sample),
-    /// The file of the first repair: one after the other has its turn, so that none is damaged so often that it is a
-    /// fight.
+    /// The index of the first damaged file. Files are damaged in turn, so that no repair counts as contention.
     first: usize,
     count: u64,
 }
 
 impl Repairs {
-    /// From this file on.
+    /// Prepares repairs in two trees, beginning with this file.
     pub(crate) fn new(calm: &Tree, other: &Tree, first: usize) -> Result<Self, Failure> {
         let files = |tree: &Tree| Graph::read(&tree.graph).map(|graph| graph.resources.file);
         let dice = Dice(88_172_645_463_325_252);
@@ -115,7 +114,7 @@ impl Repairs {
         })
     }
 
-    /// One in each.
+    /// Measures one repair in each tree.
     pub(crate) fn add(&mut self) -> Result<(), Failure> {
         let at = (self.first + usize::try_from(self.count)?) % self.calm.len();
         let (theirs, ours) = &mut self.samples;
@@ -127,12 +126,12 @@ impl Repairs {
         Ok(())
     }
 
-    /// So many in each.
+    /// Returns the number of repairs in each tree.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Of the calm one, and of the other.
+    /// Returns the times of the calm daemon and of the other one.
     pub(crate) fn samples(&self) -> (&Sample, &Sample) {
         (&self.samples.0, &self.samples.1)
     }

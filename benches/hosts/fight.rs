@@ -1,4 +1,4 @@
-//! An adversary rewrites one file: what that costs the daemon, how often it repairs, and what the others notice.
+//! An adversary rewrites one file: the cost for the daemon, the number of repairs, and the effect on other repairs.
 
 use super::drift::{Dice, restored_after};
 use super::process::{Held, apply, bare, timed};
@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Each daemon holds so many files, in 20 directories.
+/// The number of files of each daemon, in 20 directories.
 const FILES: usize = 2000;
 
-/// Two daemons, one of which is fought; repairs of others are measured on one and the other in turn.
+/// Measures repairs of other files in turn on a calm daemon and on one in contention.
 pub(crate) fn fight(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     for rate in [1, 10, 100, 1000, 10_000] {
         at(bench, report, rate)?;
@@ -73,17 +73,18 @@ fn at(bench: &Bench, report: &mut Report, rate: usize) -> Result<(), Failure> {
     drop(adversary);
     let lasted = began.elapsed().as_secs_f64();
     let repairs = repairs.count();
-    // Five until it is known; then each wait is twice the one before, less a quarter.
+    // Five repairs before contention is recognised; then each back-off is twice the previous one, less up to a
+    // quarter.
     let most = 5.0 + (lasted / 0.75 + 1.0).log2().ceil();
     report.figure(&format!("… repairs in {lasted:.0} s"), repairs, (most, "repairs"), "");
     Ok(())
 }
 
-/// The adversary: rewrites the first file of the graph so many times a second, for ever.
+/// The adversary: rewrites the first file of the graph this many times a second, without end.
 pub(crate) fn rewrite(path: &Path, rate: usize) -> Result<(), Failure> {
     let (began, mut written) = (Instant::now(), 0_u32);
     loop {
-        // Gone for a moment where it is being replaced.
+        // The file is missing for a moment during its repair.
         if let Ok(mut file) = fs::OpenOptions::new().write(true).open(path) {
             file.write_all(format!("wrong {}", written % 10).as_bytes())?;
         }
@@ -95,7 +96,7 @@ pub(crate) fn rewrite(path: &Path, rate: usize) -> Result<(), Failure> {
     }
 }
 
-/// Counts how often a file is put in the place of another, as it happens: the kernel makes one of what is alike.
+/// A counter of replacements of a file, read as they happen, since the kernel merges equal events.
 struct Repairs(Arc<AtomicU32>);
 
 impl Repairs {

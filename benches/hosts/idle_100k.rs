@@ -1,4 +1,4 @@
-//! The daemon with 100 000 files: until it has looked at all, what it does at rest, what it keeps in memory.
+//! The daemon with 100 000 files: time to the first convergence, activity at rest, and memory.
 
 use super::process::{Held, apply, bare, timed};
 use super::report::{Report, Sample};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 const COUNT: usize = 100_000;
 
-/// Loaded and checked, beside parsing and checking alone.
+/// Measures load and first check, compared with a bare program.
 pub(crate) fn load(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     let tree = Tree::new(bench, COUNT, false)?;
     timed(apply(&tree))?;
@@ -24,7 +24,7 @@ pub(crate) fn load(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     Ok(())
 }
 
-/// At rest: share of a core, and memory beside a daemon that holds one file.
+/// Measures the daemon at rest: its share of a core, and its memory compared with a daemon of one file.
 pub(crate) fn rest(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     let small = Tree::new(bench, 1, false)?;
     let mut empty = Held::daemon(&small)?;
@@ -33,7 +33,7 @@ pub(crate) fn rest(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     timed(apply(&tree))?;
     let mut full = Held::daemon(&tree)?;
     full.converged()?;
-    // What still follows from loading is over by then, and the threads it needed have ended.
+    // After this time the work that follows a load is done, and its threads have ended.
     std::thread::sleep(Duration::from_secs(10));
     let (before, long) = (full.ran()?, if bench.quick { 5 } else { 30 });
     let began = Instant::now();

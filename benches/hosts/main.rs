@@ -1,8 +1,11 @@
-//! What holding a host costs, beside bare programs that make the same system calls: whole process against whole
-//! process.
+//! The cost of keeping a host converged, compared with bare programs that make the same system calls: whole process
+//! against whole process.
 //!
-//! `cargo bench --bench hosts` measures everything; `-- idle cold` only these; `-- --check` ends with 1 where a target
-//! is missed. docs/development/benchmarks.md tells how to read the lines.
+//! `cargo bench --bench hosts` measures everything, `-- idle cold` only these parts; `-- --check` ends with exit code
+//! 1 for a missed target. docs/development/benchmarks.md explains the output.
+//!
+//! Nothing here writes outside its own folder. Reading order: `tree`, `process`, `report`, `baseline`, then the
+//! parts: `pass`, `persistence`, `drift`, `fight`, `idle_100k`, `console`, `readers`, `recorded`, `unread`.
 
 mod baseline;
 mod console;
@@ -21,10 +24,10 @@ mod unread;
 use report::Report;
 use std::process::ExitCode;
 
-/// Why a measurement could not be made.
+/// The reason that a measurement failed.
 type Failure = Box<dyn std::error::Error>;
 
-/// One of them.
+/// A part of the measurements.
 type Part = fn(&Bench, &mut Report) -> Result<(), Failure>;
 
 /// The parts, in their order.
@@ -46,11 +49,11 @@ const PARTS: [(&str, Part); 15] = [
     ("unread", unread::unread),
 ];
 
-/// What all measurements share.
+/// The settings that all measurements share.
 struct Bench {
-    /// A fresh folder: each run makes its own below it, and all is removed at the very end.
+    /// The folder of all measurements: each run creates its own folder inside, and all are removed at the end.
     folder: tempfile::TempDir,
-    /// Fewer rounds: to try the bench itself.
+    /// True for fewer rounds, to try the bench itself.
     quick: bool,
 }
 
@@ -76,7 +79,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Measures what was asked for; false where a target was missed and somebody wanted to know.
+/// Runs the requested measurements; returns false for a missed target if `--check` is given.
 fn measure(arguments: &[String]) -> Result<bool, Failure> {
     let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
     let asked: Vec<&String> = arguments.iter().filter(|a| !a.starts_with("--")).collect();
@@ -84,7 +87,7 @@ fn measure(arguments: &[String]) -> Result<bool, Failure> {
         let names: Vec<&str> = PARTS.iter().map(|(name, _)| *name).collect();
         return Err(format!("no part {unknown}: there are {}", names.join(", ")).into());
     }
-    // Below the target folder: on a disk, where a folder for temporary files may be memory.
+    // The target folder is on a disk; a folder for temporary files may be in memory.
     let folder =
         tempfile::Builder::new().prefix("hosts-").tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     let bench = Bench { folder, quick: has("--quick") };

@@ -1,11 +1,11 @@
-//! One pass over a graph: nothing to do, everything to do, one after the other.
+//! One pass over a graph: converged, cold, and as a chain.
 
 use super::process::{apply, bare, syncs, timed};
 use super::report::{Report, Sample, say};
 use super::tree::Tree;
 use super::{Bench, Failure};
 
-/// Nothing to do at 10 000 files.
+/// Measures a pass over 10 000 converged files.
 pub(crate) fn idle(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     let tree = Tree::new(bench, 10_000, false)?;
     timed(apply(&tree))?;
@@ -18,17 +18,17 @@ pub(crate) fn idle(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Everything to do at 10 000 files.
+/// Measures a pass that creates 10 000 files.
 pub(crate) fn cold(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     from_nothing(bench, report, "apply, cold, 10 000 files", ("make", 10_000, 9))
 }
 
-/// Everything to do at 200 files, each after the one before.
+/// Measures a pass that creates 200 files in a chain of edges.
 pub(crate) fn chain(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     from_nothing(bench, report, "apply, cold, a chain of 200", ("chain", 200, 15))
 }
 
-/// The bare program makes as many syncs: of each file, of its directory, and so many of a log as our journal makes.
+/// Compares with a bare program that makes as many syncs: of each file, its directory, and the journal.
 fn from_nothing(
     bench: &Bench,
     report: &mut Report,
@@ -57,7 +57,8 @@ fn from_nothing(
     Ok(())
 }
 
-/// 5000 files, beside what others took on a machine like this one (issue 2); none of them syncs.
+/// Measures 5000 files, to compare with the published times of other programs on a similar machine (issue 2), which
+/// do not sync.
 pub(crate) fn beside(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     let (mut cold, mut idle) = (Sample::default(), Sample::default());
     for _ in 0..bench.rounds(5) {

@@ -1,4 +1,4 @@
-//! What keeping costs: a cold apply beside one that keeps nothing on the disk.
+//! The cost of persistence: a cold apply with and without stored state.
 
 use super::process::{apply, bare, timed};
 use super::report::{Report, Sample};
@@ -15,7 +15,7 @@ use steadfast::store::{Journal, MemoryStore, StoredState};
 use steadfast_engine::Slots;
 use steadfast_resources::{Host, MintKey};
 
-/// A cold apply of the program, beside the same driver with a store in memory and no history.
+/// Compares a cold apply with the same driver on a store in memory and without a history.
 pub(crate) fn kept(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     const FILES: usize = 10_000;
     let (mut without, mut with) = (Sample::default(), Sample::default());
@@ -33,7 +33,7 @@ impl Observer for Silent {
     fn hear(&mut self, _: &Notification<'_>) {}
 }
 
-/// The bare program: one pass over the graph by the driver of the program, with a store in memory and no history.
+/// The bare program: one pass of the driver with a store in memory and without a history.
 pub(crate) fn unkept(graph: &Path) -> Result<(), Failure> {
     let loaded =
         load(&[graph.to_owned()], &Options::default()).map_err(|report| format!("{report:?}"))?;

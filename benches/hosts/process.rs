@@ -1,4 +1,4 @@
-//! Processes: started, timed, counted.
+//! Processes: started, timed and counted.
 
 use super::Failure;
 use super::tree::Tree;
@@ -11,24 +11,24 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-/// The product, as cargo built it for this bench.
+/// The program, as cargo built it for this bench.
 pub(crate) const STEADFAST: &str = env!("CARGO_BIN_EXE_steadfast");
 
-/// A bare program on this tree.
+/// Creates a command that runs a bare program on this tree.
 pub(crate) fn bare(program: &str, tree: &Tree, commits: usize) -> Result<Command, Failure> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["bare", program]).arg(&tree.graph).arg(commits.to_string());
     Ok(command)
 }
 
-/// `steadfast apply` on this tree.
+/// Creates a command that runs `steadfast apply` on this tree.
 pub(crate) fn apply(tree: &Tree) -> Command {
     let mut command = Command::new(STEADFAST);
     command.arg("apply").arg(&tree.graph).arg("--state-dir").arg(&tree.state);
     command
 }
 
-/// How long it takes from its start to its end. What others still have to write is written before.
+/// Returns the run time of a command. Pending writes of the system are synced first.
 pub(crate) fn timed(mut command: Command) -> Result<Duration, Failure> {
     rustix::fs::sync();
     let began = Instant::now();
@@ -37,7 +37,7 @@ pub(crate) fn timed(mut command: Command) -> Result<Duration, Failure> {
     if status.success() { Ok(took) } else { Err(format!("{command:?}: {status}").into()) }
 }
 
-/// How many syncs it makes, as `strace` counts them; none where there is no strace.
+/// Counts the syncs of a command with `strace`; none without strace.
 pub(crate) fn syncs(command: &Command, into: &Path) -> Result<Option<usize>, Failure> {
     let mut traced = Command::new("strace");
     traced.args(["-f", "--seccomp-bpf", "-e", "trace=fsync,fdatasync,syncfs,sync", "-o"]).arg(into);
@@ -49,19 +49,19 @@ pub(crate) fn syncs(command: &Command, into: &Path) -> Result<Option<usize>, Fai
         Err(error) => return Err(error.into()),
     }
     let text = fs::read_to_string(into)?;
-    // A call that another interrupts is told in two lines, of which the second says "resumed".
+    // An interrupted call takes two lines, the second with "resumed".
     let calls = text.lines().filter(|line| line.contains("sync") && !line.contains("resumed>"));
     Ok(Some(calls.count()))
 }
 
-/// A process that stays, and what it says.
+/// A long-running process and its output lines.
 pub(crate) struct Held {
     child: Child,
     lines: Receiver<String>,
 }
 
 impl Held {
-    /// A bare program, which speaks on its standard output.
+    /// Starts a bare program, which prints to standard output.
     pub(crate) fn bare(program: &str, tree: &Tree) -> Result<Self, Failure> {
         let mut child =
             bare(program, tree, 0)?.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
@@ -69,23 +69,23 @@ impl Held {
         Ok(Self { child, lines })
     }
 
-    /// A program that stays and says nothing.
+    /// Starts a program without output.
     pub(crate) fn of(command: &mut Command) -> Result<Self, Failure> {
         let child = command.stdin(Stdio::null()).spawn()?;
         Ok(Self { child, lines: lines(None::<std::io::Empty>) })
     }
 
-    /// The daemon on this tree, without sweeps; its log is on standard error.
+    /// Starts the daemon on this tree, without sweeps; its log goes to standard error.
     pub(crate) fn daemon(tree: &Tree) -> Result<Self, Failure> {
         Self::daemon_with(tree, &[])
     }
 
-    /// The same with more flags.
+    /// Starts the daemon on this tree, without sweeps and with further flags.
     pub(crate) fn daemon_with(tree: &Tree, flags: &[&str]) -> Result<Self, Failure> {
         Self::daemon_by(Command::new(STEADFAST), tree, flags)
     }
 
-    /// The same by a command with surroundings of its own.
+    /// Starts the daemon on this tree through a given command, without sweeps and with further flags.
     pub(crate) fn daemon_by(
         mut command: Command,
         tree: &Tree,
@@ -98,7 +98,7 @@ impl Held {
         Ok(Self { child, lines })
     }
 
-    /// Waits for a line that holds this.
+    /// Waits for an output line that contains this word.
     pub(crate) fn says(&mut self, word: &str) -> Result<(), Failure> {
         loop {
             let line = self.lines.recv_timeout(Duration::from_mins(2));
@@ -108,12 +108,12 @@ impl Held {
         }
     }
 
-    /// Waits until the daemon has everything as declared.
+    /// Waits until the daemon reports convergence.
     pub(crate) fn converged(&mut self) -> Result<(), Failure> {
         self.says("\"event\":\"converged\"")
     }
 
-    /// From TERM to its end.
+    /// Sends TERM and returns the time to the end of the process.
     pub(crate) fn ends(&mut self) -> Result<Duration, Failure> {
         let process = rustix::process::Pid::from_child(&self.child);
         let began = Instant::now();
@@ -122,7 +122,7 @@ impl Held {
         Ok(began.elapsed())
     }
 
-    /// What it keeps in memory, in bytes.
+    /// Returns the resident memory, in bytes.
     pub(crate) fn memory(&self) -> Result<f64, Failure> {
         let text = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -130,15 +130,15 @@ impl Held {
         Ok(kilobytes.ok_or("no VmRSS")?.trim().parse::<f64>()? * 1024.0)
     }
 
-    /// How long its threads have run so far, those that have ended too; to the nanosecond, where /proc/PID/stat counts
-    /// hundredths of a second.
+    /// Returns the processor time of all threads so far, ended ones included, with nanoseconds (/proc/PID/stat has
+    /// hundredths of a second).
     pub(crate) fn ran(&self) -> Result<Duration, Failure> {
         let clock = clock_getcpuclockid(Pid::from_raw(self.child.id().cast_signed()))?;
         Ok(clock.now()?.into())
     }
 }
 
-/// Lines as they come; a thread reads them, so that they can be waited for with a limit.
+/// Reads lines on a thread, so that a caller can wait for them with a limit.
 fn lines(from: Option<impl Read + Send + 'static>) -> Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -153,9 +153,9 @@ fn lines(from: Option<impl Read + Send + 'static>) -> Receiver<String> {
 }
 
 impl Drop for Held {
-    /// Whatever happened, nothing stays behind.
+    /// Kills the process, so that nothing remains after a failure.
     fn drop(&mut self) {
-        // Both fail only where it has ended already.
+        // Both calls fail only for a process that has ended.
         drop(self.child.kill());
         drop(self.child.wait());
     }

@@ -1,4 +1,4 @@
-//! A thousand who follow the events of a busy daemon, of whom half read nothing.
+//! A thousand subscribers to the events of a busy daemon; half of them read nothing.
 
 use super::drift::{Repairs, restored_after};
 use super::process::{Held, apply, timed};
@@ -16,23 +16,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// So many read, and as many do not.
+/// The number of readers, and of stalled subscribers.
 const HALF: usize = 500;
 
-/// So many files are held.
+/// The number of declared files.
 const FILES: usize = 10_000;
 
-/// How long all of them may take to be told something.
+/// The time limit until every reader has received something.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The daemon lets go of who takes nothing for thirty seconds: a round is shorter.
+/// The duration of a round: shorter than the thirty seconds after which the daemon drops a stalled subscriber.
 const ROUND: Duration = Duration::from_secs(20);
 
-/// Less than a kernel keeps for one who does not read, and far more than a repair is told in.
+/// Less than the kernel's buffer for a stalled subscriber, in bytes, and far more than the report of one repair.
 const FULL: u64 = 64 * 1024;
 
-/// Repairs beside those of a daemon that nobody follows. Each round has its own followers; it is measured only where
-/// each of them was told something, and each of those who stall has its buffer full before and after.
+/// Compares repairs with those of a daemon without subscribers. Each round has its own subscribers. A round counts
+/// only if each reader received something and the buffer of each stalled one was full before and after.
 pub(crate) fn readers(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     many_files()?;
     let (calm_tree, tree) = (Tree::new(bench, FILES, false)?, Tree::new(bench, FILES, false)?);
@@ -65,7 +65,7 @@ pub(crate) fn readers(bench: &Bench, report: &mut Report) -> Result<(), Failure>
     Ok(())
 }
 
-/// As many files as may be open, for this process and for the daemons that it starts.
+/// Raises the limit of open files for this process and the daemons that it starts.
 fn many_files() -> Result<(), Failure> {
     let most = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most })?;
@@ -75,10 +75,10 @@ fn many_files() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Those who follow.
+/// The subscribers of one round.
 struct Followers {
     stalled: Vec<UnixStream>,
-    /// How many lines each of the others has read.
+    /// The number of lines that each reader has read.
     lines: Arc<[AtomicU64]>,
     failed: Arc<Mutex<Option<String>>>,
     end: Arc<AtomicBool>,
@@ -104,7 +104,7 @@ impl Followers {
         Ok(Self { stalled, lines, failed, end, reading: Some(reading) })
     }
 
-    /// How many lines each of those who read was told.
+    /// Returns the number of lines that each reader has received.
     fn told(&self) -> Vec<u64> {
         self.lines.iter().map(|count| count.load(Ordering::Relaxed)).collect()
     }
@@ -124,7 +124,7 @@ impl Followers {
         Ok(())
     }
 
-    /// What waits for each of those who do not read, in bytes.
+    /// Returns the unread bytes of each stalled subscriber.
     fn stalled(&self) -> Result<Vec<u64>, Failure> {
         let mut all: Vec<PollFd<'_>> =
             self.stalled.iter().map(|stream| PollFd::new(stream, PollFlags::HUP)).collect();
@@ -139,8 +139,8 @@ impl Followers {
         }
     }
 
-    /// Makes so much happen that whoever does not read has no room left, and whoever reads was told something. Each
-    /// file is written once: who undoes one again and again would be given way to.
+    /// Causes events until each stalled subscriber has a full buffer and each reader has received something. Each
+    /// file is written once, so that no repair counts as contention.
     fn fill(&self, files: &[File]) -> Result<(), Failure> {
         let waiting = || -> Result<Vec<u64>, Failure> {
             Ok(self.stalled.iter().map(ioctl_fionread).collect::<Result<Vec<_>, _>>()?)
@@ -155,7 +155,7 @@ impl Followers {
             self.wait_for("each to be told something", |told| told.iter().all(|n| *n > 0))?;
             std::thread::sleep(Duration::from_secs(1));
             let now = waiting()?;
-            // Nothing more goes in, however much happens.
+            // No more bytes arrive, since every buffer is full.
             if now == last && now.iter().all(|count| *count >= FULL) {
                 return Ok(());
             }
@@ -172,7 +172,7 @@ impl Drop for Followers {
     }
 }
 
-/// One thread reads for all: a thousand readers are a thousand processes elsewhere, and not the cost that is measured.
+/// Reads all connections on one thread: real readers are processes of their own and not part of the measured cost.
 fn read(live: &[UnixStream], counts: &[AtomicU64], end: &AtomicBool) -> Result<(), Failure> {
     for stream in live {
         stream.set_nonblocking(true)?;

@@ -1,4 +1,4 @@
-//! What recording costs: repairs beside recorders that do not get on, events written a second, a million read.
+//! The cost of recording: repairs with failing recorders, events written a second, a million events read.
 
 use super::drift::Repairs;
 use super::process::{Held, STEADFAST, apply, timed};
@@ -13,17 +13,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use steadfast::events::{Level, Log, NewEvent, Retention};
 
-/// How a recorder of a daemon fares.
+/// The condition of a recorder.
 enum Fares {
-    /// Its server never answers.
+    /// The server never answers.
     Stalls,
-    /// Its server refuses whatever it is sent.
+    /// The server rejects every request.
     IsRefused,
-    /// It ends as soon as it has begun, and is begun again; there are many of them.
+    /// The recorder ends right after each start and is restarted; there are many such recorders.
     Dies,
 }
 
-/// Repairs of a daemon with a recorder of each sort that does not get on, beside those of one without.
+/// Compares repairs with and without failing recorders, for each condition.
 pub(crate) fn recorder(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     const FILES: usize = 2000;
     let calm_tree = Tree::new(bench, FILES, false)?;
@@ -46,7 +46,7 @@ pub(crate) fn recorder(bench: &Bench, report: &mut Report) -> Result<(), Failure
     Ok(())
 }
 
-/// Repairs while a recorder fares so; that it did is seen.
+/// Measures repairs with recorders in this condition, and checks the condition itself.
 fn beside(bench: &Bench, tree: &Tree, fares: &Fares, repairs: &mut Repairs) -> Result<(), Failure> {
     const DYING: usize = 20;
     let server = TcpListener::bind("127.0.0.1:0")?;
@@ -54,14 +54,14 @@ fn beside(bench: &Bench, tree: &Tree, fares: &Fares, repairs: &mut Repairs) -> R
     let refused = Arc::new(AtomicUsize::new(0));
     let mut command = Command::new(STEADFAST);
     let webhooks = match fares {
-        // Connections are taken by the kernel, and nobody ever answers.
+        // The kernel accepts the connections, and no server answers.
         Fares::Stalls => format!("- webhook: {{url: \"http://{address}/\", timeout: 2}}\n"),
         Fares::IsRefused => {
             refuse(server.try_clone()?, &refused);
             format!("- webhook: {{url: \"http://{address}/\", timeout: 2}}\n")
         }
         Fares::Dies => {
-            // Nobody is trusted, so none of them can begin.
+            // Without trusted certificates no recorder can start.
             command.env("SSL_CERT_FILE", tree.state.join("none")).env_remove("SSL_CERT_DIR");
             let one = |n| format!("- webhook: {{url: \"https://{address}/{n}\", timeout: 2}}\n");
             (0..DYING).map(one).collect()
@@ -92,7 +92,7 @@ fn beside(bench: &Bench, tree: &Tree, fares: &Fares, repairs: &mut Repairs) -> R
     Ok(())
 }
 
-/// A server that refuses each request, and counts them.
+/// Starts a server that rejects and counts each request.
 fn refuse(server: TcpListener, refused: &Arc<AtomicUsize>) {
     let refused = Arc::clone(refused);
     std::thread::spawn(move || {
@@ -103,7 +103,7 @@ fn refuse(server: TcpListener, refused: &Arc<AtomicUsize>) {
     });
 }
 
-/// Every request that comes over this connection, until it is closed.
+/// Rejects every request on this connection until it is closed.
 fn refuse_all(stream: TcpStream, refused: &AtomicUsize) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
     loop {
@@ -124,7 +124,7 @@ fn refuse_all(stream: TcpStream, refused: &AtomicUsize) -> std::io::Result<()> {
     }
 }
 
-/// Events written, one by one and together; and a million of them shown.
+/// Measures events written one by one and in batches, and a million events shown.
 pub(crate) fn log(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     const MILLION: u64 = 1_000_000;
     const TOGETHER: u64 = 1000;

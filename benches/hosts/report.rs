@@ -1,8 +1,8 @@
-//! Medians and spreads, and one line for each figure.
+//! Medians and spreads, and one output line for each figure.
 
 use std::time::Duration;
 
-/// What was measured so far.
+/// The results so far.
 #[derive(Default)]
 pub(crate) struct Report {
     missed: usize,
@@ -13,13 +13,13 @@ impl Report {
         self.missed == 0
     }
 
-    /// A ratio of medians with its target.
+    /// Reports a ratio of medians with its target.
     pub(crate) fn ratio(&mut self, what: &str, bare: &Sample, ours: &Sample, target: f64) {
         let detail = format!("bare {bare}, steadfast {ours}");
         self.compare(what, (bare.median(), ours.median()), target, &detail);
     }
 
-    /// A ratio of the times that 99 % of all runs keep, with its target.
+    /// Reports a ratio of the 99th percentiles with its target.
     pub(crate) fn ratio_at_99(&mut self, what: &str, bare: &Sample, ours: &Sample, target: f64) {
         let (bare, ours) = (bare.at(0.99), ours.at(0.99));
         let detail = format!("bare {:.2} ms, steadfast {:.2} ms", bare * 1e3, ours * 1e3);
@@ -32,7 +32,7 @@ impl Report {
         self.line(what, (&value, &format!("<= {target}x"), ratio <= target), detail);
     }
 
-    /// A figure that must not exceed another.
+    /// Reports a figure with its upper limit.
     pub(crate) fn figure(&mut self, what: &str, value: f64, (most, unit): (f64, &str), more: &str) {
         let digits = if most < 0.1 { 4 } else { 2 };
         let (value_text, target) =
@@ -47,7 +47,7 @@ impl Report {
     }
 }
 
-/// Several runs of one thing, in seconds.
+/// The durations of several runs, in seconds.
 #[derive(Default)]
 pub(crate) struct Sample(Vec<f64>);
 
@@ -57,7 +57,7 @@ impl Sample {
         self.0.sort_by(f64::total_cmp);
     }
 
-    /// The value below which this share of all lies.
+    /// Returns the quantile of this share.
     pub(crate) fn at(&self, share: f64) -> f64 {
         #[expect(
             clippy::cast_possible_truncation,
@@ -75,7 +75,7 @@ impl Sample {
 }
 
 impl std::fmt::Display for Sample {
-    /// The median and the quartiles around it.
+    /// Formats the median and the quartiles.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let [low, middle, high] = [0.25, 0.5, 0.75].map(|share| self.at(share));
         if middle < 0.1 {
@@ -87,13 +87,13 @@ impl std::fmt::Display for Sample {
     }
 }
 
-/// A line that is a result.
+/// Prints a result.
 #[expect(clippy::print_stdout, reason = "the measurement is its output")]
 pub(crate) fn say(line: &str) {
     println!("{line}");
 }
 
-/// A line that is none.
+/// Prints a message that is no result.
 #[expect(clippy::print_stderr, reason = "there is no log here")]
 pub(crate) fn complain(line: &str) {
     eprintln!("{line}");

@@ -1,4 +1,4 @@
-//! A fresh folder with directories and the graph of the files that belong into them.
+//! A new folder with directories and the graph of the files that belong into them.
 
 use super::{Bench, Failure};
 use serde::Deserialize;
@@ -7,17 +7,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// So many files are in one directory.
+/// The number of files in one directory.
 const EACH: usize = 100;
 
-/// A host in small: where files belong, the graph that says so, and the state of those who hold it.
+/// A small host: directories for files, their graph, and the state directory.
 pub(crate) struct Tree {
     pub(crate) graph: PathBuf,
     pub(crate) state: PathBuf,
 }
 
 impl Tree {
-    /// Directories and a graph of `count` files; in a chain, each after the one before it.
+    /// Creates directories and a graph of `count` files; a chain has an edge from each file to the next.
     pub(crate) fn new(bench: &Bench, count: usize, chain: bool) -> Result<Self, Failure> {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("tree-{}", NEXT.fetch_add(1, Ordering::Relaxed));
@@ -49,33 +49,33 @@ fn text(root: &Path, (count, directories): (usize, usize), chain: bool) -> Resul
     Ok(text)
 }
 
-/// The least a program can make of the same text.
+/// The smallest data structure for the same text.
 #[derive(Deserialize)]
 pub(crate) struct Graph {
     /// All resources.
     pub(crate) resources: Resources,
 }
 
-/// By kind.
+/// The resources by kind.
 #[derive(Deserialize)]
 pub(crate) struct Resources {
-    /// Files.
+    /// The files.
     pub(crate) file: Vec<File>,
 }
 
-/// One file.
+/// A file resource.
 #[derive(Deserialize)]
 pub(crate) struct File {
-    /// Its path.
+    /// The path of the file.
     pub(crate) path: PathBuf,
-    /// What it holds.
+    /// The content of the file.
     pub(crate) content: String,
-    /// What it may; octal.
+    /// The permission bits of the file, as octal text.
     mode: String,
 }
 
 impl File {
-    /// Its permission bits.
+    /// Parses the permission bits.
     pub(crate) fn mode(&self) -> Result<u32, Failure> {
         Ok(u32::from_str_radix(&self.mode, 8)?)
     }

@@ -1,4 +1,4 @@
-//! Repairs of a daemon whose log nobody reads, beside repairs of one with a healthy reader.
+//! Repairs of a daemon with an unread log, compared with those of a daemon with a healthy reader.
 
 use super::drift::Repairs;
 use super::process::{Held, STEADFAST, apply, timed};
@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 
 const FILES: usize = 2000;
 
-/// A full standard error, and a journal that hangs.
+/// Measures a full standard error, and a hung journal.
 pub(crate) fn unread(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     let read_tree = held_tree(bench)?;
     let mut read = Held::daemon(&read_tree)?;
@@ -44,7 +44,7 @@ pub(crate) fn unread(bench: &Bench, report: &mut Report) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Repairs in turn: on a tree that a daemon holds already, and on one that this command holds.
+/// Measures repairs in turn: on a tree with a running daemon, and on one with the daemon that this command starts.
 fn measure(
     bench: &Bench,
     (calm, tree): (&Tree, &Tree),
@@ -62,7 +62,7 @@ fn measure(
     Ok(())
 }
 
-/// A tree that is as declared already.
+/// Creates a converged tree.
 fn held_tree(bench: &Bench) -> Result<Tree, Failure> {
     let tree = Tree::new(bench, FILES, false)?;
     timed(apply(&tree))?;
@@ -76,14 +76,14 @@ fn run(tree: &Tree, log: &str) -> Command {
     command
 }
 
-/// Waits until the daemon on this tree has everything as declared.
+/// Waits until the daemon of this tree reports convergence.
 fn wait(tree: &Tree) -> Result<(), Failure> {
     let mut command = Command::new(STEADFAST);
     command.args(["wait", "--timeout", "120", "--state-dir"]).arg(&tree.state);
     timed(command).map(drop)
 }
 
-/// Both ends of a pipe that is full.
+/// Creates a full pipe and returns both ends.
 fn full_pipe() -> Result<(File, File), Failure> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
     let mut write = File::from(write);
@@ -92,25 +92,25 @@ fn full_pipe() -> Result<(File, File), Failure> {
     Ok((read.into(), write))
 }
 
-/// The folder of the socket of the journal that belongs to a tree.
+/// Returns the folder of the journal socket of a tree.
 fn folder(tree: &Tree) -> std::path::PathBuf {
     tree.state.with_extension("journal")
 }
 
-/// The socket of a journal of our own.
+/// Creates the socket of a simulated journal.
 fn journal(tree: &Tree) -> Result<UnixDatagram, Failure> {
     std::fs::create_dir(folder(tree))?;
     bind(&folder(tree).join("socket"))
 }
 
-/// The path may be longer than an address of a socket.
+/// Binds a socket through /proc/self/fd, since the path can be longer than a socket address.
 fn bind(path: &Path) -> Result<UnixDatagram, Failure> {
     let folder = File::open(path.parent().ok_or("no parent")?)?;
     let short = format!("/proc/self/fd/{}/socket", std::os::fd::AsRawFd::as_raw_fd(&folder));
     Ok(UnixDatagram::bind(short)?)
 }
 
-/// Sends to the journal of a tree until it takes no more.
+/// Sends to the journal of a tree until its socket is full.
 fn fill(tree: &Tree) -> Result<(), Failure> {
     let folder = File::open(folder(tree))?;
     let sender = UnixDatagram::unbound()?;
@@ -120,7 +120,7 @@ fn fill(tree: &Tree) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A daemon that has this journal, in a mount namespace of its own.
+/// Creates the command of a daemon with this journal, in its own mount namespace.
 fn beside_journal(tree: &Tree) -> Command {
     let enter = "mount -t tmpfs none /run && mkdir -p /run/systemd/journal && \
                  mount --bind \"$0\" /run/systemd/journal && exec \"$@\"";

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_window_is_refused() {
+    fn malformed_windows_are_rejected() {
         for text in [
             "",
             ",",

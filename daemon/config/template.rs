@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused() {
+    fn malformed_templates_are_rejected() {
         for (wrong, values) in [
             ("${", vec![]),
             ("${a", vec![("a", 0)]),

@@ -158,7 +158,7 @@ mod tests {
 
     /// F-19: the next reader finds all items that a panicked reader has not processed, in their order.
     #[test]
-    fn what_a_reader_that_broke_has_not_come_to_is_there() {
+    fn unread_events_survive_a_broken_reader() {
         let inbox = Inbox::default();
         inbox.put_all(1..=4);
         let broken = std::panic::catch_unwind(|| {

@@ -28,7 +28,7 @@ mod tests {
     use super::{pack, unpack};
 
     #[test]
-    fn what_is_packed_comes_back_and_nothing_else() {
+    fn packed_content_is_unpacked_exactly() {
         let texts = [Vec::new(), b"a\n".repeat(5000), (0..=255).collect::<Vec<u8>>()];
         for text in texts {
             let packed = pack(&text).unwrap();

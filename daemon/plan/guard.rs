@@ -141,7 +141,7 @@ mod tests {
 
     /// F-16: a held resource is checked, and its apply is never begun.
     #[test]
-    fn what_was_held_is_never_begun() {
+    fn held_steps_are_never_begun() {
         assert!(plan("held").holds("svc[x]").is_some());
         for action in ["change", "remove", "refresh", "unknown"] {
             assert!(plan(action).holds("svc[x]").is_none(), "{action}");

@@ -408,7 +408,7 @@ mod tests {
 
     /// B-25: a commit during a read is not visible to that read.
     #[test]
-    fn what_is_read_is_of_one_moment() {
+    fn reads_see_one_generation() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("some.db");
         let writer = Connection::open(&path).expect("opened");

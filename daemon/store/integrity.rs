@@ -287,7 +287,7 @@ mod tests {
     /// B-19, B-21: an empty ownership record, which no entry produces, is found by the judge at a load and after a
     /// write. It is removed, with the whole record if that is empty, too.
     #[test]
-    fn what_says_nothing_is_left_out() {
+    fn empty_ownership_records_are_left_out() {
         let owned = Some(Arc::new(Ownership { graph: "g".into(), ..Ownership::default() }));
         for done in [None, Some(1)] {
             let record = Record { owned: owned.clone(), done, ..Record::default() };

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_again_and_again_is_one_event() {
+    fn repeated_writes_are_one_event() {
         let mut all = Vec::new();
         for _ in 0..1000 {
             all.extend([(1, WRITTEN, "a"), (1, CLOSED, "a"), (1, ReadFlags::ATTRIB, "a")]);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_or_goes_is_told_each_time() {
+    fn creations_and_removals_are_each_reported() {
         for flags in [
             ReadFlags::CREATE,
             ReadFlags::DELETE,

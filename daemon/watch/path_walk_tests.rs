@@ -79,7 +79,7 @@ fn a_directory_exchanged_before_its_watch_is_noticed() {
 
 /// an entry that appears while its directory is being watched is found.
 #[test]
-fn what_appears_during_a_watch_is_seen() {
+fn a_path_that_appears_during_a_watch_is_noticed() {
     let directory = tempfile::tempdir().expect("a directory");
     let here = directory.path().join("a");
     fs::create_dir(&here).expect("made");
@@ -95,7 +95,7 @@ fn what_appears_during_a_watch_is_seen() {
 /// A path that moves during every attempt is given up for now; its entries are noted, so that the next event triggers
 /// another walk.
 #[test]
-fn what_never_rests_is_given_up_for_now() {
+fn a_path_that_never_rests_is_given_up_for_now() {
     let directory = tempfile::tempdir().expect("a directory");
     let here = directory.path().join("a");
     fs::create_dir(&here).expect("made");

@@ -146,7 +146,7 @@ impl Stage {
 /// R-9, E-4: a directory on the path moves while its only vertex is armed again, as by a new graph: the route is walked
 /// all the same. Found by seed 4443 of the simulation.
 #[test]
-fn who_is_armed_anew_while_its_way_moves_is_watched_where_it_is_now() {
+fn a_vertex_rearmed_during_a_move_is_watched_at_its_new_path() {
     let stage = Stage::new();
     stage.make("a/b");
     stage.arm(1, "a/b/file");
@@ -165,7 +165,7 @@ fn who_is_armed_anew_while_its_way_moves_is_watched_where_it_is_now() {
 
 /// R-9, E-4: the vertex is armed again before the first walk of its route.
 #[test]
-fn who_is_armed_twice_before_the_first_walk_is_watched() {
+fn a_vertex_armed_twice_before_the_first_walk_is_watched() {
     let stage = Stage::new();
     stage.make("a/b");
     stage.arm(1, "a/b/file");

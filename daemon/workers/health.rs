@@ -117,7 +117,7 @@ mod tests {
 
     /// P-7, F-19: missing inputs and workers that failed once are reported; healthy and finished workers are not.
     #[test]
-    fn what_is_wrong_is_told() {
+    fn health_problems_are_reported() {
         let mut report = Report::default();
         let why = || Some("broke".to_owned());
         for (name, worker) in [
@@ -164,7 +164,7 @@ mod tests {
 
     /// P-1: the status names the worker that the stop waits for.
     #[test]
-    fn who_is_waited_for_is_told() {
+    fn awaited_workers_are_reported() {
         let mut report = Report::default();
         report.workers.insert("control".to_owned(), worker(State::Running));
         assert_eq!(ending(&report), "the daemon is stopping: 1 workers are running");

@@ -135,7 +135,7 @@ mod tests {
     /// F-19: requests that a failed driver has not taken go to the next one, in order; a stop, a query and the results
     /// of runs do not.
     #[test]
-    fn what_a_broken_driver_has_not_taken_is_for_the_next() {
+    fn untaken_requests_of_a_broken_driver_go_to_the_next() {
         let requests = Requests::default();
         requests.put(pause("before any"));
         let first = Inbox::default();

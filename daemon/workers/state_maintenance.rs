@@ -99,7 +99,7 @@ mod tests {
 
     /// A request whose requester no longer waits is not carried out later.
     #[tokio::test]
-    async fn what_nobody_waits_for_is_not_done() {
+    async fn requests_without_a_waiter_are_not_done() {
         let mender = MaintenanceQueue::default();
         drop(mender.ask(Maintenance::Import).expect("asked"));
         assert!(mender.ask(Maintenance::Repair).is_none(), "one at a time");
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_paused_meanwhile_is_carried_over() {
+    fn pauses_made_meanwhile_are_carried_over() {
         let pause =
             |reason: &str| PauseRecord { reason: reason.to_owned(), until_unix: 9, lasts: None };
         let park = |name: &str, pause| Entry::Park { identity: name.into(), pause };

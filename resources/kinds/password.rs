@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_guessed_is_doubted() {
+    fn guessable_passwords_give_a_warning() {
         assert!(doubt(8, 62).is_some() && doubt(63, 2).is_some());
         assert!(doubt(11, 62).is_none() && doubt(32, 62).is_none());
     }

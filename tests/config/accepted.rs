@@ -1,4 +1,4 @@
-//! What loads, and as what.
+//! Accepted graphs and the result of loading them.
 
 use crate::{Files, edges, good, load, load_under, words};
 use std::fmt::Write as _;
@@ -68,9 +68,9 @@ edges:
     );
 }
 
-/// Issue 2, point 4: what mgmt's graphs write.
+/// Issue 2, point 4: the empty forms of `edges` in mgmt's graphs load.
 #[test]
-fn what_mgmt_writes_loads() {
+fn graphs_of_mgmt_load() {
     for edges in ["edges: []\n", "edges:\n", "edges: null\n", "edges: ~\n", ""] {
         good(&format!("graph: g\nresources:\n  noop:\n  - name: a\n{edges}"));
     }
@@ -88,7 +88,7 @@ fn what_mgmt_writes_loads() {
     assert_eq!(meta("limit: 1e12").pace, Some(Pace { period_ns: 1, burst: 1 }));
 }
 
-/// S-10: modes, numeric owners and versions stay what they say, quoted or not.
+/// S-10: modes, numeric owners and versions stay as written, quoted or not.
 #[test]
 fn texts_stay_as_written() {
     for text in ["0741", "644", "0o644", "1e3", "NO", "yes", "1.10", "0x1F", "1_000", "12:30"] {
@@ -138,8 +138,7 @@ fn every_metaparameter() {
     assert_eq!(meta("delay: 90000").delay_max, Duration::from_secs(90));
 }
 
-/// B-16, B-18: what becomes of a resource that leaves, and what it was called before, with the definition that it had
-/// then.
+/// B-16, B-18: `protect`, `on_remove` and `aliases` are loaded; an alias has the definition under the old name.
 #[test]
 fn leaving_and_former_names() {
     let loaded = good(
@@ -155,7 +154,7 @@ fn leaving_and_former_names() {
     assert_ne!(a.definition, before.vertices[0].definition);
 }
 
-/// Windows have numbers, and the same times are one window.
+/// Maintenance windows are numbered, and equal times share one number.
 #[test]
 fn windows_are_numbered() {
     let loaded = good(
@@ -199,7 +198,7 @@ fn definition(fields: &str) -> u64 {
 
 #[test]
 fn definitions_are_stable() {
-    // Written down once: another number here would make every host run its commands again.
+    // A literal: another value would make every host run its commands again.
     assert_eq!(definition("content: x, mode: 0644"), DEFINITION);
     assert_eq!(definition("mode: 0644, content: x"), DEFINITION);
     assert_eq!(definition("mode: \"0644\", content: x, owner: ~, meta: {noop: true}"), DEFINITION);
@@ -243,7 +242,7 @@ fn aliases_load_within_bounds() {
     assert_eq!(good(text).vertices[1].meta.retry, Some(1));
 }
 
-/// Issue 2, point 4: keys that once had a meaning, one warning for each field and kind.
+/// Issue 2, point 4: obsolete keys give one warning for each field and kind.
 #[test]
 fn old_keys_warn_once() {
     let text = "graph: g
@@ -266,9 +265,10 @@ graph.yaml:4:35: warning: `state` of exec has no effect [C901]
     assert_eq!(words(text), expected);
 }
 
-/// With the kinds of this build: what a shell would have to read, and none does.
+/// Likely mistakes give warnings: for instance shell syntax in a command without a shell. Uses the kinds of this
+/// build.
 #[test]
-fn what_is_most_likely_a_mistake_warns() {
+fn likely_mistakes_give_warnings() {
     let files = Files::new().with(
         "graph.yaml",
         "graph: g
@@ -291,7 +291,7 @@ resources:
     assert!(said[0].ends_with(expected), "{}", said[0]);
 }
 
-/// Of two files that are copied from each other one waits; the other edge is left out, and that is said.
+/// Two files that copy each other do not make a cycle: one automatic edge is left out with a warning.
 #[test]
 fn an_automatic_edge_never_makes_a_cycle() {
     let text = "graph: g\nresources:\n  file:\n  - {name: a, path: /a/x, source: /b/x}\n  - {name: b, path: /b/x, source: /a/x}\n";
@@ -309,8 +309,7 @@ fn an_automatic_edge_never_makes_a_cycle() {
     );
 }
 
-/// Chained files, the last of which comes before their directory: thousands of edges are left out, and a few lines say
-/// so.
+/// A chain of files whose last one runs before their directory: thousands of edges are left out with a few warnings.
 #[test]
 fn thousands_of_edges_left_out_are_a_few_warnings() {
     let files = 3000;

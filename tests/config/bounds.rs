@@ -1,11 +1,11 @@
-//! Bounds: what is too large, too deep or too clever is refused soon, with little memory and without recursion.
+//! Bounds: input that is too large or too deep is rejected quickly, with little memory and without recursion.
 
 use crate::{Files, load, words};
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 use steadfast::config::Options;
 
-/// Generous: the promise is a second, and the machine may be busy compiling.
+/// The time limit of a rejection: far above the promised second, for a machine that is busy compiling.
 const SOON: Duration = Duration::from_secs(20);
 
 #[track_caller]
@@ -16,7 +16,7 @@ fn refused_soon(text: &str, expected: &str) {
     assert!(said.contains(expected), "{said}");
 }
 
-/// S-10: a billion laughs, as text and as maps.
+/// S-10: exponential aliases ("billion laughs") are rejected, as text and as maps.
 #[test]
 fn alias_bombs_are_refused() {
     let mut text = String::from("graph: g\ncomment: &a0 lol\n");
@@ -36,7 +36,7 @@ fn alias_bombs_are_refused() {
     refused_soon("graph: g\nresources: &a\n  noop: [*a]\n", "the alias is recursive");
 }
 
-/// S-10: 10^5 deep, in each way of nesting.
+/// S-10: a nesting of 100 000 levels is rejected, in each notation.
 #[test]
 fn deep_nesting_is_refused() {
     let deep = 100_000;
@@ -48,7 +48,7 @@ fn deep_nesting_is_refused() {
     refused_soon(&hidden, "nested deeper than 64");
 }
 
-/// S-10: a file of a GiB is refused without being read whole (it is sparse: it holds nothing but NUL).
+/// S-10: a file of 1 GiB is rejected without being read whole (the file is sparse).
 #[test]
 fn a_huge_file_is_refused() {
     let files = Files::new().with("graph.yaml", "");
@@ -62,7 +62,7 @@ fn a_huge_file_is_refused() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said() {
+fn unreadable_graphs_are_reported() {
     let files = Files::new().with("graph.yaml", "graph: g\n");
     std::fs::create_dir(files.path("empty")).unwrap();
     let expected = "\
@@ -86,7 +86,8 @@ fn chain(length: usize) -> String {
     text
 }
 
-/// F-13: a chain of 10^6 loads without overflowing the stack of a test's thread. (A ring of 10^6: see `cycles.rs`.)
+/// F-13: a chain of a million resources loads without a stack overflow on a test thread. (For a cycle of that size,
+/// see `cycles.rs`.)
 #[test]
 fn a_chain_of_a_million() {
     let length = 1_000_000;
@@ -94,7 +95,7 @@ fn a_chain_of_a_million() {
     assert_eq!((loaded.vertices.len(), loaded.edges.len()), (length + 1, length));
 }
 
-/// F-13: a long ring is refused as one problem.
+/// F-13: a long cycle is rejected as one problem.
 #[test]
 fn a_ring_of_ten_thousand() {
     let text = format!("{}  - {{name: v10000, before: \"noop[v0]\"}}\n", chain(10_000));
@@ -106,7 +107,7 @@ fn a_ring_of_ten_thousand() {
     assert!(crate::load_under(&text, &options).is_err(), "the whole graph must be valid");
 }
 
-/// Thousands of problems: the first thousand are kept, the others counted, in bounded time.
+/// A graph with thousands of problems lists the first thousand and counts the others, in bounded time.
 #[test]
 fn very_many_problems() {
     let mut text = String::from("graph: g\nresources:\n  noop:\n");
@@ -119,7 +120,7 @@ fn very_many_problems() {
     assert_eq!((rejected.problems.len(), rejected.more), (1000, 9000));
 }
 
-/// S-13: nothing in a graph acts upon a terminal.
+/// S-13: control characters of a graph are escaped in messages.
 #[test]
 fn control_characters_are_shown_escaped() {
     let said =

@@ -1,4 +1,4 @@
-//! Kinds for these tests: `file` takes every type of field and refuses some values, `noop` takes nothing.
+//! The kinds of these tests: `file` has fields of every type and rejects some values, `noop` has no fields.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ static FILE: KindSpec = KindSpec {
     build,
 };
 
-/// A resource that only remembers what it was given.
+/// A resource that only stores its fields.
 #[derive(Debug)]
 pub(crate) struct Remembered {
     #[expect(dead_code, reason = "shown by Debug, which the tests compare")]

@@ -1,4 +1,7 @@
-//! Graph files from outside: what loads, what is refused, and with which words.
+//! The tests of graph files: accepted graphs, rejected graphs, and their messages.
+//!
+//! Nothing here runs a resource. Reading order: `kinds` (test kinds), then `accepted`, `refused`, `bounds`,
+//! `selection`, `settings` and `values`.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -14,7 +17,7 @@ use kinds::KINDS;
 use std::path::PathBuf;
 use steadfast::config::{KindSet, LoadedGraph, Options, Problem, Rejected, load_with};
 
-/// Graph files in a folder of their own.
+/// Graph files in a temporary folder.
 struct Files {
     folder: tempfile::TempDir,
 }
@@ -38,7 +41,7 @@ impl Files {
         load_with(&paths, options, &test_kinds())
     }
 
-    /// What is said about a graph, with the folder's name left out.
+    /// Returns the warnings or the problems of a graph, without the folder's name.
     fn words(&self, names: &[&str]) -> String {
         let said = match self.load(names, &Options::default()) {
             Ok(loaded) => loaded.warnings.iter().map(Problem::with_source).collect(),
@@ -61,7 +64,7 @@ fn load_under(text: &str, options: &Options) -> Result<LoadedGraph, Rejected> {
     Files::new().with("graph.yaml", text).load(&["graph.yaml"], options)
 }
 
-/// A graph that must load, and that the engine must take.
+/// Loads a graph that must be accepted, by the engine too.
 #[track_caller]
 fn good(text: &str) -> LoadedGraph {
     let loaded = load(text).unwrap_or_else(|rejected| panic!("{rejected}"));
@@ -69,7 +72,7 @@ fn good(text: &str) -> LoadedGraph {
     loaded
 }
 
-/// What is said about one file.
+/// Returns the warnings or the problems of one file.
 #[track_caller]
 fn words(text: impl AsRef<[u8]>) -> String {
     let words = Files::new().with("graph.yaml", text).words(&["graph.yaml"]);
@@ -98,7 +101,7 @@ fn into_engine(loaded: &LoadedGraph) -> steadfast_engine::Graph {
     Graph::new(vertices.collect(), edges.collect(), counts).unwrap()
 }
 
-/// Edges as `from -> to` and `from => to` where they notify.
+/// Formats edges as `from -> to`, or `from => to` for notifying ones.
 fn edges(loaded: &LoadedGraph) -> Vec<String> {
     let name = |vertex: usize| loaded.vertices[vertex].identity.to_string();
     let arrow = |notify| if notify { "=>" } else { "->" };

@@ -1,6 +1,6 @@
-//! What is refused, in whole words: each `wrong/NAME.yaml` is answered exactly with `wrong/NAME.txt`.
+//! Rejected graphs with their exact messages: `wrong/NAME.yaml` gives `wrong/NAME.txt`.
 //!
-//! `BLESS=1 cargo test --test config` writes the answers anew; read them before you keep them.
+//! `BLESS=1 cargo test --test config` writes the messages anew; read them before you commit them.
 
 use crate::{Files, load, words};
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/config/wrong")
 }
 
-/// S-10, W-11, F-13, F-14 and issue 2, point 4: wrong graphs, each with all that is said about it.
+/// S-10, W-11, F-13, F-14 and issue 2, point 4: each wrong graph gives exactly its stored messages.
 #[test]
 fn wrong_graphs_are_answered_in_these_words() {
     let mut differences = String::new();
@@ -37,7 +37,7 @@ fn wrong_graphs_are_answered_in_these_words() {
     assert!(count >= 20);
 }
 
-/// Each code is shown by a wrong graph, or by the test named here.
+/// Each problem code occurs in a wrong graph, or in the test named here.
 #[test]
 fn every_code_is_shown() {
     let mut answers = String::new();
@@ -48,16 +48,16 @@ fn every_code_is_shown() {
         }
     }
     let elsewhere = [
-        Code::Unreadable,  // bounds::what_cannot_be_read_is_said
-        Code::EmptyFolder, // bounds::what_cannot_be_read_is_said
+        Code::Unreadable,  // bounds::unreadable_graphs_are_reported
+        Code::EmptyFolder, // bounds::unreadable_graphs_are_reported
         Code::TooLarge,    // bounds::a_huge_file_is_refused
         Code::Empty,       // refused::an_empty_graph_is_refused_where_it_is_to_be
         Code::Readers,     // readers_that_differ_are_refused
         Code::Selection,   // selection::a_selection_of_nothing_is_refused
         Code::Ignored,     // accepted::old_keys_warn_once
-        Code::Doubt,       // accepted::what_is_most_likely_a_mistake_warns
-        Code::Receive,     // values::what_cannot_be_received_is_refused_at_once
-        Code::Secret,      // values::what_cannot_be_received_is_refused_at_once
+        Code::Doubt,       // accepted::likely_mistakes_give_warnings
+        Code::Receive,     // values::wrong_receivers_are_rejected_at_once
+        Code::Secret,      // values::wrong_receivers_are_rejected_at_once
         Code::Automatic,   // accepted::an_automatic_edge_never_makes_a_cycle
         Code::Untrusted,   // settings::root_reads_only_what_nobody_else_can_change
         Code::Setting,     // settings::wrong_settings_are_refused
@@ -129,14 +129,14 @@ fn problems_are_data_too() {
     assert_eq!(rejected.to_json(), expected);
 }
 
-/// What only one of the two YAML readers takes is refused, not guessed.
+/// Input that only one of the two YAML readers accepts is rejected.
 #[test]
 fn readers_that_differ_are_refused() {
     let said = words("%YAML 3.0\n---\ngraph: g\n");
     assert!(said.contains("[C013]") || said.contains("[C006]"), "{said}");
 }
 
-/// The kinds of this build load through the door that everybody uses.
+/// The kinds of this build load through the public entry point.
 #[test]
 fn the_usual_door() {
     let files = Files::new().with("graph.yaml", "graph: g\nresources: {noop: [{name: a}]}\n");
@@ -144,7 +144,7 @@ fn the_usual_door() {
     assert_eq!(loaded.vertices[0].identity.as_ref(), "noop[a]");
 }
 
-/// B-16: a graph without a single resource is a graph, but not where something would be given up for it.
+/// B-16: a graph without resources loads, but is rejected as a replacement that would drop resources.
 #[test]
 fn an_empty_graph_is_refused_where_it_is_to_be() {
     let files = Files::new()
@@ -158,13 +158,13 @@ fn an_empty_graph_is_refused_where_it_is_to_be() {
     assert!(problems[0].hint.as_ref().is_some_and(|hint| hint.contains("--allow-empty")));
 }
 
-/// The blocks of a section of docs/problems.md that are marked so.
+/// Returns the block of a section of docs/problems.md with this mark.
 fn block<'t>(section: &'t str, mark: &str) -> Option<&'t str> {
     let (_, rest) = section.split_once(&format!("```yaml {mark}\n"))?;
     rest.split("```").next()
 }
 
-/// Every code is explained; its wrong example is refused with it, or warned of, and its right one loads without a word.
+/// Each code is documented with a wrong example that gives the code and a right one that loads without a message.
 #[test]
 fn every_code_is_explained_by_examples_that_are_true() {
     let without =
@@ -192,8 +192,8 @@ fn every_code_is_explained_by_examples_that_are_true() {
     }
 }
 
-/// A resource below a regular file is rejected, with both places and the right form (operator B7); a link and a
-/// directory may have some.
+/// A resource below a regular file is rejected, with both places and the correct form (operator B7); resources below
+/// a link or a directory are accepted.
 #[test]
 fn nothing_lies_below_a_regular_file() {
     let load = |shape: &str| {

@@ -1,4 +1,4 @@
-//! `--only` and `--skip`.
+//! The options `--only` and `--skip`.
 
 use crate::{edges, load_under};
 use proptest::prelude::*;
@@ -50,7 +50,7 @@ the graph was rejected: 2 problems (more: steadfast explain C501)
     assert!(load_under(CHAIN, &options).unwrap_err().to_string().contains("--sema should be"));
 }
 
-/// A diamond of left-out vertices: one way notifies all along, the other does not.
+/// Two paths of left-out vertices join the same resources: the new edge notifies if one path notifies throughout.
 #[test]
 fn the_better_way_counts() {
     let text =
@@ -64,7 +64,7 @@ fn the_better_way_counts() {
     assert_eq!(edges(&load_under(text, &options).unwrap()), ["noop[a] => noop[z]"]);
 }
 
-/// Which vertices are reached from each, and by notifying edges alone.
+/// Computes the vertices reachable from each vertex, by any edges and by notifying edges alone.
 fn reached(count: usize, edges: &[(usize, usize, bool)]) -> Vec<Vec<(bool, bool)>> {
     let mut table = vec![vec![(false, false); count]; count];
     for (from, to, notify) in edges {
@@ -83,8 +83,8 @@ fn reached(count: usize, edges: &[(usize, usize, bool)]) -> Vec<Vec<(bool, bool)
 }
 
 proptest! {
-    /// A random graph loads when it has no cycle, and then the engine takes it; what is left out changes neither who
-    /// waits for whom nor, along ways that notify, who is refreshed.
+    /// A random acyclic graph loads, and the engine accepts it. Leaving resources out changes neither the order of
+    /// the others nor, along notifying paths, their refreshes.
     #[test]
     fn order_survives_selection(
         edges in prop::collection::vec((0..7_usize, 0..7_usize, any::<bool>()), 0..12),

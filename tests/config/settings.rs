@@ -1,4 +1,4 @@
-//! The settings of a host, and whose files root believes (S-11).
+//! The settings of a host, and the files that root trusts (S-11).
 
 use super::Files;
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
@@ -31,7 +31,7 @@ fn settings_are_read() {
     assert!(nothing.graph.is_empty() && nothing.defaults.is_none());
 }
 
-/// Who records, with what was left open; headers are never shown.
+/// Recorders are read with their defaults; headers are never shown.
 #[test]
 fn recorders_are_read() {
     let settings = read(
@@ -57,7 +57,7 @@ fn recorders_are_read() {
     assert!(!format!("{settings:?}").contains("t0ken"));
 }
 
-/// Every problem of a recorder, with its place.
+/// Each problem of a recorder is reported with its place.
 #[test]
 fn wrong_recorders_are_refused() {
     let said = read(
@@ -92,7 +92,7 @@ fn the_settings_that_come_along_are_right() {
     assert!(settings.is_ok_and(|settings| settings.defaults.is_some() && settings.watch.is_some()));
 }
 
-/// Every problem at once, each with its place and what to do.
+/// All problems of the settings are reported at once, each with its place and a remedy.
 #[test]
 fn wrong_settings_are_refused() {
     let said = read(
@@ -117,7 +117,7 @@ fn wrong_settings_are_refused() {
     assert!(said.contains("[C006]"), "{said}");
 }
 
-/// What a resource says itself wins; what it does not say, the defaults say.
+/// A field of the resource wins over the defaults; the defaults fill the missing ones.
 #[test]
 fn defaults_hold_where_nothing_is_said() {
     let defaults = read("defaults: {retry: 7, noop: true, delay: 900}\n").unwrap().defaults;
@@ -141,10 +141,10 @@ fn defaults_hold_where_nothing_is_said() {
     assert!(Arc::strong_count(&plain.vertices[0].meta) > 0);
 }
 
-/// Mode and owner of: a folder, a folder in it, the graph in that; whether root reads it.
+/// A row of the test: mode and owner of a folder, of a folder inside, and of the graph; true if root reads the graph.
 type Row = ((u32, u32), (u32, u32), (u32, u32), bool);
 
-/// S-11: as root, a graph that somebody else could change is refused, and it is said why. Needs root.
+/// S-11: root rejects a graph that somebody else could change, with the reason. Needs root.
 #[test]
 fn root_reads_only_what_nobody_else_can_change() {
     assert!(rustix::process::geteuid().is_root(), "this test must run as root");
@@ -181,7 +181,7 @@ fn root_reads_only_what_nobody_else_can_change() {
             let said = rejected.to_string();
             assert!(said.contains("[C014]") && said.contains("another user could"), "{said}");
         }
-        // A link in a safe place changes nothing: the way is judged, and what it leads to.
+        // A link in a safe place changes nothing: both the link's path and its target are judged.
         let link = folder.path().join("link.yaml");
         symlink(&file, &link).unwrap();
         assert_eq!(load(&[link], &Options::default()).is_ok(), believed, "{row:?}, by a link");
@@ -189,7 +189,7 @@ fn root_reads_only_what_nobody_else_can_change() {
         let said = settings.err().unwrap_or_default();
         assert_eq!(said.contains("[C014]"), !believed, "{row:?}: settings too: {said}");
     }
-    // The group of somebody else.
+    // A file that a foreign group can write.
     let files = Files::new().with("graph.yaml", "graph: g\n");
     chown(files.path("graph.yaml"), Some(0), Some(1234)).unwrap();
     let mode = std::fs::Permissions::from_mode(0o664);
@@ -197,8 +197,8 @@ fn root_reads_only_what_nobody_else_can_change() {
     assert!(load(&[files.path("graph.yaml")], &Options::default()).is_err());
 }
 
-/// How a graph of root's is named, by what else must be wrong before it is refused: nothing, or what somebody else owns
-/// or may write.
+/// A row of the test: the changed entry, the change to another owner or mode, the path given to the program, and true
+/// if root reads the graph.
 type Change = (&'static str, fn(&Path), &'static str, bool);
 
 fn of_user(path: &Path) {
@@ -213,9 +213,8 @@ fn sticky(path: &Path) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o1777)).unwrap();
 }
 
-/// S-11: who owns a link, or may write where it is, picks which file of root's is the graph, though nobody else can
-/// write that file: the way is judged as it is named, of a file and of a folder. What is spoilt, how, what is named,
-/// whether it is read. Needs root.
+/// S-11: the owner of a link, or a user who can write its directory, chooses the file behind the link. Root therefore
+/// judges the path as given, for files and folders, even if nobody else can write the file. Needs root.
 #[test]
 fn root_reads_only_what_nobody_else_can_pick() {
     assert!(rustix::process::geteuid().is_root(), "this test must run as root");
@@ -233,7 +232,7 @@ fn root_reads_only_what_nobody_else_can_pick() {
         ("links", of_user, "links/graph.yaml", false),
         ("links", open_to_all, "links/graph.yaml", false),
         ("links", open_to_all, "way", false),
-        // Each entry is held there, but others may add one.
+        // Entries of a sticky directory are safe, but others can add some.
         ("links", sticky, "links", false),
     ];
     for (spoilt, how, named, believed) in ways {
@@ -261,10 +260,10 @@ fn root_reads_only_what_nobody_else_can_pick() {
     }
 }
 
-/// S-11: what a resource reads or runs is told of where it stands, if somebody else could change it; a declared owner
-/// is believed for what is copied.
+/// S-11: a program or a source file that somebody else could change gives a warning with its place; a declared owner
+/// of a copied source is trusted.
 #[test]
-fn what_others_could_change_is_told_of() {
+fn files_open_to_others_give_warnings() {
     assert!(rustix::process::geteuid().is_root(), "this test must run as root");
     let files = Files::new().with("program", "#!/bin/sh\n").with("source", "text\n");
     for name in ["program", "source"] {

@@ -1,4 +1,4 @@
-//! What resources receive, checked at load: with the kinds of this build.
+//! Received values, checked at load, with the kinds of this build.
 
 use crate::Files;
 use steadfast::config::{self, LoadedGraph, Options, Rejected};
@@ -22,9 +22,9 @@ fn refused(resources: &str, words: &[&str]) {
 
 const SENDERS: &str = "  exec:\n  - {name: a, cmd: 'true'}\n  password:\n  - {name: p}\n  value:\n  - {name: v, int: 1, texts: [x]}\n";
 
-/// All at once, each with its code, its place and what to do.
+/// All wrong receivers are reported at once, each with code, place and remedy.
 #[test]
-fn what_cannot_be_received_is_refused_at_once() {
+fn wrong_receivers_are_rejected_at_once() {
     let receivers = [
         ("recv: {contents: 'exec[a].output'}", "the kind has no field `contents` [C405]"),
         ("recv: {mode: 'exec[a].output'}", "`mode` cannot be received [C405]"),
@@ -61,7 +61,7 @@ fn what_cannot_be_received_is_refused_at_once() {
     );
 }
 
-/// B4: a text would be one word, and the name of a program with spaces in it.
+/// B4: a text in place of a list of arguments is rejected: it would be the name of a program with spaces.
 #[test]
 fn a_text_is_no_list_of_arguments() {
     let file = "  file:\n  - {name: /f, content: x}\n";
@@ -78,7 +78,7 @@ fn a_text_is_no_list_of_arguments() {
     );
 }
 
-/// S-18: load error for a value in the text of a command.
+/// S-18: a value inside the text of a command is a load error.
 #[test]
 fn values_never_go_into_the_text_of_a_command() {
     for field in ["cmd", "ifcmd", "nifcmd", "donecmd", "watchcmd", "shell", "changed_when"] {
@@ -92,7 +92,7 @@ fn values_never_go_into_the_text_of_a_command() {
             ],
         );
     }
-    // In an argument a secret would be seen by everybody.
+    // A secret argument would be visible to every user.
     refused(
         "  password:\n  - {name: p}\n  exec:\n  - {name: b, args: [x], recv: {args.1: 'password[p].password'}}\n",
         &["`args` accepts no secret"],
@@ -106,7 +106,7 @@ fn values_never_go_into_the_text_of_a_command() {
     );
 }
 
-/// A template makes a text: where it could only be dropped without a word, it is refused, with its place.
+/// A template is rejected, with its place, for a field that takes no text.
 #[test]
 fn a_template_is_refused_where_no_text_is_taken() {
     let template = "{template: 'x${a}', values: {a: 'exec[a].exit'}}";
@@ -133,7 +133,7 @@ fn a_template_is_refused_where_no_text_is_taken() {
             &[&format!("test[t]: `{field}` is {sort}, but a template produces a string [C405]")],
         );
     }
-    // Into a part, or a field, that takes a text it goes.
+    // Fields and parts of type text accept a template.
     for (kind, field) in [
         ("exec", "args.0"),
         ("exec", "env.K"),
@@ -146,12 +146,12 @@ fn a_template_is_refused_where_no_text_is_taken() {
         );
         assert!(load(&graph).is_ok(), "{kind} {field}");
     }
-    // One value and nothing around it is that value.
+    // A template that consists of one value is that value.
     let alone = "graph: g\nresources:\n  exec:\n  - {name: a, cmd: id}\n  test:\n  - {name: t, recv: {int: {template: '${a}', values: {a: 'exec[a].exit'}}}}\n";
     assert!(load(alone).is_ok());
 }
 
-/// The receiver runs after the sender; where it cannot, the whole way round is told.
+/// A receiver runs after its sender; an impossible order is reported as a cycle with all its edges.
 #[test]
 fn the_edge_is_added_or_its_cycle_told() {
     let graph = "graph: g\nresources:\n  exec:\n  - {name: b, args: [x], recv: {env.A: 'exec[a].exit'}}\n  - {name: a, cmd: id}\n";
@@ -190,7 +190,7 @@ fn secrets_are_declared_once_and_rightly() {
     }
 }
 
-/// What is received belongs to the definition.
+/// The sender and its field are part of the receiver's definition.
 #[test]
 fn another_sender_is_another_definition() {
     let graph = |recv: &str| {
@@ -205,7 +205,7 @@ fn another_sender_is_another_definition() {
     assert_ne!(first, graph("{template: '${x}', values: {x: 'exec[a].output'}}"));
 }
 
-/// A variable may be called `secret`.
+/// An environment variable can be named `secret`.
 #[test]
 fn in_a_map_secret_is_a_key_like_any_other() {
     let loaded = load("graph: g\nresources:\n  exec:\n  - {name: a, cmd: id, env: {secret: x}}\n");

@@ -1,5 +1,6 @@
-//! The control socket: its server and its client, with a desk that the tests know, and callers who do not keep to the
-//! rules (S-12).
+//! The control socket: server and client, with a test's request handler and misbehaving clients (S-12).
+//!
+//! Nothing here starts a daemon. Reading order: this file (requests and limits), then `places` (paths and rights).
 
 mod places;
 
@@ -18,10 +19,10 @@ use steadfast::control::{
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// How often the loop of a server says that it turns, and to whom: to nobody.
+/// The heartbeat interval of a server's loop and its callback, which does nothing here.
 const TURNS: (Duration, fn()) = (Duration::from_secs(10), || {});
 
-/// Answers `status` with what it was asked, streams on `events`, and knows no resource.
+/// A request handler that echoes `status`, streams endlessly on `events`, and knows no resource.
 struct Echo;
 
 impl RequestHandler for Echo {
@@ -80,7 +81,7 @@ impl Listening {
         Ok(value)
     }
 
-    /// What the server says to these bytes, until it closes.
+    /// Sends these bytes and returns everything that the server sends until it closes the connection.
     async fn raw(&self, bytes: Vec<u8>, end: bool) -> String {
         let path = self.path();
         let answered = tokio::task::spawn_blocking(move || {
@@ -122,7 +123,7 @@ async fn an_answer_comes_back_whole() {
     assert!(matches!(client.next(Some(LONG)).await, Err(Unanswered::Unavailable(_))));
 }
 
-/// S-12: for its user alone, in a directory of its own, by a path.
+/// S-12: the socket has a path in a private directory, and only its user may connect.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_its_user_may_connect() {
     let listening = Listening::with(Limits::default()).await;
@@ -137,10 +138,10 @@ async fn only_its_user_may_connect() {
     assert_eq!(names, [".control.socket.lock", "control.socket"], "nothing else is left there");
 }
 
-/// S-12: garbage, half lines, too much, nothing, the wrong protocol and unknown verbs are each answered in words, and
-/// nobody else notices.
+/// S-12: invalid requests (garbage, half lines, too long, empty, wrong protocol, unknown verb) are each answered with
+/// a message and disturb no other client.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_request_is_refused_in_words() {
+async fn malformed_requests_are_rejected_with_a_message() {
     let listening = Listening::with(short()).await;
     let long = vec![b'x'; 70_000];
     let length = [&u32::MAX.to_be_bytes()[..], b"{}\n"].concat();
@@ -170,7 +171,7 @@ async fn what_is_no_request_is_refused_in_words() {
     assert_eq!(listening.raw(Vec::new(), true).await, "", "who says nothing is told nothing");
 }
 
-/// S-12: who sends byte by byte has no more time than others.
+/// S-12: a client that sends byte by byte has the same time limit as others.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_sender_is_cut_off() {
     let listening = Listening::with(short()).await;
@@ -190,7 +191,7 @@ async fn a_slow_sender_is_cut_off() {
     assert!(began.elapsed() < Duration::from_secs(15));
 }
 
-/// Whether the server has said that there is no place for it.
+/// Returns true if the server has rejected the connection for lack of a place.
 fn is_turned_away(mut idle: UnixStream) -> bool {
     idle.set_read_timeout(Some(LONG)).expect("set");
     let mut answer = String::new();
@@ -198,7 +199,7 @@ fn is_turned_away(mut idle: UnixStream) -> bool {
     answer.contains("too many connections")
 }
 
-/// S-12: idle connections, however many, take no more than their places, and those are free again soon.
+/// S-12: any number of idle connections occupy only the limited places, and these are soon free again.
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_connections_are_bounded() {
     let limits = Limits { clients: 64, patience: Duration::from_millis(500), ..short() };
@@ -220,15 +221,15 @@ async fn idle_connections_are_bounded() {
             assert!(Instant::now() < limit, "no place becomes free");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        // Whether the one that asks or an idle one comes too late is chance.
+        // The rejected connection is either the asking or an idle one, by chance.
         was_full |= tokio::task::block_in_place(|| idle.into_iter().flatten().any(is_turned_away));
     }
     assert!(was_full, "a hundred were too many");
 }
 
-/// S-12: who does not read an endless answer is given up; who reads gets all.
+/// S-12: a client that does not read an endless reply is dropped; a reading client gets everything.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_does_not_read_is_given_up() {
+async fn a_client_that_does_not_read_is_dropped() {
     let listening = Listening::with(Limits { clients: 1, ..short() }).await;
     let (resource, from, since, most) = (None, None, None, None);
     let events = Request::Events { follow: true, resource, from, since, most, debug: false };
@@ -245,9 +246,9 @@ async fn who_does_not_read_is_given_up() {
     }
 }
 
-/// A client that leaves while nothing is to be told gives its place back.
+/// A client that disconnects while nothing is sent frees its place.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_leaves_gives_the_place_back() {
+async fn a_client_that_leaves_frees_its_place() {
     let listening = Listening::with(Limits { clients: 1, ..Limits::default() }).await;
     let waits = Client::ask(&listening.address, &Request::Workers).await.expect("asked");
     drop(waits);
@@ -258,7 +259,7 @@ async fn who_leaves_gives_the_place_back() {
     }
 }
 
-/// What a dead daemon left is replaced; where a living one listens nobody else does.
+/// The socket of a dead daemon is replaced; the socket of a living one is not.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_living_daemon_keeps_its_place() {
     let listening = Listening::with(Limits::default()).await;
@@ -272,7 +273,7 @@ async fn a_living_daemon_keeps_its_place() {
     let gone = Client::ask(&address, &Request::Workers).await.unwrap_err();
     assert!(matches!(gone, Unanswered::NoDaemon(_)), "{gone}");
 
-    // As after kill -9.
+    // A leftover socket, as after `kill -9`.
     drop(std::os::unix::net::UnixListener::bind(address.path()).expect("bound"));
     assert!(address.path().exists());
     let third = Server::bind(address.clone(), None, Limits::default()).await.expect("replaced");
@@ -280,7 +281,7 @@ async fn a_living_daemon_keeps_its_place() {
     drop(listening.directory);
 }
 
-/// S-12: a directory in which others could put something in its place is refused.
+/// S-12: a directory in which others could replace the socket is rejected.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_directory_of_others_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,4 @@
-//! Where a server listens, what it replaces, and who gets through (S-12).
+//! The path of the socket, its replacement, and the rights of clients (S-12).
 
 use crate::{Echo, LONG, short};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -25,7 +25,7 @@ async fn bind(path: &Path, group: Option<u32>) -> Result<Server, BindError> {
     Server::bind(Address::at(path.to_owned()), group, Limits::default()).await
 }
 
-/// What is no socket is never taken away, whoever gave its path.
+/// A file that is no socket is never replaced, even if its path is given explicitly.
 #[tokio::test]
 async fn a_file_is_not_replaced() {
     let (_directory, path) = place();
@@ -35,7 +35,7 @@ async fn a_file_is_not_replaced() {
     assert_eq!(std::fs::read(&path).expect("still there"), b"somebody's");
 }
 
-/// A daemon that does not keep up with those who connect is a living one.
+/// A daemon that is slow to accept connections counts as living.
 #[tokio::test]
 async fn a_busy_daemon_keeps_its_place() {
     let (_directory, path) = place();
@@ -65,7 +65,7 @@ async fn a_busy_daemon_keeps_its_place() {
     assert_eq!(std::fs::metadata(&path).expect("there").ino(), inode);
 }
 
-/// Of many that start at the same moment over what a dead one left, one listens, and stays reachable.
+/// Several servers start at once over a leftover socket: exactly one listens and stays reachable.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_many_that_start_at_once_one_listens() {
     for _ in 0..6 {
@@ -96,7 +96,7 @@ async fn of_many_that_start_at_once_one_listens() {
     }
 }
 
-/// The directory that is made is for its user alone, also the hidden name and the lock in it.
+/// A created directory, and the temporary name and the lock inside, are private.
 #[tokio::test]
 async fn a_directory_that_is_made_is_ours_alone() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -109,7 +109,7 @@ async fn a_directory_that_is_made_is_ours_alone() {
     drop(server);
 }
 
-/// F-1: one that was killed before its socket had its name has left a hidden one; the next takes it away.
+/// F-1: the temporary name left by a kill is removed by the next server.
 #[tokio::test]
 async fn a_hidden_name_that_was_left_is_taken_away() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -120,8 +120,8 @@ async fn a_hidden_name_that_was_left_is_taken_away() {
     drop(server);
 }
 
-/// What this user is told first when it connects and sends this; none where it cannot connect. On a thread of its own,
-/// since a user and its groups are a thread's.
+/// Connects as another user and sends a line; returns the first reply line, or none if the connection fails. Runs on
+/// its own thread, since credentials are set per thread.
 fn as_user(uid: u32, gid: u32, path: &Path, line: String) -> Option<String> {
     let path = path.to_owned();
     let asking = std::thread::spawn(move || {
@@ -130,7 +130,7 @@ fn as_user(uid: u32, gid: u32, path: &Path, line: String) -> Option<String> {
         rustix::thread::set_thread_uid(Uid::from_raw(uid)).expect("a user");
         let mut stream = UnixStream::connect(path).ok()?;
         stream.write_all(line.as_bytes()).ok()?;
-        // The desk of these tests answers it when the caller has gone.
+        // The handler of these tests answers `report` only after the client has closed its side.
         if line.contains("\"report\"") {
             stream.shutdown(std::net::Shutdown::Write).ok()?;
         }
@@ -142,7 +142,7 @@ fn as_user(uid: u32, gid: u32, path: &Path, line: String) -> Option<String> {
     asking.join().expect("no panic")
 }
 
-/// A request of each verb, and whether it changes anything.
+/// Returns a request of each verb, with true for those that change something.
 fn requests() -> Vec<(Request, bool)> {
     let resource = "file[a]".to_owned();
     let resources = vec![resource.clone()];
@@ -185,7 +185,7 @@ fn requests() -> Vec<(Request, bool)> {
     all
 }
 
-/// S-12: no verb is left out of the tests of rights: the protocol itself says which there are.
+/// S-12: every verb of the protocol is covered by the tests of rights.
 #[test]
 fn each_verb_has_a_row() {
     let unknown = serde_json::from_value::<Request>(json!({"verb": "?"})).expect_err("no verb");
@@ -202,7 +202,7 @@ fn each_verb_has_a_row() {
     assert_eq!(rows, verbs);
 }
 
-/// S-12: who is in the socket's group may read, verb by verb, and change nothing; whoever is not cannot even connect.
+/// S-12: a member of the socket's group may use every reading verb and no changing one; another user cannot connect.
 /// Needs root.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_group_may_read_and_nothing_else() {
@@ -237,7 +237,7 @@ async fn a_group_may_read_and_nothing_else() {
     serving.await.expect("no panic").expect("it lets in who waits");
 }
 
-/// A connection has one request: what follows it is refused, and ends the answer.
+/// A connection carries one request: further bytes are rejected and end the reply.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_may_follow_a_request() {
     let (_directory, path) = place();

@@ -1,25 +1,25 @@
-//! What the history keeps of a resource goes with it to its new name: B-18 in full.
+//! Aliases and the history: a renamed resource keeps its entries (B-18 in full).
 
 use crate::host::Host;
 use crate::output::Output;
 use nix::sys::signal::Signal::SIGHUP;
 use std::process::Command;
 
-/// One file under this name, with this content and whatever else is said of it.
+/// Returns a graph of one file with this name, path, content and further fields.
 fn file(name: &str, path: &str, content: &str, more: &str) -> String {
     format!(
         "graph: names\nresources:\n  file: [{{name: {name}, path: $DIR/{path}, content: \"{content}\\n\"{more}}}]\n"
     )
 }
 
-/// A command about what was, on the state of this host.
+/// Runs a command on the recorded history of this host.
 fn past(host: &Host, words: &[&str]) -> Output {
     let mut command = host.bare(words);
     command.arg("--state-dir").arg(host.path("state"));
     host.finish(command)
 }
 
-/// How many changes are kept under this name.
+/// Returns the number of changes recorded under this name.
 fn kept(host: &Host, name: &str) -> usize {
     let listed = past(host, &["history", &format!("file[{name}]"), "--json"]);
     listed.stdout.lines().filter(|line| line.contains("\"number\"")).count()
@@ -31,7 +31,7 @@ fn copy(host: &Host, from: &str, to: &str) {
     assert!(copy.status().expect("run").success());
 }
 
-/// All that can be asked of what was before knows what was done under the old name; the old name knows it no more.
+/// Asserts that all commands show the old changes under the new name, and none under the old one.
 fn is_followed(host: &Host) {
     assert_eq!((kept(host, "old"), kept(host, "new")), (0, 2));
     past(host, &["history"]).prints("file[new]");
@@ -48,7 +48,7 @@ fn is_followed(host: &Host) {
     assert_eq!(host.read("f"), "mine\n");
 }
 
-/// A file of ours that was changed twice under its old name.
+/// Creates a file that was changed twice under its old name.
 fn changed_twice() -> Host {
     let host = Host::with(&file("old", "f", "one", ""));
     host.write("f", "mine\n").apply().exits(0);
@@ -59,7 +59,7 @@ fn changed_twice() -> Host {
 
 const ALIAS: &str = ", aliases: [old]";
 
-/// B-18: an apply that renames moves the history too.
+/// B-18: an apply that renames a resource moves its history.
 #[test]
 fn the_history_goes_with_a_rename_by_apply() {
     let host = changed_twice();
@@ -68,7 +68,7 @@ fn the_history_goes_with_a_rename_by_apply() {
     is_followed(&host);
 }
 
-/// B-18: so does a daemon, when it starts and when it takes a new graph.
+/// B-18: a daemon moves the history at its start and at a reload.
 #[test]
 fn the_history_goes_with_a_rename_beside_a_daemon() {
     let host = changed_twice();
@@ -84,8 +84,8 @@ fn the_history_goes_with_a_rename_beside_a_daemon() {
     is_followed(&host);
 }
 
-/// F-1, B-18: the state and the history are two databases: of whichever a crash has lost the rename, the next start
-/// makes it good.
+/// F-1, B-18: state and history are two databases; if a crash loses the rename in one of them, the next start
+/// completes the rename.
 #[test]
 fn a_rename_that_a_crash_cut_in_two_is_made_good() {
     for lost in ["history", "state.db"] {
@@ -102,7 +102,7 @@ fn a_rename_that_a_crash_cut_in_two_is_made_good() {
     }
 }
 
-/// B-18: what another resource of the old name has done since stays its own, although the former name is said still.
+/// B-18: the history of a new resource under the old name stays its own, although the alias is still declared.
 #[test]
 fn a_name_that_is_used_again_keeps_its_own_history() {
     let host = changed_twice();
@@ -123,7 +123,7 @@ fn a_name_that_is_used_again_keeps_its_own_history() {
     assert_eq!((host.read("f"), host.read("other")), ("one\n".to_owned(), "declared\n".to_owned()));
 }
 
-/// B-18: a new name that has a past of its own keeps it to itself: an undo of it is not one of another path.
+/// B-18: a new name with a history of its own keeps both apart: no undo acts on the other path.
 #[test]
 fn two_pasts_are_not_made_one() {
     let host = changed_twice();

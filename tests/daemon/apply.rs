@@ -1,4 +1,4 @@
-//! `apply`: from nothing to right, in order; what it says, and with which code it ends.
+//! `apply`: its changes and their order, its output, and its exit codes.
 
 use crate::host::Host;
 use std::os::unix::fs::MetadataExt as _;
@@ -20,7 +20,7 @@ fn files() -> String {
     FILES.replace("  - {name: gone,", "  - {name: a, path: $DIR/a/}\n  - {name: gone,")
 }
 
-/// Declared from the bottom up: nothing could be made in another order.
+/// The graph is written from the bottom up, so that only the edges give the right order.
 #[test]
 fn a_graph_of_files_from_nothing_is_made_right_and_in_order() {
     let host = Host::with(&files());
@@ -33,7 +33,7 @@ fn a_graph_of_files_from_nothing_is_made_right_and_in_order() {
 }
 
 #[test]
-fn what_was_changed_is_printed_in_the_order_of_the_graph() {
+fn changes_are_printed_in_graph_order() {
     let host = Host::with(&files());
     host.apply().exits(0).prints_in_order(&[
         "changed file[a]: created",
@@ -45,7 +45,7 @@ fn what_was_changed_is_printed_in_the_order_of_the_graph() {
     ]);
 }
 
-/// F-17: the second run changes nothing and says so.
+/// F-17: the second apply changes nothing and says so.
 #[test]
 fn the_second_apply_changes_nothing() {
     let host = Host::with(&files());
@@ -107,7 +107,7 @@ fn only_and_skip_choose() {
     assert!(!host.exists("a/b"));
 }
 
-/// Two resources fight over one thing: what the last look finds is told.
+/// Two resources change one object: the difference found by the last check is reported.
 #[test]
 fn a_difference_after_apply_is_reported() {
     let host = Host::with(
@@ -134,7 +134,7 @@ fn a_graph_comes_from_standard_input_too() {
     assert!(host.exists("f"));
 }
 
-/// apply ends when all is done, and its code says how.
+/// apply ends when all is done, and its exit code tells the result.
 #[test]
 fn a_folder_is_one_graph() {
     let host = Host::with("graph: unused\n");

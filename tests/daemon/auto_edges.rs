@@ -1,8 +1,8 @@
-//! Automatic edges: who gets one and why, what is left out, and that they order what is done.
+//! Automatic edges: their reasons, the ones left out, and their effect on the order of runs.
 
 use crate::host::Host;
 
-/// A service with everything that it stands on, written in the wrong order and without a single edge.
+/// A service with all its dependencies, in the wrong order and without a declared edge.
 const STACK: &str = r#"graph: stack
 resources:
   svc:
@@ -53,7 +53,7 @@ fn every_sort_of_edge_is_made_and_explained() {
     assert_eq!(edges, expected);
 }
 
-/// A command that is named from where it runs is found there.
+/// A relative command is found from its working directory.
 #[test]
 fn a_command_is_found_from_where_it_runs() {
     let host = Host::with(
@@ -75,9 +75,9 @@ resources:
     shown.prints_nothing_of("exec[path]: automatic: contains");
 }
 
-/// What holds a secret, and what supplies one, comes before who receives it.
+/// The file of a secret, and the resource that supplies it, run before the receiver.
 #[test]
-fn what_supplies_a_secret_comes_first() {
+fn the_supplier_of_a_secret_runs_first() {
     let host = Host::with(
         r##"graph: g
 secrets: {held: {file: $DIR/deep/secret}, told: {command: [$DIR/deep/tell]}}
@@ -98,8 +98,8 @@ resources:
     assert_eq!(host.read("got"), "told");
 }
 
-/// A script comes before the command that has a shell run it, in each way of writing that; what is only named to
-/// another program is no need.
+/// A script runs before the command whose shell executes it, in each notation; an argument of another program makes
+/// no edge.
 #[test]
 fn a_script_that_a_shell_runs_comes_first() {
     let graph = r#"graph: g
@@ -128,7 +128,7 @@ resources:
 }
 
 #[test]
-fn what_is_written_is_kept_and_refreshes() {
+fn declared_edges_stay_and_refresh() {
     let host = Host::with(
         "graph: g\nresources:\n  file:\n  - {name: $DIR/d/a, content: x, subscribe: 'file[$DIR/d/]'}\n  - {name: $DIR/d/}\n",
     );
@@ -157,7 +157,7 @@ fn a_directory_comes_before_what_is_in_it() {
     assert_eq!(host.read("a/b/c"), "x");
 }
 
-/// What was written goes before what was guessed: left out, with the reason and the place, and the graph runs.
+/// A declared edge wins over an automatic one: the latter is left out with its reason and place, and the graph loads.
 #[test]
 fn none_makes_a_cycle() {
     let graph = "graph: g\nresources:\n  file:\n  - {name: $DIR/d/}\n  - {name: $DIR/d/run, content: x, mode: 0755}\n  exec:\n  - {name: make, args: [mkdir, -p, $DIR/d], creates: $DIR/d, before: 'file[$DIR/d/]', cwd: $DIR/d}\n";

@@ -1,4 +1,4 @@
-//! The commands that ask a running daemon.
+//! The commands that query a running daemon.
 
 use crate::host::{Host, is_root};
 use nix::sys::signal::Signal;
@@ -30,7 +30,7 @@ fn the_status_says_what_stands_in_the_way() {
     let host = Host::with(GRAPH);
     let mut daemon = host.run(&[]);
     daemon.wait_for_of("failed", "file[bad]");
-    // A change is told when it is durable, which nobody waits for who comes after it.
+    // A change is reported once it is durable, which its dependents do not wait for.
     host.wait_until("a change is told", || status(&host)["ages"]["repair"].is_u64());
     host.ask_daemon(&["status"])
         .exits(1)
@@ -95,7 +95,7 @@ fn the_status_says_what_stands_in_the_way() {
         .says("hint: start a daemon");
 }
 
-/// Of several that are in the way the one is followed that an operator must see to, not the first of the graph.
+/// `status` names the blocker that needs an operator, not the first one of the graph.
 #[test]
 fn the_worst_of_what_stands_in_the_way_is_followed() {
     let host = Host::with(
@@ -131,9 +131,9 @@ resources:
     host.ask_daemon(&["show", "file[bad]"]).exits(0).prints_nothing_of("  dependents waiting");
 }
 
-/// Who waits for a semaphore is told which it is, and who has it; and the other way round.
+/// A resource that waits for a semaphore is shown with the semaphore and its holder, and the holder with its waiters.
 #[test]
-fn who_holds_a_semaphore_is_named() {
+fn semaphore_holders_are_named() {
     let exec = |name: &str| {
         let cmd =
             format!("echo {name} >> $DIR/began; while ! test -e $DIR/go; do $DIR/sleep 0.02; done");
@@ -157,9 +157,9 @@ fn who_holds_a_semaphore_is_named() {
     host.ask_daemon(&["show", waits]).exits(0).prints_nothing_of("semaphore");
 }
 
-/// `show --json` has all that `show` has, in one value; what cannot be told is not told as nothing.
+/// `show --json` has all fields of `show` in one value; an unknown value differs from an empty one.
 #[test]
-fn what_is_shown_is_there_as_data() {
+fn show_prints_all_fields_as_json() {
     let host = Host::with(GRAPH);
     let daemon = host.run(&[]);
     daemon.wait_for_of("failed", "file[bad]");
@@ -168,7 +168,7 @@ fn what_is_shown_is_there_as_data() {
         shown.exits(0);
         serde_json::from_str(&shown.stdout).expect("one value")
     };
-    // A change is told when it is durable, which nobody waits for who comes after it.
+    // A change is reported once it is durable, which its dependents do not wait for.
     let has_change = |shown: &Value| {
         let events = shown["events"].as_array().expect("events");
         events.iter().any(|event| event["event"] == "changed")
@@ -196,7 +196,7 @@ fn what_is_shown_is_there_as_data() {
     assert_eq!(differs["destructive"], false);
 }
 
-/// A pause says why and how long; nothing is put back until it is over.
+/// A pause shows its reason and duration; nothing is repaired before it ends.
 #[test]
 fn a_pause_is_shown_and_ends() {
     let host = Host::with(&GRAPH.replace("later/b", "b"));
@@ -234,7 +234,7 @@ fn one_resource_is_paused() {
         .prints("file[bad]: paused: somebody looks; resumes automatically in 1 h 59 min");
     host.write("a", "edited");
     host.wait_until("another is put back", || host.read("a") == "x");
-    // Right after its own repair an event may be its echo, and only a look would tell: so it is written again.
+    // Right after its own repair the daemon may take an event for its echo, so the file is written again.
     host.wait_until("it is not as declared", || {
         host.write("b", "edited");
         status(&host)["verdict"] == "held"
@@ -277,9 +277,9 @@ fn one_resource_is_paused() {
     verdict(&host, "converged");
 }
 
-/// Before it goes on, a paused daemon shows what it will change, and only that.
+/// Before a resume, a paused daemon shows exactly the changes that the resume makes.
 #[test]
-fn what_will_change_is_shown_before_it_goes_on() {
+fn pending_changes_are_shown_before_a_resume() {
     let host = Host::with(&GRAPH.replace("later/b", "b"));
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
@@ -308,8 +308,8 @@ fn what_will_change_is_shown_before_it_goes_on() {
     host.wait_until("it is put back", || host.read("c") == "x");
 }
 
-/// B6: a resource with a pause of its own, and its dependents, are left out of what a resume changes, and named. B14:
-/// the event of the general pause has its reason and its end.
+/// B6: `resume --plan` leaves out resources with a pause of their own and their dependents, and names them. B14: the
+/// event of a general pause has its reason and its end.
 #[test]
 fn a_resume_lists_only_its_own_changes() {
     let host = Host::with(&GRAPH.replace("later/b", "b"));
@@ -324,7 +324,7 @@ fn a_resume_lists_only_its_own_changes() {
     host.wait_until(due, || {
         host.write("a", "edited").write("b", "edited").remove("b").write("c", "edited");
         let shown = host.ask_daemon(&["status"]).exits(2).stdout.clone();
-        // Soon after a repair an event is a reason to check, and holds no dependents back.
+        // Soon after a repair, an event only causes a check and holds no dependents.
         shown.contains(due) && shown.contains("file[bad]: paused, check pending")
     });
     host.ask_daemon(&["resume", "file[bad]", "--plan"])
@@ -371,7 +371,7 @@ fn the_status_tells_the_commit_and_can_be_watched() {
     terminal.wait_for("asked: converged");
 }
 
-/// A reload answers what became of it; a broken graph changes nothing (F-20).
+/// A reload replies with its result; a broken graph changes nothing (F-20).
 #[test]
 fn a_reload_says_what_became_of_it() {
     let host = Host::with(&GRAPH.replace("later/b", "b"));
@@ -395,7 +395,7 @@ fn a_reload_says_what_became_of_it() {
         .says("no such resource: file[none]");
 }
 
-/// Each reload is answered for itself, and for no other one that comes at the same time.
+/// Each of several simultaneous reloads gets its own reply.
 #[test]
 fn a_reload_answers_for_itself() {
     let host = Host::with(&GRAPH.replace("later/b", "b"));
@@ -413,7 +413,7 @@ fn a_reload_answers_for_itself() {
     }
 }
 
-/// Who follows hears what happens, each once and in order, and the log tells more when it is asked to.
+/// `events -f` shows each event once and in order; a lower log level shows more events.
 #[test]
 fn events_can_be_followed() {
     let host = Host::with(&GRAPH.replace("later/b", "b"));
@@ -453,7 +453,7 @@ fn events_can_be_followed() {
         let says = format!("unknown log level `{level}`; the levels are off, error, warn, info");
         host.ask_daemon(&["log-level", words]).exits(1).says(&says);
     }
-    // The level before goes on.
+    // The earlier level is in effect again.
     host.write("a", "edited again");
     until("changed", "file[a]");
     daemon.wait_for_of("started", "file[a]");
@@ -461,7 +461,7 @@ fn events_can_be_followed() {
     assert!(follower.wait().expect("ends").success(), "the end of the daemon is its end");
 }
 
-/// S-12: another user gets nowhere, and changes nothing.
+/// S-12: another user cannot connect and changes nothing.
 #[test]
 fn another_user_is_refused() {
     assert!(is_root(), "this test must run as root");
@@ -487,7 +487,7 @@ fn another_user_is_refused() {
     assert_eq!(daemon.ends_within(Duration::from_secs(30)), 0);
 }
 
-/// A socket that cannot be is no reason not to hold the host.
+/// A daemon without a socket still keeps the host converged.
 #[test]
 fn without_a_socket_the_host_is_held_all_the_same() {
     let host = Host::with(&GRAPH.replace("later/b", "b"));

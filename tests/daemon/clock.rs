@@ -1,4 +1,4 @@
-//! The wall clock jumps: nothing that waits for a while may notice. `libfaketime` moves the clock of the daemon alone.
+//! Jumps of the wall clock: no wait may depend on them. `libfaketime` moves the clock of the daemon alone.
 
 use crate::daemon::Daemon;
 use crate::host::Host;
@@ -17,7 +17,7 @@ resources:
   - {name: slow, shell: /bin/sh, cmd: "echo x >> $DIR/starts", refresh_only: true, subscribe: "timer[t]", meta: {limit: 2}}
 "#;
 
-/// A daemon whose wall clock is moved by the offset in the file `clock`.
+/// Starts a daemon with its wall clock moved by the offset in the file `clock`.
 fn start(host: &Host) -> Daemon {
     let mut command = host.command(&["run", "--log", "json", "--sweep", "1"]);
     command
@@ -28,8 +28,8 @@ fn start(host: &Host) -> Daemon {
     Daemon::start(command, &host.path(""))
 }
 
-/// F-11: by a second, an hour, ten years, forth and back: no hang and no burst, of ticks, retries, limits and the
-/// sweep.
+/// F-11: after jumps of a second, an hour and ten years in both directions, no tick, retry, limit or sweep hangs or
+/// bursts.
 #[test]
 fn the_wall_clock_may_jump() {
     assert!(std::path::Path::new(FAKETIME).exists(), "Debian's package faketime is needed");
@@ -63,9 +63,9 @@ fn the_wall_clock_may_jump() {
     assert_eq!(daemon.ends(), 0);
 }
 
-/// F6: after daemons whose clocks were ten years ahead or three behind, however they ended, the next one starts with
-/// the right clock: it has the lease and the state, commands that have run do not run again, a pause is no longer than
-/// it was asked for, and drift is repaired.
+/// F6: after daemons with clocks ten years ahead or three behind, however they ended, a start with the right clock
+/// gets the lease and the state. Finished commands do not run again, a pause is no longer than requested, and drift
+/// is repaired.
 #[test]
 fn a_start_after_a_wrong_clock_is_like_any_other() {
     assert!(std::path::Path::new(FAKETIME).exists(), "Debian's package faketime is needed");

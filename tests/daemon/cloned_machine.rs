@@ -1,4 +1,4 @@
-//! A state that comes from another machine, as a clone of an image has it.
+//! A state from another machine, as in a clone of an image.
 
 use crate::host::Host;
 use crate::state_checksums::Sum;
@@ -14,7 +14,7 @@ resources:
 
 const EMPTIER: &str = "graph: g\nresources: {noop: [{name: stays}]}\n";
 
-/// Lets the manifest name this machine.
+/// Writes this machine name to the manifest of the state.
 fn made_on(host: &Host, machine: &str) {
     let connection = rusqlite::Connection::open(host.path("state/state.db")).expect("opened");
     let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get(1)?, row.get(2)?));
@@ -32,10 +32,10 @@ fn made_on(host: &Host, machine: &str) {
         .expect("written");
 }
 
-/// B-17: what was made on another machine is not deleted here when it leaves, and that is said; what was run there has
-/// run; what is made here afterwards is ours.
+/// B-17: an object created on another machine is not deleted here when it becomes undeclared, with a message.
+/// Commands that ran there count as run; objects created here later are owned here.
 #[test]
-fn what_was_made_on_another_machine_is_not_removed() {
+fn objects_of_another_machine_are_not_removed() {
     for is_elsewhere in [true, false] {
         let host = Host::with(MADE);
         host.apply().exits(0);
@@ -60,7 +60,7 @@ fn what_was_made_on_another_machine_is_not_removed() {
     }
 }
 
-/// F-16: what the load of an `apply` adopts is not planned to be removed.
+/// F-16: a plan does not contain removals of objects that the following apply adopts from another machine.
 #[test]
 fn f16_what_was_made_on_another_machine_is_planned_to_stay() {
     let host = Host::with(MADE);

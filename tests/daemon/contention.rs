@@ -1,4 +1,4 @@
-//! Fights settle (E-20): who undoes what the daemon does finds it patient, and nobody else notices.
+//! Contention (E-20): repairs of a contended resource become rare, and no other resource is affected.
 
 use crate::client_commands::status;
 use crate::daemon::{Daemon, Line};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 use steadfast::driver::status::Changes;
 
-/// Rewrites these files until it is dropped, as often as there is something to undo.
+/// An adversary that rewrites these files whenever they are repaired, until it is dropped.
 struct Adversary<'a>(&'a AtomicBool);
 
 impl Drop for Adversary<'_> {
@@ -18,7 +18,7 @@ impl Drop for Adversary<'_> {
     }
 }
 
-/// Lets an adversary have its way with these files meanwhile.
+/// Runs a test while an adversary changes these files.
 fn besieged(host: &Host, names: &[&str], meanwhile: impl FnOnce()) {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -30,7 +30,7 @@ fn besieged(host: &Host, names: &[&str], meanwhile: impl FnOnce()) {
     });
 }
 
-/// The same by one who does not look before he writes, and so often that he also writes while it is being repaired.
+/// Runs a test while an adversary rewrites a file without looking, so often that it also writes during a repair.
 fn overrun(host: &Host, name: &str, meanwhile: impl FnOnce()) {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -59,8 +59,8 @@ fn of(daemon: &Daemon, event: &str, resource: &str) -> Vec<Line> {
     lines.filter(|line| line.event == event && line.resource == resource).collect()
 }
 
-/// So long a fight is watched. Repairs wait 1, 2, 4, 8 s, less up to a quarter: three are due. Who did not wait would
-/// make hundreds, and who never gives way forty.
+/// The duration of a contention test. Repairs wait 1, 2, 4 and 8 s, less up to a quarter, so three are due. Without
+/// back-off there would be hundreds, and with `on_conflict: win` forty.
 const FOUGHT: Duration = Duration::from_secs(10);
 const RARE: RangeInclusive<u32> = 1..=6;
 
@@ -72,8 +72,8 @@ resources:
   - {name: b, path: $DIR/b, content: "b\n", after: "file[a]"}
 "#;
 
-/// E-20, F-9: the adversary is recognised and named, repairs become rare, a neighbour and child is repaired as ever,
-/// and one line is said, not one for each repair.
+/// E-20, F-9: contention is recognised and reported once with its culprit, repairs become rare, and a neighbour and a
+/// child are repaired as usual.
 #[test]
 fn e20_an_adversary_is_recognised_and_the_neighbour_goes_on() {
     let host = Host::with(FILES);
@@ -105,9 +105,8 @@ fn e20_an_adversary_is_recognised_and_the_neighbour_goes_on() {
     assert_eq!(daemon.count("contention_ended"), 0);
 }
 
-/// F-9: who never gives way repairs four times a second for as long as it is fought, and says so once: neither that it
-/// diverged nor that it converged is told for each repair, though both are heard by who asks for all. What diverges
-/// otherwise is told.
+/// F-9: with `on_conflict: win` the daemon repairs four times a second and reports contention once; the repairs
+/// themselves are debug events. Drift of other resources is reported.
 #[test]
 fn f9_who_never_gives_way_does_not_fill_the_log() {
     let host = Host::with(&FILES.replace("\"a\\n\"}", "\"a\\n\", meta: {on_conflict: win}}"));
@@ -126,7 +125,7 @@ fn f9_who_never_gives_way_does_not_fill_the_log() {
     assert!(of(&daemon, "contended", "file[a]").len() <= 2, "{:?}", daemon.log());
 }
 
-/// F-9: the same where most repairs fail, for it is written again while it is being repaired: that is the same fight.
+/// F-9: repairs that fail because the file is rewritten meanwhile belong to the same contention.
 #[test]
 fn f9_what_fails_in_a_fight_does_not_fill_the_log() {
     let host = Host::with(&FILES.replace("\"a\\n\"}", "\"a\\n\", meta: {on_conflict: win}}"));
@@ -138,17 +137,17 @@ fn f9_what_fails_in_a_fight_does_not_fill_the_log() {
         let before = said("retrying") + said("recovered");
         std::thread::sleep(FOUGHT);
         let after = said("retrying") + said("recovered");
-        // One that failed before it was known to be a fight may come right in it.
+        // A repair that failed before the contention was recognised may succeed during it.
         assert!(after <= before + 1, "{:?}", daemon.log());
     });
 }
 
-/// How many changes of each class were made, as `status --json` says.
+/// Returns the number of changes of each class, from `status --json`.
 fn changes(host: &Host) -> Changes {
     serde_json::from_value(status(host)["changes"].clone()).unwrap_or_default()
 }
 
-/// `status` and `show` class each change: of all since the start, and the last of each resource.
+/// `status` and `show` class each change: all since the start, and the last one of each resource.
 #[test]
 fn status_and_show_class_each_change() {
     let host = Host::with(FILES);
@@ -166,7 +165,7 @@ fn status_and_show_class_each_change() {
     host.ask_daemon(&["show", "file[b]", "--json"]).prints("\"last_change\":\"corrective\"");
 }
 
-/// E-20: a command that writes its own watch file does not spin: it is not idempotent, and says so.
+/// E-20: a command that writes its own watch file does not loop: it is reported as not idempotent.
 #[test]
 fn e20_a_command_that_writes_its_own_watch_file_does_not_spin() {
     let host = Host::with(
@@ -183,7 +182,7 @@ resources:
     assert!(host.lines("own").len() <= 10, "{}", host.lines("own").len());
 }
 
-/// F-10, E-20: two commands that undo each other, where no claim can see it, name each other.
+/// F-10, E-20: two commands that undo each other without overlapping claims are reported with each other's names.
 #[test]
 fn f10_two_commands_on_one_thing_name_each_other() {
     let exec = |name: &str| {
@@ -203,8 +202,8 @@ fn f10_two_commands_on_one_thing_name_each_other() {
     });
 }
 
-/// F-10: two daemons with opposite graphs, each with a state directory of its own, so that none refuses the other: each
-/// sees another party, repairs become rare, and each goes on with what is its own alone.
+/// F-10: two daemons with opposite graphs and separate state directories each see contention; repairs become rare,
+/// and other resources converge.
 #[test]
 fn f10_two_daemons_with_opposite_graphs_come_to_rest() {
     let (one, other) = (Host::with(""), Host::with(""));
@@ -239,8 +238,8 @@ fn wait_a_while(host: &Host, began: Instant) {
     host.wait_until("time has passed", || began.elapsed() >= FOUGHT);
 }
 
-/// F-10: two daemons with the same graph, each with a state directory of its own: what somebody breaks is put right by
-/// either, neither undoes what the other does, and then both rest.
+/// F-10: two daemons with one graph and separate state directories do not undo each other: either one repairs drift,
+/// and both come to rest.
 #[test]
 fn f10_two_daemons_with_the_same_graph_do_not_fight() {
     const DRIFTS: u32 = 3;
@@ -272,7 +271,7 @@ fn f10_two_daemons_with_the_same_graph_do_not_fight() {
     }
 }
 
-/// The brake: so many undone repairs stop all repairs for a minute; what the graph asks for anew is still done.
+/// The brake: after this many undone repairs, all repairs stop for a minute; changes of a new graph are still made.
 #[test]
 fn e20_the_brake_is_said_and_lets_a_new_graph_through() {
     let files = |content: &str| {
@@ -294,18 +293,18 @@ fn e20_the_brake_is_said_and_lets_a_new_graph_through() {
     assert_eq!(daemon.count("repairs_resumed"), 0, "it is still on");
 }
 
-/// The name of the day that is that many days from now, in UTC.
+/// Returns the name of the weekday this many days from now, in UTC.
 pub(crate) fn day(ahead: u64) -> &'static str {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
     let days = since.as_secs() / 86_400 + ahead;
-    // The first of January 1970 was a Thursday.
+    // 1 January 1970 was a Thursday.
     ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"][usize::try_from(days % 7).expect("small")]
 }
 
-/// `when_allowed`: outside of its window a file is held, with what would be changed and when; inside, it is made at
-/// once.
+/// `when_allowed`: outside its window a file is held and shown with the change and the time of the window; inside the
+/// window it is written at once.
 #[test]
-fn when_allowed_holds_and_lets_in() {
+fn a_closed_window_holds_and_an_open_one_lets_in() {
     let graph = |when: &str| {
         format!(
             "graph: held\nresources:\n  file:\n  - {{name: f, path: $DIR/f, content: \"f\\n\", \
@@ -325,9 +324,9 @@ fn when_allowed_holds_and_lets_in() {
     assert_eq!(host.read("f"), "f\n");
 }
 
-/// `apply` obeys windows too: what is held is no failure, and is told.
+/// `apply` obeys maintenance windows: a held resource is reported and is no failure.
 #[test]
-fn when_allowed_holds_an_apply() {
+fn a_closed_window_holds_an_apply() {
     let host = Host::with("");
     host.graph(&format!(
         "graph: held\nresources:\n  file:\n  - {{name: f, path: $DIR/f, content: x, \
@@ -338,7 +337,8 @@ fn when_allowed_holds_an_apply() {
     assert!(!host.exists("f"));
 }
 
-/// Each change is classed: what the graph asks for is plain, what somebody else has done is said.
+/// Each change has a class: changes that the graph requests have none shown, corrections of foreign changes are
+/// marked.
 #[test]
 fn apply_says_what_was_corrective() {
     let host = Host::with(FILES);
@@ -349,7 +349,7 @@ fn apply_says_what_was_corrective() {
     host.apply().exits(0).prints("changed file[a]: ").prints(", corrective)");
 }
 
-/// `realize`: what a reload removes is made once before it goes, where it had not been yet.
+/// `realize`: a resource that a reload removes before its first run is applied once first.
 #[test]
 fn realize_makes_it_once_before_a_reload_removes_it() {
     let slow = "{name: slow, shell: /bin/sh, cmd: \"until test -e $DIR/go; do sleep 0.02; done\"}";
@@ -369,8 +369,8 @@ fn realize_makes_it_once_before_a_reload_removes_it() {
     assert_eq!(host.read("f"), "x", "it was made, and is forgotten");
 }
 
-/// F6: a command that runs for each repair, and names other paths, is not named as who undoes the file; the one that
-/// writes it is.
+/// F6: a command that runs at each repair but names other paths is not reported as the culprit; the command that
+/// writes the file is.
 #[test]
 fn f6_a_command_that_writes_elsewhere_is_not_named() {
     let graph = |cmd: &str| {
@@ -382,7 +382,7 @@ fn f6_a_command_that_writes_elsewhere_is_not_named() {
     let host = Host::with(&graph("echo x >> $DIR/log"));
     let daemon = host.run(&["--sweep", "0"]);
     daemon.wait_for("converged");
-    // Each time while the command runs, or has just run.
+    // The file changes each time while the command runs or has just run.
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -410,8 +410,8 @@ fn f6_a_command_that_writes_elsewhere_is_not_named() {
     assert!(line.message.contains("not idempotent: by exec[told]"), "{line:?}");
 }
 
-/// F6: of two commands that run for each repair, the one that may have written the file is named, also where the other
-/// comes first.
+/// F6: of two commands that run at each repair, the one that could have written the file is reported, in either
+/// order.
 #[test]
 fn f6_the_second_of_two_commands_is_named() {
     let host = Host::with(
@@ -433,7 +433,7 @@ resources:
     });
 }
 
-/// B17: a copy follows a source that somebody changes many times: that is no fight, and every version arrives.
+/// B17: a copy follows a source that changes many times: no contention is reported, and every version arrives.
 #[test]
 fn b17_a_source_that_changes_often_is_no_fight() {
     let host = Host::with(

@@ -1,4 +1,4 @@
-//! A daemon that crashes leaves no core: it would hold every secret that the daemon has had.
+//! A crash of the daemon leaves no core file, which would contain all its secrets.
 
 use crate::host::{Host, ends};
 use std::os::unix::process::ExitStatusExt as _;
@@ -15,7 +15,7 @@ resources:
     args: [sh, -c, 'until [ "$(ulimit -c)" = unlimited ]; do sleep 0.01; done; ulimit -c > $DIR/limit']
 "#;
 
-/// The same, in the folder of the test and free to leave a core there.
+/// Wraps a command to run in the test's folder without a limit for core files.
 fn free(host: &Host, command: &Command) -> Command {
     let mut free = Command::new("sh");
     free.args(["-c", "ulimit -c unlimited; exec \"$@\"", "sh"]);
@@ -34,8 +34,8 @@ fn holds(path: &Path, text: &str) -> bool {
     bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
-/// S-6: also where everything else on this machine would leave one; and what the daemon runs still does. Needs the
-/// right to raise the limit, so root where it is 0.
+/// S-6: the daemon leaves no core file even if the host's limits allow one, and its commands still do. Needs root if
+/// the limit is 0.
 #[test]
 fn a_crash_of_the_daemon_leaves_no_core() {
     let host = Host::with(GRAPH);
@@ -56,11 +56,11 @@ fn a_crash_of_the_daemon_leaves_no_core() {
         assert!(is_meant || !holds(&entry.path(), canary), "{name} holds the secret");
     }
 
-    // Otherwise nothing was shown: on this machine another program leaves one.
+    // The counter-check: on this host another program leaves a core file.
     let mut other = free(&host, Command::new(host.path("sleep")).arg("60")).spawn().expect("runs");
     host.wait_until("it sleeps", || {
         let words = std::fs::read(format!("/proc/{}/cmdline", other.id())).unwrap_or_default();
-        // Not the shell any more that sets its limit first.
+        // The shell that sets the limit has become `sleep`.
         words.ends_with(b"sleep\x0060\0") && !words.starts_with(b"sh\0")
     });
     abort(other.id());
@@ -70,7 +70,7 @@ fn a_crash_of_the_daemon_leaves_no_core() {
     assert!(other.core_dumped() || !to_a_file, "{other}");
 }
 
-/// The limit that a child is given back is that of whoever started the program.
+/// Commands have the core limit of the process that started the daemon.
 #[test]
 fn a_command_has_the_limit_of_whoever_started_us() {
     let limit = "until [ \"$(ulimit -c)\" = 8 ]; do sleep 0.01; done; ulimit -c > $DIR/limit";

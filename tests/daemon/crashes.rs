@@ -1,10 +1,10 @@
-//! `kill -9` at chosen moments: what is owed is paid, what was cut off runs again, what was done is not done twice.
+//! `kill -9` at chosen moments: owed refreshes are delivered, interrupted runs repeated, finished runs not.
 
 use crate::host::Host;
 
 const WAITS: &str = "while ! test -e $DIR/go; do $DIR/sleep 0.02; done";
 
-/// F-1, E-9: killed while the exec runs that a file had notified.
+/// F-1, E-9: a kill during a command that a file has notified.
 #[test]
 fn an_exec_cut_off_by_a_crash_runs_again() {
     let host = Host::with(&format!(
@@ -32,7 +32,7 @@ resources:
     }
 }
 
-/// F-1, E-9: killed after the file was written and before the exec could start: a semaphore keeps it waiting.
+/// F-1, E-9: a kill after a file was written and before its notified command could start, which a semaphore delays.
 #[test]
 fn an_exec_that_was_told_and_had_not_started_runs_after_a_crash() {
     let host = Host::with(&format!(
@@ -50,7 +50,7 @@ resources:
     host.wait_for_lines("holds", 1);
     daemon.wait_for_of("changed", "file[f]");
     let had_run = host.lines("told").len();
-    // Whoever came first: from now on the holder holds, and the next change has nobody to go to.
+    // The holder now has the semaphore in either order, so the notified command must wait.
     host.append("f", "mine\n");
     daemon.wait_for_of("changed", "file[f]");
     daemon.kill_with_children();
@@ -67,8 +67,8 @@ resources:
     assert_eq!(owed, 0, "the file was right already: what ran was owed");
 }
 
-/// F-1: killed again and again at arbitrary moments during load and repair, it is right in the end, and nothing is
-/// torn.
+/// F-1: repeated kills at arbitrary moments of load and repair leave the host converged in the end, with no torn
+/// file.
 #[test]
 fn killed_at_arbitrary_moments_it_is_right_in_the_end() {
     let whole = |n: usize| format!("{}\n", "declared ".repeat(n + 1));
@@ -91,7 +91,7 @@ fn killed_at_arbitrary_moments_it_is_right_in_the_end() {
             }
         }
         let daemon = host.run(&[]);
-        // Real time is the claim: a different moment in each round.
+        // Real time on purpose: each round kills at another moment.
         std::thread::sleep(std::time::Duration::from_millis(7 * round));
         daemon.kill_with_children();
     }
@@ -110,8 +110,8 @@ fn killed_at_arbitrary_moments_it_is_right_in_the_end() {
     assert!(strays.is_empty(), "S-5: nothing is left behind: {strays:?}");
 }
 
-/// B-11, B-22, F-4: state that cannot be read is left as it is; repaired, it is rebuilt from what is real, and the bad
-/// copy is kept.
+/// B-11, B-22, F-4: an unreadable state is left as it is; a repair rebuilds it from the host and preserves the
+/// damaged copy.
 #[test]
 fn damaged_state_is_rebuilt_when_it_is_repaired() {
     let host = Host::with("graph: g\nresources: {file: [{name: $DIR/f, content: x}]}\n");

@@ -1,4 +1,4 @@
-//! A running daemon: its log read line by line as it comes, signals, and its end. It never outlives the test.
+//! A handle of a running daemon: its log line by line, its signals and its end. The daemon never outlives the test.
 
 use crate::host::{LIMIT, ends};
 use crate::process;
@@ -18,7 +18,7 @@ pub(crate) struct Line {
     pub(crate) event: String,
     pub(crate) resource: String,
     pub(crate) message: String,
-    /// Seconds since midnight.
+    /// The time of the line, in seconds since midnight.
     pub(crate) seconds: f64,
     pub(crate) year: String,
 }
@@ -30,11 +30,11 @@ struct Log {
 }
 
 pub(crate) struct Daemon {
-    /// None where another thread waits for it.
+    /// The child process; none if another thread waits for it.
     child: Option<Child>,
     pid: u32,
     log: Arc<Log>,
-    /// Lines before this one have been waited for.
+    /// The number of lines that were already waited for.
     seen: Cell<usize>,
     folder: PathBuf,
 }
@@ -56,7 +56,7 @@ impl Daemon {
         daemon
     }
 
-    /// One that another thread has started, and waits for.
+    /// Creates a handle of a daemon that another thread has started and waits for.
     pub(crate) fn heard(pid: u32, stderr: impl Read + Send + 'static, folder: &Path) -> Self {
         let log = Arc::<Log>::default();
         let (writer, folder) = (Arc::clone(&log), folder.to_owned());
@@ -76,7 +76,7 @@ impl Daemon {
         self.pid
     }
 
-    /// The years in which lines were said, by the daemon's own clock.
+    /// Returns the years of all lines, by the daemon's own clock.
     pub(crate) fn years(&self) -> std::collections::BTreeSet<String> {
         self.log.lock().0.iter().map(|line| line.year.clone()).collect()
     }
@@ -94,7 +94,7 @@ impl Daemon {
         self.wait_for_line(&what, |line| line.event == event && line.resource == resource)
     }
 
-    /// Waits for such a line of each of these resources, in whatever order.
+    /// Waits for a line with this event of each of these resources, in any order.
     #[track_caller]
     pub(crate) fn wait_for_all(&self, event: &str, resources: &[&str]) {
         let first = self.seen.get();
@@ -116,7 +116,7 @@ impl Daemon {
         })
     }
 
-    /// Waits for the next such line; none where the daemon ends before.
+    /// Waits for the next matching line; returns none if the daemon ends first.
     #[track_caller]
     pub(crate) fn line_or_end(&self, what: &str, is_it: impl Fn(&Line) -> bool) -> Option<Line> {
         let end = Instant::now() + LIMIT;
@@ -140,12 +140,12 @@ impl Daemon {
         }
     }
 
-    /// Whether its log has ended.
+    /// Returns true once the log has ended.
     pub(crate) fn has_ended(&self) -> bool {
         self.log.lock().1
     }
 
-    /// `kill -9` of one that another thread waits for, unless it has ended by itself.
+    /// Kills a daemon that another thread waits for, unless it has ended.
     pub(crate) fn kill_unless_ended(&self) {
         if !self.has_ended() {
             let pid = i32::try_from(self.pid).expect("a process number");
@@ -153,27 +153,27 @@ impl Daemon {
         }
     }
 
-    /// All lines so far.
+    /// Returns all lines so far.
     pub(crate) fn log(&self) -> Vec<Line> {
         self.log.lock().0.clone()
     }
 
-    /// Lines that have not been waited for yet.
+    /// Returns the lines that were not waited for yet.
     pub(crate) fn unseen(&self) -> Vec<Line> {
         self.log().split_off(self.seen.get())
     }
 
-    /// Lines so far are not waited for any more.
+    /// Marks all lines so far as waited for.
     pub(crate) fn skip_to_now(&self) {
         self.seen.set(self.log.lock().0.len());
     }
 
-    /// Lines of an event so far.
+    /// Counts the lines with this event so far.
     pub(crate) fn count(&self, event: &str) -> usize {
         self.log().iter().filter(|line| line.event == event).count()
     }
 
-    /// No line with this event among those that were not waited for.
+    /// Asserts that no line with this event follows those waited for.
     #[track_caller]
     pub(crate) fn has_not_said(&self, event: &str) {
         let unseen = self.unseen();
@@ -192,7 +192,7 @@ impl Daemon {
         self
     }
 
-    /// Waits for its end and answers with its exit code.
+    /// Waits for the end of the daemon; returns its exit code.
     #[track_caller]
     pub(crate) fn ends(&mut self) -> i32 {
         self.ends_within(LIMIT)
@@ -208,13 +208,13 @@ impl Daemon {
         code
     }
 
-    /// The same of a daemon in which something has panicked on purpose.
+    /// Waits for the end of a daemon with injected panics; returns its exit code.
     #[track_caller]
     pub(crate) fn ends_after_panics(&mut self, within: Duration) -> i32 {
         let code = ends(self.child.as_mut().expect("ours to wait for"), within);
         let end = Instant::now() + LIMIT;
         let mut lines = self.log.lock();
-        // Children that it left behind would hold its standard error open.
+        // A child process left behind would hold the standard error open.
         while !lines.1 {
             let left = end.saturating_duration_since(Instant::now());
             assert!(!left.is_zero(), "its log stays open after its end:\n{}", shown(&lines.0));
@@ -224,14 +224,14 @@ impl Daemon {
         code
     }
 
-    /// `kill -9`; what it started may go on.
+    /// Kills the daemon (`kill -9`); its child processes may continue.
     pub(crate) fn kill(mut self) {
         let mut child = self.child.take().expect("ours to wait for");
         child.kill().expect("killed");
         child.wait().expect("a child of ours");
     }
 
-    /// `kill -9`, for it and for everything that it started: the power is cut.
+    /// Kills the daemon and all its child processes (`kill -9`), as a power failure does.
     pub(crate) fn kill_with_children(self) {
         let folder = self.folder.clone();
         self.kill();
@@ -262,7 +262,7 @@ fn shown(lines: &[Line]) -> String {
 
 fn read(line: &str) -> Line {
     let Ok(json) = serde_json::from_str::<Value>(line) else {
-        // Talk before the log is set up, or of another program.
+        // Output before the log is set up, or of another program.
         return Line {
             event: "talk".to_owned(),
             resource: String::new(),

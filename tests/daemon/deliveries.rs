@@ -1,4 +1,4 @@
-//! Recorders of a one-shot `apply`: they receive what it records while it runs, and have a deadline for the rest.
+//! Recorders of a one-shot `apply`: they receive its events while it runs and have a deadline for the rest.
 
 use crate::host::Host;
 use crate::receiver::{Answer, Receiver};
@@ -46,7 +46,7 @@ fn an_apply_delivers_its_events() {
     assert_eq!(events.last().expect("some")["class"], "succeeded");
 }
 
-/// A receiver that does not answer holds an apply for the deadline only; the next apply sends the same events.
+/// A receiver that does not answer delays an apply up to the deadline only; the next apply sends the same events.
 #[test]
 fn an_apply_ends_beside_a_receiver_that_stalls() {
     let receiver = Receiver::new(&[], Answer::Stall);

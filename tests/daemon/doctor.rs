@@ -1,4 +1,4 @@
-//! `steadfast doctor`: what it finds wrong is wrong, what it finds right is right, and it changes nothing.
+//! `steadfast doctor`: correct findings, and no changes.
 
 use crate::host::{Host, is_root};
 use crate::output::Output;
@@ -14,7 +14,7 @@ fn doctor(host: &Host, words: &[&str]) -> Output {
     host.finish(command)
 }
 
-/// How one thing stands: its grade, and what was found.
+/// Returns the grade and the text of one finding.
 #[track_caller]
 fn found(output: &Output, area: &str, name: &str) -> (String, String) {
     let all = output.json();
@@ -26,12 +26,12 @@ fn found(output: &Output, area: &str, name: &str) -> (String, String) {
     (text("grade"), text("found"))
 }
 
-/// Waits until the daemon listens, which it does on a thread of its own.
+/// Waits until the daemon listens on its socket.
 fn wait_for_socket(host: &Host) {
     host.wait_until("the daemon listens", || host.exists("state/control.socket"));
 }
 
-/// Each grade has its exit code; without a daemon it says so, and makes nothing.
+/// Each grade has its exit code; without a daemon the doctor says so and creates nothing.
 #[test]
 fn without_a_daemon_it_looks_all_the_same() {
     let host = Host::with(GRAPH);
@@ -61,7 +61,7 @@ fn without_a_daemon_it_looks_all_the_same() {
     host.finish(command).exits(2).prints("daemon\n  warning  daemon: no daemon listens at");
 }
 
-/// Of a daemon that runs it tells whether it answers, is this program, and how many watches it has.
+/// For a running daemon, the doctor reports whether it answers, its version, and its number of watches.
 #[test]
 fn a_daemon_is_found_and_compared() {
     let host =
@@ -79,21 +79,22 @@ fn a_daemon_is_found_and_compared() {
     assert_eq!(found(&output, "permissions", "socket").0, "ok");
 }
 
-/// S-11: a graph that others can write, or whose folder they can, is a problem; so is state that they can enter.
+/// S-11: a graph that others can write, or whose folder they can write, is a problem; so is a state directory open to
+/// others.
 #[test]
-fn what_others_can_write_is_a_problem() {
+fn files_writable_by_others_are_a_problem() {
     let host = Host::with(GRAPH);
     host.make_directory("open").write("open/graph.yaml", GRAPH).chmod("open", 0o777);
     let (grade, says) =
         found(doctor(&host, &["$DIR/open/graph.yaml"]).exits(1), "permissions", "graph");
     assert_eq!((grade.as_str(), says.contains("is writable by others (mode")), ("problem", true));
-    // In a sticky folder only an own entry is safe, and this one is.
+    // In a sticky folder only one's own entry is safe, as this one is.
     host.chmod("open", 0o1777);
     assert_eq!(found(&doctor(&host, &["$DIR/open/graph.yaml"]), "permissions", "graph").0, "ok");
     host.chmod("open/graph.yaml", 0o666);
     let output = doctor(&host, &["$DIR/open/graph.yaml"]);
     assert_eq!(found(output.exits(1), "permissions", "graph").0, "problem");
-    // A folder is as safe as each graph in it, also one that is a link of somebody else's.
+    // A folder is as safe as each graph inside, links of other users included.
     host.make_directory("links");
     std::os::unix::fs::symlink(host.path("graph.yaml"), host.path("links/graph.yaml"))
         .expect("linked");
@@ -113,7 +114,7 @@ fn what_others_can_write_is_a_problem() {
     assert_eq!(found(output.exits(1), "permissions", "socket").0, "problem");
 }
 
-/// Somebody listens who never answers: that is said, within seconds.
+/// A daemon that never answers is a problem, reported within seconds.
 #[test]
 fn a_daemon_that_hangs_is_a_problem() {
     let host = Host::with(GRAPH);
@@ -124,7 +125,7 @@ fn a_daemon_that_hangs_is_a_problem() {
     assert_eq!((grade.as_str(), says.contains("did not respond")), ("problem", true), "{output}");
 }
 
-/// State on a disk in memory is lost with the next start of the host.
+/// A state directory in memory is a warning, since it is lost at a reboot.
 #[test]
 fn state_in_memory_is_a_warning() {
     let host = Host::with(GRAPH);
@@ -133,7 +134,7 @@ fn state_in_memory_is_a_warning() {
     assert_eq!((grade.as_str(), says.contains("tmpfs")), ("warning", true), "{output}");
 }
 
-/// It needs no rights.
+/// The doctor works without root.
 #[test]
 fn it_works_without_root() {
     assert!(is_root(), "this test must run as root");
@@ -148,7 +149,7 @@ fn it_works_without_root() {
     assert_eq!(found(&doctor(&host, &[]), "daemon", "version").0, "ok");
 }
 
-/// B3: the settings are parsed, and the graph that they name is checked.
+/// B3: the settings are parsed, and their graph is checked.
 #[test]
 fn settings_and_their_graph_are_checked() {
     let host = Host::with(GRAPH);

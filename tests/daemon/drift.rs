@@ -1,4 +1,4 @@
-//! What somebody breaks is put back, whatever the way; and when all is put back, the daemon rests.
+//! Drift of every sort is repaired, and afterwards the daemon rests.
 
 use crate::daemon::Daemon;
 use crate::host::{Host, is_root};
@@ -23,7 +23,7 @@ fn held() -> (Host, Daemon) {
     (host, daemon)
 }
 
-/// Breaks something and waits until the resource is repaired and all is as declared.
+/// Causes drift and waits until the resource is repaired and the host converged.
 #[track_caller]
 fn repaired(resource: &str, breaks: impl FnOnce(&Host) -> &Host) {
     let (host, daemon) = held();
@@ -48,8 +48,7 @@ fn effective_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Events come in order: when those of the sentinel have been dealt with, so have all before. Then nothing more is
-/// changed.
+/// Asserts that nothing more changes. Events come in order: after the sentinel's events all earlier ones are handled.
 #[track_caller]
 fn rests(host: &Host, daemon: &Daemon) {
     for _ in 0..2 {
@@ -57,8 +56,8 @@ fn rests(host: &Host, daemon: &Daemon) {
         host.write("sentinel", "disturbed\n");
         daemon.wait_for_of("changed", "file[sentinel]");
         if daemon.log().iter().any(|line| line.event == "contended") {
-            // What was undone too often is a fight: of that what comes right is told quietly, until a minute of peace
-            // has ended it.
+            // A resource undone too often is in contention, so its repairs are debug events until a quiet minute has
+            // ended it.
             host.wait_until("everything as declared", || is_right(host));
         } else {
             daemon.wait_for("converged");
@@ -94,7 +93,7 @@ fn a_changed_mode_of_a_directory_is_put_back() {
     repaired("file[folder]", |host| host.chmod("folder", 0o700));
 }
 
-/// Needs root: others cannot give files away.
+/// Needs root, since other users cannot give files away.
 #[test]
 fn a_changed_owner_is_put_back() {
     assert!(is_root(), "this test must run as root");
@@ -118,9 +117,9 @@ fn a_link_in_place_of_a_file_is_replaced() {
     });
 }
 
-/// S-1: what the link led to is not touched.
+/// S-1: the target of a link is not touched.
 #[test]
-fn what_a_link_led_to_is_left_alone() {
+fn the_target_of_a_replaced_link_is_left_alone() {
     let (host, daemon) = held();
     host.write("elsewhere", "theirs\n").chmod("elsewhere", 0o604);
     symlink(host.path("elsewhere"), host.path("new")).expect("a link");
@@ -144,7 +143,7 @@ fn a_changed_link_is_put_back() {
 }
 
 #[test]
-fn what_must_not_be_there_goes() {
+fn objects_declared_absent_are_removed() {
     repaired("file[gone]", |host| host.write("gone", "here again\n"));
 }
 
@@ -153,7 +152,7 @@ fn a_file_renamed_over_it_is_replaced() {
     repaired("file[f]", |host| host.write("new", "mine\n").rename("new", "folder/f"));
 }
 
-/// S-15: what holds something is not removed without consent in the graph.
+/// S-15: a directory with content is removed only with `force` in the graph.
 #[test]
 fn a_directory_with_content_needs_force() {
     let (host, daemon) = held();
@@ -174,7 +173,7 @@ fn a_parent_moved_away_is_made_again() {
     repaired("file[f]", |host| host.rename("folder", "moved"));
 }
 
-/// F-7: away and back, while the daemon makes another in its place, or before it does.
+/// F-7: the parent moves away and back, before or while the daemon creates another one.
 #[test]
 fn a_parent_moved_away_and_back_is_held_again() {
     let (host, daemon) = held();
@@ -193,14 +192,14 @@ fn a_parent_moved_away_and_back_is_held_again() {
     rests(&host, &daemon);
 }
 
-/// E-4, E-5: the declared content wins, and then all is at rest.
+/// E-4, E-5: after many edits the declared content is restored, and then nothing more happens.
 #[test]
 fn a_hundred_edits_in_a_second() {
     let (host, daemon) = held();
     let began = Instant::now();
     for n in 0..100_u64 {
         std::fs::write(host.path("folder/f"), format!("edit {n}\n")).expect("written");
-        // Real time is the claim: they are spread over a second.
+        // Real time on purpose: the edits are spread over a second.
         let due = began + Duration::from_millis(10 * (n + 1));
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
     }
@@ -211,7 +210,7 @@ fn a_hundred_edits_in_a_second() {
     assert!((2..=101).contains(&repairs), "one repair for each edit at most: {repairs}");
 }
 
-/// E-8: a repair touches nobody else.
+/// E-8: a repair touches no other resource.
 #[test]
 fn neighbours_are_not_touched() {
     let (host, daemon) = held();

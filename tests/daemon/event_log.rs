@@ -1,5 +1,4 @@
-//! The event log of the real program, and its recorders: what was recorded stays, and nobody who records holds up the
-//! host.
+//! The event log of the real program and its recorders: recorded events stay, and no recorder delays the daemon.
 
 use crate::daemon::Daemon;
 use crate::host::{Host, LIMIT, is_root};
@@ -17,7 +16,7 @@ resources:
   - {name: a, path: $DIR/a, content: "x"}
 "#;
 
-/// All that is recorded, as `events` tells it.
+/// Returns the recorded events, as `events` prints them.
 fn events(host: &Host, words: &[&str]) -> Vec<Value> {
     let output = host.ask_daemon(&[&["events", "--json"], words].concat());
     output.exits(0);
@@ -34,7 +33,7 @@ fn contiguous(numbers: &[u64]) {
     assert!(numbers.iter().copied().eq(first..first + numbers.len() as u64), "{numbers:?}");
 }
 
-/// A daemon with these recorders.
+/// Starts a daemon with these recorders.
 fn run(host: &Host, recorders: &str) -> Daemon {
     let settings = format!("graph: graph.yaml\nstate_dir: state\nlog: json\n{recorders}");
     host.write("steadfast.yaml", host.full(&settings));
@@ -51,8 +50,8 @@ fn stop(host: &Host, daemon: &mut Daemon) {
     assert_eq!(daemon.ends(), 0);
 }
 
-/// C-11: what an `apply` does is recorded like what a daemon does, between its begin and its end; where it does
-/// nothing, nothing is written, and a daemon goes on with the numbers.
+/// C-11: the changes of an `apply` are recorded between its start and its end. An apply without changes writes
+/// nothing, and a daemon continues the numbers.
 #[test]
 fn c11_an_apply_is_recorded_where_it_does_something() {
     let host = Host::with(GRAPH);
@@ -80,8 +79,8 @@ fn c11_an_apply_is_recorded_where_it_does_something() {
     assert_eq!((starts, cut), (2, 0), "the apply had its end");
 }
 
-/// C-11, C-12: after `kill -9` nothing that was told is lost, numbers go on where they were, and the run that has no
-/// end gets one; what is recorded can be read without a daemon.
+/// C-11, C-12: after `kill -9` no reported event is lost, the numbers continue, and the interrupted session gets an
+/// end; events can be read without a daemon.
 #[test]
 fn c11_what_was_told_outlives_a_kill() {
     let host = Host::with(GRAPH);
@@ -124,7 +123,7 @@ fn c11_what_was_told_outlives_a_kill() {
     host.ask_daemon(&["events", "-f"]).exits(69);
 }
 
-/// C-19: a stream that ends says so; one that just stops is told from it.
+/// C-19: a stream that ends says so, unlike one that breaks off.
 #[test]
 fn c19_an_end_is_told_from_a_break() {
     let host = Host::with(GRAPH);
@@ -137,7 +136,7 @@ fn c19_an_end_is_told_from_a_break() {
         let mut told = BufReader::new(follower.stdout.take().expect("piped"));
         let mut text = String::new();
         told.read_line(&mut text).expect("it follows");
-        // It has told what was; that it waits for what comes is seen by what comes.
+        // The past events are complete; the next event shows that the stream continues.
         repairs(&host);
         while !text.contains("corrective") {
             assert_ne!(told.read_line(&mut text).expect("goes on"), 0, "{text}");
@@ -163,7 +162,7 @@ fn c19_an_end_is_told_from_a_break() {
     }
 }
 
-/// C-21: what happens again and again is counted in one.
+/// C-21: repeated events are counted in one.
 #[test]
 fn c21_what_repeats_is_counted() {
     let host = Host::with(GRAPH);
@@ -180,8 +179,8 @@ fn c21_what_repeats_is_counted() {
     assert_eq!(alike.expect("counted")["count"], 5);
 }
 
-/// C-12, C-15: a file gets all that is recorded, in order, each line once while nobody is killed; it is opened anew
-/// when it was rotated; a stop leaves nothing behind; after a kill nothing is missing.
+/// C-12, C-15: a file recorder writes all recorded events in order and, without kills, once. It reopens a rotated
+/// file; a stop writes the rest; after a kill nothing is missing.
 #[test]
 fn c15_a_file_gets_everything() {
     let host = Host::with(GRAPH);
@@ -205,7 +204,7 @@ fn c15_a_file_gets_everything() {
     daemon.wait_for("converged");
     host.wait_until("a tick", || host.lines("log.jsonl").len() > lines(&["log.jsonl"]).len() / 2);
     daemon.kill();
-    // Half a line of one who was killed while he wrote.
+    // Half a line, as left by a killed writer.
     host.append("log.jsonl", "{\"number\":");
     let mut daemon = run(&host, recorder);
     daemon.wait_for("converged");
@@ -222,7 +221,7 @@ fn c15_a_file_gets_everything() {
     assert_eq!(there, numbers(&events(&host, &["--since", "1"])));
 }
 
-/// Each key has one content, whatever came of it, and all events have come under exactly one of them.
+/// Asserts that each key has one content, and that each event has arrived under exactly one key.
 fn complete(receiver: &Receiver, host: &Host) {
     let mut batches = BTreeMap::new();
     for came in receiver.came() {
@@ -242,8 +241,8 @@ fn webhook(receiver: &Receiver) -> String {
     format!("recorders:\n- webhook: {{url: \"{url}\", timeout: 1, headers: {headers}}}\n")
 }
 
-/// C-12, C-13, C-15: a server that fails, answers too late, closes or stalls gets the same batch again, with the same
-/// key, also from the next daemon after a kill; the host is held all the while; a stop sends the tail.
+/// C-12, C-13, C-15: a server that fails, answers late, closes or stalls gets the same batch again with the same key,
+/// also from the next daemon after a kill. The host stays converged, and a stop sends the rest.
 #[test]
 fn c13_a_server_that_fails_gets_the_same_batch_again() {
     let host = Host::with(GRAPH);
@@ -251,7 +250,7 @@ fn c13_a_server_that_fails_gets_the_same_batch_again() {
     let receiver = Receiver::new(&bad, Answer::Stall);
     let daemon = run(&host, &webhook(&receiver));
     daemon.wait_for("converged");
-    // A later batch may be under way beside it.
+    // A later batch may be sent in parallel.
     let of_the_first = || {
         let came = receiver.came();
         came.iter().filter(|other| other.key == came[0].key).count()
@@ -274,8 +273,7 @@ fn c13_a_server_that_fails_gets_the_same_batch_again() {
     complete(&receiver, &host);
 }
 
-/// C-15: a stop waits no longer than its deadline for a server that does not answer, and what is left is sent by the
-/// next daemon.
+/// C-15: a stop waits for an unresponsive server up to its deadline, and the next daemon sends the rest.
 #[test]
 fn c15_a_stop_has_a_deadline() {
     let host = Host::with(GRAPH);
@@ -292,9 +290,8 @@ fn c15_a_stop_has_a_deadline() {
     complete(&receiver, &host);
 }
 
-/// C-12: a server that refuses a batch is offered it five times; then it is put aside, which is logged, told as an
-/// event, and shown in `status` and `report`; what comes after it arrives, and the next daemon does not begin with it
-/// again.
+/// C-12: a batch that the server rejects five times is dead-lettered, which is logged, recorded as an event and shown
+/// in `status` and `report`. Later batches arrive, and the next daemon does not retry the rejected one.
 #[test]
 fn c12_a_batch_that_is_refused_is_put_aside() {
     let host = Host::with(GRAPH);
@@ -325,8 +322,8 @@ fn c12_a_batch_that_is_refused_is_put_aside() {
     complete(&receiver, &host);
 }
 
-/// C-22: a disk that is full for the event log alone does not keep the host from being held; it is said, and what
-/// happened meanwhile is recorded when there is room. Root only (mounts a tmpfs).
+/// C-22: a full disk under the event log delays no repair; it is reported, and the events are recorded once there is
+/// space. Root only (mounts a tmpfs).
 #[test]
 fn c22_a_full_disk_costs_no_repair() {
     assert!(is_root(), "this test must run as root");
@@ -366,8 +363,8 @@ fn c22_a_full_disk_costs_no_repair() {
     assert!(command.arg(&small).status().expect("umount").success());
 }
 
-/// C-22: a damaged event log is put aside, begun anew with numbers that were never used, and said; nothing else
-/// notices.
+/// C-22: a damaged event log is moved aside and a new one begun with unused numbers; this is reported, and nothing
+/// else is affected.
 #[test]
 fn c22_a_damaged_log_is_set_aside() {
     let host = Host::with(GRAPH);
@@ -391,11 +388,11 @@ fn c22_a_damaged_log_is_set_aside() {
     let aside = std::fs::read_dir(host.path("state")).expect("read").flatten();
     let aside =
         aside.filter(|entry| entry.file_name().to_string_lossy().starts_with("events.db.bad"));
-    // With its log, if it had one.
+    // Including the database's own log, if there was one.
     assert!(aside.count() >= 1);
 }
 
-/// C-12, S-13: the journal gets each event with its fields; one that does not read holds up nobody.
+/// C-12, S-13: the journal gets each event with its fields; a journal that does not read delays nothing.
 #[test]
 fn c12_the_journal_gets_fields() {
     let host = Host::with(GRAPH);
@@ -424,7 +421,7 @@ fn c12_the_journal_gets_fields() {
     stop(&host, &mut daemon);
 }
 
-/// A-19, C-12: a recorder that breaks is started again and goes on where it was; the event log too.
+/// A-19, C-12: a broken recorder is restarted and continues at its place; so is the event log.
 #[cfg(debug_assertions)]
 #[test]
 fn c12_a_recorder_that_breaks_goes_on() {
@@ -436,7 +433,7 @@ fn c12_a_recorder_that_breaks_goes_on() {
         let starts = if how == "panic" { 2 } else { 3 };
         for worker in [&worker, "events"] {
             crate::workers::fault(&host, worker, how);
-            // What a command prints has `$DIR` in it.
+            // A command's output contains `$DIR`.
             crate::workers::runs_again(&host, &host.short(worker), starts);
         }
         repairs(&host);
@@ -457,7 +454,7 @@ fn c12_a_recorder_that_breaks_goes_on() {
     assert_eq!(there, numbers(&all));
 }
 
-/// A recorder whose server refuses nothing and takes nothing is shown in `status` until a batch arrives.
+/// A recorder that cannot deliver is shown in `status` until a batch arrives.
 #[test]
 fn a_recorder_that_fails_is_in_the_status() {
     let receiver = Receiver::new(&[], Answer::Error);

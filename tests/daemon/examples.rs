@@ -1,12 +1,12 @@
-//! Every example is loaded and applied, in a folder of its own and without root; and is right the second time.
+//! Every example is applied in its own folder without root, and is converged at the second apply.
 
 use crate::host::Host;
 use std::path::{Path, PathBuf};
 
-/// Applied on a test host: see tests/hosts/units and tests/hosts/packages.
+/// The examples that need a test host: see tests/hosts/units and tests/hosts/packages.
 const NEED_A_HOST: &[&str] = &["packages.yaml", "service.yaml"];
 
-/// Files and folders in `examples/`.
+/// Returns the files and folders of `examples/`.
 fn examples() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     let entries = std::fs::read_dir(folder).expect("examples/");
@@ -15,7 +15,7 @@ fn examples() -> Vec<PathBuf> {
     paths
 }
 
-/// Every YAML file of an example, with its folders under `$DIR`.
+/// Copies the YAML files of an example, with their paths under `$DIR`.
 fn copy(host: &Host, example: &Path) {
     let put = |from: &Path, name: &str| {
         let text = std::fs::read_to_string(from).expect("an example is text");

@@ -1,4 +1,4 @@
-//! Execs in a graph: in order, once, and with what they were given.
+//! Commands in a graph: their order, their number of runs, and their inputs.
 
 use crate::host::Host;
 
@@ -25,7 +25,7 @@ fn ran_well(host: &Host) {
     assert!(at("c") < at("d"), "{log:?}");
 }
 
-/// E-1, E-2: five parents, one run.
+/// E-1, E-2: a command with five parents runs once.
 #[test]
 fn a_fan_in_runs_the_last_one_once() {
     let host = Host::with(FAN);
@@ -42,7 +42,7 @@ fn a_fan_in_runs_the_last_one_once_in_a_daemon() {
     assert_eq!(daemon.count("changed"), 6);
 }
 
-/// E-9: five notifications at once are one refresh.
+/// E-9: five simultaneous notifications are one refresh.
 #[test]
 fn a_fan_in_of_notifications_is_one_run() {
     let host = Host::with(
@@ -58,7 +58,7 @@ resources:
     assert_eq!(host.lines("log").len(), 1);
 }
 
-/// Without a guard: once per definition, and never by a restart.
+/// A command without a guard runs once per definition, and never because of a restart.
 #[test]
 fn an_unguarded_exec_does_not_run_again_at_restart() {
     let host = Host::with(FAN);
@@ -74,7 +74,7 @@ fn an_unguarded_exec_does_not_run_again_at_restart() {
     assert_eq!(host.lines("log").len(), 7, "a new definition runs, its dependents do not");
 }
 
-/// A sweep looks: it runs nothing that cannot be checked, and repairs what can.
+/// A sweep checks: it runs no command without a check, and repairs drift.
 #[test]
 fn an_unguarded_exec_is_not_run_by_the_sweep() {
     let host = Host::with(
@@ -91,7 +91,7 @@ resources:
     );
     let daemon = host.run(&["--sweep", "1"]);
     daemon.wait_for("converged");
-    // Nothing watches f: only a sweep finds it, so that each repair is the end of a round.
+    // Nothing watches `f`, so each repair ends a sweep.
     for _ in 0..3 {
         host.write("f", "mine\n");
         daemon.wait_for_of("changed", "file[f]");
@@ -106,10 +106,10 @@ resources:
     assert_eq!(["once", "always", "told", "guarded"].map(|f| host.lines(f).len()), [1, 2, 0, 1]);
 }
 
-/// E-20: what is declared to be done at each start is not idempotent, as is what it notifies: nobody else has changed
-/// the host, and nobody fights. It is told like any change.
+/// E-20: a command that runs at each start is not idempotent, and neither is its notified command. It is reported as
+/// a change and not as contention, since nobody else has changed the host.
 #[test]
-fn what_is_always_done_is_not_idempotent_and_no_fight() {
+fn an_unconditional_command_is_not_idempotent_and_no_contention() {
     let host = Host::with(
         r#"
 graph: always
@@ -137,7 +137,7 @@ resources:
     assert_eq!(host.lines("always").len(), 8);
 }
 
-/// A timer that notifies: each tick is a run (W-15).
+/// A timer that notifies causes one run for each tick (W-15).
 #[test]
 fn a_timer_makes_what_it_notifies_run_at_each_tick() {
     let host = Host::with(
@@ -155,7 +155,7 @@ resources:
     assert_eq!(host.lines("plain").len(), 1);
 }
 
-/// Each line of a watch command is an event; so is a change of a watched file.
+/// Each line of a watch command is an event, and so is a change of a watched file.
 #[test]
 fn events_of_its_own_run_an_exec_again() {
     let host = Host::with(
@@ -178,7 +178,7 @@ resources:
     let seen = host.lines("seen").len();
     host.write("trigger", "x");
     host.wait_for_lines("seen", seen + 1);
-    // Made, truncated, written and closed: that was one change.
+    // Creating, truncating, writing and closing a file count as one change.
     host.write("trigger", "y");
     host.wait_for_lines("seen", seen + 2);
     std::io::Write::write_all(&mut fifo, b"event\n").expect("written");
@@ -186,7 +186,7 @@ resources:
     assert_eq!(host.lines("seen").len(), seen + 2);
 }
 
-/// S-8, S-9, S-18: arguments arrive as they were written, in an environment of the graph alone.
+/// S-8, S-9, S-18: arguments arrive exactly as written, with an environment from the graph alone.
 #[test]
 fn arguments_and_environment_arrive_exactly() {
     let host = Host::with(
@@ -231,7 +231,7 @@ fn a_command_that_fails_is_told_with_what_it_said() {
         .ends_with_line("failed: g: 2 resources, 0 changed, 2 failed");
 }
 
-/// A deadline gives an error that says so, and ends the command.
+/// A timeout ends the command and is named in the error.
 #[test]
 fn a_deadline_ends_a_command_and_says_so() {
     let host = Host::with(

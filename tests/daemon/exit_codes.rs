@@ -1,11 +1,11 @@
-//! What is refused: graphs, command lines, state directories; each with its own code and a way out.
+//! Rejected graphs, command lines and state directories: each with its exit code and a remedy.
 
 use crate::host::{Host, is_root};
 use std::fmt::Write as _;
 use std::os::unix::fs::chown;
 use std::time::{Duration, Instant};
 
-/// S-10, F-13: every problem at once, each with its place.
+/// S-10, F-13: all problems are reported at once, each with its place.
 #[test]
 fn check_tells_every_problem_at_once() {
     let host = Host::with(
@@ -53,7 +53,7 @@ resources:
 }
 
 #[test]
-fn what_answers_in_json_refuses_in_json() {
+fn json_commands_reject_in_json() {
     let host = Host::with("graph: g\nresources: {nop: [{name: a}], file: [{name: b}]}\n");
     let commands = [["check", "--json"], ["plan", "--json"], ["apply", "--json"]];
     let others = [["drift", "--json"], ["graph", "--format=json"]];
@@ -67,7 +67,7 @@ fn what_answers_in_json_refuses_in_json() {
     host.graph("graph: g\n").ask(&["check", "--json"]).exits(0);
 }
 
-/// S-10: bombs are refused at once.
+/// S-10: alias bombs are rejected quickly.
 #[test]
 fn bombs_are_refused_quickly() {
     let mut laughs = "graph: g\na0: &a0 [x, x]\n".to_owned();
@@ -86,7 +86,7 @@ fn bombs_are_refused_quickly() {
     }
 }
 
-/// F-13: no recursion along a chain.
+/// F-13: a long chain causes no recursion.
 #[test]
 fn a_long_chain_overflows_no_stack() {
     let mut text = "graph: chain\nresources:\n  noop:\n  - {name: n0}\n".to_owned();
@@ -129,7 +129,7 @@ fn a_graph_that_is_not_there_is_65() {
     }
 }
 
-/// C-10: one daemon acts; a lock that `kill -9` left behind is not in the way.
+/// C-10: a second daemon is rejected; the lock left by `kill -9` does not block.
 #[test]
 fn a_second_daemon_is_75_and_told_to_reload() {
     let host = Host::with("graph: g\nresources: {file: [{name: $DIR/f}]}\n");
@@ -166,7 +166,7 @@ fn a_state_directory_without_permission_is_77() {
     assert!(!host.exists("f"));
 }
 
-/// A reader who goes away is no error, and no panic.
+/// A reader that closes the pipe causes neither an error nor a panic.
 #[test]
 fn a_closed_pipe_is_no_panic() {
     let host = Host::with("graph: g\nresources: {file: [{name: $DIR/f, content: x}]}\n");
@@ -184,7 +184,7 @@ fn a_closed_pipe_is_no_panic() {
     host.finish(command).exits(0);
 }
 
-/// B15: the hint for a state directory that others may enter names the cure.
+/// B15: the hint for a state directory open to others names the remedy.
 #[test]
 fn an_open_state_directory_names_the_cure() {
     let host = Host::with("graph: g\nresources: {file: [{name: f, path: $DIR/f, content: x}]}\n");
@@ -196,7 +196,7 @@ fn an_open_state_directory_names_the_cure() {
         .says("hint: run `chmod 700 $DIR/open`, or select another directory with --state-dir");
 }
 
-/// S-11: root keeps no state where another user could put another directory in its place.
+/// S-11: root rejects a state directory that another user could replace.
 #[test]
 fn a_state_directory_in_a_folder_of_others_is_refused() {
     let host = Host::with("graph: g\nresources: {noop: [{name: a}]}\n");

@@ -1,5 +1,5 @@
-//! What fails is tried again as often as declared, then told, with those that wait for it; others go on; the cause
-//! gone, it heals.
+//! Failures: retried as declared, then reported together with the waiting dependents; other resources go on, and a
+//! removed cause heals them.
 
 use crate::host::Host;
 
@@ -18,7 +18,8 @@ resources:
   - {name: other, path: $DIR/other}
 "#;
 
-/// E-10, R-13: three tries, then failed; dependents wait for it, others are done, and the code says so.
+/// E-10, R-13: after three attempts the resource is failed. Its dependents wait, the others converge, and the exit
+/// code tells the failure.
 #[test]
 fn two_retries_are_three_tries() {
     let host = Host::with(GRAPH);
@@ -42,7 +43,7 @@ fn two_retries_are_three_tries() {
 }
 
 #[test]
-fn who_waits_for_whom_is_in_the_json_too() {
+fn waiting_dependents_are_in_the_json_too() {
     let host = Host::with(GRAPH);
     let json = host.ask(&["apply", "--json"]).exits(1).json();
     let of = |name: &str| {
@@ -56,7 +57,7 @@ fn who_waits_for_whom_is_in_the_json_too() {
     assert_eq!(of("file[other]")["state"], "as declared");
 }
 
-/// E-10: in a daemon the same; then the cause goes, and it heals.
+/// E-10: in a daemon, a failed resource heals once the cause is removed.
 #[test]
 fn fixing_the_cause_heals_it() {
     let host = Host::with(GRAPH);
@@ -75,7 +76,7 @@ fn fixing_the_cause_heals_it() {
     assert!(host.exists("child") && host.exists("grandchild"));
 }
 
-/// F-3: a missing parent is the cause; when it comes, so does the file.
+/// F-3: a missing parent directory is the cause; the file is written once the directory exists.
 #[test]
 fn a_file_without_its_directory_heals_when_it_comes() {
     let host = Host::with(
@@ -88,7 +89,7 @@ fn a_file_without_its_directory_heals_when_it_comes() {
     assert_eq!(host.read("sub/f"), "x");
 }
 
-/// E-10: HUP is the operator's word: the budget is full again.
+/// E-10: HUP, a request of the operator, resets the retries.
 #[test]
 fn a_reload_tries_again() {
     let host = Host::with(&GRAPH.replace("    watchfiles: [$DIR/cause]\n", ""));
@@ -101,7 +102,7 @@ fn a_reload_tries_again() {
     assert!(host.exists("grandchild"));
 }
 
-/// R-5: retries for ever are no reason to answer late.
+/// R-5: endless retries delay neither a pause nor a stop.
 #[test]
 fn an_endless_retry_can_be_paused_and_stopped() {
     let host = Host::with(&GRAPH.replace("retry: 2, delay: 100", "retry: -1, delay: 0"));

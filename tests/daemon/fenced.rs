@@ -1,12 +1,12 @@
-//! Two daemons on one state, for somebody has removed the file of its lock.
+//! Two daemons on one state after somebody removed its lock file.
 
 use crate::host::Host;
 
 const GRAPH: &str = "graph: g\nresources:\n  file: [{name: f, path: $DIR/f, content: \"x\\n\"}]\n  \
                      exec: [{name: once, shell: /bin/sh, cmd: \"echo ran >> $DIR/ran\"}]\n";
 
-/// C-10: the older one begins nothing more, not even what it is asked for by name, says why, and ends with 1; the newer
-/// one goes on, and a third is refused by it as ever.
+/// C-10: the older daemon begins nothing more, not even on request, and ends with 1 and a reason. The newer one
+/// continues and rejects a third.
 #[test]
 fn the_older_of_two_daemons_ends() {
     let host = Host::with(GRAPH);
@@ -29,7 +29,7 @@ fn the_older_of_two_daemons_ends() {
     assert_eq!(host.lines("ran").len(), 1);
 }
 
-/// C-10: one that has nothing to do finds out too.
+/// C-10: an idle daemon notices its successor too.
 #[test]
 fn an_idle_daemon_finds_out() {
     let host = Host::with(GRAPH);

@@ -1,4 +1,4 @@
-//! Output that cannot be written fails a command (B10).
+//! Output that cannot be written makes a command fail (B10).
 
 use crate::host::Host;
 use std::fs::File;
@@ -28,7 +28,7 @@ fn a_full_standard_output_fails_the_command() {
     host.finish(help).exits(1);
 }
 
-/// A reader who has read enough is no failure.
+/// A reader that closes the pipe is no failure.
 #[test]
 fn a_closed_pipe_is_no_failure() {
     let host = Host::with(GRAPH);

@@ -1,4 +1,4 @@
-//! `graph`, `drift` and `plan --explain-edges`: what is shown, and that looking writes nothing.
+//! `graph`, `drift` and `plan --explain-edges`: their output, and that they write nothing.
 
 use crate::host::Host;
 use serde_json::json;
@@ -40,7 +40,7 @@ fn a_graph_is_shown_with_the_origin_of_each_edge() {
     host.ask(&["graph", "--skip", "file[b]"]).exits(0).prints_nothing_of("file[b]");
 }
 
-/// Across what is left out an edge still holds, and says so.
+/// An edge across left-out resources still holds and is explained.
 #[test]
 fn an_edge_across_what_is_left_out_is_explained() {
     let graph = "graph: g\nresources:\n  noop:\n  - {name: a}\n  - {name: b, after: 'noop[a]'}\n  - {name: c, after: 'noop[b]'}\n";
@@ -93,7 +93,7 @@ fn codes_kinds_and_metaparams_are_explained() {
     explain(&["exce"]).exits(64).says("nothing is known of `exce`");
 }
 
-/// Deeds have no state that could differ; what can be checked is.
+/// Commands without a guard have no state that could differ; resources with a check have.
 #[test]
 fn drift_is_what_differs_now() {
     let host = Host::with(GRAPH);
@@ -116,8 +116,8 @@ fn drift_is_what_differs_now() {
     assert_eq!(json["resources"][0]["resource"], "file[b]");
 }
 
-/// Invariant 4, DESIGN.md 2.4: what only looks opens nothing for writing, in no thread, and makes, moves and removes
-/// nothing.
+/// Invariant 4, DESIGN.md 2.4: a read-only command opens no file for writing in any thread, and creates, moves and
+/// removes nothing.
 #[test]
 fn looking_opens_nothing_for_writing() {
     let host = Host::with(GRAPH);
@@ -128,9 +128,9 @@ fn looking_opens_nothing_for_writing() {
     }
 }
 
-/// Invariant 4: the same beside a daemon, whose log of the state is in use, and after one that was killed, whose log
-/// nobody has put away; and of the commands that read what is kept. What is told is what is kept, log and all. `SQLite`
-/// opens the log itself as if to write; nothing in the state directory is another afterwards, to the byte.
+/// Invariant 4: read-only commands write nothing with a running daemon, whose database log is in use, and after a
+/// killed one, whose log remains. They show the stored state, log included. `SQLite` opens the log for writing, but
+/// the state directory stays equal byte for byte.
 #[test]
 fn looking_beside_a_daemon_opens_nothing_for_writing() {
     let host = Host::with(GRAPH);
@@ -164,7 +164,7 @@ fn looking_beside_a_daemon_opens_nothing_for_writing() {
     look();
 }
 
-/// Runs it to its good end under a tracer. `in_use`: the log of the state is, and `SQLite` opens it.
+/// Runs a command successfully under a tracer. `in_use`: the database log is in use and `SQLite` opens it.
 #[track_caller]
 fn opens_nothing_for_writing(host: &Host, inner: &Command, in_use: bool) {
     let folder = tempfile::tempdir().expect("a folder");
@@ -211,7 +211,7 @@ fn only_reads(line: &str, in_use: bool) -> bool {
     let name = call.split('(').next().unwrap_or_default();
     let opens = ["open", "openat", "openat2"].contains(&name);
     let writes = ["O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "O_TMPFILE"];
-    // It is given to whose the database is, which it is already.
+    // The owner is set to the present owner.
     let of_log = in_use && (name == "fchown" || call.contains("/state/state.db-wal\""));
     let harmless = of_log || call.contains("\"/dev/null\"");
     let reads = opens && !writes.iter().any(|word| call.contains(word));

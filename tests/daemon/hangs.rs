@@ -1,5 +1,5 @@
-//! F-19: workers of the real program that hang: a task is cut off and started again; a thread is named, and the
-//! watchdog of systemd is not fed while it hangs.
+//! F-19: hung workers of the real program: a task is cut off and restarted; a hung thread is named, and systemd's
+//! watchdog is not fed meanwhile.
 
 use crate::daemon::{Daemon, Line};
 use crate::host::{Host, LIMIT, is_root};
@@ -18,11 +18,11 @@ resources:
   - {name: a, path: $DIR/a, content: "x"}
 "#;
 
-/// All that can hang but the driver; `control` last, since the order comes through it.
+/// The workers that can hang, without the driver; `control` is last, since it carries the requests.
 const WORKERS: [&str; 7] =
     ["recorder:file:$DIR/log.jsonl", "signals", "events", "lease", "store", "graph", "control"];
 
-/// A daemon whose workers may do nothing for so long, with a watchdog that is fed at this socket.
+/// Starts a daemon with this hang limit for workers, in milliseconds, and a watchdog socket.
 fn run(host: &Host, silence: &str) -> (Daemon, UnixDatagram) {
     let systemd = UnixDatagram::bind(host.path("notify")).expect("bound");
     let settings = "graph: graph.yaml\nstate_dir: state\nlog: json\nrecorders:\n- file: {path: $DIR/log.jsonl}\n";
@@ -33,7 +33,7 @@ fn run(host: &Host, silence: &str) -> (Daemon, UnixDatagram) {
     (Daemon::start(command, &host.path("")), systemd)
 }
 
-/// Waits until the watchdog is fed, or until it was not for so long.
+/// Returns true once the watchdog is fed, false if it is not fed for this time.
 fn is_fed(systemd: &UnixDatagram, within: Duration) -> bool {
     let end = Instant::now() + within;
     let mut bytes = [0; 4096];
@@ -50,13 +50,13 @@ fn is_fed(systemd: &UnixDatagram, within: Duration) -> bool {
     }
 }
 
-/// Nothing is fed for a second, which is ten times too long.
+/// Waits until the watchdog is not fed for a second, ten times its interval.
 fn starves(host: &Host, systemd: &UnixDatagram) {
     host.wait_until("the watchdog is not fed", || !is_fed(systemd, Duration::from_secs(1)));
 }
 
-/// F-19: a hang in each worker: it is named, cut off and started again; the host is held, signals and commands are
-/// obeyed; who hangs again and again is told by the status.
+/// F-19: a hung worker of each sort is named, cut off and restarted. The host stays converged, signals and commands
+/// work, and `status` shows repeated hangs.
 #[test]
 fn each_worker_that_hangs_heals() {
     let host = Host::with(GRAPH);
@@ -88,8 +88,8 @@ fn each_worker_that_hangs_heals() {
     assert_eq!(daemon.ends(), 0);
 }
 
-/// F-19: the loop that lets callers in stands still, then the one that holds the lease: each is named and started anew.
-/// Neither has a heartbeat beside its loop.
+/// F-19: the accept loop of the socket hangs, then the loop of the lease; neither has a heartbeat of its own. Each is
+/// named and restarted.
 #[test]
 fn a_loop_that_stands_still_is_noticed() {
     let host = Host::with(GRAPH);
@@ -107,7 +107,7 @@ fn a_loop_that_stands_still_is_noticed() {
     assert_eq!(daemon.ends(), 0);
 }
 
-/// F-19: the loop turns, and lets nobody in who waits: it is started anew.
+/// F-19: a socket worker with a running loop that accepts no connection is restarted.
 #[test]
 fn a_socket_that_lets_nobody_in_is_noticed() {
     let host = Host::with(GRAPH);
@@ -121,9 +121,9 @@ fn a_socket_that_lets_nobody_in_is_noticed() {
     assert_eq!(daemon.ends(), 0);
 }
 
-/// F-19: the watchdog's own worker is started again when it hangs.
+/// F-19: the watchdog's own worker is restarted when it hangs.
 #[test]
-fn who_feeds_the_watchdog_heals() {
+fn the_watchdog_worker_recovers() {
     let host = Host::with(GRAPH);
     let (mut daemon, systemd) = run(&host, "2000");
     daemon.wait_for("converged");
@@ -137,9 +137,8 @@ fn who_feeds_the_watchdog_heals() {
     assert_eq!(daemon.ends(), 0);
 }
 
-/// F-11: a daemon that was stopped for long, as by a suspend, goes on where it was: no worker is taken for one that
-/// hangs and started anew, and what was due meanwhile is not made up for. Longer than a worker may do nothing and its
-/// ten seconds more.
+/// F-11: a stopped daemon, as in a suspend, continues: no worker counts as hung or is restarted, and missed ticks are
+/// not repeated. The stop is longer than a worker's hang limit and its ten seconds of tolerance.
 #[test]
 fn a_suspend_is_no_hang_and_no_burst() {
     const STOPPED: Duration = Duration::from_secs(13);
@@ -178,7 +177,7 @@ resources:
     assert_eq!(daemon.ends(), 0);
 }
 
-/// F-19: a driver whose loop hangs is named by the log, the report and the status, and starves the watchdog.
+/// F-19: a hung driver is named by the log, the report and `status`, and the watchdog is not fed.
 #[test]
 fn a_driver_that_hangs_is_named_and_starves_the_watchdog() {
     let host = Host::with(GRAPH);
@@ -196,7 +195,7 @@ fn a_driver_that_hangs_is_named_and_starves_the_watchdog() {
         .says("s: the driver hangs; the systemd watchdog restarts the daemon, or kill the process");
 }
 
-/// A thread of a process that is stopped as if it hung, until this ends.
+/// A guard that stops a thread of a process, as if it hung, until it is dropped.
 pub(crate) struct Stopped(Pid);
 
 impl Stopped {
@@ -220,13 +219,13 @@ impl Stopped {
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        // It may have been killed with its process.
+        // The thread may have been killed with its process.
         if ptrace::detach(self.0, None).is_err() {}
     }
 }
 
-/// F-19, F-12: the thread that keeps the state, then the one that keeps the events, hangs: it is named by the log, the
-/// report and the status, the watchdog is not fed, and all is well when it goes on. Root only (ptrace).
+/// F-19, F-12: a hung thread of the store, then of the event log, is named by the log, the report and `status`. The
+/// watchdog is not fed, and all recovers once the thread continues. Root only (ptrace).
 #[test]
 fn a_thread_that_hangs_is_named_and_starves_the_watchdog() {
     let host = Host::with(GRAPH);

@@ -1,4 +1,4 @@
-//! How the daemon itself is, told by its status beside the verdict on the resources; and while it ends.
+//! The health of the daemon itself, in `status` beside the verdict on the resources, and during a stop.
 
 use crate::daemon::Daemon;
 use crate::host::Host;
@@ -19,8 +19,8 @@ fn json(host: &Host, command: &str) -> Value {
     serde_json::from_str(&host.ask_daemon(&[command, "--json"]).stdout).unwrap_or_default()
 }
 
-/// F-19: a worker that broke is told for an hour, once or again and again, though it runs; the verdict and the exit
-/// code are of the resources.
+/// F-19: a worker that failed, once or repeatedly, is shown for an hour although it runs; verdict and exit code are
+/// about the resources.
 #[test]
 fn a_worker_that_broke_is_told() {
     let host = Host::with(GRAPH);
@@ -52,7 +52,7 @@ fn a_worker_that_broke_is_told() {
     daemon.ends_after_panics(crate::host::LIMIT);
 }
 
-/// A history that cannot be written is told, until it can be again.
+/// A history that cannot be written is shown until it can be written again.
 #[test]
 fn a_history_that_cannot_be_written_is_told() {
     let host = Host::with(GRAPH);
@@ -72,7 +72,7 @@ fn a_history_that_cannot_be_written_is_told() {
     assert_eq!(daemon.ends(), 0);
 }
 
-/// A daemon whose recorder's server does not answer.
+/// Starts a daemon with a recorder whose server does not answer.
 fn stalled(host: &Host) -> Daemon {
     let receiver = Receiver::new(&[], Answer::Stall);
     let url = &receiver.url;
@@ -83,12 +83,12 @@ fn stalled(host: &Host) -> Daemon {
     let daemon =
         Daemon::start(host.bare(&["run", "--config", "$DIR/steadfast.yaml"]), &host.path(""));
     daemon.wait_for("converged");
-    // Then there is something to be sent.
+    // The recorder has something to send now.
     host.wait_until("it is tried", || !receiver.came().is_empty());
     daemon
 }
 
-/// How a worker stands whose name begins so.
+/// Returns the state of the worker whose name begins with this text.
 fn state(report: &Value, name: &str) -> String {
     let mut workers = report["workers"].as_object().into_iter().flatten();
     let found = workers.find(|(worker, _)| worker.starts_with(name));
@@ -97,8 +97,8 @@ fn state(report: &Value, name: &str) -> String {
     })
 }
 
-/// P-1, A-43: while a recorder flushes at the stop, the socket answers: the report says who is waited for, and so does
-/// the status; the log names who was late.
+/// P-1, A-43: while a recorder flushes during a stop, the socket answers: the report and `status` name the recorder,
+/// and the log names workers that were late.
 #[test]
 fn the_socket_outlives_who_flushes() {
     let host = Host::with(GRAPH);
@@ -125,7 +125,7 @@ fn the_socket_outlives_who_flushes() {
     assert!(late.is_some_and(|line| line.message.contains("webhook")), "{log:?}");
 }
 
-/// F-12, P-1: who asks twice does not wait for a recorder either; signals are heard as long as that.
+/// F-12, P-1: a second stop request does not wait for a recorder, and signals are handled all the time.
 #[test]
 fn a_second_request_waits_for_no_recorder() {
     let host = Host::with(GRAPH);

@@ -1,5 +1,5 @@
-//! `history`, `show --at`, `diff` and `undo` of the real program: what was replaced, removed, purged or changed in mode
-//! comes back as it was.
+//! `history`, `show --at`, `diff` and `undo` of the real program: replaced, removed, purged and changed files are
+//! restored exactly.
 
 use crate::host::{Host, is_root};
 use crate::output::Output;
@@ -13,21 +13,21 @@ resources:
   - {name: motd, path: $DIR/motd, content: "declared\n", mode: 0644}
 "#;
 
-/// A command about what was, on the state of this host.
+/// Runs a command on the recorded history of this host.
 fn past(host: &Host, words: &[&str]) -> Output {
     let mut command = host.bare(words);
     command.arg("--state-dir").arg(host.path("state"));
     host.finish(command)
 }
 
-/// The entries, as data.
+/// Returns the history entries as JSON.
 fn entries(host: &Host, resource: &str) -> Vec<Value> {
     let listed = past(host, &["history", resource, "--json"]);
     listed.exits(0);
     listed.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-/// What there is to be seen of a file: type and mode, owner, group, content.
+/// Returns mode, owner, group and content of a file.
 fn seen(host: &Host, name: &str) -> (u32, u32, u32, String) {
     let meta = host.metadata(name);
     (meta.mode(), meta.uid(), meta.gid(), host.read(name))
@@ -60,19 +60,19 @@ fn everything(host: &Host) {
     past(host, &["undo", "file[none]"]).exits(1).says("no recorded changes of file[none]");
 }
 
-/// A file that was replaced comes back with content, mode and owner; an undo can be undone.
+/// A replaced file is restored with content, mode and owner; an undo can be undone.
 #[test]
-fn what_was_replaced_comes_back() {
+fn replaced_files_are_restored() {
     everything(&Host::with(GRAPH));
 }
 
-/// The same without root.
+/// A replaced file is restored without root.
 #[test]
-fn what_was_replaced_comes_back_without_root() {
+fn replaced_files_are_restored_without_root() {
     everything(&Host::of_nobody(GRAPH));
 }
 
-/// Owner and group alone, and mode alone: an entry without content.
+/// Changes of owner, group and mode alone make entries without content.
 #[test]
 fn attributes_alone_come_back() {
     assert!(is_root(), "this test must run as root");
@@ -92,7 +92,7 @@ fn attributes_alone_come_back() {
     assert_eq!(seen(&host, "f"), before);
 }
 
-/// What was purged, with a directory and a link, comes back whole by one undo; and what was made goes.
+/// A purged tree with a directory and a link is restored whole by one undo, and created files are removed.
 #[test]
 fn a_purged_tree_comes_back() {
     let host = Host::with(
@@ -116,9 +116,9 @@ fn a_purged_tree_comes_back() {
     assert!(host.exists("t/new") && !host.exists("t/a"), "apply puts it back");
 }
 
-/// A directory that had to go by force, with all in it.
+/// A directory removed by `force` is restored with its content.
 #[test]
-fn what_went_with_a_directory_comes_back() {
+fn the_content_of_a_removed_directory_is_restored() {
     let host = Host::with(
         "graph: past\nresources:\n  file: [{name: d, path: $DIR/d, state: absent, force: true}]\n",
     );
@@ -132,7 +132,7 @@ fn what_went_with_a_directory_comes_back() {
     assert_eq!((host.read("d/one"), host.read("d/e/two")), ("1\n".to_owned(), "2\n".to_owned()));
 }
 
-/// Beside a daemon: the resource is paused, so that it stays as it was put back; resumed, it is as declared again.
+/// With a running daemon, an undo pauses the resource, so that the undo lasts; a resume makes it as declared again.
 #[test]
 fn an_undo_beside_a_daemon_lasts_until_it_is_resumed() {
     let host = Host::with(GRAPH);
@@ -159,9 +159,9 @@ fn an_undo_beside_a_daemon_lasts_until_it_is_resumed() {
     assert_eq!(causes.iter().filter(|cause| **cause == "undo").count(), 3, "{causes:?}");
 }
 
-/// F-1: killed as soon as the new content is to be seen: the old one is kept, each time.
+/// F-1: after a kill at the moment when the new content appears, the old content is always recorded.
 #[test]
-fn what_was_replaced_is_kept_when_the_daemon_is_killed_at_once() {
+fn replaced_content_survives_an_immediate_kill() {
     let host = Host::with(GRAPH);
     for round in 0..10 {
         let mine = format!("mine {round}\n");
@@ -176,8 +176,8 @@ fn what_was_replaced_is_kept_when_the_daemon_is_killed_at_once() {
     }
 }
 
-/// S-6, S-19: no content that is sensitive, in no answer and in no file of the state, packed or not; that there was a
-/// change is told.
+/// S-6, S-19: no sensitive content is in any output or file of the state, packed or not; the change itself is
+/// reported.
 #[test]
 fn secrets_are_not_kept() {
     const CANARY: &str = "canary-30b2";
@@ -220,7 +220,7 @@ resources:
     assert!(!host.exists("gone"), "nothing was put back");
 }
 
-/// The settings bound it, and turn it off; a look writes nothing.
+/// The settings limit the history or turn it off; a read-only command writes nothing.
 #[test]
 fn settings_bound_it() {
     let host = Host::with(GRAPH);
@@ -242,9 +242,9 @@ fn settings_bound_it() {
     past(&host, &["history", "--limit", "1"]).exits(0);
 }
 
-/// A change that was refused leaves no entry, however often it is tried.
+/// A rejected change leaves no entry, however often it is retried.
 #[test]
-fn what_was_not_changed_is_not_told() {
+fn rejected_changes_leave_no_entry() {
     let host = Host::with(
         r#"
 graph: past
@@ -258,9 +258,9 @@ resources:
     past(&host, &["history"]).exits(0).prints("no changes are recorded");
 }
 
-/// What was kept with a key that is lost is told as that, and what was kept since is told, shown and put back as ever.
+/// Entries encrypted with a lost key are reported as such; later entries are listed, shown and restored as usual.
 #[test]
-fn what_was_kept_with_another_key_is_passed_over() {
+fn entries_of_a_lost_key_are_passed_over() {
     let host = Host::with(GRAPH);
     host.write("motd", "first\n").apply().exits(0);
     host.write("motd", "second\n").apply().exits(0);

@@ -1,9 +1,8 @@
-//! A place of its own for one test: a folder, a graph in it, a state directory, and commands of the real program on
-//! them.
+//! The environment of one test: a folder with a graph and a state directory, and commands of the real program.
 //!
-//! `$DIR` in a graph, an argument or an expectation stands for the folder. `$DIR/sleep` is a link to the program
-//! `sleep`: every process that a test starts by it has the folder in its arguments, so that a test can say that none is
-//! left.
+//! `$DIR` in a graph, an argument or an expectation is the folder. `$DIR/sleep` is a link to the program `sleep`:
+//! each process that a test starts through it has the folder in its arguments, so that the test can prove that none
+//! is left.
 
 use crate::daemon::Daemon;
 use crate::output::Output;
@@ -14,10 +13,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long anything that must happen may take on a machine that is busy with other things.
+/// The time limit of every wait, for a machine that is busy with other work.
 pub(crate) const LIMIT: Duration = Duration::from_mins(1);
 
-/// Nobody, where we are root and may become it.
+/// The user id of nobody, for tests that run as root.
 const NOBODY: u32 = 65534;
 
 pub(crate) struct Host {
@@ -27,7 +26,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// A host with this graph.
+    /// Creates a host with this graph.
     pub(crate) fn with(graph: &str) -> Self {
         let folder = tempfile::Builder::new().prefix("steadfast-test-").tempdir();
         let host = Self {
@@ -40,13 +39,13 @@ impl Host {
         host
     }
 
-    /// A host whose program runs as nobody, in a folder that belongs to nobody.
+    /// Creates a host whose program runs as nobody, in a folder owned by nobody.
     pub(crate) fn of_nobody(graph: &str) -> Self {
         let mut host = Self::with(graph);
         if !is_root() {
             return host;
         }
-        // Where the program was built, nobody may not be allowed to go.
+        // Nobody may not be able to reach the build folder.
         let ours = host.path("steadfast");
         if std::fs::hard_link(&host.program, &ours).is_err() {
             std::fs::copy(&host.program, &ours).expect("a copy of the program");
@@ -69,12 +68,12 @@ impl Host {
         if name.is_empty() { self.folder.path().to_owned() } else { self.folder.path().join(name) }
     }
 
-    /// With the folder for `$DIR`.
+    /// Replaces `$DIR` by the folder.
     pub(crate) fn full(&self, text: &str) -> String {
         text.replace("$DIR", &self.folder.path().display().to_string())
     }
 
-    /// With `$DIR` for the folder.
+    /// Replaces the folder by `$DIR`.
     pub(crate) fn short(&self, text: &str) -> String {
         text.replace(&self.folder.path().display().to_string(), "$DIR")
     }
@@ -118,7 +117,7 @@ impl Host {
         self
     }
 
-    /// In one step, so that nobody repairs the one before the other is there.
+    /// Exchanges two files in one step, so that no repair happens in between.
     pub(crate) fn exchange(&self, one: &str, other: &str) -> &Self {
         let (one, other) = (self.path(one), self.path(other));
         let flags = rustix::fs::RenameFlags::EXCHANGE;
@@ -133,7 +132,7 @@ impl Host {
         self
     }
 
-    /// To nobody, where we are root.
+    /// Gives a file to nobody, if the program runs as nobody.
     pub(crate) fn give_away(&self, name: &str) -> &Self {
         if self.nobody {
             chown(self.path(name), Some(NOBODY), Some(NOBODY)).expect("given to nobody");
@@ -149,7 +148,7 @@ impl Host {
         self.metadata(name).permissions().mode() & 0o7777
     }
 
-    /// The program with this command on the graph of this host; some have no state.
+    /// Creates the command with the graph and, where it takes one, the state directory of this host.
     pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = self.bare(&[]);
         let (first, rest) = words.split_first().expect("a command");
@@ -162,7 +161,7 @@ impl Host {
         command
     }
 
-    /// The program with just these arguments.
+    /// Creates a command of the program with exactly these arguments.
     pub(crate) fn bare(&self, words: &[&str]) -> Command {
         let mut command = if self.nobody {
             let mut command = Command::new("setpriv");
@@ -220,7 +219,7 @@ impl Host {
         Daemon::start(self.command(&words), self.folder.path())
     }
 
-    /// As [`Host::run`], with every start told.
+    /// Starts the daemon as [`Host::run`] does, with every start of a run logged.
     pub(crate) fn run_telling_starts(&self, flags: &[&str]) -> Daemon {
         let words: Vec<&str> = ["run", "--log", "json"].iter().chain(flags).copied().collect();
         let mut command = self.command(&words);
@@ -228,12 +227,12 @@ impl Host {
         Daemon::start(command, self.folder.path())
     }
 
-    /// Processes of this host besides the program itself.
+    /// Returns the processes of this host, apart from the program itself.
     pub(crate) fn processes(&self) -> Vec<(i32, String)> {
         process::with(self.folder.path())
     }
 
-    /// Waits until this is so.
+    /// Waits until the condition is true.
     #[track_caller]
     pub(crate) fn wait_until(&self, what: &str, mut is_so: impl FnMut() -> bool) {
         let end = Instant::now() + LIMIT;
@@ -244,7 +243,7 @@ impl Host {
         }
     }
 
-    /// Waits until a file of this host has so many lines.
+    /// Waits until a file of this host has this number of lines.
     #[track_caller]
     pub(crate) fn wait_for_lines(&self, name: &str, count: usize) {
         self.wait_until(&format!("{count} lines in {name}"), || self.lines(name).len() >= count);
@@ -261,7 +260,7 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Waits for the end of a child and answers with its code; 128 and the number for a signal.
+/// Waits for the end of a child; returns its exit code, or 128 plus the number of a signal.
 #[track_caller]
 pub(crate) fn ends(child: &mut Child, within: Duration) -> i32 {
     use std::os::unix::process::ExitStatusExt as _;
@@ -288,7 +287,7 @@ fn drain(source: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<
     })
 }
 
-/// Whether a path is below another.
+/// Returns true if the arguments of a process contain the folder.
 pub(crate) fn mentions(arguments: &[u8], folder: &Path) -> bool {
     let folder = folder.as_os_str().as_encoded_bytes();
     arguments.windows(folder.len()).any(|window| window == folder)

@@ -1,4 +1,4 @@
-//! A host on which a file system does not answer (F-12).
+//! A host with a file system that does not answer (F-12).
 
 use crate::host::Host;
 use crate::hung_fs::Hung;
@@ -19,8 +19,8 @@ fn is(host: &Host, content: &str) -> bool {
     host.exists("fine/file") && host.read("fine/file") == content
 }
 
-/// F-12: the resource on it waits, and whoever needs it; others are held as ever, a reload is taken, and two requests
-/// to stop are obeyed at once.
+/// F-12: a resource on the hung file system waits, and so do its dependents. All others converge as usual, a reload
+/// is accepted, and two stop requests are obeyed at once.
 #[test]
 fn only_what_lies_on_it_waits() {
     let host = Host::with(GRAPH);

@@ -1,4 +1,5 @@
-//! What was begun and has no end is unknown at the next start: it is looked at, and what its kind says follows.
+//! Interrupted runs: a begin without an end is unknown at the next start, which checks the resource and follows the
+//! rule of its kind.
 
 use crate::host::Host;
 use steadfast::store::{Entry, SqliteStore, Store as _, Verb};
@@ -11,8 +12,8 @@ resources:
   - {name: told, shell: /bin/sh, cmd: "cat $DIR/f >> $DIR/told", refresh_only: true, subscribe: "file[f]"}
 "#;
 
-/// B-8: a begin without an end. As declared, it is adopted: nothing is changed. Absent, it is as if it had never begun:
-/// made. Anything else is applied as always. What its intent owes is owed each time, and paid once.
+/// B-8: after a begin without an end, a converged object is adopted without a change, a missing one is created, and
+/// any other is applied as usual. The owed refresh is delivered once in each case.
 #[test]
 fn a_begin_without_an_end_is_unknown() {
     for (found, changes) in [(Some("declared\n"), false), (None, true), (Some("half"), true)] {
@@ -43,7 +44,7 @@ fn a_begin_without_an_end_is_unknown() {
         let mut store = SqliteStore::open(&host.path("state")).expect("opened");
         let kept = store.recall().expect("told").resources;
         assert!(kept.values().all(|kept| kept.owed.is_none()), "{found:?}: {kept:?}");
-        // What was adopted is looked at anew at each start, which costs no write (B-5).
+        // An adopted object is checked at each start, which costs no write (B-5).
         assert_eq!(kept["file[f]"].interrupted.is_some(), !changes, "{found:?}: {kept:?}");
     }
 }
@@ -93,8 +94,8 @@ resources:
     assert!(daemon.log().iter().any(|line| line.message.contains("left running")));
 }
 
-/// B-9: a command whose check cannot tell is run again, skipped, or left to the operator, as it declares; how long the
-/// last one waits is shown; it waits at each start until the operator decides.
+/// B-9: an interrupted command without a usable check is run again, skipped, or left to the operator, as declared.
+/// The waiting one is shown with its time and waits at each start until the operator decides.
 #[test]
 fn a_command_that_was_cut_off_follows_its_policy() {
     let each = ["rerun", "skip", "ask"].map(|policy| {

@@ -1,4 +1,4 @@
-//! `--log journald`: what arrives at the socket of the journal, as fields.
+//! `--log journald`: the entries and fields at the journal's socket.
 
 use crate::host::{Host, is_root};
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ resources:
   - {name: says, shell: /bin/sh, cmd: "printf 'one\nPRIORITY=0\nMESSAGE=forged' >&2; exit 1"}
 "#;
 
-/// The fields of an entry, as the journal reads them: `NAME=value`, or the name, the length and the value.
+/// Parses the fields of an entry as the journal does: `NAME=value`, or name, length and value.
 fn fields(mut entry: &[u8]) -> HashMap<String, String> {
     let mut fields = HashMap::new();
     while let Some(end) = entry.iter().position(|byte| *byte == b'\n') {
@@ -51,8 +51,8 @@ fn wait_for(journal: &UnixDatagram, event: &str) -> HashMap<String, String> {
     panic!("no `{event}` has arrived");
 }
 
-/// S-13: each line is an entry with its resource, its event and its level in fields of their own; what a command wrote
-/// is a value and never a field. The daemon has the socket of a journal of ours, in a mount namespace of its own.
+/// S-13: each line is an entry with its resource, event and level as fields; output of a command is a value and never
+/// a field. The daemon sees the test's journal socket in a mount namespace.
 #[test]
 fn lines_arrive_with_their_fields() {
     assert!(is_root(), "this test must run as root");
@@ -85,7 +85,7 @@ fn lines_arrive_with_their_fields() {
     assert!(daemon.wait().expect("a child of ours").success());
 }
 
-/// Without a journal it says so, and logs where it can.
+/// Without a journal the daemon says so and logs to standard error.
 #[test]
 fn without_a_journal_it_logs_all_the_same() {
     assert!(is_root(), "this test must run as root");

@@ -1,4 +1,4 @@
-//! The graph that was accepted last is run where the one that is there at a start is refused.
+//! The last-good graph runs if the present one is rejected at a start.
 
 use crate::host::{Host, LIMIT};
 use crate::workers::{fault, runs_again};
@@ -16,8 +16,8 @@ resources:
 
 const BROKEN: &str = "graph: good\nresources:\n  file:\n  - {name: conf, pth: $DIR/conf}\n";
 
-/// After `kill -9` and a start with a broken file the old graph goes on, the log and `status` say why, with the place;
-/// the next good one replaces it, and is kept in turn. As systemd would have it: the daemon is started again and again.
+/// After `kill -9`, a start with a broken file runs the last-good graph; the log and `status` give the reason with
+/// its place. The next good graph replaces it and is stored. Repeated starts, as by systemd, behave the same.
 #[test]
 fn a_start_with_a_broken_graph_runs_the_one_before() {
     let host = Host::with(GRAPH);
@@ -75,7 +75,7 @@ fn a_start_with_a_broken_graph_runs_the_one_before() {
     assert_eq!(daemon.ends(), 0);
 }
 
-/// Where nothing is kept, or it is not wanted, or other files were named, a broken graph is the end, as ever.
+/// Without a stored graph, with `--no-kept-graph`, or with other file names, a broken graph ends the start.
 #[test]
 fn a_broken_graph_is_refused_where_none_is_kept() {
     let host = Host::with(BROKEN);
@@ -107,8 +107,7 @@ fn a_broken_graph_is_refused_where_none_is_kept() {
     assert_eq!(kept, now, "the same graph is not written again");
 }
 
-/// A driver that starts anew after a panic holds the graph that was taken last: what was edited since, valid or not,
-/// waits for a reload.
+/// A driver that restarts after a panic runs the last accepted graph: later edits, valid or not, wait for a reload.
 #[test]
 fn a_driver_that_starts_anew_applies_no_edit() {
     for flag in [None, Some("--no-last-good-graph")] {
@@ -137,9 +136,9 @@ fn a_driver_that_starts_anew_applies_no_edit() {
     }
 }
 
-/// Who only looks, by order or because the state is damaged, keeps no graph: the one that was accepted last stays.
+/// A read-only daemon, by option or because of a damaged state, stores no graph: the last-good one stays.
 #[test]
-fn who_only_looks_keeps_no_graph() {
+fn a_read_only_daemon_stores_no_graph() {
     let host = Host::with(GRAPH);
     let mut daemon = host.run(&[]);
     daemon.wait_for("converged");
@@ -165,9 +164,8 @@ fn who_only_looks_keeps_no_graph() {
     }
 }
 
-/// B-17: a graph that leaves something protected out and comes while the driver is started anew is refused by the new
-/// one as by the old one, and the graph that was taken last goes on; so it is at a start. Why it was refused is told
-/// until one is taken.
+/// B-17: a graph that drops a protected resource during a restart of the driver is rejected by the new driver too,
+/// and the last accepted graph goes on; the same holds at a start. The reason is shown until a graph is accepted.
 #[test]
 fn a_graph_that_a_new_driver_refuses_leaves_no_host_alone() {
     let protected = GRAPH.replace("on_remove: delete", "protect: true");
@@ -192,7 +190,7 @@ fn a_graph_that_a_new_driver_refuses_leaves_no_host_alone() {
     host.wait_until("it is kept", || host.exists("state/graph.json"));
     daemon.skip_to_now();
     host.graph(&without);
-    // The next one starts a second after this.
+    // The next driver starts a second after this.
     fault(&host, "driver", "panic");
     daemon.signal(SIGHUP);
     holds(&daemon);

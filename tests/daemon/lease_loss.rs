@@ -1,4 +1,4 @@
-//! The lease of the real program, lost: by somebody who takes it, and by nobody who renews it.
+//! The loss of the lease in the real program: taken by somebody else, or not renewed.
 
 use crate::daemon::{Daemon, Line};
 use crate::host::Host;
@@ -17,14 +17,14 @@ resources:
   - {name: told, cmd: "echo told >> $DIR/told", shell: /bin/sh, refresh_only: true, subscribe: "exec[long]"}
 "#;
 
-/// A daemon whose lease must be renewed: it holds for so many milliseconds.
+/// Starts a daemon with a lease of this lifetime, in milliseconds.
 fn run(host: &Host, lifetime: &str) -> Daemon {
     let mut command = host.command(&["run", "--log", "json"]);
     command.env("STEADFAST_TEST_LEASE", lifetime);
     Daemon::start(command, &host.path(""))
 }
 
-/// A daemon that loses the lease while a command runs. What runs has ended then, and all else waits.
+/// Starts a daemon that loses the lease while a command runs; returns once the command has ended and all else waits.
 fn without_the_lease(host: &Host) -> Daemon {
     let daemon = run(host, "4000");
     daemon.wait_for_of("changed", "file[a]");
@@ -40,7 +40,7 @@ fn without_the_lease(host: &Host) -> Daemon {
     assert!(refused.message.contains("no changes are started without the lease"), "{refused:?}");
     assert_eq!(host.lines("log"), ["begins"], "what runs goes on");
     host.write("go", "");
-    // It is told when its end is durable; what comes after it may be refused before that.
+    // The change is reported once its end is durable; its dependents may be rejected before that.
     daemon.wait_for_of("changed", "exec[long]");
     for resource in ["file[b]", "exec[told]"] {
         let mut log = daemon.log().into_iter();
@@ -63,10 +63,10 @@ fn all_is_done(host: &Host) {
     assert_eq!(host.lines("told"), ["told"]);
 }
 
-/// C-4: when it is lost, what runs ends and is recorded, nothing is begun and it is said why; when it is had again,
-/// what was refused is done.
+/// C-4: after the loss, active runs end and are recorded, nothing begins, and the reason is reported; with a new
+/// lease the rejected runs are done.
 #[test]
-fn what_was_refused_is_done_when_the_lease_is_had_again() {
+fn rejected_runs_are_done_with_a_new_lease() {
     let host = Host::with(GRAPH);
     let mut daemon = without_the_lease(&host);
     fault(&host, "lease", "found");
@@ -78,18 +78,18 @@ fn what_was_refused_is_done_when_the_lease_is_had_again() {
     all_is_done(&host);
 }
 
-/// C-4, B-10: what ended without the lease is kept: who dies then has the rest done after its restart, and nothing
+/// C-4, B-10: a run that ended without the lease is recorded: after a kill the next daemon does the rest, and nothing
 /// twice.
 #[test]
-fn what_ended_without_the_lease_outlives_the_daemon() {
+fn runs_ended_without_the_lease_outlive_the_daemon() {
     let host = Host::with(GRAPH);
     without_the_lease(&host).kill_with_children();
     host.run(&[]).wait_for("converged");
     all_is_done(&host);
 }
 
-/// C-6: where whoever renews it does nothing (it hangs, as all does while a machine sleeps), nobody says that it is
-/// lost: who is about to begin something sees by the clock that its time is over.
+/// C-6: with a hung renewal, as in a machine's sleep, no loss is reported; each begin notices by the clock that the
+/// lease has expired.
 #[test]
 fn a_lease_that_nobody_renews_ends_by_itself() {
     let host = Host::with(&GRAPH.replace(", after: \"exec[long]\"", ""));

@@ -1,4 +1,4 @@
-//! Semaphores, limits and polls: real time, told by what the commands wrote and by the times of log lines.
+//! Semaphores, rate limits and polls in real time, judged by the output of commands and the times of log lines.
 
 use crate::host::Host;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ fn four(meta: &str) -> Host {
     Host::with(&text)
 }
 
-/// From the first start to the last end, and how many ran at most at one moment.
+/// Returns the seconds from the first start to the last end, and the largest number of simultaneous runs.
 fn span(host: &Host) -> (f64, usize) {
     let time = |name: &str, n: i32| {
         host.read(&format!("{name}{n}")).trim().parse::<f64>().expect("a time")
@@ -28,7 +28,7 @@ fn span(host: &Host) -> (f64, usize) {
     (last - first, most.max().unwrap_or_default())
 }
 
-/// E-14: one at a time takes the sum.
+/// E-14: under a semaphore of one, the durations add up.
 #[test]
 fn four_seconds_under_a_semaphore_of_one() {
     let host = four(", meta: {sema: [\"x:1\"]}");
@@ -59,7 +59,7 @@ fn two_seconds_under_a_semaphore_of_two_or_the_flag() {
     assert!((2.0..30.0).contains(&seconds), "{seconds}");
 }
 
-/// E-12: starts are a second apart, whatever happens; and the last event is not lost.
+/// E-12: starts are a second apart under all circumstances, and the last event is not lost.
 #[test]
 fn a_limit_of_one_a_second_holds() {
     let host = Host::with(
@@ -78,12 +78,12 @@ fn a_limit_of_one_a_second_holds() {
         daemon.log().iter().filter(|l| l.event == "started").map(|l| l.seconds).collect();
     assert!(started.len() >= 4, "it goes on, once a second: {started:?}");
     for pair in started.windows(2) {
-        // The clock of the log and the clock of the limit are read one after the other.
+        // The log's clock and the limit's clock are read one after the other.
         assert!(pair[1] - pair[0] > 0.9, "{started:?}");
     }
 }
 
-/// E-12: a burst is free, then the limit counts.
+/// E-12: a burst runs at once, then the limit applies.
 #[test]
 fn a_burst_may_go_first() {
     let host = Host::with(
@@ -101,7 +101,7 @@ fn a_burst_may_go_first() {
     assert!(started[2] - started[0] < started[4] - started[2], "{started:?}");
 }
 
-/// E-13: a poll takes the place of the watch.
+/// E-13: a poll replaces the watch.
 #[test]
 fn a_poll_repairs_without_events() {
     let text = |poll: i32| {

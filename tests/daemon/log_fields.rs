@@ -1,4 +1,4 @@
-//! Lines that are logged from within a run say of which resource, which run it is, and why it was started.
+//! Log lines of a run have its resource, its number and its cause.
 
 use crate::host::Host;
 use serde_json::Value;
@@ -11,7 +11,7 @@ resources:
   - {name: breaks, panic: true}
 ";
 
-/// The lines of a daemon on that graph, which is asked to run it once more.
+/// Returns the log lines of a daemon on the graph that is asked to run it again.
 fn lines(form: &str) -> Vec<String> {
     let host = Host::with(GRAPH);
     let log = std::fs::File::create(host.path("log")).expect("a log");
@@ -55,7 +55,7 @@ fn so_does_the_log_for_people() {
     assert!(lines[1].contains("cause=\"operator\"}"), "{lines:?}");
 }
 
-/// A daemon whose whole log is kept.
+/// A daemon whose whole log goes to a file.
 struct Logged<'a>(&'a Host, std::process::Child);
 
 impl<'a> Logged<'a> {
@@ -65,7 +65,7 @@ impl<'a> Logged<'a> {
         Self(host, command.stdout(Stdio::null()).stderr(log).spawn().expect("started"))
     }
 
-    /// All lines of such an event so far.
+    /// Returns all lines with this event so far.
     fn lines(&self, event: &str) -> Vec<Value> {
         let lines = self.0.lines("log");
         let values = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -80,7 +80,7 @@ impl Drop for Logged<'_> {
     }
 }
 
-/// What a run has changed is logged with its number and why it was started.
+/// A change is logged with the number and the cause of its run.
 #[test]
 fn a_change_says_which_run_it_was_and_why() {
     let host = Host::with("graph: g\nresources: {file: [{name: f, path: $DIR/f, content: x}]}\n");
@@ -91,15 +91,15 @@ fn a_change_says_which_run_it_was_and_why() {
     let changes = daemon.lines("changed");
     for (change, causes) in changes.iter().zip([["load"; 2], ["event", "look"]]) {
         assert_eq!(change["resource"], "file[f]");
-        // Where it may be the echo of the run before, it is looked at first.
+        // A possible echo of the previous run is checked first.
         assert!(causes.iter().any(|cause| change["cause"] == *cause), "{change}");
     }
     assert!(changes[1]["run"].as_u64() > changes[0]["run"].as_u64(), "{changes:?}");
 }
 
-/// What failed, is tried again or is only looked at says which run it was, too; what is not of a run says none.
+/// Failures, retries and checks are logged with the number of their run; lines outside runs have none.
 #[test]
-fn what_is_not_as_declared_says_which_run_found_it() {
+fn drift_is_logged_with_its_run() {
     let host = Host::with(
         "graph: g\nresources:\n  test: [{name: t, fail: 9, meta: {retry: 1, delay: 50}}]\n  \
          file: [{name: f, path: $DIR/f, content: x, meta: {noop: true}}]\n",
@@ -118,8 +118,8 @@ fn what_is_not_as_declared_says_which_run_found_it() {
     assert_eq!(daemon.lines("loaded")[0].get("run"), None);
 }
 
-/// B16: a request is logged as its command, without debug text; the event name is not glued to the end of several
-/// lines; beside the time of the journal there is no second one.
+/// B16: a request is logged as a command, without debug text; the event name does not follow several lines directly;
+/// the journal's lines have no second time.
 #[test]
 fn the_log_for_people_has_no_debug_text_and_one_time() {
     let host = Host::with("graph: g\nresources: {file: [{name: f, path: $DIR/f, content: x}]}\n");

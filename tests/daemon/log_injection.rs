@@ -1,5 +1,5 @@
-//! S-13: foreign text in every place where an operator looks: no line is forged, nothing is hidden, no terminal is
-//! moved.
+//! S-13: foreign text in the log, the output and the live view forges no line, hides nothing and sends no terminal
+//! codes.
 
 use crate::host::Host;
 use crate::terminal::Terminal;
@@ -7,11 +7,11 @@ use serde_json::Value;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::Stdio;
 
-/// The word by which each of them is found again.
+/// The word that marks each foreign text.
 const MARK: &str = "FORGED";
 
-/// What somebody else may write: ends of lines, the codes of terminals (in one byte and in two), a change of direction,
-/// bytes that are no text.
+/// Foreign texts: line ends, terminal codes (in one byte and in two), changes of direction, and bytes that are no
+/// text.
 const HOSTILE: &[&[u8]] = &[
     b"x\n2026-01-01T00:00:00.000000Z  INFO converged: FORGED",
     b"x\r\x1b[2J\x1b[31mFORGED\x07",
@@ -19,8 +19,8 @@ const HOSTILE: &[&[u8]] = &[
     b"x\xff\xfeFORGED\x1b]0;title\x07",
 ];
 
-/// One resource fails with it on its standard error, one holds a folder in which a file has it for a name, one differs
-/// by it in its text, one finds a link that leads there.
+/// The foreign text occurs in a command's standard error, in a file name, in a file's content, and in a link's
+/// target.
 const GRAPH: &str = r#"
 graph: forged
 resources:
@@ -32,14 +32,14 @@ resources:
   - {name: link, path: $DIR/link, symlink: /nowhere}
 "#;
 
-/// Whether a terminal, or who looks at one, would take it for something else.
+/// Returns true for a letter that a terminal or a reader would misinterpret.
 fn is_deceptive(letter: char) -> bool {
     letter.is_control() && letter != '\n'
         || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2028}' | '\u{2029}' | '\u{200e}'
             | '\u{200f}' | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{61c}')
 }
 
-/// Nothing in it deceives, and no line begins as somebody else wants.
+/// Asserts that a text contains no deceptive letter and no forged line.
 #[track_caller]
 fn is_honest(sink: &str, text: &str) {
     assert!(!text.contains(is_deceptive), "{sink} shows it as it is: {text:?}");
@@ -47,7 +47,7 @@ fn is_honest(sink: &str, text: &str) {
     assert_eq!(forged, None, "{sink} has a line of somebody else's:\n{text}");
 }
 
-/// The same of JSON, and of what is in it.
+/// Asserts the same as [`is_honest`] for JSON and for the texts inside.
 #[track_caller]
 fn is_honest_json(sink: &str, text: &str) {
     is_honest(sink, text);
@@ -58,7 +58,7 @@ fn is_honest_json(sink: &str, text: &str) {
     }
 }
 
-/// A host on which all of that is so, and its daemon with the lines that it has logged.
+/// Prepares a host with foreign texts, and its daemon with this log format.
 fn prepare(hostile: &[u8], log: &str) -> (Host, std::process::Child) {
     let host = Host::with(GRAPH);
     host.write("hostile", hostile);
@@ -74,13 +74,13 @@ fn prepare(hostile: &[u8], log: &str) -> (Host, std::process::Child) {
     (host, child)
 }
 
-/// Drift by foreign names and texts, which is repaired and logged.
+/// Causes drift with foreign names and texts, which is repaired and logged.
 fn drift(host: &Host, hostile: &[u8]) {
     let name: Vec<u8> = hostile.iter().copied().filter(|byte| ![0, b'/'].contains(byte)).collect();
     let name = std::ffi::OsStr::from_bytes(&name);
     host.wait_until("the folder is there", || host.exists("folder"));
     std::fs::write(host.path("folder").join(name), "").expect("written");
-    // In one step, or its repair may come in between.
+    // One step, so that no repair happens in between.
     std::os::unix::fs::symlink(name, host.path("other")).expect("linked");
     host.rename("other", "link");
     host.wait_until("it is purged", || {
@@ -97,7 +97,7 @@ fn end(host: &Host, mut child: std::process::Child) -> String {
     host.read("log")
 }
 
-/// S-13: the log for people.
+/// S-13: the log in text form.
 #[test]
 fn nothing_forges_the_log() {
     for hostile in HOSTILE {
@@ -125,7 +125,7 @@ fn nothing_forges_the_log_as_json() {
     }
 }
 
-/// S-13: all that a running daemon is asked, also for who looks at JSON.
+/// S-13: all replies of a running daemon, in text and JSON.
 #[test]
 fn nothing_forges_an_answer() {
     for hostile in HOSTILE {
@@ -164,7 +164,7 @@ fn nothing_forges_an_answer() {
     }
 }
 
-/// S-13: the live view: all its panes are drawn, and nothing but them.
+/// S-13: the live view draws all its panes and nothing else.
 #[test]
 fn nothing_forges_the_live_view() {
     for hostile in HOSTILE {

@@ -1,4 +1,4 @@
-//! A log that nobody reads: a full pipe, and a journal that hangs. Neither delays a repair, an answer or the end.
+//! An unread log: a full pipe and a hung journal delay no repair, no reply and no stop.
 
 use crate::host::{Host, ends, is_root};
 use nix::sys::signal::{Signal, kill};
@@ -19,10 +19,10 @@ resources:
   - {name: c, path: $DIR/c, content: \"x\\n\"}
 ";
 
-/// More time than any end takes that waits for nobody; a daemon that waits for its log never ends.
+/// More time than any stop takes that waits for nothing; a daemon that waited for its log would never end.
 const SOON: Duration = Duration::from_secs(20);
 
-/// A daemon whose log nobody reads. It never outlives the test.
+/// A daemon with an unread log, which never outlives the test.
 struct Unread(Child);
 
 impl Unread {
@@ -38,7 +38,7 @@ impl Drop for Unread {
     }
 }
 
-/// Both ends of a pipe that is full.
+/// Creates a full pipe and returns both ends.
 fn full_pipe() -> (File, File) {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).expect("a pipe");
     let (read, mut write) = (File::from(read), File::from(write));
@@ -54,7 +54,7 @@ fn full_pipe() -> (File, File) {
     (read, write)
 }
 
-/// A daemon on this host whose standard error is a full pipe, and the end of the pipe that can be read.
+/// Starts a daemon with a full pipe as standard error; returns it with the reading end.
 fn on_full_pipe(host: &Host, mut run: Command) -> (Unread, File) {
     let (read, write) = full_pipe();
     let child = run.stdout(Stdio::null()).stderr(write).spawn().expect("started");
@@ -62,7 +62,7 @@ fn on_full_pipe(host: &Host, mut run: Command) -> (Unread, File) {
     (Unread(child), read)
 }
 
-/// Repairs go on, and questions are answered.
+/// Asserts that repairs happen and requests are answered.
 #[track_caller]
 fn goes_on(host: &Host) {
     for file in ["a", "b", "c"] {
@@ -73,7 +73,7 @@ fn goes_on(host: &Host) {
     host.wait_until("it answers", || host.ask_daemon(&["status"]).code == 0);
 }
 
-/// F1: repairs, status and the end do not wait for a full pipe.
+/// F1: repairs, status and the stop do not wait for a full pipe.
 #[test]
 fn a_full_pipe_delays_nothing() {
     let host = Host::with(GRAPH);
@@ -83,7 +83,7 @@ fn a_full_pipe_delays_nothing() {
     assert_eq!(ends(&mut daemon.0, SOON), 0);
 }
 
-/// F1: a second TERM ends a daemon at once, also where a run is left and the pipe is full.
+/// F1: a second TERM ends a daemon at once, also with an active run and a full pipe.
 #[test]
 fn a_second_stop_is_obeyed_beside_a_full_pipe() {
     let graph = format!(
@@ -98,7 +98,7 @@ fn a_second_stop_is_obeyed_beside_a_full_pipe() {
     ends(&mut daemon.0, SOON);
 }
 
-/// F1: lines that have no room are dropped; their number is shown while nobody reads, and logged when somebody does.
+/// F1: lines without room are dropped; their number is shown while nobody reads, and logged afterwards.
 #[test]
 fn dropped_lines_are_counted() {
     let host = Host::with(GRAPH);
@@ -132,7 +132,7 @@ fn dropped_lines_are_counted() {
     assert!(lines[told + 1..].iter().any(|line| line["event"] == "stopped"), "{log}");
 }
 
-/// F1: a journal that takes nothing delays nothing, and neither does it delay the start of the next daemon.
+/// F1: a journal that accepts nothing delays neither a daemon nor the start of the next one.
 #[test]
 fn a_journal_that_hangs_delays_nothing() {
     assert!(is_root(), "this test must run as root");

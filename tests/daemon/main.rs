@@ -1,4 +1,8 @@
-//! The real program from outside: what it does to files and processes, what it says, and how it ends.
+//! The tests of the real program from outside: its effects on files and processes, its output, and its exit codes.
+//!
+//! No test touches anything outside its own folder, apart from mounts and processes that it removes itself. Reading
+//! order: `host`, `daemon`, `output` and `process` (the harness), `apply`, `drift`, `failures`, `execs` and `notify`
+//! (the basics), then any other by its subject.
 
 mod aliases;
 mod apply;

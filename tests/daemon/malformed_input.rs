@@ -1,10 +1,10 @@
-//! Texts that are no graphs, from a seed and by hand: each is refused in words, soon, in bounded memory.
+//! Malformed graphs, random and hand-written: each is rejected with a message, quickly and in bounded memory.
 
 use crate::host::Host;
 use nix::sys::resource::{UsageWho, getrusage};
 use std::time::{Duration, Instant};
 
-/// Bytes of a fixed seed.
+/// Random bytes from a fixed seed.
 struct Dice(u64);
 
 impl Dice {
@@ -22,7 +22,7 @@ fn repeated(text: &str) -> Vec<u8> {
     text.repeat(LONG / text.len()).into_bytes()
 }
 
-/// A graph that was good, with bytes of it changed, doubled and left out.
+/// Returns a good graph with some bytes changed, doubled and removed.
 fn mangled(dice: &mut Dice) -> Vec<u8> {
     let good = "graph: g\nresources:\n  file:\n  - &f {name: /a, content: \"x\", mode: 0644, meta: {sema: [\"a:2\"]}}\n  \
                 exec:\n  - name: e\n    cmd: ls\n    after: ['file[/a]']\nedges:\n- {name: n, from: {kind: file, name: /a}, to: \
@@ -43,7 +43,7 @@ fn mangled(dice: &mut Dice) -> Vec<u8> {
     text
 }
 
-/// F-14: no panic, no abort, less than 100 MiB, and an answer within seconds also in a slow build on a busy machine.
+/// F-14: no panic, no abort, less than 100 MiB, and a reply within seconds even in a slow build on a busy machine.
 #[test]
 fn malformed_graphs_are_refused_soon_and_in_little_memory() {
     let mut dice = Dice(0x5eed_cafe);

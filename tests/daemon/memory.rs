@@ -1,9 +1,8 @@
-//! Memory of a daemon at rest, as `ps` shows it.
+//! The memory of a daemon at rest, as `ps` shows it.
 
 use crate::host::Host;
 
-/// The options of the allocator are set: without them the anonymous memory is 60 MB and more, in huge pages that nobody
-/// uses.
+/// The allocator's options are set: without them the anonymous memory is at least 60 MB, in unused huge pages.
 #[test]
 fn a_daemon_at_rest_keeps_little_memory() {
     let mut graph = "graph: memory\nresources:\n  file:\n".to_owned();

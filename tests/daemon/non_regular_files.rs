@@ -1,4 +1,5 @@
-//! What is no file where the state directory has one: nobody opens it and waits; each command says what it has found.
+//! Pipes and directories in place of files of the state directory: no command opens them or hangs; each names its
+//! finding.
 
 use crate::host::{Host, LIMIT};
 use nix::sys::stat::Mode;
@@ -10,7 +11,7 @@ resources:
   file: [{name: f, path: $DIR/f, content: "declared\n"}]
 "#;
 
-/// A state with a history and an accepted graph, of which one file is something else now.
+/// Creates a state with a history and a last-good graph, one of whose files is replaced by a pipe or a directory.
 fn with(name: &str, is_fifo: bool) -> Host {
     let host = Host::with(GRAPH);
     host.write("f", "mine\n");
@@ -29,9 +30,9 @@ fn with(name: &str, is_fifo: bool) -> Host {
     host
 }
 
-/// B-22: a database that is none is named by whoever needs it.
+/// B-22: a replaced database is named by each command that needs it.
 #[test]
-fn what_is_no_database_is_not_opened() {
+fn a_replaced_database_is_not_opened() {
     for (is_fifo, found) in [(true, "a fifo"), (false, "a directory")] {
         let expected = format!("expected a file, found {found}");
         let needs: [(&str, &[&[&str]]); 4] = [
@@ -90,9 +91,9 @@ fn what_is_no_database_is_not_opened() {
     }
 }
 
-/// The same of the graph that was accepted last: a daemon says so, goes on, and keeps the new one there where it can.
+/// B-22: a replaced last-good graph is reported by the daemon, which goes on and stores the new graph if possible.
 #[test]
-fn what_is_no_accepted_graph_is_not_read() {
+fn a_replaced_last_good_graph_is_not_read() {
     for is_fifo in [true, false] {
         let host = with("graph.json", is_fifo);
         host.ask_daemon(&["state", "show"]).exits(0).prints("file[f]");

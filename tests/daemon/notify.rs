@@ -1,4 +1,4 @@
-//! Notify: what is told of a change runs again, exactly as often as there was something to tell.
+//! Notifications: a notified command runs again, exactly once for each change.
 
 use crate::host::Host;
 use nix::sys::signal::Signal::SIGHUP;
@@ -13,12 +13,12 @@ resources:
   - {name: plain, shell: /bin/sh, cmd: "echo x >> $DIR/plain", after: "file[f]"}
 "#;
 
-/// The beginning of an exec that runs only when it is told.
+/// The beginning of a command that runs only when notified.
 const TOLD: &str = r#"{name: only, shell: /bin/sh, cmd: "echo x >> $DIR/only", refresh_only: true"#;
 
-/// E-9: once for the first time, then once for each repair.
+/// E-9: one run at first, then one for each repair.
 #[test]
-fn what_a_file_notifies_runs_again_when_it_changes() {
+fn a_notified_command_runs_again_after_each_change() {
     let host = Host::with(GRAPH);
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
@@ -50,10 +50,10 @@ edges:
     assert_eq!(host.lines("only").len(), 2);
 }
 
-/// E-9: a half that was done owes, although the other half failed: when nothing is left to change, what is owed is
-/// paid. As nobody, a directory can be removed to make room, and the file that comes there cannot be given to root.
+/// E-9: a write that fails half-way owes a refresh, which is delivered once nothing is left to change. As nobody, a
+/// directory can be removed to make room, but the new file cannot be given to root.
 #[test]
-fn what_is_owed_by_a_write_that_failed_half_way_is_paid() {
+fn a_refresh_owed_by_a_half_failed_write_is_delivered() {
     let with = |fields: &str| {
         let file = format!("file: [{{name: f, path: $DIR/f, {fields}}}]");
         format!("graph: half\nresources:\n  {file}\n  exec: [{TOLD}, subscribe: \"file[f]\"}}]\n")
@@ -73,9 +73,9 @@ fn what_is_owed_by_a_write_that_failed_half_way_is_paid() {
     assert_eq!(changed, 1, "nothing was left to change: what ran was owed");
 }
 
-/// E-9: the same, and the daemon is killed between the two.
+/// E-9: a refresh owed by a failed write outlives a kill of the daemon.
 #[test]
-fn what_is_owed_by_a_run_that_failed_outlives_the_daemon() {
+fn a_refresh_owed_by_a_failed_run_outlives_the_daemon() {
     let host = Host::with(&format!(
         r#"
 graph: half
@@ -94,7 +94,7 @@ resources:
     assert_eq!((host.lines("half").len(), host.lines("only").len()), (1, 1));
 }
 
-/// W-1: A tells C, B only comes before it; a change of A alone reaches C.
+/// W-1: `a` notifies `c`, and `b` only runs before `c`; a change of `a` alone refreshes `c`.
 #[test]
 fn a_change_of_one_parent_alone_reaches_the_child() {
     let host = Host::with(

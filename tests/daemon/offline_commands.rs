@@ -1,5 +1,4 @@
-//! The commands on the state where no daemon runs: what they do is recorded as a daemon records it, and an undo that is
-//! not done leaves nothing behind.
+//! State commands without a daemon: recorded as a daemon records them; a rejected undo leaves nothing behind.
 
 use crate::host::Host;
 use crate::output::Output;
@@ -16,14 +15,14 @@ resources:
   exec: [{name: once, shell: /bin/sh, cmd: "true"}]
 "#;
 
-/// What the event log tells from a number on: event, resource, words.
+/// Returns the events from a number on: event, resource and text.
 fn events(host: &Host, since: usize) -> Vec<Value> {
     let told = host.ask_daemon(&["events", "--json", "--since", &since.to_string()]);
     let lines = told.exits(0).stdout.lines();
     lines.map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-/// The commands, one after the other, with the event of each and whom it is about.
+/// The commands in order, each with its event and its resource.
 const COMMANDS: [(&[&str], &str, &str); 7] = [
     (&["protect", "file[made]"], "protected", "file[made]"),
     (&["unprotect", "file[made]"], "unprotected", "file[made]"),
@@ -47,8 +46,8 @@ fn before() -> Host {
     host
 }
 
-/// C-11: without a daemon each command is recorded between a begin and an end of its own; what is refused or has
-/// nothing to do is not.
+/// C-11: without a daemon each command is recorded between a start and an end of its own; rejected commands and those
+/// without effect are not.
 #[test]
 fn c11_commands_without_a_daemon_are_recorded() {
     let host = before();
@@ -81,7 +80,7 @@ fn c11_commands_without_a_daemon_are_recorded() {
     assert_eq!(events(&host, 1).len(), known, "has never been applied");
 }
 
-/// C-11: beside a daemon the same are events of its run.
+/// C-11: with a daemon the commands are events of its session.
 #[test]
 fn c11_commands_beside_a_daemon_are_recorded() {
     let host = before();
@@ -93,7 +92,7 @@ fn c11_commands_beside_a_daemon_are_recorded() {
             daemon.wait_for("paused");
         }
         if words == ["state", "repair"] {
-            // Sound: nothing is done.
+            // The state is sound, so the repair does nothing.
             continue;
         }
         host.wait_until("it is done", || host.ask_daemon(words).code == 0);
@@ -106,7 +105,7 @@ fn c11_commands_beside_a_daemon_are_recorded() {
     }
 }
 
-/// C-11: what is done beside a daemon is told also where who asked for it has gone before the answer.
+/// C-11: a command at a running daemon is recorded also if the client leaves before the reply.
 #[test]
 fn c11_who_does_not_wait_for_the_answer_has_it_told() {
     let host = before();
@@ -114,7 +113,7 @@ fn c11_who_does_not_wait_for_the_answer_has_it_told() {
     daemon.wait_for("converged");
     let path = host.path("state/control.socket");
     host.wait_until("it listens", || path.exists());
-    // One after the other: who asks for all at once does not say in which order they are done.
+    // One after the other: simultaneous requests have no order.
     for (order, event) in [
         ("protect", "protected"),
         ("unprotect", "unprotected"),
@@ -136,7 +135,7 @@ fn c11_who_does_not_wait_for_the_answer_has_it_told() {
     }
 }
 
-/// C-11: the daemon ends after what it is undoing, of which no further step is done; what was put back by then is told.
+/// C-11: a stop of the daemon interrupts an undo after its present step; the restored files are reported.
 #[test]
 fn c11_an_undo_that_the_end_cuts_off_is_told() {
     const MANY: usize = 3000;
@@ -161,19 +160,18 @@ fn c11_an_undo_that_the_end_cuts_off_is_told() {
     let told = events(&host, 1);
     let says = told.iter().find(|one| one["event"] == "undone").expect("it is told");
     let says = says["message"].as_str().unwrap_or_default();
-    // On a quick machine all of it was done.
+    // On a fast machine the undo may have finished.
     assert_eq!(says.contains("not restored"), back < MANY, "{back}: {says}");
 }
 
-/// What is kept of one resource, as it is shown.
+/// Returns the shown state of one resource.
 fn shown(host: &Host, resource: &str) -> Output {
     let shown = host.ask_daemon(&["state", "show", resource]);
     shown.exits(0);
     shown
 }
 
-/// B-6: an undo of which a part cannot be done says what it has put back, and leaves no pause; one that was there stays
-/// as it was.
+/// B-6: a partly failed undo names the restored parts and leaves no pause; an earlier pause stays as it was.
 #[test]
 fn an_undo_that_fails_takes_its_pause_back() {
     let host = Host::with(

@@ -1,8 +1,8 @@
-//! What an undo without a daemon leaves: nothing of it is reverted by the next one, whatever state was declared.
+//! An undo without a daemon: the next daemon reverts none of it, for any declared state.
 
 use crate::host::Host;
 
-/// A thing of ours that is declared absent, and one of which only the mode is.
+/// A file declared absent, and one with only its mode declared.
 const GRAPH: &str = r"
 graph: undone
 resources:
@@ -11,10 +11,9 @@ resources:
   - {name: whatever, path: $DIR/whatever, state: undefined, mode: 0755}
 ";
 
-/// F-1: of neither it is kept whose it is; both are paused all the same, and the next daemon leaves them as they were
-/// put back.
+/// F-1: neither file has an ownership record; both are paused, and the next daemon leaves them as restored.
 #[test]
-fn what_is_nobodys_is_paused_too() {
+fn unowned_files_are_paused_too() {
     let host = Host::with(GRAPH);
     host.write("gone", "mine\n").write("whatever", "mine\n").chmod("whatever", 0o644);
     host.apply().exits(0);
@@ -38,7 +37,7 @@ fn what_is_nobodys_is_paused_too() {
     host.wait_until("as declared", || !host.exists("gone") && host.mode("whatever") == 0o755);
 }
 
-/// An undo over a removal and a re-creation puts the removed file back, and keeps the directory that it needs (operator
+/// An undo over a removal and a re-creation restores the removed file and keeps the directory that it needs (operator
 /// B5).
 #[test]
 fn an_undo_keeps_the_directory_of_what_comes_back() {
@@ -59,7 +58,7 @@ fn an_undo_keeps_the_directory_of_what_comes_back() {
     }
 }
 
-/// An undo that cannot be completed is refused before its first step (operator B5).
+/// An undo that cannot be completed is rejected before its first step (operator B5).
 #[test]
 fn an_undo_without_its_directory_changes_nothing() {
     let host =

@@ -1,4 +1,4 @@
-//! What a command answered: its code, its data, its talk; and what is expected of them.
+//! The result of a command (exit code, standard output, standard error) with its assertions.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ impl Output {
         self
     }
 
-    /// Data, on standard output.
+    /// Asserts that the standard output contains these words.
     #[track_caller]
     pub(crate) fn prints(&self, words: &str) -> &Self {
         assert!(self.stdout.contains(words), "`{words}` should be printed\n{self}");
@@ -35,7 +35,7 @@ impl Output {
         self
     }
 
-    /// Data, in this order.
+    /// Asserts that the standard output contains these words in this order.
     #[track_caller]
     pub(crate) fn prints_in_order(&self, all: &[&str]) -> &Self {
         let mut rest = self.stdout.as_str();
@@ -48,14 +48,14 @@ impl Output {
         self
     }
 
-    /// Talk, on standard error.
+    /// Asserts that the standard error contains these words.
     #[track_caller]
     pub(crate) fn says(&self, words: &str) -> &Self {
         assert!(self.stderr.contains(words), "`{words}` should be said\n{self}");
         self
     }
 
-    /// The last line of data begins so.
+    /// Asserts that the last line of the standard output begins with these words.
     #[track_caller]
     pub(crate) fn ends_with_line(&self, words: &str) -> &Self {
         let last = self.stdout.lines().last().unwrap_or_default();
@@ -63,13 +63,13 @@ impl Output {
         self
     }
 
-    /// The data, as JSON.
+    /// Parses the standard output as JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}\n{self}"))
     }
 
-    /// Identities on lines of data that begin with this word, sorted.
+    /// Returns the sorted identities on output lines that begin with this word.
     pub(crate) fn named_after(&self, word: &str) -> Vec<String> {
         let lines =
             self.stdout.lines().filter_map(|line| line.strip_prefix(word)?.strip_prefix(' '));

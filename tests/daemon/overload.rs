@@ -1,5 +1,4 @@
-//! What the daemon endures: a stop while it heals, a pause over its restarts, requests that ask too much, no room for
-//! callers; and what its commands do meanwhile.
+//! The daemon under stress: a stop during a restart, a pause over restarts, excessive requests, no free descriptors.
 
 use crate::daemon::Daemon;
 use crate::hangs::Stopped;
@@ -24,8 +23,8 @@ fn held(flags: &[&str]) -> (Host, Daemon) {
     (host, daemon)
 }
 
-/// P-1, F-12: a stop while a driver is being started, and waits for a state that does not answer, ends in time; nothing
-/// is driven any more. Root only (ptrace).
+/// P-1, F-12: a stop ends in time while a driver starts and waits for an unresponsive store; nothing more is run.
+/// Root only (ptrace).
 #[test]
 fn a_stop_while_the_driver_is_being_started_ends() {
     assert!(is_root(), "this test must run as root");
@@ -44,7 +43,7 @@ fn a_stop_while_the_driver_is_being_started_ends() {
     daemon.ends_after_panics(LIMIT);
 }
 
-/// How long the pause of all, and that of one, still lasts; in seconds.
+/// Returns the remaining seconds of the general pause and of a resource's pause.
 fn pauses(host: &Host) -> (u64, u64) {
     let status = host.ask_daemon(&["status", "--json"]).stdout;
     let status: Value = serde_json::from_str(&status).unwrap_or_default();
@@ -52,8 +51,8 @@ fn pauses(host: &Host) -> (u64, u64) {
     (left(&status["pause"]), left(&status["paused"][0]["pause"]))
 }
 
-/// E-15, F-19: a pause lasts as long as was asked for, also longer than one that was not asked how long, over a driver
-/// that broke and over `kill -9`.
+/// E-15, F-19: a pause lasts as long as requested, even longer than the default, over a crash of the driver and `kill
+/// -9`.
 #[test]
 fn a_pause_is_as_long_as_was_asked_for() {
     let (host, mut daemon) = held(&["--pause-limit", "60"]);
@@ -72,10 +71,10 @@ fn a_pause_is_as_long_as_was_asked_for() {
     assert_eq!(daemon.ends(), 0);
 }
 
-/// `wait` waits also for a daemon that is not there yet, and for one that heals; without a limit it says that there is
-/// none.
+/// `wait` also waits for a daemon that is not running yet and for one that recovers; without a timeout it reports a
+/// missing daemon at once.
 #[test]
-fn who_waits_waits_for_a_daemon_that_comes_and_one_that_heals() {
+fn wait_waits_for_a_starting_and_a_recovering_daemon() {
     let host = Host::with(GRAPH);
     host.ask_daemon(&["wait"]).exits(69).says("no daemon listens");
     host.ask_daemon(&["wait", "--timeout", "1"]).exits(69).says("no daemon listens");
@@ -93,7 +92,7 @@ fn who_waits_waits_for_a_daemon_that_comes_and_one_that_heals() {
     assert_eq!(daemon.ends(), 0);
 }
 
-/// The first line of the answer to a request as another program may send it.
+/// Returns the first reply line to a request in the form that another program could send.
 fn answer(host: &Host, ask: &Value) -> String {
     let socket = UnixStream::connect(host.path("state/control.socket")).expect("it listens");
     writeln!(&socket, "{}", json!({ "protocol": 1, "ask": ask })).expect("sent");
@@ -102,7 +101,7 @@ fn answer(host: &Host, ask: &Value) -> String {
     line
 }
 
-/// S-12: times without end are refused; the driver is unmoved.
+/// S-12: excessive durations are rejected, and the driver is unaffected.
 #[test]
 fn a_time_without_end_is_refused() {
     let (host, daemon) = held(&[]);
@@ -121,9 +120,9 @@ fn a_time_without_end_is_refused() {
     host.ask(&["run", "--pause-limit", "31536001"]).exits(64).says("31536000");
 }
 
-/// What goes on for ever ends when its reader has gone away.
+/// An endless command ends when its reader is gone.
 #[test]
-fn who_follows_ends_with_the_reader() {
+fn streaming_commands_end_with_their_reader() {
     let (host, mut daemon) = held(&[]);
     for words in [&["events", "-f"][..], &["status", "--watch"]] {
         let mut command = host.bare(words);
@@ -142,7 +141,8 @@ fn who_follows_ends_with_the_reader() {
     assert_eq!(daemon.ends(), 0);
 }
 
-/// F-10: where no descriptor is free nobody is let in, and that is said, once; when there is room again, all are.
+/// F-10: without a free descriptor no client is accepted, which is logged once; with free descriptors all are
+/// accepted.
 #[test]
 fn no_room_for_callers_is_said_and_passes() {
     let (host, daemon) = held(&[]);
@@ -166,7 +166,7 @@ fn no_room_for_callers_is_said_and_passes() {
     drop(socket);
 }
 
-/// What only helps to look for a fault is told by `events` where it is asked for.
+/// `events` shows debug events on request.
 #[test]
 fn events_tell_what_helps_to_look_for_a_fault() {
     let (host, daemon) = held(&[]);
@@ -184,7 +184,7 @@ fn events_tell_what_helps_to_look_for_a_fault() {
         assert!(!line.is_empty(), "{what} is told before the end");
         line.contains(what)
     };
-    // Both follow: what is told at their beginning has come.
+    // Both streams are open: their first events have arrived.
     for reader in [&mut debug as &mut dyn BufRead, &mut usual] {
         while !is_told(reader, "converged") {}
     }

@@ -1,4 +1,4 @@
-//! A failure counts only after the settled parents were looked at: the event of a child may come before theirs.
+//! A failure counts only after a check of the parents: the event of a child can come before theirs.
 
 use crate::daemon::Daemon;
 use crate::host::Host;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 const META: &str = "meta: {on_conflict: win}";
 
-/// A tree of three directories, each with a file.
+/// Creates a tree of three directories, each with a file.
 fn tree() -> Host {
     let text = "graph: tree\nresources:\n  file:\n".to_owned();
     let lines = ["d", "d/e", "d/e/f"].map(|directory| {
@@ -35,7 +35,7 @@ fn a_removed_tree_comes_back_without_a_failure() {
     let daemon = host.run(&["--sweep", "0"]);
     daemon.wait_for("converged");
     for _ in 0..20 {
-        // A repair may come between: then something is left, and is whole again soon.
+        // A repair can happen during the removal: then something is left, and the tree is soon whole.
         Command::new("rm").arg("-rf").arg(host.path("d")).status().expect("rm runs");
         host.wait_until("the tree is whole", || is_whole(&host));
     }
@@ -44,7 +44,7 @@ fn a_removed_tree_comes_back_without_a_failure() {
     assert!(!events.contains("\"failed\""), "{events}");
 }
 
-/// The parent is polled, so that nothing is heard of it for an hour: its child asks it.
+/// A polled parent gets no event for an hour: its failing child requests its check.
 #[test]
 fn a_parent_that_is_polled_is_made_again_for_its_child() {
     let host = Host::with(
@@ -59,7 +59,7 @@ fn a_parent_that_is_polled_is_made_again_for_its_child() {
     has_not_failed(&daemon);
 }
 
-/// A failure counts if no parent differs, and the parent was looked at once.
+/// A failure counts if no parent differs, and the parent is checked once.
 #[test]
 fn a_failure_of_its_own_counts() {
     let host = Host::with(

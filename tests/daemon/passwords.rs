@@ -1,5 +1,4 @@
-//! Passwords and secrets by reference: made once, and given to whom they are for. That they are shown nowhere:
-//! `canaries`.
+//! Passwords and secrets by reference: generated once and given to their receivers. For leaks, see `canaries`.
 
 use crate::host::Host;
 use serde_json::Value as Json;
@@ -24,11 +23,11 @@ fn graph(saved: &str, switch: &str) -> String {
     GRAPH.replace("SAVED", saved).replace("SWITCH", switch)
 }
 
-/// All bytes below a directory.
+/// Returns all bytes of the files below a directory.
 fn bytes_below(directory: &Path) -> Vec<u8> {
     let entries = std::fs::read_dir(directory).expect("listed").flatten().map(|it| it.path());
     let bytes = |path: &Path| {
-        // A socket has none.
+        // A socket has no content.
         if path.is_dir() { bytes_below(path) } else { std::fs::read(path).unwrap_or_default() }
     };
     entries.flat_map(|path| bytes(&path)).collect()
@@ -61,9 +60,9 @@ fn a_password_is_made_once_and_anew_when_it_is_notified() {
     assert!(password(&host).bytes().all(|byte| b"01".contains(&byte)), "declared otherwise");
 }
 
-/// Of one that is not saved there is only a keyed hash: what is as it was made is known, what has drifted is unknown.
+/// An unsaved password is known by a keyed hash only: an unchanged file is verified, and drift is unknown.
 #[test]
-fn what_is_not_saved_can_be_verified_and_not_restored() {
+fn unsaved_passwords_can_be_verified_and_not_restored() {
     let host = host("");
     host.apply().exits(0);
     let first = password(&host);
@@ -91,8 +90,8 @@ resources:
   - {name: conf, path: $DIR/conf, recv: {content: {template: "TEXT", values: {p: "password[DB].password", s: {secret: s}}}}}
 "#;
 
-/// E-18: what stands beside a password that is not kept is not taken for what it was; what is the same still is, also
-/// under another name.
+/// E-18: a file with other text around an unsaved password is compared by hash: changed text is noticed, equal text
+/// stays, also under another name.
 #[test]
 fn a_text_around_a_password_that_is_not_kept_is_compared() {
     let graph = |name: &str, named: &str, text: &str| {
@@ -123,7 +122,7 @@ fn a_text_around_a_password_that_is_not_kept_is_compared() {
     assert_eq!(host.read("conf"), first);
 }
 
-/// B-24: an operator has another one made: a restart alone never does.
+/// B-24: an operator can have a new password generated; a restart alone never does.
 #[test]
 fn an_operator_can_have_another_one_made() {
     let host = host("");
@@ -145,19 +144,19 @@ fn an_operator_can_have_another_one_made() {
     daemon.wait_for_of("changed", "file[conf]");
 }
 
-/// Whether what is kept holds it in clear: database, its log, events, history, graph.
+/// Returns true if any file of the state contains this text: database, its log, events, history or graph.
 fn is_in_clear(host: &Host, text: &str) -> bool {
     holds(&bytes_below(&host.path("state")), text)
 }
 
-/// What has drifted is put back: the password is known.
+/// Asserts that drift is repaired, since the password is known.
 fn demand_known(host: &Host, password: &str) {
     host.write("conf", "drifted");
     host.apply().exits(0).prints_nothing_of("changed password[db]");
     assert_eq!(self::password(host), password);
 }
 
-/// What has drifted is not put back, and no other password is drawn, until somebody asks for one.
+/// Asserts that drift is not repaired and no password is generated, until an operator requests one.
 fn demand_unknown(host: &Host, password: &str) {
     host.write("conf", "drifted");
     host.apply().exits(1).prints_nothing_of("changed password[db]");
@@ -168,7 +167,7 @@ fn demand_unknown(host: &Host, password: &str) {
     demand_known(host, &self::password(host));
 }
 
-/// What is kept of what was sent is rewritten by somebody else, with sums that are right.
+/// Rewrites the stored sent values with correct checksums.
 fn rewrite(host: &Host, change: impl Fn(&mut Json)) {
     let directory = host.path("state");
     let kept = SqliteStore::peek(&directory).expect("sound");
@@ -180,7 +179,7 @@ fn rewrite(host: &Host, change: impl Fn(&mut Json)) {
     SqliteStore::open(&directory).expect("opened").commit(&[sent]).expect("kept");
 }
 
-/// What a program of before has kept: in clear.
+/// Stores the password in clear text, as an older program did.
 fn put_in_clear(host: &Host, password: &str) {
     rewrite(host, |value| {
         let value = value.as_object_mut().expect("a map");
@@ -189,9 +188,9 @@ fn put_in_clear(host: &Host, password: &str) {
     });
 }
 
-/// B-26: what is saved is in no file of the state in clear, and is known after a restart.
+/// B-26: a saved password is in no file of the state in clear text, and is known after a restart.
 #[test]
-fn what_is_saved_is_restored() {
+fn saved_passwords_are_restored() {
     let host = host(", saved: true");
     host.apply().exits(0);
     let first = password(&host);
@@ -201,9 +200,9 @@ fn what_is_saved_is_restored() {
     assert_eq!(host.mode("state") & 0o077, 0);
 }
 
-/// B-26: the same after `kill -9`, with the log of the database still there, and under another name.
+/// B-26: a saved password is known after `kill -9`, with the database's log still there, and under another name.
 #[test]
-fn what_is_saved_outlives_a_kill_and_a_name() {
+fn saved_passwords_outlive_a_kill_and_a_rename() {
     let host = host(", saved: true");
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
@@ -220,10 +219,10 @@ fn what_is_saved_outlives_a_kill_and_a_name() {
     assert!(!is_in_clear(&host, &first), "it is in clear in the state");
 }
 
-/// B-26: what a program of before has kept in clear is known, and encrypted by the first that has the state; nothing
-/// else is done.
+/// B-26: a password stored in clear text by an older program is known and encrypted at the first write; nothing else
+/// changes.
 #[test]
-fn what_was_kept_in_clear_is_encrypted() {
+fn passwords_stored_in_clear_text_are_encrypted() {
     let host = host(", saved: true");
     host.apply().exits(0);
     let first = password(&host);
@@ -234,8 +233,8 @@ fn what_was_kept_in_clear_is_encrypted() {
     demand_known(&host, &first);
 }
 
-/// B-26: nothing is left of it in the log either, nor in free places of the database, once it is encrypted, wherever
-/// that was cut off.
+/// B-26: after the encryption, neither the database's log nor its free pages contain the password, wherever the
+/// encryption was interrupted.
 #[test]
 fn of_what_was_in_clear_nothing_is_left() {
     let mut number = 1;
@@ -245,8 +244,8 @@ fn of_what_was_in_clear_nothing_is_left() {
     assert!(number > 8, "{number} writes to the log and the database");
 }
 
-/// Kills an `apply` that wipes at this write to the state; whether it came to its end before. What comes after it finds
-/// nothing in clear.
+/// Kills an `apply` at this write of the encryption, and asserts that the next one leaves no clear text; returns true
+/// if the apply finished before the kill.
 fn wiped_but_for(number: usize) -> bool {
     let host = host(", saved: true");
     host.apply().exits(0);
@@ -277,9 +276,9 @@ fn wiped_but_for(number: usize) -> bool {
     is_through
 }
 
-/// B-26: with another key, or changed in any way, it is not known, and never another one.
+/// B-26: with another key, or after any change, the stored password is unknown, and never a different one.
 #[test]
-fn what_cannot_be_decrypted_is_not_known() {
+fn undecryptable_values_are_unknown() {
     for with_key in [true, false] {
         let host = host(", saved: true");
         host.apply().exits(0);
@@ -310,10 +309,10 @@ fn a_running_daemon_repairs_what_is_not_saved() {
     assert_eq!(password(&host), first);
 }
 
-/// One that is not saved, made, and lost before its receiver had it (a kill between the two): no start makes another
-/// one, the receiver fails and says why, until somebody asks for another.
+/// An unsaved password that is lost before its receiver got it (a kill in between) is not generated again by a start:
+/// the receiver fails with the reason until an operator requests a new password.
 #[test]
-fn what_is_lost_before_its_receiver_has_it_is_not_made_anew_unasked() {
+fn a_lost_unsaved_password_is_not_generated_again_unasked() {
     let between = "recv: {content: {template: \"pw=${p}\\n\", values: {p: \"password[db].password\"}}}, after: \"exec[between]\"}";
     let command = "  exec:\n  - {name: between, shell: /bin/sh, cmd: \"echo runs >> $DIR/runs; while ! test -e $DIR/go; do $DIR/sleep 0.01; done\", after: \"password[db]\", on_interrupt: rerun}\n";
     let of = |switch: &str| {
@@ -324,7 +323,7 @@ fn what_is_lost_before_its_receiver_has_it_is_not_made_anew_unasked() {
     };
     let host = Host::with(&of("one"));
     let daemon = host.run(&[]);
-    // It is told when that it was made is durable.
+    // The change is reported once the password's record is durable.
     daemon.wait_for_of("changed", "password[db]");
     host.wait_for_lines("runs", 1);
     daemon.kill_with_children();
@@ -349,7 +348,7 @@ fn what_is_lost_before_its_receiver_has_it_is_not_made_anew_unasked() {
 }
 
 #[test]
-fn what_is_not_kept_to_oneself_is_no_secret() {
+fn unusable_secret_supplies_are_rejected() {
     let graph = "graph: g\nsecrets: {s: SUPPLY}\nresources:\n  file:\n  - {name: $DIR/f, content: {secret: s}}\n";
     for (supply, words) in [
         ("{file: open}", "is readable by others"),
@@ -372,10 +371,10 @@ fn what_is_not_kept_to_oneself_is_no_secret() {
     }
 }
 
-/// S-11: the program of a secret is root's: one that others could change is told of at load, and refused when it is
-/// asked. Needs root.
+/// S-11: root trusts the program of a secret only if nobody else could change it: otherwise the load warns and the
+/// run rejects it. Needs root.
 #[test]
-fn who_supplies_a_secret_is_believed_only_if_nobody_else_could_change_it() {
+fn only_protected_secret_programs_are_trusted() {
     assert!(rustix::process::geteuid().is_root(), "this test must run as root");
     let host = Host::with(
         "graph: g\nsecrets: {s: {command: $DIR/deep/show}}\nresources:\n  file:\n  - {name: $DIR/f, content: {secret: s}}\n",
@@ -403,8 +402,8 @@ fn who_supplies_a_secret_is_believed_only_if_nobody_else_could_change_it() {
     assert_eq!(host.read("f"), "secret");
 }
 
-/// S-19: a file is made for its owner alone when a secret is put into it and no mode is declared; a mode that is there,
-/// or declared, is kept, and one that shows the secret is told of.
+/// S-19: a file with a secret and without a declared mode is created for its owner alone. An existing or declared
+/// mode is preserved, with a warning if it exposes the secret.
 #[test]
 fn a_secret_is_written_for_its_owner_alone_unless_asked() {
     let host = Host::with(
@@ -447,7 +446,7 @@ resources:
     {
         assert_eq!(host.mode(name) & 0o777, mode, "{name}");
     }
-    // Made anew it is as it was.
+    // A new file has the private mode again.
     host.remove("supplied");
     host.apply().exits(0);
     assert_eq!(host.mode("supplied") & 0o777, 0o600);

@@ -1,9 +1,9 @@
-//! A path that goes from one resource to another: the record of ownership goes with it.
+//! A path that passes from one resource to another takes its ownership record along.
 
 use crate::host::Host;
 use crate::removal::{DELETE, graph};
 
-/// A graph with a file of this name at this path, for each.
+/// Returns a graph with one file for each name and path.
 fn at(files: &[(&str, &str)]) -> String {
     let line = |(name, path): &(&str, &str)| {
         format!("  - {{name: {name}, path: $DIR/{path}, content: \"x\\n\", {DELETE}}}\n")
@@ -18,7 +18,8 @@ fn reload(host: &Host, text: &str) {
     host.wait_until("it is as declared", || host.ask_daemon(&["status"]).code == 0);
 }
 
-/// F5, B-16: who takes the path of a resource that leaves has made it, and removes it when it leaves itself.
+/// F5, B-16: a resource that takes over the path of an undeclared one owns the file and removes it with `on_remove:
+/// delete`.
 #[test]
 fn a_path_that_we_made_stays_ours() {
     let host = Host::with(&at(&[("own1", "x")]));
@@ -30,7 +31,7 @@ fn a_path_that_we_made_stays_ours() {
     host.wait_until("it is removed", || !host.exists("x"));
 }
 
-/// F5: a path that was there before us is left alone, whoever claims it.
+/// F5: an adopted file stays adopted, whichever resource claims it.
 #[test]
 fn an_adopted_path_stays_adopted() {
     let host = Host::with(&at(&[("own1", "x")]));
@@ -43,7 +44,7 @@ fn an_adopted_path_stays_adopted() {
     assert!(host.exists("x"));
 }
 
-/// F5: two resources that exchange their paths keep what we made, again and again.
+/// F5: two resources that exchange their paths repeatedly keep their ownership records.
 #[test]
 fn an_exchange_of_paths_loses_nothing() {
     let host = Host::with(&at(&[("own1", "x"), ("own2", "y")]));

@@ -1,4 +1,4 @@
-//! USR1 and USR2: nothing is touched while it rests, and nothing of what happened meanwhile is forgotten.
+//! Pauses by USR1 and USR2: a paused daemon changes nothing and forgets nothing.
 
 use crate::host::Host;
 use nix::sys::signal::Signal::{SIGHUP, SIGTERM, SIGUSR1, SIGUSR2};
@@ -21,7 +21,7 @@ fn breaks(host: &Host) {
 
 #[track_caller]
 fn is_broken(host: &Host) {
-    // Real time is the claim: in half a second a repair would have been made a hundred times.
+    // Real time on purpose: half a second is enough for a hundred repairs.
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!(
         (host.read("a").as_str(), host.mode("b"), host.exists("c")),
@@ -35,7 +35,7 @@ fn is_right(host: &Host) {
     assert_eq!((contents.join(""), host.mode("b")), ("a\nb\nc\n".to_owned(), 0o600));
 }
 
-/// E-15: paused, nothing happens; resumed, all is repaired.
+/// E-15: during a pause nothing is changed; after the resume all drift is repaired.
 #[test]
 fn a_pause_touches_nothing_and_loses_nothing() {
     let host = Host::with(GRAPH);
@@ -52,7 +52,7 @@ fn a_pause_touches_nothing_and_loses_nothing() {
     assert_eq!(host.lines("told").len(), 2, "once when c was made, once when it was made again");
 }
 
-/// E-15: a pause lets end what runs; one that drains first has all done that is to be done at that moment.
+/// E-15: a pause lets active runs end; with `--drain` the pending work is done first.
 #[test]
 fn a_pause_that_drains_does_first_what_is_to_be_done() {
     for drains in [false, true] {
@@ -69,7 +69,7 @@ fn a_pause_that_drains_does_first_what_is_to_be_done() {
     }
 }
 
-/// A pause and a resume by signals take effect one after the other. Commands are started with no signal blocked.
+/// Pauses and resumes by signals take effect in order. Commands start with no signal blocked.
 #[test]
 fn pauses_and_resumes_by_signals_alternate() {
     let host = Host::with(
@@ -84,7 +84,7 @@ fn pauses_and_resumes_by_signals_alternate() {
     }
 }
 
-/// E-15: a pause is kept; `kill -9` does not end it, and a reload does not either.
+/// E-15: a pause is recorded; neither `kill -9` nor a reload ends it.
 #[test]
 fn paused_killed_and_started_again_is_still_paused() {
     let host = Host::with(GRAPH);
@@ -104,7 +104,7 @@ fn paused_killed_and_started_again_is_still_paused() {
     is_right(&host);
 }
 
-/// A stop while paused is a stop; the pause outlives it, and its end does so too.
+/// A stop works during a pause; the pause outlives the stop and still ends in time.
 #[test]
 fn a_stop_while_paused_keeps_the_pause() {
     let host = Host::with(GRAPH);
@@ -136,7 +136,7 @@ fn a_pause_that_nobody_ends_ends() {
     is_right(&host);
 }
 
-/// E-15, R-1: what runs is let end, and it is said whom the pause waits for.
+/// E-15, R-1: active runs end, and the pause names those that it waits for.
 #[test]
 fn a_pause_waits_for_what_runs() {
     let host = Host::with(

@@ -1,4 +1,4 @@
-//! `plan`: it says what `apply` then does, changes nothing, and needs nobody's leave.
+//! `plan`: equal to the apply that follows, without changes and without a lock.
 
 use crate::host::Host;
 use std::path::Path;
@@ -35,7 +35,7 @@ fn planned(host: &Host) -> Vec<String> {
     names
 }
 
-/// F-16: what is planned is what is done.
+/// F-16: the plan and the apply are equal.
 #[test]
 fn a_plan_equals_what_apply_then_does() {
     let host = mixed();
@@ -65,7 +65,7 @@ fn a_plan_changes_nothing_at_all() {
     assert_eq!(look(), before, "also no state directory is made");
 }
 
-/// F-16: what apply is asked with one part broken is as planned too.
+/// F-16: after drift, the plan and the repair are equal.
 #[test]
 fn a_plan_of_what_moved_equals_the_repair() {
     let host = mixed();
@@ -103,7 +103,7 @@ fn a_plan_runs_beside_a_daemon() {
 }
 
 #[test]
-fn what_cannot_be_checked_is_told_and_fails_the_plan() {
+fn an_uncheckable_step_is_reported_and_fails_the_plan() {
     let host = Host::with(
         "graph: g\nresources: {file: [{name: $DIR/file/below, content: x}, {name: $DIR/ok}]}\n",
     );
@@ -127,7 +127,7 @@ pub(crate) fn apply(host: &Host, plan: &str) -> crate::output::Output {
     host.finish(command)
 }
 
-/// A plan that is kept is done, and nothing else; it is ours alone to read, and not replaced.
+/// A saved plan is applied exactly; its file is private and not overwritten.
 #[test]
 fn a_plan_that_is_kept_is_done() {
     let host = mixed();
@@ -139,7 +139,7 @@ fn a_plan_that_is_kept_is_done() {
     apply(&host, &plan).exits(1).says("not as planned: ").says("it is now converged");
 }
 
-/// Nothing at all is done where anything has moved; the aspect is named.
+/// A saved plan is rejected whole if anything has changed, with the name of the change.
 #[test]
 fn a_plan_is_refused_when_the_world_has_moved() {
     let host = mixed();
@@ -158,7 +158,7 @@ fn a_plan_is_refused_when_the_world_has_moved() {
     apply(&host, &plan).exits(0);
 }
 
-/// What is not shown counts all the same: another content of the same size.
+/// A saved plan also notices hidden differences: another content of the same size.
 #[test]
 fn a_plan_is_refused_when_what_it_does_not_show_has_moved() {
     let host = Host::with(
@@ -188,9 +188,9 @@ fn a_plan_is_refused_when_the_graph_is_another() {
         .says("file[made]: new in the graph");
 }
 
-/// Bad input: no plan, half a plan, one of another version, one with more in it.
+/// Malformed plan files are rejected: not a plan, half a plan, another version, extra fields.
 #[test]
-fn what_is_no_plan_is_refused() {
+fn malformed_plans_are_rejected() {
     let host = mixed();
     let plan = kept(&host);
     let text = host.read("plan.json");
@@ -209,10 +209,10 @@ fn what_is_no_plan_is_refused() {
     assert!(!host.exists("make"));
 }
 
-/// What an apply would leave alone is told as such: `noop`, and closed windows, with those that are not refreshed by
-/// them.
+/// Resources that an apply would hold are planned as held: `noop`, closed windows, and those that lose a refresh
+/// through them.
 #[test]
-fn what_is_held_is_planned_as_held() {
+fn held_resources_are_planned_as_held() {
     let host = Host::with(
         r#"
 graph: held
@@ -227,8 +227,8 @@ resources:
     host.apply().exits(0).prints_nothing_of("changed ").prints("held file[a]");
 }
 
-/// F-16: what is removed is what was planned to be: another content of the same size, in the file itself or anywhere
-/// below a directory that goes with `force`, refuses the plan and names the resource.
+/// F-16: a changed removal rejects the plan and is named: another content of the same size, in the file or anywhere
+/// below a directory removed by `force`.
 #[test]
 fn a_plan_is_refused_when_what_it_removes_has_changed() {
     let host = Host::with(
@@ -260,7 +260,8 @@ fn a_plan_is_refused_when_what_it_removes_has_changed() {
     assert!(host.path("become").is_symlink());
 }
 
-/// F-16, B-17: the same for what has left the graph; that something below a directory was removed first is as planned.
+/// F-16, B-17: changed content of an undeclared resource rejects the plan too; an earlier removal below a directory
+/// is part of the plan.
 #[test]
 fn a_plan_of_removals_holds_for_what_has_left() {
     let made = "{name: d, path: $DIR/d/, force: true, meta: {on_remove: delete}}, \
@@ -280,9 +281,9 @@ fn a_plan_of_removals_holds_for_what_has_left() {
     assert!(!host.exists("d"));
 }
 
-/// F-16: what was held at the plan is not begun when its window opens while the plan is applied.
+/// F-16: a resource held in the plan stays held even if its window opens during the apply.
 #[test]
-fn what_was_held_stays_so_when_its_window_opens() {
+fn held_resources_stay_held_if_their_window_opens() {
     const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
     assert!(Path::new(FAKETIME).exists(), "Debian's package faketime is needed");
     let far = crate::contention::day(3);
@@ -305,9 +306,9 @@ fn what_was_held_stays_so_when_its_window_opens() {
     assert!(!host.exists("f"));
 }
 
-/// F-16: directories that are made or get another mode, what is in them, and what leaves with them, are told as ever.
+/// F-16: new directories and modes, their content and removals are planned as known if no link is involved.
 #[test]
-fn what_leads_through_no_link_stays_known() {
+fn paths_without_links_stay_known() {
     let host = Host::with(
         r#"
 graph: plain
@@ -334,10 +335,10 @@ resources:
     apply(&host, &plan).exits(0).prints_nothing_of("file[none]");
 }
 
-/// F-16: what is in doubt is still held to what was found: what comes into a directory that would go, or be purged,
-/// after the plan is not removed by it; and the plan names what would be gone.
+/// F-16: an uncertain step is still bound to its plan: a file that appears after the plan in a removed or purged
+/// directory is not removed; the plan names the removals.
 #[test]
-fn what_is_in_doubt_removes_nothing_that_came_later() {
+fn uncertain_removals_remove_nothing_new() {
     let gone = "graph: g\nresources:\n  file:\n  - {name: d, path: $DIR/opt/, state: absent, force: true}\n  - {name: f, path: $DIR/opt/own, state: absent}\n";
     let purged = "graph: g\nresources:\n  file:\n  - {name: a, path: $DIR/src/3, content: new}\n  - {name: c, path: $DIR/out/, source: src/, recurse: true, purge: true}\n";
     for (graph, directory, names) in [(gone, "opt", "file[d]"), (purged, "out", "file[c]")] {
@@ -361,9 +362,9 @@ fn what_is_in_doubt_removes_nothing_that_came_later() {
     }
 }
 
-/// F-16: what a guard is given, or runs, may be what another step writes: what it will say is not known before that.
+/// F-16: a guard that reads or runs another step's output is unknown until that step is done.
 #[test]
-fn what_a_guard_reads_may_be_what_another_step_writes() {
+fn a_guard_may_read_the_output_of_another_step() {
     let host = Host::with(
         r#"
 graph: guarded

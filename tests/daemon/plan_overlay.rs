@@ -1,5 +1,5 @@
-//! `plan` sees what its own steps make: each step is checked over what the steps before it will have written, and
-//! nothing is written to the host.
+//! The overlay of a plan: each step is checked against the effects of the earlier steps, and nothing is written to
+//! the host.
 
 use crate::host::Host;
 use crate::plan::{apply, kept};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-/// The first plan of the first example.
+/// The first plan of the first example has no unknown step.
 #[test]
 fn the_first_plan_of_hello_knows_all_steps() {
     let hello = include_str!("../../examples/hello.yaml");
@@ -20,7 +20,7 @@ fn the_first_plan_of_hello_knows_all_steps() {
     apply(&host, &plan).exits(0).prints("4 changed");
 }
 
-/// `apply --noop` shows the same, and writes nothing.
+/// `apply --noop` shows the same steps as the plan and writes nothing.
 #[test]
 fn an_apply_in_noop_sees_what_its_own_steps_make() {
     let hello = include_str!("../../examples/hello.yaml");
@@ -40,8 +40,8 @@ fn an_apply_in_noop_sees_what_its_own_steps_make() {
     host.ask(&["apply", "--noop"]).exits(0).ends_with_line("done: hello: 4 resources, 0 changed");
 }
 
-/// A step that is declared `noop` is not done before those below it: they find the host as it is. A failure that is
-/// certain is one.
+/// A step declared `noop` has no effect in the overlay: its dependents see the host as it is. A certain failure is
+/// reported.
 #[test]
 fn an_apply_in_noop_leaves_out_what_is_declared_noop() {
     let host = Host::with(
@@ -67,11 +67,11 @@ resources:
 "#,
     );
     host.ask(&["apply", "--noop"]).exits(0).prints("2 held").prints_nothing_of("failed");
-    // So it is without the flag, where nothing else is changed.
+    // The real apply gives the same result, since nothing else changes.
     host.apply().exits(0).prints("2 held").prints_nothing_of("failed");
     host.ask(&["drift"]).exits(0).prints("2 held");
     assert!(!host.exists("kept"));
-    // What has left the graph is removed all the same.
+    // Undeclared resources are removed as usual.
     let left = "{name: $DIR/left, content: x, meta: {on_remove: delete}}";
     let kept = "{name: kept, path: $DIR/kept/, meta: {noop: true}}";
     host.graph(&format!("graph: all\nresources: {{file: [{kept}, {left}]}}\n"));
@@ -81,7 +81,7 @@ resources:
     assert!(!host.exists("left") && !host.exists("kept"));
 }
 
-/// Nothing exists below a directory that the plan makes: what is declared there is made, with its diff.
+/// A file below a directory that the plan creates is planned with its diff.
 #[test]
 fn a_file_below_a_new_directory_is_created() {
     let host = Host::with(
@@ -105,9 +105,9 @@ resources:
     assert_eq!(host.read("new/deep/link"), "text\n");
 }
 
-/// A path that leads through a link which an earlier step replaces is planned where the link will lead.
+/// A path through a link that an earlier step replaces is planned behind the new target.
 #[test]
-fn what_lies_behind_a_link_is_planned_where_it_will_lead() {
+fn a_path_behind_a_link_is_planned_at_its_new_target() {
     let host = Host::with(
         r#"
 graph: led
@@ -137,8 +137,7 @@ resources:
     assert_eq!(host.read("one/same"), "same\n");
 }
 
-/// A second path to what an earlier step has written, a copy of it, and a second name of it, are planned as they will
-/// be found.
+/// A second path to a changed file, its copy, and a hard link are planned with the earlier change.
 #[test]
 fn the_second_of_two_steps_on_one_thing_finds_the_first_done() {
     let host = Host::with(
@@ -171,10 +170,10 @@ resources:
     assert_eq!(host.read("copy"), "new\n");
 }
 
-/// Without an edge between two steps on one thing nobody knows which comes first; what a command makes of a file is not
-/// known either.
+/// Two steps on one object without an edge are unknown, since their order is; so is the effect of a command on a
+/// file.
 #[test]
-fn what_no_edge_orders_and_what_a_command_judges_stays_unknown() {
+fn unordered_steps_and_command_results_stay_unknown() {
     let host = Host::with(
         r#"
 graph: unknown
@@ -219,7 +218,7 @@ fn much() -> Host {
     host
 }
 
-/// Everything below a folder: its inode, its times, its mode and what is in it.
+/// Returns everything below a folder: inode, times, mode and content of each entry.
 fn tree(folder: &Path) -> BTreeMap<PathBuf, String> {
     let mut all = BTreeMap::new();
     let mut left = vec![folder.to_owned()];
@@ -241,7 +240,7 @@ fn tree(folder: &Path) -> BTreeMap<PathBuf, String> {
     all
 }
 
-/// A plan that does all its steps in its layer leaves the host as it is, to the nanosecond.
+/// A plan with all steps in its overlay leaves the host equal, times in nanoseconds included.
 #[test]
 fn a_plan_writes_nothing() {
     let host = much();
@@ -251,7 +250,7 @@ fn a_plan_writes_nothing() {
     assert_eq!(tree(&host.path("")), before);
 }
 
-/// The system calls of a plan: none of those that change a file is made on the host.
+/// A plan makes no system call that changes a file on the host.
 #[test]
 fn a_plan_makes_no_system_call_that_writes_a_file() {
     let host = much();
@@ -304,9 +303,9 @@ fn a_plan_makes_no_system_call_that_writes_a_file() {
     assert!(text.lines().count() > 100 && wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A plan holds a bounded part of what its steps write; what depends on more cannot be told, and it says why.
+/// The overlay is limited; a step that depends on more than its limit is unknown, with the reason.
 #[test]
-fn what_depends_on_more_than_a_plan_holds_is_unknown() {
+fn steps_beyond_the_overlay_limit_are_unknown() {
     let host = Host::with(
         r#"
 graph: large
@@ -325,9 +324,9 @@ resources:
     planned.prints("~ file[small]");
 }
 
-/// A resume of single resources shows the same of them.
+/// `resume --plan` of single resources shows their changes with the effects of earlier steps.
 #[test]
-fn what_a_resume_of_some_will_change_is_seen_in_order() {
+fn changes_of_a_partial_resume_are_shown_in_order() {
     let host = Host::with(
         r#"
 graph: rests
@@ -345,16 +344,16 @@ resources:
     let planned = host.ask_daemon(&["resume", "--plan", both[0], both[1]]);
     planned.exits(0).prints("2 resources will be changed");
     planned.prints_in_order(&["file[folder]", "file[below]", "+text"]);
-    // What differs now of one is another question.
+    // `show` compares with the present host instead.
     host.ask_daemon(&["show", both[0]]).exits(0).prints_nothing_of("+text");
     assert!(!host.exists("folder"));
     host.ask_daemon(&["resume", both[0], both[1]]).exits(0).prints("2 resources will be changed");
     host.wait_until("it is made again", || host.exists("folder/below"));
 }
 
-/// A resume shows its changes as each step will find them, and does none of them.
+/// `resume --plan` shows each change with the effects of earlier steps, and makes none.
 #[test]
-fn what_a_resume_will_change_is_seen_in_order() {
+fn changes_of_a_resume_are_shown_in_order() {
     let host = Host::with(
         r#"
 graph: rests

@@ -1,5 +1,4 @@
-//! `plan` on a state that `apply` would refuse: it is refused likewise, for what it would say is not what would be
-//! done.
+//! `plan` on a state that `apply` rejects is rejected too, since the plan could not equal the apply.
 
 use crate::host::{Host, is_root};
 use std::os::unix::fs::chown;
@@ -11,7 +10,7 @@ resources:
   exec: [{name: once, shell: /bin/sh, cmd: "echo ran >> $DIR/ran"}]
 "#;
 
-/// What somebody does to a state.
+/// A change to a state directory.
 type Loss = fn(&Host);
 
 fn with_database(host: &Host, sql: &str) {
@@ -20,8 +19,8 @@ fn with_database(host: &Host, sql: &str) {
     database.close().expect("closed");
 }
 
-/// F-16: in each way in which `docs/state.md` says that a state cannot be used, `plan` ends as `apply` does and says
-/// the same, and `drift`, which needs no state, says what it says of a sound one. Of the files nothing is changed.
+/// F-16: for each unusable state of `docs/state.md`, `plan` ends with the message and code of `apply`; `drift`, which
+/// needs no state, works as usual. No file is changed.
 #[test]
 fn f16_a_plan_is_refused_where_apply_is() {
     let losses: [(&str, Loss); 8] = [
@@ -62,9 +61,9 @@ fn f16_a_plan_is_refused_where_apply_is() {
     }
 }
 
-/// Who may not read the state is told that, and shown what can be told without it.
+/// A user without access to the state gets a message, and the part of the plan that needs no state.
 #[test]
-fn who_may_not_see_the_state_is_told_so() {
+fn missing_access_to_the_state_is_reported() {
     assert!(is_root(), "this test must run as root");
     let host = Host::of_nobody(GRAPH);
     host.apply().exits(0);

@@ -1,31 +1,32 @@
-//! Processes as `/proc` shows them: whose arguments hold the folder of a test.
+//! Processes with the folder of a test in their arguments, from `/proc`.
 
 use crate::host::mentions;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::path::Path;
 
-/// Number and arguments of every live process with this folder in its arguments, besides the program itself.
+/// Returns number and arguments of every live process with this folder in its arguments, apart from the program
+/// itself.
 pub(crate) fn with(folder: &Path) -> Vec<(i32, String)> {
     all(folder).into_iter().filter(|(_, arguments)| !is_ours(arguments)).collect()
 }
 
-/// Ends every process with this folder in its arguments, the program first.
+/// Kills every process with this folder in its arguments, the program first.
 pub(crate) fn kill_with(folder: &Path) {
     let mut found = all(folder);
     found.sort_by_key(|(_, arguments)| !is_ours(arguments));
     for (pid, _) in found {
-        // It may have ended by itself meanwhile.
+        // The process may have ended meanwhile.
         if kill(Pid::from_raw(pid), Signal::SIGKILL).is_err() {}
     }
 }
 
-/// Signals that a process catches, as a mask.
+/// Returns the signals that a process catches, as a mask.
 pub(crate) fn caught(pid: u32) -> u64 {
     mask(pid, "SigCgt:")
 }
 
-/// Signals that were sent to a process and that it has not taken yet, as a mask.
+/// Returns the pending signals of a process, as a mask.
 pub(crate) fn pending(pid: u32) -> u64 {
     mask(pid, "ShdPnd:")
 }
@@ -45,7 +46,7 @@ fn all(folder: &Path) -> Vec<(i32, String)> {
     let entries = std::fs::read_dir("/proc").expect("/proc");
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     pids.filter_map(|pid: i32| {
-        // A zombie has no arguments any more.
+        // A zombie has no arguments.
         let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
         let words = String::from_utf8_lossy(&arguments).trim_end_matches('\0').replace('\0', " ");
         mentions(&arguments, folder).then_some((pid, words))

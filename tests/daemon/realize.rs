@@ -1,4 +1,4 @@
-//! What is made while a graph without it waits: it is ours, and leaves.
+//! A file created by `realize` while a new graph without it waits: it is owned and removed later.
 
 use crate::host::Host;
 use nix::sys::signal::Signal::SIGHUP;
@@ -10,10 +10,10 @@ fn graph(files: &str) -> String {
     format!("graph: g\nresources:\n  exec:\n  - {SLOW}\n{files}")
 }
 
-/// B-16, E-17: a reload without a file that `realize` has made first does not leave it on the host for ever: it is
-/// said, `status` names it, and the next reload removes it; the same after `kill -9`.
+/// B-16, E-17: a file that `realize` has created before a reload drops it does not stay forever: it is reported,
+/// `status` names it, and the next reload removes it, also after `kill -9`.
 #[test]
-fn what_was_made_while_a_graph_waited_leaves_with_the_next_reload() {
+fn a_file_made_during_a_pending_reload_is_removed_by_the_next() {
     for kills in [false, true] {
         let made = "  file:\n  - {name: f, path: $DIR/f, content: x, after: \"exec[slow]\", \
                     meta: {realize: true, on_remove: delete}}\n";

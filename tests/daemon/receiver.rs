@@ -1,4 +1,4 @@
-//! A server that takes batches of events by HTTP, and answers as a test wants it to.
+//! A webhook server with scripted answers.
 
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -10,30 +10,30 @@ use std::net::TcpListener;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How a request is answered.
+/// The answer to a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Answer {
     Taken,
-    /// With an error.
+    /// An error.
     Error,
-    /// With a refusal where the batch holds the first event; else taken.
+    /// A rejection if the batch contains the first event; otherwise accepted.
     FirstRefused,
-    /// Never.
+    /// No answer.
     Stall,
-    /// Taken, and answered when it is too late.
+    /// Accepted, but answered too late.
     Late,
-    /// The connection is closed.
+    /// A closed connection.
     Close,
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct Came {
     pub(crate) key: String,
     pub(crate) token: String,
     pub(crate) numbers: Vec<u64>,
     pub(crate) kinds: Vec<String>,
-    /// All of its body.
+    /// The whole body of the request.
     pub(crate) body: String,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// It answers the first requests so, and all others as `usual` says.
+    /// Starts a server that gives these answers to the first requests and `usual` to all others.
     pub(crate) fn new(first: &[Answer], usual: Answer) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
         let url = format!("http://{}/events?a=b", listener.local_addr().expect("an address"));
@@ -67,7 +67,7 @@ impl Receiver {
         Self { shared, url }
     }
 
-    /// The same by TLS, with a certificate of an authority that no host knows: [`AUTHORITY`].
+    /// Starts a TLS server with a certificate of [`AUTHORITY`], which no host trusts by default.
     pub(crate) fn secure(usual: Answer) -> Self {
         let listener = TcpListener::bind("0.0.0.0:0").expect("bound");
         let port = listener.local_addr().expect("an address").port();
@@ -96,7 +96,7 @@ impl Receiver {
     }
 }
 
-/// The certificate of who has signed that of the server; made for these tests, and trusted nowhere.
+/// The certificate of the authority behind the server's certificate; made for these tests.
 pub(crate) const AUTHORITY: &str = include_str!("tls/authority.pem");
 
 fn secured() -> Arc<ServerConfig> {

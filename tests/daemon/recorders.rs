@@ -1,4 +1,4 @@
-//! F-19: the recorders of journald and of a webhook break and hang, and lose nothing of what was recorded.
+//! F-19: recorders of journald and of a webhook fail and hang without losing a recorded event.
 #![cfg(debug_assertions)]
 
 use crate::daemon::Daemon;
@@ -23,7 +23,7 @@ fn repairs(host: &Host) {
     host.wait_until("it is put back", || host.read("a") == "x");
 }
 
-/// The numbers of all entries that come to a journal of ours, until this is dropped.
+/// A simulated journal that collects the numbers of all entries until it is dropped.
 struct Journal {
     numbers: Arc<Mutex<BTreeSet<u64>>>,
 }
@@ -52,8 +52,8 @@ impl Journal {
     }
 }
 
-/// A-19, F-19, C-12: the recorders of journald and of a webhook break in each way and are started again; what was
-/// recorded meanwhile reaches both.
+/// A-19, F-19, C-12: recorders of journald and of a webhook fail in each way and are restarted; all events recorded
+/// meanwhile reach both.
 #[test]
 fn c12_recorders_of_each_sort_heal() {
     let host = Host::with(GRAPH);

@@ -1,5 +1,5 @@
-//! HUP and `--watch`: only what differs is touched; a broken graph is refused whole, with its place, and the old one
-//! goes on.
+//! Reloads by HUP and `--watch`: only changed resources are affected; a broken graph is rejected whole with its
+//! place, and the old one goes on.
 
 use crate::client_commands::status;
 use crate::host::Host;
@@ -36,7 +36,7 @@ fn sleeper(host: &Host) -> i32 {
     find().expect("it sleeps").0
 }
 
-/// E-17: unchanged resources keep everything, also a run in progress.
+/// E-17: unchanged resources keep their records and their active runs.
 #[test]
 fn only_what_differs_is_touched() {
     let host = Host::with(GRAPH);
@@ -63,7 +63,7 @@ fn only_what_differs_is_touched() {
     assert_eq!(host.read("removed"), "mine\n");
 }
 
-/// The same graph again: nothing at all.
+/// A reload of the same graph has no effect.
 #[test]
 fn the_same_graph_again_touches_nothing() {
     let host = Host::with(&GRAPH.replace("1000", "0"));
@@ -78,7 +78,7 @@ fn the_same_graph_again_touches_nothing() {
     assert_eq!(host.lines("once").len(), 1);
 }
 
-/// R-17, F-20: the old graph goes on, and the reason has its place.
+/// R-17, F-20: a broken graph is rejected with its place, and the old graph goes on.
 #[test]
 fn a_broken_graph_is_refused_and_the_old_one_goes_on() {
     let host = Host::with(GRAPH);
@@ -105,7 +105,7 @@ fn a_broken_graph_is_refused_and_the_old_one_goes_on() {
     daemon.wait_for_all("changed", &["file[changed]", "file[added]"]);
 }
 
-/// Who only asks for the status learns that the graph that is there does not run, and why; until one is taken again.
+/// `status` shows that the graph on disk is rejected, and the reason, until a graph is accepted.
 #[test]
 fn a_refused_graph_is_in_the_status() {
     let good = GRAPH.replace("1000", "0");
@@ -126,7 +126,7 @@ fn a_refused_graph_is_in_the_status() {
     let refused = &status(&host)["rejected"];
     assert!(refused["why"].as_str().is_some_and(|why| !why.contains('\n')), "{refused}");
     assert!(refused["full"].as_str().is_some_and(|full| full.contains("hint: ")), "{refused}");
-    // What has failed matters more.
+    // A failed resource has priority in the verdict.
     host.make_directory("full").write("full/theirs", "precious\n").exchange("full", "same");
     daemon.wait_for_of("failed", "file[same]");
     host.ask_daemon(&["status"]).exits(1).prints("the current graph file was rejected");
@@ -137,7 +137,7 @@ fn a_refused_graph_is_in_the_status() {
     host.ask_daemon(&["status"]).prints_nothing_of("refused");
 }
 
-/// `--watch` reads a changed graph by itself: written in place, replaced whole, broken in between.
+/// `--watch` reloads a changed graph by itself: written in place, replaced whole, and broken in between.
 #[test]
 fn a_watched_graph_is_read_again_by_itself() {
     let host = Host::with(GRAPH);
@@ -156,7 +156,7 @@ fn a_watched_graph_is_read_again_by_itself() {
     assert_eq!(host.read("changed"), "two\n");
 }
 
-/// A folder that is watched: a file more is more of the graph.
+/// With `--watch`, a new file in the graph's folder extends the graph.
 #[test]
 fn a_watched_folder_is_read_again_when_a_file_comes() {
     let host = Host::with("graph: unused\n");
@@ -174,7 +174,7 @@ fn a_watched_folder_is_read_again_when_a_file_comes() {
     assert!(line.message.contains("1 removed"), "{line:?}");
 }
 
-/// E-17: a changed resource comes to rest first; others go on meanwhile.
+/// E-17: a reload waits for the active run of a changed resource; others go on meanwhile.
 #[test]
 fn a_reload_waits_for_what_it_changes() {
     let host = Host::with(
@@ -206,7 +206,7 @@ resources:
     assert_eq!(host.read("f"), "g\n");
 }
 
-/// F-20: never half of a graph, never the broken one; when the storm is over, the last word counts.
+/// F-20: a storm of signals during reloads never gives half a graph or the broken one; the last signals decide.
 #[test]
 fn signals_stormed_during_reloads_leave_nothing_half_done() {
     let graph = |n: usize| {
@@ -219,14 +219,14 @@ fn signals_stormed_during_reloads_leave_nothing_half_done() {
     daemon.wait_for("converged");
     for n in 1..=60 {
         let text = if n % 3 == 0 { graph(n).replace("path", "pth") } else { graph(n) };
-        // Whole, so that no reader sees half of a file; what is half a graph then is the program's doing.
+        // Each graph is written whole, so that half a graph could only come from the program.
         host.write("new", host.full(&text)).rename("new", "graph.yaml");
         for signal in [SIGHUP, SIGUSR1, SIGHUP, SIGUSR2, SIGHUP] {
             daemon.signal(signal);
         }
     }
     host.graph(&graph(61));
-    // What is pending at one moment has no order: the last word comes alone.
+    // Pending signals have no order, so the last two are sent alone.
     host.wait_until("all signals are taken", || process::pending(daemon.pid()) == 0);
     daemon.signal(SIGUSR2).signal(SIGHUP);
     host.wait_until("the last graph runs", || {
@@ -242,7 +242,7 @@ fn signals_stormed_during_reloads_leave_nothing_half_done() {
     assert!(half.is_empty(), "each graph differs in all three or in none: {half:?}");
 }
 
-/// F-20: a graph that is being written in place is not taken for the shorter graph that its beginning is.
+/// F-20: a graph that is being written in place is not loaded as the shorter graph of its beginning.
 #[test]
 fn the_beginning_of_a_graph_is_no_graph() {
     let files: Vec<_> =
@@ -253,7 +253,7 @@ fn the_beginning_of_a_graph_is_no_graph() {
     daemon.wait_for("converged");
     let whole = host.full(&text);
     let mut first = 0;
-    // A writer that is itself held up for as long as a graph must be left alone proves nothing.
+    // A round whose writer was itself delayed for too long proves nothing.
     let calm = (0..5).any(|_| {
         daemon.signal(SIGHUP).wait_for("loaded");
         daemon.wait_for("converged");
@@ -270,7 +270,7 @@ fn the_beginning_of_a_graph_is_no_graph() {
     assert!(less.is_empty(), "{less:?}");
 }
 
-/// Writes the graph in place and in parts, again and again for a second. Answers with the longest pause.
+/// Writes the graph in parts for a second, again and again; returns the longest pause between two parts.
 fn longest_pause(host: &Host, whole: &[u8]) -> Duration {
     let (began, mut last, mut longest) = (Instant::now(), Instant::now(), Duration::ZERO);
     while began.elapsed() < Duration::from_secs(1) {
@@ -285,7 +285,7 @@ fn longest_pause(host: &Host, whole: &[u8]) -> Duration {
     longest
 }
 
-/// A graph that is a pipe is refused at once; a reload that met one does not stand in the way of the next.
+/// A pipe in place of the graph is rejected at once, and does not block the next reload.
 #[test]
 fn a_pipe_in_place_of_the_graph_holds_nothing_up() {
     let host = Host::with("graph: g\nresources: {file: [{name: $DIR/f, content: one}]}\n");
@@ -304,7 +304,7 @@ fn a_pipe_in_place_of_the_graph_holds_nothing_up() {
     assert_eq!(host.read("f"), "two");
 }
 
-/// B9: `wait` fails where the graph on disk is rejected, although all of the graph before it is as declared.
+/// B9: `wait` fails if the graph on disk is rejected, even if the old graph is converged.
 #[test]
 fn a_wait_fails_on_a_rejected_graph() {
     let host = Host::with("graph: g\nresources: {file: [{name: f, path: $DIR/f, content: x}]}\n");

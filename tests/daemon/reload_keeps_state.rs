@@ -1,4 +1,4 @@
-//! What is kept while one graph takes the place of another, and what is kept of those that a run does not visit.
+//! The stored records during a swap of graphs, and those of resources that a run does not visit.
 
 use crate::daemon::Daemon;
 use crate::host::Host;
@@ -19,18 +19,18 @@ fn graph(files: &[String], gate: &str) -> String {
     format!("graph: g\nresources:\n  noop: [{{name: stays}}]\n{gate}  file:\n{}", files.concat())
 }
 
-/// Whoever comes after it waits until the test has written `go`.
+/// A command that blocks its dependents until the test has written `go`.
 const GATE: &str = "  exec: [{name: gate, shell: /bin/sh, cmd: \"echo x >> $DIR/gated; while ! test -e $DIR/go; do $DIR/sleep 0.02; done\"}]\n";
 
-/// A daemon that has come as far as the gate of its graph.
+/// Starts a daemon and waits until its graph has reached the gate.
 fn at_the_gate(host: &Host) -> Daemon {
     let daemon = host.run(&[]);
     host.wait_for_lines("gated", 1);
     daemon
 }
 
-/// B-13: in the middle of a swap what the new graph has processed has its new record, what it has not reached its old
-/// one, and what is new to it and not reached none; the same after `kill -9`; at the end all are the new ones.
+/// B-13: during a swap, processed resources have new records, unprocessed ones their old records, and new unprocessed
+/// ones none; also after `kill -9`. At the end all records are new.
 #[test]
 fn in_the_middle_of_a_swap_the_records_are_merged() {
     let host = Host::with(&graph(&[file("a", "1", ""), file("c", "1", "")], ""));
@@ -40,7 +40,7 @@ fn in_the_middle_of_a_swap_the_records_are_merged() {
     let new = [file("a", "2", ""), file("c", "2", gated), file("d", "2", gated)];
     host.graph(&graph(&new, GATE));
     let daemon = at_the_gate(&host);
-    // What is told is durable.
+    // A reported change is durable.
     daemon.wait_for_of("changed", "file[a]");
     let look = || {
         let between = kept(&host);
@@ -63,9 +63,8 @@ fn in_the_middle_of_a_swap_the_records_are_merged() {
     assert!(all["file[d]"].done.is_some());
 }
 
-/// B-14: b came after a, and now a comes after b. Cut off before either, between both and after both, what is kept is
-/// sound, and whatever leaves then is removed, each once; where nothing was cut off, in the order that was recorded
-/// last.
+/// B-14: the order of `a` and `b` is swapped. After an interruption at any point the state is sound, and undeclared
+/// resources are removed once each; without interruption they are removed in the last recorded order.
 #[test]
 fn a_swapped_order_is_right_at_every_instant() {
     let old = [file("a", "1", ""), file("b", "1", "after: \"file[a]\"")];
@@ -108,7 +107,7 @@ fn a_swapped_order_is_right_at_every_instant() {
     }
 }
 
-/// Each row as it stands in the table, with its checksum.
+/// Returns each row of the resource table with its checksum.
 fn rows(host: &Host) -> BTreeMap<String, String> {
     let connection = rusqlite::Connection::open(host.path("state/state.db")).expect("opened");
     let mut select = connection.prepare("SELECT * FROM resource").expect("a table");
@@ -120,8 +119,8 @@ fn rows(host: &Host) -> BTreeMap<String, String> {
     select.query_map((), row).expect("rows").collect::<rusqlite::Result<_>>().expect("read")
 }
 
-/// B-15: a run of a part of the graph leaves the rows of all others as they are, byte for byte, though all have changed
-/// in the graph, and though one has left it.
+/// B-15: a run of a part of the graph leaves all other rows equal byte for byte, although all definitions have
+/// changed and one resource is undeclared.
 #[test]
 fn a_run_of_a_part_rewrites_nothing_else() {
     let all = |content: &str, names: &[&str]| {

@@ -1,4 +1,4 @@
-//! What leaves the graph: forgotten, removed in order, left alone, protected, taken over, renamed.
+//! Undeclared resources: forgotten, removed in order, left alone, protected, taken over, renamed.
 
 use crate::host::{Host, is_root};
 use nix::sys::signal::Signal::SIGHUP;
@@ -21,9 +21,10 @@ pub(crate) fn files(all: &[(&str, &str)]) -> String {
     text
 }
 
-/// B-17: by default what leaves is forgotten; with `on_remove: delete` it is removed, but only what we made.
+/// B-17: an undeclared resource is forgotten by default; with `on_remove: delete` it is deleted if the daemon created
+/// it.
 #[test]
-fn what_we_made_is_removed_and_what_was_there_is_not() {
+fn created_objects_are_removed_and_adopted_ones_are_not() {
     let host = Host::with(&graph(&files(&[("kept", ""), ("made", DELETE), ("found", DELETE)])));
     host.write("found", "found\n");
     host.apply().exits(0);
@@ -39,7 +40,7 @@ fn what_we_made_is_removed_and_what_was_there_is_not() {
     applied.exits(0).prints("changed file[made]").prints("left file[made]: removed");
     applied.prints("left file[found]").prints("not removed");
     assert!(host.exists("kept") && host.exists("found") && !host.exists("made"));
-    // It is gone for good: whoever makes it now, keeps it, and it is theirs when it comes back.
+    // The record is gone: an object created later by somebody else stays and is adopted when it is declared again.
     host.write("made", "theirs\n");
     host.apply().exits(0).prints_nothing_of("file[made]");
     assert!(host.exists("made"));
@@ -50,7 +51,7 @@ fn what_we_made_is_removed_and_what_was_there_is_not() {
     assert!(host.exists("made"), "adopted, so it is not removed");
 }
 
-/// S-6: of what is sensitive nothing is kept, and who reads the plan is told before it goes.
+/// S-6: sensitive content is not recorded, and the plan says so before its removal.
 #[test]
 fn a_plan_says_what_goes_for_good() {
     let private = format!("mode: 0600, {DELETE}");
@@ -65,9 +66,9 @@ fn a_plan_says_what_goes_for_good() {
     assert_eq!(planned.stdout.matches("restored").count(), 1, "{planned}");
 }
 
-/// B-17: what is not there any more when it is to be removed is said to have been gone.
+/// B-17: an object that is already missing at its removal is reported as missing.
 #[test]
-fn what_is_gone_already_is_not_said_to_be_removed() {
+fn missing_objects_are_not_reported_as_removed() {
     let host = Host::with(&graph(&files(&[("made", DELETE), ("other", DELETE)])));
     host.apply().exits(0);
     host.remove("made").graph(&graph(""));
@@ -76,7 +77,8 @@ fn what_is_gone_already_is_not_said_to_be_removed() {
     applied.prints("removed file[other]: removed from the host");
 }
 
-/// B-17: dependents first, and after all that stays and came after it; `plan` lists removals last, by name.
+/// B-17: dependents are removed first, and after all staying resources that came after them; `plan` lists removals
+/// last, by name.
 #[test]
 fn removals_come_last_and_in_reverse_order() {
     let before = format!(
@@ -113,8 +115,8 @@ fn removals_come_last_and_in_reverse_order() {
     host.plan().exits(0).prints("0 resources to change");
 }
 
-/// B-17: a removal refreshes what its resource notified, after it and once, in an apply and in a daemon; what comes
-/// after the notified resource does not hold the removal.
+/// B-17: a removal refreshes the resources that were notified, once and after it, in an apply and in a daemon;
+/// dependents of a notified resource do not delay the removal.
 #[test]
 fn a_removal_passes_on_its_notifications() {
     let notifies = format!("notify: \"exec[told]\", {DELETE}");
@@ -133,7 +135,7 @@ fn a_removal_passes_on_its_notifications() {
     assert_eq!(host.lines("log"), ["2", "0"], "refreshed once, when both are gone");
     host.apply().exits(0).prints_nothing_of("exec[told]");
 
-    // Notifications that are declared later are known as well.
+    // Notifications declared later count as well.
     let bare = [("conf1", DELETE), ("last", "after: \"exec[told]\"")];
     host.graph(&with(&bare));
     let daemon = host.run(&["--sweep", "0"]);
@@ -148,7 +150,7 @@ fn a_removal_passes_on_its_notifications() {
     assert_eq!(host.lines("log").len(), 3);
 }
 
-/// B-10, B-17: the record goes last: where only it was lost, the removal is done once more and does no harm.
+/// B-10, B-17: the record is deleted last: if only that was lost, the removal is repeated without harm.
 #[test]
 fn a_removal_whose_end_was_lost_is_done_again() {
     let host = Host::with(&graph(&files(&[
@@ -170,9 +172,9 @@ fn a_removal_whose_end_was_lost_is_done_again() {
     host.plan().exits(0).prints_nothing_of("file[a]").prints_nothing_of("file[b]");
 }
 
-/// B-17: all that is protected is named at once, the graph is refused, and the old one goes on.
+/// B-17: all protected resources are named at once, the graph is rejected, and the old one goes on.
 #[test]
-fn what_is_protected_never_leaves() {
+fn protected_resources_never_leave() {
     let protect = "meta: {on_remove: delete, protect: true}";
     let whole = graph(&files(&[("a", protect), ("b", "meta: {protect: true}"), ("c", DELETE)]));
     let host = Host::with(&whole);
@@ -193,9 +195,9 @@ fn what_is_protected_never_leaves() {
     assert!(!host.exists("a") && host.exists("b") && !host.exists("c"));
 }
 
-/// B-16: a thing that any resource claims is not removed, it has another owner; nor is a directory that holds one.
+/// B-16: an object that another resource claims is not removed, nor is a directory that contains one.
 #[test]
-fn what_another_resource_has_stays() {
+fn objects_claimed_by_others_stay() {
     let directory = "{name: d, path: $DIR/d/, meta: {on_remove: delete}}";
     let inside = "{name: i, path: $DIR/d/i, content: i, meta: {on_remove: delete}}";
     let first = format!("{}  - {directory}\n  - {inside}\n", files(&[("a", DELETE)]));
@@ -215,8 +217,8 @@ fn what_another_resource_has_stays() {
     assert!(host.exists("a") && !host.exists("d"));
 }
 
-/// B-18: a rename moves what is kept: nothing is removed and made again, what has run is not run again, and it is ours
-/// still.
+/// B-18: a rename moves the records: nothing is removed and created again, no command runs again, and ownership
+/// stays.
 #[test]
 fn a_rename_moves_the_record() {
     let of = |exec: &str, file: &str| {
@@ -246,7 +248,7 @@ fn a_rename_moves_the_record() {
     assert!(!host.exists("f"));
 }
 
-/// B-18: a run of long ago under the name does not keep what is there from moving to it.
+/// B-18: an old run under the new name does not prevent the move of the present records to it.
 #[test]
 fn a_name_that_comes_back_takes_what_is_there_now() {
     const PROTECT: &str = "meta: {on_remove: forget, protect: true}";
@@ -264,7 +266,7 @@ fn a_name_that_comes_back_takes_what_is_there_now() {
     host.apply().exits(0);
 }
 
-/// B-16: a graph without a single resource is not taken by mistake.
+/// B-16: a graph without resources is rejected without `--allow-empty`.
 #[test]
 fn an_empty_graph_needs_an_override() {
     const EMPTY: &str = "graph: g\nresources: {}\n";
@@ -279,7 +281,7 @@ fn an_empty_graph_needs_an_override() {
     host.finish(host.bare(&["reload", "--allow-empty", "--state-dir", &state])).exits(0);
     daemon.wait_for_of("undeclared", "file[a]");
     assert!(!host.exists("a"));
-    // There is nothing more to be lost.
+    // With nothing left to lose, the empty graph is accepted.
     daemon.signal(SIGHUP).wait_for("loaded");
     daemon.kill();
     host.apply().exits(65).says("--allow-empty");
@@ -288,7 +290,7 @@ fn an_empty_graph_needs_an_override() {
     host.ask(&["apply", "--allow-empty"]).exits(0);
 }
 
-/// B-16: a selection removes nothing, and what another graph has made is none of a single apply's business.
+/// B-16: a selection removes nothing, and neither does a single apply of another graph.
 #[test]
 fn selections_and_other_graphs_remove_nothing() {
     let host = Host::with(&graph(&files(&[("a", DELETE), ("b", DELETE)])));
@@ -304,7 +306,7 @@ fn selections_and_other_graphs_remove_nothing() {
     assert!(!host.exists("a") && host.exists("b"));
 }
 
-/// E-11, B-17: `--noop` only looks: it neither removes, nor changes what a later apply removes.
+/// E-11, B-17: `--noop` removes nothing, and does not affect the removals of a later apply.
 #[test]
 fn noop_removes_nothing() {
     let whole = graph(&files(&[("a", DELETE), ("b", DELETE)]));
@@ -319,7 +321,7 @@ fn noop_removes_nothing() {
     assert!(!host.exists("a") && !host.exists("b"));
 }
 
-/// A removal that fails stays, is shown, and is tried again.
+/// A failed removal stays, is shown, and is retried.
 #[test]
 fn a_removal_that_fails_is_tried_again() {
     let host =
@@ -335,7 +337,7 @@ fn a_removal_that_fails_is_tried_again() {
     assert!(!host.exists("d"));
 }
 
-/// A private directory that another user has put in the place of ours is not removed with what it holds.
+/// A private directory that another user has put in place of the daemon's one is not removed with its content.
 #[test]
 fn another_private_directory_in_the_place_of_ours_stays() {
     let meta = "mode: 0700, force: true, meta: {on_remove: delete}";
@@ -367,8 +369,7 @@ fn another_private_directory_in_the_place_of_ours_stays() {
 
 const SLOTS: usize = 3;
 
-/// One resource of a graph of the random test: under its first or its second name, maybe with the other one as its
-/// former.
+/// A resource of the random test: under its first or its second name, optionally with the other one as an alias.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Declared {
@@ -385,7 +386,7 @@ enum Step {
     Take(usize),
 }
 
-/// What should be kept of a path.
+/// The expected record of a path.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Record {
@@ -430,7 +431,7 @@ fn text(all: &[Option<Declared>; SLOTS]) -> String {
     if all.iter().all(Option::is_none) { graph("") } else { graph(&text) }
 }
 
-/// Whether the graph is to be taken; then what is there and kept follows.
+/// Returns true if the graph must be accepted, and updates the expected objects and records.
 fn expect(
     all: &[Option<Declared>; SLOTS],
     there: &mut [bool; SLOTS],
@@ -444,7 +445,7 @@ fn expect(
         return false;
     }
     for slot in 0..SLOTS {
-        // Another resource takes the path over, and with it the ownership.
+        // Another resource takes over the path with its ownership.
         let mut is_handed_over = false;
         if let Some(record) = kept[slot].filter(|record| !stays(record, &all[slot])) {
             is_handed_over = record.created;
@@ -466,7 +467,8 @@ fn expect(
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// B-16, B-17, B-18, B-23: whatever graphs follow each other, and whatever others do meanwhile.
+    /// B-16, B-17, B-18, B-23: random sequences of graphs and foreign changes leave exactly the expected objects and
+    /// records.
     #[test]
     fn random_graphs_leave_what_they_should(steps in prop::collection::vec(step(), 1..7)) {
         let host = Host::with(&graph(""));

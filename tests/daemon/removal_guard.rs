@@ -1,13 +1,12 @@
-//! What has left the graph and is still there under another path: through a link or a mount.
+//! Undeclared objects that are still declared under another path: through a link or a mount.
 
 use crate::host::Host;
 use crate::removal::{DELETE, graph};
 
-/// B-16: whether anything else claims it is judged by what it is, and not by its path: through a link to its directory,
-/// and to one further up; the same for what a directory holds with all that is in it, and for what lies in a directory
-/// that is to go.
+/// B-16: objects are compared by identity and not by path: through a link to their directory or further up, for the
+/// content of a directory, and for objects inside a removed directory.
 #[test]
-fn what_another_resource_has_under_another_path_stays() {
+fn objects_claimed_under_another_path_stay() {
     let file = |name: &str, path: &str, rest: &str| {
         format!("  - {{name: {name}, path: {path}, {rest}}}\n")
     };
@@ -59,9 +58,9 @@ fn what_another_resource_has_under_another_path_stays() {
     assert!(host.exists("run/x") && !host.exists("run/full") && host.exists("run/tree/x"));
 }
 
-/// B-16: the same of a directory that is mounted in two places. Needs root.
+/// B-16: a file in a directory that is mounted twice is not removed while its other path is declared. Needs root.
 #[test]
-fn what_another_resource_has_through_a_mount_stays() {
+fn objects_claimed_through_a_mount_stay() {
     use nix::mount::{MntFlags, MsFlags, mount, umount2};
     assert!(crate::host::is_root(), "this test must run as root");
     let one = |name: &str, path: &str, rest: &str| {
@@ -80,10 +79,10 @@ fn what_another_resource_has_through_a_mount_stays() {
     assert!(stays);
 }
 
-/// B-16, S-15: a directory that leaves is removed with what is in it, but not where a part of it is declared through a
-/// mount of that part, from which no way leads up to it. Needs root.
+/// B-16, S-15: an undeclared directory is removed with its content, unless a part of it is declared through a mount
+/// of that part, from which no path leads up to the directory. Needs root.
 #[test]
-fn what_is_declared_through_a_mount_of_a_part_stays() {
+fn a_part_declared_through_its_mount_stays() {
     use nix::mount::{MntFlags, MsFlags, mount, umount2};
     assert!(crate::host::is_root(), "this test must run as root");
     let graph = |files: &str| graph(&format!("  file:\n{files}"));
@@ -113,15 +112,16 @@ fn what_is_declared_through_a_mount_of_a_part_stays() {
         "left file[deep]: undeclared; file[tree] now manages the object as a part of $DIR/t",
     );
     assert_eq!(stay, (true, true));
-    // Where nothing is mounted any more the directory goes.
+    // Without the mount the directory is removed.
     host.graph(&graph(whole));
     host.apply().exits(0).prints("changed file[old]");
     assert!(!host.exists("a"));
 }
 
-/// B-16: a file that leaves is not removed where it is declared under another name, to which it is mounted. Needs root.
+/// B-16: an undeclared file is not removed while it is declared under another name, on which it is mounted. Needs
+/// root.
 #[test]
-fn what_is_declared_through_a_mount_of_a_file_stays() {
+fn a_file_declared_through_its_mount_stays() {
     use nix::mount::{MntFlags, MsFlags, mount, umount2};
     assert!(crate::host::is_root(), "this test must run as root");
     let one = |name: &str, path: &str, rest: &str| {
@@ -146,8 +146,8 @@ fn what_is_declared_through_a_mount_of_a_file_stays() {
     assert!(!host.exists("a/f") && host.exists("b/g"), "it is mounted no more, and goes");
 }
 
-/// Only a resource that creates the object keeps it: one that removes it, or only holds its attributes, does not (issue
-/// 14, point 6).
+/// Only a resource that creates the object keeps it: one that removes the object, or only sets its attributes, does
+/// not (issue 14, point 6).
 #[test]
 fn a_claim_without_creation_does_not_keep_the_object() {
     for (claim, held) in [

@@ -1,4 +1,4 @@
-//! What leaves by a start or a reload that nobody asked for stays on the host until somebody does.
+//! Resources dropped by a start or an automatic reload stay on the host until an operator requests their removal.
 
 use crate::host::Host;
 use crate::removal::{DELETE, files, graph};
@@ -6,8 +6,8 @@ use nix::sys::signal::Signal::SIGHUP;
 use steadfast::config::Vertex;
 use steadfast::store::{Entry, SqliteStore, Store as _, Verb};
 
-/// B-16: only an explicit reload removes: one that `--watch` makes says so and waits for it. A graph that is not valid
-/// removes nothing.
+/// B-16: only an explicit reload removes: an automatic one by `--watch` reports the removals and waits. An invalid
+/// graph removes nothing.
 #[test]
 fn an_automatic_reload_never_deletes() {
     let whole = graph(&files(&[("a", DELETE), ("b", DELETE)]));
@@ -29,7 +29,7 @@ fn an_automatic_reload_never_deletes() {
     daemon.signal(SIGHUP);
     daemon.wait_for_all("changed", &["file[a]", "file[b]"]);
     host.wait_until("both are gone", || !host.exists("a") && !host.exists("b"));
-    // What is removed is not held: it is made again by somebody and stays.
+    // A removed resource is no longer enforced: the file of somebody else stays.
     daemon.wait_for("converged");
     host.write("a", "theirs\n");
     daemon.signal(SIGHUP).wait_for("loaded");
@@ -37,8 +37,9 @@ fn an_automatic_reload_never_deletes() {
     assert!(host.exists("a"));
 }
 
-/// B-16: a start removes nothing, whether it left before or while no daemon ran: a host may boot in the middle of a
-/// deploy. It says what would leave, `status` names it with what to type, and what is typed removes it.
+/// B-16: a start removes nothing, whether the resource was dropped before or while no daemon ran: a host can boot in
+/// the middle of a deployment. The start reports the removals, `status` names them with the command, and that command
+/// removes them.
 #[test]
 fn a_start_removes_nothing() {
     let whole = graph(&files(&[("a", DELETE), ("b", DELETE), ("c", "")]));
@@ -50,7 +51,7 @@ fn a_start_removes_nothing() {
     daemon.wait_for("converged");
     daemon.kill();
     host.graph(&graph(&files(&[("c", "")])));
-    // Twice: the first start must not have forgotten anything.
+    // Two starts: the first one must not forget anything.
     for _ in 0..2 {
         let daemon = host.run(&[]);
         for name in ["file[a]", "file[b]"] {
@@ -67,7 +68,7 @@ fn a_start_removes_nothing() {
         assert!(host.exists("a") && host.exists("b"));
         daemon.kill();
     }
-    // The deploy is over: all is in the graph again, and goes on as it was.
+    // The deployment is over: all resources are declared again and continue.
     host.graph(&whole);
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
@@ -84,8 +85,8 @@ fn a_start_removes_nothing() {
     assert!(host.exists("c"));
 }
 
-/// B-16, B-10: what an operator has had removed and what was cut off by a crash is removed to its end by a start,
-/// unless it is in the graph again; what was not begun waits for the operator.
+/// B-16, B-10: a removal requested by an operator and interrupted by a crash is completed by a start, unless the
+/// resource is declared again; removals not begun wait for the operator.
 #[test]
 fn a_start_ends_a_removal_that_was_cut_off() {
     for comes_back in [false, true] {
@@ -112,7 +113,7 @@ fn a_start_ends_a_removal_that_was_cut_off() {
         daemon.wait_for("converged");
         assert_eq!((host.exists("a"), host.exists("b")), (comes_back, true));
         if comes_back {
-            // Since then it is over: a start without it, however much later, asks again.
+            // The request is done: a later start without the resource asks again.
             host.ask_daemon(&["stop"]).exits(0);
             drop(daemon);
             host.graph(&graph(""));
@@ -124,10 +125,10 @@ fn a_start_ends_a_removal_that_was_cut_off() {
     }
 }
 
-/// B-16: what was made under another name of a graph is left alone, also when that graph came by itself and the
-/// operator reloads it then.
+/// B-16: objects created under another graph name stay, also if that graph was loaded automatically and the operator
+/// then reloads it.
 #[test]
-fn what_another_graph_made_stays_its() {
+fn objects_of_another_graph_stay_its_own() {
     let host = Host::with(
         "graph: one\nresources: {file: [{name: f, path: $DIR/f, content: x, meta: {on_remove: delete}}]}\n",
     );

@@ -1,8 +1,8 @@
-//! Secrets that are rotated: who receives them hears of it, whoever they are, and it is nobody's drift.
+//! Rotated secrets: every receiver gets the new value, and the change does not count as drift.
 
 use crate::host::Host;
 
-/// A secret that changes is given to whom it is for.
+/// A changed secret reaches its receivers.
 #[test]
 fn another_secret_is_another_content() {
     let host = Host::with(
@@ -23,8 +23,7 @@ resources:
   - {name: other, path: $DIR/other, mode: 0600, recv: {content: {template: 'pw=${p}', values: {p: {secret: s}}}}}
 ";
 
-/// E-20: where a secret is rotated each change of who receives it is intentional. What somebody does to the file itself
-/// is not.
+/// E-20: changes of receivers after a rotation are intentional; foreign changes of the file itself are corrective.
 #[test]
 fn a_secret_that_is_rotated_is_nobodys_drift() {
     let host = Host::with(ROTATED);
@@ -54,9 +53,9 @@ fn a_secret_that_is_rotated_is_nobodys_drift() {
     });
 }
 
-/// E-20: a file that is its own secret grows with each repair: that is bounded like any fight, and told.
+/// E-20: a file that is its own secret grows with each repair; this is limited like contention, and reported.
 #[test]
-fn what_feeds_itself_is_bounded() {
+fn a_self_feeding_secret_is_bounded() {
     let host = Host::with(
         "graph: g\nsecrets: {s: {file: fed}}\nresources:\n  file:\n  - name: fed\n    path: $DIR/fed\n    mode: 0600\n    recv: {content: {template: 'x${v}', values: {v: {secret: s}}}}\n",
     );
@@ -66,7 +65,7 @@ fn what_feeds_itself_is_bounded() {
     assert!(host.read("fed").len() < 20, "{:?}", host.read("fed"));
 }
 
-/// E-20: what was rotated while no daemon ran is found by the values, not by events.
+/// E-20: a rotation without a running daemon is noticed by the stored hash, not by events.
 #[test]
 fn a_secret_that_was_rotated_meanwhile_is_nobodys_drift() {
     let host = Host::with(ROTATED);
@@ -97,8 +96,7 @@ fn deed(supply: &str) -> Host {
     host
 }
 
-/// R-12: a deed has no state that one could look at: that its secret was rotated while nothing ran is told by the hash
-/// of it; where only its file was touched, nothing was.
+/// R-12: a command without a check notices a rotated secret by its hash; a touched secret file causes no run.
 #[test]
 fn a_deed_is_done_again_for_a_secret_that_was_rotated_meanwhile() {
     let host = deed("{file: secret}");
@@ -115,7 +113,7 @@ fn a_deed_is_done_again_for_a_secret_that_was_rotated_meanwhile() {
     assert_eq!(host.read("done"), "s0 s1 ");
 }
 
-/// F-17: what a command supplies may be another one each time: a deed is not done again for that.
+/// F-17: a secret from a command can differ each time; a command without a check does not run again for it.
 #[test]
 fn a_deed_is_done_once_for_what_a_command_supplies() {
     let host = deed("{command: [/bin/cat, /proc/sys/kernel/random/uuid]}");
@@ -127,8 +125,7 @@ fn a_deed_is_done_once_for_what_a_command_supplies() {
     assert_eq!(host.read("done").split_whitespace().count(), 1);
 }
 
-/// R-12: a daemon finds it at its start, and hears of it while it runs; it is not done again where somebody has touched
-/// the file.
+/// R-12: a daemon notices a rotation at its start and while running; a touched secret file causes no run.
 #[test]
 fn a_daemon_does_a_deed_once_for_each_secret() {
     let host = deed("{file: secret}");
@@ -154,8 +151,7 @@ fn a_daemon_does_a_deed_once_for_each_secret() {
     }
 }
 
-/// B-9: what was cut off and is to be asked for is not done for a secret that was rotated, and what is skipped is not
-/// either.
+/// B-9: an interrupted command that waits for the operator, or is skipped, does not run for a rotated secret either.
 #[test]
 fn a_policy_for_what_was_cut_off_holds_for_a_rotated_secret() {
     for policy in ["ask", "skip"] {

@@ -1,4 +1,4 @@
-//! Canaries: a content that is sensitive, or whose mode denies others, is in no output, no log and no file of the
+//! Canaries in file contents: sensitive content, or content with a private mode, is in no output, log or file of the
 //! state.
 
 use crate::host::Host;
@@ -6,10 +6,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Whatever is not to be found anywhere.
+/// The word that must not appear.
 const CANARY: &str = "canary-5f1d9";
 
-/// Contents of every origin, in every way in which something can be said of them; `$SAID` marks them as secret or not.
+/// Contents from every source with every message about them; `$SAID` marks them as sensitive or not.
 const GRAPH: &str = r#"
 graph: secrets
 resources:
@@ -42,13 +42,13 @@ fn demand_silence(what: &str, text: &str) {
     assert!(!text.contains(CANARY), "{what} tells a secret:\n{text}");
 }
 
-/// All files below a directory hold no canary, as bytes.
+/// Asserts that no file below a directory contains the canary.
 fn demand_silence_below(directory: &Path) {
     for entry in std::fs::read_dir(directory).expect("listed").flatten() {
         if entry.path().is_dir() {
             demand_silence_below(&entry.path());
         } else if entry.file_name() == "graph.json" {
-            // The graph as it is written, with what is written into it in clear: as closed as the state.
+            // The last-good graph contains the text as written, so its file must be private.
             let mode = entry.metadata().expect("seen").permissions().mode();
             assert_eq!(mode & 0o777, 0o600, "{}", entry.path().display());
         } else {
@@ -66,7 +66,7 @@ fn commands_are_silent(host: &Host) {
     let mut apply = host.command(&["apply"]);
     apply.env("STEADFAST_LOG", "trace");
     demand_silence("apply", &host.finish(apply).to_string());
-    // Drift, and what is said of it.
+    // Drift, and the messages about it.
     for name in ["text", "source", "joined", "tree/a", "kept"] {
         host.append(name, CANARY);
     }
@@ -92,7 +92,7 @@ fn daemon_is_silent(host: &Host) {
         host.read("text").lines().count() == 1 && host.read("source").ends_with(CANARY)
     });
     let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).expect("a number"));
-    // What the process was given to see is silent as well.
+    // The arguments of the process are searched as well.
     let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).expect("it lives");
     demand_silence("its arguments", &String::from_utf8_lossy(&arguments));
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).expect("it lives");
@@ -101,7 +101,7 @@ fn daemon_is_silent(host: &Host) {
     demand_silence_below(&host.path("state"));
 }
 
-/// S-6: of what is said to be sensitive, nothing is shown anywhere, on success and on failure.
+/// S-6: content declared sensitive is shown nowhere, on success and on failure.
 #[test]
 fn a_sensitive_content_is_shown_nowhere() {
     let host = host("sensitive: true, mode: 0644");
@@ -109,20 +109,20 @@ fn a_sensitive_content_is_shown_nowhere() {
     daemon_is_silent(&host);
 }
 
-/// S-19: neither is that of a file whose mode denies others, without anybody saying so.
+/// S-19: content of a file with a private mode is shown nowhere, without any declaration.
 #[test]
 fn a_content_that_others_may_not_read_is_shown_nowhere() {
     for mode in ["mode: 0600", "mode: 'u=rw,go='"] {
-        // A tree of such files: one number is for files and directories.
+        // A tree of private files: one mode serves files and directories.
         let host = host(mode);
         commands_are_silent(&host);
         daemon_is_silent(&host);
     }
 }
 
-/// S-19: also where only the source of it, or what is replaced, denies others.
+/// S-19: content is also hidden if only its source, or the replaced file, is private.
 #[test]
-fn what_was_secret_before_is_not_shown_when_it_becomes_public() {
+fn formerly_secret_content_is_not_shown() {
     let host = host("mode: 0644");
     let silent = |names: &[&str], output: &str| {
         for name in names {
@@ -135,11 +135,11 @@ fn what_was_secret_before_is_not_shown_when_it_becomes_public() {
     silent(&["files/one", "files/tree/a", "replaced"], &host.apply().to_string());
     host.write("source", "x").write("tree/a", "x").write("joined", "x");
     silent(&["files/one", "files/tree/a", "replaced"], &host.plan().to_string());
-    // The canaries of this test would sing: what others may read is shown.
+    // The counter-check: public content is shown, so the canaries of this test would be found.
     assert!(host.plan().to_string().contains(CANARY), "what is public is shown");
 }
 
-/// S-6: a message about a graph shows the line that is meant, but not the one on which a secret stands.
+/// S-6: a message about a graph shows the wrong line, but no line with a secret.
 #[test]
 fn a_mistake_beside_a_secret_does_not_show_it() {
     for (fields, code) in [
@@ -148,7 +148,7 @@ fn a_mistake_beside_a_secret_does_not_show_it() {
         ("sensitive: true, content: canary-5f1d9, state: present", 2),
         ("mode: 0600, content: canary-5f1d9, source: x", 2),
     ] {
-        // Each field on a line of its own.
+        // Each field on its own line.
         let lines = fields.replace(", ", "\n    ");
         let graph = format!("graph: g\nresources:\n  file:\n  - name: $DIR/a\n    {lines}\n");
         let host = Host::with(&graph);

@@ -1,4 +1,4 @@
-//! `/etc/steadfast/steadfast.yaml`: what holds where the command line says nothing.
+//! The settings file `/etc/steadfast/steadfast.yaml`, which applies where the command line is silent.
 
 use crate::client_commands::status;
 use crate::daemon::Daemon;
@@ -12,7 +12,7 @@ resources:
   - {name: a, path: $DIR/a, content: "x"}
 "#;
 
-/// A daemon that is told nothing but its settings; the command line wins where it says something.
+/// A daemon runs from its settings alone; the command line wins.
 #[test]
 fn settings_take_the_place_of_flags() {
     let host = Host::with(GRAPH);
@@ -23,7 +23,7 @@ fn settings_take_the_place_of_flags() {
     daemon.wait_for("converged");
     assert_eq!(host.read("a"), "x");
     assert!(host.exists("state/state.db"));
-    // It watches its graph.
+    // The daemon watches its graph.
     host.graph(&GRAPH.replace('x', "y"));
     daemon.wait_for("converged");
     assert_eq!(host.read("a"), "y");
@@ -43,7 +43,7 @@ fn settings_take_the_place_of_flags() {
     assert!(!host.exists("b"), "named on the command line, with the defaults of the settings");
 }
 
-/// Wrong settings are refused before anything is done, with their place.
+/// Wrong settings are rejected before the start, with their place.
 #[test]
 fn wrong_settings_start_nothing() {
     let host = Host::with(GRAPH);
@@ -57,7 +57,7 @@ fn wrong_settings_start_nothing() {
 
 const BASE: &str = "graph: graph.yaml\nstate_dir: state\nlog: json\n";
 
-/// A daemon that is told nothing but its settings.
+/// Starts a daemon from its settings alone.
 fn run(host: &Host) -> Daemon {
     Daemon::start(host.bare(&["run", "--config", "$DIR/steadfast.yaml"]), &host.path(""))
 }
@@ -84,7 +84,7 @@ fn a_reload_applies_changed_settings() {
         host.read("events.jsonl").contains("\"changed\"")
     });
 
-    // The recorder goes, the graph is another one, and nothing is changed any more.
+    // The recorder is removed, the graph replaced, and `noop` set.
     host.write("other.yaml", host.full(&GRAPH.replace("by-settings", "other")));
     let base = BASE.replace("graph.yaml", "other.yaml");
     host.write("steadfast.yaml", format!("{base}defaults: {{noop: true}}\n"));
@@ -99,8 +99,8 @@ fn a_reload_applies_changed_settings() {
     assert_eq!(host.read("a"), "edited", "noop by the new defaults");
 }
 
-/// B3: settings that are rejected at a reload change nothing: the place is told, and those before go on, with their
-/// graph.
+/// B3: settings rejected at a reload change nothing: their place is reported, and the earlier settings and graph go
+/// on.
 #[test]
 fn a_reload_rejects_wrong_settings() {
     let host = Host::with(GRAPH);
@@ -117,7 +117,7 @@ fn a_reload_rejects_wrong_settings() {
     host.ask_daemon(&["wait"]).exits(65).says("steadfast.yaml:4:1");
     host.write("a", "edited");
     host.wait_until("it is put back", || host.read("a") == "x");
-    // A graph that cannot be read takes nothing over either.
+    // Settings with an unreadable graph are rejected too.
     let broken = BASE.replace("graph.yaml", "nosuch.yaml");
     host.write("steadfast.yaml", format!("{broken}sweep: 7\n"));
     host.ask_daemon(&["reload"]).exits(65).says("nosuch.yaml");
@@ -129,8 +129,8 @@ fn a_reload_rejects_wrong_settings() {
     host.ask_daemon(&["status"]).exits(0);
 }
 
-/// B3: a start with settings that are rejected runs with those of the daemon before, and says so; so does a start with
-/// the path of a graph that is not there.
+/// B3: a start with rejected settings runs with the last-good ones and says so; so does a start with a missing graph
+/// file.
 #[test]
 fn a_start_with_wrong_settings_runs_with_the_last_good_ones() {
     let host = Host::with(GRAPH);
@@ -175,13 +175,13 @@ fn a_start_with_wrong_settings_runs_with_the_last_good_ones() {
     assert_eq!(host.read("a"), "x");
     host.ask_daemon(&["status"]).exits(65).prints("nosuch.d");
     drop(daemon);
-    // Who wants no stored graph wants no stored settings.
+    // `--no-kept-graph` excludes the last-good settings too.
     host.write("steadfast.yaml", format!("{BASE}wacth: true\n"));
     let run = ["run", "--no-last-good-graph", "--config", "$DIR/steadfast.yaml"];
     host.finish(host.bare(&run)).exits(65).says("wacth");
 }
 
-/// B3: with `watch: true` a change of the settings file is noticed, and applied.
+/// B3: with `watch: true` a change of the settings file is noticed and applied.
 #[test]
 fn a_watched_settings_file_is_read_again() {
     let host = Host::with(GRAPH);
@@ -201,7 +201,7 @@ fn a_watched_settings_file_is_read_again() {
     host.wait_until("they are good again", || status(&host)["rejected"].is_null());
 }
 
-/// B2: a folder that was missing at the start is watched when it comes, and so is one on which something is mounted.
+/// B2: a folder missing at the start is watched once it appears, and so is one on which something is mounted.
 #[test]
 fn a_folder_that_comes_back_is_watched_again() {
     let host = Host::with("graph: wt\n");
@@ -236,7 +236,7 @@ fn a_folder_that_comes_back_is_watched_again() {
         graph(content);
         holds(content);
     }
-    // A file in its place, and the folder again.
+    // A file in place of the folder, and the folder again.
     host.rename("d", "d.x").write(
         "d",
         host.full("graph: wt\nresources: {file: [{name: o, path: $DIR/out, content: file}]}\n"),
@@ -249,7 +249,7 @@ fn a_folder_that_comes_back_is_watched_again() {
     if !is_root() {
         return;
     }
-    // A mount makes no event in the folder below it.
+    // A mount causes no event in the folder below it.
     host.make_directory("late");
     host.write("late/g.yaml", host.read("d/g.yaml").replace("eight", "mounted"));
     let mounted = |words: &[&str]| {
@@ -267,7 +267,7 @@ fn a_folder_that_comes_back_is_watched_again() {
     }
 }
 
-/// Unmounts at the end of a test, whatever comes of it.
+/// A guard that unmounts at the end of a test.
 struct Unmount(std::path::PathBuf);
 
 impl Drop for Unmount {

@@ -1,4 +1,4 @@
-//! Completions in a real shell against a running daemon, and manual pages.
+//! Completions in a real shell with a running daemon, and manual pages.
 
 use crate::host::{Host, is_root};
 use crate::terminal::Terminal;
@@ -19,13 +19,13 @@ resources:
   - {name: pear, msg: x}
 "#;
 
-/// The program's folder first, so that a shell finds `steadfast`.
+/// Returns a search path with the program's folder first.
 fn path() -> String {
     let folder = Path::new(env!("CARGO_BIN_EXE_steadfast")).parent().expect("a folder");
     format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default())
 }
 
-/// A bash in a terminal, in which completions are loaded.
+/// Starts a bash with completions in a terminal.
 fn bash(host: &Host) -> Terminal {
     let mut command = Command::new("bash");
     command.args(["--norc", "--noprofile", "-i"]);
@@ -37,15 +37,14 @@ fn bash(host: &Host) -> Terminal {
     terminal
 }
 
-/// Names of resources come from the running daemon, as bash must write them to mean them; verbs and flags from the
-/// program.
+/// Bash completes resource names from the running daemon, quoted as needed, and verbs and flags from the program.
 #[test]
 fn bash_completes_names_from_the_daemon() {
     let host = Host::with(GRAPH);
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
     host.wait_until("the daemon listens", || host.exists("state/control.socket"));
-    // A pattern of bash would find this file instead of `noop[apple]`.
+    // As a pattern, `noop[apple]` would match this file.
     host.write("noopa", "").write("noop[apple]x", "");
     let state = host.path("state");
     let terminal = bash(&host);
@@ -57,7 +56,7 @@ fn bash_completes_names_from_the_daemon() {
     terminal.type_in("\n").wait_for("noop[apple]: converged");
     terminal.type_in(&format!("{line}noop\\[tw\t")).wait_for("noop\\[two\\ words\\] ");
     terminal.type_in("\n").wait_for("noop[two words]: converged");
-    // Where a graph is expected, or a resource, both are offered.
+    // Both resources and graph files are offered.
     host.write("site.yaml", "");
     let check = line.replace("steadfast show", "steadfast check");
     terminal.type_in(&format!("{check}sit\t")).wait_for("site.yaml");
@@ -66,7 +65,7 @@ fn bash_completes_names_from_the_daemon() {
     terminal.type_in("\u{15}steadfast explain C40\t\t").wait_for("C404");
 }
 
-/// A zsh or fish in a terminal, in which completions are loaded; nothing of the user's own is.
+/// Starts a zsh or fish with completions in a terminal, without the user's own configuration.
 fn other_shell(host: &Host, shell: &str) -> Terminal {
     let mut command = Command::new(shell);
     let load = if shell == "zsh" {
@@ -84,7 +83,7 @@ fn other_shell(host: &Host, shell: &str) -> Terminal {
     terminal
 }
 
-/// The same in the other two shells, also where the name was begun with the quotes that the shell has put.
+/// Zsh and fish complete resource names, also after an opening quote that the shell has added.
 #[test]
 fn zsh_and_fish_complete_names_from_the_daemon() {
     let host = Host::with(GRAPH);
@@ -106,7 +105,7 @@ fn zsh_and_fish_complete_names_from_the_daemon() {
     }
 }
 
-/// A daemon that does not answer is not waited for; without one there is nothing to complete.
+/// A completion does not wait for an unresponsive daemon; without a daemon there is none.
 #[test]
 fn completions_do_not_hang() {
     let host = Host::with(GRAPH);
@@ -123,11 +122,11 @@ fn completions_do_not_hang() {
     let _deaf = UnixListener::bind(host.path("state/control.socket")).expect("bound");
     let (names, took) = complete();
     assert_eq!(names, "");
-    // It waits for 200 ms; the rest is the start of a process on a busy machine.
+    // The completion waits for 200 ms; the rest is the start of a process on a busy machine.
     assert!(took.as_secs() < 4, "{took:?}");
 }
 
-/// The scripts of the other shells name what they call, and are not empty.
+/// The scripts for zsh and fish are complete.
 #[test]
 fn other_shells_get_their_scripts() {
     let host = Host::with(GRAPH);
@@ -138,7 +137,7 @@ fn other_shells_get_their_scripts() {
     host.finish(host.bare(&["completions", "csh"])).exits(64).says("possible values: bash");
 }
 
-/// A page for each command, which groff sets without a warning, with the examples.
+/// Each command has a page with examples that groff formats without a warning.
 #[test]
 fn manual_pages_are_set_without_a_warning() {
     let host = Host::with(GRAPH);
@@ -149,7 +148,7 @@ fn manual_pages_are_set_without_a_warning() {
     let commands = help.stdout.lines().filter(|line| {
         line.strip_prefix("  ").is_some_and(|l| l.starts_with(|c: char| c.is_ascii_lowercase()))
     });
-    // One for the program itself, and none for `help`.
+    // One page for the program itself, and none for `help`.
     assert_eq!(pages.len(), commands.count());
     let mut groff = Command::new("groff");
     groff.args(["-man", "-ww", "-Tutf8", "-P-cbou"]);

@@ -1,4 +1,4 @@
-//! The control socket of the real daemon: who gets through, whom it believes, and what a siege of it costs (S-12).
+//! The control socket of the real daemon: access rights, trust, and resistance to many connections (S-12).
 
 use crate::host::{Host, LIMIT, is_root};
 use crate::output::Output;
@@ -17,12 +17,12 @@ resources:
   - {name: a, path: $DIR/a, content: "x"}
 "#;
 
-/// Whose members may look.
+/// The group with read access.
 const GROUP: u32 = 64123;
 
-/// Runs the program as this user, who is in this group.
+/// Runs the program as this user with this group.
 fn as_user(host: &Host, (uid, gid): (u32, u32), words: &[&str]) -> Output {
-    // Where the program was built, others may not be allowed to go.
+    // Other users may not be able to reach the build folder.
     let program = host.path("ours");
     if !program.exists() {
         std::fs::copy(env!("CARGO_BIN_EXE_steadfast"), &program).expect("a copy");
@@ -56,7 +56,7 @@ fn a_removed_socket_is_made_again() {
     assert!(daemon.log().iter().any(|line| line.message.contains(made_again)));
 }
 
-/// S-12: members of the socket's group may read and not change; others do not get through. Needs root.
+/// S-12: members of the socket's group can read and not change; other users cannot connect. Needs root.
 #[test]
 fn a_group_may_look() {
     assert!(is_root(), "this test must run as root");
@@ -76,7 +76,7 @@ fn a_group_may_look() {
             .exits(77)
             .says("may only query; root may make changes");
     }
-    // Who may not look at what differs is told so.
+    // The reply tells a user without access that the differences are not shown.
     let shown = as_user(&host, member, &with(&["show", "file[a]"]));
     shown.exits(0).prints("differs: unknown").prints("may only query; root may make changes");
     as_user(&host, stranger, &with(&["status"])).exits(77).says("permission denied to connect to");
@@ -84,7 +84,7 @@ fn a_group_may_look() {
     as_user(&host, (0, 0), &with(&["status"])).exits(0);
 }
 
-/// Connections of one user of the group, each of which follows the events.
+/// Opens event connections of one user of the group.
 fn followers(host: &Host, uid: u32, number: usize) -> Vec<UnixStream> {
     let path = host.path("run/socket");
     let connecting = std::thread::spawn(move || {
@@ -96,7 +96,7 @@ fn followers(host: &Host, uid: u32, number: usize) -> Vec<UnixStream> {
         let order = serde_json::json!({ "protocol": 1, "ask": ask });
         let connect = |_| {
             let mut socket = UnixStream::connect(&path).expect("connects");
-            // One that is turned away may be closed already.
+            // A rejected connection may be closed already.
             let _written = writeln!(socket, "{order}");
             socket
         };
@@ -105,7 +105,7 @@ fn followers(host: &Host, uid: u32, number: usize) -> Vec<UnixStream> {
     connecting.join().expect("no panic")
 }
 
-/// How many of them were turned away, by the first line of each; the others hear of what happens.
+/// Counts the rejected connections by their first line; the others stream events.
 fn turned_away(followers: &[UnixStream]) -> usize {
     let is_turned_away = |socket: &&UnixStream| {
         socket.set_read_timeout(Some(LIMIT)).expect("set");
@@ -117,13 +117,13 @@ fn turned_away(followers: &[UnixStream]) -> usize {
     followers.iter().filter(is_turned_away).count()
 }
 
-/// S-12: a user who is not trusted has 64 connections, the 65th is turned away; all of them together leave an eighth
-/// for root. When they go, there is room again. Needs root.
+/// S-12: an untrusted user gets 64 connections, and the 65th is rejected; all users together leave an eighth for
+/// root. Closed connections free their places. Needs root.
 #[test]
 fn a_group_leaves_room_for_root() {
     assert!(is_root(), "this test must run as root");
     let maximum = getrlimit(Resource::Nofile).maximum;
-    // A quarter of it are connections: 256, which are four users' 64.
+    // A quarter of the descriptors, 256, serves connections: those of four users.
     setrlimit(Resource::Nofile, Rlimit { current: Some(1024), maximum }).expect("narrowed");
     let host = Host::with(GRAPH);
     host.chmod("", 0o755);
@@ -147,9 +147,9 @@ fn a_group_leaves_room_for_root() {
     host.wait_until("there is room", || as_user(&host, (65_530, GROUP), &status).code == 0);
 }
 
-/// Where anybody could have been first, only root and oneself are believed. Needs root.
+/// In a directory open to all, only sockets of root and of the own user are trusted. Needs root.
 #[test]
-fn who_listens_must_be_ours() {
+fn only_trusted_listeners_are_used() {
     const OWN: u32 = 64321;
     const THIEF: u32 = 64322;
     assert!(is_root(), "this test must run as root");
@@ -160,7 +160,7 @@ fn who_listens_must_be_ours() {
     std::fs::create_dir(directory).expect("made");
     chown(directory, Some(THIEF), Some(THIEF)).expect("given away");
     let path = directory.join("control.socket");
-    // Whose a listener is, the kernel notes when it begins to listen.
+    // The kernel records the owner of a socket when it begins to listen.
     let listening = std::thread::spawn(move || {
         rustix::thread::set_thread_uid(Uid::from_raw(THIEF)).expect("a user");
         let listener = UnixListener::bind(&path).expect("bound");
@@ -168,7 +168,7 @@ fn who_listens_must_be_ours() {
         listener
     });
     let listener = listening.join().expect("no panic");
-    // A directory of somebody else's is passed by.
+    // A directory of another user is skipped.
     let elsewhere = as_user(&host, (OWN, OWN), &["status"]);
     chown(directory, Some(OWN), Some(OWN)).expect("given away");
     let answer = as_user(&host, (OWN, OWN), &["status"]);
@@ -178,8 +178,8 @@ fn who_listens_must_be_ours() {
     drop(listener);
 }
 
-/// S-12: ten thousand idle connections, to a daemon that may have a thousand files open: it does its work, and answers
-/// soon again. Needs root.
+/// S-12: with ten thousand idle connections and a limit of a thousand files, the daemon goes on working and soon
+/// answers again. Needs root.
 #[test]
 fn a_siege_moves_nothing() {
     const SIEGE: usize = 10_000;
@@ -209,13 +209,13 @@ fn a_siege_moves_nothing() {
     host.wait_until("it answers", || {
         let mut command = host.bare(&["status"]);
         command.arg("--state-dir").arg(host.path("state"));
-        // As declared, or contended: the edits above are many.
+        // Converged or contended: the test has made many edits.
         String::from_utf8_lossy(&command.output().expect("ran").stdout).starts_with("besieged: ")
     });
     drop(idle);
 }
 
-/// L7: a socket group does not open a state directory that the socket is the first to make. Needs root.
+/// L7: a socket group does not open a new state directory that contains the socket. Needs root.
 #[test]
 fn a_socket_group_leaves_a_new_state_directory_closed() {
     assert!(is_root(), "this test must run as root");
@@ -227,7 +227,7 @@ fn a_socket_group_leaves_a_new_state_directory_closed() {
     host.ask_daemon(&["status"]).exits(0);
 }
 
-/// L4: an answer has a thousand rows at most, whatever is asked for, and says how many there are.
+/// L4: a reply has at most a thousand rows and gives the total number.
 #[test]
 fn a_list_is_bounded() {
     let resources: Vec<String> = (0..1200).map(|n| format!("{{name: n{n}}}")).collect();

@@ -1,4 +1,4 @@
-//! Starting, converging, and ending by itself.
+//! The start of a daemon, its convergence, and its end by itself.
 
 use crate::host::Host;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ fn a_daemon_ends_when_all_has_been_right_for_long_enough() {
     daemon.wait_for("stopped");
 }
 
-/// what has failed has not converged.
+/// a failed host has not converged.
 #[test]
 fn a_daemon_with_a_failure_does_not_end_by_itself() {
     let host = Host::with(
@@ -24,7 +24,7 @@ fn a_daemon_with_a_failure_does_not_end_by_itself() {
     );
     let mut daemon = host.run(&["--converged-timeout", "0"]);
     daemon.wait_for_of("failed", "exec[e]");
-    // Real time is the claim.
+    // Real time on purpose.
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!(daemon.count("converged"), 0);
     daemon.signal(nix::sys::signal::Signal::SIGTERM);
@@ -32,7 +32,7 @@ fn a_daemon_with_a_failure_does_not_end_by_itself() {
     assert!(host.exists("f"));
 }
 
-/// An empty graph is a graph.
+/// An empty graph is valid.
 #[test]
 fn an_empty_graph_converges_at_once() {
     let host = Host::with("graph: empty\n");
@@ -43,9 +43,9 @@ fn an_empty_graph_converges_at_once() {
     daemon.wait_for("converged");
 }
 
-/// A change of the world before the watch stands is not missed, whatever moment it falls into.
+/// a change before the watch is established is not missed, at any moment.
 #[test]
-fn what_happens_during_the_start_is_not_missed() {
+fn changes_during_the_start_are_not_missed() {
     let files: Vec<_> =
         (0..200).map(|n| format!("  - {{name: $DIR/f{n}, content: \"f\\n\"}}\n")).collect();
     let files = files.join("");
@@ -66,7 +66,7 @@ fn what_happens_during_the_start_is_not_missed() {
     }
 }
 
-/// S-7: what is kept is for us alone.
+/// S-7: the state directory is private.
 #[test]
 fn the_state_directory_is_for_us_alone() {
     let host = Host::with("graph: g\nresources: {file: [{name: $DIR/f, content: x}]}\n");
@@ -79,7 +79,7 @@ fn the_state_directory_is_for_us_alone() {
     }
 }
 
-/// Every line of the log is one JSON object with what a reader needs.
+/// Every line of the log is a JSON object with the needed fields.
 #[test]
 fn the_log_is_json_line_by_line() {
     let host = Host::with(
@@ -114,7 +114,7 @@ fn the_human_log_says_the_same() {
     assert!(!answer.stderr.contains('\u{1b}'), "no colour on a pipe: {answer}");
 }
 
-/// Nobody reads the log, or its disk is full: the host is held all the same.
+/// A log that is unread or on a full disk does not affect the daemon.
 #[test]
 fn a_log_that_cannot_be_written_stops_nothing() {
     let host = Host::with("graph: g\nresources: {file: [{name: $DIR/f, content: right}]}\n");
@@ -134,12 +134,12 @@ fn a_log_that_cannot_be_written_stops_nothing() {
     child.wait().expect("reaped");
 }
 
-/// F2: before the first graph, `status` says starting (exit code 2) and `wait` goes on waiting, also while a new driver
-/// is started.
+/// F2: before the first graph, `status` says starting (exit code 2) and `wait` goes on waiting, also while a new
+/// driver starts.
 #[test]
 fn a_daemon_without_a_graph_yet_is_starting() {
     let host = Host::with("graph: slow\nresources: {file: [{name: $DIR/f, content: x}]}\n");
-    // The daemon reads its graph from a pipe, in which nothing is for now.
+    // The daemon reads its graph from a pipe that is still empty.
     let mut command = host.bare(&["run", "--log", "json", "-"]);
     command.arg("--state-dir").arg(host.path("state"));
     let (reader, mut writer) = std::io::pipe().expect("a pipe");

@@ -1,11 +1,11 @@
-//! The operator's commands on what is kept: beside a daemon and without one, durable when they answer.
+//! The state commands: with and without a daemon, durable when they reply.
 
 use crate::host::Host;
 use nix::sys::signal::Signal::SIGHUP;
 
 const DELETE: &str = "meta: {on_remove: delete}";
 
-/// A graph with one file that is made, and one command that runs once.
+/// Returns a graph with a command that runs once and this file.
 fn graph(file: &str) -> String {
     format!(
         "graph: g\nresources:\n  noop: [{{name: stays}}]\n  exec:\n  - {{name: once, shell: /bin/sh, cmd: 'echo ran >> $DIR/ran'}}\n{file}\n"
@@ -16,8 +16,8 @@ fn made(meta: &str) -> String {
     format!("  file:\n  - {{name: made, path: $DIR/made, content: \"made\\n\", {meta}}}")
 }
 
-/// B-24: what the daemon is told to protect must not leave, at once and after `kill -9`; unprotected it may, with a
-/// daemon too that has taken no graph so far.
+/// B-24: a resource protected by the operator cannot leave, at once and after `kill -9`; unprotected it can, also
+/// with a daemon that has accepted no graph yet.
 #[test]
 fn a_daemon_protects_what_it_is_told_to() {
     let host = Host::with(&graph(&made(DELETE)));
@@ -44,8 +44,8 @@ fn a_daemon_protects_what_it_is_told_to() {
     host.wait_until("it is removed", || !host.exists("made"));
 }
 
-/// B-24: what is forgotten is processed anew: what runs once runs again, what was made is adopted and stays when it
-/// leaves.
+/// B-24: a forgotten resource is treated as new: a one-time command runs again, and an object is adopted and not
+/// deleted later.
 #[test]
 fn a_daemon_forgets_what_it_is_told_to() {
     let host = Host::with(&graph(&made(DELETE)));
@@ -66,7 +66,7 @@ fn a_daemon_forgets_what_it_is_told_to() {
     assert_eq!(host.lines("ran").len(), 2);
 }
 
-/// B-24: without a daemon the same is done to the store itself.
+/// B-24: without a daemon the commands change the store itself.
 #[test]
 fn without_a_daemon_the_store_is_changed() {
     let host = Host::with(&graph(&made(DELETE)));
@@ -85,10 +85,9 @@ fn without_a_daemon_the_store_is_changed() {
     host.ask_daemon(&["unprotect", "exec[once]"]).exits(0).prints("exec[once] was not protected");
 }
 
-/// B-24: a name that is none changes nothing, and the one that was meant is named; what a graph protects only a graph
-/// gives free.
+/// B-24: an unknown name changes nothing and gets a suggestion; a protection in the graph can only be ended there.
 #[test]
-fn what_is_not_known_is_refused() {
+fn unknown_names_are_rejected() {
     let host = Host::with(&graph(&made("meta: {protect: true}")));
     host.ask_daemon(&["forget", "file[made]"]).exits(64).says("no such resource: file[made]");
     host.apply().exits(0);
@@ -105,7 +104,7 @@ fn what_is_not_known_is_refused() {
     host.ask_daemon(&["unprotect", "file[made]"])
         .exits(1)
         .says("file[made] is protected by its graph: load a graph with `protect: false`");
-    // Of a command nothing could be removed; that it leaves can be refused all the same.
+    // A command has nothing to delete, but its leaving can still be rejected.
     host.ask_daemon(&["protect", "exec[once]"]).exits(0);
     host.graph("graph: g\nresources: {noop: [{name: stays}]}\n");
     host.ask_daemon(&["reload"])
@@ -113,9 +112,9 @@ fn what_is_not_known_is_refused() {
         .says("protected resources are missing from the new graph: exec[once], file[made]");
 }
 
-/// B-24, B-25: what is kept is shown beside a daemon and without one, and no secret with it.
+/// B-24, B-25: the stored state is shown with and without a daemon, without secrets.
 #[test]
-fn what_is_kept_is_shown_without_secrets() {
+fn stored_records_are_shown_without_secrets() {
     let sender = r#"
   - {name: conf, path: $DIR/conf, mode: 0600, recv: {content: "password[secret].password"}}
   password: [{name: secret, length: 40, saved: true}]"#;
@@ -184,10 +183,10 @@ fn damage_is_named() {
     assert_eq!(std::fs::read(&path).expect("the state"), bytes, "left as it is");
 }
 
-/// B-11: what is kept without its key is refused to each command that changes it, and found by those that look, until a
-/// repair makes another key and says what is lost with the one before.
+/// B-11: records without their key are rejected by each changing command and reported by each reading one, until a
+/// repair creates a key and names the losses.
 #[test]
-fn what_is_kept_without_its_key_is_damaged() {
+fn records_without_their_key_are_damaged() {
     let host = Host::with(&graph(&made(DELETE)));
     host.write("made", "mine\n").apply().exits(0);
     host.remove("state/values.key");
@@ -215,9 +214,9 @@ fn what_is_kept_without_its_key_is_damaged() {
     host.ask_daemon(&["protect", "file[made]"]).exits(0);
 }
 
-/// A mistyped directory is no sound state, and no empty one that somebody could take in.
+/// A mistyped directory is neither a sound state nor an empty one to import.
 #[test]
-fn where_nothing_is_kept_nothing_is_sound() {
+fn a_missing_state_is_not_sound() {
     let host = Host::with(&graph(""));
     for words in [["state", "verify"], ["state", "export"]] {
         let mut command = host.bare(&words);

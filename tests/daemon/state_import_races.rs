@@ -1,4 +1,4 @@
-//! Another state that is taken in while somebody else does the same, or a daemon starts.
+//! Imports of a state while another import runs or a daemon starts.
 
 use crate::host::{Host, LIMIT, is_root};
 use nix::sys::signal::Signal::SIGTERM;
@@ -19,7 +19,7 @@ fn of_state(host: &Host, words: &[&str]) -> Command {
     command
 }
 
-/// A state that was exported twice: as it was, and with less in it.
+/// Exports two different states.
 fn two_states(host: &Host) -> [String; 2] {
     host.ask_daemon(&["state", "export", "$DIR/one.json"]).exits(0);
     host.ask_daemon(&["forget", "file[made]"]).exits(0);
@@ -29,12 +29,12 @@ fn two_states(host: &Host) -> [String; 2] {
     texts.map(|text| text.trim_end().to_owned())
 }
 
-/// How each ended: it was done, or it was refused and did nothing.
+/// Returns for each child: true if its import was done, false if it was rejected.
 #[track_caller]
 fn both(mut children: [Child; 2]) -> [bool; 2] {
     std::array::from_fn(|at| {
         let code = crate::host::ends(&mut children[at], LIMIT);
-        // A daemon that has just taken another one in is not found paused and at rest yet, and refuses.
+        // A daemon that has just imported a state is not found paused and at rest yet, and rejects another one.
         assert!([0, 1, 75].contains(&code), "{code}");
         code == 0
     })
@@ -50,8 +50,7 @@ fn is_one_of_those_done(host: &Host, texts: &[String; 2], done: [bool; 2]) {
     assert!(!host.exists("state/import.json"), "nothing is left lying");
 }
 
-/// B-24: of two imports at once each is done whole or refused, and what is kept is what one of those said that was
-/// done.
+/// B-24: of two simultaneous imports each is done whole or rejected, and the state is that of a successful one.
 #[test]
 fn two_imports_at_once_are_one_after_the_other() {
     let host = Host::with(GRAPH);
@@ -66,7 +65,7 @@ fn two_imports_at_once_are_one_after_the_other() {
     }
 }
 
-/// B-24: the same beside a daemon that is paused: it takes in one after the other.
+/// B-24: a paused daemon executes two imports one after the other.
 #[test]
 fn a_daemon_takes_in_one_after_the_other() {
     let host = Host::with(GRAPH);
@@ -75,7 +74,7 @@ fn a_daemon_takes_in_one_after_the_other() {
     host.ask_daemon(&["pause"]).exits(0);
     daemon.wait_for("paused");
     let texts = two_states(&host);
-    // What was exported holds the pause, as what it replaces does.
+    // The exported state contains the pause, and so does the replaced one.
     for round in 0..4 {
         let before = host.ask_daemon(&["state", "export"]).exits(0).stdout.clone();
         let start =
@@ -96,8 +95,8 @@ fn a_daemon_takes_in_one_after_the_other() {
     assert_eq!(daemon.ends(), 0);
 }
 
-/// B-24, C-10: an import while a daemon starts: one of them has the state first. Either the import is done before the
-/// daemon reads it, or it is refused; the daemon runs with it whole, or is told who has it and ends.
+/// B-24, C-10: an import during the start of a daemon is done before the daemon reads the state, or rejected; the
+/// daemon runs with the whole state, or ends with the name of the holder.
 #[test]
 fn an_import_while_a_daemon_starts_is_done_or_refused() {
     let host = Host::with(GRAPH);
@@ -120,7 +119,7 @@ fn an_import_while_a_daemon_starts_is_done_or_refused() {
         }
         assert_eq!(daemon.ends(), if runs { 0 } else { 75 });
         assert!(code == 0 || runs, "one of them has it");
-        // Refused by the lock, or by the daemon, which is not paused.
+        // Rejected by the lock, or by the daemon, which is not paused.
         assert!([0, 1, 75].contains(&code), "{code}");
         let now = host.ask_daemon(&["state", "export"]);
         let owned = now.exits(0).stdout.contains("\"origin\": \"created\"");
@@ -132,7 +131,7 @@ fn an_import_while_a_daemon_starts_is_done_or_refused() {
     drop(texts);
 }
 
-/// S-11: root takes no state in from a file that others could change.
+/// S-11: root imports no file that others could change.
 #[test]
 fn a_state_of_others_is_not_taken_in() {
     let host = Host::with(GRAPH);

@@ -1,4 +1,4 @@
-//! The state as a whole: exported, imported, repaired, run again; beside a daemon and without one.
+//! The state as a whole: exported, imported, repaired and redone, with and without a daemon.
 
 use crate::host::Host;
 use nix::sys::signal::Signal::SIGHUP;
@@ -23,10 +23,10 @@ fn copies(host: &Host, word: &str) -> usize {
     names.filter(|entry| is_one(&entry.file_name().to_string_lossy())).count()
 }
 
-/// B-24, B-26: what is exported is taken in again, whole, by another host too; what was there is kept beside. Secrets
-/// are not in it.
+/// B-24, B-26: an export can be imported whole, also by another host, with a copy of the replaced state. It contains
+/// no secrets.
 #[test]
-fn what_is_exported_is_taken_in() {
+fn exports_can_be_imported() {
     let host = Host::with(GRAPH);
     host.apply().exits(0);
     let secret = host.read("conf");
@@ -37,7 +37,7 @@ fn what_is_exported_is_taken_in() {
     let printed = host.ask_daemon(&["state", "export"]);
     printed.exits(0);
     assert_eq!(printed.stdout.trim_end(), host.short(text.trim_end()));
-    // Forgotten, it would be adopted, and the command would run again.
+    // If it were forgotten, the file would be adopted and the command would run again.
     host.ask_daemon(&["forget", "file[made]", "exec[once]"]).exits(0);
     host.ask_daemon(&["state", "import", "$DIR/kept.json"])
         .exits(0)
@@ -55,8 +55,8 @@ fn what_is_exported_is_taken_in() {
     assert_eq!(host.lines("ran").len(), 1);
 }
 
-/// B-24: beside a daemon only while it is paused; then it goes on with what was taken in, still paused until somebody
-/// resumes it.
+/// B-24: a daemon imports a state only while it is paused; it continues with the imported state, paused until a
+/// resume.
 #[test]
 fn a_daemon_takes_a_state_in_while_it_is_paused() {
     let host = Host::with(GRAPH);
@@ -82,10 +82,9 @@ fn a_daemon_takes_a_state_in_while_it_is_paused() {
     host.ask_daemon(&["state", "verify"]).exits(0);
 }
 
-/// B-19: how a thing is removed, and which thing that is, must agree: an export that somebody has edited removes
-/// nothing else.
+/// B-19: the removal data must match the identity: an edited export removes nothing else.
 #[test]
-fn what_was_edited_removes_nothing_else() {
+fn edited_exports_remove_nothing_else() {
     let host = Host::with(GRAPH);
     host.apply().exits(0);
     host.write("other", "of somebody else");
@@ -102,9 +101,9 @@ fn what_was_edited_removes_nothing_else() {
     assert!(host.exists("made"));
 }
 
-/// B-24: what is not sound, or nothing of ours, is not taken in, and all that is wrong with it is named.
+/// B-24: an invalid or foreign document is not imported, and all its problems are named.
 #[test]
-fn what_is_not_sound_is_not_taken_in() {
+fn unsound_documents_are_not_imported() {
     let host = Host::with(GRAPH);
     host.apply().exits(0);
     let before = host.ask_daemon(&["state", "export", "$DIR/kept.json"]).exits(0).stdout.clone();
@@ -129,7 +128,7 @@ fn what_is_not_sound_is_not_taken_in() {
     host.apply().exits(0).prints(", 0 changed in");
 }
 
-/// Ran well once.
+/// Returns the end of a successful run.
 fn ended(identity: &str) -> Entry {
     Entry::End {
         identity: identity.into(),
@@ -147,10 +146,9 @@ fn keep(host: &Host, entries: &[Entry]) {
     steadfast::store::Store::commit(&mut store, entries).expect("kept");
 }
 
-/// B-19, B-21: what breaks a rule is put right when it is loaded: each thing is a line of the log and an event, and the
-/// copy is beside.
+/// B-19, B-21: a load repairs each broken rule, with a log line and an event for each, and preserves a copy.
 #[test]
-fn what_breaks_a_rule_is_put_right_at_the_start() {
+fn broken_rules_are_repaired_at_the_start() {
     let host = Host::with(GRAPH);
     host.apply().exits(0);
     let taken = Entry::Taken { identity: "file[conf]".into(), hashes: "unreadable".into() };
@@ -173,10 +171,9 @@ fn what_breaks_a_rule_is_put_right_at_the_start() {
     assert_eq!(host.lines("ran").len(), 1);
 }
 
-/// What a program with a kind that this one does not know has left stays as it is (a downgrade): said, and neither
-/// removed nor forgotten.
+/// Records of an unknown kind (after a downgrade) stay: they are reported, and neither removed nor forgotten.
 #[test]
-fn what_is_of_an_unknown_kind_is_left_alone() {
+fn records_of_an_unknown_kind_are_left_alone() {
     let host = Host::with(GRAPH);
     host.apply().exits(0);
     keep(&host, &[ended("magic[x]")]);
@@ -194,7 +191,7 @@ fn what_is_of_an_unknown_kind_is_left_alone() {
     assert_eq!(copies(&host, "bad"), 0);
 }
 
-/// A saved password that cannot be read is not drawn anew before somebody says so: the daemon only looks.
+/// An unreadable saved password is not generated again without a request: the daemon is read-only.
 #[test]
 fn a_password_that_cannot_be_read_is_not_drawn_anew() {
     let host = Host::with(GRAPH);
@@ -219,8 +216,8 @@ fn a_password_that_cannot_be_read_is_not_drawn_anew() {
     assert!(now != first && now.len() == first.len(), "{now}");
 }
 
-/// A host's own export has no secrets in it; those whose hashes are the same stay, and who has drifted is given the
-/// same password.
+/// A host's own export has no secrets; passwords with equal hashes stay, and drift is repaired with the same
+/// password.
 #[test]
 fn an_own_export_loses_no_password() {
     let host = Host::with(GRAPH);
@@ -232,7 +229,7 @@ fn an_own_export_loses_no_password() {
     host.write("conf", "drifted\n");
     host.apply().exits(0).prints_nothing_of("changed password[secret]");
     assert_eq!(host.read("conf"), first);
-    // Of another hash, it is another password: that is not known here.
+    // Another hash means another password, which is unknown here.
     let text = host.read("kept.json");
     let (before, of) = text.split_once("\"password[secret]\": {").expect("kept");
     let mark = "hash\\\":\\\"";
@@ -247,8 +244,7 @@ fn an_own_export_loses_no_password() {
     assert_ne!(host.read("conf"), first, "another one than that of the hash");
 }
 
-/// What is paused while the daemon only looks is still paused when the state can be used: the whole, and a resource by
-/// itself.
+/// A pause during read-only operation outlives the repair of the state: the general one, and that of a resource.
 #[test]
 fn a_pause_outlives_a_repair() {
     let host = Host::with(GRAPH);
@@ -279,7 +275,7 @@ fn a_pause_outlives_a_repair() {
     host.wait_until("it is repaired", || host.read("made") == "made\n");
 }
 
-/// A clean end leaves no log beside a database: all of it is in one file.
+/// A clean end leaves no log beside the database: all data are in one file.
 #[test]
 fn a_clean_end_leaves_no_log_beside() {
     let host = Host::with(GRAPH);
@@ -300,10 +296,9 @@ fn a_clean_end_leaves_no_log_beside() {
     assert_eq!(left(), Vec::<String>::new());
 }
 
-/// B-9, B-24: `redo` decides about what was cut off and waits for the operator, also without a daemon; so does
-/// `forget`.
+/// B-9, B-24: `redo` and `forget` decide an interrupted run that waits for the operator, also without a daemon.
 #[test]
-fn what_was_cut_off_is_decided_without_a_daemon() {
+fn interrupted_runs_are_decided_without_a_daemon() {
     for order in [&["retry", "--persist"][..], &["forget"]] {
         let host = Host::with(
             "graph: g\nresources:\n  exec: [{name: long, shell: /bin/sh, on_interrupt: ask, cmd: \"echo x >> $DIR/ran; \
@@ -322,7 +317,7 @@ fn what_was_cut_off_is_decided_without_a_daemon() {
     }
 }
 
-/// B-24: a stamp that leaves no room for the next ones is refused.
+/// B-24: a stamp that leaves no room for later ones is rejected.
 #[test]
 fn a_stamp_without_room_is_refused() {
     let host = Host::with(GRAPH);
@@ -337,8 +332,8 @@ fn a_stamp_without_room_is_refused() {
     host.apply().exits(0);
 }
 
-/// B-24: beside a daemon, one after the other, without a wait: what is asked for is no failure of the worker that keeps
-/// state.
+/// B-24: a daemon imports states one after the other without a pause in between: a requested restart is no failure of
+/// the store's worker.
 #[test]
 fn another_state_is_taken_in_again_and_again() {
     let host = Host::with(GRAPH);
@@ -358,9 +353,9 @@ fn another_state_is_taken_in_again_and_again() {
     daemon.wait_for("converged");
 }
 
-/// B-24: `redo` runs what runs once again; without a daemon, at the next start. Whose it is, is not forgotten.
+/// B-24: `redo` runs a one-time command again, without a daemon at the next start; ownership is not forgotten.
 #[test]
-fn what_has_run_is_run_again() {
+fn redo_repeats_a_finished_run() {
     let host = Host::with(GRAPH);
     host.apply().exits(0);
     host.ask_daemon(&["retry", "--persist", "exec[once]", "file[made]"])

@@ -1,4 +1,4 @@
-//! A state directory that is removed or replaced while a daemon holds it.
+//! A state directory that is removed or replaced under a running daemon.
 
 use crate::daemon::Daemon;
 use crate::host::Host;
@@ -14,7 +14,7 @@ resources:
   - {name: once, shell: /bin/sh, cmd: \"echo ran >> $DIR/ran\"}
 ";
 
-/// A daemon that is asked by a socket outside its state directory, and looks at its files often.
+/// Starts a daemon with a socket outside its state directory and frequent checks of the state files.
 fn run(host: &Host) -> Daemon {
     let mut command =
         host.command(&["run", "--log", "json", "--sweep", "0", "--socket", "$DIR/control"]);
@@ -35,7 +35,7 @@ fn shell(host: &Host, script: &str) {
     assert!(done.success(), "{script}");
 }
 
-/// Nothing more is begun, status says so and fails, and no state command is acknowledged.
+/// Asserts that nothing more is begun, `status` fails with the reason, and no state command succeeds.
 #[track_caller]
 fn is_noticed(host: &Host, daemon: &Daemon) {
     let said = daemon.wait_for("state_lost").message;
@@ -53,7 +53,7 @@ fn is_noticed(host: &Host, daemon: &Daemon) {
     assert_eq!(host.read("f"), "drift\n", "nothing is repaired");
 }
 
-/// F3: the directory is gone.
+/// F3: the directory is removed.
 #[test]
 fn a_removed_directory_is_noticed() {
     let host = Host::with(GRAPH);
@@ -63,8 +63,8 @@ fn a_removed_directory_is_noticed() {
     assert_eq!(host.lines("ran").len(), 1);
 }
 
-/// F3: the directory is a copy of a backup. A daemon that is started on the copy goes on; the first one writes nothing
-/// more, and ends.
+/// F3: the directory is replaced by a backup. A new daemon runs on the backup; the first one writes nothing more and
+/// ends.
 #[test]
 fn a_restored_directory_is_noticed() {
     let host = Host::with(GRAPH);
@@ -79,7 +79,7 @@ fn a_restored_directory_is_noticed() {
     assert_eq!(host.read("f"), "x\n");
 }
 
-/// F3: one file alone.
+/// F3: one file is removed.
 #[test]
 fn a_removed_file_of_the_state_is_noticed() {
     for file in ["state.db", "lock"] {
@@ -90,8 +90,8 @@ fn a_removed_file_of_the_state_is_noticed() {
     }
 }
 
-/// F3: a change that comes before the next look finds out by its own begin: nothing is done that must be known after a
-/// crash.
+/// F3: a change before the next check of the state files fails at its begin: nothing is done that must be known after
+/// a crash.
 #[test]
 fn a_repair_after_a_removal_is_not_begun() {
     let told =
@@ -106,8 +106,8 @@ fn a_repair_after_a_removal_is_not_begun() {
     assert_eq!(host.lines("told").len(), 1);
 }
 
-/// F3: repairs that are due when the directory goes do not hold the driver, whether their begins wait for the disk (`g`
-/// owes a refresh) or not: status answers, and says what is missing.
+/// F3: repairs that are due at the removal do not block the driver, with or without a durable begin (`g` owes a
+/// refresh): `status` replies and names the missing files.
 #[test]
 fn repairs_that_are_due_do_not_hold_the_driver() {
     let host = Host::with(
@@ -135,7 +135,7 @@ resources:
     assert_eq!(host.lines("told").len(), 1);
 }
 
-/// F3: a daemon whose state another one has taken ends at once, also while a repair is due.
+/// F3: a daemon whose state was taken by another one ends at once, also with a repair due.
 #[test]
 fn a_fenced_daemon_does_not_wait_for_a_repair() {
     let host = Host::with(GRAPH);

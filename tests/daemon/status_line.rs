@@ -1,4 +1,4 @@
-//! The status line of systemd, as a fake notify socket receives it.
+//! The status line of systemd, as a simulated notification socket receives it.
 
 use crate::daemon::Daemon;
 use crate::host::Host;

@@ -1,4 +1,4 @@
-//! TERM and INT: what runs may end, nothing else starts; a second one stops at once; no process is left behind.
+//! Stops by TERM and INT: active runs end, nothing starts; a second signal stops at once; no process is left behind.
 
 use crate::daemon::Daemon;
 use crate::host::{Host, is_root};
@@ -22,11 +22,11 @@ fn long(seconds: &str) -> Host {
 
 #[track_caller]
 fn leaves_no_process(host: &Host) {
-    // Killed processes are gone for good a moment after the kill.
+    // A killed process disappears a moment after the kill.
     host.wait_until("no process is left", || host.processes().is_empty());
 }
 
-/// E-16: the exec that runs ends first; nothing starts after it.
+/// E-16: the active command ends first; nothing starts after it.
 #[test]
 fn a_stop_during_a_ten_second_exec_is_in_order() {
     let host = long("10");
@@ -45,7 +45,7 @@ fn a_stop_during_a_ten_second_exec_is_in_order() {
     assert!(host.exists("next"));
 }
 
-/// the second one is obeyed at once, and takes the whole family along.
+/// a second stop is obeyed at once and kills all child processes.
 #[test]
 fn a_second_stop_is_at_once() {
     let host = long("1000");
@@ -62,7 +62,7 @@ fn a_second_stop_is_at_once() {
     assert!(!host.exists("ended") && !host.exists("next"));
 }
 
-/// E-16: after the grace period what still runs is cut off, and recorded as such: it runs again.
+/// E-16: after the grace period an active run is cut off and recorded as interrupted: it runs again later.
 #[test]
 fn a_stop_waits_no_longer_than_its_grace() {
     let host = long("1000");
@@ -78,7 +78,7 @@ fn a_stop_waits_no_longer_than_its_grace() {
     host.wait_for_lines("began", 2);
 }
 
-/// a command that does not listen to TERM is killed, and so is what it has started.
+/// a command that ignores TERM is killed with its child processes.
 #[test]
 fn a_command_that_ignores_term_is_killed() {
     let host = Host::with(
@@ -101,7 +101,7 @@ resources:
     leaves_no_process(&host);
 }
 
-/// watch commands go with the daemon.
+/// watch commands end with the daemon.
 #[test]
 fn watch_commands_are_not_left_behind() {
     let host = Host::with(
@@ -122,7 +122,7 @@ resources:
     leaves_no_process(&host);
 }
 
-/// E-16: a daemon at rest stops at once, by either signal, and changes nothing more.
+/// E-16: an idle daemon stops at once, by either signal, without further changes.
 #[test]
 fn a_daemon_at_rest_stops_at_once() {
     for signal in [SIGTERM, SIGINT] {
@@ -138,14 +138,14 @@ fn a_daemon_at_rest_stops_at_once() {
     }
 }
 
-/// `apply` obeys in two steps too, and what was not done is a failure.
+/// `apply` stops in two steps too, and unfinished work is a failure.
 #[test]
 fn an_interrupted_apply_fails() {
     let host = long("1000");
     let command = host.command(&["apply", "--log", "json"]);
     let mut apply = Daemon::start(command, &host.path(""));
     host.wait_for_lines("began", 1);
-    // Two at one moment are one to the kernel.
+    // The kernel merges two signals of one moment.
     apply.signal(SIGINT).wait_for("stopping");
     apply.signal(SIGINT);
     assert_eq!(apply.ends_within(Duration::from_secs(20)), 1);
@@ -153,7 +153,7 @@ fn an_interrupted_apply_fails() {
     assert!(!host.exists("next"));
 }
 
-/// an interrupt while the graph is still being read is not lost.
+/// an interrupt during the reading of the graph is not lost.
 #[test]
 fn an_interrupt_at_start_up_is_latched() {
     let host = Host::with("graph: unused\n");
@@ -169,7 +169,7 @@ fn an_interrupt_at_start_up_is_latched() {
         let mut stdin = child.stdin.take().expect("piped");
         let text = host
             .full("graph: late\nresources: {exec: [{name: e, args: [$DIR/sleep, \"1000\"]}]}\n");
-        // A program that has ended already does not read any more.
+        // A program that has ended does not read its input.
         drop(stdin.write_all(text.as_bytes()));
         drop(stdin);
         let began = Instant::now();
@@ -179,7 +179,7 @@ fn an_interrupt_at_start_up_is_latched() {
     }
 }
 
-/// nor does it wait for a graph that never comes.
+/// an interrupt ends the wait for a graph that never comes.
 #[test]
 fn an_interrupt_ends_the_wait_for_a_graph() {
     let host = Host::with("graph: unused\n");
@@ -196,7 +196,7 @@ fn an_interrupt_ends_the_wait_for_a_graph() {
     }
 }
 
-/// A command that asks for another user's processes to be left alone leaves no trace of ours either. Needs root.
+/// Child processes of another user are ended too. Needs root.
 #[test]
 fn children_of_another_user_are_ended_too() {
     assert!(is_root(), "this test must run as root");

@@ -1,4 +1,4 @@
-//! A real terminal for a program: a pseudo terminal, what is typed into it, and what is seen on it.
+//! A pseudo terminal for a program, with its input and its screen.
 
 use crate::host::LIMIT;
 use nix::pty::{Winsize, openpty};
@@ -15,14 +15,14 @@ pub(crate) struct Terminal {
     screen: Arc<Mutex<Seen>>,
 }
 
-/// What came out of the program.
+/// The output of the program.
 struct Seen {
     parser: vt100::Parser,
     bytes: Vec<u8>,
 }
 
 impl Terminal {
-    /// Starts a program in a terminal of so many rows and columns, as the leader of a session of its own.
+    /// Starts a program in a terminal of this size, as the leader of its own session.
     pub(crate) fn start(command: &Command, rows: u16, columns: u16) -> Self {
         let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         let pair = openpty(Some(&size), None).expect("a pseudo terminal");
@@ -38,7 +38,7 @@ impl Terminal {
         session.current_dir("/").stdin(slave.try_clone().expect("a copy"));
         session.stdout(slave.try_clone().expect("a copy")).stderr(Stdio::from(slave));
         let child = session.spawn().expect("started");
-        // The command holds the other end open, and its reader would never see the end.
+        // The command holds the other end open, and the reader would never see the end.
         drop(session);
         let master = File::from(pair.master);
         let parser = vt100::Parser::new(rows, columns, 0);
@@ -64,17 +64,17 @@ impl Terminal {
         self
     }
 
-    /// What is seen now.
+    /// Returns the visible text.
     pub(crate) fn screen(&self) -> String {
         self.lock().parser.screen().contents()
     }
 
-    /// All that was written so far, with its control sequences.
+    /// Returns all output so far, with its control sequences.
     pub(crate) fn raw(&self) -> String {
         String::from_utf8_lossy(&self.lock().bytes).into_owned()
     }
 
-    /// Whether the other screen is shown, which full-screen programs use.
+    /// Returns true while the alternate screen of full-screen programs is shown.
     pub(crate) fn is_alternate(&self) -> bool {
         self.lock().parser.screen().alternate_screen()
     }
@@ -83,15 +83,15 @@ impl Terminal {
         self.lock().parser.screen().hide_cursor()
     }
 
-    /// Whether what is typed is shown and taken by lines, as a shell wants it.
+    /// Returns true if input is echoed and read by lines, as a shell expects.
     pub(crate) fn is_cooked(&self) -> bool {
         use rustix::termios::{LocalModes, tcgetattr};
         let modes = tcgetattr(&self.master).expect("a terminal").local_modes;
         modes.contains(LocalModes::ECHO | LocalModes::ICANON)
     }
 
-    /// Presses a key, now and then again, until these words are seen: what came back for an earlier key may take its
-    /// place at any time.
+    /// Presses a key repeatedly until these words are visible: the reply to an earlier key can replace them at any
+    /// time.
     #[track_caller]
     pub(crate) fn press_until(&self, key: &str, words: &str) -> &Self {
         let end = Instant::now() + LIMIT;
@@ -133,7 +133,7 @@ impl Terminal {
         self
     }
 
-    /// The processes of the session, without the one that made it.
+    /// Returns the process of the program, without the one that created its session.
     pub(crate) fn program(&self) -> i32 {
         let parent = self.child.id().to_string();
         let children = format!("/proc/{parent}/task/{parent}/children");
@@ -143,7 +143,7 @@ impl Terminal {
             if let Some(pid) = text.split_whitespace().next().and_then(|pid| pid.parse().ok()) {
                 return pid;
             }
-            // Without a child of its own it has become the program itself.
+            // Without a child, the process itself has become the program.
             let comm = std::fs::read_to_string(format!("/proc/{parent}/comm")).unwrap_or_default();
             if !comm.is_empty() && comm.trim() != "setsid" {
                 return i32::try_from(self.child.id()).expect("a process number");
@@ -153,7 +153,7 @@ impl Terminal {
         }
     }
 
-    /// Waits for its end, and answers with its exit code.
+    /// Waits for the end of the program; returns its exit code.
     #[track_caller]
     pub(crate) fn ends(&mut self) -> i32 {
         crate::host::ends(&mut self.child, LIMIT)

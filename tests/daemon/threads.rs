@@ -1,5 +1,5 @@
-//! F-19: threads and tasks that no worker is made of end: it is noticed at once, what must be anew is started anew, and
-//! no drift is missed, neither one made meanwhile nor one made afterwards.
+//! F-19: threads and tasks inside workers end: this is noticed at once, the affected workers are restarted, and no
+//! drift is missed.
 
 use crate::daemon::Daemon;
 use crate::host::{Host, LIMIT};
@@ -20,7 +20,7 @@ fn repairs(host: &Host, file: &str) {
     host.wait_until("it is put back", || host.read(file) == "x");
 }
 
-/// A fault in a thread that strikes as soon as this happens; then these workers were started anew, and nobody else.
+/// Injects a fault into a thread, triggers it, and asserts that exactly these workers restart.
 fn strikes(place: &str, how: &str, anew: &[&str], happens: impl Fn(&Host)) {
     let host = Host::with(GRAPH);
     host.make_directory("d");
@@ -52,7 +52,7 @@ fn ends(host: &Host, daemon: &mut Daemon, how: &str) {
     assert_eq!(code, 0);
 }
 
-/// F-19, F-6: the thread that reads inotify ends with an event in its hands.
+/// F-19, F-6: the inotify thread ends with an unhandled event.
 #[test]
 fn the_thread_that_reads_inotify_ends() {
     for how in ["error", "panic"] {
@@ -62,7 +62,7 @@ fn the_thread_that_reads_inotify_ends() {
     }
 }
 
-/// F-19, R-9: the thread that walks paths ends where a directory was replaced.
+/// F-19, R-9: the path walk thread ends at a replaced directory.
 #[test]
 fn the_thread_that_walks_paths_ends() {
     for how in ["error", "panic"] {
@@ -73,7 +73,7 @@ fn the_thread_that_walks_paths_ends() {
     }
 }
 
-/// F-19: the thread that keeps what is changed ends with something in its hands.
+/// F-19: the history thread ends with an unwritten entry.
 #[test]
 fn the_thread_that_keeps_the_history_ends() {
     for how in ["error", "panic"] {
@@ -83,7 +83,7 @@ fn the_thread_that_keeps_the_history_ends() {
     }
 }
 
-/// F-19: a task that brings events panics: the one that listens to systemd, whether there is one or not.
+/// F-19: the task that listens to systemd panics, with or without a systemd.
 #[test]
 fn the_task_that_listens_to_systemd_ends() {
     let host = Host::with(

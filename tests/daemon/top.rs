@@ -1,4 +1,4 @@
-//! `steadfast top` in a real terminal against a real daemon; and that the terminal is given back, however it ends.
+//! `steadfast top` in a real terminal with a real daemon; the terminal is restored after every sort of end.
 
 use crate::host::Host;
 use crate::terminal::Terminal;
@@ -14,7 +14,7 @@ resources:
   - {name: below, path: $DIR/c, content: "x", after: "file[bad]"}
 "#;
 
-/// The terminal of somebody who watches this host.
+/// Starts `top` on this host in a terminal.
 fn watch(host: &Host, environment: &[(&str, &str)]) -> Terminal {
     let mut command = host.bare(&["top", "--state-dir"]);
     command.arg(host.path("state")).env("TERM", "xterm").env_remove("NO_COLOR");
@@ -24,14 +24,14 @@ fn watch(host: &Host, environment: &[(&str, &str)]) -> Terminal {
 
 #[track_caller]
 fn is_given_back(terminal: &Terminal) {
-    // It has ended; what it wrote last may still be on its way to the screen.
+    // The program has ended; its last output may still be on its way.
     terminal.wait_until("the first screen again", |_| {
         !terminal.is_alternate() && !terminal.hides_cursor()
     });
     assert!(terminal.is_cooked(), "keys are left raw");
 }
 
-/// Table, details, diff, events, filter, resize, pause and resume; a daemon that goes and comes back.
+/// Table, details, diff, events, filter, resize, pause and resume; also a restart of the daemon.
 #[test]
 fn everything_is_seen_in_a_real_terminal() {
     let host = Host::with(GRAPH);
@@ -51,7 +51,7 @@ fn everything_is_seen_in_a_real_terminal() {
     terminal.type_in("e").wait_for("newest first").wait_for("changed file[well]: created");
     terminal.type_in("q/wel\r").wait_for("1 with `wel`");
     terminal.wait_until("only one row", |screen| !screen.contains("file[bad]"));
-    // What is undone while nothing is repaired is seen by the look.
+    // Drift without a repair is noticed by the check.
     terminal.type_in("p").wait_for("pause for an hour").type_in("y");
     daemon.wait_for("paused");
     terminal.wait_for("paused: steadfast top; resumes automatically in");
@@ -60,7 +60,7 @@ fn everything_is_seen_in_a_real_terminal() {
     terminal.type_in("r").wait_for("resume? y/n").type_in("y");
     daemon.wait_for("resumed");
     host.wait_until("it is put back", || host.read("well") == "one\n");
-    // What became of the order stands in the last line until the next key.
+    // The result of the command stays in the last line until the next key.
     terminal.wait_for("done").resize(10, 60).wait_for("file[well]");
     terminal.resize(40, 120).press_until("j", "? keys  q leave");
 
@@ -74,7 +74,7 @@ fn everything_is_seen_in_a_real_terminal() {
     is_given_back(&terminal);
 }
 
-/// ^C and a signal end it, without a daemon too, and the terminal is as before.
+/// ^C and a signal end the program, without a daemon too, and restore the terminal.
 #[test]
 fn the_terminal_is_given_back() {
     let host = Host::with(GRAPH);
@@ -92,7 +92,7 @@ fn the_terminal_is_given_back() {
     }
 }
 
-/// Without colours none are used; on a terminal that cannot be drawn on it says so, and so it does without one.
+/// `NO_COLOR` gives no colours; an unsuitable or missing terminal is reported.
 #[test]
 fn it_says_where_it_cannot_be() {
     let host = Host::with(GRAPH);

@@ -1,5 +1,4 @@
-//! Trees and what they are copied from, in a whole graph: what others declare stays, and drift on either side is
-//! repaired at once.
+//! Trees and their sources in a whole graph: declared files stay, and drift on either side is repaired at once.
 
 use crate::host::Host;
 
@@ -26,7 +25,7 @@ fn planted(graph: &str) -> Host {
 }
 
 #[test]
-fn what_other_resources_declare_below_stays() {
+fn files_declared_by_others_stay() {
     let host = planted(PURGED);
     let shown = host.plan();
     shown.exits(0).prints_in_order(&[
@@ -51,9 +50,9 @@ fn what_other_resources_declare_below_stays() {
     host.apply().exits(0).prints("4 resources, 0 changed");
 }
 
-/// With a part of the graph left out, what it declares is still declared.
+/// Files declared by a left-out part of the graph are not purged.
 #[test]
-fn what_is_left_out_of_a_run_is_not_purged() {
+fn files_of_left_out_resources_are_not_purged() {
     let host = planted(PURGED);
     host.ask(&["apply", "--only", "file[conf.d]"]).exits(0);
     for name in ["declared", "sub/theirs", "a/b"] {
@@ -62,10 +61,9 @@ fn what_is_left_out_of_a_run_is_not_purged() {
     assert!(!host.exists("conf.d/stray"));
 }
 
-/// What a resource is told of others belongs to its definition: when one of them leaves the graph, what it declared is
-/// purged.
+/// The declared files of other resources are part of a tree's definition: a file that becomes undeclared is purged.
 #[test]
-fn what_is_not_declared_any_more_is_purged_after_a_reload() {
+fn undeclared_files_are_purged_after_a_reload() {
     let host = planted(PURGED);
     let daemon = host.run(&["--sweep", "0"]);
     daemon.wait_for("converged");
@@ -88,7 +86,7 @@ resources:
   - {name: joined, path: $DIR/joined, fragments: [files/head, files/parts.d]}
 ";
 
-/// F-7: drift in a target and a change in a source are both noticed by their events, without a sweep.
+/// F-7: drift in a target and a change in a source are both noticed by events, without a sweep.
 #[test]
 fn drift_on_either_side_is_repaired_at_once() {
     let host = Host::with(COPIED);
@@ -132,7 +130,7 @@ fn drift_on_either_side_is_repaired_at_once() {
     repaired("file[tree]", &gone, &|| !host.exists("tree/new"));
 }
 
-/// E-20: who changes what is copied has asked for another copy, whenever that is; who changes the copy has not.
+/// E-20: a change of the source is intentional at any time; a change of the copy is drift.
 #[test]
 fn another_source_is_nobodys_drift() {
     let host = Host::with(
@@ -152,7 +150,7 @@ fn another_source_is_nobodys_drift() {
     let kept = host.ask_daemon(&["state", "show", "file[one]"]);
     kept.exits(0).prints("has copied files").prints_nothing_of("has received values");
 
-    // It has come anew, and is what it was.
+    // The source was replaced with equal content.
     host.write("new", "2").rename("new", "from").write("new", "2").rename("new", "tree/in/x");
     host.append("one", "drift").append("all/in/x", "drift");
     let again = host.apply();
@@ -174,8 +172,7 @@ fn another_source_is_nobodys_drift() {
     host.wait_until("that is", || corrective() == 2);
 }
 
-/// E-20: the first that is copied, and the last that is not any more, are no drift either; what is purged for good is
-/// said to be.
+/// E-20: the first copied file and the last removed one are no drift; purged files are reported.
 #[test]
 fn a_source_that_was_empty_is_nobodys_drift() {
     let host = Host::with(
@@ -197,7 +194,7 @@ fn a_source_that_was_empty_is_nobodys_drift() {
     assert!(host.read("joined").is_empty() && !host.exists("all/stray"));
 }
 
-/// E-20: who changes the source behind its copy has asked for another one.
+/// E-20: a copy whose source a later command changes is updated by the next apply, and the change is no drift.
 #[test]
 fn a_source_that_is_changed_behind_its_copy_is_nobodys_drift() {
     let host = Host::with(

@@ -1,4 +1,4 @@
-//! What leaves without that an operator asked for it is not forgotten: it comes back as it was.
+//! Resources dropped without an operator's request are not forgotten: they return with their records.
 
 use crate::daemon::Daemon;
 use crate::host::{Host, LIMIT};
@@ -19,7 +19,8 @@ fn stop(mut daemon: Daemon) {
     assert_eq!(daemon.ends_after_panics(LIMIT), 0);
 }
 
-/// Nothing was made anew or run again: the password is the one from before, also where its file has to be made again.
+/// Asserts that nothing was generated or run again: the password is the old one, also for a file that is created
+/// again.
 #[track_caller]
 fn is_as_before(host: &Host, secret: &str) {
     host.remove("secret");
@@ -35,8 +36,7 @@ fn reload(host: &Host, daemon: &Daemon, text: &str) {
     daemon.wait_for("converged");
 }
 
-/// B-16: a graph that `--watch` finds half written, and then whole: in one life of the daemon, and across a crash in
-/// between.
+/// B-16: `--watch` finds a graph half written and then whole, in one session and across a crash in between.
 #[test]
 fn a_watched_graph_that_was_half_written_loses_nothing() {
     let host = Host::with(WHOLE);
@@ -53,7 +53,7 @@ fn a_watched_graph_that_was_half_written_loses_nothing() {
     let daemon = host.run(&["--watch"]);
     daemon.wait_for("converged");
     is_as_before(&host, &secret);
-    // What an operator's reload leaves out is forgotten, whether it had left before or leaves now.
+    // An operator's reload forgets dropped resources, whether they were dropped before or now.
     reload(&host, &daemon, STAYS);
     daemon.skip_to_now();
     daemon.signal(SIGHUP).wait_for("loaded");
@@ -66,7 +66,7 @@ fn a_watched_graph_that_was_half_written_loses_nothing() {
     stop(daemon);
 }
 
-/// B-16: who only looks at another graph loses nothing, whoever asks for it.
+/// B-16: a plan of another graph, by whichever command, forgets nothing.
 #[test]
 fn a_look_at_another_graph_loses_nothing() {
     let host = Host::with(WHOLE);
@@ -87,7 +87,7 @@ fn a_look_at_another_graph_loses_nothing() {
     stop(daemon);
 }
 
-/// B-16: a kept graph that runs because the one that is there is refused forgets nothing that came after it.
+/// B-16: a last-good graph that runs in place of a rejected one forgets no later resource.
 #[test]
 fn a_kept_graph_loses_nothing() {
     let host = Host::with(STAYS);
@@ -112,10 +112,10 @@ fn a_kept_graph_loses_nothing() {
     stop(daemon);
 }
 
-/// B-16, B-18: a name that left at a start and comes back is who it was, and not the other one that it declares as its
-/// former name and that still runs; each is removed in its turn.
+/// B-16, B-18: a resource that was dropped at a start and returns has its own records, and not those of the running
+/// resource in its alias; each is removed on its own.
 #[test]
-fn who_comes_back_takes_no_others_place() {
+fn a_returning_resource_takes_no_other_record() {
     let file = |name: &str, more: &str| {
         format!(
             "{STAYS}  file: [{{name: {name}, path: $DIR/{name}, content: x, meta: {{on_remove: delete}}{more}}}]\n"

@@ -1,5 +1,5 @@
-//! What is asked of what is not there: none of the last, a resource that is none, a state that is none, a daemon that
-//! is another's.
+//! Commands about unknown targets: none of the last events, unknown resources, missing states, and another daemon's
+//! socket.
 
 use crate::host::Host;
 use crate::output::Output;
@@ -11,7 +11,7 @@ resources:
   - {name: same, path: $DIR/same, content: \"same\\n\"}
 ";
 
-/// What was there is replaced, and what is as declared is only found.
+/// Creates a host with a replaced file and an unchanged one.
 fn made() -> Host {
     let host = Host::with(GRAPH);
     host.write("left", "mine\n").write("same", "same\n").chmod("same", 0o644);
@@ -24,7 +24,7 @@ fn is_silent(output: &Output) {
     assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("", ""), "{output}");
 }
 
-/// None of the last events or changes are none, as with `tail -n 0`: beside a daemon and without one.
+/// A limit of zero (`events -n 0`, `history --most 0`) prints nothing, with and without a daemon.
 #[test]
 fn none_of_the_last_are_none() {
     let host = made();
@@ -41,8 +41,7 @@ fn none_of_the_last_are_none() {
     ask();
 }
 
-/// A resource that nobody knows is no resource: said on stderr, and a failure; one that is known, and of which nothing
-/// is recorded, is not.
+/// An unknown resource is reported on stderr as a failure; a known one without records is not.
 #[test]
 fn a_resource_that_nobody_knows_is_said_to_be_none() {
     let host = made();
@@ -72,8 +71,8 @@ fn a_resource_that_nobody_knows_is_said_to_be_none() {
     ask();
 }
 
-/// An undo of what the last graph does not have any more does not say that `apply` of that graph puts it back: it does
-/// not. Nor is it said that no graph declares it: as much is kept of one that is declared absent.
+/// An undo of a resource that the last graph no longer declares does not claim that `apply` of that graph reverts it,
+/// nor that no graph declares it: a resource declared absent has the same records.
 #[test]
 fn an_undo_of_what_has_left_its_graph_is_not_put_back() {
     let back = "`steadfast apply` of the same graph reverses the undo";
@@ -99,7 +98,7 @@ fn an_undo_of_what_has_left_its_graph_is_not_put_back() {
     assert_eq!(host.read("left"), "declared\n", "but a graph that has it");
 }
 
-/// A second daemon is refused, and says that alone: it was never one that commands could reach.
+/// A second daemon is rejected with that message alone, as commands never reached it.
 #[test]
 fn a_second_daemon_says_its_refusal_alone() {
     let host = made();
@@ -114,7 +113,7 @@ fn a_second_daemon_says_its_refusal_alone() {
     }
 }
 
-/// Where another daemon has the socket and not the state, commands cannot reach the second: that is said.
+/// A daemon whose socket belongs to another daemon says that commands cannot reach it.
 #[test]
 fn a_daemon_whose_socket_is_anothers_says_so() {
     let host = made();
@@ -127,7 +126,7 @@ fn a_daemon_whose_socket_is_anothers_says_so() {
     assert!(warned.message.contains("commands cannot reach this daemon"), "{warned:?}");
 }
 
-/// What is no state is not an empty one.
+/// A missing state is not shown as an empty one.
 #[test]
 fn a_state_that_is_not_there_is_not_shown_as_empty() {
     let host = Host::with(GRAPH);

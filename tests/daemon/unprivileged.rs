@@ -1,4 +1,4 @@
-//! Without root: it works; what it may not do is one clear failure.
+//! The program without root: it works, and forbidden changes are clear failures.
 
 use crate::host::{Host, is_root};
 use std::os::unix::fs::{MetadataExt as _, chown};
@@ -47,7 +47,7 @@ fn a_file_it_may_not_write_is_one_clear_failure() {
 #[test]
 fn a_daemon_without_root_holds_what_it_may() {
     let host = host();
-    // The mode of a directory is no event of what is in it: the sweep sees that it is allowed at last.
+    // A directory's mode causes no event for its content: the sweep notices the new permission.
     let daemon = host.run(&["--sweep", "1"]);
     daemon.wait_for_all("changed", &["file[d]", "file[f]", "file[other]"]);
     host.wait_until("the other has failed", || daemon.count("failed") > 0);
@@ -59,7 +59,7 @@ fn a_daemon_without_root_holds_what_it_may() {
     assert_eq!(host.read("locked/f"), "f\n");
 }
 
-/// State under the user's own directories, without being told where.
+/// Without an option, the state is stored in the user's own directory.
 #[test]
 fn state_goes_where_the_user_keeps_it() {
     let host = Host::of_nobody("graph: g\nresources: {file: [{name: $DIR/f}]}\n");
@@ -69,10 +69,10 @@ fn state_goes_where_the_user_keeps_it() {
     assert_eq!(host.mode(".local/state/steadfast"), 0o700);
 }
 
-/// S-11: what others could change is told where it is not refused, by the line of the resource, for each way of reading
-/// or running it.
+/// S-11: files that others could change give a warning with the line of the resource, for each way of reading or
+/// running them.
 #[test]
-fn what_others_could_change_is_told() {
+fn files_open_to_others_are_reported() {
     let host = Host::of_nobody(
         r"graph: told
 resources:

@@ -1,4 +1,4 @@
-//! Directories that belong to users, on which root works. Needs root and strace.
+//! Directories of users in which root works. Needs root and strace.
 
 use crate::host::{Host, is_root};
 use std::collections::HashMap;
@@ -18,10 +18,10 @@ resources:
   - {name: keys, path: $DIR/home/authorized_keys, content: key, owner: nobody, group: nogroup, force: true}
 "#;
 
-/// S-3: whatever comes by a name there is made with the owner's rights, by every thread; and a link that its owner has
-/// put in the place of a file leads nobody to a file of root's.
+/// S-3: every thread creates files there with the owner's rights, and a link that the owner puts in place of a file
+/// gives no access to root's files.
 #[test]
-fn what_is_a_users_is_made_with_the_users_rights() {
+fn files_in_user_directories_are_made_with_user_rights() {
     assert!(is_root(), "this test must run as root");
     let host = Host::with(GRAPH);
     let home = host.path("home");

@@ -1,8 +1,8 @@
-//! Values between resources: what is received, when it is received again, and what a restart knows of it.
+//! Values between resources: sending, receiving, and their records over a restart.
 
 use crate::host::Host;
 
-/// A command whose output goes into a file and into another command, in each way there is.
+/// A command whose output goes to a file and to another command, in each notation.
 const GRAPH: &str = r#"graph: values
 resources:
   exec:
@@ -39,7 +39,7 @@ fn values_go_into_every_sort_of_field() {
     assert_eq!(host.read("told"), "one two|first|0|in=one two port=80\n");
 }
 
-/// S-18: a value is data, whatever it holds.
+/// S-18: a value is data: no shell interprets its content.
 #[test]
 fn a_value_is_never_read_by_a_shell() {
     let host = host("$(touch $DIR/no); `touch $DIR/no` \"'; touch $DIR/no #\n");
@@ -59,7 +59,7 @@ fn a_change_reaches_those_that_receive_it_and_nobody_else() {
     daemon.wait_for_all("changed", &["exec[ask]", "file[copy]", "file[joined]", "exec[tell]"]);
     daemon.wait_for("converged");
     assert_eq!((host.read("copy").as_str(), host.lines("told").len()), ("two", 2));
-    // The same value again is no change for anybody.
+    // An equal value causes no change.
     host.write("in", "two\n");
     daemon.wait_for_of("changed", "exec[ask]");
     daemon.wait_for("converged");
@@ -67,7 +67,7 @@ fn a_change_reaches_those_that_receive_it_and_nobody_else() {
     daemon.has_not_said("failed");
 }
 
-/// Values are kept: a restart runs nothing again, and a change that came meanwhile is found by its hash.
+/// Values are stored: a restart runs nothing again, and a change made meanwhile is noticed by its hash.
 #[test]
 fn a_restart_makes_no_needless_change() {
     let host = host("one\n");
@@ -76,14 +76,14 @@ fn a_restart_makes_no_needless_change() {
     again.exits(0);
     host.plan().exits(0).prints("0 resources to change");
     assert_eq!(host.lines("told").len(), 1);
-    // Repaired with the value that was kept, although its sender does not run.
+    // The repair uses the stored value, without a run of the sender.
     host.write("copy", "drifted");
     host.ask(&["plan", "--only", "file[copy]"]).exits(0).prints("~ file[copy]");
     host.ask(&["apply", "--only", "file[copy]"]).exits(0);
     assert_eq!((host.read("copy").as_str(), host.lines("told").len()), ("one", 1));
 }
 
-/// R-12: a value whose receiver fails stays marked until a run with it succeeds, across a restart too.
+/// R-12: a value whose receiver fails stays pending until a run with it succeeds, across a restart too.
 #[test]
 fn a_changed_value_stays_marked_until_a_run_with_it_succeeds() {
     let graph = r#"graph: g
@@ -100,7 +100,7 @@ resources:
     daemon.wait_for("converged");
     host.remove("ok").write("in", "two\n");
     daemon.wait_for_of("failed", "exec[tell]");
-    // The value is not forgotten by the failure: the next attempt has it.
+    // The failed run has not lost the value: the next attempt uses it.
     host.write("ok", "").write("in", "three\n");
     daemon.wait_for_of("changed", "exec[tell]");
     daemon.wait_for("converged");
@@ -118,7 +118,7 @@ resources:
 }
 
 #[test]
-fn what_is_not_sent_yet_is_unknown_until_then() {
+fn unsent_values_are_unknown() {
     let host = Host::with(
         "graph: g\nresources:\n  exec:\n  - {name: ask, args: [echo, x]}\n  file:\n  - {name: $DIR/f, recv: {content: 'exec[ask].output'}}\n  password:\n  - {name: p}\n  test:\n  - {name: t, recv: {text: 'password[p].password'}}\n",
     );
@@ -144,7 +144,7 @@ fn a_receiver_that_comes_later_gets_the_value_too() {
     daemon.wait_for("converged");
     assert_eq!(host.read("f"), "yz");
     drop(daemon);
-    // Another command sends now, and nothing of it was kept.
+    // Another command sends now, without any stored value.
     let host = Host::with(graph);
     host.apply().exits(0);
     host.graph(&format!("{graph}{more}"));
@@ -160,10 +160,9 @@ fn an_invalid_value_is_a_failed_run() {
     host.apply().exits(1).prints("the received value is invalid for `env`");
 }
 
-/// What was too long to be kept was sent all the same: its receiver says so, and nobody runs again to send it once
-/// more.
+/// A value too long to be stored was still sent: its receiver says so, and the sender does not run again for it.
 #[test]
-fn who_has_printed_too_much_is_not_run_again_for_it() {
+fn a_sender_of_too_long_output_is_not_run_again() {
     let graph = |count: &str| {
         format!(
             r#"graph: g
@@ -193,7 +192,7 @@ resources:
     assert_eq!(host.lines("asked").len(), 1);
     assert_eq!((host.read("stderr").as_str(), host.read("exit").as_str()), ("e", "0"));
     assert!(!host.exists("told") && !host.exists("all"));
-    // As much as is kept: it is sent, after the one run of the other command.
+    // A value of the largest stored length is sent after the one run of the other command.
     host.graph(&graph("1000000"));
     host.apply().exits(0);
     assert_eq!(host.lines("asked").len(), 2);

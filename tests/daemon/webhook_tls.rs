@@ -1,4 +1,4 @@
-//! Webhooks by TLS: what a server must show before it is told anything.
+//! Webhooks over TLS: the checks of a server before anything is sent.
 
 use crate::daemon::Daemon;
 use crate::host::Host;
@@ -11,7 +11,7 @@ resources:
   - {name: a, path: $DIR/a, content: "x"}
 "#;
 
-/// A daemon with this webhook, on a host that trusts these authorities.
+/// Starts a daemon with this webhook, on a host that trusts these authorities.
 fn run(host: &Host, url: &str, authorities: &str) -> Daemon {
     let settings = format!(
         "graph: graph.yaml\nstate_dir: state\nlog: json\nrecorders:\n\
@@ -23,7 +23,7 @@ fn run(host: &Host, url: &str, authorities: &str) -> Daemon {
     Daemon::start(command, &host.path(""))
 }
 
-/// Who is signed by an authority that the host trusts is told all, with its header.
+/// A server with a trusted certificate receives all events, with the header.
 #[test]
 fn a_server_that_is_trusted_is_told() {
     let receiver = Receiver::secure(Answer::Taken);
@@ -38,11 +38,11 @@ fn a_server_that_is_trusted_is_told() {
     assert_eq!(daemon.ends(), 0);
 }
 
-/// Who is signed by nobody that is known, or is of another name, is told nothing, not even a header; it is said why and
-/// what to do, and the host is held.
+/// A server with an unknown issuer or another name receives nothing, not even a header; the reason and the remedy are
+/// reported, and the host stays converged.
 #[test]
 fn a_server_that_is_not_trusted_is_told_nothing() {
-    // An authority that is trusted, and has signed nothing here.
+    // A trusted authority that has signed no certificate here.
     let stranger = include_str!("tls/stranger.pem");
     for (authorities, name, why) in [
         (
@@ -69,7 +69,7 @@ fn a_server_that_is_not_trusted_is_told_nothing() {
     }
 }
 
-/// C-12: a recorder that cannot begin is said to once, not at each try; the host is held.
+/// C-12: a recorder that cannot start is reported once, not at each attempt; the host stays converged.
 #[test]
 fn a_recorder_that_cannot_begin_is_said_once() {
     let host = Host::with(GRAPH);
@@ -81,7 +81,7 @@ fn a_recorder_that_cannot_begin_is_said_once() {
     host.write("a", "drifted");
     host.wait_until("it is held", || host.read("a") == before);
     let said = || daemon.log().iter().filter(|line| line.message.contains("does not run")).count();
-    // By then it was tried again.
+    // Several attempts have been made by now.
     let tries = || host.ask_daemon(&["status"]).stdout.contains("next try in 2");
     host.wait_until("it was tried again and again", tries);
     assert_eq!(said(), 1, "{:#?}", daemon.log());

@@ -1,4 +1,4 @@
-//! F-19: each of the daemon's workers breaks, and heals; the others do not notice, and nothing is lost.
+//! F-19: each worker of the daemon fails and recovers; the others are unaffected, and nothing is lost.
 
 use crate::host::{Host, LIMIT};
 use nix::sys::signal::Signal;
@@ -15,11 +15,11 @@ resources:
   - {name: a, path: $DIR/a, content: "x"}
 "#;
 
-/// All that can break; `control` last, since the order comes through it.
+/// The workers that can fail; `control` is last, since it carries the requests.
 const WORKERS: [&str; 8] =
     ["signals", "events", "lease", "store", "driver", "graph", "watchdog", "control"];
 
-/// Puts a fault into a worker of a daemon that was built for tests. The answer may not come any more.
+/// Injects a fault into a worker of a daemon built for tests. The reply may be missing.
 pub(crate) fn fault(host: &Host, worker: &str, how: &str) {
     let socket = host.path("state").join("control.socket");
     let mut socket = UnixStream::connect(socket).expect("it listens");
@@ -50,19 +50,19 @@ fn repairs(host: &Host) {
     host.wait_until("it is put back", || host.read("a") == "x");
 }
 
-/// How often each worker has come to run.
+/// Returns the number of starts of each worker.
 pub(crate) fn starts(host: &Host) -> BTreeMap<String, u64> {
     let report = report(host);
     let workers = report["workers"].as_object().into_iter().flatten();
     workers.map(|(name, one)| (name.clone(), one["starts"].as_u64().unwrap_or_default())).collect()
 }
 
-/// Who cannot go on without this worker, and is started anew with it.
+/// Returns the workers that require this worker and restart with it.
 fn needs(worker: &str) -> &'static [&'static str] {
     if worker == "store" { &["driver"] } else { &[] }
 }
 
-/// A fault in one worker after the other: it is started again, with who needs it; nobody else is.
+/// Injects a fault into each worker in turn and asserts that exactly it and its dependents restart.
 fn each_heals(how: &str) {
     let host = Host::with(GRAPH);
     let mut daemon = host.run(&[]);
@@ -93,21 +93,22 @@ fn each_heals(how: &str) {
     assert_eq!(daemon.ends_after_panics(LIMIT), 0);
 }
 
-/// F-19, A-19: a panic in each worker: it is started again, the others are not, the host is held, signals and commands
-/// are obeyed.
+/// F-19, A-19: after a panic in each worker exactly it is restarted, the host stays converged, and signals and
+/// commands work.
 #[test]
 fn each_worker_heals_of_a_panic() {
     each_heals("panic");
 }
 
-/// F-19, A-19: the same of an error.
+/// F-19, A-19: after an error in each worker exactly it is restarted, the host stays converged, and signals and
+/// commands work.
 #[test]
 fn each_worker_heals_of_an_error() {
     each_heals("error");
 }
 
-/// F-19, E-6, E-9: the driver breaks while a command runs. It is not run beside itself, and what was owed to it is
-/// paid.
+/// F-19, E-6, E-9: the driver fails while a command runs. The command does not run twice at once, and its owed
+/// refresh is delivered.
 #[test]
 fn a_driver_that_breaks_loses_no_refresh_and_runs_nothing_twice_at_once() {
     let host = Host::with(
@@ -128,7 +129,7 @@ resources:
     fault(&host, "driver", "panic");
     host.wait_for_lines("log", 2);
     assert_eq!(host.lines("log"), ["begins", "begins"], "the first was cut off, not left beside");
-    // A shell that is starting its `sleep` is two for a moment.
+    // A shell that starts its `sleep` is two processes for a moment.
     host.wait_until("it runs once", || {
         host.processes().iter().filter(|(_, line)| line.contains("begins")).count() == 1
     });
@@ -139,9 +140,9 @@ resources:
     assert_eq!(daemon.ends_after_panics(LIMIT), 0);
 }
 
-/// A-43, P-1: workers that hang do not keep the daemon from ending; a driver whose loop hangs is named.
+/// A-43, P-1: hung workers do not prevent the daemon's end; a hung driver is named.
 #[test]
-fn who_hangs_is_left_behind() {
+fn hung_workers_are_left_behind() {
     let host = Host::with(GRAPH);
     let mut daemon = host.run(&[]);
     daemon.wait_for("converged");
@@ -155,8 +156,7 @@ fn who_hangs_is_left_behind() {
     daemon.wait_for("stop_timeout");
 }
 
-/// F-12, P-1: a driver whose loop hangs is named; who asks for the end twice does not wait the ten seconds that it has
-/// otherwise.
+/// F-12, P-1: a hung driver is named; a second stop request does not wait for its ten seconds.
 #[test]
 fn a_driver_that_hangs_is_named_and_a_second_stop_is_at_once() {
     let host = Host::with(GRAPH);

@@ -1,13 +1,13 @@
-//! In a group a failure or a fight is that of one member: the others, and whoever waits for them, go on.
+//! Groups: the failure or the contention of one member delays neither the other members nor their children.
 
 use crate::harness::play;
 use std::time::Duration;
 use steadfast_engine::Meta;
 use tokio::time::Instant;
 
-/// E-10, E-19: what cannot be made holds back what comes after it, and not what comes after its siblings; it has a
-/// transaction of its own until it was well for ten minutes, then for twice as long. Who fails with nobody waiting for
-/// its siblings stays in the group.
+/// E-10, E-19: a failing member holds back its own children and not those of its siblings. It runs in a transaction
+/// of its own until it was converged for ten minutes, later for twice as long. A failing member whose siblings have
+/// no children stays in the group.
 #[test]
 fn one_that_cannot_be_made_comes_apart() {
     play(|mut ground| async move {
@@ -42,7 +42,7 @@ fn one_that_cannot_be_made_comes_apart() {
     });
 }
 
-/// The same where nobody waits: there is no reason for two transactions.
+/// E-10: a failing member stays in the group if its siblings have no children.
 #[test]
 fn one_that_keeps_nobody_waiting_stays() {
     play(|mut ground| async move {
@@ -57,7 +57,7 @@ fn one_that_keeps_nobody_waiting_stays() {
     });
 }
 
-/// E-10: one that is tried again for ever is waited for no longer than three times.
+/// E-10: children wait for a member with endless retries no longer than three attempts.
 #[test]
 fn one_that_is_tried_for_ever_comes_apart() {
     play(|mut ground| async move {
@@ -72,7 +72,7 @@ fn one_that_is_tried_for_ever_comes_apart() {
     });
 }
 
-/// E-20: one that is undone again and again delays no repair of its siblings: its fight is its own.
+/// E-20: a member in contention delays no repair of its siblings; only the member has the contention.
 #[test]
 fn one_that_is_fought_over_comes_apart() {
     play(|mut ground| async move {
@@ -96,7 +96,7 @@ fn one_that_is_fought_over_comes_apart() {
     });
 }
 
-/// E-17: a swap that removes one of several waits for it where `realize` says so.
+/// E-17: `realize` makes a swap wait for a removed member of a group.
 #[test]
 fn realize_holds_for_what_could_be_grouped() {
     play(|mut ground| async move {

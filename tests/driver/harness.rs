@@ -1,4 +1,5 @@
-//! A driver in virtual time, with things that are one transaction, and somebody who hears what it says.
+//! The harness: a driver in virtual time, a kind whose resources can share one transaction, and a recorder of
+//! notifications.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -16,22 +17,22 @@ use steadfast_resources::{
 };
 use tokio::sync::{Notify, oneshot};
 
-/// What is there, and what was done.
+/// The simulated host, and the transactions that have run on it.
 #[derive(Debug, Default)]
 pub(crate) struct World {
     pub(crate) there: BTreeSet<String>,
-    /// What cannot be made.
+    /// The names that cannot be applied.
     pub(crate) broken: BTreeSet<String>,
-    /// Nobody gets past the gate.
+    /// True if the resource `gate` does not pass.
     pub(crate) shut: bool,
-    /// Who was checked or made together.
+    /// The members of each transaction, in order.
     pub(crate) together: Vec<Vec<String>>,
 }
 
-/// What the thing called `secret` sends, and has kept.
+/// The secret value that the resource `secret` sends.
 pub(crate) const CANARY: &str = "canary-77e0";
 
-/// One thing; all can be one transaction, but the gate, what comes last, and who sends a secret.
+/// A resource. All can share a transaction, except `gate`, `last` and `secret`.
 #[derive(Clone, Debug)]
 struct Thing {
     name: String,
@@ -169,21 +170,21 @@ impl Observer for RecordingSink {
     }
 }
 
-/// There is one in a process.
+/// The mint key; a process has only one.
 static KEY: OnceLock<Arc<MintKey>> = OnceLock::new();
 
 fn key() -> Arc<MintKey> {
     Arc::new(MintKey::take().expect("nobody else takes it"))
 }
 
-/// Plays this with a driver that runs, on one thread, in virtual time.
+/// Runs a test with a running driver, on one thread, in virtual time.
 pub(crate) fn play<F: Future<Output = ()>>(test: impl FnOnce(Ground) -> F) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().start_paused(true).build().expect("a runtime");
     tokio::task::LocalSet::new().block_on(&runtime, async { test(Ground::new()).await });
 }
 
-/// A driver that runs, and what it works on.
+/// A running driver with its simulated host.
 pub(crate) struct Ground {
     pub(crate) inbox: Inbox<DriverEvent>,
     world: Arc<Mutex<World>>,
@@ -208,7 +209,7 @@ impl Ground {
         };
         let kept = MemoryStore::default();
         let (journal, mut writer) = Journal::by_hand(Box::new(kept.clone()));
-        // No thread keeps anything here: while one is waited for, virtual time would run on.
+        // The journal is stepped by a task: virtual time would run on while a thread is awaited.
         let keeping = async move {
             loop {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -239,13 +240,13 @@ impl Ground {
         self.world.lock().expect("nobody panics with it")
     }
 
-    /// All that is kept, once what was written is.
+    /// Returns the stored state after all pending writes.
     pub(crate) async fn kept(&mut self) -> StoredState {
         tokio::time::sleep(Duration::from_millis(100)).await;
         self.kept.recall().expect("memory tells all")
     }
 
-    /// A graph of these: each with those that it comes after.
+    /// Loads a graph of resources, each with the names that run before it.
     pub(crate) fn load(&self, things: &[(&str, &[&str])], meta: Meta) {
         let meta = Arc::new(meta);
         let vertex = |(name, _): &(&str, &[&str])| {
@@ -295,7 +296,7 @@ impl Ground {
         self.opened.notify_one();
     }
 
-    /// Somebody takes it away, and it is looked at.
+    /// Removes an object and requests its check.
     pub(crate) fn take_away(&self, name: &str) {
         self.world().there.remove(name);
         self.look(name);
@@ -307,7 +308,7 @@ impl Ground {
         self.inbox.put(DriverEvent::Ask(look));
     }
 
-    /// Waits until this was said, after what was waited for before.
+    /// Waits for a notification, after those waited for before.
     pub(crate) async fn hears(&mut self, line: &str) {
         loop {
             {
@@ -321,13 +322,13 @@ impl Ground {
         }
     }
 
-    /// How often this was said so far.
+    /// Returns the number of equal notifications so far.
     pub(crate) fn count(&self, line: &str) -> usize {
         let said = self.said.0.lock().expect("nobody panics with it");
         said.iter().filter(|it| *it == line).count()
     }
 
-    /// Who was the last to be looked at together.
+    /// Returns the members of the last transaction.
     pub(crate) fn last_together(&self) -> Vec<String> {
         self.world().together.last().cloned().unwrap_or_default()
     }

@@ -1,4 +1,6 @@
-//! The driver through its public face, with a kind of its own: what stands between the engine and those who run as one.
+//! The tests of the driver through its public interface, with a kind of their own: groups and saved secrets.
+//!
+//! Nothing here touches the real host. Reading order: `harness`, `group_split`, `saved_secrets`.
 
 mod group_split;
 mod harness;

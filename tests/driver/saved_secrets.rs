@@ -1,14 +1,14 @@
-//! What is sent and saved is kept encrypted, or not at all.
+//! Saved values that were sent: stored encrypted, or not at all.
 
 use crate::harness::{CANARY, play};
 use std::sync::Arc;
 use steadfast_engine::Meta;
 use steadfast_resources::host::simulated::Machine;
 
-/// B-26: where a secret cannot be encrypted the run that sends it fails, by a change and by a look that finds nothing
-/// to do, and nothing of it is kept; as soon as it can be, it is.
+/// B-26: a run that sends a secret fails if the secret cannot be encrypted, with or without a change, and nothing is
+/// stored. The secret is stored as soon as encryption works.
 #[test]
-fn what_cannot_be_encrypted_is_not_kept() {
+fn unencryptable_values_are_not_stored() {
     play(|mut ground| async move {
         let machine = Machine::default();
         let entered = machine.enter();

@@ -1,4 +1,4 @@
-//! What is on disk.
+//! The event log on disk.
 
 use crate::changed;
 use proptest::prelude::*;
@@ -33,10 +33,9 @@ fn some(count: u64, at: u64) -> Vec<(u64, NewEvent)> {
 }
 
 proptest! {
-    // Each commit is durable: enough is enough.
+    // Each commit is a sync, so the number of cases is small.
     #![proptest_config(ProptestConfig::with_cases(24))]
-    /// C-11: numbers are contiguous and never used twice, whatever the batches are and however often it is opened
-    /// again.
+    /// C-11: event numbers are contiguous and unique for any batches and any number of reopenings.
     #[test]
     fn c11_numbers_have_no_hole(batches in prop::collection::vec((0_u64..20, any::<bool>()), 1..12)) {
         let folder = tempfile::tempdir().unwrap();
@@ -54,7 +53,7 @@ proptest! {
     }
 }
 
-/// C-11, S-7: what is kept comes back as it was, with its time in milliseconds; nobody else may read it.
+/// C-11, S-7: a stored event is read back unchanged, with its time in milliseconds; nobody else may read the log.
 #[test]
 fn c11_an_event_comes_back_as_it_was() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -69,7 +68,8 @@ fn c11_an_event_comes_back_as_it_was() {
     assert_eq!(mode & 0o7777, 0o600);
 }
 
-/// C-11: runs are paired: one that ended without a word is ended by the next one that opens the log, once; not its own.
+/// C-11: a session without an end is ended once, by the next session that opens the log; a session does not end
+/// itself.
 #[test]
 fn c11_a_run_without_an_end_is_ended_by_the_next() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -78,7 +78,7 @@ fn c11_a_run_without_an_end_is_ended_by_the_next() {
     log.append(&[start()], &[]).expect("kept");
     assert_eq!(log.run(), Some(1));
     drop(log);
-    // The same run opens it again, after a disk that was full.
+    // The same session opens the log again, as after a full disk.
     drop(Log::open(folder.path(), Retention::default(), Some(1)).expect("opened"));
     assert_eq!(all(folder.path()).len(), 1);
     let mut log = open(folder.path());
@@ -95,8 +95,8 @@ fn c11_a_run_without_an_end_is_ended_by_the_next() {
     assert_eq!(all(folder.path()).len(), 4, "each has one end");
 }
 
-/// C-21: what is too much goes, oldest first, a little at a time; a reader whose place is gone is told how many are
-/// missing; a new number is still one more than the last.
+/// C-21: the oldest events are deleted in small steps when the log is too large. A reader whose place is deleted
+/// gets the number of missing events; numbers stay contiguous.
 #[test]
 fn c21_size_is_bounded_and_a_lost_place_is_a_gap() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -120,7 +120,7 @@ fn c21_size_is_bounded_and_a_lost_place_is_a_gap() {
     assert_eq!(log.append(&some(1, 1), &[]).expect("kept"), 40_001);
 }
 
-/// C-21: what is too old goes, but for the last one, which tells the next number.
+/// C-21: events beyond the age limit are deleted, except the last one, which determines the next number.
 #[test]
 fn c21_age_is_bounded() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -136,9 +136,9 @@ fn c21_age_is_bounded() {
     assert_eq!(open(folder.path()).append(&some(1, 1), &[]).expect("kept"), 21);
 }
 
-/// C-21: what is wanted: from a number, a time, of a resource, the last ones.
+/// C-21: a query selects events by number, time, resource, or as the last ones.
 #[test]
-fn what_is_wanted_begins_where_it_should() {
+fn queries_begin_at_the_right_event() {
     let folder = tempfile::tempdir().expect("a folder");
     open(folder.path()).append(&some(100, 1000), &[]).expect("kept");
     let begin = |wanted: Wanted| reader(folder.path()).begin(&wanted).expect("read");
@@ -153,7 +153,7 @@ fn what_is_wanted_begins_where_it_should() {
     assert_eq!(begin(of), 5);
 }
 
-/// C-12: the place of a recorder and what it has begun outlive the process; what is confirmed is not begun any more.
+/// C-12: the place of a recorder and its begun batch outlive the process; a confirmed batch is no longer begun.
 #[test]
 fn c12_the_place_of_a_recorder_is_kept() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -169,7 +169,7 @@ fn c12_the_place_of_a_recorder_is_kept() {
     assert_eq!((place().number, place().begun), (60, vec![]));
 }
 
-/// C-22: a damaged log is put aside and one begun anew, that says so, with numbers that were never used.
+/// C-22: a damaged log is moved aside, and a new one starts with an event about that and with unused numbers.
 #[test]
 fn c22_a_damaged_log_is_begun_anew() {
     type Harm = fn(&Path);
@@ -202,7 +202,7 @@ fn c22_a_damaged_log_is_begun_anew() {
     }
 }
 
-/// C-22: a log that is there but cannot be written is refused, and not taken for damage.
+/// C-22: a log that cannot be written is rejected, and not treated as damaged.
 #[test]
 fn a_log_that_cannot_be_written_is_left_alone() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -212,8 +212,8 @@ fn a_log_that_cannot_be_written_is_left_alone() {
     assert!(File::open(folder.path().join("events.db-wal")).is_err());
 }
 
-/// C-22: what another program keeps under that name goes aside as it is, byte for byte, whatever version it says it
-/// has.
+/// C-22: a database of another program under the log's name is moved aside byte for byte, whatever its version
+/// number.
 #[test]
 fn a_log_of_another_program_goes_aside_as_it_is() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! What is told while it happens, and what is recorded of it.
+//! The event stream: publication, subscription and recording.
 
 use crate::changed;
 use std::path::Path;
@@ -10,7 +10,7 @@ use steadfast::events::{
     stream, what,
 };
 
-/// A scribe at work.
+/// A running log writer with its thread.
 struct LogThread {
     scribe: Arc<LogWriter>,
     thread: Option<JoinHandle<()>>,
@@ -42,7 +42,7 @@ fn recorded(directory: &Path) -> Vec<Event> {
     reader.read(0, u64::MAX, usize::MAX).expect("read")
 }
 
-/// All that is told until the end; panics where there is none.
+/// Collects all events up to the end of the stream; panics if the stream does not end.
 fn rest(mut follower: Subscriber) -> Vec<Arc<Event>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let told = async {
@@ -57,7 +57,7 @@ fn rest(mut follower: Subscriber) -> Vec<Arc<Event>> {
     runtime.expect("a runtime").block_on(within).expect("an end")
 }
 
-/// C-11, C-12, C-19: who follows gets each once, in order, with the number under which it is durable by then; and an
+/// C-11, C-12, C-19: a subscriber gets each event once, in order and already durable under its number, and then the
 /// end.
 #[test]
 fn c12_it_is_durable_before_it_is_told() {
@@ -82,7 +82,7 @@ fn c12_it_is_durable_before_it_is_told() {
     assert!(rest(stream.follow(|_| true).1).is_empty(), "after the end there is only the end");
 }
 
-/// C-20: after the end events are dropped and counted; marks are refused; nothing hangs.
+/// C-20: after the end of the stream events are dropped and counted, mark requests are rejected, and nothing hangs.
 #[tokio::test]
 async fn c20_after_the_end_events_are_counted() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -98,8 +98,7 @@ async fn c20_after_the_end_events_are_counted() {
     stream.mark(mark).await.expect_err("closed");
 }
 
-/// C-12: near the end what is told waits for what comes with it, and for no more: it is recorded also where the end
-/// does not come.
+/// C-12: near the end an event waits briefly for others and is then recorded, also without the end of the stream.
 #[test]
 fn c12_what_is_gathered_is_recorded_without_an_end_too() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -119,7 +118,7 @@ fn c12_what_is_gathered_is_recorded_without_an_end_too() {
     assert_eq!(recorded(folder.path()).len(), 5);
 }
 
-/// The numbers of all that is told by the beat until the end.
+/// Collects the numbers of all events that a subscriber gets in batches, up to the end.
 async fn by_the_beat(mut follower: Subscriber) -> Vec<u64> {
     let mut numbers = Vec::new();
     while let Some(next) = follower.next_batch().await {
@@ -132,8 +131,8 @@ async fn by_the_beat(mut follower: Subscriber) -> Vec<u64> {
     numbers
 }
 
-/// C-19: who waits for the beat gets each once and in order, however many come with one, and the end without another
-/// beat.
+/// C-19: a subscriber in batches gets each event once and in order, whatever the size of a batch, and the end without
+/// another batch.
 #[tokio::test(flavor = "multi_thread")]
 async fn c19_who_follows_by_the_beat_misses_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -163,7 +162,7 @@ async fn c19_who_follows_by_the_beat_misses_nothing() {
     assert_eq!(late.next_batch().await, None, "after the end there is only the end");
 }
 
-/// C-16: nobody waits for the one who records; memory is bounded; what had no room is counted, in a gap.
+/// C-16: a publisher never waits for the log writer; memory is bounded, and dropped events are counted as a gap.
 #[test]
 fn c16_who_tells_waits_for_nobody() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -182,7 +181,7 @@ fn c16_who_tells_waits_for_nobody() {
     assert!(numbers.eq(1..=65_538), "contiguous");
 }
 
-/// C-16: who follows too slowly is told how many were lost, and goes on with the oldest that is left.
+/// C-16: a slow subscriber gets the number of missed events and continues with the oldest one available.
 #[tokio::test]
 async fn c16_who_stalls_is_told_how_many_were_lost() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -192,15 +191,15 @@ async fn c16_who_stalls_is_told_how_many_were_lost() {
         teller.publish(changed(&number.to_string()));
     }
     LogThread::new(&stream, folder.path()).end();
-    // The start, five thousand, and the two ends, of which 4096 are ahead.
+    // The session start, five thousand events and two ends; 4096 of them are still available.
     let Some(Next::Missed(missed)) = slow.next().await else { panic!("it was slow") };
     assert_eq!(missed, 5003 - 4096);
     let Some(Next::Event(event)) = slow.next().await else { panic!("an event follows") };
     assert_eq!(event.number, Some(missed + 1));
 }
 
-/// C-17, C-18: what cannot be kept becomes an error in its place, and those beside it are kept; what helps to find a
-/// fault is told, without a number, and not kept.
+/// C-17, C-18: an event that cannot be stored is replaced by an error event, and its neighbours are stored. Debug
+/// events are delivered without a number and not stored.
 #[test]
 fn c17_one_that_cannot_be_kept_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -223,8 +222,8 @@ fn c17_one_that_cannot_be_kept_is_an_error() {
     assert_eq!(told[4].number, None, "debug");
 }
 
-/// C-21: of a thousand alike ten are recorded, and the others counted in one, at the latest at the end; who follows
-/// hears all.
+/// C-21: of a thousand equal events ten are recorded and the others counted in one event, at the latest at the end; a
+/// subscriber gets all of them.
 #[test]
 fn c21_a_thousand_alike_are_counted() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -242,7 +241,7 @@ fn c21_a_thousand_alike_are_counted() {
     assert_eq!(rest(follower).iter().filter(|event| event.what == "changed").count(), 1000);
 }
 
-/// C-16, C-22: where the log cannot be written what happens is told without numbers, and recorded once it can be.
+/// C-16, C-22: while the log cannot be written, events are delivered without numbers; they are recorded later.
 #[test]
 fn c22_without_a_log_it_is_told_and_recorded_later() {
     let folder = tempfile::tempdir().expect("a folder");

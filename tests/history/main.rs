@@ -1,4 +1,5 @@
-//! The history of changes: the kind file changes real files, and an undo restores each state that an oracle recorded.
+//! The tests of the history: the kind `file` changes real files, and an oracle checks each state after an undo.
+//! Nothing here starts a daemon. Reading order: this file, then `undo`, `retention`, `values` and `migration`.
 
 mod migration;
 mod retention;
@@ -29,7 +30,7 @@ fn key() -> &'static MintKey {
     KEY.get_or_init(|| MintKey::take().expect("nobody else takes it"))
 }
 
-/// A state directory, files beside it, and a clock that stands.
+/// The environment: a state directory, files beside it, and a clock that the test sets.
 struct Stage {
     folder: tempfile::TempDir,
     history: Arc<History>,
@@ -55,7 +56,7 @@ impl Stage {
         self.path("state")
     }
 
-    /// Two changes are kept of one file, and then the database is what another program makes it by this.
+    /// Creates a history with two changes of one file, and alters its database with this SQL.
     fn made_by_another(sql: &str) -> Self {
         let place = Self::new(Limits::default());
         place.apply("f", &[("content", "one")]);
@@ -68,12 +69,12 @@ impl Stage {
         place
     }
 
-    /// As after the end of a process.
+    /// Opens the history again, as after the end of a process.
     fn open_again(&mut self) {
         self.history = open(self.folder.path(), self.limits, &self.clock);
     }
 
-    /// Declares a file, and makes it so.
+    /// Applies a file resource with these fields.
     fn apply(&self, name: &str, given: &[(&str, &str)]) -> Outcome {
         let spec = registry::find("file").expect("a kind");
         let mut fields = Fields::default();
@@ -131,7 +132,7 @@ fn resource(name: &str) -> String {
     format!("file[{name}]")
 }
 
-/// What an oracle sees of a path.
+/// The oracle's view of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Sight {
     Nothing,
@@ -156,7 +157,7 @@ fn is_changed(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Changed(_))
 }
 
-/// Something that is declared, or done by somebody else.
+/// A declared change, or one by somebody else.
 #[derive(Clone, Debug)]
 enum Step {
     Content(String, &'static str),
@@ -168,7 +169,7 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    // Those that deny others are sensitive, and not kept.
+    // Modes that deny access to others are sensitive, and their content is not stored.
     let mode = prop::sample::select(vec!["0644", "0755", "0604", "0664", "0444"]);
     let content = prop_oneof!["[a-c]{0,4}", "[a-z\n]{200,3000}"];
     prop_oneof![
@@ -184,8 +185,8 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
-    /// Whatever was declared in whatever order: going back to before any change gives just what was there then, in any
-    /// order of going back and forth, also after a restart.
+    /// For any sequence of changes, an undo to a number restores the state before that change, in any order of undos,
+    /// also after a restart.
     #[test]
     fn every_state_can_be_gone_back_to(
         steps in prop::collection::vec(step(), 1..12),
@@ -208,7 +209,7 @@ proptest! {
                 Step::Link(target) => place.apply("f", &[("symlink", target), ("force", "true")]),
                 Step::Directory => place.apply("f/", &[("force", "true")]),
                 Step::Absent => place.apply("f", &[("state", "absent"), ("force", "true")]),
-                // A change that only sets a mode does not look at the content.
+                // A change that only sets a mode does not read the content.
                 Step::Foreign(text) if matches!(before, Sight::File(..)) && !last_left_content => {
                     std::fs::write(&path, text).expect("written");
                     continue;
@@ -220,7 +221,7 @@ proptest! {
                 continue;
             }
             let name = if matches!(step, Step::Directory) { "f/" } else { "f" };
-            // One resource is meant, however its path is written.
+            // Both spellings of the path belong to one resource.
             let entries = place.entries(name);
             let new: Vec<&Entry> = entries.iter().filter(|entry| entry.number > last).collect();
             prop_assert_eq!(new.len(), 1, "one change of one path is one entry");
@@ -228,7 +229,7 @@ proptest! {
                 seen.insert(new[0].number, before);
                 last_left_content = new[0].unkept() == Some(NotRecorded::Same);
             } else {
-                // Of the other name there is no way back to here: begin anew.
+                // The other resource's entries lead to no earlier state, so the record starts again.
                 seen.clear();
                 last_left_content = false;
             }
@@ -242,7 +243,7 @@ proptest! {
             place.undo("f", Some(number)).expect("undone");
             prop_assert_eq!(&sight(&path), &seen[&number], "before number {}", number);
             if now != seen[&number] {
-                // And an undo can be undone.
+                // An undo can itself be undone.
                 place.undo("f", None).expect("undone");
                 prop_assert_eq!(&sight(&path), &now);
                 place.undo("f", Some(number)).expect("undone");
@@ -251,9 +252,9 @@ proptest! {
     }
 }
 
-/// Retention by age, on a clock of ours.
+/// Entries beyond the age limit are deleted, by the test's clock.
 #[test]
-fn what_is_too_old_goes() {
+fn entries_beyond_the_age_limit_are_deleted() {
     let mut place = Stage::new(Limits::default());
     place.apply("f", &[("content", "one")]);
     place.apply("f", &[("content", "two")]);
@@ -270,7 +271,7 @@ fn what_is_too_old_goes() {
     assert_eq!(std::fs::read(place.path("f")).unwrap(), b"two");
 }
 
-/// Text that cannot be compressed much.
+/// Returns text that hardly compresses.
 fn noise(seed: u64, length: usize) -> String {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut letter = || {
@@ -282,9 +283,9 @@ fn noise(seed: u64, length: usize) -> String {
     (0..length).map(|_| letter()).collect()
 }
 
-/// Retention by size: who is changed again and again pays for it, nobody else.
+/// The size limit deletes entries of the resource with the most data, and of no other.
 #[test]
-fn what_is_too_much_goes_from_who_has_most() {
+fn the_size_limit_deletes_from_the_largest_resource() {
     let limits = Limits { total: 1 << 20, ..Limits::default() };
     let place = Stage::new(limits);
     place.apply("quiet", &[("content", "one")]);
@@ -303,7 +304,7 @@ fn what_is_too_much_goes_from_who_has_most() {
         .map(|entry| entry.unwrap().metadata().unwrap().len())
         .sum();
     assert!(bytes < 12 << 20, "{bytes} bytes on disk");
-    // One that is a quarter of all, or more, is not kept at all, and said to be.
+    // A content of a quarter of the limit or more is not stored, and the entry says so.
     place.apply("large", &[("content", &noise(99, 300_000))]);
     place.apply("large", &[("content", "small")]);
     let unkept = place.entries("large").last().and_then(Entry::unkept);
@@ -313,7 +314,7 @@ fn what_is_too_much_goes_from_who_has_most() {
     assert_eq!(std::fs::read(place.path("large")).unwrap(), b"small");
 }
 
-/// S-6, B-26: what is sensitive is in no entry, not under a later definition either.
+/// S-6, B-26: no entry contains sensitive content, not even under a later definition.
 #[test]
 fn no_secret_is_kept() {
     const CANARY: &str = "canary-77a1";
@@ -322,7 +323,7 @@ fn no_secret_is_kept() {
     for (name, secrecy) in [("declared", ("sensitive", "true")), ("denied", ("mode", "0600"))] {
         place.apply(name, &[("content", &one), secrecy]);
         place.apply(name, &[("content", &format!("{CANARY} two")), secrecy]);
-        // The file was widened by somebody, and the secrecy is not declared any more; with a restart between.
+        // Another program has widened the mode, and the definition is no longer sensitive; a restart lies in between.
         std::fs::set_permissions(place.path(name), Permissions::from_mode(0o644)).unwrap();
         place.open_again();
         place.apply(name, &[("content", "harmless")]);
@@ -344,7 +345,7 @@ fn no_secret_is_kept() {
     }
 }
 
-/// A damaged history hurts nothing else, and nothing is put back from it.
+/// A damaged history starts anew without effect on anything else, and nothing is restored from it.
 #[test]
 fn a_damaged_history_begins_anew() {
     let mut place = Stage::new(Limits::default());
@@ -354,7 +355,7 @@ fn a_damaged_history_begins_anew() {
     place.open_again();
     let database = place.state().join("history/history.db");
     let intact = std::fs::read(&database).unwrap();
-    // A bit in a page: of the rows, of the contents, of an index, wherever.
+    // One flipped byte at many places of the database: rows, contents and indexes.
     let mut noticed = 0;
     for at in (100..intact.len()).step_by(397) {
         std::fs::write(&database, &intact).unwrap();
@@ -381,7 +382,7 @@ fn a_damaged_history_begins_anew() {
     assert!(aside.count() > 0, "what was damaged is kept for who looks into it");
 }
 
-/// B-6: what cannot be kept is not taken away; what takes nothing away goes on; all heals by itself.
+/// B-6: a change is not made without its stored prior state; changes that delete nothing go on; the history recovers.
 #[test]
 fn a_history_that_cannot_be_written_takes_nothing_away() {
     let place = Stage::new(Limits::default());
@@ -408,9 +409,9 @@ fn a_history_that_cannot_be_written_takes_nothing_away() {
     assert_eq!(std::fs::read(place.path("f")).unwrap(), b"mine");
 }
 
-/// Where not all of a directory was kept nothing of it comes back, unless just that is asked for.
+/// An incompletely stored directory is restored only on explicit request.
 #[test]
-fn what_was_kept_of_a_directory_can_be_put_back_alone() {
+fn an_incomplete_directory_is_restored_on_request() {
     let place = Stage::new(Limits { file: 1000, ..Limits::default() });
     std::fs::create_dir(place.path("d")).unwrap();
     std::fs::write(place.path("d/small"), "small").unwrap();
@@ -426,10 +427,9 @@ fn what_was_kept_of_a_directory_can_be_put_back_alone() {
     assert!(!place.path("d/large").exists());
 }
 
-/// S-5: where a run was cut off is known until it is seen to, also after somebody who only looks has closed the history
-/// well; and of all that may have been under way.
+/// S-5: every interrupted run is known until it is handled, also after a reader has closed the history cleanly.
 #[test]
-fn where_a_run_was_cut_off_is_known_until_it_is_seen_to() {
+fn interrupted_runs_are_known_until_handled() {
     let mut place = Stage::new(Limits::default());
     std::fs::create_dir(place.path("first")).unwrap();
     place.apply("first/f", &[("content", "one")]);
@@ -439,7 +439,7 @@ fn where_a_run_was_cut_off_is_known_until_it_is_seen_to() {
     }
     place.apply("d", &[("state", "absent"), ("force", "true")]);
     place.history.flush();
-    // As if killed: the log of the database is there.
+    // A copy with the database's write-ahead log equals the files after a kill.
     let folder = place.state().join("history");
     let copy = place.path("copy");
     std::fs::create_dir(&copy).unwrap();
@@ -468,7 +468,7 @@ fn where_a_run_was_cut_off_is_known_until_it_is_seen_to() {
     assert!(!place.history.was_cut_off() && place.history.where_cut_off().is_empty());
 }
 
-/// Extended attributes come back, also where the file was gone.
+/// Extended attributes are restored, also for a file that was deleted.
 #[test]
 fn extended_attributes_come_back() {
     use rustix::fs::{XattrFlags, getxattr, setxattr};
@@ -483,7 +483,7 @@ fn extended_attributes_come_back() {
     assert_eq!(&value[..length], b"blue");
 }
 
-/// S-7: ours alone.
+/// S-7: only the owner can read the history.
 #[test]
 fn others_cannot_read_it() {
     let place = Stage::new(Limits::default());

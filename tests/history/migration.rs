@@ -1,9 +1,8 @@
-//! A history that an older program has made: it is read as it is, and brought to the schema of this one by the first
-//! who writes.
+//! Histories of older programs: readable as they are, and migrated by the first writer.
 
 use crate::*;
 
-/// What was kept is there, before and after; former names and undos that are cut off are followed from then on.
+/// A history of schema 1 keeps all entries; aliases and interrupted undos are recorded from then on.
 #[test]
 fn a_history_of_the_first_schema_goes_on() {
     let older = "DROP TABLE name; DROP TABLE undoing; \
@@ -30,8 +29,8 @@ fn a_history_of_the_first_schema_goes_on() {
     assert_eq!(version, 4);
 }
 
-/// A history of before values were kept is read as it is, and keeps them from then on; what was sealed then is readable
-/// still.
+/// A history without values is readable as it is and records values from then on; old encrypted entries stay
+/// readable.
 #[test]
 fn a_history_of_before_values_goes_on() {
     let older = "ALTER TABLE entry DROP COLUMN fields; PRAGMA user_version=3";
@@ -48,10 +47,10 @@ fn a_history_of_before_values_goes_on() {
     assert_eq!(std::fs::read(place.path("f")).unwrap(), b"one");
 }
 
-/// B-18, B-26: what moves to another name is sealed anew; what cannot be read moves as it is, and nothing is put back
-/// over it.
+/// B-18, B-26: entries that move to a new name are encrypted again. Unreadable entries move unchanged, and no undo
+/// overwrites anything with them.
 #[test]
-fn what_cannot_be_read_moves_as_it_is() {
+fn unreadable_entries_move_unchanged() {
     let mut place = Stage::new(Limits::default());
     for content in ["one", "two", "three"] {
         place.apply("f", &[("content", content)]);

@@ -1,19 +1,18 @@
-//! What must give way so that there is room, what must not, and a history that is not ours to write.
+//! Retention: entries that are deleted for space, entries that are not, and histories that belong to another program.
 
 use crate::{Stage, is_changed, noise, open};
 use std::path::PathBuf;
 use steadfast::history::{Limits, Reader};
 use steadfast_resources::{NotRecorded, Outcome};
 
-/// Text of a file of which so much is kept that thirty of them fill a mebibyte.
+/// Returns file content of which about thirty stored copies fill one mebibyte.
 fn small(seed: u64) -> String {
     noise(seed, 45_000)
 }
 
-/// B-6: what is kept for a change is not dropped for want of room by the same change, nor by the next: what is older
-/// goes.
+/// B-6: the entry of a change is not deleted for space by that change or the next one; older entries are.
 #[test]
-fn what_is_kept_for_a_change_is_there_after_it() {
+fn the_entry_of_a_change_outlives_the_change() {
     let place = Stage::new(Limits { total: 1 << 20, ..Limits::default() });
     let absent = [("state", "absent")];
     for seed in 0..30 {
@@ -36,10 +35,10 @@ fn what_is_kept_for_a_change_is_there_after_it() {
     assert!(std::fs::read(place.path("small29")).unwrap() == small(29).as_bytes());
 }
 
-/// B-6: what one change takes away is kept whole, or the change stops: nothing that it has kept makes room for what it
-/// keeps next.
+/// B-6: the prior state of one change is stored whole, or the change stops; its own entries never make room for each
+/// other.
 #[test]
-fn what_is_more_than_all_is_not_taken_away() {
+fn content_beyond_the_size_limit_is_not_removed() {
     let place = Stage::new(Limits { total: 1 << 20, ..Limits::default() });
     let files: Vec<PathBuf> = (0..8).map(|n| place.path(&format!("tree/{n}"))).collect();
     std::fs::create_dir(place.path("tree")).unwrap();
@@ -61,7 +60,7 @@ fn what_is_more_than_all_is_not_taken_away() {
     for (seed, path) in (70..).zip(&files) {
         assert!(std::fs::read(path).unwrap() == noise(seed, 240_000).as_bytes());
     }
-    // With room for it, it goes.
+    // With enough space the tree is removed.
     let limits = Limits { total: 8 << 20, ..place.limits };
     place.history.close();
     let place = Stage { history: open(place.folder.path(), limits, &place.clock), ..place };
@@ -70,7 +69,7 @@ fn what_is_more_than_all_is_not_taken_away() {
     assert!(files.iter().all(|path| path.exists()));
 }
 
-/// L10: a purge goes on when the history is full; the entries of the rest say that the content is gone.
+/// L10: a purge continues with a full history; the remaining entries say that the content was not stored.
 #[test]
 fn a_purge_is_not_stopped_by_a_full_history() {
     let place = Stage::new(Limits { total: 1 << 20, ..Limits::default() });
@@ -86,7 +85,7 @@ fn a_purge_is_not_stopped_by_a_full_history() {
     assert!((2..8).contains(&large) && entries.len() == 8, "{large} of {}", entries.len());
 }
 
-/// B-6: of a history that a newer program has made nothing is changed, and it is said what to do about just that.
+/// B-6: a history of a newer program is not changed, and the error names the remedy.
 #[test]
 fn a_history_of_a_newer_program_is_left_as_it_is() {
     let mut place = Stage::made_by_another("PRAGMA user_version=7");
@@ -107,7 +106,7 @@ fn a_history_of_a_newer_program_is_left_as_it_is() {
     assert!(refused.contains("newer steadfast"), "{refused}");
 }
 
-/// What another program keeps under that name goes aside as it is, byte for byte, whatever version it says it has.
+/// A database of another program under the history's name is moved aside byte for byte, whatever its version number.
 #[test]
 fn a_history_of_another_program_goes_aside_as_it_is() {
     let place = Stage::new(Limits::default());

@@ -1,4 +1,4 @@
-//! An undo that is cut off half way: the next one completes it, and does not undo the half of it.
+//! Interrupted undos: the next undo completes them and does not revert a half-done one.
 
 use crate::*;
 use std::thread::sleep;
@@ -9,7 +9,7 @@ fn names(place: &Stage) -> Vec<PathBuf> {
     (0..FILES).map(|number| place.path(&format!("d/{number:03}"))).collect()
 }
 
-/// A directory of files that was replaced by a file.
+/// Creates an environment with a directory of files that a file has replaced.
 fn replaced() -> Stage {
     let place = Stage::new(Limits::default());
     std::fs::create_dir(place.path("d")).expect("made");
@@ -20,11 +20,11 @@ fn replaced() -> Stage {
     place
 }
 
-fn how_many(place: &Stage) -> usize {
+fn number_of_files(place: &Stage) -> usize {
     names(place).iter().filter(|path| path.exists()).count()
 }
 
-/// Cancels an undo as soon as some of the files are there again, and ends the process that did it.
+/// Cancels an undo after some of the files are restored, and ends its process.
 fn cut_off(place: &mut Stage) {
     let what = Undo { resource: resource("d"), to: None, partial: false };
     let cancel = CancellationToken::new();
@@ -33,14 +33,14 @@ fn cut_off(place: &mut Stage) {
             undo(key(), &place.host, &place.history, (&what, cancel.clone()))
                 .map_err(|it| it.trouble)
         });
-        while how_many(place) < 5 && !undone.is_finished() {
+        while number_of_files(place) < 5 && !undone.is_finished() {
             sleep(Duration::from_millis(1));
         }
         cancel.cancel();
         undone.join().expect("sound").expect_err("it is cut off").what
     });
     assert!(refused.contains("\nthe next undo without --to continues with this one"), "{refused}");
-    let there = how_many(place);
+    let there = number_of_files(place);
     assert!((5..FILES).contains(&there), "{there} files");
     place.history.close();
     place.open_again();
@@ -53,7 +53,7 @@ fn is_whole(place: &Stage) -> bool {
     })
 }
 
-/// F-1: a plain undo after it does the same once more, to its end; the one after that undoes all of it.
+/// F-1: after an interrupted undo, the next plain undo completes it, and the one after that reverts all of it.
 #[test]
 fn an_undo_that_was_cut_off_is_completed_by_the_next() {
     let mut place = replaced();
@@ -68,7 +68,7 @@ fn an_undo_that_was_cut_off_is_completed_by_the_next() {
     assert!(is_whole(&place));
 }
 
-/// What was asked for by number is done as it was asked, also after one that was cut off.
+/// An undo by number does exactly that, also after an interrupted undo.
 #[test]
 fn a_number_says_what_is_undone() {
     let mut place = replaced();
@@ -79,19 +79,19 @@ fn a_number_says_what_is_undone() {
     assert!(!place.reader().was_cut_off(&resource("d")));
 }
 
-/// What was changed since by anything else is what the next undo is about.
+/// After a later change of another sort, the next undo reverts that change.
 #[test]
 fn a_later_change_is_what_is_undone() {
     let mut place = replaced();
     cut_off(&mut place);
-    let before = how_many(&place);
+    let before = number_of_files(&place);
     assert!(is_changed(&place.apply("d", &[("content", "now"), ("force", "true")])));
     assert!(!place.reader().was_cut_off(&resource("d")));
     place.undo("d", None).expect("undone");
-    assert_eq!(how_many(&place), before, "as it was before the last change");
+    assert_eq!(number_of_files(&place), before, "as it was before the last change");
 }
 
-/// B18: `sensitive: false` keeps the content of a file whose mode denies others.
+/// B18: `sensitive: false` stores the content of a file whose mode denies access to others.
 #[test]
 fn a_declared_word_wins_over_a_mode() {
     let place = Stage::new(Limits::default());
@@ -123,7 +123,7 @@ fn a_declared_word_holds_through_an_undo() {
     }
 }
 
-/// A file that cannot be put back is named, and the rest of a tree is put back all the same. Runs as root.
+/// A file that cannot be restored is named, and the rest of the tree is restored. Needs root.
 #[test]
 fn one_file_that_cannot_be_put_back_does_not_keep_the_rest() {
     let mut place = Stage::new(Limits::default());
@@ -140,7 +140,7 @@ fn one_file_that_cannot_be_put_back_does_not_keep_the_rest() {
         let path = place.path(&format!("d/{linked}"));
         std::fs::hard_link(path, place.path(linked)).expect("linked");
     }
-    // A private file of root's in a directory of others stays closed: these are that user's.
+    // The files belong to another user, since root's private files in a foreign directory stay closed.
     for path in &names {
         std::os::unix::fs::chown(path, nobody, nobody).expect("given away");
     }

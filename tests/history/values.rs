@@ -1,4 +1,5 @@
-//! Values of resources that are no paths: kept before a change, told after it, and put back by their kind or refused.
+//! Values of resources without a path: recorded before a change, reported after it, and restored by their kind or
+//! rejected.
 
 use super::*;
 use steadfast_resources::{After, FieldValues, FormerValue, PriorStateRecorder};
@@ -22,8 +23,8 @@ fn told(entry: &Entry) -> Vec<(String, Option<String>, After)> {
     entry.values.iter().map(one).collect()
 }
 
-/// What was is durable before the change, and says so where it was cut off; what it has come to follows. A change of
-/// nothing is none.
+/// The prior values are durable before a change and visible after an interruption; the new values follow. A change
+/// without a difference records nothing.
 #[test]
 fn values_are_kept_before_a_change_and_told_after_it() {
     let mut place = Stage::new(Limits::default());
@@ -32,7 +33,7 @@ fn values_are_kept_before_a_change_and_told_after_it() {
     let (came, went) = (one.keep_values(version(None)), two.keep_values(version(Some("1"))));
     let stays = same.keep_values(version(Some("1")));
     assert!(came > 0 && went > came && stays > went);
-    // As another process finds it: nothing was flushed.
+    // Another process reads the entry without any flush.
     let reader = Reader::open(&place.state()).expect("readable").expect("kept");
     let entry = reader.last_change("pkg[a]").expect("durable");
     let is = |field: &str, before: Option<&str>, after: After| {
@@ -53,7 +54,7 @@ fn values_are_kept_before_a_change_and_told_after_it() {
     assert!(all(&place, "pkg[c]").is_empty());
 }
 
-/// Values move to another name with their resource, are held to the bounds, and are damaged like others.
+/// Values move to a new name with their resource, obey the size limits, and are damaged like other entries.
 #[test]
 fn values_are_entries_like_others() {
     let mut place = Stage::new(Limits { total: 1 << 20, ..Limits::default() });
@@ -92,7 +93,7 @@ fn keeper_of_quiet(place: &Stage) -> u64 {
     keeper(place, "pkg[quiet]").keep_values(version(Some("7")))
 }
 
-/// An undo that no kind can do is refused before anything is noted, and says what is to be done by hand.
+/// An undo that no kind can do is rejected before anything is recorded, with the manual remedy.
 #[test]
 fn an_undo_of_values_that_no_kind_gives_back_is_refused() {
     let place = Stage::new(Limits::default());
@@ -113,7 +114,7 @@ fn an_undo_of_values_that_no_kind_gives_back_is_refused() {
     }
 }
 
-/// A history that cannot be written holds no package up: its values are told elsewhere too.
+/// A history that cannot be written stops no package change: the values are reported elsewhere too.
 #[test]
 fn a_history_that_cannot_be_written_holds_no_values_up() {
     let place = Stage::new(Limits::default());

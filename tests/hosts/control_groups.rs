@@ -1,4 +1,4 @@
-//! A control group for each test host: two that shared one would take each other's processes for their own.
+//! The control groups of test hosts: two hosts in one group would confuse each other's processes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 const MOUNT: &str = "/sys/fs/cgroup";
 const PREFIX: &str = "steadfast-host-";
 
-/// The groups of one host, one in each hierarchy that systemd writes to; removed with it.
+/// The groups of one host, one in each hierarchy that systemd writes to.
 #[derive(Debug)]
 pub(crate) struct ControlGroups {
     paths: Vec<PathBuf>,
 }
 
 impl ControlGroups {
-    /// Makes them. The name holds our process id, by which later callers know leftovers.
+    /// Creates the groups. Their names contain this process id, so that later runs recognise leftovers.
     pub(crate) fn make(name: &str) -> Self {
         let hierarchies = hierarchies();
         for hierarchy in &hierarchies {
@@ -30,12 +30,12 @@ impl ControlGroups {
         Self { paths }
     }
 
-    /// The files that take a process into them.
+    /// Returns the files that move a process into the groups.
     pub(crate) fn doors(&self) -> Vec<PathBuf> {
         self.paths.iter().map(|path| path.join("cgroup.procs")).collect()
     }
 
-    /// Removes them, once their processes are gone.
+    /// Removes the groups once their processes are gone.
     pub(crate) fn remove(&self) {
         let limit = Instant::now() + Duration::from_secs(10);
         while self.paths.iter().any(|path| !remove_tree(path)) && Instant::now() < limit {
@@ -44,7 +44,7 @@ impl ControlGroups {
     }
 }
 
-/// Where systemd keeps its groups: the one unified hierarchy, or its own beside those of version 1.
+/// Returns the hierarchies of systemd: the unified one, or its own beside those of version 1.
 fn hierarchies() -> Vec<PathBuf> {
     let mount = Path::new(MOUNT);
     if mount.join("cgroup.controllers").exists() {
@@ -62,7 +62,7 @@ fn hierarchies() -> Vec<PathBuf> {
     found
 }
 
-/// Removes what test processes that were killed have left behind.
+/// Removes the groups of test processes that were killed.
 fn sweep(hierarchy: &Path) {
     for entry in fs::read_dir(hierarchy).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -73,7 +73,7 @@ fn sweep(hierarchy: &Path) {
     }
 }
 
-/// Whether it is gone: groups within groups first. One that still has processes stays.
+/// Removes a group with its subgroups; returns false if a group still has processes.
 fn remove_tree(path: &Path) -> bool {
     let children = fs::read_dir(path).into_iter().flatten().flatten();
     for child in children.filter(|child| child.file_type().is_ok_and(|kind| kind.is_dir())) {

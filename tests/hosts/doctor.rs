@@ -3,7 +3,7 @@
 use crate::host::Host;
 use crate::service::{GRAPH, ONE_FILE};
 
-/// It finds systemd, the unit with its watchdog, and the daemon; and says what is missing.
+/// The doctor finds systemd, the unit with its watchdog, and the daemon, and names missing parts.
 #[test]
 fn the_doctor_finds_the_service() {
     let host = Host::boot();
@@ -29,7 +29,7 @@ fn the_doctor_finds_the_service() {
     assert!(!status().contains("reboot"), "{}", status());
     host.shell("echo needed >/run/reboot-required; echo dbus >/run/reboot-required.pkgs");
     assert!(status().contains("reboot required: dbus"), "{}", status());
-    // And its lines are found by their fields.
+    // The log lines can be selected by their journal fields.
     host.adjust(
         "ExecStart=\nExecStart=/usr/bin/steadfast run --log journald /etc/steadfast/graph.yaml",
     );

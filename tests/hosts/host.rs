@@ -1,4 +1,4 @@
-//! A throw-away host as a test sees it: run something there, write and read its files, wait for a state.
+//! A disposable host: runs commands, writes and reads files, and waits for states.
 
 use crate::machine::Machine;
 use std::io::Write as _;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long a state is waited for. Generous: it is only ever used up by a failing test.
+/// The longest wait for a state; only a failing test waits that long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A booted Debian with `/usr/bin/steadfast` and its unit, not started.
@@ -16,19 +16,19 @@ pub(crate) struct Host {
     machine: Machine,
 }
 
-/// What a command on the host has answered.
+/// The result of a command on the host.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// Its exit code; none when a signal ended it.
+    /// The exit code; none after a signal.
     pub(crate) code: Option<i32>,
-    /// What it wrote to stdout.
+    /// The standard output.
     pub(crate) stdout: String,
-    /// What it wrote to stderr.
+    /// The standard error.
     pub(crate) stderr: String,
 }
 
 impl Host {
-    /// Boots one. Returns when all that starts at boot has started.
+    /// Boots a host; returns once everything that starts at boot has started.
     pub(crate) fn boot() -> Self {
         let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/systemd/steadfast.service");
         let host = Self {
@@ -44,7 +44,7 @@ impl Host {
         host
     }
 
-    /// Its first process, as it is called outside.
+    /// Returns the process id of the host's first process, as seen from outside.
     #[cfg(debug_assertions)]
     pub(crate) fn leader(&self) -> i32 {
         self.machine.leader().as_raw()
@@ -55,39 +55,39 @@ impl Host {
         self.feed(command, "")
     }
 
-    /// Runs a shell script, which must end well, and returns what it wrote.
+    /// Runs a shell script, which must succeed, and returns its output.
     pub(crate) fn shell(&self, script: &str) -> String {
         let answer = self.run(&["sh", "-euc", script]);
         assert_eq!(answer.code, Some(0), "{script}\n{}{}", answer.stdout, answer.stderr);
         answer.stdout
     }
 
-    /// Writes a file as an administrator would, in place.
+    /// Writes a file in place, as an administrator would.
     pub(crate) fn write(&self, path: &str, content: &str) {
         let script = "mkdir -p \"$(dirname \"$1\")\" && cat >\"$1\"";
         let answer = self.feed(&["sh", "-euc", script, "sh", path], content);
         assert_eq!(answer.code, Some(0), "writing {path}: {}", answer.stderr);
     }
 
-    /// The content of a file, as `cat` reads it; none when it cannot.
+    /// Returns the content of a file; none if it cannot be read.
     pub(crate) fn read(&self, path: &str) -> Option<String> {
         let answer = self.run(&["cat", path]);
         (answer.code == Some(0)).then_some(answer.stdout)
     }
 
-    /// The command lines of all processes on the host.
+    /// Returns the command lines of all processes on the host.
     pub(crate) fn processes(&self) -> Vec<String> {
         let script =
             "for each in /proc/[0-9]*/cmdline; do tr '\\0' ' ' <$each; echo; done 2>/dev/null";
         self.run(&["sh", "-c", script]).stdout.lines().map(str::to_owned).collect()
     }
 
-    /// Waits for a state that must come. What is told with the failure: what was waited for, and the journal.
+    /// Waits for a state. A failure names the state and prints the journal.
     pub(crate) fn until(&self, what: &str, reached: impl FnMut() -> bool) {
         assert!(within(PATIENCE, reached), "waited {PATIENCE:?} for {what}\n{}", self.tell());
     }
 
-    /// All that explains a failure.
+    /// Returns the journal, the service status and the console for a failure message.
     pub(crate) fn tell(&self) -> String {
         let journal = self.run(&["journalctl", "--no-pager", "-n", "60", "-o", "short-precise"]);
         let status = self.run(&["systemctl", "status", "--no-pager", "steadfast.service"]);
@@ -115,7 +115,7 @@ impl Host {
         let _unread = stdin.write_all(input.as_bytes());
         drop(stdin);
         let output = child.wait_with_output().expect("nsenter can be waited for");
-        // A test that asks a program which is not there would otherwise take silence for an answer.
+        // Exit code 127: a missing program must not pass as an empty answer.
         assert_ne!(output.status.code(), Some(127), "a test host has no {command:?}");
         Answer {
             code: output.status.code(),
@@ -125,7 +125,7 @@ impl Host {
     }
 }
 
-/// Whether a state comes within this time.
+/// Returns true if the condition becomes true within this time.
 pub(crate) fn within(patience: Duration, mut reached: impl FnMut() -> bool) -> bool {
     let limit = Instant::now() + patience;
     loop {

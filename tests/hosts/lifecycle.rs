@@ -1,4 +1,4 @@
-//! The service starts, stops, starts again, and comes back whatever ends it.
+//! Starts, stops and restarts of the service, and its return after every kind of end.
 
 use crate::host::{Host, within};
 use crate::service::{GRAPH, ONE_FILE};
@@ -23,7 +23,7 @@ fn start_makes_what_is_declared_and_stop_leaves_no_process() {
     assert!(host.read("/etc/held").is_none(), "held by nobody, and yet it came back");
 }
 
-/// The graph comes through a pipe, so that the daemon cannot have loaded it before we write to it.
+/// The graph comes through a pipe, so that the daemon cannot have loaded it before the test writes it.
 #[test]
 fn it_is_ready_only_after_the_first_graph_is_loaded() {
     let host = Host::boot();
@@ -31,8 +31,8 @@ fn it_is_ready_only_after_the_first_graph_is_loaded() {
     host.shell("mkfifo --mode=0600 /run/pipe");
     host.shell("systemctl start --no-block steadfast.service");
     host.write("/run/graph.yaml", ONE_FILE);
-    // Both ends wait for each other, systemd before the daemon is there: so this waits for the daemon, and for its
-    // graph.
+    // Both ends of the pipe wait for each other, and systemd opens its end before the daemon exists: the script waits
+    // for the daemon before it writes.
     let script = "exec 3>/run/pipe
         until systemctl show --value -p MainPID steadfast.service | grep -v '^0$' >/run/pid &&
             grep -q '^/usr/bin/steadfast' /proc/$(cat /run/pid)/cmdline; do sleep 0.02; done
@@ -60,7 +60,7 @@ fn restart_is_another_daemon_on_the_same_state() {
 fn a_killed_daemon_comes_back_and_repairs_what_happened_meanwhile() {
     let host = Host::holding(ONE_FILE);
     let before = host.daemon();
-    // In one step, so that the drift falls between two daemons: a stopped one sees nothing.
+    // One step, so that the drift falls between two daemons: a stopped process sees nothing.
     host.shell(&format!("kill -STOP {before}; echo drift >/etc/held; kill -KILL {before}"));
     host.until("another daemon", || ![0, before].contains(&host.daemon()));
     host.until("the drift to be repaired", || host.is_held());
@@ -89,9 +89,8 @@ fn the_watchdog_is_fed_and_replaces_a_daemon_that_hangs() {
     host.until("the service to be ready", || host.property("ActiveState") == "active");
 }
 
-/// F-12, F-19: the thread of the driver alone hangs; all others live. The watchdog is not fed, systemd starts another
-/// daemon, and what happened meanwhile is repaired. Only where the program was built for tests: faults can be put into
-/// it.
+/// F-12, F-19: only the driver's thread hangs. The watchdog is not fed, systemd starts another daemon, and the drift
+/// is repaired. Needs a program built with fault injection.
 #[cfg(debug_assertions)]
 #[test]
 fn a_driver_that_hangs_alone_is_replaced() {
@@ -152,7 +151,8 @@ resources:
     let sleeper = |line: &String| line.starts_with("sleep 3217");
     host.until("the command to run", || host.processes().iter().any(sleeper));
     host.shell("systemctl stop --no-block steadfast.service");
-    // Two signals that arrive before a process runs at all are one to the kernel, so the first must have been heard.
+    // The kernel merges two signals that arrive before a process runs, so the test waits for the first one to be
+    // logged.
     host.until("the first to be heard", || host.log().iter().any(|line| line.contains("stopping")));
     host.signal("TERM");
     let prompt = Duration::from_secs(25);

@@ -1,4 +1,4 @@
-//! One booted machine: systemd-nspawn over the cached Debian root, in memory, gone when dropped.
+//! A booted machine: systemd-nspawn over the cached Debian root, in memory, removed when dropped.
 
 use crate::control_groups::ControlGroups;
 use nix::sys::signal::{Signal, kill};
@@ -10,15 +10,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long a machine may take to come up before the test gives up: it takes a second on an idle machine.
+/// The longest boot; an idle machine takes a second.
 const BOOT: Duration = Duration::from_secs(90);
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// A running systemd-nspawn with its first process.
 ///
-/// It dies with the *thread* that made it (the kernel's parent-death signal), so that not even a killed test leaves
-/// one.
+/// The machine dies with the *thread* that created it (the kernel's parent-death signal), so that even a killed test
+/// leaves none behind.
 #[derive(Debug)]
 pub(crate) struct Machine {
     name: String,
@@ -29,7 +29,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Starts one, with these files of ours seen read-only at those paths. Returns when its first process is systemd.
+    /// Starts a machine with these files mounted read-only; returns once its first process is systemd.
     pub(crate) fn start(files: &[(PathBuf, &str)]) -> Self {
         let root = debian_root();
         let name = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::SeqCst));
@@ -47,12 +47,12 @@ impl Machine {
         machine
     }
 
-    /// The process id, as we see it, of the machine's first process.
+    /// Returns the process id of the machine's first process, as seen from outside.
     pub(crate) fn leader(&self) -> Pid {
         self.leader.expect("a started machine has a leader")
     }
 
-    /// What it has said on its console.
+    /// Returns the console output.
     pub(crate) fn console(&self) -> String {
         fs::read_to_string(&self.console).unwrap_or_default()
     }
@@ -72,7 +72,7 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // With its first process the kernel ends all others of the machine; nspawn then clears up after itself.
+        // The kernel ends all processes of the machine together with the first one; nspawn then cleans up.
         if let Some(leader) = self.leader {
             let _gone_already = kill(leader, Signal::SIGKILL);
         }
@@ -90,7 +90,8 @@ impl Drop for Machine {
     }
 }
 
-/// The command that becomes nspawn: a shell takes itself into the groups first, so that nothing is ever outside them.
+/// Returns the command that becomes nspawn: a shell enters the control groups first, so that no process is outside
+/// them.
 fn nspawn(root: &str, name: &str, files: &[(PathBuf, &str)], groups: &ControlGroups) -> Command {
     let mut command = Command::new("sh");
     command.args([
@@ -104,14 +105,14 @@ fn nspawn(root: &str, name: &str, files: &[(PathBuf, &str)], groups: &ControlGro
     for (from, to) in files {
         command.arg(format!("--bind-ro={}:{to}", from.display()));
     }
-    // No gettys, no timers: a host has only what a test puts there. Arguments of the first process are its kernel
+    // No gettys and no timers: a host runs only the test's programs. Arguments of the first process are its kernel
     // command line.
     command.args(["--", "systemd.unit=multi-user.target", "systemd.mask=timers.target"]);
     command.args(["systemd.mask=getty.target", "systemd.mask=console-getty.service"]);
     command
 }
 
-/// The child of nspawn that has become systemd in a process namespace of its own.
+/// Returns the child of nspawn that runs systemd in a process namespace of its own.
 fn first_process(nspawn: u32) -> Option<Pid> {
     let children = fs::read_to_string(format!("/proc/{nspawn}/task/{nspawn}/children")).ok()?;
     let ours = fs::read_link("/proc/self/ns/pid").ok()?;
@@ -123,7 +124,7 @@ fn first_process(nspawn: u32) -> Option<Pid> {
     })
 }
 
-/// The cached Debian root; made when it is missing.
+/// Returns the path of the cached Debian root; builds it if missing.
 fn debian_root() -> String {
     assert!(
         nix::unistd::geteuid().is_root(),

@@ -1,7 +1,10 @@
-//! Tests on real hosts: each boots a Debian of its own under systemd-nspawn, with the built binary and its unit in it.
+//! Tests on real hosts: each boots a Debian under systemd-nspawn with the built program and its unit.
 //!
-//! Needs root, systemd-nspawn and debootstrap: `./tests/run` sees to them. A machine without them fails these tests
-//! with what is missing; none is ever skipped. How a host is made is told in docs/development/testing.md.
+//! Needs root, systemd-nspawn and debootstrap, which `./tests/run` installs. A machine without them fails these tests
+//! with a message; no test is skipped. docs/development/testing.md describes the hosts.
+//!
+//! Nothing here changes the real host. Reading order: `control_groups`, `machine`, `host` and `service` (the
+//! harness), then `lifecycle`, `unit`, `reload`, `repair`, `settings`, `doctor`, `packages` and `units`.
 
 mod control_groups;
 mod doctor;

@@ -1,4 +1,4 @@
-//! The service takes another graph while it runs, and refuses one that is broken.
+//! The service reloads its graph while it runs, and rejects a broken one.
 
 use crate::host::Host;
 use crate::service::{DECLARED, GRAPH, ONE_FILE};
@@ -16,7 +16,7 @@ fn reload_takes_a_changed_graph_without_another_daemon() {
     host.until("the reload to be over", || host.property("ActiveState") == "active");
     assert_eq!(host.daemon(), daemon);
 
-    // What has left the graph is forgotten, not removed; and is held no longer.
+    // An undeclared file is forgotten, not deleted, and no longer repaired.
     host.write(GRAPH, ONE_FILE);
     assert_eq!(host.systemctl("reload").code, Some(0), "{}", host.tell());
     host.write("/etc/held", "drift");
@@ -38,7 +38,7 @@ fn reload_of_a_broken_graph_fails_and_changes_nothing() {
     host.until("the old graph to be held", || host.is_held());
 }
 
-/// Past the unit's own check: the daemon alone must be as careful.
+/// HUP bypasses the check in the unit: the daemon must reject the graph itself.
 #[test]
 fn a_hup_with_a_broken_graph_keeps_the_old_one_and_says_why() {
     let host = Host::holding(ONE_FILE);

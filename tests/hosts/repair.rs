@@ -1,4 +1,4 @@
-//! Somebody on the host breaks what is declared; it is put back, and the journal says so.
+//! Drift on a host is repaired and logged in the journal.
 
 use crate::host::Host;
 use crate::service::{DECLARED, ONE_FILE};
@@ -19,7 +19,7 @@ fn drift_is_repaired_whatever_it_is() {
         "chown nobody:nogroup /etc/held",
         "echo away >/etc/away; mv /etc/away /etc/held",
         "ln -sf /etc/hostname /etc/held",
-        // The daemon is held meanwhile: it would have the file back before the folder can be made.
+        // The daemon is stopped meanwhile: it would restore the file before the folder can be created.
         "kill -STOP $DAEMON; rm /etc/held; mkdir /etc/held; kill -CONT $DAEMON",
     ] {
         let damage = &damage.replace("$DAEMON", &daemon);
@@ -44,7 +44,7 @@ fn the_journal_has_a_line_for_each_change_of_state_and_no_more() {
             && since.last().is_some_and(|line| line.contains("converged"))
     });
     let log = host.log();
-    // Diverged, changed, converged; a start would be the most that could be said besides.
+    // At most four lines: diverged, started, changed, converged.
     assert!(log.len() - before <= 4, "{log:#?}");
     for line in &log {
         assert!(!line.contains('\u{1b}'), "colours have no place in a journal: {line:?}");
@@ -52,7 +52,7 @@ fn the_journal_has_a_line_for_each_change_of_state_and_no_more() {
     }
 }
 
-/// F1: a journal that hangs delays no repair, no answer, no reload and no stop.
+/// F1: a hung journal delays no repair, no request, no reload and no stop.
 #[test]
 fn a_journal_that_hangs_delays_nothing() {
     let host = Host::holding(ONE_FILE);
@@ -60,8 +60,8 @@ fn a_journal_that_hangs_delays_nothing() {
     let journal = host.shell("systemctl show --value -p MainPID systemd-journald");
     host.shell(&format!("kill -STOP {journal}"));
     let daemon = host.daemon().to_string();
-    // Each command is logged, until the thread that writes the log hangs in `write` or `ppoll`.
-    // systemd gives it eight megabytes of room.
+    // Each command is logged, until the log thread hangs in `write` or `ppoll`. systemd's journal socket has eight
+    // megabytes of buffer.
     let fill = format!(
         "reason=$(head -c 60000 /dev/zero | tr '\\0' x); \
          log=$(grep -lx log /proc/{daemon}/task/*/comm | head -n 1); log=${{log%/comm}}; \

@@ -1,8 +1,8 @@
-//! The service on a test host: what its unit is doing, as systemd tells, and what it has logged.
+//! The service on a test host: the state of its unit, and its log.
 
 use crate::host::{Answer, Host};
 
-/// Where the unit finds its graph.
+/// The path of the unit's graph.
 pub(crate) const GRAPH: &str = "/etc/steadfast/graph.yaml";
 
 /// A graph of one file, `/etc/held`, with the content `as declared`.
@@ -17,11 +17,11 @@ resources:
       group: root
 "#;
 
-/// What `/etc/held` holds under [`ONE_FILE`].
+/// The content of `/etc/held` in [`ONE_FILE`].
 pub(crate) const DECLARED: &str = "as declared\n";
 
 impl Host {
-    /// A host on which the service runs and has made what this graph declares of `/etc/held`.
+    /// Boots a host whose service has applied this graph to `/etc/held`.
     pub(crate) fn holding(graph: &str) -> Self {
         let host = Self::boot();
         host.write(GRAPH, graph);
@@ -30,29 +30,29 @@ impl Host {
         host
     }
 
-    /// Whether `/etc/held` has its declared content.
+    /// Returns true if `/etc/held` has its declared content.
     pub(crate) fn is_held(&self) -> bool {
         self.read("/etc/held").as_deref() == Some(DECLARED)
     }
 
-    /// `systemctl start`, which returns when the daemon says that it is ready.
+    /// Runs `systemctl start`, which returns once the daemon is ready.
     pub(crate) fn start(&self) {
         let answer = self.systemctl("start");
         assert_eq!(answer.code, Some(0), "systemctl start: {}\n{}", answer.stderr, self.tell());
     }
 
-    /// One of start, stop, restart, reload on the service.
+    /// Runs start, stop, restart or reload on the service.
     pub(crate) fn systemctl(&self, verb: &str) -> Answer {
         self.run(&["systemctl", verb, "steadfast.service"])
     }
 
-    /// A property of the service.
+    /// Returns a property of the service.
     pub(crate) fn property(&self, name: &str) -> String {
         let show = ["systemctl", "show", "--value", "--property", name, "steadfast.service"];
         self.run(&show).stdout.trim().to_owned()
     }
 
-    /// The daemon's process id, inside the host; 0 when there is none.
+    /// Returns the daemon's process id inside the host; 0 if none runs.
     pub(crate) fn daemon(&self) -> u32 {
         self.property("MainPID").parse().expect("systemd tells a number")
     }
@@ -62,7 +62,7 @@ impl Host {
         self.shell(&format!("kill -{name} {}", self.daemon()));
     }
 
-    /// Puts a fault into a worker of the daemon, over its socket.
+    /// Injects a fault into a worker of the daemon, over its socket.
     #[cfg(debug_assertions)]
     pub(crate) fn put_fault(&self, worker: &str, how: &str) {
         use std::io::{BufRead as _, BufReader, Write as _};
@@ -75,15 +75,15 @@ impl Host {
         assert_eq!(answer.trim(), r#""done""#);
     }
 
-    /// What the daemon has logged, a line each, without what systemd says of it.
+    /// Returns the log lines of the daemon, without systemd's own lines about it.
     pub(crate) fn log(&self) -> Vec<String> {
-        // Of one that has ended at once journald may not know any more what it was.
+        // For a process that ended at once, journald may lack the command name.
         let either = ["_COMM=steadfast", "+", "SYSLOG_IDENTIFIER=steadfast"];
         let journal = [&["journalctl", "--no-pager", "--output=cat"][..], &either].concat();
         self.run(&journal).stdout.lines().map(str::to_owned).collect()
     }
 
-    /// Changes options of the unit for this host, before it is started.
+    /// Overrides options of the unit, before its start.
     pub(crate) fn adjust(&self, options: &str) {
         let path = "/etc/systemd/system/steadfast.service.d/test.conf";
         self.write(path, &format!("[Service]\n{options}\n"));

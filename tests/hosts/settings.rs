@@ -1,4 +1,4 @@
-//! The unit as it is shipped, with settings at their real path: nothing is named on a command line.
+//! The shipped unit with settings at their real path, without command-line options.
 
 use crate::host::Host;
 use crate::service::{GRAPH, ONE_FILE};
@@ -6,7 +6,7 @@ use crate::service::{GRAPH, ONE_FILE};
 const SETTINGS: &str = "/etc/steadfast/steadfast.yaml";
 const SHIPPED: &str = include_str!("../../systemd/steadfast.yaml");
 
-/// Graph, recorders and levels are those of the settings; each command finds them, and the daemon, by itself.
+/// Graph, recorders and log levels come from the settings; each command finds the settings and the daemon.
 #[test]
 fn the_unit_takes_its_settings() {
     let host = Host::boot();
@@ -35,7 +35,7 @@ fn the_unit_takes_its_settings() {
     host.until("the journal to be told", || {
         host.shell("journalctl --no-pager -o cat STEADFAST_EVENT=converged").contains("converged")
     });
-    // Its log is at `warn`: that it has converged is not in it.
+    // At log level `warn` the convergence is not logged.
     let log = || host.shell("journalctl --no-pager -o cat -u steadfast.service _TRANSPORT=stdout");
     assert!(!log().contains("\"converged\""), "{}", log());
     assert_eq!(steadfast(&["log-level", "info"]).code, Some(0));
@@ -43,7 +43,7 @@ fn the_unit_takes_its_settings() {
     host.until("the repair in the log", || log().contains("\"event\":\"changed\""));
     assert!(host.is_held());
 
-    // It watches the graph that its settings name.
+    // The daemon watches the graph of its settings.
     let more = format!("{ONE_FILE}    - name: /etc/more\n      content: more\n");
     host.write("/srv/site/site.yaml", &more);
     host.until("the new file", || host.read("/etc/more").as_deref() == Some("more"));
@@ -53,7 +53,7 @@ fn the_unit_takes_its_settings() {
     assert!(host.read(GRAPH).is_none());
 }
 
-/// Settings that are wrong, or that others could change (S-11), fail the start once, with their place.
+/// Settings that are wrong, or that others could change (S-11), make the start fail once, with their place.
 #[test]
 fn settings_that_are_refused_fail_the_start_once() {
     let host = Host::boot();
@@ -76,7 +76,7 @@ fn settings_that_are_refused_fail_the_start_once() {
     host.until("the graph to be applied", || host.is_held());
 }
 
-/// The settings that are shipped hold the graph beside them.
+/// The shipped settings load the graph beside them.
 #[test]
 fn the_settings_that_are_shipped_are_right() {
     let host = Host::boot();

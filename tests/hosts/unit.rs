@@ -11,9 +11,9 @@ fn systemd_finds_nothing_wrong_with_the_unit() {
     assert_eq!((answer.code, answer.stdout + &answer.stderr), (Some(0), String::new()));
 }
 
-/// S-14: package scripts inherit what a unit restricts, so these stay off.
+/// S-14: sandbox options stay off, since package scripts would inherit them.
 #[test]
-fn what_package_scripts_would_inherit_is_left_off() {
+fn options_that_package_scripts_inherit_stay_off() {
     let host = Host::boot();
     for option in [
         "PrivateTmp",
@@ -39,7 +39,7 @@ fn what_package_scripts_would_inherit_is_left_off() {
     assert_eq!(host.property("SystemCallFilter"), "~", "no call is refused");
 }
 
-/// S-9: what systemd tells the daemon alone (its notification socket, its directories, its umask) ends there.
+/// S-9: commands inherit nothing of the service: no notification socket, directories or umask.
 #[test]
 fn commands_inherit_nothing_of_the_service() {
     let host = Host::boot();
@@ -56,7 +56,7 @@ resources:
     host.until("the command to have run", || host.read("/run/told").is_some());
     assert_eq!(host.read("/run/umask").as_deref(), Some("0022\n"));
     assert_eq!(host.read("/run/pwd").as_deref(), Some("/\n"));
-    // The last one is the descriptor by which ls reads the folder.
+    // The last one is the descriptor with which ls reads the folder.
     assert_eq!(host.read("/run/fd").as_deref(), Some("0\n1\n2\n3\n"));
     let environment = host.read("/run/env").expect("written before /run/told");
     for private in ["NOTIFY_SOCKET", "WATCHDOG_", "INVOCATION_ID", "STATE_DIRECTORY", "LISTEN_"] {

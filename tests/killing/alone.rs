@@ -1,4 +1,4 @@
-//! A command that changes the host by itself, where no daemon runs, killed at each of its calls that change something.
+//! Commands that change the host without a daemon, killed at each of their changing calls.
 
 use crate::calls::{is_whole, report};
 use crate::host::Host;
@@ -12,9 +12,9 @@ resources:
   file: [{name: f, path: $DIR/f, content: "declared\n"}]
 "#;
 
-/// How it ended, and what was found then.
+/// The result of a killed command.
 struct Found {
-    /// The call at which it was killed; none where it was through before.
+    /// The call at which the command was killed; none if it had finished before.
     call: Option<&'static str>,
     is_put_back: bool,
     is_paused: bool,
@@ -46,7 +46,7 @@ fn undone_until(number: usize, after: bool) -> Found {
         is_paused: kept.resources["file[f]"].parked.is_some(),
     };
     assert!(found.is_paused || !found.is_put_back, "{at}: the next daemon would revert it");
-    // What the next daemon makes of it.
+    // The next daemon acts on the result.
     let mut daemon = host.run(&["--sweep", "0"]);
     daemon.wait_for("loaded");
     if found.is_paused {
@@ -65,8 +65,7 @@ fn undone_until(number: usize, after: bool) -> Found {
     found
 }
 
-/// F-1, S-5: what was put back is not reverted by the next daemon, wherever the command was killed that did it; no
-/// temporary name is left.
+/// F-1, S-5: the next daemon does not revert an undo, wherever the command was killed; no temporary name is left.
 #[test]
 fn an_undo_by_itself() {
     let step = if is_whole() { 1 } else { 3 };
@@ -97,8 +96,8 @@ fn is_whole_again(host: &Host) -> bool {
     INSIDE.iter().all(|name| host.exists(name) && host.read(name) == *name)
 }
 
-/// Kills an undo of a directory that was replaced by a file, and asks for it once more. Answers at which call it was
-/// killed, and whether that was half way.
+/// Kills the undo of a directory that a file has replaced, and repeats the undo. Returns the call of the kill, and
+/// true if the undo was incomplete.
 fn cut_off_at(number: usize) -> (Option<&'static str>, bool) {
     let host = Host::with(FORCED);
     host.make_directory("d");
@@ -129,7 +128,7 @@ fn cut_off_at(number: usize) -> (Option<&'static str>, bool) {
     assert!(says || was_whole || !is_begun, "{at}: nobody knows of it\n{told}");
     let again = host.finish(undo());
     again.exits(0);
-    // Who was killed when all was there may have been through.
+    // A command that was killed at the very end may have finished.
     assert!(is_whole_again(&host) || (was_whole && !says), "{at}: {again}");
     let told = host.ask_daemon(&["history", "file[d]"]);
     assert!(!told.stdout.contains("was cut off"), "{at}: {told}");
@@ -139,7 +138,7 @@ fn cut_off_at(number: usize) -> (Option<&'static str>, bool) {
     (struck, is_begun && !was_whole)
 }
 
-/// F-1: an undo that was cut off half way is known, completed by the next one, and undone as one.
+/// F-1: an interrupted undo is recorded, completed by the next undo, and reverted as one change.
 #[test]
 fn an_undo_that_is_cut_off_is_completed() {
     let step = if is_whole() { 1 } else { 7 };

@@ -1,11 +1,11 @@
-//! Random instants: any system call of any thread, in any scenario, and then in the starts that follow.
+//! Kills at random system calls of any thread, in any scenario, and in the starts that follow.
 
 use crate::calls::{is_whole, report};
 use crate::kill_point::Strike;
 use crate::scenario::{ALL, Scenario};
 use crate::syscall_tracer::Scope;
 
-/// `SplitMix64`.
+/// A `SplitMix64` random number generator.
 struct Chance(u64);
 
 impl Chance {
@@ -33,7 +33,7 @@ impl Chance {
     }
 }
 
-/// About how many calls a scenario makes, of whatever sort; a strike that comes too late strikes at the end.
+/// Returns the approximate number of calls in a scenario. A kill point beyond the end kills at the end.
 fn calls(scenario: Scenario) -> usize {
     match scenario {
         Scenario::FirstStart => 2500,
@@ -50,7 +50,7 @@ fn play(seed: u64) -> usize {
     let mut chance = Chance(seed);
     let scenario = ALL[chance.below(ALL.len())];
     let mut strikes = vec![chance.strike(calls(scenario))];
-    // Every third time the start that follows is killed too, and every ninth the one after it.
+    // The next start is killed too with a probability of one third, and the one after it of one ninth.
     while strikes.len() < 4 && chance.below(3) == 0 {
         strikes.push(chance.strike(RECOVERY));
     }
@@ -58,7 +58,7 @@ fn play(seed: u64) -> usize {
     usize::from(struck.call.is_some())
 }
 
-/// F-1, B-10, B-12: killed at random instants. `STEADFAST_KILLING_SEED` plays one of them again.
+/// F-1, B-10, B-12: plays random kills. `STEADFAST_KILLING_SEED` replays one.
 fn killed_at_random(seeds: std::ops::Range<u64>) {
     let given = std::env::var("STEADFAST_KILLING_SEED").ok();
     if let Some(seed) = given.map(|seed| seed.parse().expect("a number")) {
@@ -74,13 +74,13 @@ fn killed_at_random(seeds: std::ops::Range<u64>) {
     assert!(struck * 2 > count, "{struck} of {count}");
 }
 
-/// F-1, B-10, B-12: one half of them.
+/// F-1, B-10, B-12: the first half of the seeds.
 #[test]
 fn at_random_instants() {
     killed_at_random(0..250);
 }
 
-/// F-1, B-10, B-12: the other half, beside the first.
+/// F-1, B-10, B-12: the second half of the seeds, in parallel to the first.
 #[test]
 fn at_other_random_instants() {
     killed_at_random(250..500);

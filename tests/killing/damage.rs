@@ -1,13 +1,13 @@
-//! A state that cannot be used, and what must be true of it before it is repaired, while it is, and after that.
+//! A damaged state, and the checks before, during and after its repair.
 
 use crate::daemon::Daemon;
 use crate::host::Host;
 
-/// What was damaged, as it stood there then.
+/// The bytes of the damaged database.
 pub(crate) struct Damage(Vec<u8>);
 
 impl Damage {
-    /// The row of the whole cannot be read any more; all others can.
+    /// Damages the row of the whole state; all other rows stay readable.
     #[track_caller]
     pub(crate) fn do_to(host: &Host) -> Self {
         let path = host.path("state/state.db");
@@ -18,7 +18,7 @@ impl Damage {
         Self(std::fs::read(path).expect("read"))
     }
 
-    /// It is lost to nobody: it is still in its place, or beside what has taken that.
+    /// Asserts that the damaged database exists, in its place or as a copy.
     #[track_caller]
     pub(crate) fn is_kept(&self, host: &Host, at: &str) {
         let names = std::fs::read_dir(host.path("state")).expect("listed").flatten();
@@ -28,18 +28,18 @@ impl Damage {
         assert!(is_kept, "{at}: what was damaged is nowhere any more");
     }
 
-    /// The operator asks for the repair, once more where it was cut off; what comes of it is sound, and the damaged one
-    /// is beside it.
+    /// Asserts that the operator's repair (repeated if interrupted) gives a sound state and keeps a copy of the
+    /// damaged one.
     #[track_caller]
     pub(crate) fn is_repaired(&self, host: &Host, daemon: &Daemon, at: &str) {
         let says = ["read_only", "converged"];
         let first = daemon.line_or_end("a first word", |line| says.contains(&line.event.as_str()));
         let first = first.unwrap_or_else(|| panic!("{at}: it ended: {:#?}", daemon.log()));
-        // Nobody has touched it, or it is repaired: there is nothing in between that a daemon acts on.
+        // The state is either untouched or repaired; no daemon acts on anything in between.
         if first.event == "read_only" {
             self.repair(host, at);
         }
-        // What keeps state begins anew with it, and so does the driver.
+        // The store's worker restarts with the repaired state, and so does the driver.
         host.wait_until("all is as declared", || {
             host.ask_daemon(&["wait", "--timeout", "60"]).code == 0
         });
@@ -52,7 +52,7 @@ impl Damage {
         let repair = || host.ask_daemon(&["state", "repair"]);
         let mut repaired = repair();
         host.wait_until("it can be asked", || {
-            // Before it listens, its lock is in the way of whoever would do without it.
+            // Before the daemon listens, its lock rejects a command that works without a daemon.
             let is_early = repaired.code == 75;
             if is_early {
                 repaired = repair();

@@ -1,5 +1,4 @@
-//! The host of these tests: a graph of files, commands, notifications and something like a service, and what must be
-//! true of it.
+//! The harness: a host with files, commands, notifications and a service-like process, and the assertions about it.
 
 use crate::daemon::Daemon;
 use crate::damage::Damage;
@@ -9,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use steadfast::store::SqliteStore;
 
-/// `VERSION` is a word of the configuration; its file is large enough to be torn.
+/// The graph. `VERSION` is a word of the configuration, whose file is large enough to be torn.
 const GRAPH: &str = r#"
 graph: killed
 resources:
@@ -32,21 +31,21 @@ resources:
   - {name: skipped, shell: /bin/sh, cmd: "echo x >> $DIR/skipped", on_interrupt: skip}
 "#;
 
-/// What leaves by the scenario of removals: a file, one that comes after it, and a directory with what somebody has put
-/// into it. What else there is stays declared.
+/// The resources that the removal scenario removes: a file, a dependent of the file, and a directory with foreign
+/// files.
 const LEAVING: &str = r#"  file:
   - {name: leaves, path: $DIR/leaves, content: "LEAVES", meta: {on_remove: delete}}
   - {name: follows, path: $DIR/follows, content: "follows\n", after: "file[leaves]", meta: {on_remove: delete}}
   - {name: bush, path: $DIR/bush/, force: true, meta: {on_remove: delete}}
 "#;
 
-/// What is left of it when it has left: nothing.
+/// The paths that the removal deletes.
 const LEFT: [&str; 3] = ["leaves", "follows", "bush"];
 
-/// What is in the directory that leaves.
+/// The files in the removed directory.
 const IN_BUSH: [&str; 4] = ["bush/a", "bush/deep", "bush/deep/b", "bush/deep/c"];
 
-/// What drift leaves behind; no version.
+/// The content after drift; not a version of the graph.
 pub(crate) const MINE: &str = "mine";
 
 const LINES: usize = 4000;
@@ -55,32 +54,32 @@ fn large(word: &str) -> String {
     format!("{word}\n").repeat(LINES)
 }
 
-/// The configuration of a version, as it lies on the disk.
+/// Returns the content of the configuration file for a version.
 pub(crate) fn configuration(version: &str) -> String {
     if version == MINE { "mine\n".to_owned() } else { large(version) }
 }
 
-/// A host, and what has happened to it.
+/// A host and the history of its test.
 pub(crate) struct Ground {
     pub(crate) host: Host,
-    /// The version that is declared.
+    /// The declared version.
     version: &'static str,
-    /// Contents that the configuration may have now.
+    /// The versions that the configuration file may have now.
     possible: BTreeSet<&'static str>,
-    /// How often a daemon was killed.
+    /// The number of kills of the daemon.
     kills: usize,
-    /// The password that was seen.
+    /// The generated password, once it was seen.
     secret: Option<String>,
-    /// Whether the graph has ever had what leaves, and whether it has it now.
+    /// Two flags: the removed resources were once declared; they are declared now.
     leaving: (bool, bool),
-    /// Whether an operator has put something back.
+    /// True if the operator has undone a change.
     pub(crate) undoes: bool,
-    /// What stood in the state that cannot be used.
+    /// The damaged database, if the state is damaged.
     damage: Option<Damage>,
 }
 
 impl Ground {
-    /// A host on which nothing has been done.
+    /// Creates a host before the first run.
     pub(crate) fn empty() -> Self {
         let host = Host::with("");
         host.write("edited", "old\n").write("gone", "x").write("mode", "x").chmod("mode", 0o644);
@@ -104,13 +103,13 @@ impl Ground {
         let graph = GRAPH.replace("CONTENT", &configuration(version).replace('\n', "\\n"));
         let leaving = LEAVING.replace("LEAVES", &large("leaves").replace('\n', "\\n"));
         let graph = if self.leaving.1 { graph.replacen("  file:\n", &leaving, 1) } else { graph };
-        // In one step, as an operator's tool would do: half a graph is not what is tested here.
+        // One rename, as an operator's tool does: a half-written graph is no subject of these tests.
         self.host.write("graph.next", self.host.full(&graph)).rename("graph.next", "graph.yaml");
         self.version = version;
         self.possible.insert(version);
     }
 
-    /// A host on which all is as declared, with what will leave.
+    /// Creates a converged host with the resources of the removal scenario.
     #[track_caller]
     pub(crate) fn with_what_leaves() -> Self {
         let mut ground = Self::empty();
@@ -124,7 +123,7 @@ impl Ground {
         ground
     }
 
-    /// A host on which all is as declared, and whose state cannot be used any more.
+    /// Creates a converged host with a damaged state.
     #[track_caller]
     pub(crate) fn with_damage() -> Self {
         let mut ground = Self::empty();
@@ -134,7 +133,7 @@ impl Ground {
         ground
     }
 
-    /// A daemon makes all as declared, and is stopped.
+    /// Runs a daemon until the host is converged, and stops it.
     #[track_caller]
     fn is_held_once(&self) {
         let mut daemon = self.host.run(&["--sweep", "0"]);
@@ -143,19 +142,19 @@ impl Ground {
         assert_eq!(daemon.ends(), 0);
     }
 
-    /// What is to leave has left the graph.
+    /// Removes the resources of the removal scenario from the graph.
     pub(crate) fn leave(&mut self) {
         self.leaving.1 = false;
         self.declare(self.version);
     }
 
-    /// Nothing is there of what has left, and of what has not, nothing is missing.
+    /// Returns true unless a removed resource still has its object.
     fn has_left(&self) -> bool {
         self.leaving.1 || !LEFT.iter().any(|name| self.host.exists(name))
     }
 
-    /// In the order of dependents: what another came after goes last; and whole or not at all, but for the directory,
-    /// of which a begin tells.
+    /// Asserts the order of removals: a dependent goes first. A file is whole or gone; a directory may be partial if
+    /// its begin is recorded.
     #[track_caller]
     fn leaves_in_order(&self, at: &str) {
         let there = |name: &str| self.host.exists(name);
@@ -173,8 +172,7 @@ impl Ground {
         assert!(!half || begun, "{at}: half removed, and nothing tells of it: {missing} missing");
     }
 
-    /// Before anybody asks for it, a start removes what a begin tells of, to its end, and nothing else. Then it is
-    /// asked for.
+    /// Asserts that a start completes only begun removals; the rest follows on the operator's request.
     #[track_caller]
     fn leaves_when_asked(&self, daemon: &Daemon, began: &BTreeSet<&str>, at: &str) {
         for name in LEFT.into_iter().filter(|name| began.contains(name)) {
@@ -188,7 +186,7 @@ impl Ground {
         }
     }
 
-    /// What of it was being removed when the daemon died.
+    /// Returns the resources with a begun removal at the time of the kill.
     fn began_to_leave(&self) -> BTreeSet<&'static str> {
         if !self.leaving.0 {
             return BTreeSet::new();
@@ -201,7 +199,7 @@ impl Ground {
         LEFT.into_iter().filter(began).collect()
     }
 
-    /// What an operator has put back is paused by itself, for its graph would undo that: it is given back to the graph.
+    /// Resumes a resource that was paused by an undo.
     fn gives_back(&self, daemon: &Daemon) {
         daemon.wait_for("loaded");
         self.host.wait_until("it is given back", || {
@@ -209,7 +207,7 @@ impl Ground {
         });
     }
 
-    /// What was removed can be put back: its content is kept.
+    /// Asserts that each removal can be undone from the history.
     #[track_caller]
     fn history_is_complete(&self, at: &str) {
         let command = |words: &[&str]| self.host.ask_daemon(words);
@@ -222,7 +220,7 @@ impl Ground {
         }
     }
 
-    /// Somebody changes what is declared, and what was witnessed until now counts no more.
+    /// Changes declared objects and deletes the witnesses of earlier runs.
     pub(crate) fn drift(&mut self) {
         for name in ["reloads", "told"] {
             if self.host.exists(name) {
@@ -230,17 +228,17 @@ impl Ground {
             }
         }
         self.possible.insert(MINE);
-        // Where the daemon is repairing meanwhile, each of them may have gone.
+        // A repairing daemon may have replaced each of them meanwhile.
         self.host.write("t/conf", configuration(MINE)).write("edited", "mine\n");
         self.host.chmod("mode", 0o644);
     }
 
-    /// What was done because of a change of the configuration was done with the new one.
+    /// Returns true if all reactions to the configuration have used its last version.
     pub(crate) fn is_settled(&self) -> bool {
         self.unsettled().is_empty()
     }
 
-    /// What is not yet as it must be in the end.
+    /// Returns the names of the objects that are not yet in their final state.
     fn unsettled(&self) -> Vec<&'static str> {
         let last = |name: &str| self.host.lines(name).pop().unwrap_or_default();
         let configuration = configuration(self.version);
@@ -256,7 +254,7 @@ impl Ground {
         right.iter().filter(|(_, is_right)| !is_right).map(|(name, _)| *name).collect()
     }
 
-    /// The instant after the kill: nothing is torn, and what is kept can be read.
+    /// Asserts directly after the kill that no file is torn and the state is readable.
     #[track_caller]
     pub(crate) fn after_the_kill(&mut self, at: &str) {
         self.kills += 1;
@@ -298,7 +296,7 @@ impl Ground {
         }
     }
 
-    /// Copies of them are looked at: who opens a database changes it.
+    /// Verifies copies of the databases, since opening one changes it.
     #[track_caller]
     fn databases_are_valid(&self, at: &str) {
         for database in DATABASES {
@@ -309,8 +307,8 @@ impl Ground {
         }
     }
 
-    /// Starts it again as ever, waits until all is as declared, stops it, and looks at everything. `paused`: whether it
-    /// must be found paused, where that is known.
+    /// Starts the daemon again, waits until the host is converged, stops the daemon, and checks everything. `paused`
+    /// is the required pause state after the start, if it is known.
     #[track_caller]
     pub(crate) fn recovers(&mut self, paused: Option<bool>, at: &str) {
         let began = self.began_to_leave();
@@ -325,14 +323,14 @@ impl Ground {
         if self.leaving.0 && !self.leaving.1 {
             self.leaves_when_asked(&daemon, &began, at);
         }
-        // What the old daemon had started may have been in the middle of its work.
+        // Commands of the old daemon may still be running.
         let end = Instant::now() + LIMIT;
         while !(self.is_settled() && self.host.processes().is_empty()) {
             let open = (self.unsettled(), self.host.processes());
             assert!(Instant::now() < end, "{at}: {open:?} after {:#?}", daemon.log());
             std::thread::sleep(Duration::from_millis(2));
         }
-        // A state that was cut off anywhere is whole.
+        // A state interrupted at any point needs no repair.
         let mut doubts = vec!["state_repaired", "state_unsound"];
         doubts.extend(self.damage.is_none().then_some("read_only"));
         let doubt = daemon.log().into_iter().find(|line| doubts.contains(&line.event.as_str()));
@@ -357,7 +355,7 @@ impl Ground {
             assert_eq!(self.secret, Some(before), "{at}: the password was made anew");
         }
         let runs = |name: &str| host.lines(name).len();
-        // Where it has run long ago, no kill has anything to do with it.
+        // Without the damage, every kill can cause one repetition.
         let most = if self.damage.is_some() { 1 } else { 1 + self.kills };
         assert!((1..=most).contains(&runs("once")), "{at}: {} runs", runs("once"));
         assert!(runs("skipped") <= 1, "{at}: what is skipped ran again");
@@ -368,7 +366,7 @@ impl Ground {
         self.kept_graph_is_whole(at);
         let kept = SqliteStore::peek(&host.path("state")).expect("told back");
         for (identity, kept) in &kept.resources {
-            // A state is looked at anew at each start; it is cleared by the next run that has something to do (B-5).
+            // A state is checked at each start; the next run with a change clears the record (B-5).
             let known = kept.interrupted.is_none()
                 || !["exec[once]", "exec[skipped]"].contains(&identity.as_str());
             assert!(kept.owed.is_none() && known, "{at}: {identity} {kept:?}");
@@ -381,7 +379,7 @@ impl Ground {
     }
 }
 
-/// Waits until all is as declared; where it is found paused it is resumed.
+/// Waits until the host is converged; resumes the daemon if it is paused.
 #[track_caller]
 fn rests(daemon: &Daemon, paused: Option<bool>, at: &str) {
     let first = |event: &str| event == "paused" || event == "converged";
@@ -418,10 +416,10 @@ fn is_secret(text: &str) -> bool {
     text.len() == "pw=\n".len() + 24 && text.starts_with("pw=") && text.ends_with('\n')
 }
 
-/// All that are kept, below the state directory.
+/// The databases below the state directory.
 const DATABASES: [&str; 3] = ["state.db", "events.db", "history/history.db"];
 
-/// What belongs there; of the program's own things only those that a daemon leaves that was stopped.
+/// The expected names; of the program's own files only those that a stopped daemon leaves.
 const KNOWN: [&str; 31] = [
     "began",
     "conf",
@@ -456,7 +454,7 @@ const KNOWN: [&str; 31] = [
     "kept.json",
 ];
 
-/// Whatever is there besides. A copy that a command was making when it died is not the program's.
+/// Lists all other names, except copies that a killed command was making.
 fn strays(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(directory).expect("listed") {
         let entry = entry.expect("an entry");
@@ -466,7 +464,7 @@ fn strays(directory: &Path, found: &mut Vec<PathBuf>) {
         if !KNOWN.contains(&name.as_str()) && !is_copy {
             found.push(entry.path());
         }
-        // The records of commands have the numbers of their groups as names.
+        // The records of commands are named after their process groups.
         if entry.file_type().expect("known").is_dir() && name != "commands" {
             strays(&entry.path(), found);
         }

@@ -1,27 +1,27 @@
-//! Where the daemon is killed: a gate that counts calls while it is open, and strikes at one of them.
+//! The kill point: a gate that counts calls while it is open and kills the daemon at one of them.
 
 use crate::daemon::Daemon;
 use crate::host::Host;
 use crate::syscall_tracer::{self, Act, Call, Running, Scope};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Which call it is that does not come back.
+/// The call at which the daemon is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Strike {
-    /// Counted from 1, over all threads, while the gate is open.
+    /// The number of the call, from 1, over all threads while the gate is open.
     pub(crate) number: usize,
-    /// Only calls of this name count, where one is given.
+    /// The only counted call name; none counts all.
     pub(crate) name: Option<&'static str>,
-    /// Which calls are counted.
+    /// The counted calls.
     pub(crate) scope: Scope,
-    /// Whether the call is still made.
+    /// True if the call is executed before the kill.
     pub(crate) after: bool,
-    /// Whether what the daemon has started dies with it.
+    /// True if the child processes are killed with the daemon.
     pub(crate) with_children: bool,
 }
 
 impl Strike {
-    /// At a call that changes something.
+    /// Creates a kill point before the given changing call.
     pub(crate) fn at(number: usize) -> Self {
         let scope = Scope::WithChildren;
         Self { number, name: None, scope, after: false, with_children: false }
@@ -35,7 +35,7 @@ struct Counted {
     struck: Option<Call>,
 }
 
-/// Shared by the tracer and the test.
+/// The gate, shared by the tracer and the test.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gate(Arc<Mutex<Counted>>);
 
@@ -44,7 +44,7 @@ impl Gate {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From here on calls are counted.
+    /// Starts counting calls.
     pub(crate) fn open(&self) {
         self.lock().open = true;
     }
@@ -67,16 +67,16 @@ impl Gate {
     }
 }
 
-/// How a traced daemon ended.
+/// The end of a traced daemon.
 #[derive(Debug)]
 pub(crate) struct Struck {
-    /// The call at which it was killed; none where that many were not made.
+    /// The call at which the daemon was killed; none if the number was not reached.
     pub(crate) call: Option<Call>,
-    /// What it had said.
+    /// The output of the daemon.
     pub(crate) said: Vec<String>,
 }
 
-/// A daemon under a tracer that waits to kill it.
+/// A traced daemon with its kill point.
 pub(crate) struct Doomed {
     pub(crate) daemon: Daemon,
     pub(crate) gate: Gate,
@@ -95,11 +95,11 @@ impl Doomed {
         Self { daemon, gate, running, strike }
     }
 
-    /// The end, brought about where it has not come.
+    /// Ends the daemon, by a plain kill if the kill point was not reached.
     pub(crate) fn end(self, host: &Host) -> Struck {
         self.gate.close();
         let missed = self.gate.lock().struck.is_none();
-        // Also where it was struck: a call that waits for ever does not come back, and it goes on.
+        // Also after the kill point: a call that blocks forever does not return to the tracer.
         self.daemon.kill_unless_ended();
         self.running.end();
         if self.strike.with_children && !missed {

@@ -1,5 +1,7 @@
-//! `kill -9` of the real daemon at each system call that changes something, and at random ones: a restart finds all
-//! that it needs.
+//! `kill -9` of the real daemon at each changing system call and at random ones: a restart recovers completely.
+//!
+//! Every kill goes through the tracer or a process handle of the test, never by name. Reading order: `harness` (the
+//! host), `scenario`, `kill_point`, `calls`, `chance`, `damage`, `alone`.
 
 #![cfg(target_arch = "x86_64")]
 

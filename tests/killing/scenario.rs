@@ -1,4 +1,4 @@
-//! What the daemon is doing while it is killed.
+//! The scenarios: the daemon's activity at the time of the kill.
 
 use crate::daemon::Daemon;
 use crate::harness::Ground;
@@ -7,28 +7,28 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::time::{Duration, Instant};
 
-/// Each is played from a ground of its own.
+/// A scenario; each starts from its own host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scenario {
-    /// The first start on an empty host, and a stop when all is done.
+    /// The first start on an empty host, and a stop once it is converged.
     FirstStart,
-    /// A graph with a new configuration, by HUP.
+    /// A reload with a new configuration, by HUP.
     Reload,
-    /// What somebody changed is repaired.
+    /// A repair of drift.
     Drift,
-    /// A pause and a resume, with drift between them.
+    /// A pause and a resume, with drift in between.
     Pause,
-    /// A stop while a command runs that was owed.
+    /// A stop during a command that delivers an owed refresh.
     Stop,
-    /// A start after a daemon that was killed when it was about to pay what it owed.
+    /// A start after a kill with a refresh still owed.
     Recovery,
-    /// A graph that has lost resources that are to be removed then, by HUP.
+    /// A reload, by HUP, that removes resources with `on_remove: delete`.
     Removal,
-    /// What was changed is put back by an operator (`undo`).
+    /// An undo by the operator.
     Undo,
-    /// Another state is taken in by a daemon that is paused.
+    /// An import of another state by a paused daemon.
     Import,
-    /// A state that cannot be used is repaired by a daemon that only looks.
+    /// A repair of a damaged state by a read-only daemon.
     Repair,
 }
 
@@ -45,12 +45,12 @@ pub(crate) const ALL: [Scenario; 10] = [
     Scenario::Repair,
 ];
 
-/// Ended before it was through.
+/// The scenario ended early, by the kill.
 struct Cut;
 
 impl Scenario {
-    /// Plays it on a new ground and kills the daemon, then each start after that, and checks what is found; how the
-    /// first of them ended.
+    /// Plays the scenario on a new host, kills the daemon and each following start, and checks the recovery. Returns
+    /// the end of the first daemon.
     #[track_caller]
     pub(crate) fn play(self, strikes: &[Strike], label: &str) -> Struck {
         let (first, rest) = strikes.split_first().expect("a strike");
@@ -77,14 +77,14 @@ impl Scenario {
         struck
     }
 
-    /// Plays it once; it ends by the strike, or when it is through.
+    /// Plays the scenario once, up to the kill point or to its end.
     pub(crate) fn strike(self, ground: &mut Ground, strike: Strike) -> Struck {
         let gate = Gate::default();
         if matches!(self, Self::FirstStart | Self::Recovery) {
             gate.open();
         }
         let doomed = Doomed::start(&ground.host, &["--sweep", "0"], strike, gate.clone());
-        // Where it was cut there is nothing more to do.
+        // A scenario that was cut short needs nothing more.
         let (Ok(()) | Err(Cut)) = self.act(ground, &doomed.daemon, &gate);
         let struck = doomed.end(&ground.host);
         if ground.host.exists("hold") {
@@ -94,7 +94,7 @@ impl Scenario {
     }
 
     fn act(self, ground: &mut Ground, daemon: &Daemon, gate: &Gate) -> Result<(), Cut> {
-        // One whose state cannot be used only looks, and never has all as declared.
+        // A daemon with a damaged state is read-only and never reports converged.
         let first = ["converged", "paused", "read_only"];
         daemon.line_or_end("converged", |line| first.contains(&line.event.as_str())).ok_or(Cut)?;
         match self {
@@ -123,7 +123,7 @@ impl Scenario {
                 said(daemon, "loaded")
             }
             Self::Repair => {
-                // Before it can be asked, its lock is in the way of whoever would do without it.
+                // Before the daemon replies, its lock rejects a command that works without a daemon.
                 until(daemon, || ground.host.ask_daemon(&["status"]).code == 73)?;
                 gate.open();
                 asked(ground, &["state", "repair"])?;
@@ -163,21 +163,21 @@ impl Scenario {
         }
     }
 
-    /// Whether the restart must find itself paused; none where either is right.
+    /// Returns the required pause state after the restart; none if both are right.
     fn must_be_paused(self, struck: &Struck) -> Option<bool> {
         let said = |event: &str| struck.said.iter().any(|line| line.trim_end() == event);
         match self {
             Self::Pause if said("resumed") => Some(false),
-            // A resume may be kept and not yet said, as soon as it is asked for, which follows the word at once.
+            // A resume may be recorded before it is reported.
             Self::Pause => None,
-            // What is taken in while it is paused does not end the pause.
+            // An import during a pause does not end the pause.
             Self::Import => said("paused").then_some(true),
             _ => Some(false),
         }
     }
 }
 
-/// An operator has something done; where the daemon dies over it, that is told him.
+/// Runs a command of the operator; fails if the daemon dies during the command.
 fn asked(ground: &Ground, words: &[&str]) -> Result<(), Cut> {
     if ground.host.ask_daemon(words).code == 0 { Ok(()) } else { Err(Cut) }
 }
@@ -186,7 +186,7 @@ fn said(daemon: &Daemon, event: &str) -> Result<(), Cut> {
     daemon.line_or_end(event, |line| line.event == event).map(drop).ok_or(Cut)
 }
 
-/// It may have been killed meanwhile, and nobody else may have its number until it is waited for.
+/// Sends a signal. The daemon may be dead already; its process number stays reserved until it is waited for.
 fn send(daemon: &Daemon, signal: Signal) {
     let pid = Pid::from_raw(i32::try_from(daemon.pid()).expect("a process number"));
     if kill(pid, signal).is_err() {}

@@ -1,4 +1,4 @@
-//! Lists what a WebAssembly module asks for from outside; fails if it asks for anything. Built by tests/purity/run.
+//! Lists the imports of a WebAssembly module; fails if there are any. Built by tests/purity/run.
 
 use std::process::ExitCode;
 
@@ -14,9 +14,9 @@ fn main() -> ExitCode {
         let length = reader.number();
         let end = reader.at + length;
         match section {
-            // The section of imports: each begins with a module and a name.
+            // The import section: each entry begins with a module and a name.
             2 => imports.extend(reader.imports()),
-            // The section of functions, to see that the engine is in there at all.
+            // The function section, which proves that the module contains the engine.
             3 => functions = reader.number(),
             _ => {}
         }
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     for import in &imports {
         eprintln!("purity: the engine asks for {import}");
     }
-    // Far fewer would mean that the engine was optimised away, and nothing was shown.
+    // Far fewer functions would mean that the compiler removed the engine.
     assert!(
         functions > 100,
         "expected a module with the engine in it, found {functions} functions"
@@ -46,7 +46,7 @@ impl Reader<'_> {
         byte
     }
 
-    /// A number in LEB128.
+    /// Reads a number in LEB128.
     fn number(&mut self) -> usize {
         let mut number = 0;
         for shift in (0..).step_by(7) {
@@ -72,7 +72,8 @@ impl Reader<'_> {
         for _ in 0..count {
             found.push(format!("{}.{}", self.text(), self.text()));
             let kind = self.byte();
-            // A function has the number of its type; of what is longer, and just as wrong, the first is told.
+            // An imported function has a type number. Other imports have more fields and are just as wrong, so the
+            // first one is reported alone.
             match kind {
                 0 => drop(self.number()),
                 _ => return found,

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use steadfast_engine::{Engine, Event, Graph, Slots, Swap, Tick};
 
 fn main() {
-    // What goes through the black box is unknown to the compiler, so that nothing of the engine can be left out.
+    // `black_box` hides the values from the compiler, so that it cannot remove the engine.
     let graph = Graph::new(black_box(Vec::new()), black_box(Vec::new()), black_box(Vec::new()));
     let mut engine = Engine::new(Slots::default(), black_box(false));
     let graph = graph.unwrap_or_else(|_| Graph::empty());

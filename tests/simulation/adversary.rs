@@ -1,4 +1,4 @@
-//! Somebody else on the machine, who changes what he likes.
+//! The adversary: a second actor on the simulated host that changes files at random.
 
 use crate::environment::Stage;
 use crate::shape::{CONTENTS, DIRECTORIES, MODES, Shape, Thing};
@@ -6,7 +6,7 @@ use crate::world::Who;
 use std::path::{Path, PathBuf};
 use steadfast_resources::host::simulated::{Machine, What};
 
-/// One act, on something that is there, or might be.
+/// Makes one random change, to a path that exists or could exist.
 pub(crate) fn meddle(stage: &mut Stage, machine: &Machine) {
     stage.take_in(machine, Who::Us);
     let paths: Vec<PathBuf> =
@@ -36,13 +36,13 @@ pub(crate) fn meddle(stage: &mut Stage, machine: &Machine) {
     stage.take_in(machine, Who::Foreign);
 }
 
-/// Names of ours that are there for a moment are not the same in another run.
+/// Formats a path for the trace. Cuts off the random part of temporary names, which differs between replays.
 pub(crate) fn shown(path: &Path) -> String {
     let text = path.display().to_string();
     text.split("/.steadfast-").next().unwrap_or_default().to_owned()
 }
 
-/// Once all is as declared: one thing that is declared, or that a command waits for, is moved.
+/// Changes one declared object, or one object that a command watches, once all is as declared.
 pub(crate) fn probe(stage: &mut Stage, machine: &Machine, shape: &Shape) {
     let mut paths = Vec::new();
     for declared in shape.resources.values().filter(|declared| !declared.is_noop()) {
@@ -76,7 +76,7 @@ pub(crate) fn probe(stage: &mut Stage, machine: &Machine, shape: &Shape) {
     }
 }
 
-/// The directories that no graph declares are put back by whoever took them away, with those above them.
+/// Recreates the directories that no graph declares, with their parents, after the adversary removed them.
 pub(crate) fn put_back(stage: &mut Stage, machine: &Machine, is_declared: impl Fn(&Path) -> bool) {
     stage.take_in(machine, Who::Us);
     for path in ["/a/c", "/b/d/e", "/made"].map(Path::new) {

@@ -1,11 +1,11 @@
-//! Chance: numbers that follow from a seed and from nothing else.
+//! Random numbers that depend on a seed and on nothing else.
 
-/// A stream of numbers (`SplitMix64`, by Steele, Lea and Flood).
+/// A stream of random numbers (`SplitMix64`, by Steele, Lea and Flood).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Chance(u64);
 
 impl Chance {
-    /// A stream of its own for one purpose: what is drawn for it changes nothing for the others.
+    /// Creates the stream of one purpose. Draws from one stream do not change the numbers of another.
     pub(crate) fn of(seed: u64, purpose: &str) -> Self {
         let mut state = Self(seed);
         for byte in purpose.bytes() {
@@ -22,27 +22,27 @@ impl Chance {
         number ^ (number >> 31)
     }
 
-    /// A number below the bound; 0 where that is 0.
+    /// Draws a number below the bound; returns 0 if the bound is 0.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 { 0 } else { self.next() % bound }
     }
 
-    /// The same as an index.
+    /// Draws an index below a length.
     pub(crate) fn index(&mut self, length: usize) -> usize {
         usize::try_from(self.below(length as u64)).expect("below a length")
     }
 
-    /// From the first to the last.
+    /// Draws a number from `first` to `last`, both included.
     pub(crate) fn within(&mut self, first: u64, last: u64) -> u64 {
         first + self.below(last - first + 1)
     }
 
-    /// True once in so many times; never for 0.
+    /// Returns true once in `times` calls on average; never for 0.
     pub(crate) fn once_in(&mut self, times: u64) -> bool {
         times != 0 && self.below(times) == 0
     }
 
-    /// True so many times of a hundred.
+    /// Returns true with this probability, in percent.
     pub(crate) fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }

@@ -1,4 +1,4 @@
-//! The commands of the simulated machine: each takes a while, may fail, and may make a file.
+//! The commands of the simulated host: each takes some time, can fail, and can create a file.
 
 use crate::environment::{Shared, here, lock};
 use crate::world::Who;
@@ -8,7 +8,7 @@ use steadfast_resources::host::simulated::{Machine, Running};
 use steadfast_resources::host::{Captured, Command, End, Finished};
 use tokio_util::sync::CancellationToken;
 
-/// Lets this machine know its commands.
+/// Installs the commands on a simulated host.
 pub(crate) fn install(machine: &Machine, stage: &Shared) {
     let stage = Arc::clone(stage);
     machine.set_runner(move |command: &Command, stop: CancellationToken| -> Running {
@@ -21,7 +21,7 @@ pub(crate) fn install(machine: &Machine, stage: &Shared) {
     });
 }
 
-/// Counts a run of a command for as long as it lasts, also where it is cut off.
+/// A guard that counts a command as running until the guard is dropped, also after a kill.
 struct InProgress(Shared, (u32, String));
 
 impl InProgress {
@@ -53,7 +53,7 @@ impl Drop for InProgress {
     }
 }
 
-/// `work NAME`, or `work NAME PATH`, which makes that file.
+/// Runs `work NAME`, or `work NAME PATH`, which creates the file PATH.
 async fn work(shared: Shared, argv: Vec<String>, stop: CancellationToken) -> End {
     let command = argv.get(..2).unwrap_or_default().join(" ");
     let _in_progress = InProgress::new(Arc::clone(&shared), &command);

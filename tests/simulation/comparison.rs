@@ -1,4 +1,4 @@
-//! What a plan has said, and what an apply then did: where they are not the same.
+//! The comparison of a plan with the apply that follows: lists every difference between the two.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use steadfast::driver::{DriverExit, Notification, Observer};
 use steadfast::plan::{Action, Step};
 use steadfast_engine::VertexStatus;
 
-/// What an apply did, by resource; and whose trouble was told.
+/// An observer that records the changes and the failures of one apply, by resource.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Done(pub(crate) Arc<Mutex<Deeds>>);
 
@@ -35,7 +35,7 @@ impl Observer for Done {
     }
 }
 
-/// Those that could not be told: failed, or behind such a one.
+/// Returns the resources with an unknown result: those that failed, and those after a failed one.
 pub(crate) fn untold(finished: &DriverExit) -> BTreeSet<&str> {
     let ill = finished
         .standings
@@ -44,15 +44,15 @@ pub(crate) fn untold(finished: &DriverExit) -> BTreeSet<&str> {
     ill.map(|stand| stand.identity.as_str()).collect()
 }
 
-/// Those that an apply could not do, and all that come after them.
+/// Returns the resources that an apply could not reach, and all their descendants.
 pub(crate) fn not_done<'l>(loaded: &'l LoadedGraph, applied: &'l DriverExit) -> BTreeSet<&'l str> {
     let untold = untold(applied);
     let below = with_all_below(loaded, &untold);
-    // What has left the graph is not in it.
+    // A removal is no vertex of the graph, so `below` does not contain it.
     untold.into_iter().chain(below).collect()
 }
 
-/// These and all that come after them.
+/// Returns these resources and all their descendants.
 pub(crate) fn with_all_below<'l>(
     loaded: &'l LoadedGraph,
     names: &BTreeSet<&str>,
@@ -71,7 +71,7 @@ pub(crate) fn with_all_below<'l>(
     found.into_iter().map(|at| &*loaded.vertices[at].identity).collect()
 }
 
-/// What differs between what was said and what was done; nothing moved in between.
+/// Lists the differences between the planned and the applied changes of a host that nobody else changed in between.
 pub(crate) fn unequal(
     loaded: &LoadedGraph,
     (steps, planned): (&[Step], &DriverExit),
@@ -89,7 +89,7 @@ pub(crate) fn unequal(
             None => wrong.push(format!("{name} was changed, and not planned: {runs:?}")),
             Some(step) => match step.action {
                 Action::Unknown => {}
-                // What is owed is paid where it is as declared: nothing is changed for it.
+                // A refresh of a converged resource changes nothing, so it is not reported.
                 Action::Refresh => wrong.push(format!("{name}: planned a refresh, done {runs:?}")),
                 Action::Held => wrong.push(format!("{name} was to be held, and changed: {runs:?}")),
                 Action::Change | Action::Remove if same(step) => {}
@@ -108,7 +108,7 @@ pub(crate) fn unequal(
     wrong
 }
 
-/// What was done although it was not planned, where somebody moved things in between.
+/// Lists the applied changes that were not planned, for a host that was changed between plan and apply.
 pub(crate) fn unplanned(steps: &[Step], deeds: &Deeds) -> Vec<String> {
     let by_name: BTreeMap<&str, &Step> =
         steps.iter().map(|step| (step.resource.as_str(), step)).collect();
@@ -119,7 +119,7 @@ pub(crate) fn unplanned(steps: &[Step], deeds: &Deeds) -> Vec<String> {
             None => false,
             Some(step) => match step.action {
                 Action::Unknown => true,
-                // What a guard of a deed will say nobody knows, but of a state.
+                // A plan cannot predict the outcome of a guard of a command, only the state of a file.
                 Action::Refresh => !name.starts_with("file["),
                 Action::Held => false,
                 Action::Change | Action::Remove => step.differences.contains(one),
@@ -132,8 +132,8 @@ pub(crate) fn unplanned(steps: &[Step], deeds: &Deeds) -> Vec<String> {
     wrong
 }
 
-/// A planned refresh happens, and one that was not planned does not: what is owed before and after, who could not be
-/// told by the plan, and who could not be done.
+/// Lists the planned refreshes that did not happen and the unplanned ones that did. The parameters are the refreshes
+/// owed before and after the apply, and the resources that the plan or the apply could not reach.
 pub(crate) fn misplanned_refreshes(
     steps: &[Step],
     (before, after): (&BTreeSet<String>, &BTreeSet<String>),

@@ -1,8 +1,8 @@
-//! What must have been seen in some of all runs, so that none of the checks is about nothing.
+//! The list of situations that the runs together must reach. It guards against checks that never apply.
 
 use std::collections::BTreeMap;
 
-/// All that some run must see.
+/// Every situation that at least one run must reach.
 pub(crate) const ALL: &[&str] = &[
     "a file event came late",
     "a file event was lost, and the sweep found it",
@@ -42,10 +42,10 @@ pub(crate) const ALL: &[&str] = &[
     "the brake let go",
 ];
 
-/// Too seldom for each quarter of the runs: a test of its own asks for it.
+/// A situation too rare for each quarter of the runs; a test of its own requires it.
 pub(crate) const MADE_FIRST: &str = "what a swap removes was made first";
 
-/// What was seen, and how often.
+/// The situations that runs have reached, with their counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sights(BTreeMap<&'static str, u64>);
 
@@ -65,7 +65,7 @@ impl Sights {
         self.0.contains_key(what)
     }
 
-    /// Those that were not seen.
+    /// Returns the situations that no run has reached.
     pub(crate) fn missing(&self) -> Vec<&'static str> {
         ALL.iter().copied().filter(|what| !self.0.contains_key(what)).collect()
     }

@@ -1,4 +1,4 @@
-//! What a run plays on: the clock, the agenda of what happens when, the machine, chance, and the trace.
+//! The environment of a run: clock, agenda of events, simulated host, random numbers and trace.
 
 use crate::adversary::{meddle, shown};
 use crate::chance::Chance;
@@ -20,52 +20,53 @@ use steadfast::driver::{DriverEvent, DriverHealth, Job};
 use steadfast_resources::host::simulated::{self, Fault, Machine};
 use tokio::time::Instant;
 
-/// The stage, as everybody who plays holds it. They all play on one thread.
+/// The shared environment. All its users run on one thread.
 pub(crate) type Shared = Arc<Mutex<Stage>>;
 
 pub(crate) fn lock(shared: &Shared) -> MutexGuard<'_, Stage> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The machine that this thread stands in.
+/// Returns the simulated host that this thread has entered.
 pub(crate) fn here() -> Machine {
     simulated::here().expect("a run stands in its machine")
 }
 
-/// Something that happens at its time.
+/// An event on the agenda.
 pub(crate) enum Event {
-    /// A check or an apply on a thread is at its system calls; it was asked for then, and changes something or not.
+    /// A check or an apply on a thread makes its system calls. `asked` is the time of its request, in milliseconds;
+    /// `applies` is true for an apply.
     Job {
         life: u32,
         asked: u64,
         applies: bool,
         work: Job,
     },
-    /// The same for one that blocks nobody.
+    /// An asynchronous check or apply makes its system calls.
     Task {
         life: u32,
         work: Job,
     },
-    /// Its result reaches the driver.
+    /// The result of a job reaches the driver.
     Result {
         life: u32,
         input: DriverEvent,
     },
-    /// The journal writes.
+    /// The journal commits a batch.
     Write {
         life: u32,
     },
-    /// What became of what it wrote is told.
+    /// The journal reports the result of its last commit.
     Written {
         life: u32,
     },
-    /// The hub takes some steps.
+    /// The watch hub takes some steps.
     Hub {
         life: u32,
     },
-    /// The kernel tells what it has to tell.
+    /// The kernel delivers file events.
     FileEvents,
-    /// Somebody else does something to the machine.
+    /// The adversary changes something on the simulated host.
     Foreign,
     /// The operator does something.
     Operator,
@@ -73,14 +74,14 @@ pub(crate) enum Event {
     Kill,
     /// The daemon is started.
     Start,
-    /// From now on nothing goes wrong any more.
+    /// Faults end here, for the rest of the run.
     Calm,
-    /// Is all as declared? The loop is asked, and then judged.
+    /// The driver loop is pinged (`Look`); the oracle then judges the host (`Judge`).
     Look,
     Judge,
 }
 
-/// All of it.
+/// The state of one run, apart from the daemon itself.
 pub(crate) struct Stage {
     began: Instant,
     agenda: BTreeMap<(u64, u32, u64), Event>,
@@ -91,41 +92,42 @@ pub(crate) struct Stage {
     pub(crate) world: World,
     pub(crate) profile: Profile,
     pub(crate) chance: Chance,
-    /// Faults happen, and somebody else is at work.
+    /// True while faults happen and the adversary acts.
     pub(crate) rough: bool,
-    /// Which life of the daemon this is.
+    /// The number of the current life of the daemon.
     pub(crate) life: u32,
-    /// So many system calls of the daemon until it is killed within one.
+    /// The number of system calls left until the daemon is killed within one.
     pub(crate) dies_in: Option<u64>,
-    /// It was: nothing that it does has any effect.
+    /// True once the daemon is killed: its further calls have no effect.
     pub(crate) dead: bool,
-    /// How often each command runs now, and when its runs began that ended well.
+    /// `running`: the active runs of each command, by life. `ran`: the start times of its successful runs, in
+    /// milliseconds.
     pub(crate) running: BTreeMap<(u32, String), u32>,
     pub(crate) ran: BTreeMap<String, Vec<u64>>,
-    /// When the last run of each was over, however it ended.
+    /// The end of the last run of each command, successful or not, in milliseconds.
     pub(crate) done: BTreeMap<String, u64>,
     pub(crate) heard: Heard,
-    /// Changes of these were not told.
+    /// The paths with a change by the daemon whose file event was lost, with the time of the change.
     pub(crate) untold: BTreeMap<PathBuf, u64>,
-    /// Those whose begin must be kept before they run.
+    /// The resources whose begin must be recorded before they run.
     pub(crate) deeds: BTreeSet<String>,
-    /// The paths that commands wait for.
+    /// The paths that commands watch.
     pub(crate) watched: BTreeSet<PathBuf>,
-    /// What each is, as of the graph that was read last.
+    /// The hash of each definition in the last loaded graph.
     pub(crate) definitions: BTreeMap<String, u64>,
-    /// Which path each identity is about.
+    /// The path of each resource.
     pub(crate) paths: BTreeMap<String, PathBuf>,
-    /// How the loop answered when it was asked last.
+    /// The last reply of the driver loop to a ping.
     pub(crate) pulse: Option<DriverHealth>,
-    /// The begin of these was refused, and none was kept since.
+    /// The resources whose last begin the store rejected.
     pub(crate) refused: BTreeSet<String>,
-    /// Those that are owed what came while they ran, and have not begun again.
+    /// The resources that are owed a refresh from the time of their last run and have not run again.
     pub(crate) owed_again: BTreeSet<String>,
-    /// What was moved when all was calm, and when.
+    /// The paths that the calm-phase probe has changed, with the time.
     pub(crate) probed: BTreeMap<PathBuf, u64>,
-    /// The kernel's events are on the agenda.
+    /// True while the delivery of file events is on the agenda.
     pub(crate) telling: bool,
-    /// What must never be, and was.
+    /// Violations found during the run.
     pub(crate) wrong: Vec<String>,
 }
 
@@ -163,7 +165,7 @@ impl Stage {
         }
     }
 
-    /// Milliseconds since the run began.
+    /// Returns the milliseconds since the run began.
     pub(crate) fn now(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_millis()).expect("a run is short")
     }
@@ -172,7 +174,7 @@ impl Stage {
         self.began + Duration::from_millis(at)
     }
 
-    /// Puts an event on the agenda; of those at one moment chance says which comes first.
+    /// Puts an event on the agenda. A random draw orders events of the same millisecond.
     pub(crate) fn after(&mut self, delay: u64, event: Event) {
         let at = (self.now() + delay, u32::from(self.chance.percent(20)), self.number);
         self.number += 1;
@@ -182,7 +184,7 @@ impl Stage {
         }
     }
 
-    /// When the next event is due.
+    /// Returns the time of the next event, in milliseconds.
     pub(crate) fn due(&self) -> Option<u64> {
         self.agenda.keys().next().map(|(at, ..)| *at)
     }
@@ -191,7 +193,7 @@ impl Stage {
         self.agenda.pop_first().map(|(_, event)| event)
     }
 
-    /// What hangs does so no longer.
+    /// Moves the pending events of the daemon, hung jobs too, to at most one second from now.
     pub(crate) fn hurry(&mut self) {
         let soon = self.now() + 1_000;
         let late = self.agenda.split_off(&(soon, 0, 0));
@@ -216,13 +218,12 @@ impl Stage {
         }
     }
 
-    /// Something that must be seen in some run was seen.
+    /// Notes that this run has reached a situation of the coverage list.
     pub(crate) fn saw(&mut self, what: &'static str) {
         self.sights.note(what);
     }
 
-    /// Before each system call of ours: it may fail, the daemon may be killed at it, somebody else may come in before
-    /// it.
+    /// Runs before each system call of the daemon: injects an error, kills the daemon, or lets the adversary act.
     pub(crate) fn between_calls(&mut self, machine: &Machine) {
         if let Some(left) = &mut self.dies_in {
             *left = left.saturating_sub(1);
@@ -240,7 +241,7 @@ impl Stage {
         self.meddle_maybe(machine);
     }
 
-    /// Somebody else may do something just now.
+    /// Lets the adversary act with the probability of the profile.
     pub(crate) fn meddle_maybe(&mut self, machine: &Machine) {
         let times = self.profile.meddling;
         if self.rough && self.chance.once_in(times) {
@@ -249,7 +250,7 @@ impl Stage {
         }
     }
 
-    /// Takes in what was changed on the machine since this was called last, all by one.
+    /// Attributes all changes since the last call to one actor.
     pub(crate) fn take_in(&mut self, machine: &Machine, who: Who) {
         let now = self.now();
         let watched = self.watched.iter().cloned();
@@ -264,7 +265,7 @@ impl Stage {
         }
     }
 
-    /// A command runs.
+    /// Checks that the begin of a command was not rejected when the command runs.
     pub(crate) fn note_deed(&mut self, command: &str) {
         let name = command.rsplit(' ').next().unwrap_or_default();
         let identity = format!("exec[{name}]");
@@ -274,7 +275,7 @@ impl Stage {
         }
     }
 
-    /// An event has reached us, or was lost: by that a change may be found, or not.
+    /// Notes the delivery or the loss of a file event: a change without an event must be found by a sweep.
     pub(crate) fn note_told(&mut self, event: &FileEvent, is_lost: bool) {
         let FileEvent::Entry { directory, name, .. } = event else { return };
         let now = self.now();
@@ -291,7 +292,7 @@ impl Stage {
         }
     }
 
-    /// A change of ours that nobody was told of: a sweep has found it.
+    /// Notes that a sweep has found a change whose file event was lost.
     pub(crate) fn found_by_sweep(&mut self, identity: &str) {
         let path = self.paths.get(identity);
         if path.and_then(|path| self.untold.remove(path)).is_some() {

@@ -1,4 +1,4 @@
-//! The simulated machine as the hub sees it: something to walk on, and a kernel that reports what changes.
+//! The simulated host as the watch hub sees it: a file system for path walks, and a kernel that reports changes.
 
 use crate::environment::{Shared, here, lock};
 use rustix::fs::FileType;
@@ -12,7 +12,7 @@ use steadfast_resources::host::simulated::{Ino, What};
 const DEVICE: u64 = 77;
 const ROOT: Ino = 1;
 
-/// The files of the machine that the thread stands in, and their events.
+/// The file system of the simulated host that this thread has entered, with its file events.
 pub(crate) struct Meadow(pub(crate) Shared);
 
 fn found(ino: Ino) -> Result<Found, Errno> {

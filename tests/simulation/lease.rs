@@ -1,5 +1,4 @@
-//! C-6: a machine that slept for longer than its lease holds: all timers stood still, and nobody has said yet that it
-//! is lost.
+//! C-6: a machine sleeps longer than its lease is valid. All timers stand still, and no loss is reported yet.
 
 use crate::chance::Chance;
 use crate::environment::{Shared, Stage, here, lock};
@@ -20,10 +19,10 @@ use steadfast_resources::host::simulated::Machine;
 const GRAPH: &str =
     "graph: leased\nresources:\n  file: [{name: f, path: /f, content: \"declared\\n\"}]\n";
 
-/// No more than this happens until something is so.
+/// The longest simulated time that a condition may take.
 const LONGEST: Duration = Duration::from_mins(1);
 
-/// What was heard of the file: that it was changed, or why not.
+/// An observer that records the results of `file[f]`: the word `changed`, or the reason of a failure.
 #[derive(Clone, Debug, Default)]
 struct Reported(Arc<Mutex<Vec<String>>>);
 
@@ -40,12 +39,12 @@ impl Observer for Reported {
     }
 }
 
-/// A daemon on a machine of its own, and its words.
+/// A daemon on a simulated host, with its notifications.
 struct Held {
     stage: Shared,
     life: Life,
     told: Reported,
-    /// Milliseconds that the machine slept.
+    /// The milliseconds that the machine has slept.
     slept: Arc<AtomicU64>,
 }
 
@@ -70,20 +69,20 @@ impl Held {
         Self { stage, life, told, slept: Arc::default() }
     }
 
-    /// The clock that goes on while the machine sleeps.
+    /// Returns a clock that runs on while the machine sleeps.
     fn clock(&self) -> Clock {
         let (stage, slept) = (Arc::clone(&self.stage), Arc::clone(&self.slept));
         Arc::new(move || Duration::from_millis(lock(&stage).now() + slept.load(Ordering::SeqCst)))
     }
 
-    /// The lease is held for so long from now on.
+    /// Grants the lease for this time, counted from now.
     fn is_given(&self, lifetime: Duration) {
         let clock = self.clock();
         let end = clock() + lifetime;
         self.life.inbox.put(DriverEvent::Lease(Ok(LeaseValidity::until(end, clock))));
     }
 
-    /// Waits until so much was heard of the file; the last word of it.
+    /// Waits until `count` results of the file were reported, and returns the last one.
     async fn hears(&mut self, count: usize) -> String {
         let told = self.told.clone();
         let has_heard = || told.0.lock().expect("one thread").len() >= count;
@@ -94,7 +93,7 @@ impl Held {
         told.last().expect("something").clone()
     }
 
-    /// Somebody changes the file, and it is looked at.
+    /// Changes the file behind the daemon's back and requests a check of it.
     fn drifts(&self) {
         here().write("/f", "drifted\n").expect("written");
         let (answer, _) = tokio::sync::oneshot::channel();
@@ -121,26 +120,26 @@ async fn slept() {
     held.life.inbox.put(DriverEvent::Graph { graph: Ok(Box::new(loaded())), operator: true });
     assert_eq!(held.hears(1).await, "changed");
     let declared = content();
-    // Awake for half of its life, nothing is amiss.
+    // Awake for half of the lease's lifetime: the repair is permitted.
     tokio::time::sleep(Duration::from_secs(30)).await;
     held.drifts();
     assert_eq!(held.hears(2).await, "changed");
-    // No timer goes off, and nobody says a word.
+    // No timer fires and no loss of the lease is reported.
     held.slept.store(31_000, Ordering::SeqCst);
     held.drifts();
     let why = held.hears(3).await;
     assert!(why.contains("without the lease: the lease expired"), "{why}");
     assert_ne!(content(), declared);
-    // It is had again: what was refused is done.
+    // With a new lease, the rejected repair is done.
     held.is_given(Duration::from_mins(1));
     assert_eq!(held.hears(4).await, "changed");
     assert_eq!(content(), declared);
     held.life.killed(&held.stage);
 }
 
-/// C-6: who begins something judges by the clock of the lease, not by what was said last.
+/// C-6: a begin is judged by the clock of the lease, not by the last report about the lease.
 #[test]
-fn what_slept_through_its_lease_begins_nothing() {
+fn a_daemon_that_slept_through_its_lease_begins_nothing() {
     let machine = Machine::default();
     let _entered = machine.enter();
     let runtime = tokio::runtime::Builder::new_current_thread()

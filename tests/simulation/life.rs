@@ -1,4 +1,4 @@
-//! One life of the simulated daemon: its driver, and what happens to it until it is killed or has stopped.
+//! One life of the simulated daemon: its driver, from the start until a kill or an orderly stop.
 
 use crate::environment::{Event, Shared, here, lock};
 use crate::listener::Listener;
@@ -20,7 +20,7 @@ use steadfast_engine::Slots;
 use steadfast_resources::{Host, MintKey};
 use tokio::task::AbortHandle;
 
-/// It lives.
+/// A running simulated daemon.
 pub(crate) struct Life {
     number: u32,
     pub(crate) driver: Pin<Box<dyn Future<Output = DriverExit>>>,
@@ -29,22 +29,22 @@ pub(crate) struct Life {
     tasks: Vec<AbortHandle>,
 }
 
-/// What the clock on the wall of the machine says.
+/// Returns the weekday and the minute of the day on the wall clock of the simulated host.
 fn local_minute() -> LocalMinute {
     let minutes = here().wall().as_secs() / 60;
-    // The first of January 1970 was a Thursday.
+    // 1 January 1970 was a Thursday.
     let (day, minute) = ((minutes / 1440 + 3) % 7, minutes % 1440);
     (u8::try_from(day).expect("a day"), u16::try_from(minute).expect("a minute"))
 }
 
-/// There is one key in a process.
+/// Returns the mint key; a process has only one.
 fn key() -> Arc<MintKey> {
     static KEY: OnceLock<Arc<MintKey>> = OnceLock::new();
     Arc::clone(KEY.get_or_init(|| Arc::new(MintKey::take().expect("nobody else takes it"))))
 }
 
 impl Life {
-    /// Starts it, with what is kept.
+    /// Starts a daemon with the stored state.
     pub(crate) fn begin(stage: &Shared, kept: &MemoryStore) -> Self {
         let (sweeps, brake) = {
             let profile = &lock(stage).profile;
@@ -64,7 +64,7 @@ impl Life {
         Self::with(stage, kept, settings, Box::new(Listener(Arc::clone(stage))))
     }
 
-    /// Starts one that is set up so, and heard by somebody.
+    /// Starts a daemon with these settings and this observer.
     pub(crate) fn with(
         stage: &Shared,
         kept: &MemoryStore,
@@ -119,7 +119,7 @@ impl Life {
         self.works.lock().expect("one thread")
     }
 
-    /// Puts on the agenda what the driver has asked for.
+    /// Moves the requests of the driver to the agenda.
     pub(crate) fn plan(&self, stage: &Shared) {
         let (mut works, life) = (self.works(), self.number);
         let due = works.writer.as_ref().filter(|_| !works.writing).and_then(Writer::due);
@@ -153,7 +153,7 @@ impl Life {
         }
     }
 
-    /// Something that it has asked for comes to pass.
+    /// Executes one event of the agenda that the daemon has requested.
     pub(crate) fn act(&mut self, event: Event, stage: &Shared) {
         match event {
             Event::Job { life, asked, applies, work } if life == self.number => {
@@ -190,7 +190,7 @@ impl Life {
         }
     }
 
-    /// The journal commits what waits; that it did is told a while later.
+    /// Commits the waiting batch of the journal; the reply follows later.
     fn write(&self, stage: &Shared) {
         let mut works = self.works();
         let committed = works.writer.as_mut().and_then(Writer::commit_next);
@@ -200,7 +200,7 @@ impl Life {
         drop(works);
         let mut stage = lock(stage);
         if answers && stage.rough && stage.profile.kills > 0 && stage.chance.once_in(20) {
-            // It is kept, or not, and the daemon will never know.
+            // The batch is committed or lost, and the daemon never learns the result.
             stage.saw("a crash after the commit and before its answer");
             stage.dead = true;
         } else if answers {
@@ -214,7 +214,7 @@ impl Life {
         let mut works = self.works();
         works.writing = false;
         let (committed, writer) = (works.committed.take(), works.writer.take());
-        // The driver is told by it: nothing of ours may be held.
+        // The reply reaches the driver, so no lock may be held here.
         drop(works);
         let mut writer = writer.expect("it has written");
         if let Some(committed) = committed {
@@ -229,7 +229,7 @@ impl Life {
         self.works().writer = Some(writer);
     }
 
-    /// A check or an apply makes its system calls, all at this moment; what comes of it may reach the driver later.
+    /// Executes the system calls of a check or an apply at one moment; its result can reach the driver later.
     fn job(&self, (asked, applies): (u64, bool), mut work: steadfast::driver::Job, stage: &Shared) {
         {
             let mut stage = lock(stage);
@@ -254,7 +254,7 @@ impl Life {
         stage.after(delay, Event::Result { life: self.number, input });
     }
 
-    /// The kernel's events reach the hub, or some of them do.
+    /// Delivers the kernel's file events to the hub; a rough profile loses some of them.
     fn tell(&self, stage: &Shared) {
         let mut events = Vec::new();
         {
@@ -295,7 +295,7 @@ impl Life {
         }
     }
 
-    /// It is gone from one moment to the next, with all that it had in hand.
+    /// Kills the daemon at once, with all its pending work.
     pub(crate) fn killed(self, stage: &Shared) {
         let cut: BTreeSet<String> = {
             let mut stage = lock(stage);
@@ -319,7 +319,7 @@ impl Life {
         }
     }
 
-    /// It has ended in order: what it had to keep is kept.
+    /// Ends the daemon in order: its pending batches are committed.
     pub(crate) fn stopped(self, stage: &Shared) {
         if self.works().writing {
             self.written(stage);

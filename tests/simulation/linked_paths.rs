@@ -1,15 +1,15 @@
-//! Paths that lead through links: drawn into a graph and onto a machine.
+//! Paths that lead through symbolic links: drawn into a graph and onto a simulated host.
 
 use crate::chance::Chance;
 use crate::shape::{CONTENTS, Content, Declared, Meta, Shape, Thing};
 use std::path::{Path, PathBuf};
 use steadfast_resources::host::simulated::Machine;
 
-/// Where links stand, and through which others are declared.
+/// The places of symbolic links, and the targets of these links.
 const LINKS: [&str; 5] = ["/a/c", "/a/l", "/b/d", "/b/l", "/b/d/e"];
 const TARGETS: [&str; 7] = ["/a", "/b", "/a/c", "/b/d/e", "/b/d", "../b", "l"];
 
-/// The same graph with more links in it, and with more that is declared through them.
+/// Adds links to a graph, and resources whose paths lead through these links.
 pub(crate) fn led(mut shape: Shape, chance: &mut Chance) -> Shape {
     for number in 0..chance.within(1, 4) {
         let through = *chance.pick(&LINKS);
@@ -44,11 +44,11 @@ pub(crate) fn led(mut shape: Shape, chance: &mut Chance) -> Shape {
     shape
 }
 
-/// Puts links where directories may have been.
+/// Puts symbolic links in place of some directories of the simulated host.
 pub(crate) fn put_links(machine: &Machine, chance: &mut Chance) {
     for _ in 0..chance.within(1, 3) {
         let (path, target) = (*chance.pick(&LINKS), *chance.pick(&TARGETS));
-        // Where its directory is not there, there is none.
+        // A link whose directory does not exist is left out.
         let _is_there = machine.remove(path).and_then(|()| machine.symlink(target, path)).is_ok();
     }
 }

@@ -1,4 +1,4 @@
-//! Who listens to a simulated driver: every word goes into the trace, and what the oracle must know is kept.
+//! The observer of a simulated driver: writes every notification to the trace and records the facts for the oracle.
 
 use crate::coverage::MADE_FIRST;
 use crate::environment::{Shared, Stage, lock};
@@ -6,37 +6,38 @@ use std::collections::{BTreeMap, BTreeSet};
 use steadfast::driver::{Notification, Observer};
 use steadfast_engine::HeldReason;
 
-/// What was heard.
+/// The facts from notifications that the oracle uses.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
-    /// When runs of each began.
+    /// The start times of the runs of each resource, in milliseconds.
     pub(crate) started: BTreeMap<String, Vec<u64>>,
-    /// When changes of each were told.
+    /// The times at which changes of each resource were reported, in milliseconds.
     pub(crate) changed: BTreeMap<String, Vec<u64>>,
-    /// Changes of all.
+    /// The number of changes of all resources.
     pub(crate) changes: u64,
-    /// How many graphs were taken.
+    /// The number of accepted graphs.
     pub(crate) loaded: u64,
     pub(crate) refused: Vec<String>,
     failed: BTreeSet<String>,
-    /// Must be right once, and are not in the graph that was given last.
+    /// The removed resources that must converge once (`realize`) before their removal.
     pub(crate) removed: BTreeSet<String>,
-    /// Those of them that a swap waits for, and whether they were begun since.
+    /// The resources of `removed` that a swap waits for; true if a run of the resource has begun since.
     pub(crate) leaving: BTreeMap<String, bool>,
-    /// Those that their window holds.
+    /// The resources that their maintenance window holds.
     shut: BTreeSet<String>,
     pub(crate) paused: bool,
 }
 
 impl Heard {
-    /// Whoever said it is gone, and what it was about to do.
+    /// Forgets what a daemon that has ended was about to do.
     pub(crate) fn is_gone(&mut self) {
         self.removed.clear();
         self.leaving.clear();
         self.shut.clear();
     }
 
-    /// When the run that made the last change began: a change is told late, and those below may have run by then.
+    /// Returns the start of the run that made the last reported change. A change is reported late: children of the
+    /// resource can have run by then.
     pub(crate) fn began_last(&self, identity: &str) -> Option<u64> {
         let (last, before) = self.changed.get(identity)?.split_last()?;
         let before = before.last().copied().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The machinery of a simulated driver: one thread, and an agenda that says what happens when.
+//! The runtime of a simulated driver: one thread, and an agenda that decides the order of events.
 
 use crate::environment::{Event, Shared, lock};
 use crate::harness::Meadow;
@@ -11,7 +11,7 @@ use steadfast::store::{Committed, Writer};
 use steadfast::watch::{ExternalSources, SteppedWorker, WatchHub};
 use steadfast_resources::{ExecutorKind, Host};
 
-/// What one life of the daemon runs on.
+/// The runtime of one life of the daemon.
 #[derive(Clone)]
 pub(crate) struct OneThread {
     pub(crate) stage: Shared,
@@ -19,15 +19,15 @@ pub(crate) struct OneThread {
     pub(crate) parts: Arc<Mutex<Works>>,
 }
 
-/// What the one who plays moves by hand.
+/// The workers that the simulation steps by hand: the journal's writer and the watch hub.
 #[derive(Default)]
 pub(crate) struct Works {
     pub(crate) writer: Option<Writer>,
-    /// A batch that is kept, or not, and not answered.
+    /// A committed or failed batch without a reply yet.
     pub(crate) committed: Option<Committed>,
     pub(crate) hand: Option<SteppedWorker>,
     pub(crate) sink: Option<Arc<steadfast::watch::Sink>>,
-    /// A turn of theirs is on the agenda.
+    /// `writing` and `walking` are true while the next turn of the writer or the hub is on the agenda.
     pub(crate) writing: bool,
     pub(crate) walking: bool,
 }
@@ -63,7 +63,7 @@ impl Runtime for OneThread {
     }
 }
 
-/// How long a job that hangs does so.
+/// The duration of a hung job, in milliseconds.
 const LONG: u64 = 30_000;
 
 impl Executor for OneThread {

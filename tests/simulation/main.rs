@@ -1,8 +1,15 @@
-//! The real driver, engine, hub and journal on a simulated machine: one seed replays a run bit for bit
+//! The simulation: the real driver, engine, hub and journal on a simulated host. One seed replays a run bit for bit
 //! (docs/simulation.md).
 //!
-//! `STEADFAST_SEED=N cargo nextest run --test simulation one_seed --no-capture` plays one run and prints all of it;
-//! `STEADFAST_SEEDS=100000` with the same plays that many from `STEADFAST_SEED` on.
+//! `STEADFAST_SEED=N cargo nextest run --test simulation one_seed --no-capture` plays one run and prints its trace.
+//! With `STEADFAST_SEEDS=100000` the same command plays that many runs, from `STEADFAST_SEED` on.
+//!
+//! Nothing here reads the real clock, the real host or a random source other than [`chance`].
+//!
+//! Reading order: `run` (one run), `runs` (the tests), `environment`, `life`, `machinery`, `storage`, `world`,
+//! `harness` and `listener` (around the daemon), `shape`, `removal`, `linked_paths` and `profile` (random input),
+//! `commands` and `adversary` (actors), `oracle` and `coverage` (judgement), `plan` with `comparison`, `lease` with
+//! `schedule`, `planted_defects`.
 
 mod adversary;
 mod chance;

@@ -1,4 +1,5 @@
-//! The oracle: what must be so once all is quiet, read from the machine and not from the kinds.
+//! The oracle: reads the simulated host without the kinds and lists every deviation from the graph at the end of a
+//! run.
 
 use crate::environment::{Stage, here};
 use crate::shape::{Content, Declared, Shape, Thing};
@@ -7,10 +8,10 @@ use std::path::{Path, PathBuf};
 use steadfast::store::StoredState;
 use steadfast_resources::host::simulated::{Node, What};
 
-/// Since when each edge that notifies has been in the graph that runs.
+/// The load time of each notifying edge of the current graph, in milliseconds.
 pub(crate) type Since = BTreeMap<(String, String), u64>;
 
-/// What is not as it must be.
+/// Lists all deviations of the host and of the stored state from the graph.
 pub(crate) fn complaints(
     stage: &Stage,
     shape: &Shape,
@@ -20,8 +21,8 @@ pub(crate) fn complaints(
     for (name, declared) in shape.resources.iter().filter(|(_, declared)| !declared.is_noop()) {
         let identity = shape.identity(name);
         let Some(kept) = kept.resources.get(&identity) else { continue };
-        // Of what has a state, a check finds out how it stands, and nothing is noted where it is well.
-        // Of what it was before, nothing is heeded.
+        // A check finds the state of a file, so the store needs no record of a converged one. An interruption of an
+        // older definition is ignored.
         let present = stage.definitions.get(&identity);
         let is_cut_off = kept.interrupted.is_some_and(|of| Some(&of) == present);
         if kept.owed.is_some() || (is_cut_off && declared.thing.is_deed()) {
@@ -99,10 +100,10 @@ fn is_wrong(stage: &Stage, shape: &Shape, name: &str, declared: &Declared) -> Op
     }
 }
 
-/// E-4: when something that a command watches was moved while all was calm, and the command did not run since.
+/// E-4: returns the time of a change to a watched path in the calm phase if the command has not run since.
 fn unheard(stage: &Stage, name: &str, watched: &[PathBuf]) -> Option<u64> {
     if stage.profile.lost > 0 {
-        // Its watch may not stand until the sweep: events were lost.
+        // Lost events leave a watch broken until the next sweep.
         return None;
     }
     let at = *watched.iter().filter_map(|path| stage.probed.get(path)).max()?;
@@ -110,7 +111,7 @@ fn unheard(stage: &Stage, name: &str, watched: &[PathBuf]) -> Option<u64> {
     ran.is_none_or(|ran| ran.iter().all(|began| *began < at)).then_some(at)
 }
 
-/// E-9: whether a change of the one was never followed by a run of the other.
+/// E-9: returns a complaint if a change of `from` was never followed by a run of `to`.
 fn is_owed(stage: &Stage, shape: &Shape, (from, to): (&str, &str), since: u64) -> Option<String> {
     let (parent, child) = (shape.resources.get(from)?, shape.resources.get(to)?);
     if child.is_noop() {
@@ -123,7 +124,7 @@ fn is_owed(stage: &Stage, shape: &Shape, (from, to): (&str, &str), since: u64) -
         Thing::Value { .. } => None,
         thing => stage.world.ours.get(thing.path()?).copied(),
     }?;
-    // What was begun before the edge was there owes nothing over it.
+    // A run that began before the edge was loaded owes no refresh over the edge.
     let started = stage.heard.started.get(&identity)?.iter().rfind(|at| **at <= changed)?;
     if *started <= since {
         return None;

@@ -1,5 +1,5 @@
-//! F-16: what a plan says is what an apply does, for random graphs on random machines; and what moves in between is not
-//! done.
+//! F-16: a plan equals the apply that follows, for random graphs on random hosts. A saved plan does not apply steps
+//! that changed in between.
 
 use crate::adversary::{meddle, put_back};
 use crate::chance::Chance;
@@ -24,14 +24,14 @@ use steadfast::store::MemoryStore;
 use steadfast_engine::Slots;
 use steadfast_resources::host::simulated::Machine;
 
-/// No pass takes longer.
+/// The longest simulated time of one pass.
 const LONGEST: Duration = Duration::from_mins(10);
 
-/// Somebody has moved things, and what was planned is planned still, or is not.
+/// The two situations after a change between plan and apply: the saved plan is still valid, or not.
 const STILL: &str = "moved, and still as planned";
 const NOT_STILL: &str = "moved, and not as planned";
 
-/// What was seen in all cases together.
+/// The situations reached in all cases together, with their counts.
 #[derive(Debug, Default)]
 struct Seen(BTreeMap<&'static str, u32>);
 
@@ -45,23 +45,23 @@ impl Seen {
     }
 }
 
-/// The sort of resources in a graph.
+/// The kinds of resources in a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kinds {
     All,
     /// Files, links and directories.
     Files,
-    /// The same, and in some cases more links, with paths that lead through them.
+    /// Files, links and directories; some cases have more links, with paths through these links.
     LedFiles,
 }
 
-/// A machine, what is kept on it, and where its graph is written.
+/// A test case: a simulated host, its stored state, and the folder of its graph.
 struct Case<'f> {
     stage: Shared,
     kept: MemoryStore,
     folder: &'f Path,
     chance: Chance,
-    /// What draws links on the way of paths, in some cases.
+    /// The random numbers for links inside paths; none for cases without such links.
     links: Option<Chance>,
     kinds: Kinds,
 }
@@ -87,7 +87,7 @@ impl<'f> Case<'f> {
         }
     }
 
-    /// With more links in the graph and on the machine, where they are drawn.
+    /// Adds links to the graph and to the host in about half of the cases that have them.
     fn led(&mut self, mut shape: Shape) -> Shape {
         if self.kinds != Kinds::All {
             shape = only_files(shape);
@@ -105,7 +105,7 @@ impl<'f> Case<'f> {
         load_outside(&path).unwrap_or_else(|rejected| panic!("{rejected}\n{}", shape.text()))
     }
 
-    /// One pass over a graph, with what is kept.
+    /// Runs one pass over a graph with this stored state.
     async fn pass(
         &self,
         loaded: LoadedGraph,
@@ -134,7 +134,7 @@ impl<'f> Case<'f> {
         let loaded = self.read(shape);
         let (planned, noop) = loaded.clone().into_plan();
         let steps = StepCollector::new(noop);
-        // A plan keeps nothing.
+        // A plan stores nothing.
         let kept = (&self.kept.fork(), None);
         let finished = self.pass(planned, kept, Box::new(steps.clone())).await;
         let names: BTreeSet<&str> = loaded.vertices.iter().map(|v| v.identity.as_ref()).collect();
@@ -155,7 +155,7 @@ impl<'f> Case<'f> {
     }
 }
 
-/// The files, links and directories of a graph.
+/// Returns only the files, links and directories of a graph.
 fn only_files(mut shape: Shape) -> Shape {
     let others = shape.resources.iter().filter(|(_, declared)| declared.thing.path().is_none());
     for name in others.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
@@ -164,15 +164,15 @@ fn only_files(mut shape: Shape) -> Shape {
     without_wrong_names(shape)
 }
 
-/// A graph whose pass comes to an end, and of which nothing is unknown by its very kind.
+/// Alters a graph so that its pass ends and no kind makes a step unknown.
 fn ending(mut shape: Shape) -> Shape {
     for (name, declared) in &mut shape.resources {
-        // What may be tried for ever is tried for ever by an apply, too.
+        // An apply retries without end, so an endless retry would never return.
         declared.meta.0.remove("retry");
         if let Thing::Test { changed, .. } = &mut declared.thing {
             *changed = true;
         }
-        // What one command makes is no guard of another: no plan sees that.
+        // No plan predicts that one command creates the file of another's guard, so each has its own path.
         if let Thing::Exec { creates: Some(path), .. } = &mut declared.thing {
             *path = Path::new("/made").join(name);
         }
@@ -180,8 +180,7 @@ fn ending(mut shape: Shape) -> Shape {
     shape
 }
 
-/// Brings the machine to where a graph has been applied, or several one after the other; the graph that is planned
-/// next.
+/// Applies up to two graphs to a fresh host, and returns the next graph to plan.
 async fn prepared(case: &mut Case<'_>, places: &mut Places, sights: &mut Seen) -> Shape {
     let mut shape = marked(ending(Shape::draw(&mut case.chance)), &mut case.chance);
     case.meddle(12);
@@ -245,17 +244,17 @@ fn note_steps(steps: &[Step], sights: &mut Seen) {
 }
 
 impl Case<'_> {
-    /// Somebody moves things; whether all is still as planned.
+    /// Lets the adversary change the host; returns true if the saved plan is still valid.
     async fn moves(&mut self, shape: &Shape, plan: &Plan, sights: &mut Seen) -> bool {
         self.meddle(4);
-        // As `apply --plan` does before it begins.
+        // `apply --plan` makes this comparison before its first step.
         let (_, found, _) = self.plan(shape).await;
         let is_still = plan.is_still(&found).is_ok();
         sights.note(if is_still { STILL } else { NOT_STILL }, 1);
         is_still
     }
 
-    /// Applies what was planned; what is otherwise than planned. In between somebody moves things, or nobody does.
+    /// Applies a plan, with or without changes by the adversary in between, and lists the deviations from the plan.
     async fn hold(
         &mut self,
         shape: &Shape,
@@ -320,27 +319,28 @@ fn play(drawn: (u64, Kinds), folder: &Path, sights: &mut Seen) -> Vec<String> {
     runtime.block_on(tokio::task::unconstrained(case(drawn, folder, sights)))
 }
 
-/// How many cases the tests play.
+/// The number of cases.
 const CASES: u64 = 10_000;
 
-/// F-16: planned and done are equal, or it was said that it cannot be told; `STEADFAST_SEED` plays one case.
+/// F-16: a plan and its apply are equal, or the plan says unknown. `STEADFAST_SEED` plays one case.
 #[test]
-fn what_is_planned_is_what_is_done() {
+fn a_plan_equals_its_apply() {
     is_varied(&cases(0..CASES / 2, Kinds::All));
 }
 
 #[test]
-fn what_is_planned_is_what_is_done_in_the_other_half() {
+fn a_plan_equals_its_apply_in_the_other_half() {
     is_varied(&cases(CASES / 2..CASES, Kinds::All));
 }
 
-/// F-16: a plan sees what its own steps make. What stays unknown are steps on one thing that no edge puts in an order.
+/// F-16: a plan includes the effects of its own steps. Only steps on one object without an edge between them are
+/// unknown.
 #[test]
 fn two_of_a_hundred_steps_on_files_are_unknown_at_most() {
     is_known_but_for(2, &cases(0..CASES / 4, Kinds::Files));
 }
 
-/// F-16: the same where several paths lead to one thing, through links that are on the host or come.
+/// F-16: a plan includes the effects of its own steps on paths through links, which exist or are planned.
 #[test]
 fn six_of_a_hundred_steps_behind_links_are_unknown_at_most() {
     is_known_but_for(6, &cases(0..CASES / 4, Kinds::LedFiles));
@@ -373,7 +373,7 @@ fn cases(all: std::ops::Range<u64>, kinds: Kinds) -> Seen {
     seen
 }
 
-/// The sights that each half must have seen, so that no check is vacuous.
+/// Checks that each half of the cases has reached these situations, so that no check is vacuous.
 fn is_varied(seen: &Seen) {
     if std::env::var("STEADFAST_SEED").is_ok() {
         return;

@@ -1,16 +1,15 @@
-//! Bugs planted on purpose, in what lies around the engine: each still applies to the sources, and each is caught by
-//! some run.
+//! Planted defects: each mutation of the code around the engine still applies to the sources, and a run catches each.
 //!
-//! That they apply is checked by every run of the tests. That they are caught takes half an hour: `cargo test --test
-//! simulation planted -- --ignored --nocapture` copies the repository to a folder of its own, plants one after the
-//! other in the copy, plays runs until one fails, and prints the table that stands in docs/simulation.md.
-//! `STEADFAST_PLANTED=hub,journal` takes those whose names begin so.
+//! Every run of the tests checks that the mutations apply. The check that they are caught takes half an hour: `cargo
+//! test --test simulation planted -- --ignored --nocapture` copies the repository, plants one defect after the other
+//! in the copy, plays runs until one fails, and prints the table of docs/simulation.md.
+//! `STEADFAST_PLANTED=hub,journal` selects the defects whose names begin with these words.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// In that file these words, which stand there once, are replaced by others.
+/// A defect: `old`, which occurs once in the file, is replaced by `new`.
 struct Planted {
     name: &'static str,
     what: &'static str,
@@ -131,7 +130,7 @@ fn top() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Whether a line of the table says after how many runs, and by what, it was caught.
+/// Returns true if a table row names a number of runs and a culprit.
 fn says_who(row: &str) -> bool {
     let cells: Vec<&str> = row.split('|').map(str::trim).collect();
     let [_, _, _, runs, by, _] = cells.as_slice() else { return false };
@@ -146,7 +145,7 @@ fn a_line_that_names_nobody_is_refused() {
     assert_eq!(rows.map(says_who), [false; 3]);
 }
 
-/// A bug that does not apply any more is no test of anything.
+/// Each planted defect still applies to the sources and has a row in docs/simulation.md.
 #[test]
 fn every_planted_bug_still_applies() {
     let page = fs::read_to_string(top().join("docs/simulation.md")).expect("docs/simulation.md");
@@ -169,7 +168,7 @@ fn every_planted_bug_still_applies() {
     assert!(wrong.is_empty(), "expected one place, and a line, for each:\n{}", wrong.join("\n"));
 }
 
-/// Each is caught; the line says by how many runs.
+/// A run catches each planted defect; the printed row has the number of runs.
 #[test]
 #[ignore = "takes half an hour: cargo test --test simulation planted -- --ignored --nocapture"]
 fn every_planted_bug_is_caught() {
@@ -191,7 +190,7 @@ fn every_planted_bug_is_caught() {
     assert!(survivors.is_empty(), "nobody caught {survivors:?}");
 }
 
-/// The copy in which bugs are planted.
+/// The copy of the repository in which defects are planted.
 struct Workshop(PathBuf);
 
 impl Workshop {
@@ -205,7 +204,7 @@ impl Workshop {
         this
     }
 
-    /// Makes a file of the copy as it is in the repository; what is equal is left alone, so that little is built anew.
+    /// Restores a file of the copy from the repository. An equal file is not rewritten, so that less is rebuilt.
     fn restore(&self, name: &str) {
         let Ok(bytes) = fs::read(top().join(name)) else { return };
         let copy = self.0.join(name);
@@ -215,7 +214,7 @@ impl Workshop {
         }
     }
 
-    /// How many runs it took, and what the first that failed said.
+    /// Plants a defect and plays runs; returns the number of runs and the first complaint.
     fn catch(&self, planted: &Planted) -> Option<(u64, String)> {
         let path = self.0.join(planted.file);
         let text = fs::read_to_string(&path).expect("a copied source");
@@ -248,7 +247,7 @@ impl Workshop {
     }
 }
 
-/// The first seed that failed, and the first that was said of it.
+/// Returns the number of runs up to the first failed seed, and the first complaint about that seed.
 fn first_failure(said: &str, first: u64) -> (u64, String) {
     let found = said.lines().find_map(|line| line.strip_prefix("seed ")?.split_once(": "));
     match found {
@@ -256,7 +255,7 @@ fn first_failure(said: &str, first: u64) -> (u64, String) {
             let seed: u64 = seed.parse().expect("a seed is a number");
             (seed + 1, what.chars().take(70).collect::<String>().replace('|', "/"))
         }
-        // It was cut off, or is broken otherwise: that says nothing.
+        // An interrupted or otherwise broken run proves nothing.
         None => panic!("from seed {first} on no seed is told:\n{said}"),
     }
 }

@@ -1,52 +1,52 @@
-//! How rough a run is: what goes wrong in it, and how often.
+//! The profile of a run: the kinds of faults and their frequency.
 
 use crate::chance::Chance;
 
-/// The dice of one run; 0 is never.
+/// The probabilities and limits of one run; 0 means never.
 #[derive(Clone, Debug)]
 pub(crate) struct Profile {
-    /// Milliseconds from the beginning until nothing goes wrong any more.
+    /// The duration of the rough phase, in milliseconds; no faults happen after it.
     pub(crate) rough_for: u64,
-    /// Between so many system calls of ours somebody else comes in once.
+    /// The adversary acts once in this number of system calls.
     pub(crate) meddling: u64,
-    /// One in so many system calls fails.
+    /// One in this number of system calls fails.
     pub(crate) errors: u64,
-    /// One in so many commands fails.
+    /// One in this number of commands fails.
     pub(crate) failures: u64,
-    /// One in so many commits is refused.
+    /// One in this number of commits is rejected.
     pub(crate) refusals: u64,
-    /// One in so many jobs hangs for long.
+    /// One in this number of jobs hangs for long.
     pub(crate) hangs: u64,
-    /// Of a hundred file events so many are lost without a word.
+    /// The share of file events that are lost silently, in percent.
     pub(crate) lost: u64,
-    /// Milliseconds that file events are under way, at most.
+    /// The longest delay of a file event, in milliseconds.
     pub(crate) late: u64,
-    /// How many file events the kernel keeps.
+    /// The length of the kernel's event queue.
     pub(crate) queue: usize,
-    /// How many directories can be watched.
+    /// The number of directories that can be watched.
     pub(crate) watches: usize,
-    /// Milliseconds that a job waits for a thread, that it takes, and that a commit takes, at most.
+    /// The longest duration of a job (waiting included) and of a commit, in milliseconds.
     pub(crate) job: u64,
     pub(crate) commit: u64,
-    /// Milliseconds between two acts of somebody else, and of the operator, at most; 0: they do nothing.
+    /// The longest pause between two acts of the adversary and of the operator, in milliseconds; 0: no acts.
     pub(crate) foreign: u64,
     pub(crate) operator: u64,
-    /// How often the daemon is killed.
+    /// The number of kills of the daemon.
     pub(crate) kills: u64,
-    /// Everything is looked at from time to time, whatever events say. Where no event is lost, events alone must do.
+    /// True if the daemon sweeps. Runs without sweeps lose no events, so that events alone must suffice.
     pub(crate) sweeps: bool,
-    /// The most repairs of what was repaired already in a minute.
+    /// The limit of repeated repairs in a minute.
     pub(crate) brake: u32,
-    /// How many threads there are, and how many to spare.
+    /// The number of worker threads, and of spare ones.
     pub(crate) threads: u32,
     pub(crate) spare: u32,
 }
 
-/// Where nothing else is drawn.
+/// The default limit of repeated repairs in a minute.
 const BRAKE: u32 = 60;
 
 impl Profile {
-    /// With a brake that holds soon, in some runs.
+    /// Sets a low limit of repeated repairs in some runs.
     pub(crate) fn braked(self, chance: &mut Chance) -> Self {
         Self { brake: *chance.pick(&[BRAKE, BRAKE, BRAKE, 2]), ..self }
     }

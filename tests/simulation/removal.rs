@@ -1,5 +1,4 @@
-//! What leaves a graph, what is called otherwise in the next one, and what is owed a refresh: drawn, and looked for
-//! afterwards.
+//! Removals, renames and owed refreshes: drawn for the graphs, and checked afterwards.
 
 use crate::chance::Chance;
 use crate::environment::here;
@@ -12,7 +11,7 @@ use steadfast::plan::{Action, Step};
 use steadfast::store::{Entry, MemoryStore, Origin, Store as _, StoredState, Verb};
 use steadfast_resources::host::simulated::What;
 
-/// The same graph, of which much is to be removed when it leaves, and little must not leave.
+/// Marks many resources `on_remove: delete` and a few as protected.
 pub(crate) fn marked(mut shape: Shape, chance: &mut Chance) -> Shape {
     for declared in shape.resources.values_mut() {
         let can_leave = !matches!(declared.thing, Thing::Absent { .. });
@@ -26,7 +25,7 @@ pub(crate) fn marked(mut shape: Shape, chance: &mut Chance) -> Shape {
     shape
 }
 
-/// A graph that leaves some of it out, and calls some otherwise.
+/// Removes some resources of a graph and renames others.
 pub(crate) fn without_some(mut shape: Shape, chance: &mut Chance) -> Shape {
     let names: Vec<String> = shape.resources.keys().cloned().collect();
     for name in names {
@@ -62,7 +61,7 @@ fn rename(shape: &mut Shape, name: &str) {
     shape.resources.insert(new, declared);
 }
 
-/// A former name is one that nobody has any more.
+/// Drops each former name that a current resource has, or whose resource is gone.
 pub(crate) fn without_wrong_names(mut shape: Shape) -> Shape {
     let resources = &shape.resources;
     shape
@@ -71,7 +70,7 @@ pub(crate) fn without_wrong_names(mut shape: Shape) -> Shape {
     shape
 }
 
-/// What a daemon leaves that is killed while it applies one that notifies; whether there is such a one.
+/// Records an interrupted apply of a notifying resource; returns false if the graph has none.
 pub(crate) fn cut_off(kept: &mut MemoryStore, loaded: &LoadedGraph, chance: &mut Chance) -> bool {
     let applies = |from: usize| !loaded.vertices[from].meta.noop;
     let notifying = loaded.edges.iter().filter(|edge| edge.notify && applies(edge.from));
@@ -91,12 +90,12 @@ pub(crate) fn cut_off(kept: &mut MemoryStore, loaded: &LoadedGraph, chance: &mut
     true
 }
 
-/// What a start would be told.
+/// Returns the stored state as a start would read it.
 pub(crate) fn told(kept: &MemoryStore) -> StoredState {
     kept.fork().recall().expect("memory tells all")
 }
 
-/// Who of this graph is owed a refresh, as it calls them.
+/// Returns the resources that are owed a refresh, by their names in this graph.
 pub(crate) fn owed(kept: &MemoryStore, shape: &Shape) -> BTreeSet<String> {
     let told = told(kept);
     let owed = told.resources.iter().filter(|(_, kept)| kept.owed.is_some());
@@ -109,7 +108,7 @@ pub(crate) fn owed(kept: &MemoryStore, shape: &Shape) -> BTreeSet<String> {
     owed.filter(is_in).cloned().collect()
 }
 
-/// What each former name is called now.
+/// Returns the present name for each former name.
 fn former_names(shape: &Shape) -> BTreeMap<String, String> {
     let each = shape.former.iter().map(|(name, former)| {
         let (kind, identity) = (shape.resources[name].thing.kind(), shape.identity(name));
@@ -122,7 +121,7 @@ const fn is_link(what: &What) -> bool {
     matches!(what, What::Link(_))
 }
 
-/// Where everything is or was that these graphs have declared.
+/// The path of every resource that the graphs of a case have declared.
 #[derive(Debug, Default)]
 pub(crate) struct Places(BTreeMap<String, PathBuf>);
 
@@ -134,7 +133,7 @@ impl Places {
         }
     }
 
-    /// What was to be gone and is there.
+    /// Lists the planned and applied removals whose objects still exist.
     pub(crate) fn left_behind(&self, steps: &[Step], not_done: &BTreeSet<&str>) -> Vec<String> {
         let leaves = steps.iter().filter(|step| step.leaves && step.action == Action::Remove);
         let leaves = leaves.filter(|step| !not_done.contains(step.resource.as_str()));
@@ -145,9 +144,9 @@ impl Places {
             .collect()
     }
 
-    /// What we have made, what leaves with this graph, what is there, and what the plan does not speak of; and what the
-    /// plan has leave that is there still under another name. Where links lead elsewhere, one thing has many paths:
-    /// that is judged by the checks alone.
+    /// Lists the created objects that leave with this graph, still exist, and are missing in the plan; and the
+    /// planned removals whose objects stay under another name. Links give one object several paths: the checks judge
+    /// those.
     pub(crate) fn unnamed(
         &self,
         (steps, not_planned): (&[Step], &BTreeSet<&str>),

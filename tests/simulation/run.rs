@@ -1,5 +1,4 @@
-//! One run: a seed makes a graph, a machine and all that goes wrong, until nothing does any more and all must be as
-//! declared.
+//! One run: a seed gives a graph, a host and faults. After the faults end, the host must become as declared.
 
 use crate::adversary::{meddle, probe, put_back};
 use crate::chance::Chance;
@@ -20,26 +19,26 @@ use steadfast::driver::{DriverEvent, Query};
 use steadfast::store::{MemoryStore, Store as _};
 use steadfast_resources::host::simulated::Machine;
 
-/// Milliseconds that a sweep takes.
+/// The interval of sweeps, in milliseconds.
 pub(crate) const SWEEP: u64 = 60_000;
-/// How long all must have been as declared, with nobody at work.
+/// The time that the host must stay as declared and idle, in milliseconds.
 const QUIET: u64 = SWEEP + 5_000;
-/// How long it may take until then.
+/// The longest time from the end of faults to that state, in milliseconds.
 const PATIENCE: u64 = 30 * 60_000;
-/// When all runs begin: some day in 2026.
+/// The wall-clock time at the start of every run, since the Unix epoch.
 pub(crate) const WALL: Duration = Duration::from_secs(1_790_000_000);
-/// More happens in no run.
+/// The limit of events in one run.
 const MOST_EVENTS: u64 = 100_000;
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Played {
-    /// What was not as it must be.
+    /// The complaints; empty for a good run.
     pub(crate) wrong: Vec<String>,
-    /// A hash of all that happened, and how many lines it has.
+    /// The hash of the trace and its number of lines.
     pub(crate) sum: (u64, u64),
     pub(crate) sights: Sights,
-    /// All that happened, where that was asked for.
+    /// The lines of the trace, if requested.
     pub(crate) lines: Vec<String>,
 }
 
@@ -48,7 +47,7 @@ pub(crate) fn play(seed: u64, keep: bool, folder: &Path) -> Played {
     run(|| Player::new(seed, keep, folder, false))
 }
 
-/// A run in which `realize` is set for every resource and the operator is busy.
+/// Plays a run with a busy operator and `realize` set for every resource.
 pub(crate) fn play_realizing(seed: u64, folder: &Path) -> Played {
     run(|| Player::new(seed, false, folder, true))
 }
@@ -71,24 +70,24 @@ fn run<'f>(player: impl FnOnce() -> Player<'f>) -> Played {
 struct Player<'f> {
     stage: Shared,
     kept: MemoryStore,
-    /// The graph that the operator wants, and its file.
+    /// The graph that the operator wants, and the folder of its file.
     shape: Shape,
     folder: &'f Path,
     life: Option<Life>,
-    /// For what the operator and the graphs do.
+    /// The random numbers for the operator and the graphs.
     chance: Chance,
     since: Since,
     loaded: u64,
     events: u64,
     calm_at: Option<u64>,
-    /// So often somebody moves something once all is as declared, and it must come right again.
+    /// The number of probes left: each changes something in the calm phase, and the daemon must repair the change.
     probes: u64,
-    /// The operator has yet to load the graph again.
+    /// True until the operator has loaded the graph again.
     reloads: bool,
-    /// Since when all is as declared, and how many changes had been told soon after.
+    /// The time since which all is as declared, and the number of changes reported soon after that time.
     good: Option<(u64, Option<u64>)>,
     is_over: bool,
-    /// Every graph sets `realize` for all its resources.
+    /// True if every graph sets `realize` for all its resources.
     realizes: bool,
 }
 
@@ -165,7 +164,7 @@ impl<'f> Player<'f> {
         }
     }
 
-    /// Lets the daemon do what it can, and waits for the next event; none where the daemon has ended.
+    /// Lets the daemon work and waits for the next event; returns none once the daemon has ended.
     async fn next(&mut self) -> Option<Event> {
         let mut sleep = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
         poll_fn(|context| {
@@ -208,7 +207,7 @@ impl<'f> Player<'f> {
             Event::Kill => {
                 let mut stage = lock(&self.stage);
                 if stage.chance.percent(50) {
-                    // Within one of the next system calls.
+                    // The kill happens within one of the next system calls.
                     let calls = stage.chance.within(1, 20);
                     stage.dies_in = Some(calls);
                 } else {
@@ -235,7 +234,7 @@ impl<'f> Player<'f> {
                 }
             }
         }
-        // Somebody was to kill it within what it just did.
+        // A planned kill took place within the last call.
         if lock(&self.stage).dead && self.life.is_some() {
             self.kill();
         }
@@ -251,7 +250,7 @@ impl<'f> Player<'f> {
         self.life = Some(life);
     }
 
-    /// What the operator has written, as the daemon reads it.
+    /// Writes the operator's graph to its file and reads the file as the daemon does.
     fn read(&self) -> Result<Box<LoadedGraph>, String> {
         let path = self.folder.join("graph.yaml");
         let text = self.shape.text();
@@ -283,7 +282,7 @@ impl<'f> Player<'f> {
         stage.after(delay, Event::Start);
     }
 
-    /// The daemon has ended as it was told; somebody starts it again.
+    /// Ends a daemon that has stopped on request, and schedules its next start.
     fn stopped(&mut self) {
         let Some(life) = self.life.take() else { return };
         lock(&self.stage).say(format_args!("has stopped"));
@@ -293,7 +292,7 @@ impl<'f> Player<'f> {
         stage.after(delay, Event::Start);
     }
 
-    /// A graph was taken: since then its edges are there.
+    /// Records the load time of each edge of a newly accepted graph.
     fn note_loads(&mut self) {
         let mut stage = lock(&self.stage);
         if stage.heard.loaded == self.loaded {
@@ -401,7 +400,7 @@ impl<'f> Player<'f> {
             return;
         };
         if std::mem::take(&mut self.reloads) {
-            // What has failed for good is tried again when the operator says so; nothing else is looked at for that.
+            // A reload by the operator retries failed resources; no other resource is checked for it.
             life.inbox.put(DriverEvent::Graph { graph: self.read(), operator: true });
         }
         let stage = Arc::clone(&self.stage);
@@ -411,7 +410,7 @@ impl<'f> Player<'f> {
         lock(&self.stage).after(1, Event::Judge);
     }
 
-    /// Whether all is as it must be, and has been for long enough.
+    /// Ends the run if the oracle has no complaint for long enough; records a complaint that comes back.
     fn judge(&mut self) {
         let kept = self.kept.fork().recall().expect("memory tells all");
         let mut stage = lock(&self.stage);
@@ -420,12 +419,12 @@ impl<'f> Player<'f> {
         let (now, changes) = (stage.now(), stage.heard.changes);
         let calm_at = self.calm_at.expect("it is calm");
         if let Some((since, before)) = &mut self.good {
-            // What was done last may be told a moment later.
+            // The last change can be reported a moment after the host is as declared.
             if *before.get_or_insert(changes) != changes {
                 wrong.push("something was changed".to_owned());
             }
             if wrong.is_empty() {
-                // A look may be in progress just now.
+                // A check can be active at this moment.
                 self.is_over = now >= *since + QUIET && at_work.is_none();
             } else {
                 wrong.insert(0, "it was as declared, and is not any more".to_owned());
@@ -448,7 +447,7 @@ impl<'f> Player<'f> {
         }
     }
 
-    /// What the engine says, unless that is that all is as declared, but for what is only to be looked at.
+    /// Returns the counts of the engine unless all is as declared, apart from noop resources.
     fn at_work(&self, stage: &Stage) -> Option<String> {
         let Some(pulse) = stage.pulse else { return Some("the loop does not answer".to_owned()) };
         let counts = pulse.counts;
@@ -457,7 +456,7 @@ impl<'f> Player<'f> {
         let busy = counts.waiting + counts.running;
         let is_held = noop > 0 && off == 0 && busy == 0 && counts.held as usize <= noop;
         let is_whole = counts.total as usize == self.shape.resources.len();
-        // Nothing keeps anybody from being watched any more.
+        // In the calm phase nothing prevents a watch.
         let is_well = is_whole && (pulse.converged || is_held) && pulse.unwatched == 0;
         (!is_well).then(|| format!("the engine says {pulse:?}"))
     }

@@ -1,12 +1,12 @@
-//! Many runs: ten thousand of them are as they must be, each twice the same, and together they have seen all there is
-//! to see.
+//! The tests over many runs: ten thousand runs end as declared, replay identically, and together reach every
+//! situation.
 
 use crate::coverage::{MADE_FIRST, Sights};
 use crate::run::{Played, play, play_realizing};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-/// Plays a seed; what is not as it must be is told with the way to see it again.
+/// Plays a seed; an error holds the complaints and the command that replays the run.
 fn try_to_play(seed: u64, keep: bool, folder: &Path) -> Result<Played, String> {
     let result = catch_unwind(AssertUnwindSafe(|| play(seed, keep, folder)));
     let wrong = match result {
@@ -42,7 +42,7 @@ fn number(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")))
 }
 
-/// One run, as `STEADFAST_SEED` says, with all that happens in it; or many from there on.
+/// Plays and prints the run of `STEADFAST_SEED`, or `STEADFAST_SEEDS` runs from that seed on.
 #[test]
 fn one_seed() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -68,14 +68,14 @@ fn one_seed() {
     assert!(wrong.is_empty(), "{} of {count} runs", wrong.len());
 }
 
-/// How many runs the tests play, each of four a quarter.
+/// The number of runs; each of four tests plays a quarter.
 const RUNS: u64 = 10_000;
 
 /// The number of runs that set `realize` for every resource.
 const REALIZING: u64 = 500;
 
-/// F-15, E-4, E-6, E-9, E-18: each run ends as declared once nothing goes wrong any more; and what is to be seen has
-/// been seen.
+/// F-15, E-4, E-6, E-9, E-18: plays a quarter of the runs. Each ends as declared, and together they reach every
+/// situation.
 fn quarter(number: u64) {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut sights, mut wrong) = (Sights::default(), Vec::new());
@@ -113,10 +113,9 @@ fn fourth_quarter() {
     quarter(3);
 }
 
-/// E-17: `realize` is not about nothing: what a swap removes, and was never right, is begun while the swap waits, and
-/// made.
+/// E-17: a resource with `realize` that a swap removes before its first run is applied while the swap waits.
 #[test]
-fn what_a_swap_removes_is_made_first() {
+fn a_resource_removed_by_a_swap_is_made_first() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut sights = Sights::default();
     for seed in 0..REALIZING {

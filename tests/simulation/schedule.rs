@@ -1,4 +1,4 @@
-//! What is on the agenda comes to pass, for tests that play one life by hand.
+//! A loop over the agenda for tests that step one life of the daemon by hand.
 
 use crate::environment::{Shared, lock};
 use crate::life::Life;
@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 use steadfast::driver::DriverExit;
 
-/// Lets all happen that is on the agenda until this is so, or the driver has ended.
+/// Executes events of the agenda until the condition is true or the driver has ended.
 pub(crate) async fn until(
     life: &mut Life,
     stage: &Shared,

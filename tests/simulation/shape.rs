@@ -1,11 +1,11 @@
-//! Graphs: drawn, altered for a reload, and written as the text that an operator would write.
+//! Random graphs: drawn, altered for a reload, and written as YAML text.
 
 use crate::chance::Chance;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use steadfast::config::{LoadedGraph, Options, Rejected, load};
 
-/// What a resource is.
+/// The kind and the fields of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Thing {
     File { path: PathBuf, content: Content, mode: Option<u32> },
@@ -18,14 +18,14 @@ pub(crate) enum Thing {
     Test { changed: bool, sleep: u64 },
 }
 
-/// A content as written, or that of a `value`.
+/// A content as text, or the name of the `value` resource that sends the content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     Text(String),
     Of(String),
 }
 
-/// How it is run: the metaparams as written.
+/// The metaparams of a resource, as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Meta(pub(crate) BTreeMap<&'static str, String>);
 
@@ -36,14 +36,14 @@ pub(crate) struct Declared {
     pub(crate) meta: Meta,
 }
 
-/// A graph. Resources by name; the edges go from the first to the second, and notify or not.
+/// A graph: resources by name, and edges from first to second; the flag is true for a notifying edge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) resources: BTreeMap<String, Declared>,
     pub(crate) edges: BTreeMap<(String, String), bool>,
-    /// Where some may be changed at some hours only: what draws these.
+    /// The random numbers for maintenance windows; none for graphs without windows.
     aside: Option<Chance>,
-    /// What resources were called before.
+    /// The former names of resources, by present name.
     pub(crate) former: BTreeMap<String, String>,
 }
 
@@ -59,7 +59,7 @@ impl Thing {
         }
     }
 
-    /// Whether it is done again whenever somebody asks for it.
+    /// Returns true if each run of the resource repeats its effect.
     pub(crate) fn is_deed(&self) -> bool {
         match self {
             Self::Exec { creates, refresh_only, .. } => creates.is_none() || *refresh_only,
@@ -69,7 +69,7 @@ impl Thing {
         }
     }
 
-    /// Where it is, if it is somewhere.
+    /// Returns the path of a file resource.
     pub(crate) fn path(&self) -> Option<&Path> {
         match self {
             Self::File { path, .. } | Self::Directory { path, .. } => Some(path),
@@ -85,14 +85,14 @@ impl Declared {
     }
 }
 
-/// Loads a graph from a file of the real machine, of which this thread sees nothing while it stands in another.
+/// Loads a graph from a file of the real host, on a thread outside the simulated host.
 pub(crate) fn load_outside(path: &Path) -> Result<LoadedGraph, Rejected> {
     let paths = [path.to_owned()];
     let load = || load(&paths, &Options::default());
     std::thread::scope(|all| all.spawn(load).join().expect("no panic"))
 }
 
-/// Where files lie.
+/// The directories, names, contents and modes of the declared files.
 pub(crate) const DIRECTORIES: [&str; 4] = ["/a", "/b", "/a/c", "/b/d/e"];
 const FILES: [&str; 3] = ["x", "y", "z"];
 pub(crate) const CONTENTS: [&str; 4] = ["one\n", "two\n", "", "three\nlines\nlong\n"];
@@ -103,7 +103,7 @@ impl Shape {
         Self::draw_with(chance, None)
     }
 
-    /// The same where some may be changed at some hours only.
+    /// Draws a graph; `aside` draws maintenance windows for some of its resources.
     pub(crate) fn draw_with(chance: &mut Chance, aside: Option<Chance>) -> Self {
         let mut shape = Self { aside, ..Self::default() };
         let count = *chance.pick(&[1, 2, 3, 4, 6, 8, 12]);
@@ -114,7 +114,7 @@ impl Shape {
         shape
     }
 
-    /// The same with something altered, as for a reload.
+    /// Returns a copy with up to three alterations, for a reload.
     pub(crate) fn altered(&self, chance: &mut Chance) -> Self {
         let mut shape = self.clone();
         for _ in 0..chance.within(1, 3) {
@@ -139,7 +139,7 @@ impl Shape {
         shape
     }
 
-    /// Another content or metaparam for one resource.
+    /// Draws another content or metaparam for one resource.
     fn revise(&mut self, name: &str, chance: &mut Chance) {
         let Some(declared) = self.resources.get_mut(name) else { return };
         match &mut declared.thing {
@@ -222,13 +222,13 @@ impl Shape {
         if wanted { vec![(*chance.pick(&paths)).to_owned()] } else { Vec::new() }
     }
 
-    /// A name that nobody has.
+    /// Returns the first unused name with this beginning.
     fn free(&self, begin: &str) -> String {
         let names = (0..).map(|number| format!("{begin}{number}"));
         names.into_iter().find(|name| !self.resources.contains_key(name)).expect("one is free")
     }
 
-    /// Puts edges in: those that must be, and some more.
+    /// Adds the required edges and some random ones.
     pub(crate) fn join(&mut self, chance: &mut Chance) {
         let names: Vec<String> = self.resources.keys().cloned().collect();
         for name in &names {
@@ -248,7 +248,7 @@ impl Shape {
         }
     }
 
-    /// Those that must be right before this one can be.
+    /// Returns the resources that must converge before this one can.
     fn needs(&self, name: &str) -> Vec<String> {
         let thing = &self.resources[name].thing;
         let mut needs = Vec::new();
@@ -268,7 +268,7 @@ impl Shape {
         needs
     }
 
-    /// Whether a path of edges leads from one to another.
+    /// Returns true if a path of edges leads from one resource to the other.
     fn leads(&self, from: &str, to: &str) -> bool {
         let (mut seen, mut left) = (BTreeSet::new(), vec![from.to_owned()]);
         while let Some(at) = left.pop() {
@@ -282,7 +282,7 @@ impl Shape {
         false
     }
 
-    /// Whether somebody receives another value than in the graph before.
+    /// Returns true if a resource receives another value than in the earlier graph.
     pub(crate) fn moves_a_value(&self, before: &Self) -> bool {
         self.resources.values().any(|declared| match &declared.thing {
             Thing::File { content: Content::Of(value), .. } => {
@@ -292,7 +292,7 @@ impl Shape {
         })
     }
 
-    /// Sets `realize` for each resource that may change something.
+    /// Sets `realize` for each resource that is not noop.
     pub(crate) fn realize_all(&mut self) {
         for declared in self.resources.values_mut() {
             if !declared.meta.0.contains_key("noop") {
@@ -301,7 +301,7 @@ impl Shape {
         }
     }
 
-    /// Those that must be right once before they may go.
+    /// Returns the resources with `realize`.
     pub(crate) fn to_realize(&self) -> BTreeSet<String> {
         let marked = self.resources.iter().filter(|(_, d)| d.meta.0.contains_key("realize"));
         marked.map(|(name, _)| self.identity(name)).collect()
@@ -311,7 +311,7 @@ impl Shape {
         format!("{}[{name}]", self.resources[name].thing.kind())
     }
 
-    /// As an operator would write it.
+    /// Formats the graph as YAML.
     pub(crate) fn text(&self) -> String {
         let mut text = "graph: simulated\nresources:\n".to_owned();
         for kind in ["exec", "file", "msg", "test", "value"] {
@@ -406,8 +406,8 @@ impl Shape {
     }
 }
 
-/// Runs begin on a Monday at 14:13:20 (`run.rs`): one opens later, and one closes and opens again. In the end both are
-/// open.
+/// The maintenance windows. Runs begin on a Monday at 14:13:20 (`run.rs`): one window opens later, one closes and
+/// opens again. At the end all are open.
 const HOURS: [&str; 3] =
     ["14:15-13:00", "Mon 14:16-24:00, Tue..Sun", "Mon 14:00-14:14, 14:16-13:00"];
 
@@ -435,7 +435,7 @@ fn meta(thing: &Thing, chance: &mut Chance, aside: Option<&mut Chance>) -> Meta 
         meta.insert("when_allowed", format!("\"{}\"", aside.pick(&HOURS)));
     }
     if thing.is_deed() || meta.contains_key("noop") {
-        // What is polled is done, or held, at each tick.
+        // A resource with `poll` runs at each tick and would never become quiet.
         meta.remove("poll");
     }
     Meta(meta)

@@ -1,5 +1,5 @@
-//! The store of a simulated daemon: the one in memory, which sometimes refuses, and sometimes keeps what it is given
-//! and says that it could not.
+//! The store of a simulated daemon: in memory, with rejected commits, and commits that report a failure although they
+//! are stored.
 
 use crate::environment::{Shared, lock};
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use steadfast::store::{
     Call, Entry, Fault, Faulty, MemoryStore, ResourceRecord, Store, StoreError, StoredState,
 };
 
-/// What it keeps outlives the daemon.
+/// A store in memory that outlives the daemon.
 pub(crate) struct Storage {
     kept: MemoryStore,
     stage: Shared,
 }
 
 impl Storage {
-    /// With the faults of this stage.
+    /// Wraps the store so that it fails as the environment's profile says.
     pub(crate) fn faulty(kept: MemoryStore, stage: &Shared) -> Faulty {
         let faults = Arc::clone(stage);
         let storage = Self { kept, stage: Arc::clone(stage) };
@@ -41,7 +41,7 @@ fn fault(stage: &Shared) -> Option<Fault> {
     Some(if is_kept { Fault::Unanswered } else { Fault::Refused })
 }
 
-/// What is asked of it, and what will be answered.
+/// Notes the outcome of a commit for the coverage list and the oracle.
 fn note(stage: &Shared, batch: &[Entry], fault: Option<Fault>) {
     let mut stage = lock(stage);
     let is_kept = fault.is_none();
@@ -64,8 +64,8 @@ fn note(stage: &Shared, batch: &[Entry], fault: Option<Fault>) {
 }
 
 impl Storage {
-    /// Who has ended a run that paid, and is owed again by what came meanwhile: that must outlive the daemon until it
-    /// runs again.
+    /// Notes the resources that a finished run still owes a refresh: the record must outlive the daemon until the
+    /// next run.
     fn note_owed(&mut self, batch: &[Entry]) -> Result<(), StoreError> {
         for entry in batch {
             match entry {
@@ -73,7 +73,7 @@ impl Storage {
                     lock(&self.stage).owed_again.remove(&**identity);
                 }
                 Entry::End { identity, paid: Some(_), .. } => {
-                    // A look of somebody else: to recall is to begin anew.
+                    // Reads a fork: a recall of the store itself would count as a new session.
                     let kept = self.kept.fork().recall()?;
                     let is_owed = |kept: &ResourceRecord| kept.owed.is_some();
                     if kept.resources.get(&**identity).is_some_and(is_owed) {

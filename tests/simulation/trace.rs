@@ -1,14 +1,14 @@
-//! The trace of a run: a hash over everything that happened, and on request the lines themselves.
+//! The trace of a run: a hash over all events, and the lines themselves on request.
 
 use std::fmt::{Arguments, Write as _};
 
-/// What happened, in order.
+/// The events of a run, in order.
 #[derive(Debug)]
 pub(crate) struct Trace {
     hash: u64,
     lines: u64,
     buffer: String,
-    /// Kept where somebody wants to read them.
+    /// The lines, if requested.
     pub(crate) kept: Option<Vec<String>>,
 }
 
@@ -30,7 +30,7 @@ impl Trace {
         }
     }
 
-    /// The hash and the number of lines.
+    /// Returns the hash and the number of lines.
     pub(crate) fn sum(&self) -> (u64, u64) {
         (self.hash, self.lines)
     }

@@ -1,20 +1,20 @@
-//! What the kernel of the simulated machine tells those who watch its directories, and who changed what last.
+//! The simulated kernel's file events, and a record of who changed each path last.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use steadfast::watch::DirectoryId;
 use steadfast_resources::host::simulated::{Changed, Ino, Machine, What};
 
-/// Who changes something.
+/// The actor that changes something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
     /// The daemon.
     Us,
-    /// Somebody else.
+    /// The adversary.
     Foreign,
 }
 
-/// One event in the queue.
+/// A file event in the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FileEvent {
     Entry { directory: DirectoryId, name: Vec<u8>, structural: bool },
@@ -22,26 +22,26 @@ pub(crate) enum FileEvent {
     Overflow,
 }
 
-/// A directory that is watched.
+/// A watched directory.
 #[derive(Debug)]
 struct Watched {
     directory: DirectoryId,
-    /// Where it was then.
+    /// The parent and the name of the directory when its watch began.
     place: Option<(Ino, Vec<u8>)>,
-    /// That it is there no more was told.
+    /// True once the kernel has reported that the directory moved or is gone.
     moved: bool,
 }
 
-/// The kernel's side of watching.
+/// The kernel's side of watches.
 #[derive(Debug)]
 pub(crate) struct World {
     watched: BTreeMap<Ino, Watched>,
-    /// At most so many.
+    /// The limit of watched directories.
     pub(crate) most_watched: usize,
-    /// What there is to tell, and how much of that is kept.
+    /// The undelivered events, and the limit of the queue.
     pub(crate) queue: VecDeque<FileEvent>,
     pub(crate) longest_queue: usize,
-    /// When each path was changed last by us, and by others.
+    /// The time of the last change to each path, by the daemon and by the adversary, in milliseconds.
     pub(crate) ours: BTreeMap<PathBuf, u64>,
     pub(crate) foreign: BTreeMap<PathBuf, u64>,
 }
@@ -58,7 +58,7 @@ impl World {
         }
     }
 
-    /// A directory is watched from now on; false where no watch is free.
+    /// Watches a directory; returns false if no watch is free.
     pub(crate) fn watch(&mut self, machine: &Machine, ino: Ino, to: (DirectoryId, &Path)) -> bool {
         let (directory, path) = to;
         let is_new = !self.watched.contains_key(&ino);
@@ -76,12 +76,12 @@ impl World {
         self.watched.retain(|_, known| known.directory != directory);
     }
 
-    /// Which directory this is for those who watch it.
+    /// Returns the id of a watched directory.
     pub(crate) fn directory(&self, ino: Ino) -> Option<DirectoryId> {
         self.watched.get(&ino).map(|known| known.directory)
     }
 
-    /// Takes in what was changed since this was called last, all by one.
+    /// Attributes all changes since the last call to one actor, and queues their events.
     pub(crate) fn take_in(
         &mut self,
         machine: &Machine,
@@ -113,7 +113,7 @@ impl World {
         }
     }
 
-    /// Those that stand no more where they stood: the kernel says so of each.
+    /// Queues an event for each watched directory that has moved or is gone.
     fn tell_moved(&mut self, machine: &Machine) {
         let mut lost = Vec::new();
         for (ino, known) in self.watched.iter_mut().filter(|(_, known)| !known.moved) {
@@ -133,7 +133,7 @@ impl World {
     }
 
     fn push(&mut self, event: FileEvent) {
-        // As the kernel does: what repeats is one, and what does not fit is one word for all.
+        // The kernel merges repeated events and replaces those that do not fit with one overflow event.
         if self.queue.back() == Some(&event) || self.queue.back() == Some(&FileEvent::Overflow) {
             return;
         }
@@ -141,7 +141,7 @@ impl World {
         self.queue.push_back(if full { FileEvent::Overflow } else { event });
     }
 
-    /// Whoever listened is gone.
+    /// Drops all watches and events of a daemon that has ended.
     pub(crate) fn close_watches(&mut self) {
         self.watched.clear();
         self.queue.clear();

@@ -1,4 +1,4 @@
-//! What every store must do. One suite, run over each of them; a "reopen" is what a crash and a new start are.
+//! The contract of every store: one suite for all implementations. A reopening stands for a crash and a new start.
 
 use super::{begin, end};
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use steadfast::store::{
 };
 use steadfast::workers::readers;
 
-/// Opens the same store again each time it is called; the one before has been dropped.
+/// A function that opens the same store again; the previous handle has been dropped.
 type Open<'o> = &'o mut dyn FnMut() -> Box<dyn Store>;
 
 fn remembered(recalled: &StoredState, identity: &str) -> ResourceRecord {
@@ -42,7 +42,7 @@ fn begin_and_end(open: Open<'_>) {
     assert_eq!(remembered(&failed, "b").owed, Some((2, "a".to_owned())));
 }
 
-/// B-7: what is sent is kept by itself: no run has to begin or to end for it, and none is left open by it.
+/// B-7: sent values are stored independently of runs: they need no begin or end, and leave no run open.
 fn values(open: Open<'_>) {
     let sent = |text: &str| Entry::Sent { identity: "v".into(), values: OpaqueText(text.into()) };
     let taken = |text: &str| Entry::Taken { identity: "v".into(), hashes: text.into() };
@@ -50,7 +50,7 @@ fn values(open: Open<'_>) {
     assert_eq!(remembered(&kept, "v").sent, Some(OpaqueText("two".into())), "the last counts");
     assert_eq!(remembered(&kept, "v").taken.as_deref(), Some("x"));
     assert_eq!((remembered(&kept, "v").done, remembered(&kept, "v").interrupted), (None, None));
-    // What a run adds leaves them alone, and they leave when the identity does.
+    // A run leaves the values alone, and forgetting the identity deletes them.
     let kept = after(open, &[&[begin("v", 40, &[]), end("v", 40, Ended::Well, &[], None)]]);
     assert_eq!(remembered(&kept, "v").sent, Some(OpaqueText("two".into())));
     let kept = after(open, &[&[Entry::Forget("v".into())]]);
@@ -65,7 +65,7 @@ fn begin_without_end(open: Open<'_>) {
     assert_eq!(recalled.stamp, 5);
     assert_eq!(after(open, &[]), recalled, "B-12: told back again, it is the same");
 
-    // An end of a later run without a begin (the check found nothing to do) does not forget what the lost run owes.
+    // An end of a later run without a begin (the check found nothing to do) does not clear the debts of the lost run.
     let adopted = after(open, &[&[end("a", 6, Ended::Well, &[], None)]]);
     assert!(remembered(&adopted, "a").interrupted.is_none());
     assert_eq!(remembered(&adopted, "a").done, Some(1006));
@@ -73,7 +73,7 @@ fn begin_without_end(open: Open<'_>) {
 }
 
 fn lost_run_is_not_told_back_first(open: Open<'_>) {
-    // No recall stands between the crash and the next run: what the lost run owes is owed all the same.
+    // Without a recall between the crash and the next run, the debts of the lost run still hold.
     let next = [begin("a", 7, &[]), end("a", 7, Ended::Well, &[], None)];
     let recalled = after(open, &[&[begin("a", 6, &["b"])], &next]);
     assert_eq!(remembered(&recalled, "b").owed, Some((6, "a".to_owned())));
@@ -83,8 +83,8 @@ fn lost_run_is_not_told_back_first(open: Open<'_>) {
     assert!(remembered(&recalled, "a").interrupted.is_none());
 }
 
-/// B-1: a begin that was refused is taken back, whether it was kept or not; no other one is, and it is nothing to take
-/// it back twice.
+/// B-1: a rejected begin is withdrawn, stored or not; no other begin is affected, and a repeated withdrawal has no
+/// effect.
 fn withdrawn(open: Open<'_>) {
     let withdraw = |stamp| Entry::Withdraw { identity: "a".into(), stamp };
     let before = after(open, &[&[end("a", 1, Ended::Well, &[], None)]]);
@@ -94,10 +94,10 @@ fn withdrawn(open: Open<'_>) {
     let recalled = after(open, &[&[begin("a", 6, &["b"]), withdraw(5)]]);
     assert!(remembered(&recalled, "a").interrupted.is_some());
     assert_eq!(remembered(&recalled, "b").owed, Some((6, "a".to_owned())));
-    // Written twice it is one run, and owes when it is lost, not before.
+    // A begin written twice is one run, which owes a refresh only if it is lost.
     let again = [begin("c", 7, &["d"]), begin("c", 7, &["d"]), end("c", 7, Ended::Well, &[], None)];
     assert_eq!(remembered(&after(open, &[&again]), "d"), ResourceRecord::default());
-    // An end that is written again ends nothing that has begun since.
+    // A repeated end does not end a later run.
     let ends = || end("e", 10, Ended::Failed, &[], None);
     let late = [begin("e", 10, &["f"]), ends(), begin("e", 12, &["f"]), ends()];
     let withdrawn = Entry::Withdraw { identity: "e".into(), stamp: 12 };
@@ -205,7 +205,7 @@ fn sqlite(directory: &Path) -> Box<dyn Store> {
     Box::new(SqliteStore::open(directory).expect("opened"))
 }
 
-/// B-2, B-12
+/// B-2, B-12: the store in memory meets the contract.
 #[test]
 fn memory_holds_the_contract() {
     suite(&mut || {
@@ -214,7 +214,7 @@ fn memory_holds_the_contract() {
     });
 }
 
-/// B-2, B-12
+/// B-2, B-12: the `SQLite` store meets the contract.
 #[test]
 fn sqlite_holds_the_contract() {
     suite(&mut || {
@@ -223,9 +223,9 @@ fn sqlite_holds_the_contract() {
     });
 }
 
-/// B-2, B-12
+/// B-2, B-12: a store that takes the state at its first commit meets the contract.
 #[test]
-fn what_is_taken_over_later_holds_the_contract() {
+fn a_store_taken_over_later_holds_the_contract() {
     suite(&mut || {
         let above = tempfile::tempdir().expect("a directory");
         let path = above.path().join("state");
@@ -239,7 +239,7 @@ fn what_is_taken_over_later_holds_the_contract() {
     });
 }
 
-/// Tries each call that fails once more with a new handle, as the driver does by its journal.
+/// A store that repeats each failed call once with a new handle, as the journal does.
 struct Stubborn<S>(S);
 
 impl<S: Store> Stubborn<S> {
@@ -267,7 +267,7 @@ impl<S: Store> Store for Stubborn<S> {
     }
 }
 
-/// Each call but the opening anew fails so, once.
+/// Wraps a store so that each call except the reopening fails once.
 fn stubborn(store: impl Store + 'static, fault: Fault) -> Box<dyn Store> {
     let mut fails = true;
     let faulty = Faulty::new(store, move |call| {
@@ -279,8 +279,7 @@ fn stubborn(store: impl Store + 'static, fault: Fault) -> Box<dyn Store> {
     Box::new(Stubborn(faulty))
 }
 
-/// B-6, B-12: both stores hold the contract where each call fails at first: it was not done, or it was, and nobody was
-/// told; then it is done again.
+/// B-6, B-12: both stores meet the contract if each call fails at first, with or without effect, and is repeated.
 #[test]
 fn stores_with_faults_hold_the_contract() {
     for fault in [Fault::Refused, Fault::Unanswered] {
@@ -295,8 +294,8 @@ fn stores_with_faults_hold_the_contract() {
     }
 }
 
-/// B-1, B-6: what is refused leaves nothing; what was kept without an answer is kept; and nothing is answered by a
-/// handle that failed.
+/// B-1, B-6: a rejected commit leaves nothing; a stored commit without a reply is stored; a failed handle answers
+/// nothing more.
 #[test]
 fn a_fault_is_told_and_leaves_what_it_says() {
     for (fault, is_kept) in [(Fault::Refused, false), (Fault::Unanswered, true)] {
@@ -365,8 +364,8 @@ fn any_entry() -> impl Strategy<Value = Entry> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// B-12, B-23: both stores say the same after any history, cut into any batches, with crashes between them; and
-    /// after each batch all of it is as it must be, on the disk and by the rules.
+    /// B-12, B-23: both stores agree after any sequence of batches and crashes, and after each batch the state on
+    /// disk satisfies all rules.
     #[test]
     fn both_stores_agree(batches in prop::collection::vec(
         (prop::collection::vec(any_entry(), 0..6), any::<bool>()), 0..12

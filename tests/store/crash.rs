@@ -1,4 +1,4 @@
-//! `kill -9` at random moments, and a start after each: nothing acknowledged is lost, nothing is half there.
+//! `kill -9` at random moments with a start after each: no acknowledged entry is lost, and none is partial.
 
 use super::{begin, end};
 use std::fs::OpenOptions;
@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use steadfast::store::{Ended, Entry, Journal, MemoryStore, SqliteStore, Store as _};
 
-/// How many entries may be unanswered at once.
+/// The limit of unacknowledged entries.
 const WINDOW: u64 = 300;
 
-/// The history that parent and child agree on: entry `k` of an endless log over twenty resources.
+/// Returns entry `k` of the endless log over twenty resources that parent and child share.
 fn entry(k: u64) -> Entry {
     let step = k / 2;
     let identity = format!("exec[{}]", step % 20);
@@ -30,7 +30,7 @@ fn entry(k: u64) -> Entry {
     }
 }
 
-/// The child: writes the log from where it is told, and notes in a file how far it was acknowledged.
+/// The child process: writes the log from a given entry on, and records the last acknowledged number in a file.
 #[test]
 #[ignore = "the child of the test below"]
 fn child() {
@@ -60,7 +60,7 @@ fn child() {
     }
 }
 
-/// Runs the child and kills it after a moment; the last entry that it saw acknowledged.
+/// Runs the child and kills it after a moment; returns the last acknowledged entry.
 fn run_and_kill(directory: &Path, from: u64, moment: Duration) -> Option<u64> {
     let acknowledged = directory.join("acknowledged");
     drop(std::fs::remove_file(&acknowledged));
@@ -79,8 +79,8 @@ fn run_and_kill(directory: &Path, from: u64, moment: Duration) -> Option<u64> {
     text.lines().last().map(|line| line.parse().expect("a number"))
 }
 
-/// B-1, B-10, B-12, F-1 (of the store): after each of many kills the state is that of the log cut between two entries,
-/// and not before the last one that was acknowledged.
+/// B-1, B-10, B-12, F-1 (of the store): after each of many kills, the state equals the log up to some entry, not
+/// before the last acknowledged one.
 #[test]
 fn kill_9_at_any_moment() {
     let directory = tempfile::tempdir().expect("a directory");

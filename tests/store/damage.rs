@@ -1,4 +1,4 @@
-//! The database after bytes of it were cut off or flipped.
+//! The database after some of its bytes were cut off or flipped.
 
 use super::{begin, end, readers};
 use std::path::{Path, PathBuf};
@@ -7,15 +7,15 @@ use steadfast::store::{
     Ended, MemoryStore, RecordReaders, SqliteStore, StateLock, Store as _, StoreError, StoredState,
 };
 
-/// What becomes of a file.
+/// A way to damage a file.
 type Loss = fn(&Path);
 
-/// Every how many bytes a place is tried; all of them with `STORE_DAMAGE=all`.
+/// Returns the distance between two tested bytes; 1 with `STORE_DAMAGE=all`.
 fn stride() -> usize {
     if std::env::var_os("STORE_DAMAGE").is_some() { 1 } else { 61 }
 }
 
-/// A state directory with these files in it.
+/// Creates a state directory with these files.
 fn made_of(files: &[(&str, &[u8])]) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("a directory");
     let state = directory.path().join("state");
@@ -28,10 +28,10 @@ fn made_of(files: &[(&str, &[u8])]) -> (tempfile::TempDir, PathBuf) {
     (directory, state)
 }
 
-/// What a start makes of these files: the state and whether it was damaged and was repaired, or nothing when it
-/// refused. Whoever only looks says the same of them.
+/// Opens a state made of these files, repairing it if needed. Returns the state and true for a repair, or none if the
+/// state was rejected. Readers must agree.
 fn start(what: &str, files: &[(&str, &[u8])]) -> Option<(StoredState, bool)> {
-    // In one of its own: who looks may make the file that readers and writers share.
+    // Readers use a copy, since they may create the file that readers and writers share.
     let (_own, seen) = made_of(files);
     let looked = readers::looked(&seen);
     let (_directory, state) = made_of(files);
@@ -44,7 +44,7 @@ fn start(what: &str, files: &[(&str, &[u8])]) -> Option<(StoredState, bool)> {
     match opened {
         Ok(_) => {}
         Err(StoreError::Damaged { .. }) => {
-            // Only who asks for it has anything else kept in its place.
+            // Only an explicit repair replaces a damaged state.
             let again = SqliteStore::open(&state).expect_err("still as it is");
             assert!(matches!(again, StoreError::Damaged { .. }), "{again}");
             let hold = Arc::new(StateLock::take(&state).expect("held"));
@@ -57,16 +57,16 @@ fn start(what: &str, files: &[(&str, &[u8])]) -> Option<(StoredState, bool)> {
     if let Some(aside) = &aside {
         let kept = std::fs::read(aside).expect("the bad copy is kept");
         let (_, bytes) = files.iter().find(|(name, _)| *name == "state.db").expect("given");
-        // Opening it may have moved what was good of the log into it.
+        // Opening the database may have moved the valid part of its log into it.
         assert!(!kept.is_empty() || bytes.is_empty());
     }
     let told = store.recall().expect("told back");
-    // Whatever was found, it can be written to.
+    // Every opened state accepts writes.
     store.commit(&[begin("probe", 1, &[])]).expect("kept");
     Some((told, aside.is_some()))
 }
 
-/// The state after each batch, and the files as a crash right after the last one leaves them.
+/// Returns the state after each batch, and the files after a crash directly behind the last one.
 fn history() -> (Vec<StoredState>, Vec<u8>, Vec<u8>, usize) {
     let directory = tempfile::tempdir().expect("a directory");
     let state = directory.path().join("state");
@@ -91,7 +91,7 @@ fn history() -> (Vec<StoredState>, Vec<u8>, Vec<u8>, usize) {
     (states, database, wal, usize::try_from(before_last).expect("small"))
 }
 
-/// B-11: the newest write in the log, cut off at any byte or with any byte flipped, gives the last state or the one
+/// B-11: the newest write in the log, cut at any byte or with any byte flipped, gives the last state or the one
 /// before.
 #[test]
 fn the_newest_write_cut_or_flipped() {
@@ -112,7 +112,7 @@ fn the_newest_write_cut_or_flipped() {
     }
 }
 
-/// B-11: any byte of the log flipped gives a state that once was, or the bad copy is kept.
+/// B-11: a flipped byte anywhere in the log gives an earlier state, or the damaged copy is preserved.
 #[test]
 fn any_byte_of_the_log_flipped() {
     let (states, database, wal, _) = history();
@@ -126,8 +126,8 @@ fn any_byte_of_the_log_flipped() {
     }
 }
 
-/// B-11, F-4: any byte of the database flipped, or the database cut off there, gives the last state, or it is refused
-/// or moved aside with the bad copy kept; never another state.
+/// B-11, F-4: a flipped byte or a cut anywhere in the database gives the last state, a rejection, or a copy moved
+/// aside; never another state.
 #[test]
 fn any_byte_of_the_database_flipped_or_cut() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -165,7 +165,7 @@ fn any_byte_of_the_database_flipped_or_cut() {
     assert!(moved > 20, "damage is noticed: {moved}");
 }
 
-/// B-21, F-4: what is not a database at all is kept beside when it is repaired.
+/// B-21, F-4: a file that is no database is preserved beside the repaired one.
 #[test]
 fn rubbish_is_moved_aside() {
     for rubbish in [b"rubbish".as_slice(), &[0x5a; 8192]] {
@@ -174,8 +174,8 @@ fn rubbish_is_moved_aside() {
     }
 }
 
-/// B-11, B-22: a database that is gone or empty is damage where a key beside it says that there was one, and its log is
-/// left alone; a repair begins anew. A first start that was cut off between the two is none.
+/// B-11, B-22: a missing or empty database with a key beside it is damage, and its log is left alone; a repair starts
+/// anew. An interrupted first start is no damage.
 #[test]
 fn a_database_that_is_gone_is_no_new_one() {
     let database_of = |state: &Path| state.join("state.db");
@@ -214,7 +214,7 @@ fn a_database_that_is_gone_is_no_new_one() {
         let recalled = SqliteStore::open(state).and_then(|mut store| store.recall());
         assert_eq!(recalled.expect("told back"), StoredState::default());
     }
-    // A crash at the first start: before the database has tables, and before there is a key.
+    // A crash during the first start: before the database has tables, and before there is a key.
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::write(database_of(directory.path()), "").expect("written");
     drop(SqliteStore::open(directory.path()).expect("a new one"));
@@ -223,9 +223,9 @@ fn a_database_that_is_gone_is_no_new_one() {
     drop(SqliteStore::open(directory.path()).expect("opened"));
 }
 
-/// A database that fails while it is used and is gone then is no new one either (B-6).
+/// B-6: a database that disappears while it is in use is damage, and no new one is created.
 #[test]
-fn what_is_opened_anew_is_no_new_one() {
+fn a_reopened_store_is_not_a_new_one() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut store = SqliteStore::open(directory.path()).expect("opened");
     SqliteStore::key(directory.path()).expect("made");
@@ -236,7 +236,7 @@ fn what_is_opened_anew_is_no_new_one() {
     assert!(store.commit(&[begin("file[/etc/b]", 2, &[])]).is_err());
 }
 
-/// Rows without the key that their hashes were made with: another one is only made by a repair, which says so.
+/// Records without the key of their hashes are damage; only a repair creates another key, and says so.
 #[test]
 fn a_key_that_is_lost_is_not_made_anew() {
     let losses: [(&str, Loss); 2] = [
@@ -269,7 +269,7 @@ fn a_key_that_is_lost_is_not_made_anew() {
     }
 }
 
-/// A state of 300 records, of which one is damaged; its bytes.
+/// Creates a state of 300 records with one damaged; returns its bytes.
 fn one_row_damaged(state: &Path) -> Vec<u8> {
     let mut store = SqliteStore::open(state).expect("opened");
     let entries = (0..300)
@@ -288,8 +288,8 @@ fn one_row_damaged(state: &Path) -> Vec<u8> {
     bytes
 }
 
-/// B-21, B-24: of a damaged database each row that is whole is kept by a repair, and what cannot be read is named;
-/// copies are kept beside, a bounded number.
+/// B-21, B-24: a repair recovers each intact row and names the unreadable ones; a limited number of copies is
+/// preserved.
 #[test]
 fn a_repair_keeps_what_can_be_read() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -312,8 +312,8 @@ fn a_repair_keeps_what_can_be_read() {
     assert_eq!(bad.count(), 3, "only the newest copies stay");
 }
 
-/// B-12, B-24: a repair that is killed, wherever it is, has moved nothing before all of the new one is written: the
-/// next one finishes it. One that was not finished is never put in the place of a state that can be read.
+/// B-12, B-24: a repair that is killed anywhere moves nothing before the new database is complete, and the next
+/// repair finishes. An unfinished one never replaces a readable state.
 #[test]
 fn a_repair_that_is_cut_off_loses_nothing() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,4 @@
-//! The state directory: private, locked, and never somebody else's.
+//! The state directory: private, locked, and owned by one daemon.
 
 use super::{begin, end};
 use std::fs::Permissions;
@@ -10,7 +10,7 @@ fn mode(path: &Path) -> u32 {
     std::fs::symlink_metadata(path).expect("there").permissions().mode() & 0o7777
 }
 
-/// S-7: the directory is 0700 and every file in it 0600, after each operation, whatever the umask.
+/// S-7: the directory has mode 0700 and each file in it 0600, after each operation and with any umask.
 #[test]
 fn nobody_else_can_read_the_state() {
     let above = tempfile::tempdir().expect("a directory");
@@ -34,7 +34,7 @@ fn nobody_else_can_read_the_state() {
     check();
     drop(store);
     check();
-    // A directory of ours that was opened to others is narrowed again.
+    // A widened directory of the daemon is narrowed again.
     std::fs::set_permissions(&directory, Permissions::from_mode(0o755)).expect("widened");
     std::fs::set_permissions(directory.join("state.db"), Permissions::from_mode(0o644))
         .expect("widened");
@@ -58,8 +58,8 @@ fn a_directory_of_others_is_refused_and_left_alone() {
     assert!(matches!(refused, StoreError::Directory { .. }), "{refused}");
 }
 
-/// C-1, C-10: a second daemon is refused at once and told who is there (process, host, since when); what `kill -9`
-/// leaves is not in the way.
+/// C-1, C-10: a second daemon is rejected at once with the holder's process, host and start time; the lock left by
+/// `kill -9` does not block.
 #[test]
 fn one_daemon_at_a_time() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -76,7 +76,7 @@ fn one_daemon_at_a_time() {
         }
         other => panic!("{other}"),
     }
-    // One of an older program says less.
+    // The lock of an older program has fewer fields.
     std::fs::write(path.join("lock"), format!("{}\n1\n", std::process::id())).expect("written");
     match SqliteStore::open(&path).expect_err("refused") {
         StoreError::Locked { host: None, since: None, .. } => {}
@@ -87,7 +87,7 @@ fn one_daemon_at_a_time() {
     SqliteStore::open(&path).expect("opened");
 }
 
-/// F-21: what a newer release wrote is refused and left as it is.
+/// F-21: a state of a newer release is rejected and left unchanged.
 #[test]
 fn a_newer_schema_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -104,7 +104,7 @@ fn a_newer_schema_is_refused() {
     assert_eq!(std::fs::read_dir(&path).expect("listed").count(), 2, "lock and database only");
 }
 
-/// S-7: the key of the hashes is made once, and nobody else may read it.
+/// S-7: the key of the hashes is created once, and nobody else may read it.
 #[test]
 fn the_key_is_made_once() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -120,8 +120,7 @@ fn the_key_is_made_once() {
     assert_eq!(format!("{key:?}"), "<key>");
 }
 
-/// Another state is only taken in while a pause holds and nothing is under way: as it is kept, not as it was asked
-/// before.
+/// A state counts as at rest only while a pause is recorded and no run is active.
 #[test]
 fn it_rests_while_it_is_paused_and_nothing_is_under_way() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,4 @@
-//! Two who hold one state directory, for somebody has removed the file of its lock: only the later one writes.
+//! Two holders of one state directory after somebody removed its lock file: only the later one can write.
 
 use super::end;
 use std::path::Path;
@@ -19,10 +19,10 @@ fn unlink(path: &Path) {
     std::fs::remove_file(path.join("lock")).expect("removed");
 }
 
-/// C-10: each commit of who came before is refused, also after its handle was opened anew, and so is what an operator
-/// has it do to the whole; nothing of it is in the state. Who comes later writes, and is the next before.
+/// C-10: each commit of the earlier holder is rejected, also with a new handle, and so are state commands; the state
+/// contains nothing of them. The later holder writes until an even later one comes.
 #[test]
-fn who_comes_later_fences_off_who_came_before() {
+fn a_later_holder_fences_off_the_earlier_one() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("state");
     let (first, mut stores) = (hold(&path), Vec::new());
@@ -57,8 +57,7 @@ fn who_comes_later_fences_off_who_came_before() {
     drop(third);
 }
 
-/// C-10: who holds it alone opens it as often as it likes; the epoch grows with each holder, and the lock file says the
-/// same.
+/// C-10: one holder can open the state any number of times; the epoch grows with each holder, in the lock file too.
 #[test]
 fn the_epoch_grows_with_each_holder() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -83,7 +82,7 @@ fn the_epoch_grows_with_each_holder() {
     }
 }
 
-/// C-10: a state that was repaired, for the one before it was damaged, does not admit who could write to that one.
+/// C-10: a holder of a damaged state cannot write to the repaired one.
 #[test]
 fn a_repaired_state_keeps_its_fence() {
     let directory = tempfile::tempdir().expect("a directory");

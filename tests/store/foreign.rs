@@ -1,15 +1,15 @@
-//! A database of another program under the name of the state: it is told from ours before anything of it is changed.
+//! A database of another program under the state's name: recognised before anything in it is changed.
 
 use std::path::{Path, PathBuf};
 use steadfast::store::{SqliteStore, StoreError};
 
-/// What another program may keep; the second is called as ours is.
+/// The tables of other programs; the second uses the names of the state's tables.
 const TABLES: [&str; 2] = [
     "CREATE TABLE bookmarks (url TEXT); INSERT INTO bookmarks VALUES ('x')",
     "CREATE TABLE resource (identity TEXT, sum INTEGER); CREATE TABLE whole (id INTEGER)",
 ];
 
-/// All files of a database but the one that its readers share, with what is in them.
+/// Returns the files of a database with their contents, except the file that readers share.
 fn files(database: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let names = ["", "-wal", "-journal"].map(|end| format!("{}{end}", database.display()));
     let files = names.into_iter().map(PathBuf::from).filter(|path| path.exists());
@@ -34,10 +34,9 @@ fn is_left_alone(state: &Path, at: &str) {
     }
 }
 
-/// B-11: whatever version it says it has, and whatever it is called; nothing of it is changed, not even the way it is
-/// written.
+/// B-11: a foreign database is left unchanged, journal mode included, whatever its version number and table names.
 #[test]
-fn what_is_not_ours_is_left_as_it_is() {
+fn foreign_databases_are_left_unchanged() {
     for (version, tables) in (-1..=7).flat_map(|version| TABLES.map(|tables| (version, tables))) {
         let directory = tempfile::tempdir().expect("a directory");
         let connection =
@@ -49,8 +48,7 @@ fn what_is_not_ours_is_left_as_it_is() {
     }
 }
 
-/// B-11: the same of one whose log holds what is not in it yet, as a program that was killed leaves it; and of a copy
-/// of both.
+/// B-11: a foreign database with an unmerged log, as after a kill, is left unchanged, and so is a copy of both.
 #[test]
 fn a_log_of_another_program_is_left_as_it_is() {
     for with_shared in [true, false] {

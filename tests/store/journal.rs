@@ -1,4 +1,4 @@
-//! The journal: order, group commit, one answer for each ticket, and errors that pass.
+//! The journal: order, group commit, one reply for each ticket, and recovery from errors.
 
 use super::{begin, end};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ fn spawn(store: impl Store + 'static) -> (Journal, Receiver<Answer>) {
     (journal, answers)
 }
 
-/// A store that can be told to wait or to fail, and that notes each batch.
+/// A store that waits or fails on request and records each batch.
 #[derive(Clone, Default)]
 struct Probe {
     kept: MemoryStore,
@@ -61,14 +61,14 @@ impl Store for Probe {
     }
 }
 
-/// B-3: in the order of arrival; what comes while a commit runs is one batch; batches are bounded.
+/// B-3: entries are committed in the order of arrival; those that arrive during a commit form one bounded batch.
 #[test]
 fn entries_that_wait_are_committed_together_in_order() {
     let (probe, open) = Probe::gated();
     let (journal, answers) = spawn(probe.clone());
     let entry = |ticket: u64| begin(&format!("r{ticket}"), ticket, &[]);
     journal.write(entry(0), 0, true);
-    // The first may still be on its way to the store while the others arrive: it may take some of them along.
+    // The first entry may still be on its way to the store and take later ones along.
     for ticket in 1..3000 {
         journal.write(entry(ticket), ticket, ticket % 3 == 0);
     }
@@ -98,7 +98,7 @@ fn an_entry_that_is_not_urgent_waits_a_moment_for_company_and_is_never_passed() 
     journal.write(begin("alone", 1, &[]), 1, false);
     let answer = answers.recv_timeout(Duration::from_secs(5)).expect("it does not wait for ever");
     assert_eq!(answer, (vec![1], Ok(())));
-    // What is urgent takes it along at once: it can only stand before it in the log.
+    // An urgent entry commits the earlier ones at once, since the log has one order.
     journal.write(begin("a", 2, &[]), 2, false);
     journal.write(begin("b", 3, &[]), 3, true);
     journal.flush();
@@ -109,7 +109,7 @@ fn an_entry_that_is_not_urgent_waits_a_moment_for_company_and_is_never_passed() 
     assert_eq!(answers.try_iter().count(), 1, "closing answers what waits");
 }
 
-/// B-1, B-3, B-6: a batch that could not be kept is answered with its error; then a new handle is used.
+/// B-1, B-3, B-6: a failed batch is answered with its error, and the next one uses a new handle.
 #[test]
 fn after_an_error_the_handle_is_opened_anew_and_later_batches_are_tried() {
     let probe = Probe::default();
@@ -139,7 +139,7 @@ fn after_an_error_the_handle_is_opened_anew_and_later_batches_are_tried() {
     assert_eq!(probe.reopened.load(Ordering::SeqCst), 1, "a handle that works is kept");
 }
 
-/// F-4: the disk is full, then there is room again. Root only (mounts a tmpfs).
+/// F-4: a full disk rejects commits, and free space heals the journal. Root only (mounts a tmpfs).
 #[test]
 fn a_full_disk_refuses_and_heals() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -152,7 +152,7 @@ fn a_full_disk_refuses_and_heals() {
     let filler = directory.path().join("filler");
     let mut size = 1 << 20;
     while size > 0 {
-        // Fill it to the last block.
+        // The file is filled to the last block.
         let mut file = std::fs::OpenOptions::new().append(true).create(true).open(&filler);
         let written = file
             .as_mut()
@@ -204,7 +204,7 @@ impl Drop for Tmpfs {
     }
 }
 
-/// Not a promise but a figure: run with `--ignored --nocapture --release`.
+/// Measures commits per second: run with `--ignored --nocapture --release`.
 #[test]
 #[ignore = "a measurement"]
 fn measure() {

@@ -1,4 +1,4 @@
-//! A state that is only read until there is something to keep.
+//! A state that is only read until the first commit.
 
 use super::{begin, end};
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use steadfast::store::{
     Ended, Entry, RecordReaders, SqliteStore, StateLock, Store as _, StoreError,
 };
 
-/// A state in which one has run, and its directory.
+/// Creates a state with one record, as a clean end leaves it.
 fn kept() -> (tempfile::TempDir, PathBuf) {
     let above = tempfile::tempdir().expect("a directory");
     let path = above.path().join("state");
@@ -30,7 +30,7 @@ fn later(path: &Path) -> (Arc<StateLock>, SqliteStore) {
     (hold, store)
 }
 
-/// Name, content and time of all that is there.
+/// Returns name, content and modification time of each file.
 fn all(path: &Path) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime)> {
     let entries = std::fs::read_dir(path).expect("listed");
     let each = entries.map(|entry| entry.expect("an entry").path());
@@ -50,7 +50,8 @@ fn holder(path: &Path) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-/// B-5: who finds nothing to keep writes nothing; the first commit takes the state, says who has it, and keeps.
+/// B-5: without a commit nothing is written; the first commit takes the state, records its holder, and stores the
+/// entry.
 #[test]
 fn nothing_is_written_before_there_is_something_to_keep() {
     let (_above, path) = kept();
@@ -70,9 +71,9 @@ fn nothing_is_written_before_there_is_something_to_keep() {
     assert_eq!((hold.epoch(), holder(&path)), (8, std::process::id().to_string()));
 }
 
-/// C-1, C-10: a second one is refused, and told who is there, also where that one has not written it.
+/// C-1, C-10: a second holder is rejected with the name of the first, also if the first has not written its name.
 #[test]
-fn who_has_written_nothing_is_named_all_the_same() {
+fn a_holder_without_a_write_is_named() {
     let (_above, path) = kept();
     std::fs::write(path.join("lock"), "1\n7\n1\nelsewhere\n").expect("of one before");
     let (_hold, store) = later(&path);
@@ -88,14 +89,14 @@ fn who_has_written_nothing_is_named_all_the_same() {
     drop(store);
 }
 
-/// C-10: what was read must be true when it is acted upon: who finds that another one has taken the state in between,
-/// or that one who had it before has still written (the lock file was removed), keeps nothing.
+/// C-10: a commit fails if the state was taken by another holder since it was read, or if an earlier holder has
+/// written (after the lock file was removed).
 #[test]
-fn what_moved_in_between_is_not_written_over() {
+fn a_state_changed_in_between_is_not_overwritten() {
     for another_takes_it in [true, false] {
         let (_above, path) = kept();
         let (database, lock) = (path.join("state.db"), path.join("lock"));
-        // Two states under one epoch.
+        // Two different states under one epoch.
         let mut older = SqliteStore::open(&path).expect("opened");
         older.commit(&[well("file[early]", 2)]).expect("kept");
         let early = path.with_extension("early");
@@ -125,9 +126,9 @@ fn what_moved_in_between_is_not_written_over() {
     }
 }
 
-/// B-6: one that cannot be had for a moment is had by the next commit.
+/// B-6: a state that is busy for a moment is taken by the next commit.
 #[test]
-fn what_cannot_be_taken_over_is_tried_again() {
+fn a_failed_takeover_is_tried_again() {
     let (_above, path) = kept();
     let (_hold, mut store) = later(&path);
     let other = rusqlite::Connection::open(path.join("state.db")).expect("opened");
@@ -139,13 +140,13 @@ fn what_cannot_be_taken_over_is_tried_again() {
     assert_eq!(names(&path), ["file[a]", "file[b]"]);
 }
 
-/// What becomes of a state.
+/// A change to a state.
 type Change = fn(&Path);
 
-/// B-12, B-21: what must be put right is so at once: what a run that was killed has left, what another machine has
-/// kept, what is open to others; and what cannot be used is refused at once.
+/// B-12, B-21: a state that needs correction is opened at once: after a killed run, from another machine, or readable
+/// by others. An unusable state is rejected at once.
 #[test]
-fn what_is_not_as_it_must_be_is_opened_at_once() {
+fn a_state_that_needs_correction_is_opened_at_once() {
     let sql = |path: &Path, sql: &str| {
         let open = rusqlite::Connection::open(path.join("state.db")).expect("opened");
         open.execute_batch(sql).expect("changed");
@@ -181,7 +182,7 @@ fn what_is_not_as_it_must_be_is_opened_at_once() {
     }
 }
 
-/// F6: what others could open is theirs no more as soon as the lock is taken.
+/// F6: a database readable by others is narrowed together with the lock.
 #[test]
 fn a_wide_database_is_narrowed_with_its_lock() {
     use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,7 @@
-//! What the store keeps: one contract for both stores, the journal, `kill -9`, and damage.
+//! The tests of the store: one contract for both stores, the journal, `kill -9`, and damage.
+//!
+//! Nothing here starts a daemon. Reading order: `contract`, `journal`, `crash`, `damage`, `rules`, `directory`,
+//! `fence`, `later`, `readers`, `owned`, `foreign` and `migrated`.
 
 #[path = "../state_checksums.rs"]
 mod state_checksums;

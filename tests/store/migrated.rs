@@ -1,4 +1,4 @@
-//! Databases of each older schema, as those programs made them, are read and brought up with all that stands in them.
+//! Databases of each older schema, as those programs created them: read and migrated with all their records.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use steadfast::store::{
     Store as _, StoredState,
 };
 
-/// What an older program has left: the tables as they stood in its source, and rows with its sums.
+/// The databases of older programs: their tables, with rows and checksums.
 const SCHEMAS: [&str; 7] = [
     include_str!("schemas/1.sql"),
     include_str!("schemas/2.sql"),
@@ -22,7 +22,7 @@ fn pause(reason: &str) -> PauseRecord {
     PauseRecord { reason: reason.to_owned(), until_unix: 4_102_444_800, lasts: None }
 }
 
-/// What is told back of it, but for the key.
+/// Returns the expected state after the migration, without the key.
 fn expected(schema: usize) -> StoredState {
     let owed = Some((6, "file[b]".to_owned()));
     let a = ResourceRecord {
@@ -71,17 +71,17 @@ fn keyless(recalled: StoredState) -> StoredState {
 }
 
 fn make(path: &Path, sql: &str) {
-    // A directory as the program makes it, without a database.
+    // A state directory as the program creates it, without a database.
     drop(SqliteStore::open(path).expect("opened"));
     std::fs::remove_file(path.join("state.db")).expect("removed");
     let connection = rusqlite::Connection::open(path.join("state.db")).expect("opened");
     connection.execute_batch(sql).expect("as it was");
 }
 
-/// F-21, B-21: by one who only looks it is read as it is; by one who writes it is brought up, with nothing to put right
-/// and a copy of the old one beside; from then on it keeps what this schema keeps.
+/// F-21, B-21: a reader reads an old database as it is; a writer migrates it with a copy and without repairs; the new
+/// schema's records are stored from then on.
 #[test]
-fn what_older_programs_have_left_is_brought_up() {
+fn states_of_older_programs_are_migrated() {
     for (schema, sql) in (1..).zip(SCHEMAS) {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("state");
@@ -109,7 +109,7 @@ fn what_older_programs_have_left_is_brought_up() {
     }
 }
 
-/// All that this schema knows is written to it and told back, beside what was there.
+/// Writes every record of the present schema and reads it back together with the old ones.
 fn keeps_all(mut store: SqliteStore, path: &Path, mut expected: StoredState) {
     let name: Arc<str> = "file[new]".into();
     let owned = Arc::new(Ownership { protect: true, graph: "g".into(), ..Ownership::default() });

@@ -1,4 +1,4 @@
-//! Whose a thing is, as both stores keep it.
+//! Ownership records in both stores.
 
 use super::{begin, end};
 use proptest::prelude::*;
@@ -44,7 +44,7 @@ fn own(identity: &str, owned: Option<Arc<Ownership>>) -> Entry {
     Entry::Own { identity: identity.into(), owned }
 }
 
-/// After these entries, by a store that is opened anew; and by the one in memory, which says the same.
+/// Returns the state after these entries, from a reopened store; the store in memory must agree.
 fn kept(entries: &[Entry]) -> StoredState {
     let directory = tempfile::tempdir().expect("a directory");
     let mut store = SqliteStore::open(directory.path()).expect("opened");
@@ -57,10 +57,9 @@ fn kept(entries: &[Entry]) -> StoredState {
     told.expect("told")
 }
 
-/// B-17: whose a thing is outlives the store, runs leave it alone, and it ends with the identity. One that says nothing
-/// is none.
+/// B-17: ownership outlives the process, is unaffected by runs, and ends with the identity. An empty record is none.
 #[test]
-fn whose_a_thing_is_outlives_runs() {
+fn ownership_outlives_runs() {
     let ran =
         [own("a", Some(created())), begin("a", 1, &[]), end("a", 1, Ended::Failed, &[], None)];
     assert_eq!(kept(&ran).resources["a"].owned, Some(created()));
@@ -71,7 +70,7 @@ fn whose_a_thing_is_outlives_runs() {
     assert!(kept(&[own("a", Some(created())), own("a", None)]).resources.is_empty());
 }
 
-/// B-17, B-24: the operator protects what is kept, and ends every protection of it.
+/// B-17, B-24: the operator protects a recorded resource, and ends every protection.
 #[test]
 fn the_operator_protects() {
     let protect = |protect| Entry::Protect { identity: "a".into(), protect };
@@ -87,8 +86,7 @@ fn the_operator_protects() {
     );
 }
 
-/// B-18: all that is kept moves, what was done under the old definition is done under the new one; what is owed is
-/// never lost.
+/// B-18: a rename moves all records: a run of the old definition counts for the new one, and no refresh owed is lost.
 #[test]
 fn a_rename_moves_all_that_is_kept() {
     let before = [
@@ -129,7 +127,7 @@ fn a_rename_moves_all_that_is_kept() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// B-18: what is told back and renamed then is what is renamed and told back.
+    /// B-18: a rename before and after a recall gives the same state.
     #[test]
     fn renaming_what_was_told_is_the_same(
         owned in prop::option::of(any_owned()),
@@ -151,10 +149,10 @@ proptest! {
     }
 }
 
-/// B-24: what is forgotten of the operator's will is as if it was declared for the first time; what is owed to it is
-/// owed, a run under way ends as its own.
+/// B-24: a forgotten resource is like a new one, but a refresh owed to it stays owed, and its active run ends
+/// normally.
 #[test]
-fn what_is_forgotten_is_as_new_and_owed_all_the_same() {
+fn a_forgotten_resource_is_new_and_still_owed() {
     let before = [
         own("a", Some(created())),
         end("a", 1, Ended::Well, &[], None),
@@ -173,7 +171,7 @@ fn what_is_forgotten_is_as_new_and_owed_all_the_same() {
     assert!(cut_off.resources["a"].interrupted.is_some());
 }
 
-/// B-24: an order means the same where it is recorded as where it is foreseen.
+/// B-24: a state command has the same effect in the store as its prediction.
 #[test]
 fn an_order_is_recorded_as_it_is_foreseen() {
     let graph = "g".into();

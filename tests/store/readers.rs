@@ -1,4 +1,4 @@
-//! Who only looks finds what one who opens the state would find, and calls nothing sound that is refused to that one.
+//! Readers of a state: they find what a writer would find, and accept no state that a writer rejects.
 
 use super::{begin, end};
 use std::collections::BTreeSet;
@@ -10,16 +10,16 @@ use steadfast::store::{
     StoredState, Verified,
 };
 
-/// So often somebody looks while another one commits.
+/// The number of reads during the commits.
 const LOOKS: usize = 4000;
 
-/// So much else is kept meanwhile.
+/// The number of other records.
 const OTHERS: usize = 20;
 
-/// What was said of a state.
+/// The result of reading a state.
 pub(crate) type Said = Result<StoredState, StoreError>;
 
-/// What each of those who only look says.
+/// Reads a state in each of the read-only ways.
 pub(crate) fn looked(state: &Path) -> [(&'static str, Said); 4] {
     let damaged = |why| StoreError::Damaged { path: state.display().to_string(), why };
     let verified = SqliteStore::verify(state).and_then(|Verified { damage, recalled, .. }| {
@@ -33,7 +33,7 @@ pub(crate) fn looked(state: &Path) -> [(&'static str, Said); 4] {
     ]
 }
 
-/// Each says what the one said who opened it.
+/// Asserts that each reader agrees with the writer's result.
 pub(crate) fn agree(what: &str, looked: [(&'static str, Said); 4], opened: &Said) {
     for (who, said) in looked {
         let agrees = match (&said, opened) {
@@ -47,7 +47,7 @@ pub(crate) fn agree(what: &str, looked: [(&'static str, Said); 4], opened: &Said
     }
 }
 
-/// A state of two records, as a clean end leaves it, with its key.
+/// Creates a state of two records with its key, as a clean end leaves it.
 fn kept() -> (tempfile::TempDir, std::path::PathBuf) {
     let directory = tempfile::tempdir().expect("a directory");
     let state = directory.path().join("state");
@@ -58,14 +58,14 @@ fn kept() -> (tempfile::TempDir, std::path::PathBuf) {
     (directory, state)
 }
 
-/// What the next who changes anything is told: as a command and a daemon open it, with its key.
+/// Opens a state as a command or a daemon does, with its key.
 fn opened(state: &Path) -> Said {
     let mut store = SqliteStore::open(state)?;
     SqliteStore::key(state)?;
     store.recall()
 }
 
-/// What becomes of a state.
+/// A way to damage a state.
 type Loss = fn(&Path);
 
 fn sql(state: &Path, sql: &str) {
@@ -73,16 +73,16 @@ fn sql(state: &Path, sql: &str) {
     open.execute_batch(sql).expect("done");
 }
 
-/// B-11, B-19: whatever part of it is lost, no reader calls sound what is refused to who writes; and a repair puts it
-/// right for all.
+/// B-11, B-19: no reader accepts a state that a writer rejects, whatever part is lost; a repair heals the state for
+/// all.
 #[test]
-fn what_is_refused_to_who_writes_is_sound_for_nobody() {
+fn a_state_rejected_by_writers_is_sound_for_no_reader() {
     let losses: [(&str, Loss); 7] = [
         ("it has only 1 bytes", |state| {
             std::fs::write(state.join("state.db"), "S").expect("cut");
         }),
         ("the database has no tables", |state| {
-            // What a kill leaves of a state whose log is lost then.
+            // The state after a kill whose log is then lost.
             std::fs::remove_file(state.join("state.db")).expect("removed");
             sql(state, "PRAGMA journal_mode=WAL");
         }),
@@ -113,9 +113,9 @@ fn what_is_refused_to_who_writes_is_sound_for_nobody() {
     }
 }
 
-/// B-11: what is kept without its key is damage for who only looks too, but for who shows the rows.
+/// B-11: records without their key are damage for readers too, except for those that show single rows.
 #[test]
-fn what_is_kept_without_its_key_is_not_sound() {
+fn records_without_their_key_are_not_sound() {
     let losses: [Loss; 2] = [
         |state| std::fs::remove_file(state.join("values.key")).expect("removed"),
         |state| std::fs::write(state.join("values.key"), "half").expect("cut"),
@@ -133,7 +133,7 @@ fn what_is_kept_without_its_key_is_not_sound() {
     }
 }
 
-/// A first start that is under way, or was cut off, is a state in which nothing is kept yet.
+/// A first start in progress, or an interrupted one, reads as an empty state.
 #[test]
 fn a_state_that_is_being_made_is_empty() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -150,8 +150,8 @@ fn a_state_that_is_being_made_is_empty() {
     nothing();
 }
 
-/// B-25: beside one who commits, each look is of one generation: two records and the pause that are always written
-/// together are always found so.
+/// B-25: each read during commits sees one generation: two records and the pause that are always written together
+/// always match.
 #[test]
 fn a_look_is_of_one_generation() {
     let (_directory, state) = kept();
@@ -161,7 +161,7 @@ fn a_look_is_of_one_generation() {
         [park("file[a]"), park("file[z]"), Entry::Pause(Some(pause.clone()))]
     };
     let mut store = SqliteStore::open(&state).expect("opened");
-    // So many that there are commits while they are read.
+    // Enough records that commits happen during a read.
     let others = (0..OTHERS).map(|other| format!("file[k{other}]"));
     let others = others.map(|other| end(&other, 2, Ended::Well, &[], None));
     store.commit(&others.collect::<Vec<_>>()).expect("kept");

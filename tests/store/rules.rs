@@ -1,4 +1,4 @@
-//! What must hold of all that is kept, broken one by one: in what is told back, at a load, and at a write.
+//! The rules of the stored state, broken one by one: in a recall, at a load, and at a write.
 
 use crate::state_checksums::Sum;
 use std::path::Path;
@@ -11,7 +11,7 @@ use steadfast::store::{
 
 type Reported = Arc<Mutex<Vec<(&'static str, String)>>>;
 
-/// An identity begins with `file[`, values are not `bad`, and who is told is remembered.
+/// Returns readers for which identities begin with `file[` and the value `bad` is invalid; reports are collected.
 fn readers() -> (RecordReaders, Reported) {
     let told = Reported::default();
     let own = Arc::clone(&told);
@@ -39,7 +39,7 @@ fn sound() -> Ownership {
     }
 }
 
-/// A way to break one rule: what is written, what is found, what a load makes of it.
+/// A broken rule: the entries, the finding, and the repair at a load.
 struct Break {
     entries: Vec<Entry>,
     found: &'static str,
@@ -129,8 +129,8 @@ fn take(told: &Reported) -> Vec<(&'static str, String)> {
     std::mem::take(&mut *told.lock().expect("sound"))
 }
 
-/// B-19, B-20: each rule broken by a write is found in the transaction that breaks it, told, and kept all the same;
-/// nobody takes that generation for a good one.
+/// B-19, B-20: a write that breaks a rule is noticed in its transaction, reported, and stored anyway; no reader
+/// accepts that generation.
 #[test]
 fn each_rule_is_looked_at_after_a_write() {
     for Break { entries, found, .. } in breaks() {
@@ -146,7 +146,7 @@ fn each_rule_is_looked_at_after_a_write() {
         assert!(line.starts_with("inconsistent, kept: "), "{line}");
         let verified = SqliteStore::verify(directory.path()).expect("read");
         assert!(verified.unsound.iter().any(|line| line.contains(found)), "{verified:?}");
-        // What a later write puts right is sound again.
+        // A later write that corrects the state makes the state sound again.
         let forget = ["file[a]", "x", "y"].map(|name| Entry::Forget(name.into()));
         store.commit(&forget).expect("kept");
         let verified = SqliteStore::verify(directory.path()).expect("read");
@@ -154,8 +154,8 @@ fn each_rule_is_looked_at_after_a_write() {
     }
 }
 
-/// B-19, B-21: each rule broken in what is loaded is put right, each thing is told, and what was there is kept beside;
-/// the next load finds nothing.
+/// B-19, B-21: a load repairs each broken rule with a report and a copy of the old state; the next load finds
+/// nothing.
 #[test]
 fn each_rule_is_looked_at_at_a_load() {
     for Break { entries, found, mended, after } in breaks() {
@@ -181,9 +181,10 @@ fn each_rule_is_looked_at_at_a_load() {
     }
 }
 
-/// B-19: a name that is no identity is left out; what its run would owe is owed. A stamp that is too old is raised.
+/// B-19: a record with an invalid identity is dropped, but a refresh that its run owes stays owed. A stamp that is
+/// too old is raised.
 #[test]
-fn what_is_no_identity_is_left_out() {
+fn invalid_identities_are_left_out() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut store = SqliteStore::open(directory.path()).expect("opened");
     let begin = Entry::Begin {
@@ -208,9 +209,9 @@ fn what_is_no_identity_is_left_out() {
     assert_eq!(late, ["file[a]: owed at 4, and the newest stamp is 2"]);
 }
 
-/// B-19, B-20: a name that is no identity is found by the write that brings it, and kept: a fact is not lost.
+/// B-19, B-20: an invalid identity is reported by the write that brings it, and stored: no fact is lost.
 #[test]
-fn what_is_no_identity_is_found_at_a_write() {
+fn invalid_identities_are_found_at_a_write() {
     let directory = tempfile::tempdir().expect("a directory");
     let (readers, told) = readers();
     let mut store = open(directory.path(), &readers);
@@ -223,8 +224,8 @@ fn what_is_no_identity_is_found_at_a_write() {
     assert!(SqliteStore::verify(directory.path()).expect("read").unsound.is_empty());
 }
 
-/// B-19, B-20: a newest stamp that is older than what is owed or begun (no entry can do that: somebody has written past
-/// us) is found by the next write that touches one of them, and by the next load, which raises it.
+/// B-19, B-20: a newest stamp that is older than a debt or a begin (only a foreign write can cause that) is reported
+/// by the next write that touches one of these, and raised by the next load.
 #[test]
 fn a_stamp_that_is_too_late_is_found_at_a_write() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -265,7 +266,7 @@ fn a_stamp_that_is_too_late_is_found_at_a_write() {
     assert_eq!((says.len(), store.recall().expect("told").stamp), (2, 5));
 }
 
-/// All that stands in the tables, but for the epoch, which each holder raises.
+/// Returns all rows of the tables, except the epoch, which each holder raises.
 fn rows(path: &Path) -> Vec<String> {
     let database = rusqlite::Connection::open(path).expect("opened");
     let mut all = Vec::new();
@@ -281,9 +282,9 @@ fn rows(path: &Path) -> Vec<String> {
     all
 }
 
-/// B-21: what is valid is not touched, and what came after something that is gone is valid.
+/// B-21: a valid record is not touched, also one behind a deleted record.
 #[test]
-fn what_is_valid_stays_as_it_is() {
+fn valid_records_stay_as_they_are() {
     let directory = tempfile::tempdir().expect("a directory");
     let (readers, told) = readers();
     let mut store = open(directory.path(), &readers);
@@ -300,8 +301,8 @@ fn what_is_valid_stays_as_it_is() {
     assert!(!names.iter().any(|name| name.to_string_lossy().contains(".bad-")), "{names:?}");
 }
 
-/// A state that was made on another machine: what was made there is adopted, so that a clone deletes nothing that it
-/// did not make; what has run has run, and what is declared to be deleted stays declared so. Said once.
+/// A state from another machine is adopted, so that a clone deletes nothing that it did not create. Records of runs
+/// and of `on_remove` stay. The adoption is reported once.
 #[test]
 fn a_cloned_state_is_adopted() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -314,7 +315,7 @@ fn a_cloned_state_is_adopted() {
     let mut store = on(first.as_deref());
     store.commit(&own(|_| {})).expect("kept");
     drop(store);
-    // A machine without a name is no other machine.
+    // A machine without a name does not count as another machine.
     for same in [first.as_deref(), None, first.as_deref()] {
         let mut store = on(same);
         assert!(store.mended().lines().is_empty());
@@ -331,10 +332,10 @@ fn a_cloned_state_is_adopted() {
     assert!(on(second.as_deref()).mended().lines().is_empty(), "said once");
 }
 
-/// What was sent may be a password that nobody else has: where it cannot be read, that is damage, and only an operator
-/// may have it forgotten.
+/// A sent value can be a password without a copy: an unreadable one is damage, and only an operator may delete the
+/// value.
 #[test]
-fn what_was_sent_is_not_forgotten_by_itself() {
+fn sent_values_are_not_forgotten_by_themselves() {
     let directory = tempfile::tempdir().expect("a directory");
     let (readers, told) = readers();
     let mut store = open(directory.path(), &readers);
@@ -360,10 +361,10 @@ fn what_was_sent_is_not_forgotten_by_itself() {
     assert_eq!((kept.sent.as_ref(), kept.owned.as_deref()), (None, Some(&sound())));
 }
 
-/// What is kept of a kind that is not known here (after a downgrade) stays as it is, whatever is in it, and nobody is
-/// told of it; who knows the kind has it again, whole.
+/// Records of an unknown kind (after a downgrade) stay unchanged without a report; a program that knows the kind
+/// reads them again.
 #[test]
-fn what_is_of_an_unknown_kind_stays() {
+fn records_of_an_unknown_kind_stay() {
     let directory = tempfile::tempdir().expect("a directory");
     let (readers, told) = readers();
     let newer = || "file[newer]".into();
@@ -424,10 +425,10 @@ fn origin(state: &Path, machine: &str) -> Option<Origin> {
     recalled.resources.remove("file[a]").expect("kept").owned.expect("owned").origin
 }
 
-/// A state that another machine has kept, or that does not say which, is taken in as adopted: nothing is deleted here
-/// that was not made here. The document says which.
+/// A state from another machine, or without a machine name, is imported as adopted, so that nothing from elsewhere is
+/// deleted here. The export contains the name.
 #[test]
-fn what_another_machine_has_made_is_taken_in_as_adopted() {
+fn objects_of_another_machine_are_imported_as_adopted() {
     for (on, expected) in
         [(Some("here"), Origin::Created), (Some("there"), Origin::Adopted), (None, Origin::Adopted)]
     {
@@ -445,7 +446,7 @@ fn what_another_machine_has_made_is_taken_in_as_adopted() {
         let exported = SqliteStore::export(directory.path()).expect("read");
         assert_eq!(exported.machine.as_deref(), Some("here"));
     }
-    // Documents of before.
+    // Exports of older programs have no machine field.
     let text = export_format::write(&made_here(None), |sent| Some(sent.clone()));
     let before = text.replace("  \"machine\": null,\n", "");
     assert_ne!(before, text);
@@ -455,7 +456,7 @@ fn what_another_machine_has_made_is_taken_in_as_adopted() {
     );
 }
 
-/// A repair of a damaged clone is no way around that; nor is one where the name of the machine is lost.
+/// A repair of a damaged clone adopts too, also if the name of the machine is lost.
 #[test]
 fn a_repaired_clone_is_adopted() {
     for (damage, here, expected) in [

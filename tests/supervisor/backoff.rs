@@ -1,4 +1,4 @@
-//! How long a failing worker is waited for.
+//! The back-off of failing workers.
 
 use crate::harness::{Stage, delays};
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn spacing(stage: &Stage, name: &str) -> Vec<f64> {
     times.windows(2).map(|two| (two[1] - two[0]).as_secs_f64()).collect()
 }
 
-/// A-36, P-5: one, two, three seconds, and never more than the longest, nor less than the first.
+/// A-36, P-5: the back-off grows from one second by the factor and stays between the first and the longest delay.
 #[tokio::test(start_paused = true)]
 async fn waits_grow_up_to_the_longest() {
     let stage = Stage::with(growing());
@@ -30,7 +30,7 @@ async fn waits_grow_up_to_the_longest() {
     assert_eq!(waits.len(), 6);
 }
 
-/// the wait is counted from the end of a worker, not from its start.
+/// the back-off counts from the end of a worker, not from its start.
 #[tokio::test(start_paused = true)]
 async fn a_wait_begins_at_the_end() {
     let stage = Stage::with(growing());
@@ -43,7 +43,7 @@ async fn a_wait_begins_at_the_end() {
     assert!((0.99..1.2).contains(&wait), "{wait}");
 }
 
-/// who ran for long has not failed in a row.
+/// a long successful life resets the back-off.
 #[tokio::test(start_paused = true)]
 async fn a_long_run_is_a_new_beginning() {
     let stage = Stage::with(growing());
@@ -58,7 +58,7 @@ async fn a_long_run_is_a_new_beginning() {
     assert!(begun.elapsed() < Duration::from_millis(1200), "{:?}", begun.elapsed());
 }
 
-/// two hundred failures with a factor of a hundred: each wait is between the first and the longest.
+/// after two hundred failures with a factor of 100, each delay is still between the first and the longest.
 #[tokio::test(start_paused = true)]
 async fn no_wait_overflows() {
     let stage = Stage::with(Delays { factor: 100.0, ..growing() });
@@ -71,7 +71,7 @@ async fn no_wait_overflows() {
     assert!(waits.iter().all(|wait| (0.99..=3.02).contains(wait)), "{waits:?}");
 }
 
-/// also those of one that breaks soon after it came to run grow, up to the longest.
+/// the back-off also grows for a worker that fails soon after each start.
 #[tokio::test(start_paused = true)]
 async fn waits_grow_for_who_breaks_soon_after_its_start() {
     let stage = Stage::with(growing());
@@ -90,7 +90,7 @@ async fn waits_grow_for_who_breaks_soon_after_its_start() {
     assert_eq!(waits.len(), 4);
 }
 
-/// a stop does not wait for the end of a delay.
+/// a stop does not wait for the end of a back-off.
 #[tokio::test(start_paused = true)]
 async fn a_stop_cuts_a_wait_short() {
     let hour = Duration::from_hours(1);

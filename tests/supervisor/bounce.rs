@@ -1,4 +1,4 @@
-//! Starts, aborted starts and restarts.
+//! Starts, aborted starts and restarts (bounces).
 
 use crate::harness::{Cue, Stage};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ async fn chain(stage: &Stage) {
     stage.runs(&["a", "b", "c"]).await;
 }
 
-/// a stop ends a start in progress; nothing is started after it.
+/// a stop ends a start in progress; nothing is started after the stop.
 #[tokio::test(start_paused = true)]
 async fn a_stop_ends_a_start_in_progress() {
     let stage = Stage::new();
@@ -27,8 +27,7 @@ async fn a_stop_ends_a_start_in_progress() {
     assert_eq!((stage.calls("slow"), stage.starts("slow")), (1, 0));
 }
 
-/// an input that comes during a start aborts it, and the next one is the last; what was aborted was no
-/// failure.
+/// a new input aborts a start in progress, which is repeated once; the aborted start is no failure.
 #[tokio::test(start_paused = true)]
 async fn an_input_that_comes_aborts_a_start() {
     let stage = Stage::new();
@@ -47,14 +46,15 @@ async fn an_input_that_comes_aborts_a_start() {
     assert_eq!(stage.supervisor.report().workers["slow"].failures, 0);
 }
 
-/// what becomes ready although it was asked to end is ended, is never offered to anybody, and its coming
-/// and going bounces nobody; nor does one that fails before it is ready.
+/// a worker that becomes ready after the request to end is ended; its output is never offered, and no
+/// worker bounces. A worker that fails before it is ready bounces none either.
 #[tokio::test(start_paused = true)]
-async fn what_comes_too_late_is_never_offered() {
+async fn a_late_output_is_never_offered() {
     let stage = Stage::new();
     let asked = Arc::<AtomicU32>::default();
     let seen = Arc::clone(&asked);
-    // It fails first, so that nobody waits for it; then it does not look whether it is to end before it is ready.
+    // The worker fails first, so that no other one waits for it; then it becomes ready without a look at the stop
+    // request.
     let late = Manifold::new("late", move |_, life: WorkerContext| {
         let seen = Arc::clone(&seen);
         async move {
@@ -91,8 +91,8 @@ async fn what_comes_too_late_is_never_offered() {
     assert_eq!(given, [None, Some(false)]);
 }
 
-/// an input that comes during the delay after a failure ends that delay; the start is given it, and nothing is
-/// added to the delay of the next failure.
+/// a new input ends the back-off after a failure. The start receives the input, and the next back-off does not
+/// grow.
 #[tokio::test(start_paused = true)]
 async fn an_input_that_comes_ends_a_delay() {
     let stage = Stage::new();
@@ -114,7 +114,7 @@ async fn an_input_that_comes_ends_a_delay() {
     assert!(took < second, "its second failure, not its third: {took:?}");
 }
 
-/// a failure restarts the worker after its delay, and each dependent once. A-20: never its inputs.
+/// a failure restarts the worker after its delay, and each dependent once. A-20: the inputs are not restarted.
 #[tokio::test(start_paused = true)]
 async fn a_failure_restarts_what_is_below() {
     let stage = Stage::new();
@@ -129,7 +129,7 @@ async fn a_failure_restarts_what_is_below() {
     assert_eq!(stage.calls("c"), 2, "P-2: not called in vain");
 }
 
-/// a clean end is final until an input comes or goes; then it is run again.
+/// a clean end is final until an input comes or goes; then the worker starts again.
 #[tokio::test(start_paused = true)]
 async fn a_clean_end_is_final_until_an_input_changes() {
     let stage = Stage::new();
@@ -142,8 +142,8 @@ async fn a_clean_end_is_final_until_an_input_changes() {
     stage.until("it is run again", || stage.starts("c") == 2).await;
 }
 
-/// a failure at the top restarts all three once, though the others ended well when they were asked
-/// to.
+/// a failure of the topmost worker restarts all three once, although the other two ended cleanly on
+/// request.
 #[tokio::test(start_paused = true)]
 async fn a_failure_at_the_top_restarts_all_once() {
     let stage = Stage::new();
@@ -154,9 +154,9 @@ async fn a_failure_at_the_top_restarts_all_once() {
     assert_eq!(["a", "b", "c"].map(|name| stage.calls(name)), [2, 2, 2]);
 }
 
-/// one whose input is gone for good is not called at all.
+/// a worker whose required input has ended for good is not started.
 #[tokio::test(start_paused = true)]
-async fn who_lacks_an_input_is_not_called() {
+async fn a_worker_without_its_input_is_not_called() {
     let stage = Stage::new();
     chain(&stage).await;
     stage.end("a");
@@ -165,10 +165,10 @@ async fn who_lacks_an_input_is_not_called() {
     assert_eq!(["a", "b", "c"].map(|name| stage.calls(name)), [1, 1, 1]);
 }
 
-/// who asks for a restart gets it at once, with who needs it; however deep the reason is wrapped, which is
-/// told whole.
+/// a worker that requests a bounce restarts at once, with its dependents. The request is found at any
+/// depth of error causes, and all causes are reported.
 #[tokio::test(start_paused = true)]
-async fn who_asks_for_a_restart_gets_it_at_once() {
+async fn a_requested_restart_happens_at_once() {
     let stage = Stage::new();
     chain(&stage).await;
     let begun = Instant::now();
@@ -196,7 +196,7 @@ impl std::error::Error for Wrapped {
     }
 }
 
-/// what follows from a failure is said beside its reason, which is told with all its causes.
+/// the reported reason of a failure includes all its causes.
 #[tokio::test(start_paused = true)]
 async fn a_reason_is_told_with_its_causes() {
     let stage = Stage::new();
@@ -206,10 +206,9 @@ async fn a_reason_is_told_with_its_causes() {
     stage.until("it is told", || stage.error("w") == "around: within").await;
 }
 
-/// how one ends that was asked to does not matter: it is started again as after a good end, not as after a
-/// failure.
+/// the result of a worker that ends on request does not matter: its restart has no back-off.
 #[tokio::test(start_paused = true)]
-async fn who_fails_when_it_is_asked_to_end_has_not_failed() {
+async fn a_failure_on_a_stop_request_is_no_failure() {
     let stage = Stage::new();
     let sulks = Manifold::new("sulks", |_, life: WorkerContext| async move {
         life.ready(Outputs::none());
@@ -227,9 +226,9 @@ async fn who_fails_when_it_is_asked_to_end_has_not_failed() {
     assert_eq!(stage.supervisor.report().workers["sulks"].failures, 0);
 }
 
-/// who is done for good is forgotten; who needed it is told once.
+/// a worker that ends for good is removed; its dependents are restarted once.
 #[tokio::test(start_paused = true)]
-async fn who_is_done_for_good_is_forgotten() {
+async fn a_worker_that_ends_for_good_is_forgotten() {
     let stage = Stage::new();
     chain(&stage).await;
     stage.install(vec![stage.worker("optional").uses("a")]).await;
@@ -247,9 +246,9 @@ async fn who_is_done_for_good_is_forgotten() {
     stage.until("it is told", || stage.starts("optional") == 3).await;
 }
 
-/// Who lacks something that it found out by itself rests, and is told when an input comes.
+/// A worker that reports a missing input rests, and is restarted when the input comes.
 #[tokio::test(start_paused = true)]
-async fn who_says_that_something_is_missing_rests() {
+async fn a_worker_with_a_missing_input_rests() {
     let stage = Stage::new();
     let worker = stage.worker("w").uses("later");
     let missing = steadfast::supervisor::Missing::NotRunning("later".into());
@@ -262,7 +261,7 @@ async fn who_says_that_something_is_missing_rests() {
     stage.runs(&["w"]).await;
 }
 
-/// P-4: a diamond is restarted once when its top is.
+/// P-4: a diamond is restarted once when its topmost worker restarts.
 #[tokio::test(start_paused = true)]
 async fn a_diamond_is_restarted_once() {
     let stage = Stage::new();
@@ -277,7 +276,8 @@ async fn a_diamond_is_restarted_once() {
     assert_eq!(["a", "b", "c", "d"].map(|name| stage.calls(name)), [2, 2, 2, 2]);
 }
 
-/// P-4: a start waits for inputs that are on their way, up to a bound: one that never arrives does not hold it up.
+/// P-4: a start waits for starting inputs up to a bound; an input that never becomes ready does not delay the start
+/// further.
 #[tokio::test(start_paused = true)]
 async fn a_start_waits_for_inputs_up_to_a_bound() {
     let stage = Stage::new();
@@ -291,8 +291,7 @@ async fn a_start_waits_for_inputs_up_to_a_bound() {
     assert_eq!(stage.calls("waits"), 1);
 }
 
-/// P-4: nor does one that comes and goes without end: however often it does, there is one start that waits, and it
-/// waits no longer.
+/// P-4: an input that comes and goes without end delays a start no longer than the bound, once.
 #[tokio::test(start_paused = true)]
 async fn an_input_that_comes_and_goes_holds_up_nobody_for_ever() {
     let stage = Stage::new();
@@ -310,9 +309,9 @@ async fn an_input_that_comes_and_goes_holds_up_nobody_for_ever() {
     stage.until("it went on coming and going", || stage.starts("restless") > 20).await;
 }
 
-/// who is done for good when it is asked to end is forgotten, not started again.
+/// a worker that ends for good on a request to end is removed, not restarted.
 #[tokio::test(start_paused = true)]
-async fn who_is_done_when_it_is_asked_to_end_is_forgotten() {
+async fn a_worker_that_ends_for_good_on_request_is_forgotten() {
     let stage = Stage::new();
     let leaves = Manifold::new("leaves", |_, life: WorkerContext| async move {
         life.ready(Outputs::none());

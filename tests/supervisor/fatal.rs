@@ -1,10 +1,10 @@
-//! What ends everything, and what a supervisor refuses to be.
+//! Fatal failures, failure budgets, and invalid delays.
 
 use crate::harness::{Cue, Stage, delays};
 use std::time::Duration;
 use steadfast::supervisor::{Delays, Failure, Kind, State, Supervisor};
 
-/// a failure ends its worker only; a fatal one ends all, and is what is told.
+/// a failure ends its worker only; a fatal failure ends all workers and is reported.
 #[tokio::test(start_paused = true)]
 async fn a_fatal_failure_ends_all() {
     let stage = Stage::new();
@@ -24,7 +24,7 @@ async fn a_fatal_failure_ends_all() {
     assert_eq!(again.fatal.as_ref().map(|(who, _)| &**who), Some("a"), "A-53");
 }
 
-/// of two, the higher rank is told, whichever came first.
+/// of two fatal failures, the one with the higher rank is reported, in either order.
 #[tokio::test(start_paused = true)]
 async fn the_worst_of_two_is_told() {
     for first in ["a", "b"] {
@@ -41,7 +41,7 @@ async fn the_worst_of_two_is_told() {
     }
 }
 
-/// what a worker's filter makes of a failure is what counts, before and after it was ready.
+/// the failure filter of a worker applies before and after the worker is ready.
 #[tokio::test(start_paused = true)]
 async fn a_filter_comes_first() {
     let stage = Stage::new();
@@ -58,7 +58,7 @@ async fn a_filter_comes_first() {
     assert!(begun.elapsed() < Duration::from_secs(1), "no delay: {:?}", begun.elapsed());
 }
 
-/// what is fatal is fatal, also from a worker that was asked to end.
+/// a fatal failure counts also from a worker that ends on request.
 #[tokio::test(start_paused = true)]
 async fn a_fatal_failure_counts_while_stopping() {
     let stage = Stage::new();
@@ -74,7 +74,7 @@ async fn a_fatal_failure_counts_while_stopping() {
     assert_eq!(ended.fatal.as_ref().map(|(_, why)| why.to_string()), Some("not saved".to_owned()));
 }
 
-/// P-8: a panic is a failure like another, with its words.
+/// P-8: a panic is a failure with the panic message as its reason.
 #[tokio::test(start_paused = true)]
 async fn a_panic_is_a_failure() {
     let stage = Stage::new();
@@ -86,7 +86,7 @@ async fn a_panic_is_a_failure() {
     assert_eq!((stage.starts("a"), stage.starts("b")), (2, 1));
 }
 
-/// P-8: who fails as often, but over a longer time, does not.
+/// P-8: the same number of failures over a longer time does not exhaust the budget.
 #[tokio::test(start_paused = true)]
 async fn a_budget_of_failures_is_one_of_a_time() {
     let budget = Some((3, Duration::from_mins(10)));
@@ -103,7 +103,7 @@ async fn a_budget_of_failures_is_one_of_a_time() {
     assert!((9..=10).contains(&report.workers["w"].failures), "{report:?}");
 }
 
-/// P-8: who fails too often in a time ends everything.
+/// P-8: too many failures within the budget's time end the supervisor.
 #[tokio::test(start_paused = true)]
 async fn a_budget_of_failures_may_be_used_up() {
     let budget = Some((5, Duration::from_mins(10)));
@@ -116,7 +116,7 @@ async fn a_budget_of_failures_may_be_used_up() {
     assert_eq!(stage.calls("w"), 5);
 }
 
-/// delays that make no sense are refused, each with its own words.
+/// each sort of invalid delays is rejected with its own message.
 #[tokio::test]
 async fn invalid_delays_are_refused() {
     let second = Duration::from_secs(1);

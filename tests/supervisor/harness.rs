@@ -1,4 +1,4 @@
-//! A supervisor with workers that do what a test says.
+//! The harness: a supervisor with workers that follow a test's instructions.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,39 +10,39 @@ use steadfast::supervisor::{
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// What a worker is told to do.
+/// An instruction for a worker.
 #[derive(Clone, Debug)]
 pub(crate) enum Cue {
-    /// End.
+    /// The worker ends with this result.
     End(Result<(), Failure>),
     Panic,
 }
 
-/// The test's side of a worker.
+/// The test's handle of a worker.
 #[derive(Clone)]
 pub(crate) struct Actor {
     name: &'static str,
     cues: mpsc::UnboundedSender<Cue>,
-    /// How often it was called, whether or not it came to run.
+    /// The number of calls of the worker, successful or not.
     pub(crate) calls: Arc<AtomicU32>,
-    /// When.
+    /// The times of these calls.
     pub(crate) times: Arc<Mutex<Vec<Instant>>>,
-    /// What it was given, at each call.
+    /// The inputs at each call.
     pub(crate) seen: Arc<Mutex<Vec<Inputs>>>,
-    /// What it answers before it is ready, one after the other; then it becomes ready.
+    /// The failures that the next starts return, in order; then the worker becomes ready.
     refusals: Arc<Mutex<Vec<Failure>>>,
-    /// How long it takes to become ready, and to end when asked.
+    /// The time until the worker is ready, and the time until it ends on request.
     pub(crate) takes: Arc<Mutex<(Duration, Duration)>>,
 }
 
 pub(crate) struct Stage {
     pub(crate) supervisor: Supervisor,
     actors: Arc<Mutex<BTreeMap<&'static str, Actor>>>,
-    /// Who runs at the moment, with what ever happened, in order.
+    /// The starts and ends of all workers, in order.
     pub(crate) log: Arc<Mutex<Vec<String>>>,
 }
 
-/// Delays that are easy to tell apart.
+/// Returns delays that differ clearly from each other.
 pub(crate) fn delays() -> Delays {
     Delays { error: Duration::from_secs(3), bounce: Duration::from_millis(50), ..Delays::default() }
 }
@@ -57,7 +57,7 @@ impl Stage {
         Self { supervisor, actors: Arc::default(), log: Arc::default() }
     }
 
-    /// A worker of this name, with its inputs yet to be declared.
+    /// Creates a worker without declared inputs.
     pub(crate) fn worker(&self, name: &'static str) -> Manifold {
         let (cues, heard) = mpsc::unbounded_channel();
         let actor = Actor {
@@ -120,7 +120,7 @@ impl Stage {
         self.cue(name, Cue::End(Ok(())));
     }
 
-    /// The next calls of it answer these before it becomes ready.
+    /// Makes the next starts of a worker return these failures.
     pub(crate) fn refuse(&self, name: &str, failures: Vec<Failure>) {
         *self.actor(name).refusals.lock().expect("whole") = failures;
     }
@@ -130,7 +130,7 @@ impl Stage {
         *self.actor(name).takes.lock().expect("whole") = (of(to_start), of(to_end));
     }
 
-    /// Lets virtual time pass until this is so.
+    /// Advances virtual time until the condition is true.
     pub(crate) async fn until(&self, what: &str, mut is_so: impl FnMut() -> bool) {
         for _ in 0..200_000 {
             if is_so() {
@@ -148,7 +148,7 @@ impl Stage {
         }
     }
 
-    /// Lets everything happen that follows without a failure's delay.
+    /// Waits until all effects without a back-off have happened.
     pub(crate) async fn quiet(&self) {
         tokio::time::sleep(Duration::from_secs(2)).await;
     }

@@ -1,4 +1,4 @@
-//! What a worker gets of its inputs.
+//! The inputs of a worker.
 
 use crate::harness::{Cue, Stage};
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,7 @@ use steadfast::supervisor::{Failure, Handle, Inputs, Kind, Manifold, Missing, Ou
 
 type Seen = Arc<Mutex<Vec<Inputs>>>;
 
-/// A worker that keeps what it was given, and runs.
+/// Creates a worker that records its inputs and runs.
 fn keeper(seen: &Seen) -> Manifold {
     let seen = Arc::clone(seen);
     Manifold::new("keeper", move |inputs, life| {
@@ -19,9 +19,9 @@ fn keeper(seen: &Seen) -> Manifold {
     })
 }
 
-/// what is there, what is not, and how each is told from the others.
+/// present, missing and undeclared inputs have different results.
 #[tokio::test(start_paused = true)]
-async fn what_is_missing_is_told_apart() {
+async fn missing_inputs_are_told_apart() {
     let stage = Stage::new();
     let seen = Seen::default();
     let keeper = keeper(&seen).requires("there").uses("gone").handles("later");
@@ -42,9 +42,9 @@ async fn what_is_missing_is_told_apart() {
     assert!(inputs.handle::<u32>("stranger").is_err());
 }
 
-/// what was given at the start stays as it was; what is new comes with a restart.
+/// the inputs given at a start do not change; new values come with a restart.
 #[tokio::test(start_paused = true)]
-async fn what_was_given_does_not_change() {
+async fn given_inputs_do_not_change() {
     let stage = Stage::new();
     let seen = Seen::default();
     stage.install(vec![stage.worker("there"), keeper(&seen).requires("there")]).await;
@@ -56,7 +56,7 @@ async fn what_was_given_does_not_change() {
     assert_eq!(values, [Ok(1), Ok(2)]);
 }
 
-/// P-3: a late-bound input comes and goes, and nobody is restarted for it.
+/// P-3: a late-bound input comes and goes without a restart of the worker.
 #[tokio::test(start_paused = true)]
 async fn a_handle_follows_without_a_restart() {
     let stage = Stage::new();
@@ -74,7 +74,7 @@ async fn a_handle_follows_without_a_restart() {
     assert_eq!((stage.starts("keeper"), stage.state("keeper")), (1, Some(State::Running)));
 }
 
-/// P-2: one that it can do without is waited for while it is on its way, and not when it fails.
+/// P-2: a start waits for an optional input that is starting, and not for one that fails.
 #[tokio::test(start_paused = true)]
 async fn an_optional_input_is_no_condition() {
     let stage = Stage::new();

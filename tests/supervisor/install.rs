@@ -1,9 +1,9 @@
-//! What may be installed, and what is started then.
+//! The installation of workers, and their first starts.
 
 use crate::harness::Stage;
 use steadfast::supervisor::{Refused, State};
 
-/// P-9: each is started once, those of a group together; a later one disturbs nobody.
+/// P-9: each worker of a group starts once, all together; a later installation disturbs no worker.
 #[tokio::test(start_paused = true)]
 async fn a_group_is_started_once_each() {
     let stage = Stage::new();
@@ -18,7 +18,7 @@ async fn a_group_is_started_once_each() {
     }
 }
 
-/// A-1, P-9: of a group with a fault nobody is started; A-4: nor is the one disturbed that had the name.
+/// A-1, P-9: a group with a fault is rejected whole; A-4: the present owner of a duplicate name is not disturbed.
 #[tokio::test(start_paused = true)]
 async fn a_duplicate_is_refused_with_its_group() {
     let stage = Stage::new();
@@ -34,7 +34,7 @@ async fn a_duplicate_is_refused_with_its_group() {
     assert_eq!(running.calls.load(std::sync::atomic::Ordering::SeqCst), 1);
 }
 
-/// an input may come later; nobody is started twice for that.
+/// an input can be installed later than its user; no worker starts twice.
 #[tokio::test(start_paused = true)]
 async fn an_input_may_come_later() {
     let stage = Stage::new();
@@ -54,7 +54,7 @@ async fn an_input_may_come_later() {
     assert!(stage.supervisor.report().missing_inputs.is_empty());
 }
 
-/// a cycle is named, and changes nothing; what is tangled without one passes.
+/// a dependency cycle is rejected with its names; an acyclic tangle is accepted.
 #[tokio::test(start_paused = true)]
 async fn cycles_are_refused() {
     let stage = Stage::new();
@@ -80,7 +80,7 @@ async fn cycles_are_refused() {
     assert_eq!(stage.calls("a"), 1, "P-4: it waited until its inputs were settled");
 }
 
-/// P-7: an input that is named twice.
+/// P-7: an input that is named twice is rejected.
 #[tokio::test(start_paused = true)]
 async fn an_input_is_named_once() {
     let stage = Stage::new();
@@ -89,7 +89,7 @@ async fn an_input_is_named_once() {
     assert_eq!(refused.to_string(), "`a` names its input `b` twice");
 }
 
-/// after the stop nothing is started.
+/// an installation after the stop starts nothing.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_installed_after_the_stop() {
     let stage = Stage::new();
@@ -105,7 +105,8 @@ async fn nothing_is_installed_after_the_stop() {
     assert_eq!(stage.calls("a"), 0);
 }
 
-/// P-9: a name is free again when its worker has ended, not before; those that required it rest meanwhile.
+/// P-9: a name is free again once its worker has ended; the dependents of a removed worker rest
+/// meanwhile.
 #[tokio::test(start_paused = true)]
 async fn a_removed_worker_may_be_installed_again() {
     let stage = Stage::new();

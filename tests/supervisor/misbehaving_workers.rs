@@ -1,4 +1,4 @@
-//! What workers may do that nobody expects of them: the loop lives on, and says so.
+//! Workers that panic, block or end at the wrong time: the supervisor's loop survives and reports them.
 
 use crate::harness::{Cue, Stage, delays};
 use std::fmt;
@@ -10,7 +10,7 @@ use steadfast::supervisor::{
 };
 use tokio::time::{Instant, timeout};
 
-/// P-8: a filter that panics is a failure of its worker, which is tried again.
+/// P-8: a panic in a failure filter is a failure of its worker, which is restarted.
 #[tokio::test(start_paused = true)]
 async fn a_filter_may_panic() {
     let stage = Stage::new();
@@ -36,7 +36,7 @@ impl fmt::Display for Unspeakable {
 
 impl std::error::Error for Unspeakable {}
 
-/// P-8: as is an error that cannot be put into words.
+/// P-8: a panic while an error is formatted is a failure of its worker, which is restarted.
 #[tokio::test(start_paused = true)]
 async fn an_error_may_panic() {
     let stage = Stage::new();
@@ -47,7 +47,7 @@ async fn an_error_may_panic() {
     stage.until("it is tried again", || stage.starts("w") == 2).await;
 }
 
-/// What is offered, and does something foreign when it is dropped or cloned.
+/// An output with foreign code in its `Drop` and `Clone`.
 struct Foreign {
     own: Handle<Arc<Self>>,
     was_dropped: Arc<AtomicBool>,
@@ -55,16 +55,16 @@ struct Foreign {
 
 impl Drop for Foreign {
     fn drop(&mut self) {
-        // Would wait for ever if the board were locked.
+        // A locked output registry would deadlock here.
         let gone = self.own.get().is_err();
         self.was_dropped.store(gone, Ordering::SeqCst);
         panic!("in a drop");
     }
 }
 
-/// P-6: what a worker offered is dropped neither with a lock held nor on the loop.
+/// P-6: an output is dropped without a lock and outside the supervisor's loop.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_offered_may_panic_when_it_is_dropped() {
+async fn an_output_may_panic_on_drop() {
     let error = Duration::from_millis(20);
     let supervisor = Supervisor::start(Delays { error, ..delays() }).expect("valid");
     let was_dropped = Arc::new(AtomicBool::new(false));
@@ -91,7 +91,7 @@ async fn what_was_offered_may_panic_when_it_is_dropped() {
     assert!(ended.fatal.is_none(), "{ended:?}");
 }
 
-/// Lets go of a blocked thread at the end of the test, however it ends.
+/// A guard that releases a blocked thread at the end of the test.
 struct Freed(Arc<AtomicBool>);
 
 impl Drop for Freed {
@@ -106,7 +106,7 @@ pub(crate) fn wait_for(flag: &AtomicBool) {
     }
 }
 
-/// P-6, A-44: a worker that blocks its thread keeps no report from being given, with the inputs of all.
+/// P-6, A-44: a worker that blocks its thread delays no report; the report lists the inputs of all workers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_report_does_not_wait_for_who_blocks() {
     let cut_off = Duration::from_millis(50);
@@ -118,7 +118,7 @@ async fn a_report_does_not_wait_for_who_blocks() {
         async move {
             life.ready(Outputs::none());
             life.set_status("blocking");
-            // A blocked thread, whose other tasks the runtime gives to another one.
+            // The runtime moves the other tasks of the blocked thread to another thread.
             tokio::task::block_in_place(|| wait_for(&seen));
             Ok(())
         }
@@ -146,7 +146,7 @@ async fn a_report_does_not_wait_for_who_blocks() {
     }
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 
-    // Cut off in vain before the stop begins: it is named all the same.
+    // A worker that could not be cut off before the stop is still named by the stop.
     let removing = tokio::spawn({
         let supervisor = supervisor.clone();
         async move { supervisor.remove("blocks").await }
@@ -159,7 +159,7 @@ async fn a_report_does_not_wait_for_who_blocks() {
     assert!(removing.await.expect("no panic").is_err(), "it has not ended");
 }
 
-/// how a worker ends that was asked to is no failure; it uses up no budget.
+/// the cut-off of a worker after a request to end is no failure and uses no budget.
 #[tokio::test(start_paused = true)]
 async fn to_be_cut_off_is_no_failure_to_be_counted() {
     let budget = Some((3, Duration::from_hours(1)));
@@ -175,7 +175,7 @@ async fn to_be_cut_off_is_no_failure_to_be_counted() {
     assert_eq!(stage.supervisor.report().state, State::Running);
 }
 
-/// who ran for long before it was restarted for an input's sake has not failed in a row either.
+/// a long successful life resets the back-off also when it ended with a bounce.
 #[tokio::test(start_paused = true)]
 async fn a_long_run_that_was_bounced_is_a_new_beginning() {
     let stage = Stage::new();

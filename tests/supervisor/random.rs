@@ -1,4 +1,4 @@
-//! Anything in any order: installs, failures, restarts, removals, panics, hangs, and a stop at any moment with or
+//! Random sequences of installs, failures, restarts, removals, panics and hangs, with a stop at any moment, with or
 //! without a deadline.
 
 use proptest::prelude::*;
@@ -15,10 +15,10 @@ use tokio_util::sync::CancellationToken;
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 const GRACE: Duration = Duration::from_secs(2);
 const CUT_OFF: Duration = Duration::from_secs(1);
-/// Who waits for each other ends one after the other: each with its grace, and until it is left behind.
+/// The longest stop without a deadline: six workers end one after the other, each with its grace and its cut-off.
 const LONGEST: Duration = Duration::from_secs(6 * 3 + 1);
 
-/// What a worker does, by itself or on cue.
+/// An act of a worker, by itself or on request.
 #[derive(Clone, Copy, Debug)]
 enum Deed {
     Fail,
@@ -26,19 +26,19 @@ enum Deed {
     Bounce,
     Uninstall,
     Panic,
-    /// It proves no more that it lives.
+    /// The worker hangs: its heartbeat ends.
     Hang,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Character {
-    /// Milliseconds until it is ready; it does not look meanwhile whether it is to end.
+    /// The milliseconds until the worker is ready; it ignores stop requests meanwhile.
     starts: u16,
-    /// What it does by itself, and after how many milliseconds.
+    /// The act that the worker does by itself, and the milliseconds until then.
     deed: Option<(Deed, u16)>,
-    /// Milliseconds until it ends when it is asked to; none: never.
+    /// The milliseconds from a stop request to the end; none: it never ends.
     ends: Option<u16>,
-    /// It does not start.
+    /// True if the start fails.
     refuses: bool,
     rank: u8,
     proves: bool,
@@ -77,29 +77,29 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The stop: within so many milliseconds, if it is said; asked for again after a while.
+/// Draws stop requests: an optional deadline and the pause before the next request, both in milliseconds.
 fn stops() -> impl Strategy<Value = Vec<(Option<u16>, u16)>> {
     let within = prop_oneof![1 => Just(None), 1 => (0..20_000_u16).prop_map(Some)];
     proptest::collection::vec((within, 0..4000_u16), 1..3)
 }
 
-/// Who runs, and what must never be.
+/// The running workers and the violations found.
 #[derive(Default)]
 struct Stagehands {
     live: BTreeMap<usize, CancellationToken>,
     cues: BTreeMap<usize, mpsc::UnboundedSender<Deed>>,
     wrong: Vec<String>,
-    /// What each requires.
+    /// The required inputs of each worker.
     requires: Vec<BTreeSet<usize>>,
-    /// Nobody does anything by itself any more.
+    /// True once no worker acts by itself any more.
     calm: bool,
-    /// The stop was asked for; of those that were asked to end before it, the order is not that of the stop.
+    /// The workers that were asked to end before the stop; none before the stop request.
     stops: Option<BTreeSet<usize>>,
-    /// The supervisor knows of it: nobody is started any more.
+    /// True once the supervisor knows of the stop: no start may follow.
     knows: bool,
-    /// From then on all are cut off at once.
+    /// The deadline of the stop: all workers are cut off after it.
     over: Option<Instant>,
-    /// So many have ended in the order of the stop: what is checked happens at all.
+    /// The number of workers that ended in the checked order, so that the check is not vacuous.
     ordered: u32,
 }
 
@@ -170,7 +170,7 @@ async fn act(
     Ok(())
 }
 
-/// Somebody is there as long as this lives.
+/// A guard that registers a worker as running while it exists.
 struct Here {
     number: usize,
     token: CancellationToken,
@@ -203,7 +203,7 @@ impl Drop for Here {
         state.live.remove(&left);
         let Some(before) = &state.stops else { return };
         let is_over = state.over.is_some_and(|over| over <= Instant::now());
-        // One that ended by itself, or was asked before the stop, was not asked too early by the stop.
+        // A worker that ended by itself, or was asked to end before the stop, is outside the order of the stop.
         let by_the_stop = self.token.is_cancelled() && !before.contains(&left);
         if is_over || !(by_the_stop || state.calm) {
             return;
@@ -219,7 +219,7 @@ impl Drop for Here {
     }
 }
 
-/// Lets everything happen that happens at this instant.
+/// Yields until all effects of the present instant have happened.
 async fn settle() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
@@ -242,14 +242,14 @@ async fn take(step: Step, supervisor: &Supervisor, hands: &Arc<Mutex<Stagehands>
         }
         Step::Cue(number, deed) => {
             let hands = hands.lock().expect("whole");
-            // It may have ended already.
+            // The worker may have ended already.
             let _told = hands.cues.get(&number).map(|cue| cue.send(deed));
         }
         Step::Wait(time) => tokio::time::sleep(Duration::from_millis(u64::from(time))).await,
     }
 }
 
-/// Asks for the stop, and again, and waits for the end; then what was wrong.
+/// Requests the stop once or twice, waits for the end, and returns the violations.
 async fn end(
     stops: &[(Option<u16>, u16)],
     supervisor: &Supervisor,
@@ -276,7 +276,7 @@ async fn end(
             hands.lock().expect("whole").wrong.push("it runs on".to_owned());
         }
         hands.lock().expect("whole").knows = true;
-        // A removal in the middle of it changes no order.
+        // A removal during the stop does not change the order.
         let removal = supervisor.clone();
         tokio::spawn(async move { removal.remove(NAMES[0]).await });
         let pause = Duration::from_millis(u64::from(*pause));
@@ -308,7 +308,7 @@ async fn play(steps: Vec<Step>, calm: bool, requests: &[(Option<u16>, u16)]) -> 
         take(step, &supervisor, &hands).await;
     }
     if calm {
-        // All is at rest: then nobody outlives what it requires, whatever was before.
+        // At rest, no worker outlives a worker that it requires, whatever happened before.
         hands.lock().expect("whole").calm = true;
         tokio::time::sleep(60 * second).await;
     }
@@ -317,10 +317,10 @@ async fn play(steps: Vec<Step>, calm: bool, requests: &[(Option<u16>, u16)]) -> 
     (wrong, ordered)
 }
 
-/// Never two of one name; at the stop nobody is started, and nobody is asked to end whom another requires that lives,
-/// also while faults go on; it ends within its deadline, and names whom it leaves.
+/// Two workers of one name never run together. After the stop request none starts, and none is asked to end before
+/// its dependents, even with further faults. The stop ends within its deadline and names the workers left behind.
 #[test]
-fn whatever_happens() {
+fn random_events_break_no_rule() {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let config =

@@ -1,10 +1,10 @@
-//! What the report says, at any time.
+//! The report of the supervisor.
 
 use crate::harness::Stage;
 use std::sync::Arc;
 use steadfast::supervisor::{Manifold, Outputs, State, Supervisor, WorkerContext};
 
-/// empty, stopping and stopped: it always answers.
+/// the report is available without workers, during the stop and after it.
 #[tokio::test(start_paused = true)]
 async fn it_always_answers() {
     let stage = Stage::new();
@@ -23,7 +23,7 @@ async fn it_always_answers() {
     assert_eq!((report.state, report.workers["w"].state), (State::Stopped, State::Stopped));
 }
 
-/// state, inputs, starts, since when, what it says, and why it does not run.
+/// the report has the state, inputs, number of starts, start time, status text and error of a worker.
 #[tokio::test(start_paused = true)]
 async fn it_tells_all_of_a_worker() {
     let stage = Stage::new();
@@ -62,7 +62,7 @@ async fn it_tells_all_of_a_worker() {
     assert!(serde_json::to_string(&stage.supervisor.report()).is_ok());
 }
 
-/// one that never came to run has no count and no time, but a reason.
+/// a worker that never ran is reported without a count and a time, but with a reason.
 #[tokio::test(start_paused = true)]
 async fn one_that_never_ran_says_why() {
     let stage = Stage::new();
@@ -73,7 +73,7 @@ async fn one_that_never_ran_says_why() {
     assert_eq!(told.last_error.as_deref(), Some("`nobody` is not running"));
 }
 
-/// workers may be given the supervisor itself, and a hundred may install at once from within.
+/// a worker can receive the supervisor as an input, and a hundred workers can install others at once.
 #[tokio::test(start_paused = true)]
 async fn workers_may_install_others() {
     let stage = Stage::new();

@@ -1,12 +1,12 @@
-//! The stop: in order, with deadlines, and who was late.
+//! The stop: its order, its deadlines, and the workers that miss them.
 
 use crate::harness::Stage;
 use std::time::Duration;
 use steadfast::supervisor::{Delays, Manifold, Outputs, State, Supervisor, WorkerContext};
 use tokio::time::Instant;
 
-/// P-1, A-52, A-53: workers end before what they need, whatever time they take; late-bound inputs make no order, but
-/// the last are last.
+/// P-1, A-52, A-53: workers end before the workers that they require, however long each takes. Late-bound inputs make
+/// no order, and higher stop ranks end last.
 #[tokio::test(start_paused = true)]
 async fn workers_end_before_what_they_need() {
     let stage = Stage::new();
@@ -32,9 +32,9 @@ async fn workers_end_before_what_they_need() {
     assert!(begun.elapsed() < Duration::from_secs(4));
 }
 
-/// P-1: who does not end in its grace is cut off and named; the others have their time all the same.
+/// P-1: a worker that does not end within its grace is cut off and named; the other workers still have their time.
 #[tokio::test(start_paused = true)]
-async fn who_is_late_is_cut_off_and_named() {
+async fn a_late_worker_is_cut_off_and_named() {
     let stage = Stage::new();
     let late = stage.worker("late").requires("below").grace(Duration::from_secs(1));
     stage.install(vec![stage.worker("below"), late]).await;
@@ -50,7 +50,7 @@ async fn who_is_late_is_cut_off_and_named() {
     assert_eq!(stage.log.lock().expect("whole").last().map(String::as_str), Some("-below"));
 }
 
-/// P-1: the time for all is a limit; a second request can shorten it.
+/// P-1: the deadline of the stop is a limit for all workers; a second request can shorten it.
 #[tokio::test(start_paused = true)]
 async fn the_whole_has_a_deadline() {
     let stage = Stage::new();
@@ -68,9 +68,9 @@ async fn the_whole_has_a_deadline() {
     assert_eq!(ended.late, ["a".into(), "b".into()]);
 }
 
-/// P-1: one that blocks its thread cannot be cut off: it is left behind, and nobody waits for it.
+/// P-1: a worker that blocks its thread cannot be cut off; it is left behind.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_blocks_is_left_behind() {
+async fn a_blocking_worker_is_left_behind() {
     let cut_off = Duration::from_millis(50);
     let supervisor = Supervisor::start(Delays { cut_off, ..Delays::default() }).expect("valid");
     let blocks = Manifold::new("blocks", |_, life: WorkerContext| async move {
@@ -91,7 +91,7 @@ async fn who_blocks_is_left_behind() {
     assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
 }
 
-/// A worker that does not end when it is asked to is never started a second time beside itself.
+/// A worker that does not end on request is never started a second time in parallel.
 #[tokio::test(start_paused = true)]
 async fn never_two_of_one_name() {
     let stage = Stage::new();
@@ -106,7 +106,7 @@ async fn never_two_of_one_name() {
     stage.until("it is started when it has ended", || stage.starts("slow") == 2).await;
 }
 
-/// P-1: those that are stopped last have an order of their own, whatever time they take.
+/// P-1: workers of higher stop ranks end in the order of their ranks, however long each takes.
 #[tokio::test(start_paused = true)]
 async fn the_last_have_their_ranks() {
     let stage = Stage::new();
@@ -132,7 +132,7 @@ async fn the_last_have_their_ranks() {
     assert_eq!(ends, ["driver", "signals", "recorder", "socket"]);
 }
 
-/// P-1: one of the last that needs one that is not ends before it all the same, and nobody waits for ever.
+/// P-1: a worker with a stop rank that requires one without a rank ends before that one, and the stop ends.
 #[tokio::test(start_paused = true)]
 async fn one_of_the_last_may_need_another() {
     let stage = Stage::new();
@@ -149,7 +149,7 @@ async fn one_of_the_last_may_need_another() {
     assert_eq!(ends, ["other", "last", "first"]);
 }
 
-/// P-1: an input that breaks in the middle of a stop, or is to be removed, makes nobody end before who needs him.
+/// P-1: a failing or removed input during a stop ends no worker before its dependents.
 #[tokio::test(start_paused = true)]
 async fn a_failure_during_the_stop_changes_no_order() {
     let stage = Stage::new();

@@ -1,4 +1,4 @@
-//! Workers that hang.
+//! Hung workers and threads.
 
 use crate::harness::{Stage, delays};
 use crate::misbehaving_workers::wait_for;
@@ -12,7 +12,7 @@ use tokio::time::{Instant, advance, sleep};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// One that proves that it lives, until it hangs.
+/// Creates a worker with a heartbeat until the flag makes it hang.
 fn mortal(hangs: &Arc<AtomicBool>) -> Manifold {
     let hangs = Arc::clone(hangs);
     let worker = Manifold::new("w", move |_, life: WorkerContext| {
@@ -33,8 +33,7 @@ fn mortal(hangs: &Arc<AtomicBool>) -> Manifold {
     worker.heartbeat_within(LIMIT)
 }
 
-/// F-19: one that hangs is cut off in its time, is a failure like another, and is tried again with who needs it; it has
-/// been named.
+/// F-19: a hung worker is named and cut off in time; it counts as failed and is restarted with its dependents.
 #[tokio::test(start_paused = true)]
 async fn one_that_hangs_is_cut_off_and_tried_again() {
     let stage = Stage::new();
@@ -61,7 +60,7 @@ async fn one_that_hangs_is_cut_off_and_tried_again() {
     assert_eq!(stage.supervisor.report().workers["w"].failures, 0, "an hour is over");
 }
 
-/// P-8: to hang again and again uses up a budget as failures do.
+/// P-8: repeated hangs use up the failure budget.
 #[tokio::test(start_paused = true)]
 async fn to_hang_is_a_failure_to_be_counted() {
     let budget = Some((2, Duration::from_hours(1)));
@@ -77,9 +76,9 @@ async fn to_hang_is_a_failure_to_be_counted() {
     assert_eq!(ended.fatal.as_ref().map(|(who, _)| who.to_string()), Some("w".to_owned()));
 }
 
-/// F-11: a process that was stopped, or a machine that slept, is no worker that hangs.
+/// F-11: a process that was stopped, or a machine that slept, makes no worker count as hung.
 #[tokio::test(start_paused = true)]
-async fn who_could_do_nothing_does_not_hang() {
+async fn a_suspended_worker_does_not_count_as_hung() {
     let stage = Stage::new();
     let hangs = Arc::<AtomicBool>::default();
     stage.install(vec![mortal(&hangs)]).await;
@@ -91,9 +90,9 @@ async fn who_could_do_nothing_does_not_hang() {
     assert_eq!((stage.starts("w"), stage.state("w")), (1, Some(State::Running)));
 }
 
-/// One that waits for what it cannot hurry lives, however long that takes.
+/// A worker in a declared long wait does not count as hung, however long the wait takes.
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_something_lives() {
+async fn a_waiting_worker_does_not_count_as_hung() {
     let stage = Stage::new();
     let waits = Manifold::new("w", |_, life: WorkerContext| async move {
         life.ready(Outputs::none());
@@ -108,7 +107,7 @@ async fn who_waits_for_something_lives() {
     assert_eq!((stage.starts("w"), stage.error("w").as_str()), (1, ""));
 }
 
-/// A thread, as who asks it sees it.
+/// A simulated thread with a heartbeat on request.
 #[derive(Default)]
 struct Thread {
     hangs: AtomicBool,
@@ -133,7 +132,7 @@ impl Thread {
     }
 }
 
-/// A thread that does not answer cannot be cut off: it is named for as long as that lasts.
+/// A hung thread cannot be cut off; it is named for as long as it hangs.
 #[tokio::test(start_paused = true)]
 async fn a_thread_that_hangs_is_named() {
     let supervisor = Supervisor::start(delays()).expect("valid");
@@ -167,9 +166,9 @@ async fn a_thread_that_hangs_is_named() {
     assert!(supervisor.ended().await.late.is_empty());
 }
 
-/// One that blocks its thread cannot be cut off either: it is not started beside itself, and named.
+/// A worker that blocks its thread cannot be cut off; it is named and not started a second time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_blocks_is_named_and_not_started_again() {
+async fn a_blocking_worker_is_named_and_not_started_again() {
     let cut_off = Duration::from_millis(50);
     let supervisor = Supervisor::start(Delays { cut_off, ..Delays::default() }).expect("valid");
     let (free, starts) = (Arc::<AtomicBool>::default(), Arc::<AtomicU32>::default());
@@ -179,7 +178,7 @@ async fn who_blocks_is_named_and_not_started_again() {
         async move {
             life.ready(Outputs::none());
             if starts.fetch_add(1, Ordering::SeqCst) == 0 {
-                // A blocked thread, whose other tasks the runtime gives to another one.
+                // The runtime moves the other tasks of the blocked thread to another thread.
                 tokio::task::block_in_place(|| wait_for(&free));
             }
             life.during(life.stopping().cancelled()).await;

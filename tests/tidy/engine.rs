@@ -2,8 +2,8 @@
 
 use crate::sources::{assert_none, files, has_word, named_after};
 
-/// What of the standard library the engine may name: data, and words about data. All else waits, reads a clock, draws
-/// lots or touches the machine.
+/// The parts of the standard library that the engine may name: plain data. All others wait, read a clock, draw random
+/// numbers or touch the host.
 const PURE: &[(&str, &[&str])] = &[
     (
         "std::",
@@ -36,7 +36,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("std::time::", &["Duration"]),
 ];
 
-/// Names that are impure wherever they come from, such as the clocks of `governor`.
+/// Names that are impure in any crate, such as the clocks of `governor`.
 const IMPURE: &[&str] = &[
     "SystemTime",
     "HashMap",
@@ -60,8 +60,8 @@ const IMPURE: &[&str] = &[
     "eprintln",
 ];
 
-/// Invariant 1: the engine never waits, reads a clock or touches the machine (with tests/purity/run and the bans of
-/// clippy).
+/// Invariant 1: the engine never waits, reads a clock or touches the host (together with tests/purity/run and
+/// clippy's bans).
 #[test]
 fn the_engine_names_nothing_of_the_machine() {
     let mut wrong = Vec::new();
@@ -84,14 +84,14 @@ fn the_engine_names_nothing_of_the_machine() {
     assert_none("the engine is a value; it must not name:", &wrong);
 }
 
-/// Invariant 1: a model checker can copy, compare and hash it.
+/// Invariant 1: a model checker can copy, compare and hash the engine.
 #[test]
 fn the_engine_is_a_value() {
     fn value<T: Clone + Eq + std::hash::Hash>() {}
     value::<steadfast_engine::Engine>();
 }
 
-/// Invariant 3: one writer.
+/// Invariant 3: only the driver calls the engine.
 #[test]
 fn only_the_driver_calls_the_engine() {
     let mut wrong = Vec::new();
@@ -113,7 +113,7 @@ fn only_the_driver_calls_the_engine() {
     assert_none("expected one owner of the engine, the driver:", &wrong);
 }
 
-/// Invariant 3: the driver has one place at which an event goes in.
+/// Invariant 3: the driver passes events to the engine at one place.
 #[test]
 fn the_driver_has_one_way_into_the_engine() {
     let calls: usize = files(&["daemon/driver"], ".rs")

@@ -1,11 +1,11 @@
-//! Dependence runs one way (docs/development/architecture.md): who may name whom.
+//! Dependencies run one way (docs/development/architecture.md): the modules that each module may name.
 
 use crate::sources::{assert_none, files, has_word, named_after};
 
-/// Where tests put faults into threads: any room may suffer them.
+/// The module of fault injection; every module may name it.
 const FAULTS: &str = "fault_injection";
 
-/// The rooms of `daemon/`, and which other rooms and crates each may name. A new room needs a row.
+/// The modules of `daemon/` with the modules and crates that each may name. A new module needs a row.
 const ROOMS: &[(&str, &[&str])] = &[
     (
         "cli",
@@ -24,9 +24,9 @@ const ROOMS: &[(&str, &[&str])] = &[
             "steadfast_resources",
         ],
     ),
-    // Compiles a file to the engine's graph and the kinds' definitions; runs nothing.
+    // Compiles a file to the engine's graph and the definitions of the kinds; runs nothing.
     ("config", &["steadfast_engine", "steadfast_resources"]),
-    // The checked graph is its input, so of `config` it may name what comes out of it: see the test below.
+    // The driver takes a checked graph, so it may name the results of `config` only: see the test below.
     (
         "driver",
         &[
@@ -39,19 +39,19 @@ const ROOMS: &[(&str, &[&str])] = &[
             "steadfast_resources",
         ],
     ),
-    // Knows the number of a vertex and the sources of resources, and nothing of graphs and runs.
+    // Knows vertex numbers and watch sources, and neither graphs nor runs.
     ("watch", &["steadfast_engine", "steadfast_resources"]),
-    // A plan is what a driver has found, and guards another.
+    // A plan is the result of a driver and guards another driver.
     ("plan", &["config", "driver", "steadfast_engine", "steadfast_resources"]),
     ("store", &[]),
-    // A database of its own, in the directory of the store and with its key.
+    // A database of its own, in the store's directory and with the store's key.
     ("history", &["store", "steadfast_resources"]),
-    // What is locked is the directory of the store.
+    // The lease locks the store's directory.
     ("lease", &["store"]),
-    // Of the resources, how an entry of the journal is written.
+    // Needs the format of journal entries from the resources.
     ("events", &["store", "steadfast_resources"]),
     ("signals", &[]),
-    // What runs inside a daemon, each with its manifold; it is told by `cli` how.
+    // The parts of a daemon, each with its manifold; `cli` configures them.
     (
         "workers",
         &[
@@ -69,7 +69,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "steadfast_resources",
         ],
     ),
-    // Knows no worker: each declares its own manifold.
+    // Knows no worker: each worker declares its own manifold.
     ("supervisor", &[]),
     (FAULTS, &[]),
     ("control", &["events", "store"]),
@@ -99,7 +99,7 @@ fn the_rooms_of_the_daemon_name_only_those_below_them() {
                 .filter(|name| has_word(&code, name))
                 .map(ToString::to_string),
         );
-        // A program that ships has none of it.
+        // A released program has no fault injection.
         named.retain(|name| name != FAULTS);
         for name in named.iter().filter(|name| name != room && !allowed.contains(&name.as_str())) {
             wrong.push(format!("{}: `{room}` must not name `{name}`", source.path));
@@ -108,7 +108,7 @@ fn the_rooms_of_the_daemon_name_only_those_below_them() {
     assert_none("dependence inside daemon/ runs one way:", &wrong);
 }
 
-/// The driver takes a checked graph; how a file is read, checked and told is none of its business.
+/// The driver takes a checked graph and names nothing of its reading, checks and messages.
 #[test]
 fn the_driver_names_of_config_only_what_comes_out_of_it() {
     let mut wrong = Vec::new();
@@ -147,7 +147,7 @@ fn engine_and_resources_know_neither_each_other_nor_the_program() {
     assert_none("engine and resources stand alone:", &wrong);
 }
 
-/// The store keeps what it is given: identities, numbers, outcomes. It takes no part in what they mean.
+/// The store holds identities, numbers and outcomes, and does not depend on their meaning.
 #[test]
 fn the_store_knows_neither_driver_nor_engine() {
     let wrong: Vec<_> = files(&["daemon/store"], ".rs")
@@ -161,20 +161,20 @@ fn the_store_knows_neither_driver_nor_engine() {
     assert_none("the store names Engine or driver:", &wrong);
 }
 
-/// A simulated host stands behind the system calls: what goes past them is not simulated, and not tested with faults.
+/// The simulated host replaces system calls: a call around them is neither simulated nor tested with fault injection.
 #[test]
 fn files_are_worked_on_through_one_seam() {
     let mut wrong = Vec::new();
     for source in files(&["resources/host/files"], ".rs") {
         let code = source.code();
         for name in named_after(&code, "rustix::fs::") {
-            // Types and constants begin with a capital; calls do not.
+            // Types and constants begin with a capital letter, calls do not.
             if name.starts_with(|letter: char| letter.is_ascii_lowercase()) {
                 wrong.push(format!("{}: rustix::fs::{name}", source.path));
             }
         }
         for other in ["std::fs::", "rustix::io::pwrite", "SystemTime::now"] {
-            // The accounts are the machine's own, of which there is no twin.
+            // The accounts are always those of the real host.
             if code.contains(other) && !source.path.ends_with("accounts.rs") {
                 wrong.push(format!("{}: {other}", source.path));
             }

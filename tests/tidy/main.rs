@@ -1,5 +1,8 @@
-//! What the house promises of itself and a compiler does not hold: layers, shape, purity, and that promises have their
-//! tests.
+//! Rules of the repository that no compiler checks: layers, purity, file shape, permits, words, and tests for all
+//! promises.
+//!
+//! Nothing here runs the program. Reading order: `sources` (the repository's files), then `layers`, `engine`,
+//! `permits`, `shape`, `promises` and `words`.
 
 mod engine;
 mod layers;

@@ -1,8 +1,8 @@
-//! A dry run cannot write (invariant 4): who may touch the host, and who may mint the right to.
+//! A dry run cannot write (invariant 4): the modules that may touch the host, and the one that may mint permits.
 
 use crate::sources::{assert_none, files, has_word};
 
-/// What changes or runs something and must go through `resources/host/`, which asks for a permit.
+/// Modules that change or run something; calls must go through `resources/host/`, which requires a permit.
 const DIRECT: &[&str] = &[
     "std::fs",
     "std::process",
@@ -19,7 +19,7 @@ const DIRECT: &[&str] = &[
     "unsafe",
 ];
 
-/// Types that only describe what the host has answered.
+/// Types that only describe a reply of the host.
 const DESCRIPTIONS: &[&str] = &["rustix::fs::FileType", "std::fs::Metadata"];
 
 #[test]
@@ -35,13 +35,13 @@ fn kinds_reach_the_machine_only_through_the_host() {
     assert_none("kinds go through resources/host/; they must not name:", &wrong);
 }
 
-/// Nobody else has the key: it is taken once, by the function that is `main`, and only the driver mints.
+/// The mint key is taken once, by `main`, and only the driver mints permits.
 #[test]
 fn the_key_is_taken_once_and_used_by_the_driver() {
     let mut taken = Vec::new();
     let mut wrong = Vec::new();
     for source in files(&["daemon", "resources"], ".rs") {
-        // Tests and benches mint for themselves, in processes of their own.
+        // Tests and benches mint permits in processes of their own.
         if source.path.contains("/tests/") || source.path.contains("/benches/") {
             continue;
         }
@@ -56,7 +56,7 @@ fn the_key_is_taken_once_and_used_by_the_driver() {
     assert_eq!(taken, ["daemon/cli/mod.rs"], "where MintKey::take() is called");
 }
 
-/// Calls and flags that change a file.
+/// System calls and flags that change a file.
 const WRITES: &[&str] = &[
     "mkdirat",
     "unlinkat",
@@ -81,7 +81,7 @@ const WRITES: &[&str] = &[
     "APPEND",
 ];
 
-/// The layer of a plan reaches the host through one file, and that reads.
+/// The overlay of a plan reaches the host through one file, which only reads.
 #[test]
 fn the_layer_of_a_plan_only_reads_the_host() {
     let mut wrong = Vec::new();

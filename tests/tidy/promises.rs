@@ -1,9 +1,9 @@
-//! Each numbered promise that an issue names is named by a test or by a page in docs/.
+//! Each numbered promise of an issue is named by a test or by a page in docs/.
 
 use crate::sources::{assert_none, files, has_word};
 use std::ops::RangeInclusive;
 
-/// The promises of the issues that are done: issue, letter, numbers.
+/// The promises of finished issues: issue, letter, numbers.
 const PROMISED: &[(u32, &str, &[RangeInclusive<u32>])] = &[
     (2, "E", &[1..=18]),
     (2, "R", &[1..=18]),
@@ -38,21 +38,22 @@ fn every_promise_is_named_by_a_test_or_a_page() {
     assert_none("expected a test or a page in docs/ that names each of:", &missing);
 }
 
-/// All tests but these, which name every promise, and all pages but those of the gaps and of the rules.
+/// Returns the text of all tests except these, and of all pages except those that name every promise.
 fn tests_and_pages() -> Vec<String> {
     let tests = files(&["tests", "daemon/engine/tests", "resources/tests"], ".rs");
     let tests = tests.into_iter().filter(|source| !source.is_in("tests/tidy"));
     let shipped = files(&["daemon", "resources"], ".rs");
     let unit_tests = shipped.iter().map(|source| source.unit_tests().to_owned());
     let shape = files(&["tests/tidy"], "shape.rs");
-    // The page of the gaps names what is missing, the page of the rules names every promise.
+    // The page of the gaps names missing promises, and the page of the rules names all of them.
     let silent = ["docs/gaps.md", "docs/development/rules.md"];
     let pages = files(&["docs"], ".md");
     let pages = pages.into_iter().filter(|page| !silent.contains(&page.path.as_str()));
     tests.chain(shape).chain(pages).map(|source| source.text).chain(unit_tests).collect()
 }
 
-/// Whether it is named: `E-1` as a word, or as the beginning of a test's name, `fn e1_…` or `fn e_1_…`.
+/// Returns true if the text names a promise: `E-1` as a word, or `fn e1_…` or `fn e_1_…` as the beginning of a test's
+/// name.
 fn names(text: &str, letter: &str, number: u32) -> bool {
     let small = letter.to_lowercase();
     has_word(text, &format!("{letter}-{number}"))

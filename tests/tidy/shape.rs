@@ -1,9 +1,9 @@
-//! The shape of the house: where files lie, how long they are, how they begin.
+//! The shape of the sources: places, lengths and beginnings of files.
 
 use crate::sources::{assert_none, files};
 use std::path::Path;
 
-/// A file is one room with one purpose.
+/// The longest file, in lines.
 const LONGEST: usize = 500;
 
 #[test]
@@ -40,7 +40,7 @@ fn a_folder_opens_on_its_files() {
     assert_none("expected no src/ folder:", &wrong);
 }
 
-/// A file `x.rs` beside a folder `x/` hides that they are one; the folder's own file is `mod.rs`, within it.
+/// A file `x.rs` beside a folder `x/` hides that they are one module; the folder's own file is `mod.rs`.
 #[test]
 fn a_room_is_a_file_or_a_folder_and_not_both() {
     let top = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -53,7 +53,7 @@ fn a_room_is_a_file_or_a_folder_and_not_both() {
     assert_none("expected mod.rs within the folder instead of:", &wrong);
 }
 
-/// S-17: `unsafe` stands in one audited module, which names the page of its decision; the other crates forbid it.
+/// S-17: one audited module, which names the page of its decision, contains `unsafe`; the other crates forbid it.
 #[test]
 fn unsafe_code_has_one_room_with_a_page() {
     let mut places = Vec::new();
@@ -75,7 +75,7 @@ fn unsafe_code_has_one_room_with_a_page() {
     }
 }
 
-/// S-17: CI asks for licences, bans and sources, and for what the lints refuse.
+/// S-17: CI checks licences, bans, sources and lints.
 #[test]
 fn ci_gates_what_comes_in() {
     let top = Path::new(env!("CARGO_MANIFEST_DIR"));

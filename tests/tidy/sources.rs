@@ -8,13 +8,13 @@ use std::path::Path;
 /// A file of the repository.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// From the top of the repository, with slashes.
+    /// The path from the top of the repository, with slashes.
     pub(crate) path: String,
-    /// All of it.
+    /// The whole text.
     pub(crate) text: String,
 }
 
-/// All files whose name ends like this, below these folders (an empty name is the whole repository).
+/// Returns all files with this ending below these folders; an empty folder name is the whole repository.
 pub(crate) fn files(folders: &[&str], ending: &str) -> Vec<Source> {
     let top = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
@@ -43,30 +43,30 @@ fn collect(top: &Path, folder: &Path, ending: &str, found: &mut Vec<Source>) {
 }
 
 impl Source {
-    /// The code that ships: without comments, and without the tests at the bottom.
+    /// Returns the shipped code: without comments and without the unit tests at the end.
     pub(crate) fn code(&self) -> String {
         let shipped = self.text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
         shipped.lines().map(without_comment).collect::<Vec<_>>().join("\n")
     }
 
-    /// The tests at the bottom.
+    /// Returns the unit tests at the end of the file.
     pub(crate) fn unit_tests(&self) -> &str {
         self.text.split_once("#[cfg(test)]\nmod ").map_or("", |(_, tests)| tests)
     }
 
-    /// Whether it lies in this folder, or is its one file.
+    /// Returns true if the file lies in this module's folder or is its single file.
     pub(crate) fn is_in(&self, room: &str) -> bool {
         self.path.strip_prefix(room).is_some_and(|rest| rest.starts_with('/') || rest == ".rs")
     }
 }
 
 fn without_comment(line: &str) -> &str {
-    // A `//` after a colon is an address within a text.
+    // A `//` after a colon is part of an address in a text.
     let comment = line.match_indices("//").find(|(at, _)| !line[..*at].ends_with(':'));
     comment.map_or(line, |(at, _)| &line[..at])
 }
 
-/// The names that follow `path::` in the code, also within braces: `crate::{a, b::c}` names `a` and `b`.
+/// Returns the names that follow `path::` in the code, also within braces: `crate::{a, b::c}` names `a` and `b`.
 pub(crate) fn named_after(code: &str, path: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (at, _) in code.match_indices(path) {
@@ -109,7 +109,7 @@ fn leading_word(text: &str) -> Option<String> {
     (!word.is_empty()).then_some(word)
 }
 
-/// Whether the text has this word, with nothing of a word at either end.
+/// Returns true if the text contains this word as a whole word.
 pub(crate) fn has_word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, _)| {
         let before = text[..at].chars().next_back();
@@ -122,7 +122,7 @@ fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
-/// Fails with all that is wrong at once.
+/// Fails with the list of all violations.
 #[track_caller]
 pub(crate) fn assert_none(rule: &str, wrong: &[String]) {
     assert!(wrong.is_empty(), "{rule}\n  {}", wrong.join("\n  "));

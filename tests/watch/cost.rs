@@ -1,4 +1,4 @@
-//! What the hub costs. Figures, not promises: run with `--release --ignored --nocapture --test-threads 1`.
+//! Measurements of the watch hub's cost. Run with `--release --ignored --nocapture --test-threads 1`.
 
 use crate::listener::Ears;
 use std::fs;
@@ -15,7 +15,7 @@ fn resident() -> usize {
     text.split(' ').nth(1).expect("a column").parse::<usize>().expect("a number") * 4096
 }
 
-/// The processor time of this process.
+/// Returns the processor time of this process.
 fn processor() -> Duration {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     let seconds = u64::try_from(used.tv_sec).expect("positive");
@@ -34,7 +34,7 @@ fn arm_many(directories: u32, each: u32, slowly: bool) {
             ears.arm(directory * each + file, &path.join(format!("file-{file:06}")));
         }
         if slowly && directory % 10 == 9 {
-            // So that what is needed only for a moment is not counted.
+            // Waiting per directory keeps temporary memory out of the measurement.
             ears.until(directory * each, |heard| heard.established == 1);
         }
     }
@@ -121,7 +121,7 @@ fn latency() {
     report(&format!("write to told: median {:?}, 99 % {:?}", times[250], times[495]));
 }
 
-/// What foreign readers and writers in a watched directory cost us.
+/// Measures the cost of foreign readers and writers in a watched directory.
 #[test]
 #[ignore = "a measurement"]
 fn foreigners() {

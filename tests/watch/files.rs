@@ -1,4 +1,4 @@
-//! What happens to a file itself.
+//! Changes of a watched file itself.
 
 use crate::listener::Ears;
 use std::fs::{File, OpenOptions, Permissions};
@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use steadfast_engine::VertexId;
 use steadfast_resources::WatchSource;
 
-/// F-7: each way in which a file can change is heard of, through either backend.
+/// F-7: each sort of file change is reported, with either backend.
 #[test]
 fn every_change_of_a_file_is_heard() {
     every_change_is_heard(&Ears::new());
@@ -47,10 +47,10 @@ fn every_change_is_heard(ears: &Ears) {
     });
 }
 
-/// E-20: what happens to a file of which something is made says so, through links too: it is not the echo of a write of
-/// who receives that.
+/// E-20: a change of a source file is reported as such, through links too, and is not mistaken for the echo of a
+/// write to its receiver.
 #[test]
-fn what_is_supplied_is_told_apart_from_what_is_held() {
+fn supplied_and_held_files_are_told_apart() {
     for ears in [Ears::new(), Ears::through_notify()] {
         let (own, secret) = (ears.file("etc/conf", "held"), ears.file("keys/v1", "one"));
         let named = ears.path("secret");
@@ -67,7 +67,7 @@ fn what_is_supplied_is_told_apart_from_what_is_held() {
     }
 }
 
-/// A-loop: what we do to look at a file is no event; nor are neighbours and our own temporary names.
+/// A-loop: the daemon's reads cause no event; neither do neighbours or its own temporary names.
 #[test]
 fn reading_and_neighbours_are_not_heard() {
     let ears = Ears::new();
@@ -122,7 +122,7 @@ fn many_vertices_on_one_path_and_one_vertex_on_many() {
     for n in 0..10 {
         ears.hears(500, "one of many", || drop(ears.file(&format!("m{n}"), "x")));
     }
-    // Half of them leave; the others still hear.
+    // Half of the vertices are disarmed; the others still get events.
     for vertex in 0..100 {
         ears.hub.disarm(VertexId(vertex));
     }
@@ -130,7 +130,7 @@ fn many_vertices_on_one_path_and_one_vertex_on_many() {
     ears.hears_nothing(50, "after it left", || std::fs::write(&path, "z").expect("written"));
 }
 
-/// F-8 (of the hub): disarming gives the kernel's watches back, also those of links, and nothing is kept in the tables.
+/// F-8 (of the hub): a disarmed vertex leaves no kernel watch and no table entry behind, also behind links.
 #[test]
 fn disarming_gives_everything_back() {
     let ears = Ears::new();
@@ -161,7 +161,7 @@ fn disarming_gives_everything_back() {
     assert!(empty.starts_with(sentinel), "{empty}");
 }
 
-/// A vertex that is armed anew has its new sources only.
+/// A vertex that is armed again has only its new sources.
 #[test]
 fn arming_again_replaces() {
     let ears = Ears::new();

@@ -1,4 +1,4 @@
-//! Lost events, exhausted limits, and file systems that report nothing.
+//! Lost events, exhausted limits, and file systems without events.
 
 use crate::listener::{Ears, LONG};
 use std::fs;
@@ -13,8 +13,7 @@ fn edit(path: &Path) {
     fs::write(path, "edited").expect("written");
 }
 
-/// F-5: the queue overflows while the hub cannot keep up: everything is suspect, and whatever happened meanwhile,
-/// everything is watched where it is now.
+/// F-5: after an overflow of the event queue everything is suspect, and each path is watched at its present place.
 #[test]
 fn an_overflow_makes_everything_suspect_and_watched_again() {
     let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").expect("read");
@@ -31,7 +30,7 @@ fn an_overflow_makes_everything_suspect_and_watched_again() {
     ears.settle();
     let before = ears.heard(1).suspect;
     let gate = ears.notes.gate.lock().expect("not poisoned");
-    // Two sorts in turn: the kernel merges events that are alike.
+    // Two events in turn, since the kernel merges equal events.
     for _ in 0..limit {
         fs::write(&noisy, "y").expect("written");
     }
@@ -50,8 +49,8 @@ fn an_overflow_makes_everything_suspect_and_watched_again() {
     assert_eq!(ears.kernel_watches(), 1 + 1 + 2 + 2);
 }
 
-/// F-5: whoever floods a directory in which others can write has only those looked at again that are on the way through
-/// it. Root only.
+/// F-5: a flood of events in a directory that others can write makes only the vertices suspect whose path leads
+/// through this directory. Root only.
 #[test]
 fn a_flood_of_others_does_not_touch_the_rest() {
     let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").expect("read");
@@ -81,7 +80,7 @@ fn a_flood_of_others_does_not_touch_the_rest() {
     assert_eq!(ears.heard(1).suspect, 0);
 }
 
-/// Runs a test of this file again in a user namespace of its own, where it may lower limits without harm to others.
+/// Runs a test again in a user namespace of its own, so that lower limits affect nobody else.
 fn in_a_namespace(test: &str, prepare: &str) {
     let own = std::env::current_exe().expect("our own path");
     let script = format!("{prepare} && exec \"$0\" --exact {test} --nocapture");
@@ -99,7 +98,8 @@ fn is_limited() -> bool {
     std::env::var_os("WATCH_LIMITED").is_some()
 }
 
-/// F-6: when no watch is free, it is said for which vertices and what to do; the others go on, and it is tried again.
+/// F-6: without free watches, the affected vertices are reported with a remedy; the others go on, and the watch is
+/// retried.
 #[test]
 fn the_limit_of_watches_is_told_and_tried_again() {
     if !is_limited() {
@@ -125,7 +125,7 @@ fn the_limit_of_watches_is_told_and_tried_again() {
     let before = ears.heard(established).news();
     fs::write(path, "y").expect("written");
     ears.until(established, |heard| heard.news() > before);
-    // Room is made: the next sweep uses it.
+    // Freed watches are used by the next sweep.
     for vertex in 0..100 {
         if !absent.contains(&vertex) {
             ears.hub.disarm(VertexId(vertex));
@@ -140,7 +140,7 @@ fn the_limit_of_watches_is_told_and_tried_again() {
     ears.until(healed, |heard| heard.changed > 0);
 }
 
-/// F-6: not even one inotify instance is free.
+/// F-6: a missing inotify instance is reported.
 #[test]
 fn the_limit_of_instances_is_told() {
     if !is_limited() {
@@ -156,7 +156,7 @@ fn the_limit_of_instances_is_told() {
     ears.until(1, |heard| heard.established == 1);
 }
 
-/// Where changes are made behind the kernel's back, looks are all there is; so it is said.
+/// A file system without events is reported: only sweeps find changes there.
 #[test]
 fn silent_file_systems_are_absent() {
     let ears = Ears::new();
@@ -165,7 +165,7 @@ fn silent_file_systems_are_absent() {
         let heard = ears.until(vertex, |heard| !heard.absent.is_empty());
         assert!(heard.absent[0].contains("reports no changes"), "{heard:?}");
     }
-    // Also where only a link leads there; and back.
+    // A link to such a file system, and its replacement by a file, are noticed too.
     let link = ears.path("link");
     std::os::unix::fs::symlink("/proc/self/mounts", &link).expect("linked");
     ears.arm(3, &link);
@@ -178,7 +178,8 @@ fn silent_file_systems_are_absent() {
     }
 }
 
-/// L5: whoever fills a tree with directories takes no more than its share of the watches; it is told, and heals.
+/// L5: a tree uses at most its share of the watches, however many directories it gets; the excess is reported, and
+/// the tree recovers.
 #[test]
 fn a_tree_has_a_share_of_the_watches() {
     let ears = Ears::new();
@@ -195,7 +196,7 @@ fn a_tree_has_a_share_of_the_watches() {
     let heard = ears.until(1, |heard| !heard.absent.is_empty());
     assert!(heard.absent[0].contains("more than 10 directories"), "{heard:?}");
     ears.settle();
-    // The directory of the test is watched besides the tree.
+    // The test's own directory is watched besides the tree.
     assert!(ears.kernel_watches() <= 11, "{}", ears.kernel_watches());
     let other = ears.file("other/file", "x");
     ears.watch(2, &other);

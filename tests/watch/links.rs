@@ -1,4 +1,4 @@
-//! Links on the way, and links at the end of it.
+//! Symbolic links inside a path and at its end.
 
 use crate::listener::Ears;
 use std::fs;
@@ -75,7 +75,7 @@ fn a_link_at_the_end_is_followed_too() {
     assert_eq!(ears.kernel_watches(), 2);
 }
 
-/// Rings of links, at the end and on the way, neither hang nor leak.
+/// Cycles of links, at the end of a path and inside, neither hang nor leak watches.
 #[test]
 fn rings_lead_nowhere() {
     let ears = Ears::new();
@@ -99,8 +99,8 @@ fn rings_lead_nowhere() {
     assert_eq!(ears.kernel_watches(), 0);
 }
 
-/// Two names for one directory, by a link and by a bind mount: one kernel watch, and both hear, also when one name
-/// goes. Root only.
+/// Two names of one directory, by a link and by a bind mount, share one kernel watch. Both vertices get events, also
+/// after one name is gone. Root only.
 #[test]
 fn two_names_for_one_directory() {
     let ears = Ears::new();

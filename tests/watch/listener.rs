@@ -1,4 +1,4 @@
-//! Somebody who listens to a hub.
+//! The harness: a listener to a watch hub, with assertions about its signals.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
@@ -11,10 +11,10 @@ use steadfast_resources::WatchSource;
 use tempfile::TempDir;
 use tokio::runtime::{Handle, Runtime};
 
-/// Long enough for a machine that does much else.
+/// A time limit for a busy machine.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
-/// What was heard of one vertex.
+/// The signals received for one vertex.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Heard {
     pub(crate) established: usize,
@@ -34,7 +34,7 @@ impl Heard {
 pub(crate) struct Notes {
     pub(crate) heard: Mutex<BTreeMap<u32, Heard>>,
     pub(crate) more: Condvar,
-    /// Held by a test that wants the hub to wait.
+    /// A lock that a test holds to make the hub wait.
     pub(crate) gate: Mutex<()>,
 }
 
@@ -62,15 +62,15 @@ pub(crate) struct Ears {
     pub(crate) hub: WatchHub,
     pub(crate) notes: Arc<Notes>,
     _runtime: Runtime,
-    /// Where the tests play.
+    /// The folder with the watched files.
     pub(crate) directory: TempDir,
     sentinel: TempDir,
 }
 
-/// Where it is noted that the hub is broken.
+/// The vertex under which a failure of the hub is recorded.
 pub(crate) const BROKEN: u32 = u32::MAX - 1;
 
-/// The vertex that is used to wait for everything before it.
+/// The vertex of the sentinel file, whose events show that earlier events have arrived.
 const SENTINEL: u32 = u32::MAX;
 
 impl Ears {
@@ -84,12 +84,12 @@ impl Ears {
         })
     }
 
-    /// Over the backend that watches the graph's own files.
+    /// Creates a listener to a hub with the `notify` backend.
     pub(crate) fn through_notify() -> Self {
         Self::over(&std::env::temp_dir(), WatchHub::through_notify)
     }
 
-    /// Where nobody else can write, nor in any directory above: needs root.
+    /// Creates a listener in a directory that only root can write, parents included. Needs root.
     pub(crate) fn in_trusted_place() -> Self {
         Self::over(Path::new("/var/lib"), WatchHub::new)
     }
@@ -116,7 +116,7 @@ impl Ears {
         self.directory.path().join(below)
     }
 
-    /// Makes a file with its parents.
+    /// Creates a file with its parents.
     pub(crate) fn file(&self, below: &str, content: &str) -> PathBuf {
         let path = self.path(below);
         std::fs::create_dir_all(path.parent().expect("a parent")).expect("made");
@@ -129,7 +129,7 @@ impl Ears {
             .arm(VertexId(vertex), vec![WatchSource::Path { path: path.to_owned(), below: false }]);
     }
 
-    /// Arms and waits for the answer, which must be that it is established.
+    /// Arms a vertex and asserts that its watch is established.
     pub(crate) fn watch(&self, vertex: u32, path: &Path) {
         self.arm(vertex, path);
         self.until(vertex, |heard| heard.established == 1);
@@ -139,7 +139,7 @@ impl Ears {
         self.notes.heard.lock().expect("not poisoned").get(&vertex).cloned().unwrap_or_default()
     }
 
-    /// Waits until what was heard of a vertex is enough.
+    /// Waits until the signals of a vertex meet a condition.
     pub(crate) fn until(&self, vertex: u32, enough: impl Fn(&Heard) -> bool) -> Heard {
         let limit = Instant::now() + LONG;
         let mut heard = self.notes.heard.lock().expect("not poisoned");
@@ -154,7 +154,7 @@ impl Ears {
         }
     }
 
-    /// Does something and waits until it is heard of for this vertex.
+    /// Performs an act and waits until the hub reports it for this vertex.
     pub(crate) fn hears(&self, vertex: u32, what: &str, act: impl FnOnce()) -> Heard {
         self.settle();
         let before = self.heard(vertex).news();
@@ -170,7 +170,7 @@ impl Ears {
         }
     }
 
-    /// Does something and sees that nothing is heard of this vertex.
+    /// Performs an act and asserts that the hub reports nothing for this vertex.
     pub(crate) fn hears_nothing(&self, vertex: u32, what: &str, act: impl FnOnce()) {
         self.settle();
         let before = self.heard(vertex);
@@ -179,8 +179,8 @@ impl Ears {
         assert_eq!(self.heard(vertex), before, "{what}");
     }
 
-    /// Waits until everything that has happened so far is told: events come in order, and an order to the hub is
-    /// answered after the work that was there before it.
+    /// Waits until all past events have been reported. Events arrive in order, and the hub answers a request after
+    /// the work before it.
     pub(crate) fn settle(&self) {
         let path = self.sentinel.path().join("sentinel");
         for _ in 0..2 {
@@ -191,12 +191,12 @@ impl Ears {
         }
     }
 
-    /// Lets go of what waiting itself needs.
+    /// Disarms the sentinel vertex.
     pub(crate) fn unsettle(&self) {
         self.hub.disarm(VertexId(SENTINEL));
     }
 
-    /// How many watches the kernel holds for this process on directories that are now in the test's own.
+    /// Counts the kernel watches of this process on directories inside the test's folder.
     pub(crate) fn kernel_watches(&self) -> usize {
         let mut inodes = Vec::new();
         inodes_of(self.directory.path(), &mut inodes);

@@ -1,5 +1,9 @@
-//! The hub of event sources on real file systems. Needs root (chown, mounts); the limits are lowered in a user
-//! namespace only.
+//! The tests of the watch hub on real file systems. Needs root (chown, mounts).
+//!
+//! Limits are lowered in a user namespace only, never for the whole host.
+//!
+//! Reading order: `listener` (the harness), then `files`, `parents`, `links`, `trees`, `limits`, `silence`,
+//! `timers_and_commands`, `units`, `random` and `cost` (measurements).
 
 #[path = "../hung_fs.rs"]
 mod hung_fs;

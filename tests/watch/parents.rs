@@ -1,4 +1,4 @@
-//! What happens to the directories above a file.
+//! Changes of the directories above a watched file.
 
 use crate::listener::Ears;
 use std::fs;
@@ -8,7 +8,7 @@ fn edit(path: &Path) {
     fs::write(path, "edited").expect("written");
 }
 
-/// F-7: parent and grandparent moved away and back, the file changed in between and after.
+/// F-7: a parent or grandparent is moved away and back, and the file changes in between and afterwards.
 #[test]
 fn a_parent_moved_away_and_back() {
     let backends = [Ears::new, Ears::through_notify];
@@ -24,14 +24,14 @@ fn a_parent_moved_away_and_back() {
             ears.hears(1, "moved back", || fs::rename(&away, &here).expect("moved"));
             ears.hears(1, "edited", || edit(&path));
         }
-        // Away and back before anybody can look.
+        // A move away and back, faster than a walk.
         ears.hears(1, "moved away and back", || {
             fs::rename(&here, &away).expect("moved");
             fs::rename(&away, &here).expect("moved");
         });
         ears.settle();
         ears.hears(1, "edited", || edit(&path));
-        // Another one in its place, while the old one lives on elsewhere.
+        // A new directory in place of the old one, which lives on elsewhere.
         ears.hears(1, "replaced", || {
             fs::rename(&here, &away).expect("moved");
             fs::create_dir_all(path.parent().expect("a parent")).expect("made");
@@ -45,7 +45,7 @@ fn a_parent_moved_away_and_back() {
     }
 }
 
-/// F-7: parents removed and made again, at every depth; the inode number is often the same.
+/// F-7: parents are removed and created again at every depth, often with the same inode number.
 #[test]
 fn a_parent_removed_and_made_again() {
     let ears = Ears::new();
@@ -64,7 +64,7 @@ fn a_parent_removed_and_made_again() {
     assert_eq!(ears.kernel_watches(), 4);
 }
 
-/// What is missing is waited for at the nearest directory that is there, then step by step.
+/// A missing path is watched at its nearest existing directory, then step by step.
 #[test]
 fn missing_parents_appear_step_by_step() {
     let ears = Ears::new();
@@ -77,13 +77,13 @@ fn missing_parents_appear_step_by_step() {
         assert_eq!(ears.kernel_watches(), count, "{step}");
     }
     ears.hears(1, "made", || edit(&path));
-    // All at once: whatever the order in which it is seen, the end is right.
+    // All at once: the result does not depend on the order of events.
     fs::remove_dir_all(ears.path("a")).expect("removed");
     ears.hears(1, "all at once", || drop(ears.file("a/b/c/file", "y")));
     ears.settle();
     assert_eq!(ears.kernel_watches(), 4);
     ears.hears(1, "edited", || edit(&path));
-    // A file where a directory must be.
+    // A file in place of a directory.
     fs::remove_dir_all(ears.path("a/b")).expect("removed");
     ears.hears(1, "a file in the way", || drop(ears.file("a/b", "file")));
     ears.hears(1, "out of the way", || fs::remove_file(ears.path("a/b")).expect("removed"));
@@ -96,8 +96,7 @@ fn spin(rounds: u32) {
     }
 }
 
-/// the way is made, removed and moved while it is walked, at every moment of the walk; at the end the file is
-/// watched.
+/// the directories are created, removed and moved at every moment of the walk; at the end the file is watched.
 #[test]
 fn a_way_made_in_a_rush_is_found() {
     let ears = Ears::new();
@@ -129,8 +128,8 @@ fn a_way_made_in_a_rush_is_found() {
     }
 }
 
-/// F-7: a mount over a parent gives no event; the sweep finds it, and events come from the right place afterwards. That
-/// it is gone is told at once. Root only.
+/// F-7: a mount over a parent causes no event; the sweep finds it, and later events come from the right place. An
+/// unmount is reported at once. Root only.
 #[test]
 fn a_mount_over_a_parent_is_found_by_the_sweep() {
     let ears = Ears::new();
@@ -148,7 +147,7 @@ fn a_mount_over_a_parent_is_found_by_the_sweep() {
     ears.hears(1, "made on the mount", || drop(ears.file("a/b/file", "y")));
     ears.settle();
     ears.hears(1, "edited on the mount", || edit(&path));
-    // The end of a file system is told by the kernel.
+    // The kernel reports an unmount.
     let heard = ears.heard(1);
     mount(&["umount", &over]);
     ears.until(1, |now| now.suspect > heard.suspect);
@@ -160,13 +159,13 @@ fn a_mount_over_a_parent_is_found_by_the_sweep() {
     assert_eq!(ears.heard(1), before, "a sweep that finds nothing says nothing");
 }
 
-/// F-7: many cycles of replacing, moving and removing leak no watch.
+/// F-7: many cycles of replacements, moves and removals leak no watch.
 #[test]
 fn ten_thousand_cycles_leak_nothing() {
     cycles(10_000);
 }
 
-/// The same, as often as promised.
+/// F-7: a hundred thousand cycles leak no watch; run on request.
 #[test]
 #[ignore = "takes half a minute"]
 fn a_hundred_thousand_cycles_leak_nothing() {

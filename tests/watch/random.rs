@@ -1,4 +1,4 @@
-//! Random changes to a small tree: a change after the last thing told is a bug.
+//! Random changes of a small tree: a change without a later report is a defect.
 
 use crate::listener::Ears;
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ const WATCHED: [&str; 11] = [
 ];
 const TARGETS: [&str; 8] = ["a", "b", "../b", "a/c", "c", "../a/d", "d", "nowhere"];
 
-/// One change; whether it can be made depends on those before.
+/// Makes one random change; fails if earlier changes make it impossible.
 fn change(root: &Path, dice: &mut Dice) -> std::io::Result<()> {
     let directory = root.join(dice.one(&DIRECTORIES));
     let file = directory.join(dice.one(&NAMES));
@@ -79,7 +79,7 @@ fn change(root: &Path, dice: &mut Dice) -> std::io::Result<()> {
     }
 }
 
-/// Everything that a check of this path could see.
+/// Returns everything that a check of this path could see.
 fn state(path: &Path) -> String {
     let attributes = |found: std::io::Result<fs::Metadata>| {
         found.map(|found| (found.ino(), found.mode(), found.uid())).ok()
@@ -103,7 +103,7 @@ fn run(seed: u64) {
         ears.watch(vertex, path);
     }
     let checked = |seen: &mut BTreeMap<u32, (usize, String)>| {
-        // As the engine does: an event makes one check, which starts after it.
+        // The engine starts one check after each event, so the state is read after the signal.
         for (vertex, path) in (0..).zip(&paths) {
             let news = ears.heard(vertex).news();
             if seen.get(&vertex).is_none_or(|(before, _)| *before != news) {
@@ -144,9 +144,9 @@ fn run(seed: u64) {
     }
 }
 
-/// F-7: after any changes, made at any pace, whatever differs from the last check was told.
+/// F-7: after random changes at any speed, every difference to the last check has been reported.
 #[test]
-fn whatever_changed_was_told() {
+fn every_change_was_reported() {
     let seeds = match std::env::var("WATCH_SEED") {
         Ok(seed) => vec![seed.parse().expect("a number")],
         Err(_) => (1..=12).map(|seed: u64| seed * 7_919_777 + 13).collect(),
@@ -156,10 +156,10 @@ fn whatever_changed_was_told() {
     }
 }
 
-/// The same with seeds of every day; `WATCH_SEED` repeats one.
+/// F-7 with 400 seeds, run on request; `WATCH_SEED` repeats one.
 #[test]
 #[ignore = "takes minutes"]
-fn whatever_changed_was_told_for_long() {
+fn every_change_was_reported_for_long() {
     for seed in 1..400 {
         run(seed * 7_919 + 13);
     }

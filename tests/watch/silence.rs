@@ -1,10 +1,10 @@
-//! A file system that does not answer (F-12). Root only.
+//! A hung file system (F-12). Root only.
 
 use crate::hung_fs::Hung;
 use crate::listener::Ears;
 
-/// F-12: what lies on it is told to be without events; everybody else is watched as ever, also when directories are
-/// replaced; and when it answers at last, so are those on it.
+/// F-12: paths on a hung file system are reported without events. All other paths stay watched, also when directories
+/// are replaced; the hung paths recover with the file system.
 #[test]
 fn a_file_system_that_hangs_takes_nobody_with_it() {
     let ears = Ears::new();
@@ -22,7 +22,7 @@ fn a_file_system_that_hangs_takes_nobody_with_it() {
         drop(ears.file("fine/deep/file", "y"));
     });
     ears.hears(2, "edited in the new one", || std::fs::write(&other, "z").expect("written"));
-    // A sweep tries it again, and others do not wait for that.
+    // A sweep retries the hung path and does not delay the others.
     ears.hub.walk_all();
     ears.hears(2, "edited meanwhile", || std::fs::write(&other, "more").expect("written"));
 
@@ -33,7 +33,7 @@ fn a_file_system_that_hangs_takes_nobody_with_it() {
     ears.hears(1, "edited when it is gone", || std::fs::write(&held, "y").expect("written"));
 }
 
-/// F-12: the hub ends although threads of it wait for an answer that does not come.
+/// F-12: the hub ends although its threads wait for a hung system call.
 #[test]
 fn the_end_does_not_wait_for_it() {
     let ears = Ears::new();

@@ -1,4 +1,4 @@
-//! Sources that are no paths: timers and watch commands.
+//! Sources other than paths: timers and watch commands.
 
 use crate::listener::Ears;
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ use steadfast_resources::WatchSource;
 use steadfast_resources::host::Command;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// W-15 (of the hub): a timer fires again and again, at its interval, until it is disarmed.
+/// W-15 (of the hub): a timer fires at its interval until it is disarmed.
 #[test]
 fn a_timer_fires_at_each_interval() {
     let ears = Ears::new();
@@ -24,7 +24,7 @@ fn a_timer_fires_at_each_interval() {
     assert_eq!(ears.heard(1), after, "nothing is told after it was disarmed");
 }
 
-/// Commands that the test speaks for.
+/// Simulated watch commands.
 #[derive(Default)]
 struct Script {
     next: Mutex<VecDeque<Result<UnboundedReceiver<()>, String>>>,
@@ -101,7 +101,7 @@ fn a_command_that_cannot_be_run_is_absent() {
     ears.hub.arm(VertexId(1), vec![WatchSource::Lines(Command::default())]);
     let heard = ears.until(1, |heard| !heard.absent.is_empty());
     assert_eq!(heard.established, 0);
-    // No source at all: there is nothing to wait for.
+    // A vertex without sources is established at once.
     ears.hub.arm(VertexId(2), Vec::new());
     ears.until(2, |heard| heard.established == 1);
 }

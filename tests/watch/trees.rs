@@ -1,4 +1,4 @@
-//! Trees: all below a directory, also in directories that come later.
+//! Recursive watches: everything below a directory, new directories included.
 
 use crate::listener::Ears;
 use std::path::Path;
@@ -11,7 +11,7 @@ fn planted(ears: &Ears, path: &Path) {
 }
 
 #[test]
-fn whatever_happens_below_is_heard_however_deep() {
+fn every_change_below_is_reported_at_any_depth() {
     let ears = Ears::new();
     let deep = ears.file("tree/a/b/c/file", "x");
     planted(&ears, &ears.path("tree"));
@@ -32,7 +32,7 @@ fn whatever_happens_below_is_heard_however_deep() {
     });
 }
 
-/// what comes into a directory between its making and its watch is not missed.
+/// a change in a new directory before its watch begins is not missed.
 #[test]
 fn directories_that_come_later_belong_to_it() {
     let ears = Ears::new();
@@ -79,7 +79,7 @@ fn a_tree_whose_top_comes_later_or_is_replaced() {
     });
 }
 
-/// A link is no directory of the tree, and a thousand replaced directories leave no watch behind.
+/// A recursive watch follows no links, and a thousand replaced directories leave no watch behind.
 #[test]
 fn links_are_not_followed_and_no_watch_is_left_behind() {
     let ears = Ears::new();
@@ -95,7 +95,7 @@ fn links_are_not_followed_and_no_watch_is_left_behind() {
     ears.hears(1, "edited after all that", || {
         std::fs::write(ears.path("tree/a/b/file"), "y").expect("written");
     });
-    // The test's own directory, the tree, and a and b in it.
+    // The test's own directory, the tree, and `a` and `b` in the tree.
     ears.settle();
     assert_eq!(ears.kernel_watches(), 4);
     ears.hub.disarm(VertexId(1));
@@ -103,7 +103,7 @@ fn links_are_not_followed_and_no_watch_is_left_behind() {
     assert_eq!(ears.kernel_watches(), 0);
 }
 
-/// A wide and deep tree, in one turn.
+/// A wide and deep tree is watched in one turn.
 #[test]
 fn thousands_of_directories_are_watched() {
     let ears = Ears::new();

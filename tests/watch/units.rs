@@ -1,4 +1,4 @@
-//! Units of systemd as a source: one subscription for all, and what of its news concerns whom.
+//! systemd units as a source: one subscription for all units, and the signals that each vertex gets.
 
 use crate::listener::{Ears, LONG};
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use steadfast_resources::WatchSource;
 use steadfast_resources::host::systemd::{Activity, Bus, Happening, Sink};
 use tokio_util::sync::CancellationToken;
 
-/// A systemd that a test plays.
+/// A simulated systemd.
 #[derive(Default)]
 struct Script {
     state: Mutex<State>,
@@ -18,7 +18,7 @@ struct Script {
 
 #[derive(Default)]
 struct State {
-    /// Units in memory: name and object.
+    /// The loaded units: name and D-Bus object.
     loaded: BTreeMap<String, String>,
     sink: Option<Sink>,
     lost: CancellationToken,
@@ -95,7 +95,7 @@ impl Script {
     }
 
     fn say(&self, happening: Happening<'_>) {
-        // The sink is called without our lock, as it may be by another connection meanwhile.
+        // The sink is called without this lock, since another connection may need it meanwhile.
         let sink = self.state.lock().expect("not poisoned").sink.take().expect("subscribed");
         sink(happening);
         self.state.lock().expect("not poisoned").sink.get_or_insert(sink);
@@ -152,7 +152,7 @@ fn only_those_concerned_hear_and_only_what_is_new() {
     }
     assert_eq!((heard(&ears, 1).changed, heard(&ears, 3).changed), (1, 1));
     assert_eq!(heard(&ears, 2).news(), 0);
-    // What a run did itself is true, and no news.
+    // A state that the daemon's own run has caused causes no signal.
     script.say(Happening::Unit { path: "/a", activity: Some(Activity::Active), known: true });
     script.moves("/a", Activity::Active);
     assert_eq!(heard(&ears, 1).changed, 1);
@@ -177,13 +177,13 @@ fn a_unit_that_comes_is_known_by_any_of_its_names() {
     until("the other name", || heard(&ears, 2).changed == 1);
     script.moves("/a", Activity::Active);
     assert_eq!((heard(&ears, 1).changed, heard(&ears, 2).changed), (2, 2));
-    // It is let go when it has ended, which was told; then its object means nothing.
+    // A unit is unloaded after its end was reported; later signals of its object are ignored.
     script.say(Happening::Removed { name: "a.service", path: "/a" });
     script.moves("/a", Activity::Failed);
     assert_eq!((heard(&ears, 1).changed, heard(&ears, 2).changed), (2, 2));
 }
 
-/// While all is read anew, each unit goes and comes: one suspicion for each follows, when it is over.
+/// During a reload of systemd all units go and come; each vertex becomes suspect once, after the reload.
 #[test]
 fn a_reload_is_one_suspicion() {
     let (script, ears) = Script::with(&[("a.service", "/a")]);
@@ -222,13 +222,13 @@ fn a_bus_that_is_lost_is_told_and_told_again_when_it_is_back() {
     assert_eq!(heard(&ears, 1).changed, 1);
 }
 
-/// A bus that is restarted is back before anybody needs to hear that it was gone.
+/// A bus that restarts quickly only makes the vertices suspect.
 #[test]
 fn a_bus_that_is_back_at_once_is_only_a_suspicion() {
     let (script, ears) = Script::with(&[("a.service", "/a")]);
     arm(&ears, 1, "a.service");
     established(&ears, 1);
-    // Only one that had lasted is trusted to come back.
+    // Only a connection that lasted some time is expected back.
     std::thread::sleep(std::time::Duration::from_millis(1100));
     script.lose(false);
     until("the suspicion", || heard(&ears, 1).suspect == 1);

@@ -220,7 +220,7 @@ fn a_refused_graph_is_said() {
 
 /// The pending changes are shown before the question to resume; the pane scrolls, and any key but `y` cancels.
 #[test]
-fn what_will_change_is_shown_before_it_goes_on() {
+fn pending_changes_are_shown_before_a_resume() {
     let mut view = view(false);
     let Next::Order(order) = key(&mut view, KeyCode::Char('r')) else { panic!("no look") };
     let all = Request::Diff { resources: Vec::new(), resume: false };

@@ -127,7 +127,7 @@ mod tests {
     use super::scan;
 
     #[test]
-    fn what_is_refused_and_what_needs_care() {
+    fn rejected_texts_and_texts_for_the_careful_reader() {
         for text in ["a\u{0}b", "\u{1b}[0m", "a\u{85}b", "a\u{2028}b", "a\u{feff}b", "a\u{7f}"] {
             assert_eq!(scan(text).bad.len(), 1, "{text:?}");
         }

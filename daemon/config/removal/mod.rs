@@ -186,7 +186,7 @@ mod tests {
 
     /// B-19: stored removal data is recognized as that of the same object, with any fields.
     #[test]
-    fn what_is_kept_is_of_the_same_thing() {
+    fn removal_data_match_their_identity() {
         let text = |text: &str| Value::Text(text.to_owned());
         let kinds = [
             ("file", vec![("path", text("/d/f"))]),

@@ -376,7 +376,7 @@ mod tests {
 
     /// F-16: a purged directory leaves declared content alone, unless a link leads there.
     #[test]
-    fn who_holds_a_directory_meets_what_comes_there_by_a_link() {
+    fn a_directory_step_overlaps_with_steps_through_a_link() {
         let host = host();
         let path = |name: &str| host.path().join(name);
         let holds =
@@ -391,7 +391,7 @@ mod tests {
 
     /// F-16, B-16: a removal of an object that is declared through a link is unknown until that link has changed.
     #[test]
-    fn what_is_spared_for_a_link_is_unknown_until_that_is_turned() {
+    fn a_removal_behind_a_link_is_unknown_until_the_link_changes() {
         let host = host();
         let path = |name: &str| host.path().join(name);
         let left = subject(2, path("one/f"), PlannedEffect::Nothing, PathAfter::Nothing);

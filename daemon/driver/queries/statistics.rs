@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_never_was_has_no_age() {
+    fn a_missing_event_has_no_age() {
         let began =
             Instant::now().checked_sub(Duration::from_secs(100)).unwrap_or_else(Instant::now);
         let mut times = ResourceStatistics::new(began);

@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn what_closes_a_cycle_is_left_out() {
+    fn an_edge_that_closes_a_cycle_is_left_out() {
         let edges = BTreeMap::from([(1, vec![2, 3]), (2, vec![3]), (3, vec![1, 4]), (5, vec![5])]);
         assert_eq!(without_cycles(&edges), [(1, 2), (2, 3), (3, 4), (1, 3)]);
     }

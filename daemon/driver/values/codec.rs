@@ -261,7 +261,7 @@ mod tests {
 
     /// S-6, B-26: a secret that is not saved is stored as a keyed hash only; a saved one is encrypted.
     #[test]
-    fn what_is_kept_is_told_back() {
+    fn stored_values_are_decoded() {
         let key = StateKey::new([3; 32]);
         let sent = vec![
             ("a", SentValue::Shown(Value::Text("x".into()))),
@@ -298,7 +298,7 @@ mod tests {
 
     /// B-26: a record with clear text secrets is decoded and marked.
     #[test]
-    fn what_was_kept_in_clear_is_read() {
+    fn values_stored_in_clear_text_are_read() {
         let key = StateKey::new([3; 32]);
         let hash = secret("old", true).seal(&key).to_hex();
         let text =
@@ -315,7 +315,7 @@ mod tests {
 
     /// B-26: a ciphertext under another key, another name or another hash, or modified, has no content.
     #[test]
-    fn what_cannot_be_decrypted_is_not_known() {
+    fn undecryptable_values_are_unknown() {
         let (key, other) = (StateKey::new([3; 32]), StateKey::new([4; 32]));
         let text = saved("kept", &key);
         assert_eq!(known(&text, SENDER, &key), Some(secret("kept", true)));
@@ -340,7 +340,7 @@ mod tests {
 
     /// B-24, B-26: an export has only hashes; with the local record its secrets are restored.
     #[test]
-    fn what_was_left_out_is_joined_again() {
+    fn omitted_secrets_are_joined_again() {
         let key = StateKey::new([3; 32]);
         let text = hidden(&saved("kept", &key));
         let bare = without_secrets(&text).unwrap();
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_written_by_us_is_nothing() {
+    fn foreign_records_are_ignored() {
         let key = StateKey::new([3; 32]);
         let hash = key.seal(b"x").to_hex();
         let odd =

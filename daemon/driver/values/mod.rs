@@ -420,7 +420,7 @@ mod tests {
 
     /// Regression test from the simulation: a receiver must not get an outdated value after a graph without receivers.
     #[test]
-    fn what_was_sent_once_is_kept_up_to_date() {
+    fn sent_values_stay_wanted_until_forgotten() {
         let mut values = ValueStore::new(&StoredState::default(), &Host::default());
         let table = GraphRegistry::default();
         let sender: Arc<str> = "value[v]".into();

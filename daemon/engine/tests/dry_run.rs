@@ -117,7 +117,7 @@ fn a_doubt_is_said_once_and_in_plans_alone() {
 }
 
 #[test]
-fn who_comes_after_whom_is_told_over_others() {
+fn transitive_order_is_known() {
     let graph = Shape::of(4).edge(0, 1).edge(1, 2).build();
     let mut engine = Engine::new(Slots::default(), true);
     let swap = Swap { graph, recall: BTreeMap::new(), operator: true };

@@ -131,7 +131,7 @@ fn semaphores_are_united() {
 
 /// E-19: a new member does not become the leader.
 #[test]
-fn who_led_a_group_leads_it_again() {
+fn a_group_leader_leads_again() {
     let (mut candidates, edges) = read("a:p b:p c:p");
     let leaders = |candidates: &[Candidate]| name(contract(candidates, &edges).groups[0].leader);
     assert_eq!(leaders(&candidates), "a");

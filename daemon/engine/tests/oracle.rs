@@ -113,7 +113,7 @@ impl Oracle {
             books.resumed(event);
         }
         books.stamp_debts(actions);
-        let load = where_it_loads(actions);
+        let load = position_of_load(actions);
         for (at, action) in actions.iter().enumerate() {
             books.clock += 1;
             if load == Some(at) {
@@ -157,7 +157,7 @@ impl Oracle {
 }
 
 /// Returns the index of the first action of a new graph: changes of its watches come before its notice.
-fn where_it_loads(actions: &[Action]) -> Option<usize> {
+fn position_of_load(actions: &[Action]) -> Option<usize> {
     let loaded = |a: &Action| matches!(a, Action::Tell(Notice::Loaded { .. }));
     let belongs = |a: &Action| {
         matches!(a, Action::Watch(_) | Action::Unwatch(_) | Action::Forget(..)) || loaded(a)

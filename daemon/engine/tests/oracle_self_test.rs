@@ -149,7 +149,7 @@ fn wrong_starts_are_found_out() {
 
 /// Ignored events of ancestors or descendants.
 #[test]
-fn what_is_not_heeded_is_found_out() {
+fn ignored_actions_are_found() {
     let shape = Shape::of(4).edge(0, 1).semaphore(1).uses(1, 0).uses(2, 0);
     let mut failed = settled(std::slice::from_ref(&shape));
     failed.steps(&[

@@ -187,7 +187,7 @@ fn e17_what_a_newer_graph_leaves_alone_goes_on() {
 
 /// Notices about the runs of one vertex come in the order of the runs, in any order of durability.
 #[test]
-fn what_is_told_of_one_vertex_is_told_in_order() {
+fn reports_of_one_vertex_keep_their_order() {
     let mut world = settled(&[Shape::of(1)]);
     for _ in 0..2 {
         world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), RunVerdict::Differs), Step::Commit]);

@@ -94,7 +94,7 @@ mod tests {
 
     /// S-13: the description of an event is always a value and never a field; a long one is cut between characters.
     #[test]
-    fn what_is_said_makes_no_field() {
+    fn message_text_makes_no_field() {
         let says = format!("one\nPRIORITY=0\n{}", "ü".repeat(LONGEST));
         let event = Event::new(Some(7), 5, NewEvent::new("failed", says, Level::Error));
         let bytes = entry(&event);

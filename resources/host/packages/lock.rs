@@ -67,7 +67,7 @@ mod tests {
     use crate::host::{Captured, End, Finished};
 
     #[test]
-    fn who_holds_the_lock_is_read() {
+    fn the_lock_holder_is_read() {
         for (said, found) in [
             (
                 "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 8 (perl)\nN: x\n",

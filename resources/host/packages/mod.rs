@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_apt_complains_of_is_told() {
+    fn complaints_of_apt_are_reported() {
         let said = "W: a\nE: Unable to locate package x\nE: Unable to locate package y\n";
         let told = complaint(&failed(said)).what;
         assert_eq!(told, "Unable to locate package x; Unable to locate package y");

@@ -191,7 +191,7 @@ Architecture: amd64
     }
 
     #[test]
-    fn how_far_each_is_there() {
+    fn each_install_state_is_recognised() {
         let packages = Packages::parse(STATUS);
         let state = |name| packages.get(name).map(|package| package.state.clone());
         assert_eq!(state("dpkg"), Some(State::Installed));

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_gone_is_not_waited_for() {
+    fn abandoned_waits_are_dropped() {
         let mut board = Board::default();
         for job in 0..100 {
             drop(board.wait(&format!("/job/{job}")));

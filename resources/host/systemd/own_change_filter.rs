@@ -154,7 +154,7 @@ mod tests {
     use super::Hushes;
 
     #[test]
-    fn what_a_run_has_seen_is_no_news() {
+    fn changes_seen_by_a_run_are_not_reported() {
         let mut hushes = Hushes::default();
         let run = hushes.begin("a.service", None);
         assert!(!hushes.is_known("/b", Some("b.service"), 1), "another unit");
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_after_the_last_look_is_told_and_so_is_a_run_that_was_cut_off() {
+    fn changes_after_the_last_check_and_interrupted_runs_are_reported() {
         let mut hushes = Hushes::default();
         for upto in [Some(1), None] {
             let run = hushes.begin("a.service", Some("/a".to_owned()));

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shell_runs_is_found() {
+    fn programs_run_by_a_shell_are_found() {
         let script = Some("/x/script");
         for (argv, found) in [
             (vec!["/bin/sh", "-c", "/x/script --y"], script),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_shell_reads_is_found() {
+    fn shell_only_syntax_is_found() {
         for (text, word) in [
             (r#"logger "the site has changed""#, r#""the"#),
             ("echo hello > /tmp/x", ">"),

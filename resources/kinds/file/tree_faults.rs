@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_moves_is_looked_at_again() {
+    fn a_moved_entry_is_checked_again() {
         let (files, top) = (Files::default(), Path::new("/top"));
         let mut faults = TreeFaults::default();
         faults.note(top, Fault::moved()).expect("the walk goes on");

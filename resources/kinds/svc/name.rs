@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_refused() {
+    fn invalid_unit_names_are_rejected() {
         let long = "x".repeat(250);
         for name in
             ["", ".service", "@.service", "@x", "/dev/sda", "a b", "a;b", "ä", "x.scope", &long]

@@ -259,7 +259,7 @@ fn returns_lists_the_codes_that_are_well() {
 }
 
 #[test]
-fn what_could_not_be_started_has_touched_nothing() {
+fn a_command_that_cannot_start_changes_nothing() {
     match run(&exec([text("cmd", "steadfast-no-such")])) {
         Outcome::Failed { trouble, touched: false } => assert!(trouble.what.contains("PATH")),
         other => panic!("{other:?}"),
@@ -330,7 +330,7 @@ fn a_permit_revoked_during_the_run_is_an_interruption() {
 }
 
 #[test]
-fn what_it_watches() {
+fn watch_sources_of_a_command() {
     let exec = exec([
         text("cmd", "true"),
         text("watchcmd", "echo $1; sleep 1"),
@@ -350,7 +350,7 @@ fn what_it_watches() {
 }
 
 #[test]
-fn what_follows_an_interruption() {
+fn interruption_policies_are_read() {
     let nature = |word: &str| exec([text("on_interrupt", word)]).nature().on_interrupt;
     assert_eq!(nature("rerun"), OnInterrupt::Again);
     assert_eq!(nature("skip"), OnInterrupt::Skip);

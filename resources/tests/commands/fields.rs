@@ -85,7 +85,7 @@ fn an_empty_text_is_as_good_as_none() {
 }
 
 #[test]
-fn what_once_had_a_meaning_is_accepted_with_a_warning() {
+fn obsolete_fields_are_accepted_with_a_warning() {
     let fields = registry::find("exec").unwrap().fields;
     for name in ["state", "pollint"] {
         let field = fields.iter().find(|field| field.name == name).unwrap();

@@ -24,7 +24,7 @@ fn a_message_is_said_when_it_is_asked_for() {
 
 /// S-13: a message cannot forge a line of the log.
 #[test]
-fn what_is_said_is_escaped() {
+fn messages_are_escaped() {
     let msg = build("msg", [text("body", "a\nforged \u{1b}[2J")]).unwrap();
     assert_eq!(run(&msg), said(&[r"msg: a\nforged \u{1b}[2J"]));
     let print = build("print", [text("msg", "one\ntwo\t\u{1b}[2J\n")]).unwrap();

@@ -185,7 +185,7 @@ fn a_large_source_is_copied_in_pieces() {
 /// Contents that were found equal are read again only after a change; a change that restores the modification
 /// time is noticed too.
 #[test]
-fn what_was_found_equal_is_read_again_only_when_it_changes() {
+fn equal_content_is_read_again_only_after_a_change() {
     let (host, dir) = (Host::default(), scratch());
     let (path, source) = (dir.path().join("a"), dir.path().join("source"));
     let content = "x".repeat(10_000_000);
@@ -307,7 +307,7 @@ fn judge(dir: &Path) -> String {
 }
 
 #[test]
-fn what_validate_does_not_accept_never_takes_the_place() {
+fn content_rejected_by_validate_is_never_installed() {
     demand_root();
     let (host, dir) = (Host::default(), scratch());
     let validate = judge(dir.path());
@@ -380,7 +380,7 @@ fn a_validate_that_cannot_run_or_is_cancelled_changes_nothing() {
 }
 
 #[test]
-fn what_is_replaced_or_removed_is_kept_and_the_oldest_copies_go() {
+fn replaced_and_removed_files_are_backed_up_within_a_limit() {
     demand_root();
     let (host, dir) = (Host::default(), scratch());
     let (path, kept) = (dir.path().join("a"), dir.path().join("kept"));

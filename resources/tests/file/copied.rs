@@ -40,7 +40,7 @@ fn write(path: &Path, text: &str) {
 /// E-20: the metadata identify a source; its content is read if the metadata and the copy differ, or if no
 /// earlier state is known.
 #[test]
-fn what_is_copied_is_read_where_that_matters() {
+fn copied_sources_are_read_only_if_needed() {
     let (host, dir) = (Host::default(), scratch());
     let source = dir.path().join("from");
     fs::create_dir(&source).unwrap();

@@ -63,7 +63,7 @@ fn all_problems_come_at_once() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused() {
+fn contradictory_fields_are_rejected() {
     assert_eq!(fields("/etc/x", &[("content", "a"), ("symlink", "b")]), [Some("content")]);
     assert_eq!(fields("/etc/x/", &[("content", "a")]), [Some("content")]);
     assert_eq!(fields("/etc/x/", &[("symlink", "a")]), [Some("symlink")]);
@@ -155,7 +155,7 @@ fn a_content_is_not_printed() {
 
 /// Each problem of the rare fields is reported at its field.
 #[test]
-fn what_does_not_go_together_is_refused_at_its_field() {
+fn conflicting_fields_are_rejected_at_their_place() {
     for (name, given, field) in [
         ("/a", &[("recurse", "true"), ("mode", "0644")][..], "recurse"),
         ("/a", &[("purge", "true")], "purge"),

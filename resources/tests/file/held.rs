@@ -198,7 +198,7 @@ fn a_link_or_an_empty_directory_in_the_place_of_a_file_is_replaced() {
 }
 
 #[test]
-fn what_has_content_goes_only_with_force() {
+fn directories_with_content_are_removed_only_with_force() {
     demand_root();
     let (host, dir) = (Host::default(), scratch());
     let path = dir.path().join("a");

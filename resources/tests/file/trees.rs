@@ -363,7 +363,7 @@ fn an_apply_does_just_what_the_check_found() {
 }
 
 #[test]
-fn what_is_shown_of_a_large_tree_is_bounded_and_counted() {
+fn the_shown_part_of_a_large_tree_is_bounded_and_counted() {
     let garden = Garden::new();
     for number in 0..1500 {
         plant(&garden.source(), &[&format!("{}/{number}", number % 7)]);
@@ -395,7 +395,7 @@ fn a_tree_that_is_too_deep_is_refused() {
 }
 
 #[test]
-fn what_cannot_be_copied_is_named() {
+fn uncopyable_entries_are_named() {
     let garden = Garden::new();
     plant(&garden.source(), &["a"]);
     let _socket = UnixListener::bind(garden.source().join("socket")).unwrap();

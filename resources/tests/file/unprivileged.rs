@@ -43,8 +43,8 @@ fn as_nobody(test: &str, prepare: impl FnOnce(&Path)) -> Option<PathBuf> {
 }
 
 #[test]
-fn what_is_ones_own_is_held() {
-    let Some(dir) = as_nobody("what_is_ones_own_is_held", |_| {}) else { return };
+fn own_files_are_applied() {
+    let Some(dir) = as_nobody("own_files_are_applied", |_| {}) else { return };
     let (host, home) = (Host::default(), dir.join("home"));
     let path = home.join("a");
     let held = file(&path, &[("content", "x\n"), ("mode", "0640")]);
@@ -73,8 +73,8 @@ fn what_is_ones_own_is_held() {
 }
 
 #[test]
-fn what_may_not_be_written_is_one_clear_failure() {
-    let Some(dir) = as_nobody("what_may_not_be_written_is_one_clear_failure", |dir| {
+fn an_unwritable_file_is_one_clear_failure() {
+    let Some(dir) = as_nobody("an_unwritable_file_is_one_clear_failure", |dir| {
         fs::write(dir.join("roots/a"), "x").unwrap();
         chmod(dir.join("roots/a"), 0o644);
         fs::create_dir(dir.join("roots/d")).unwrap();

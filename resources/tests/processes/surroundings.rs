@@ -221,7 +221,7 @@ fn refused(command: &Command) -> (String, String) {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn missing_parts_of_a_command_are_named() {
     let (what, _) = refused(&command(&["steadfast-no-such", "x"]));
     assert!(what.contains("steadfast-no-such") && what.contains("/usr/local/sbin:"), "{what}");
     assert!(refused(&command(&["/nowhere/x"])).0.contains("/nowhere/x"));
@@ -243,7 +243,7 @@ fn what_is_missing_is_named() {
 
 /// A program that cannot be loaded causes a failure instead of an exit code.
 #[test]
-fn what_cannot_be_loaded_is_a_trouble() {
+fn an_unloadable_program_is_a_problem() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("broken");
     fs::write(&path, "#!/nowhere/interpreter\n").unwrap();

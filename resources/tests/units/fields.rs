@@ -23,7 +23,7 @@ fn everything_wrong_is_told_at_once() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused() {
+fn contradictory_fields_are_rejected() {
     assert_eq!(wrong("a", &[("state", "running"), ("startup", "masked")]).len(), 1);
     assert_eq!(wrong("getty@", &[("state", "running")]).len(), 1);
     assert!(build("getty@", &[("startup", "enabled")]).is_ok());
@@ -41,7 +41,7 @@ fn a_unit_is_claimed_by_its_whole_name() {
 }
 
 #[test]
-fn what_is_not_declared_is_not_watched() {
+fn undeclared_fields_are_not_watched() {
     assert_eq!(svc("a", &[]).watch(), []);
     assert_eq!(svc("a", &[("refresh", "restart")]).watch(), []);
     for field in [("state", "running"), ("startup", "disabled"), ("daemon_reload", "true")] {

@@ -9,7 +9,7 @@ fn one(active: &'static str, file: &'static str) -> Fake {
 }
 
 #[test]
-fn what_is_as_declared_is_left_alone() {
+fn a_converged_unit_is_left_alone() {
     for (active, state) in [
         ("active", "running"),
         ("activating", "running"),
@@ -126,7 +126,7 @@ fn a_refresh_reloads_what_runs_and_restarts_what_cannot_reload() {
 }
 
 #[test]
-fn what_is_just_started_is_not_refreshed_as_well() {
+fn a_started_unit_is_not_refreshed_as_well() {
     let fake = one("inactive", "enabled");
     let unit = svc("a", &[("state", "running")]);
     assert_eq!(fake.run(&unit, true), changed(&["started"]));
@@ -142,7 +142,7 @@ fn what_is_just_started_is_not_refreshed_as_well() {
 
 /// An apply verifies the premise and leaves a unit alone that is as declared by now.
 #[test]
-fn what_is_right_by_now_is_left_alone() {
+fn a_unit_that_is_right_by_now_is_left_alone() {
     let fake = one("inactive", "disabled");
     let unit = svc("a", &[("state", "running"), ("startup", "enabled")]);
     let change = fake.differs(&unit, false);
@@ -195,7 +195,7 @@ fn a_file_that_systemd_has_not_read_yet_is_no_missing_unit() {
 }
 
 #[test]
-fn what_cannot_be_enabled_is_told() {
+fn units_that_cannot_be_enabled_are_reported() {
     for (file, words) in [("static", "a.service is static"), ("generated", "is generated")] {
         let said = one("active", file).plan(&svc("a", &[("startup", "enabled")]), false);
         assert!(said[0].contains(words), "{said:?}");

@@ -1,5 +1,8 @@
-//! S-6: forty canaries through every field of every kind that takes a secret, by every way in which one is supplied, on
-//! success and on failure, in a panic, in drift, after a crash, with a broken graph: in no sink is one found.
+//! S-6: no secret leaks. Forty canaries go through every field that takes a secret, by every supply, in success,
+//! failure, panic, drift, crash and rejected graphs; no sink contains one.
+//!
+//! Nothing here reads a real secret. Reading order: `table` (fields and supplies), `sinks`, then this file, `past`
+//! and `recorders`.
 
 mod past;
 mod recorders;
@@ -15,12 +18,12 @@ use std::process::{Child, Stdio};
 use steadfast_resources::{FieldType, Receives};
 use table::{CANARY, FieldPath, Graph, Row, fields, rows, sender, senders};
 
-/// The canary of a row, of two lines: an end of a text is shown more often than all of it.
+/// Returns the canary of a row: two lines, since the end of a text is shown more often than all of it.
 fn canary(number: usize) -> String {
     format!("{CANARY}-{number}-first\n{CANARY}-{number}-last")
 }
 
-/// Supplies the secret of a row; answers its line in `secrets`.
+/// Writes the secret of a row; returns its line of `secrets`.
 fn supply(host: &Host, number: usize, way: FieldPath) -> String {
     let (from, name, mode) = match way {
         FieldPath::Credential => ("{credential: NAME}", format!("credentials/c{number}"), 0o400),
@@ -35,7 +38,7 @@ fn supply(host: &Host, number: usize, way: FieldPath) -> String {
     format!("  s{number}: {}\n", from.replace("NAME", &given))
 }
 
-/// A host for the whole table.
+/// Creates a host with the graph of the whole table.
 fn host(rows: &[Row]) -> Host {
     let host = Host::with("graph: none\n");
     host.make_directory("got").make_directory("credentials").chmod("credentials", 0o700);
@@ -66,7 +69,7 @@ fn signal(child: &Child, signal: Signal) {
     kill(Pid::from_raw(pid), signal).expect("it lives");
 }
 
-/// Every row's secret has arrived where it is meant to be.
+/// Asserts that the secret of every row has arrived at its receiver.
 fn arrived(host: &Host, rows: &[Row]) {
     for row in rows.iter().filter(|row| row.arrives()) {
         let got = host.read(&format!("got/{}", row.number));
@@ -95,7 +98,7 @@ fn by_commands(host: &Host, rows: &[Row], silence: &mut Silence<'_>) {
     assert_eq!(applied.code, 1, "some fail, as declared\n{applied}");
     arrived(host, rows);
     learn_passwords(host, rows, silence);
-    // Drift: of contents, of what was made, and of what is to be told of either.
+    // Drift of file contents, of created files, and of files that notify.
     for row in rows.iter().filter(|row| row.arrives()) {
         host.append(&format!("got/{}", row.number), "drifted");
     }
@@ -127,7 +130,7 @@ fn over_the_socket(silence: &Silence<'_>) {
     }
 }
 
-/// A graph that is refused, for reasons that stand beside secrets; and a secret that may no longer be used.
+/// Reloads rejected graphs with mistakes beside secrets, and a secret that may no longer be used.
 fn with_broken_graphs(host: &Host, silence: &Silence<'_>) {
     let good = host.read("graph.yaml");
     for wrong in ["  file: [{name: /x, content: {secret: s1}, mode: {secret: s1}}]\n", "  [\n"] {
@@ -146,7 +149,8 @@ fn has_failed(log: &str, names: &[&str]) -> bool {
     names.iter().all(|name| log.lines().any(|l| l.contains(name) && l.contains("failed")))
 }
 
-/// S-6, C-18, B-26: in no output, no log, no message, no panic, no answer, no state, no argument of a child.
+/// S-6, C-18, B-26: no canary is in output, logs, messages, panics, replies, stored state, or arguments of child
+/// processes.
 #[test]
 fn forty_canaries_are_found_nowhere() {
     let rows = rows();
@@ -167,7 +171,7 @@ fn forty_canaries_are_found_nowhere() {
     host.wait_until("it is repaired", || host.read(&got).ends_with("-rotated"));
     over_the_socket(&silence);
     with_broken_graphs(&host, &silence);
-    // Cut off in the middle, and picked up again.
+    // The daemon is killed in the middle of its work and started again.
     silence.ask_daemon(&["retry"]);
     first.kill().expect("killed");
     first.wait().expect("a child of ours");
@@ -199,9 +203,9 @@ fn forty_canaries_are_found_nowhere() {
     }
 }
 
-/// S-6: what a resource sends that was given a secret is one.
+/// S-6: a value sent by a resource that received a secret is secret.
 #[test]
-fn what_is_made_of_a_secret_is_a_secret() {
+fn a_value_made_of_a_secret_is_secret() {
     let host = Host::with("graph: none\n");
     host.make_directory("got");
     let (mut graph, secret) = (Graph::default(), supply(&host, 1, FieldPath::File));
@@ -224,9 +228,10 @@ fn what_is_made_of_a_secret_is_a_secret() {
     silence.holds_in_the_state();
 }
 
-/// S-6: a field that would show a secret is given none: not at load, and not by a resource that turns out to send one.
+/// S-6: a field that would show a secret gets none, neither at load nor from a resource that turns out to send a
+/// secret.
 #[test]
-fn what_would_show_a_secret_is_given_none() {
+fn fields_that_show_values_get_no_secret() {
     let host = Host::with("graph: none\n");
     let secret = supply(&host, 1, FieldPath::File);
     let silence = Silence::of(&host);

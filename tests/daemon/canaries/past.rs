@@ -1,4 +1,4 @@
-//! What is told of the past, seen on a screen, written into plans and pages.
+//! Canaries in the history, on terminal screens, in plans and in documentation pages.
 
 use super::sinks::Silence;
 use super::table::Row;
@@ -7,9 +7,9 @@ use crate::terminal::Terminal;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// A plan in a file, and what it does when it is followed.
+/// Writes a plan to a file and applies it.
 pub(super) fn is_planned(host: &Host, silence: &Silence<'_>, rows: &[Row]) {
-    // What fails is in no plan.
+    // A plan with a failing step is not written, so only good resources are selected.
     let well: Vec<String> = rows.iter().filter_map(Row::well).collect();
     silence.ask(&["plan", "--out", "$DIR/planned", "--only", &well.join(",")]).exits(0);
     let plan = host.read("planned");
@@ -22,7 +22,7 @@ pub(super) fn is_planned(host: &Host, silence: &Silence<'_>, rows: &[Row]) {
     silence.holds("a plan that is followed", applied.to_string().as_bytes());
 }
 
-/// Pages, examples and schemas, made on a host with secrets.
+/// Writes pages, examples and schemas on a host with secrets.
 pub(super) fn is_documented(host: &Host, silence: &Silence<'_>) {
     let about = [&["man", "$DIR/man"][..], &["explain", "file"], &["completions", "bash"]];
     for words in about {
@@ -35,7 +35,7 @@ pub(super) fn is_documented(host: &Host, silence: &Silence<'_>) {
     }
 }
 
-/// All changes that are kept, of each resource: what was there, what differs from now, and what is put back.
+/// Shows all recorded changes of each resource: the prior content, the difference, and the undo.
 pub(super) fn is_told(host: &Host, silence: &Silence<'_>, held: usize) {
     silence.ask_daemon(&["history"]).exits(0);
     let all = silence.ask_daemon(&["history", "--json", "--limit", "100000"]);
@@ -65,8 +65,8 @@ pub(super) fn is_told(host: &Host, silence: &Silence<'_>, held: usize) {
     assert!(host.exists("state/history/history.db") && host.exists("state/events.db"));
 }
 
-/// Resources with a secret in them on all screens of `top`, well and refused: the table, one in detail, what differs,
-/// what happened.
+/// Shows resources with a secret on all screens of `top`, converged and rejected: table, details, differences and
+/// events.
 pub(super) fn is_seen(host: &Host, silence: &Silence<'_>, held: usize) {
     for name in [format!("file[well-{held}]"), "file[refused-".to_owned()] {
         let mut command = host.bare(&["top", "--state-dir"]);
@@ -74,7 +74,7 @@ pub(super) fn is_seen(host: &Host, silence: &Silence<'_>, held: usize) {
         let terminal = Terminal::start(&command, 50, 200);
         terminal.wait_for("resources");
         terminal.type_in(&format!("/{name}\r")).wait_for(&format!("with `{name}`"));
-        // The row comes with the next answer.
+        // The row comes with the next reply.
         terminal.press_until("\r", "needed by:");
         terminal.type_in("d").wait_for("differences");
         terminal.type_in("q").wait_for(" with `").type_in("e").wait_for("newest first");

@@ -1,4 +1,4 @@
-//! Recorders of each sort, which are told all that is recorded.
+//! Recorders of each sort, which receive all recorded events.
 
 use super::sinks::{OutputSink, Silence};
 use super::table::CANARY;
@@ -11,7 +11,7 @@ pub(super) struct Recorders {
 }
 
 impl Recorders {
-    /// The settings that name them. A header is a secret too.
+    /// Returns the settings with the recorders. A header is a secret too.
     pub(super) fn open(host: &Host) -> Self {
         let receiver = Receiver::new(&[], Answer::Taken);
         let headers = format!("{{Authorization: {CANARY}-header}}");
@@ -24,7 +24,7 @@ impl Recorders {
         Self { receiver, journal: OutputSink::open(host, "journal") }
     }
 
-    /// They were told a lot, and no canary: in the file, in the entries of the journal, in the bodies of the requests.
+    /// Asserts that the file, the journal and the webhook received many events and no canary.
     pub(super) fn hold(&self, host: &Host, silence: &Silence<'_>) {
         let failed = |text: &str| text.matches("failed").count() > 20;
         let file = host.read("recorded.jsonl");

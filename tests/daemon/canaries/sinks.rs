@@ -1,4 +1,4 @@
-//! Wherever something may be said: each sink is searched for every canary.
+//! The sinks: every place that can show text is searched for canaries.
 
 use super::table::CANARY;
 use crate::host::Host;
@@ -14,11 +14,11 @@ use std::time::Duration;
 use steadfast::history::Reader;
 use steadfast_resources::{PriorContent, PriorEntry, PriorShape, PriorState};
 
-/// What must not be found: canaries, and passwords as soon as they are known.
+/// The forbidden words: canaries, and generated passwords once they are known.
 pub(super) struct Silence<'a> {
     host: &'a Host,
     words: Vec<String>,
-    /// What is no secret and must be found in the state: else it is not searched rightly.
+    /// Public words that the state must contain; otherwise the search itself is wrong.
     kept: Vec<String>,
 }
 
@@ -41,14 +41,14 @@ impl<'a> Silence<'a> {
         demand(what, bytes, self.words.iter());
     }
 
-    /// Asks the program, and searches its answers.
+    /// Runs a command on the graph and searches its output.
     pub(super) fn ask(&self, words: &[&str]) -> Output {
         let mut command = self.host.command(words);
         surround(self.host, &mut command);
         self.search(&words.join(" "), command)
     }
 
-    /// Asks the running daemon, and searches its answers.
+    /// Runs a command on the daemon and searches its output.
     pub(super) fn ask_daemon(&self, words: &[&str]) -> Output {
         let mut command = self.host.bare(words);
         command.arg("--state-dir").arg(self.host.path("state"));
@@ -61,7 +61,7 @@ impl<'a> Silence<'a> {
         output
     }
 
-    /// Every file below the state directory, and what it is called.
+    /// Searches the names and contents of all files below the state directory.
     pub(super) fn holds_in_the_state(&self) {
         let mut all = Vec::new();
         self.holds_below(&self.host.path("state"), &mut all);
@@ -73,10 +73,10 @@ impl<'a> Silence<'a> {
         self.holds_in_the_history();
     }
 
-    /// Contents are packed in the history: what was there before each change, unpacked.
+    /// Searches the unpacked prior contents of the history.
     fn holds_in_the_history(&self) {
         let reader = Reader::open(&self.host.path("state")).expect("a history that can be read");
-        // Where nothing was changed there is none.
+        // Without a change there is no history.
         let Some(reader) = reader else { return };
         let entries = reader.entries(None, 1 << 40).expect("entries").into_iter();
         for entry in entries.map(|one| one.entry().expect("readable")) {
@@ -117,13 +117,13 @@ fn demand<'a>(what: &str, bytes: &[u8], words: impl Iterator<Item = &'a String>)
     }
 }
 
-/// Everything is told, and systemd's credentials and its ear are there.
+/// Sets the highest log level, the credentials directory and the notification socket of systemd.
 pub(super) fn surround(host: &Host, command: &mut Command) {
     command.env("STEADFAST_LOG", "trace").env("RUST_BACKTRACE", "full");
     command.env("CREDENTIALS_DIRECTORY", host.path("credentials"));
 }
 
-/// Looks at the arguments of every process of the machine, again and again.
+/// A thread that collects the arguments of all processes.
 pub(super) struct Onlooker {
     seen: Arc<Mutex<BTreeSet<Vec<u8>>>>,
     end: Arc<AtomicBool>,
@@ -146,7 +146,7 @@ impl Onlooker {
         Self { seen, end, thread: Some(thread) }
     }
 
-    /// All that was seen.
+    /// Returns all collected arguments.
     pub(super) fn end(mut self) -> Vec<u8> {
         self.end.store(true, Ordering::Relaxed);
         self.thread.take().expect("once").join().expect("it ends");
@@ -155,7 +155,7 @@ impl Onlooker {
     }
 }
 
-/// What systemd would hear: the line of its status. It always listens, as systemd does.
+/// A socket in place of systemd's, which collects the status lines.
 pub(super) struct OutputSink(Arc<Mutex<Vec<u8>>>);
 
 impl OutputSink {
@@ -163,7 +163,7 @@ impl OutputSink {
         let socket = UnixDatagram::bind(host.path(name)).expect("bound");
         let heard = Arc::<Mutex<Vec<u8>>>::default();
         let into = Arc::clone(&heard);
-        // It ends with the process of this one test.
+        // The thread ends with the process of this test.
         std::thread::spawn(move || {
             let mut buffer = vec![0; 1 << 18];
             while let Ok(length) = socket.recv(&mut buffer) {

@@ -1,29 +1,29 @@
-//! Every field that takes a secret, by every way in which one is supplied: each pair has a canary of its own.
+//! The table: every field that takes a secret with every supply; each pair has a canary of its own.
 //!
-//! The fields are those that the kinds themselves declare. One that is new is not in the table, and the tests say so.
+//! The fields come from the declarations of the kinds. A new field without a row fails the tests.
 
 use std::collections::BTreeMap;
 use steadfast_resources::registry::specs;
 use steadfast_resources::{FieldSpec, FieldType, KindSpec, Receives};
 
-/// What every canary begins with.
+/// The beginning of every canary.
 pub(super) const CANARY: &str = "canary-5f1d9";
 
-/// How a field gets its secret.
+/// The supply of a field's secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FieldPath {
     File,
     Credential,
     Command,
-    /// All of a template.
+    /// A template that is the secret alone.
     Alone,
-    /// Among other words.
+    /// A template with other words.
     Template,
-    /// From a password that is made here.
+    /// A generated password.
     Password,
-    /// From a resource that has received it itself.
+    /// A value sent by a resource that received the secret.
     Sent,
-    /// From what a command prints that was given it.
+    /// The output of a command that received the secret.
     Printed,
 }
 
@@ -38,7 +38,7 @@ const WAYS: [FieldPath; 8] = [
     FieldPath::Printed,
 ];
 
-/// A field and a way.
+/// A field with its supply.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) number: usize,
@@ -47,7 +47,7 @@ pub(super) struct Row {
     pub(super) way: FieldPath,
 }
 
-/// Resources as lines of a graph, by kind.
+/// The resources of a graph by kind, as YAML lines.
 #[derive(Default)]
 pub(super) struct Graph(BTreeMap<&'static str, Vec<String>>);
 
@@ -56,7 +56,7 @@ impl Graph {
         self.0.entry(kind).or_default().push(line);
     }
 
-    /// The graph with these secrets.
+    /// Formats the graph with these secrets.
     pub(super) fn text(&self, secrets: &str) -> String {
         let mut text = format!("graph: canaries\nsecrets:\n{secrets}resources:\n");
         for (kind, lines) in &self.0 {
@@ -69,13 +69,13 @@ impl Graph {
     }
 }
 
-/// All fields of all kinds.
+/// Returns all fields of all kinds.
 pub(super) fn fields() -> impl Iterator<Item = (&'static KindSpec, &'static FieldSpec)> {
     let in_use = |field: &&FieldSpec| !field.later && field.ignored.is_none();
     specs().iter().flat_map(move |spec| spec.fields.iter().filter(in_use).map(move |f| (*spec, f)))
 }
 
-/// Each field that takes secrets with each way.
+/// Returns each field that takes secrets with each supply.
 pub(super) fn rows() -> Vec<Row> {
     let takers = fields().filter(|(_, field)| field.receives >= Receives::Secrets);
     let each = takers.flat_map(|(spec, field)| WAYS.map(|way| (spec.kind, field, way)));
@@ -83,7 +83,7 @@ pub(super) fn rows() -> Vec<Row> {
 }
 
 impl Row {
-    /// Where the secret comes from in the end; that of a password is not ours to choose.
+    /// Returns the original supply of the secret; the test does not choose generated passwords.
     pub(super) fn supply(&self) -> FieldPath {
         match self.way {
             FieldPath::File | FieldPath::Credential | FieldPath::Command => self.way,
@@ -91,7 +91,7 @@ impl Row {
         }
     }
 
-    /// The field with its secret.
+    /// Formats the field with its secret.
     fn slot(&self) -> String {
         let Self { number, field, .. } = self;
         let (name, is_map) = (field.name, field.takes == FieldType::TextMap);
@@ -115,31 +115,30 @@ impl Row {
         format!("recv: {{{name}{}: {from}}}", if is_map { ".V" } else { "" })
     }
 
-    /// The one of it that is well, where nothing but the graph supplies it.
+    /// Returns the good resource of the row, if only the graph supplies the secret.
     pub(super) fn well(&self) -> Option<String> {
         let is_direct =
             matches!(self.way, FieldPath::File | FieldPath::Credential | FieldPath::Command);
         is_direct.then(|| format!("{}[well-{}]", self.kind, self.number))
     }
 
-    /// A file that is held to what another file supplies.
+    /// Returns true for a file whose content comes from another file.
     pub(super) fn is_file_of_file(&self) -> bool {
         self.kind == "file" && self.way == FieldPath::File
     }
 
-    /// The name of a resource that takes it.
+    /// Formats the name of a resource of this row.
     fn name(&self, what: &str) -> String {
         format!("name: {what}-{}", self.number)
     }
 
-    /// All resources of this row: those that supply, one that is well, and one for each way in which something goes
-    /// wrong.
+    /// Declares all resources of this row: the suppliers, a good receiver, and one for each sort of failure.
     pub(super) fn declare(&self, graph: &mut Graph) {
         let number = self.number;
         match self.way {
             FieldPath::Password => {
                 graph.put("password", format!("name: p{number}, length: 30"));
-                // So that it is known what must not be shown.
+                // The generated password is written to a file, so that the search knows the value.
                 let known = format!("path: $DIR/got/known-{number}, mode: 0644");
                 let recv = format!("recv: {{content: 'password[p{number}].password'}}");
                 graph.put("file", format!("name: known-{number}, {known}, {recv}"));
@@ -173,7 +172,7 @@ impl Row {
         }
     }
 
-    /// Whether the file `got/NUMBER` shows that the secret has arrived.
+    /// Returns true if the file `got/NUMBER` must contain the secret.
     pub(super) fn arrives(&self) -> bool {
         (self.kind, self.field.name) != ("test", "map")
     }
@@ -190,7 +189,7 @@ impl Row {
         put(graph, "refused", format!("path: $DIR/refused-{number}, {validate}"));
     }
 
-    /// A command that says what it was given wherever it can; its words are written down.
+    /// Declares a command that prints its secret wherever possible and records its arguments.
     fn exec(&self, graph: &mut Graph, says: &str) {
         let (number, slot) = (self.number, self.slot());
         let argv = "tr \"\\000\" \" \" < /proc/$$/cmdline >> $DIR/argv";
@@ -218,7 +217,7 @@ impl Row {
     }
 }
 
-/// A resource of a kind that sends this value, and sends it as a secret; it was given `s1`.
+/// Returns a resource of a kind that receives the secret `s1` and sends this value as a secret.
 pub(super) fn sender(kind: &str, key: &str, name: &str) -> String {
     match (kind, key) {
         ("exec", "output" | "stdout") => {
@@ -232,7 +231,7 @@ pub(super) fn sender(kind: &str, key: &str, name: &str) -> String {
     }
 }
 
-/// Every text that a kind sends that takes secrets.
+/// Returns every text value that a secret-taking kind sends.
 pub(super) fn senders() -> Vec<(&'static str, &'static str)> {
     let takes = |spec: &KindSpec| spec.fields.iter().any(|f| f.receives >= Receives::Secrets);
     let of = |spec: &&'static KindSpec| {

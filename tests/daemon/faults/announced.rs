@@ -1,4 +1,4 @@
-//! What is announced is durable. Root only (mounts a tmpfs).
+//! Reported results are durable. Root only (mounts a tmpfs).
 
 use super::full::Mount;
 use super::stateless::fill;
@@ -6,8 +6,8 @@ use crate::host::Host;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// B-4, C-22: a run whose end cannot be kept is neither logged as a change nor told as an event, and neither `status`
-/// nor `wait` take it for the end, however long ago it returned; when its end is kept all three say so.
+/// B-4, C-22: a run whose end cannot be stored is neither logged as a change nor recorded as an event, and neither
+/// `status` nor `wait` treats it as ended. Once the end is stored, all of them report it.
 #[test]
 fn nothing_is_announced_before_its_end_is_durable() {
     let fills = "cat /dev/zero > $DIR/state/filler; echo ran >> $DIR/ran; true";
@@ -20,8 +20,8 @@ fn nothing_is_announced_before_its_end_is_durable() {
     daemon.wait_for("state_write_failed");
     let events =
         |word: &str| host.ask_daemon(&["events", "-n", "100"]).exits(0).stdout.contains(word);
-    // It is tried again every second: it is refused several times. Who gives a database up that is full frees some of
-    // it, which is filled again meanwhile.
+    // The store retries every second, so several attempts fail. A store that closes a full database frees some space,
+    // which is filled again meanwhile.
     let waited = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {

@@ -1,4 +1,4 @@
-//! Each system call that changes something fails in turn, with each error a host knows.
+//! Each changing system call fails in turn, with each relevant error.
 
 use super::syscall_tracer::{Act, Call, run};
 use crate::host::Host;
@@ -34,13 +34,13 @@ fn host() -> Host {
     host
 }
 
-/// Whether a thread works for resources; the others keep state.
+/// Returns true for a call of a resource's thread; other threads store state.
 fn works(call: &Call) -> bool {
     call.thread == "steadfast-work"
 }
 
-/// F-3: that resource has failed, with a reason; what it had is whole; others go on; the next run heals it. Never a
-/// panic.
+/// F-3: the resource of the call is failed with a reason, its old content is whole, other resources go on, the next
+/// run heals it, and nothing panics.
 fn fails(error: Errno) -> usize {
     let mut point = 0;
     loop {
@@ -66,7 +66,7 @@ fn fails(error: Errno) -> usize {
         if code == 1 {
             assert!(refused.said.contains("failed file["), "{at}");
             let others = refused.said.matches("changed file[").count();
-            // Those that share a sync share its failure.
+            // Resources that share a sync share its failure.
             assert!(others >= 1, "what does not depend on it goes on: {at}");
         }
         assert!(["old\n", "new\n"].contains(&host.read("edited").as_str()), "{at}");

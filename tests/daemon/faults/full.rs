@@ -1,4 +1,4 @@
-//! A file system that is really full, and one that is really read-only. Root only.
+//! A full file system and a read-only one. Root only.
 
 use crate::host::Host;
 use std::process::Command;
@@ -29,7 +29,8 @@ fn mount(arguments: &[&str]) {
     assert!(status.success(), "this test needs root: {arguments:?}");
 }
 
-/// F-3: no space: that file has failed and its old content is whole, others go on; it heals when there is space.
+/// F-3: on a full file system the resource is failed with its old content whole, others go on, and free space heals
+/// it.
 #[test]
 fn a_full_file_system() {
     let large = "0123456789abcdef".repeat(1 << 17);
@@ -51,7 +52,8 @@ fn a_full_file_system() {
     assert!(host.read("small/large") == large && host.exists("after"));
 }
 
-/// F-3: the same of one that is read-only.
+/// F-3: on a read-only file system the resource is failed with its old content whole, others go on, and a writable
+/// mount heals it.
 #[test]
 fn a_read_only_file_system() {
     let host = Host::with(

@@ -1,4 +1,4 @@
-//! What a daemon costs that has nothing to do, and one that is given a graph again and again.
+//! The cost of an idle daemon, and of one that reloads again and again.
 
 use super::syscall_tracer::{self, Act, Call, Scope};
 use crate::daemon::Daemon;
@@ -6,8 +6,7 @@ use crate::host::Host;
 use nix::sys::signal::Signal::{SIGHUP, SIGTERM};
 use std::sync::{Arc, Mutex};
 
-/// B-5: nothing to do, nothing written: a daemon that sweeps and finds all as declared makes no call that changes
-/// anything.
+/// B-5: a sweep over a converged host makes no changing system call.
 #[test]
 fn a_sweep_that_finds_nothing_writes_nothing() {
     let host = Host::with(
@@ -37,7 +36,7 @@ resources:
     let talk = running.talk.take().expect("piped");
     let daemon = Daemon::heard(running.pid, talk, &host.path(""));
     daemon.wait_for("converged");
-    // What is told is kept by then; what follows is a sweep that finds what the last one found.
+    // All reports are durable by now; the next sweep finds what the last one found.
     let settled = host.lines("swept").len() + 1;
     host.wait_for_lines("swept", settled);
     let before = calls.lock().expect("no panic").len();
@@ -49,8 +48,8 @@ resources:
     assert_eq!(running.end().code, Some(0));
 }
 
-/// B-5: an `apply` that finds all as declared makes no call that changes anything, not even in its state: who holds
-/// that is known by its lock.
+/// B-5: an `apply` on a converged host makes no changing system call, not even in the state directory: the lock shows
+/// the holder.
 #[test]
 fn an_apply_that_finds_nothing_writes_nothing() {
     let host = Host::with(
@@ -70,19 +69,19 @@ resources:
     );
     host.write("conf", "mine\n").write("gone", "x");
     host.make_directory("from").write("from/x", "x\n").apply().exits(0);
-    // What is copied has come anew, and is what it was.
+    // The source was replaced with equal content.
     host.write("new", "x\n").rename("new", "from/x");
     assert!(host.exists("state/history/history.db") && host.exists("state/events.db"));
     let second = syscall_tracer::run(&host.command(&["apply"]), &host.path(""), |_| Act::Pass);
     assert_eq!(second.code, Some(0), "{}", second.said);
     assert!(second.calls.is_empty(), "{:#?}", second.calls);
-    // It is looked for as it should be: a file that differs is written, and that is recorded.
+    // The counter-check: a file that differs is written, and the change is recorded.
     host.write("conf", "mine\n");
     let third = syscall_tracer::run(&host.command(&["apply"]), &host.path(""), |_| Act::Pass);
     assert!(third.calls.iter().filter(|call| call.name.contains("sync")).count() > 5);
 }
 
-/// What a process holds: descriptors, threads, kilobytes, watches of inotify.
+/// The resources of a process: descriptors, threads, kilobytes of memory and inotify watches.
 #[derive(Debug)]
 struct Held {
     descriptors: usize,
@@ -111,8 +110,7 @@ fn held(pid: u32) -> Held {
     }
 }
 
-/// F-8: ten thousand graphs, each of them another one than the last: descriptors, threads, watches and memory stay as
-/// they are.
+/// F-8: after ten thousand different graphs, descriptors, threads, watches and memory have not grown.
 #[test]
 fn ten_thousand_reloads_leave_nothing_behind() {
     const RELOADS: usize = 10_000;
@@ -129,8 +127,8 @@ fn ten_thousand_reloads_leave_nothing_behind() {
     let names = ["one", "two", "three"];
     let mut looks = Vec::new();
     for round in 1..=RELOADS {
-        // What is declared, what is watched and what is named differs from round to round; the content not so often, as
-        // a change of it costs two syncs.
+        // Declarations, watches and names differ in each round; the content changes less often, since each change
+        // costs two syncs.
         let content = if round % 50 < 25 { "a" } else { "b" };
         host.graph(&graph(content, names[round % 3]));
         daemon.signal(SIGHUP).wait_for("loaded");
@@ -140,8 +138,8 @@ fn ten_thousand_reloads_leave_nothing_behind() {
             looks.push(held(daemon.pid()));
         }
     }
-    // The pool of threads has grown to what it ever needs by then. A thread more or less at one look is work that was
-    // going on; what leaks does not come back.
+    // The thread pool has its final size by now. One thread more or less in a sample is work in progress; a leak
+    // would not shrink again.
     let grown = looks.split_off(3);
     let (early, late) = grown.split_at(2);
     let least = |looks: &[Held], of: fn(&Held) -> usize| looks.iter().map(of).min();
@@ -149,7 +147,7 @@ fn ten_thousand_reloads_leave_nothing_behind() {
         ("descriptors", (|held: &Held| held.descriptors) as fn(&Held) -> usize, 2),
         ("threads", |held| held.threads, 3),
         ("watches", |held| held.watches, 0),
-        // A graph that is kept would be some kilobytes for each reload: five times as much, and more.
+        // A leaked graph would be some kilobytes for each reload: more than five times this limit.
         ("kilobytes", |held| held.kilobytes, 8192),
     ] {
         assert!(

@@ -1,4 +1,4 @@
-//! `kill -9` at every system call that changes something, of `apply` from its first to its last.
+//! `kill -9` of `apply` at every changing system call, from its first to its last.
 
 use super::syscall_tracer::{Act, run};
 use crate::host::Host;
@@ -33,7 +33,7 @@ fn content(host: &Host, name: &str) -> Option<String> {
     host.exists(name).then(|| host.read(name))
 }
 
-/// Names of ours that were left behind.
+/// Lists the temporary names left behind.
 fn left_behind(directory: &Path, found: &mut Vec<String>) {
     for entry in std::fs::read_dir(directory).expect("listed") {
         let entry = entry.expect("an entry");
@@ -47,8 +47,8 @@ fn left_behind(directory: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// F-1, F-2: whole before and after; a restart converges, pays what is owed, and does what runs once at most once more,
-/// or never again where its policy says so; nothing of ours is left behind.
+/// F-1, F-2: files are whole before and after the kill. The next apply converges and delivers owed refreshes; it
+/// repeats a one-time command at most once, or never if its policy says so. No temporary name is left.
 #[test]
 fn killed_at_every_call_that_changes_something() {
     let whole = host();
@@ -58,7 +58,7 @@ fn killed_at_every_call_that_changes_something() {
     }
     let mut points = 0;
     for (name, count) in &all {
-        // Threads take turns as they like: that call of this name, whatever came before it.
+        // Threads run in any order, so the call is chosen by its name and number.
         for number in 1..=*count {
             points += usize::from(killed_at(name, number));
         }
@@ -69,7 +69,7 @@ fn killed_at_every_call_that_changes_something() {
     }
 }
 
-/// Whether that call was reached.
+/// Returns true if the call was reached.
 fn killed_at(name: &str, number: usize) -> bool {
     let host = host();
     let mut count = 0;

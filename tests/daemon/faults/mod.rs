@@ -1,4 +1,7 @@
-//! The real program, cut off or refused at its own system calls, each of them in turn.
+//! The real program with its own system calls interrupted or failing, each in turn.
+//!
+//! Faults are injected by a tracer or by a file system of the test, never on the host. Reading order: `killed`,
+//! `failing`, `power`, `full`, `stateless`, `announced`, `observing` and `idle`.
 
 #![cfg(target_arch = "x86_64")]
 

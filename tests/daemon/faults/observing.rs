@@ -1,5 +1,4 @@
-//! A state that cannot be used, in every way that `docs/state.md` lists: the daemon starts all the same, and changes
-//! nothing.
+//! An unusable state, in each way of `docs/state.md`: the daemon starts read-only and changes nothing.
 
 use super::full::Mount;
 use crate::daemon::Daemon;
@@ -7,7 +6,7 @@ use crate::host::Host;
 use nix::sys::signal::Signal::{SIGHUP, SIGTERM};
 use std::io::Write as _;
 
-/// One file that was made by us and is deleted when it leaves, and one command that runs once.
+/// A file with `on_remove: delete`, and a command that runs once.
 const GRAPH: &str = r#"
 graph: observed
 resources:
@@ -20,10 +19,10 @@ resources:
 
 const LESS: &str = "graph: observed\nresources: {file: [{name: conf, path: $DIR/conf, content: \"declared\\n\"}]}\n";
 
-/// What somebody does to the bytes of a state.
+/// A change to the bytes of a database.
 type Damage = fn(&mut Vec<u8>);
 
-/// A host that is as declared, but for what somebody has changed since.
+/// Creates a converged host and causes drift.
 fn moved() -> Host {
     let host = Host::with(GRAPH);
     host.apply().exits(0);
@@ -31,8 +30,8 @@ fn moved() -> Host {
     host
 }
 
-/// B-22, F-4: the daemon says that it only looks, and why; `status` says so first, with what to do, and ends with 73;
-/// nothing is changed, not for a reload either; what it was asked to keep is refused. `apply` is refused.
+/// B-22, F-4: starts a daemon and asserts that it is read-only with a reason. `status` shows that first, with the
+/// remedy, and ends with 73. Nothing is changed, not by a reload either, and state commands and `apply` are rejected.
 #[track_caller]
 fn observes(host: &Host, why: &str) -> Daemon {
     observes_at(host, why, &[])
@@ -67,8 +66,8 @@ fn stop(mut daemon: Daemon) {
     assert_eq!(daemon.ends(), 0);
 }
 
-/// What is not what was written: the state stays as it is, whoever starts, until somebody has it repaired, also beside
-/// the daemon, which then goes on by itself.
+/// B-22: a damaged state stays as it is, over any starts, until it is repaired, also with a running daemon, which
+/// then continues by itself.
 #[test]
 fn a_damaged_state_is_observed_until_it_is_repaired() {
     let flip = |bytes: &mut Vec<u8>| {
@@ -107,11 +106,11 @@ fn a_damaged_state_is_observed_until_it_is_repaired() {
     }
 }
 
-/// What somebody does to a state directory.
+/// A change to a state directory.
 type Loss = fn(&Host);
 
-/// B-22, F-4: a state that is gone, empty, or without the key of its hashes is no new one: nothing is adopted, drawn
-/// anew or run again before somebody has it repaired.
+/// B-22, F-4: a missing or empty state, or one without its key, is not a new state: nothing is adopted, generated or
+/// run again before a repair.
 #[test]
 fn a_state_that_is_gone_is_observed_until_it_is_repaired() {
     let losses: [(&str, Loss, usize); 4] = [
@@ -138,7 +137,7 @@ fn a_state_that_is_gone_is_observed_until_it_is_repaired() {
     }
 }
 
-/// B-22, F-21: a state of a newer program, or of another one, is left as it is, byte for byte; a repair refuses it too.
+/// B-22, F-21: a state of a newer program, or of another one, stays byte for byte, and a repair rejects it too.
 #[test]
 fn a_newer_or_foreign_state_is_observed() {
     let newer = "PRAGMA user_version = 1000";
@@ -161,7 +160,7 @@ fn a_newer_or_foreign_state_is_observed() {
     }
 }
 
-/// B-22, F-4: where there is no room, the daemon looks; when there is, it goes on by itself. Root only (mounts a
+/// B-22, F-4: with a full disk the daemon is read-only; with free space it continues by itself. Root only (mounts a
 /// tmpfs).
 #[test]
 fn a_full_state_directory_is_observed_until_there_is_room() {
@@ -182,7 +181,8 @@ fn a_full_state_directory_is_observed_until_there_is_room() {
     drop(mount);
 }
 
-/// B-22, F-4: the same of a state directory that is read-only. Root only (mounts a tmpfs).
+/// B-22, F-4: with a read-only state directory the daemon is read-only; once the directory is writable, it continues
+/// by itself. Root only (mounts a tmpfs).
 #[test]
 fn a_read_only_state_directory_is_observed_until_it_can_be_written() {
     let host = Host::with(GRAPH);
@@ -191,7 +191,7 @@ fn a_read_only_state_directory_is_observed_until_it_can_be_written() {
     host.write("conf", "mine\n");
     mount.remount("ro");
     let daemon = observes_at(&host, "Read-only file system", &["--socket", "$DIR/socket"]);
-    // What is kept can be read: what runs once has run.
+    // The stored state was readable: the one-time command does not run again.
     mount.remount("rw");
     daemon.wait_for("converged");
     assert_eq!((host.read("conf").as_str(), host.lines("ran").len()), ("declared\n", 1));

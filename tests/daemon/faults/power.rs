@@ -1,8 +1,8 @@
-//! F-2 on the real database: the power goes at each call of the real program, and what was not synced is gone, or torn.
+//! F-2 with the real database: the power fails at each call of the real program, and unsynced data is lost or torn.
 //!
-//! What is durable is taken from the calls of the program itself: the content of a file at its last sync, and the names
-//! of its directory at the last sync of that. What is outside of the state is taken as it is at that moment: nothing of
-//! it is lost, which is the hardest case for a state that must have known of it before.
+//! The durable data follow from the program's own calls: the content of a file at its last sync, and the names of its
+//! directory at the directory's last sync. Files outside the state keep their present content: the hardest case for a
+//! state that must have recorded them before.
 
 use super::syscall_tracer::{Act, Call, run};
 use crate::host::Host;
@@ -21,29 +21,29 @@ resources:
   - {name: once, shell: /bin/sh, cmd: "echo ran >> $DIR/ran", after: "exec[reload]"}
 "#;
 
-/// What is gone.
+/// The data lost by a power failure.
 #[derive(Clone, Copy, Debug)]
 enum Loss {
-    /// All content that was not synced; names stay.
+    /// All unsynced content; names stay.
     Content,
-    /// The same, and names that were not synced.
+    /// All unsynced content and all unsynced names.
     Names,
-    /// Of what was not synced every other sector.
+    /// Every other sector of unsynced content.
     Torn,
 }
 
-/// A sector that is written whole or not at all.
+/// The size of a sector, which is written whole or not at all, in bytes.
 const SECTOR: usize = 512;
 
-/// A file, whatever it is called, by a number of our own: the numbers of a file system are used again.
+/// The test's own number of a file, since a file system reuses inode numbers.
 type Id = usize;
 
-/// What a directory would be after the power went.
+/// A directory with its durable content.
 struct Disk {
     directory: PathBuf,
     ids: HashMap<u64, Id>,
     next: Id,
-    /// The content at the last sync.
+    /// The content at the last sync of each file.
     contents: HashMap<Id, Vec<u8>>,
     /// The names at the last sync of the directory.
     names: BTreeMap<String, Id>,
@@ -56,7 +56,7 @@ impl Disk {
         Self { directory, ids, next: 0, contents, names, syncs: 0 }
     }
 
-    /// The names as they are now.
+    /// Returns the present names.
     fn now(&mut self) -> BTreeMap<String, Id> {
         let Ok(entries) = std::fs::read_dir(&self.directory) else { return BTreeMap::new() };
         let mut found = BTreeMap::new();
@@ -74,7 +74,7 @@ impl Disk {
         found
     }
 
-    /// A call is made: what it syncs is durable from now on.
+    /// Notes a call: data that it syncs are durable from now on.
     fn made(&mut self, call: &Call) {
         if !["fsync", "fdatasync", "syncfs"].contains(&call.name) {
             return;
@@ -93,13 +93,13 @@ impl Disk {
         }
     }
 
-    /// The directory as it would be found.
+    /// Writes the directory as it would be after this loss.
     fn after(&mut self, loss: Loss, place: &Path) {
         let now = self.now();
         let names = if matches!(loss, Loss::Names) { self.names.clone() } else { now };
         std::fs::create_dir(place).expect("made");
         for (name, id) in names {
-            // The index of the log is never synced, and never needed.
+            // The index of the database's log is never synced and never needed.
             if name.ends_with("-shm") {
                 continue;
             }
@@ -117,7 +117,7 @@ impl Disk {
     }
 }
 
-/// Every other sector as it was.
+/// Returns the content with every other sector from the last sync.
 fn torn(mut now: Vec<u8>, synced: &[u8]) -> Vec<u8> {
     for (number, sector) in now.chunks_mut(SECTOR).enumerate().filter(|(number, _)| number % 2 == 1)
     {
@@ -129,7 +129,7 @@ fn torn(mut now: Vec<u8>, synced: &[u8]) -> Vec<u8> {
     now
 }
 
-/// Nothing is lost that somebody could have seen: what ran was begun, what was changed owes.
+/// Asserts that nothing visible is lost: each started command has a begin, and each change its owed refresh.
 #[track_caller]
 fn is_right(host: &Host, kept: &StoredState, at: &str) {
     let of = |name: &str| kept.resources.get(name);
@@ -144,7 +144,7 @@ fn is_right(host: &Host, kept: &StoredState, at: &str) {
     }
 }
 
-/// F-2, B-10, B-11: after each loss of power the database opens, without a word of damage, and what it says is what was
+/// F-2, B-10, B-11: after a power failure at any call the database opens without damage and contains what was
 /// durable.
 #[test]
 fn the_power_goes_at_each_call() {

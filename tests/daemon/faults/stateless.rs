@@ -1,5 +1,5 @@
-//! A state directory that is full or read-only, or whose calls fail: nothing is begun that could be lost, it is said,
-//! and it heals.
+//! A state directory that is full, read-only or failing: no change that could be lost is begun, this is reported, and
+//! it heals.
 
 use super::full::Mount;
 use super::syscall_tracer::{Act, Call, run};
@@ -18,7 +18,7 @@ resources:
   - {name: reload, shell: /bin/sh, cmd: "cat $DIR/conf >> $DIR/reloads", refresh_only: true, subscribe: "file[conf]"}
 "#;
 
-/// Leaves no byte free.
+/// Fills a file system to the last byte.
 pub(super) fn fill(host: &Host, name: &str) {
     let mut file = std::fs::OpenOptions::new();
     let mut file = file.append(true).create(true).open(host.path(name)).expect("opened");
@@ -27,8 +27,8 @@ pub(super) fn fill(host: &Host, name: &str) {
     }
 }
 
-/// F-4, B-6: no room for a begin means that nothing is changed; with room again it is repaired, and what is owed is
-/// paid.
+/// F-4, B-6: without space for a begin nothing is changed; with free space drift is repaired and owed refreshes are
+/// delivered.
 #[test]
 fn a_full_state_directory_holds_back_what_could_be_lost() {
     let host = Host::with(GRAPH);
@@ -52,8 +52,8 @@ fn a_full_state_directory_holds_back_what_could_be_lost() {
     drop(mount);
 }
 
-/// F-4: an apply without room for state, before or after there was any, changes nothing and says what to do; with room
-/// it goes on with what was kept.
+/// F-4: an apply without space for its state changes nothing and names the remedy, with or without an earlier state;
+/// with free space it continues.
 #[test]
 fn an_apply_in_a_full_state_directory_is_refused_in_words() {
     for is_new in [true, false] {
@@ -62,8 +62,8 @@ fn an_apply_in_a_full_state_directory_is_refused_in_words() {
         let runs = usize::from(!is_new);
         if !is_new {
             host.apply().exits(0);
-            // Also what could be found again by a check: who only read the state so far does not know that it cannot be
-            // written to.
+            // Also for changes that a check would find again: a process that has only read the state does not know
+            // that it is not writable.
             host.write("conf", "mine\n").remove("alone");
         }
         fill(&host, "state/filler");
@@ -96,7 +96,7 @@ fn an_apply_on_a_read_only_state_directory_is_refused_in_words() {
     assert_eq!((host.read("conf").as_str(), host.lines("reloads").len()), ("declared\n", 2));
 }
 
-/// B-6: an apply whose end cannot be kept gives up after 30 s and says so; the next one knows that it was begun. Root
+/// B-6: an apply whose end cannot be stored gives up after 30 s and says so; the next one knows of the begin. Root
 /// only.
 #[test]
 fn an_apply_does_not_wait_for_ever_to_be_kept() {
@@ -114,18 +114,18 @@ fn an_apply_does_not_wait_for_ever_to_be_kept() {
     drop(mount);
 }
 
-/// Whether a thread keeps state, or prepares to.
+/// Returns true for a call of a thread that stores state or prepares that.
 fn keeps(call: &Call) -> bool {
     call.thread != "steadfast-work"
 }
 
-/// Every call is refused where this is set; else every few.
+/// Returns the distance between failing calls; 1 with `STEADFAST_KILLING=all`.
 fn step() -> usize {
     if std::env::var_os("STEADFAST_KILLING").is_some_and(|value| value == "all") { 1 } else { 11 }
 }
 
-/// Refuses calls in turn, each once; how many there were. One that is refused for ever is not for `apply`: it waits
-/// until what it has done can be kept (B-6).
+/// Lets calls fail in turn, each once; returns the number of calls. A permanent failure does not fit `apply`, which
+/// waits until its results can be stored (B-6).
 fn refused_at_each(error: Errno) -> usize {
     let mut point = 0;
     loop {
@@ -161,13 +161,13 @@ fn refused_at_each(error: Errno) -> usize {
         assert_eq!(host.read("conf"), "declared\n", "{at}");
         let paid = host.lines("reloads");
         assert!(paid.contains(&"declared".to_owned()), "{at}: a refresh is lost: {healed}");
-        // What was kept is whole: nothing is done a third time.
+        // The stored state is whole: nothing runs a third time.
         host.apply().exits(0).prints(", 0 changed in");
         point += step();
     }
 }
 
-/// F-3, F-4, B-6: each call by which state is kept fails; nothing is lost, and the next run heals it.
+/// F-3, F-4, B-6: each call that stores state fails; nothing is lost, and the next run heals it.
 #[test]
 fn every_call_that_keeps_state_fails() {
     for error in [Errno::ENOSPC, Errno::EIO, Errno::EROFS] {

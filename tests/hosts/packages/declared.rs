@@ -1,8 +1,8 @@
-//! What a package asks, brings along, is built for; and that one transaction runs at a time.
+//! The fields of a package resource (questions, recommendations, architecture), and one transaction at a time.
 
 use crate::host::Host;
 
-/// A package that asks one question, whose answer it writes to `/etc/NAME/answer`.
+/// A package with one question, whose answer it writes to `/etc/NAME/answer`.
 const ASKING: &str = "
 asking() {
   make $1 1 'Depends: debconf' '
@@ -15,8 +15,8 @@ asking() {
 }
 ";
 
-/// F-22: no question is asked of anybody: the answer is the declared one, or the default, also of a script that reads a
-/// terminal.
+/// F-22: a package that asks a question never hangs: the answer is the declared one or the default, also for a script
+/// that reads a terminal.
 #[test]
 fn a_package_that_asks_does_not_hang() {
     let host = Host::with_packages(&format!(
@@ -32,8 +32,7 @@ fn a_package_that_asks_does_not_hang() {
     }
 }
 
-/// One transaction at a time, also of those that are not one: the second does not even try, so that it waits for
-/// nobody.
+/// Package transactions run one at a time, even outside a group: the second waits for the first and does not fail.
 #[test]
 fn one_transaction_at_a_time() {
     let script = "ls /run/at-work* >>/run/seen 2>/dev/null; touch /run/at-work-$$; sleep 1; rm /run/at-work-$$";
@@ -48,7 +47,7 @@ fn one_transaction_at_a_time() {
     assert!(!said.contains("waited"), "{said}");
     assert_eq!(host.read("/run/seen").unwrap_or_default(), "", "at work beside another");
 
-    // Of another process: the lock of dpkg keeps them apart, and it is said for whom was waited.
+    // A transaction of another process: dpkg's lock separates them, and the wait is reported with its holder.
     host.repository(&format!(
         "for name in four five; do make $name 1 '' '{script}'; done; publish"
     ));
@@ -60,7 +59,7 @@ fn one_transaction_at_a_time() {
     assert_eq!(host.read("/run/seen").unwrap_or_default(), "", "at work beside another");
 }
 
-/// A configuration file that was changed here is kept, one that was removed stays away; nobody is asked.
+/// A locally changed configuration file stays, and a removed one stays away; no question is asked.
 #[test]
 fn configuration_changed_by_hand_is_kept() {
     let host = Host::with_packages("make mine 1; make away 1; make new 1");
@@ -79,7 +78,7 @@ fn configuration_changed_by_hand_is_kept() {
     }
 }
 
-/// What a package recommends comes with it as declared, else as apt is configured.
+/// Recommended packages are installed as declared, or as apt is configured.
 #[test]
 fn recommended_packages_come_as_declared() {
     let host = Host::with_packages(
@@ -101,7 +100,7 @@ fn recommended_packages_come_as_declared() {
     }
 }
 
-/// A name may say for which architecture: the host's own, another that it knows, or one that nobody has.
+/// A package name can have an architecture: the host's own, a foreign one, or an unknown one.
 #[test]
 fn a_name_may_have_an_architecture() {
     let host = Host::with_packages(

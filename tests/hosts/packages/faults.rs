@@ -1,16 +1,16 @@
-//! F-22: the lock is held, dpkg was interrupted, a configuration file was changed, somebody stops us in the midst of
-//! it.
+//! F-22: faults of package transactions: a held lock, an interrupted dpkg, a changed configuration file, a stop
+//! during a transaction.
 
 use crate::host::Host;
 use crate::service::GRAPH;
 
-/// Holds the lock of dpkg as another package manager does, until its standard input ends or for so many seconds.
+/// Holds the lock of dpkg as another package manager does, for this many seconds.
 pub(super) const HOLD: &str = "perl -e 'use Fcntl; open F, q(>), q(/var/lib/dpkg/lock-frontend) or die; \
     my $lock = pack(q(s s x4 q q i x4), F_WRLCK, 0, 0, 0, 0); fcntl(F, F_SETLK, $lock) or die; \
     open G, q(>), q(/run/locked); close G; sleep $ARGV[0]'";
 
-/// F-12, F-22: it waits for the lock, says for whom, and goes on; or fails when its patience is over, and names the
-/// holder.
+/// F-12, F-22: a transaction waits for the lock, names the holder, and continues; after its time limit it fails and
+/// names the holder.
 #[test]
 fn a_lock_is_waited_for_and_its_holder_named() {
     let host = Host::with_packages("make app 1; make other 1");
@@ -32,7 +32,7 @@ fn a_lock_is_waited_for_and_its_holder_named() {
     assert!(said.contains("packages are locked by process ") && said.contains("(perl)"), "{said}");
 }
 
-/// F-22: what an interrupted dpkg has left is ended first, and no question is ever asked.
+/// F-22: an interrupted dpkg is recovered first, without a question.
 #[test]
 fn an_interrupted_dpkg_is_recovered_and_nothing_is_asked() {
     let host = Host::with_packages("make app 1; make other 1");
@@ -44,7 +44,7 @@ fn an_interrupted_dpkg_is_recovered_and_nothing_is_asked() {
     assert!(said.contains("an earlier dpkg run was interrupted and has been completed"), "{said}");
     assert_eq!((host.package("app"), host.package("other")), ("ii  1".into(), "ii  1".into()));
 
-    // A configuration file that was changed here, and that the next version changes too.
+    // A configuration file changed locally that the next version changes too.
     host.write("/etc/app/app.conf", "mine\n");
     host.repository("make app 2; publish");
     host.declare(&[("app", "state: newest")]);
@@ -58,7 +58,7 @@ fn an_interrupted_dpkg_is_recovered_and_nothing_is_asked() {
     assert_eq!(host.read("/etc/app/app.conf").as_deref(), Some("of the package, 3\n"));
 }
 
-/// E-16: whoever stops the daemon, what is being installed is installed whole.
+/// E-16: a stop of the daemon does not interrupt a running installation.
 #[test]
 fn a_transaction_is_never_killed() {
     let slow = "make slow 1 '' 'touch /run/configuring; sleep 3'";

@@ -1,11 +1,11 @@
-//! Many packages, one transaction; each its own record, its own trouble, its own repair.
+//! Groups of packages: one transaction, with a record, a failure and a repair for each member.
 
 use crate::host::Host;
 use crate::service::GRAPH;
 use std::time::{Duration, Instant};
 
-/// E-19, F-16: the plan has the exact versions and changes nothing; then one call of apt installs all that can be, what
-/// cannot be is named alone, and each comes back when it is removed.
+/// E-19, F-16: the plan shows exact versions and changes nothing. One call of apt installs all available packages, a
+/// missing one fails alone, and each removed package is installed again.
 #[test]
 fn one_transaction_installs_all_that_can_be_installed() {
     let host = Host::with_packages("make one 1.0-1; make two 2.0; make three 3:3.0~rc1-1");
@@ -63,7 +63,8 @@ fn one_transaction_installs_all_that_can_be_installed() {
     assert!(!status.stdout.contains("pkg[one]+"), "no made-up names: {}", status.stdout);
 }
 
-/// E-19: an edge between two of them makes two transactions, and `autogroup: false` keeps one out.
+/// E-19: an edge between two packages makes two transactions, and `autogroup: false` keeps a package out of the
+/// group.
 #[test]
 fn edges_and_autogroup_part_them() {
     let host = Host::with_packages("make one 1; make two 1; make three 1; make four 1");
@@ -78,7 +79,7 @@ fn edges_and_autogroup_part_them() {
     assert_eq!(host.transactions(), 3, "one with three, two, four: {said}");
 }
 
-/// E-19: a transaction that fails as a whole is tried again in parts.
+/// E-19: a transaction that fails as a whole is repeated in parts.
 #[test]
 fn one_that_cannot_be_configured_fails_alone() {
     let host = Host::with_packages("make good 1; make bad 1 '' 'exit 3'; make fine 1");
@@ -90,7 +91,7 @@ fn one_that_cannot_be_configured_fails_alone() {
         "{said}"
     );
     assert_eq!((host.package("good"), host.package("fine")), ("ii  1".into(), "ii  1".into()));
-    // F-22: never half configured unreported.
+    // F-22: a half-configured package is always reported.
     assert!(host.package("bad").starts_with("iF"), "{}", host.package("bad"));
     let plan = host.run(&["steadfast", "plan", GRAPH]);
     assert!(plan.stdout.contains("state: half-configured -> installed"), "{}", plan.stdout);

@@ -1,17 +1,17 @@
-//! What apt is told to do was always judged right before: after each wait for somebody else, and before each retry.
+//! A transaction is simulated right before each call of apt: after each wait for a lock, and before each retry.
 
 use super::faults::HOLD;
 use crate::host::Host;
 
-/// F-22: the holder of the lock changes what our transaction would remove, after it was judged and before it is done.
+/// F-22: the holder of the lock changes the removals of a transaction between its simulation and its start.
 #[test]
-fn what_the_holder_of_the_lock_has_changed_is_judged_again() {
+fn changes_by_the_lock_holder_are_simulated_again() {
     let host = Host::with_packages(
         "make old 1; make new 1 'Conflicts: old'; make other 1; make gone 1; make lone 1 'Conflicts: old'",
     );
     host.shell("apt-get -q -y install gone 2>&1");
     for (name, packages) in [
-        // With something that is to go apt may remove things, so that nothing but our judgement keeps `old`.
+        // With a declared removal apt may remove packages, so only the simulation protects `old`.
         ("new", &[("new", ""), ("other", ""), ("gone", "state: absent")][..]),
         ("lone", &[("lone", "")]),
     ] {
@@ -28,10 +28,9 @@ fn what_the_holder_of_the_lock_has_changed_is_judged_again() {
     assert_eq!((host.package("other"), host.package("gone")), ("ii  1".into(), "rc  1".into()));
 }
 
-/// F-22: not even who is quicker than the eye, between our last look and apt's own lock, makes apt remove anything
-/// else.
+/// F-22: a change between the last simulation and apt's own lock causes no undeclared removal either.
 #[test]
-fn what_was_judged_holds_under_the_lock_of_apt() {
+fn the_simulation_holds_under_the_lock_of_apt() {
     let host = Host::with_packages(
         "make old 1; make new 1 'Conflicts: old'; make other 1; make gone 1; make lib 1; make needs 1 'Depends: lib'",
     );
@@ -68,9 +67,9 @@ fn what_was_judged_holds_under_the_lock_of_apt() {
     assert_eq!((host.package("lib"), host.package("needs")), ("ii  1".into(), "ii  1".into()));
 }
 
-/// What somebody else has done while we waited is not done again, and no change of ours.
+/// A package that somebody else installed during the wait is not installed again and counts as no change.
 #[test]
-fn what_the_holder_of_the_lock_has_done_is_left_alone() {
+fn work_done_by_the_lock_holder_is_left_alone() {
     let host = Host::with_packages("make app 1; make other 1");
     host.declare(&[("app", "")]);
     while_somebody_works(&host, "DPKG_FRONTEND_LOCKED=1 dpkg -i /repo/app_1_all.deb");
@@ -78,7 +77,7 @@ fn what_the_holder_of_the_lock_has_done_is_left_alone() {
     assert!(code == 0 && said.contains(" 0 changed"), "{said}");
     assert_eq!((host.package("app").as_str(), host.transactions()), ("ii  1", 0));
 
-    // It was killed in the midst of it: dpkg does nothing more until that is ended.
+    // A killed dpkg blocks everything until its transaction is completed.
     host.declare(&[("other", "")]);
     while_somebody_works(&host, "DPKG_FRONTEND_LOCKED=1 dpkg --unpack /repo/other_1_all.deb");
     let (code, said) = host.apply();
@@ -86,8 +85,8 @@ fn what_the_holder_of_the_lock_has_done_is_left_alone() {
     assert!(said.contains("an earlier dpkg run was interrupted and has been completed"), "{said}");
 }
 
-/// F-22: a transaction that has failed is tried one by one, and each is judged anew: the failing one has changed what
-/// apt would do.
+/// F-22: a failed transaction is retried one package at a time, each simulated anew, since the failed one has changed
+/// apt's plan.
 #[test]
 fn each_retry_is_judged_again() {
     let host = Host::with_packages(
@@ -111,7 +110,7 @@ fn each_retry_is_judged_again() {
     assert_eq!(host.package("keep"), "ii  1");
 }
 
-/// Takes the lock, waits until apt was first asked and some time to wait has passed, does this, and releases it.
+/// Holds the lock until apt was called once and some time has passed, runs this command, and releases the lock.
 fn while_somebody_works(host: &Host, work: &str) {
     let spy = "#!/bin/sh\n/usr/bin/apt-get \"$@\"; code=$?; touch /run/asked; exit $code\n";
     host.write("/usr/local/sbin/apt-get", spy);

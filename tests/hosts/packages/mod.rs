@@ -1,4 +1,7 @@
-//! Packages on a test host, from a repository that the test makes there: no network is needed, and none is there.
+//! Packages on a test host, from a repository that the test creates there, without a network.
+//!
+//! No test installs a package outside its host. Reading order: this file, then `states`, `declared`, `groups`,
+//! `faults`, `judged`, `outlived`, `planned` and `recorded`.
 
 mod declared;
 mod faults;
@@ -12,10 +15,10 @@ mod states;
 use crate::host::Host;
 use crate::service::GRAPH;
 
-/// `make NAME VERSION [MORE OF CONTROL] [POSTINST] [MORE]` puts a package into the repository, `index` lists all that
-/// is there, `publish` lets apt know of it.
+/// Shell functions: `make NAME VERSION [MORE OF CONTROL] [POSTINST] [MORE]` builds a package in the repository,
+/// `index` lists the packages, `publish` updates apt.
 ///
-/// MORE is a shell script that is run where the package is being built. `$arch` is its architecture, if it has one.
+/// MORE is a shell script that runs in the build folder. `$arch` is the architecture of the package, if any.
 const REPOSITORY: &str = r#"
 mkdir -p /repo
 make() {
@@ -51,7 +54,7 @@ publish() {
 "#;
 
 impl Host {
-    /// A host whose repository has what this script makes.
+    /// Boots a host with the packages that this script builds.
     fn with_packages(script: &str) -> Self {
         let host = Self::boot();
         host.repository(&format!("{script}\npublish"));
@@ -62,7 +65,7 @@ impl Host {
         self.shell(&format!("{REPOSITORY}\n{script}"));
     }
 
-    /// A graph of packages: lines of `name: fields`.
+    /// Writes a graph of packages: names with further fields.
     fn declare(&self, packages: &[(&str, &str)]) {
         let mut graph = "graph: host\nresources:\n  pkg:\n".to_owned();
         for (name, fields) in packages {
@@ -71,21 +74,21 @@ impl Host {
         self.write(GRAPH, &graph);
     }
 
-    /// Applies it once: the exit code and all that was said.
+    /// Runs `steadfast apply`; returns the exit code and all output.
     fn apply(&self) -> (i32, String) {
         let answer = self.run(&["steadfast", "apply", GRAPH]);
         (answer.code.expect("an exit code"), answer.stdout + &answer.stderr)
     }
 
-    /// What dpkg says of a package: state and version; nothing where it is not there at all, though another may speak
-    /// of it.
+    /// Returns dpkg's state and version of a package; empty for a package that is unknown or only mentioned by
+    /// others.
     fn package(&self, name: &str) -> String {
         let format = "--showformat=${db:Status-Abbrev} ${Version}";
         let said = self.run(&["dpkg-query", "--show", format, name]).stdout.trim().to_owned();
         if said == "un" { String::new() } else { said }
     }
 
-    /// How often apt has changed packages.
+    /// Counts the transactions of apt.
     fn transactions(&self) -> usize {
         let log = self.read("/var/log/apt/history.log").unwrap_or_default();
         log.lines().filter(|line| line.starts_with("Commandline:")).count()

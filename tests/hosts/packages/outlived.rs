@@ -1,16 +1,15 @@
-//! A package transaction outlives the daemon that has begun it, whatever ends that, and the next daemon takes up what
-//! came of it.
+//! A package transaction outlives its daemon, however that one ends, and the next daemon uses the result.
 
 use crate::host::Host;
 
-/// Prints before and after a wait: who prints into a pipe of somebody dead is killed by that.
+/// A package script that prints before and after a wait: a print to a closed pipe would kill it.
 const SLOW: &str = "make slow 1 '' '
       echo before; touch /run/configuring
       while [ ! -e /run/go ]; do sleep 0.05; done
       echo after; echo after >&2'
     make last 1 'Depends: slow'";
 
-/// F-22, E-16: a daemon that is killed leaves its dpkg alone; the next one waits for it, and finds all as declared.
+/// F-22, E-16: a killed daemon leaves its dpkg running; the next daemon waits for it and finds the host converged.
 #[test]
 fn a_killed_daemon_leaves_its_transaction_alone() {
     let host = configuring();
@@ -20,7 +19,7 @@ fn a_killed_daemon_leaves_its_transaction_alone() {
     ends_by_itself(&host);
 }
 
-/// F-22, E-16: nor does systemd end it, not even with a daemon whose time to stop is over.
+/// F-22, E-16: systemd does not end the transaction, even if the daemon exceeds its stop timeout.
 #[test]
 fn a_restart_leaves_the_transaction_alone() {
     let host = configuring();
@@ -32,7 +31,7 @@ fn a_restart_leaves_the_transaction_alone() {
     ends_by_itself(&host);
 }
 
-/// The same where it is stopped for good: nobody waits for dpkg, and it ends all the same.
+/// F-22, E-16: a stop of the service does not wait for dpkg, which completes its transaction.
 #[test]
 fn a_stop_leaves_the_transaction_alone() {
     let host = configuring();
@@ -44,11 +43,11 @@ fn a_stop_leaves_the_transaction_alone() {
     assert_eq!(host.shell("dpkg --audit"), "");
 }
 
-/// F-22: what was killed with the daemon is ended by the next one.
+/// F-22: a dpkg that was killed with the daemon is recovered by the next daemon.
 #[test]
 fn a_killed_dpkg_is_recovered_by_the_next_daemon() {
     let host = configuring();
-    // Killed first: what may go on may end before it is killed.
+    // The kill comes first: a released transaction could end before it.
     host.shell(&format!("kill -KILL {} $(pidof apt-get dpkg); touch /run/go", host.daemon()));
     host.until("all to be installed", || host.package("last") == "ii  1");
     host.until("the repair to be told", || is_converged(&host));
@@ -58,7 +57,7 @@ fn a_killed_dpkg_is_recovered_by_the_next_daemon() {
     assert!(log.contains("an earlier dpkg run was interrupted and has been completed"), "{log}");
 }
 
-/// A host whose daemon has begun a transaction that now waits for `/run/go`.
+/// Boots a host whose daemon has begun a transaction that waits for `/run/go`.
 fn configuring() -> Host {
     let host = Host::with_packages(SLOW);
     host.adjust("TimeoutStopSec=1s");
@@ -69,7 +68,7 @@ fn configuring() -> Host {
     host
 }
 
-/// Lets the transaction go on, which must end well, once, and be known to the daemon.
+/// Releases the transaction and asserts that it succeeds once and that the daemon knows the result.
 fn ends_by_itself(host: &Host) {
     host.until("the next daemon to look", || {
         host.log().iter().filter(|line| line.contains("loaded")).count() >= 2

@@ -1,9 +1,9 @@
-//! Plans of packages that are kept, and packages and units that leave the graph.
+//! Saved plans of packages, and removals of packages and units.
 
 use crate::host::Host;
 use crate::service::GRAPH;
 
-/// F-16: a plan has the exact version, and guards it: where the repository has another by then, nothing is done.
+/// F-16: a saved plan contains the exact version; its apply does nothing if the repository has another version.
 #[test]
 fn a_plan_that_is_kept_holds_the_version() {
     let host = Host::with_packages("make app 1.0; make other 1; make gone 1");
@@ -35,7 +35,7 @@ fn a_plan_that_is_kept_holds_the_version() {
     );
 
     assert!(plan("second").contains("version: 1.1"));
-    // What apt would remove has moved, too.
+    // The planned removal of apt has changed, too.
     host.shell("dpkg --purge gone 2>&1");
     let (code, said) = apply("second");
     assert!(code != Some(0) && said.contains("pkg[gone]"), "{said}");
@@ -48,7 +48,7 @@ fn a_plan_that_is_kept_holds_the_version() {
     assert_eq!(host.transactions(), 2, "one by hand, one of ours");
 }
 
-/// B-17: what steadfast has installed is removed when it leaves, with `on_remove: delete`; what was there before stays.
+/// B-17: an installed package with `on_remove: delete` is removed; a package that was there before stays.
 #[test]
 fn packages_that_leave_the_graph_are_removed() {
     let host =
@@ -58,7 +58,7 @@ fn packages_that_leave_the_graph_are_removed() {
     host.declare(&[("made", delete), ("found", delete), ("kept", "")]);
     let (code, said) = host.apply();
     assert_eq!(code, 0, "{said}");
-    // Somebody needs it by now: that is not removed with it.
+    // A package that another one needs is not removed.
     host.shell("apt-get -q -y install needs 2>&1");
     host.write(GRAPH, "graph: host\nresources:\n  noop: [{name: stays}]\n");
     let (code, said) = host.apply();
@@ -77,7 +77,7 @@ fn packages_that_leave_the_graph_are_removed() {
     assert!(code == 0 && said.contains(" 0 changed"), "{said}");
 }
 
-/// B-17: a unit that steadfast has started and enabled is stopped and disabled when it leaves.
+/// B-17: a unit that steadfast has started and enabled is stopped and disabled by its removal.
 #[test]
 fn units_that_leave_the_graph_are_stopped() {
     let host = Host::boot();

@@ -1,5 +1,5 @@
-//! The history of packages: each that a transaction changed is there, with its version before and after, and comes back
-//! on request.
+//! The history of packages: each changed package has an entry with its versions before and after, and can be
+//! restored.
 
 use crate::host::Host;
 
@@ -14,7 +14,7 @@ impl Host {
     }
 }
 
-/// Members of one transaction have entries of their own; what was not changed has none.
+/// Each changed member of a transaction has its own entry; unchanged members have none.
 #[test]
 fn members_of_a_transaction_are_in_the_history() {
     let host = Host::with_packages(
@@ -51,8 +51,8 @@ fn members_of_a_transaction_are_in_the_history() {
     assert!(shown.contains("version: 1\n") && shown.contains("hold: not held\n"), "{shown}");
 }
 
-/// What was installed is removed, what was replaced comes back in its version, what was removed is there again; the
-/// undo is undone. A version that no repository has is refused, with the command to be given by hand.
+/// An undo removes an installed package, restores a replaced version, and reinstalls a removed package; the undo can
+/// be undone. A version that no repository has is rejected, with the manual command.
 #[test]
 fn a_package_comes_back_as_it_was() {
     let host = Host::with_packages("make app 1.0; make app 2.0; make tool 1");
@@ -78,8 +78,8 @@ fn a_package_comes_back_as_it_was() {
     assert_eq!(host.package("app"), "hi  2.0");
 }
 
-/// Beside a daemon a member of a group is paused and put back; what its daemon was killed over is known as it was
-/// before.
+/// With a running daemon, an undo pauses the member of the group and restores it; a kill of the daemon loses no prior
+/// state.
 #[test]
 fn a_daemon_puts_a_member_back_and_a_kill_loses_nothing() {
     let slow =

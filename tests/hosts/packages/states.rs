@@ -1,4 +1,4 @@
-//! What can be declared of a package.
+//! The declared states of a package.
 
 use crate::host::Host;
 
@@ -25,11 +25,11 @@ fn versions_absence_purge_and_hold() {
         "",
     );
     assert_eq!(host.package("lib"), "");
-    // A version that came later.
+    // A newer version in the repository.
     host.repository("make tool 2; publish");
     turns_into(&[("tool", "state: newest")], "tool", "ii  2");
 
-    // Held by somebody, and nothing is said of that: it is theirs.
+    // A hold by somebody else, with `hold` undeclared: the hold is respected.
     host.repository("make tool 3; publish");
     host.shell("apt-mark hold tool");
     host.declare(&[("tool", "state: \"3\"")]);
@@ -41,7 +41,8 @@ fn versions_absence_purge_and_hold() {
     assert_eq!(host.package("tool"), "hi  2");
 }
 
-/// What removes something that nothing asks to remove is refused, and what is asked for together is done.
+/// A transaction that would remove an undeclared package is rejected; declared removals and installations run
+/// together.
 #[test]
 fn nothing_goes_that_was_not_asked_for() {
     let host = Host::with_packages(
@@ -61,14 +62,14 @@ fn nothing_goes_that_was_not_asked_for() {
     host.declare(&[("old", "state: absent")]);
     let (code, said) = host.apply();
     assert!(code == 1 && said.contains("nothing asks to remove: needs"), "{said}");
-    // The other way round it would be two packages that exclude each other: together they can be had.
+    // Declared together, two packages that conflict can be exchanged.
     host.declare(&[("new", ""), ("old", "state: absent"), ("needs", "state: absent")]);
     let (code, said) = host.apply();
     assert_eq!((code, host.package("new").as_str()), (0, "ii  1"), "{said}");
     assert_eq!(host.package("old"), "rc  1");
 }
 
-/// S-8: a name that apt would take for a pattern, for another package or for a removal does nothing of the kind.
+/// S-8: a name that apt could read as a pattern, another package or a removal is never used as one.
 #[test]
 fn a_name_is_a_name_and_nothing_else() {
     let host = Host::with_packages("make lib-x 1; make lib 1; make real 1 'Provides: virtual'");
@@ -80,7 +81,7 @@ fn a_name_is_a_name_and_nothing_else() {
     assert_eq!(host.transactions(), 0);
 }
 
-/// `cache_age`: lists that are too old are read before a package is said not to be.
+/// `cache_age`: package lists that are too old are updated before a package counts as missing.
 #[test]
 fn old_lists_are_read_anew_first() {
     let host = Host::with_packages("make first 1");
@@ -90,7 +91,7 @@ fn old_lists_are_read_anew_first() {
     assert!(code == 1 && said.contains("Unable to locate package late"), "{said}");
     host.shell("touch -d '3 days ago' /var/lib/apt/lists /var/lib/apt/lists/partial");
     host.declare(&[("late", "cache_age: 86400"), ("first", "cache_age: 86400")]);
-    // Nobody can promise the version by then, and the log has the one that came.
+    // Before the update the version is not certain; the log contains the installed one.
     let plan = host.run(&["steadfast", "plan", crate::service::GRAPH]).stdout;
     assert!(plan.contains("version: 1, or newer after the package lists are updated"), "{plan}");
     let (code, said) = host.apply();

@@ -1,4 +1,4 @@
-//! D-Bus, or systemd itself, goes and comes back.
+//! D-Bus, or systemd itself, disappears and returns.
 
 use super::{RUNNING, UNIT};
 use crate::host::{Host, within};
@@ -13,7 +13,7 @@ fn repairs(host: &Host, what: &str) {
 fn repairs_go_on_after_dbus_was_restarted() {
     let host = Host::with_unit(UNIT, RUNNING);
     host.shell("systemctl restart dbus");
-    // Without a pause: it may be in the middle of connecting again.
+    // No pause: the daemon may be reconnecting at this moment.
     repairs(&host, "a repair after a restart of D-Bus");
     host.shell("kill -9 $(systemctl show --value --property MainPID dbus)");
     repairs(&host, "a repair after D-Bus was killed");
@@ -26,7 +26,7 @@ fn repairs_go_on_after_dbus_was_restarted() {
 }
 
 #[test]
-fn what_happens_while_dbus_is_gone_is_found_when_it_is_back() {
+fn drift_without_dbus_is_found_once_it_is_back() {
     let host = Host::with_unit(UNIT, RUNNING);
     host.shell("systemctl stop dbus.socket dbus.service 2>&1");
     host.until("the loss to be told", || {
@@ -40,7 +40,7 @@ fn what_happens_while_dbus_is_gone_is_found_when_it_is_back() {
     repairs(&host, "events to be heard again");
 }
 
-/// F-12: a bus that does not answer holds up nobody else, nor the stop.
+/// F-12: a hung bus delays no other resource, and not the stop.
 #[test]
 fn a_hung_bus_holds_up_nobody_else() {
     let graph = format!("{RUNNING}  file:\n    - name: /etc/other\n      content: here\n");

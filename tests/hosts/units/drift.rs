@@ -1,17 +1,17 @@
-//! Somebody stops, kills or starts what is declared otherwise.
+//! Somebody stops, kills or starts a unit against its declaration.
 
 use super::{RUNNING, UNIT};
 use crate::host::Host;
 use std::time::Duration;
 
-/// From the moment a unit was inactive to the moment it was active again, as systemd itself has noted it.
+/// Returns the time between the unit's last stop and its next start, from systemd's own timestamps.
 fn gap(host: &Host) -> Duration {
     let at = |name| host.of_unit("held", name).parse::<u64>().expect("microseconds");
     let (down, up) = (at("InactiveEnterTimestampMonotonic"), at("ActiveEnterTimestampMonotonic"));
     Duration::from_micros(up.checked_sub(down).expect("it was started after it was stopped"))
 }
 
-/// From the moment `systemctl stop` had returned; nothing, where the unit was active before that.
+/// Returns the time from the return of `systemctl stop` to the start; zero if the unit was active before.
 fn wait(host: &Host, returned: u64) -> Duration {
     let unit = "org.freedesktop.systemd1 /org/freedesktop/systemd1/unit/held_2eservice";
     let ask =
@@ -27,7 +27,7 @@ fn a_stopped_service_is_started_again() {
     assert_eq!(host.file_state("held"), "enabled");
     let (mut gaps, mut waits) = (Vec::new(), Vec::new());
     for round in 1..=10 {
-        // Who has stopped it is not told that his job was cancelled.
+        // The user of `systemctl stop` gets no message about a cancelled job.
         let stopped = host.shell("systemctl stop held; date +%s%6N");
         host.until("the service to run again", || {
             host.is_active("held") && host.told("changed") == round + 1
@@ -37,7 +37,7 @@ fn a_stopped_service_is_started_again() {
     }
     gaps.sort();
     waits.sort();
-    // Measured: docs/development/benchmarks.md.
+    // The measured times are in docs/development/benchmarks.md.
     assert!(gaps[5] < Duration::from_secs(1), "{gaps:?}");
     assert!(waits[5] < Duration::from_secs(1), "{waits:?}");
     assert_eq!(host.said().len(), 11, "each start is one: {:?}", host.said());
@@ -56,7 +56,7 @@ fn a_killed_service_is_started_again() {
     host.converged();
 }
 
-/// Whoever restarts it has done what he wanted: it is not started once more.
+/// A foreign restart is no drift: the unit is not started again.
 #[test]
 fn a_restart_from_outside_is_left_alone() {
     let host = Host::with_unit(UNIT, RUNNING);
@@ -76,7 +76,7 @@ fn a_started_service_is_stopped_again_and_looking_does_not_repeat_itself() {
     host.until("the service to be stopped", || host.of_unit("held", "ActiveState") == "inactive");
     host.converged();
     assert_eq!(host.said(), ["start"]);
-    // A unit that does not run is let go by systemd; asking for it must not bring it back, which would be an event.
+    // systemd unloads an inactive unit; a query must not load it again, which would be an event.
     let runs = || host.told("started");
     let mut before = runs();
     host.until("the daemon to be at rest", || {

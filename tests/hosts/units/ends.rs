@@ -1,11 +1,11 @@
-//! Units that do not start, or do not stay.
+//! Units that do not start, or do not stay active.
 
 use super::{RUNNING, UNIT};
 use crate::host::Host;
 use crate::service::GRAPH;
 use std::time::Duration;
 
-/// But for the one of the first sweep, two seconds after the start.
+/// Asserts that no further attempt follows, apart from the first sweep two seconds after the start.
 fn no_further_attempt(host: &Host) {
     std::thread::sleep(Duration::from_secs(3));
     let before = host.told("started");
@@ -31,7 +31,7 @@ fn a_start_that_fails_says_why_and_where_more_is_said() {
 
 #[test]
 fn a_start_limit_is_told_and_ends_the_attempts() {
-    // Of another type systemd now and then says that it runs, for the moment before it has ended.
+    // `Type=notify`: for other types systemd can report the unit active for a moment before its end.
     let unit = "[Service]\nExecStart=/bin/false\nType=notify\n";
     let graph = RUNNING.replace("startup: enabled", "meta: { retry: 6, delay: 100 }");
     let host = Host::with_failing_unit(unit, &graph);
@@ -66,9 +66,9 @@ fn a_start_that_hangs_ends_at_the_deadline_and_holds_nobody_up() {
     host.until("the deadline to be told", || {
         host.log().iter().any(|line| line.contains("the run exceeded its timeout of 2000 ms"))
     });
-    // The job is systemd's: it goes on.
+    // The job belongs to systemd and continues.
     assert_eq!(host.of_unit("held", "ActiveState"), "activating");
-    // Nor does a stop wait for it.
+    // A stop of the daemon does not wait for the job.
     host.write(GRAPH, &graph);
     assert_eq!(host.systemctl("stop").code, Some(0));
 }
@@ -89,7 +89,7 @@ fn a_stop_of_the_daemon_does_not_wait_for_a_start_that_hangs() {
 }
 
 #[test]
-fn what_cannot_be_is_told() {
+fn impossible_states_are_reported() {
     let graph = "
 graph: host
 resources:

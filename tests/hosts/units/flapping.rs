@@ -1,9 +1,9 @@
-//! A service that systemd restarts again and again.
+//! A flapping service: systemd restarts it again and again.
 
 use super::RUNNING;
 use crate::host::Host;
 
-/// It ends by itself, and systemd starts it again for ever.
+/// A unit that ends by itself, restarted by systemd without a limit.
 const UNIT: &str = "\
 [Unit]
 StartLimitIntervalSec=0
@@ -15,7 +15,8 @@ RestartSec=100ms
 WantedBy=multi-user.target
 ";
 
-/// F4: it fails although it runs whenever somebody looks; `status` says so, and `wait` does not succeed.
+/// F4: a flapping service is failed although each check finds it active; `status` says so, and `wait` does not
+/// succeed.
 #[test]
 fn a_flapping_service_is_told() {
     let host = Host::with_failing_unit(UNIT, RUNNING);

@@ -1,4 +1,4 @@
-//! Units that are not there (yet).
+//! Units that do not exist, or not yet.
 
 use super::{HELD, RUNNING, UNIT};
 use crate::host::Host;
@@ -12,14 +12,14 @@ fn a_unit_that_does_not_exist_is_named_and_heals_when_it_comes() {
     host.until("the failure", || host.log().iter().any(|line| line.contains("failed svc[held]")));
     let told = host.log().join("\n");
     assert!(told.contains("held.service does not exist"), "{told}");
-    // Nobody tells systemd of it.
+    // No `systemctl daemon-reload` follows.
     host.write(HELD, UNIT);
     host.until("it to run", || host.is_active("held"));
     assert_eq!(host.file_state("held"), "enabled");
     host.converged();
 }
 
-/// Who writes a unit makes an empty file first, which systemd takes for a mask: it must not be removed as one.
+/// An empty unit file, the first step of writing one, is a mask for systemd; it must not be removed.
 #[test]
 fn an_empty_unit_file_is_not_removed() {
     let host = Host::boot();
@@ -54,7 +54,7 @@ resources:
         UNIT.replace('\n', "\n        ")
     );
     let host = Host::boot();
-    // systemd has looked for it before and remembers that there is none.
+    // systemd has looked for the unit before and remembers its absence.
     host.write(
         "/etc/systemd/system/other.service",
         "[Unit]\nWants=held.service\n[Service]\nExecStart=/bin/sleep infinity\n",
@@ -73,7 +73,7 @@ resources:
     assert_eq!(failed, 0, "{:#?}", host.log());
 }
 
-/// What is not there does not run, and is not started at boot.
+/// A missing unit counts as stopped and disabled.
 #[test]
 fn stopped_and_disabled_hold_of_what_does_not_exist() {
     let host = Host::boot();
@@ -100,7 +100,7 @@ fn the_example_works() {
     host.until("the restart", || {
         host.is_active("steadfast-clock") && host.of_unit("steadfast-clock", "MainPID") != main
     });
-    // The restart is seen before its end is recorded, and until then the refresh is owed.
+    // The restart is visible before its end is recorded; until then the refresh is owed.
     host.until("nothing is left to do", || {
         host.run(&["steadfast", "plan", GRAPH]).stdout.contains(" 0 resources to change")
     });

@@ -1,5 +1,7 @@
-//! Units of systemd on a test host: what somebody does to them from outside is put back, and what they read is told
-//! them once.
+//! systemd units on a test host: drift is repaired, and a change of their files causes one refresh.
+//!
+//! No test touches a unit outside its host. Reading order: this file, then `startup`, `drift`, `refresh`, `ends`,
+//! `flapping`, `missing`, `bus` and `session`.
 
 mod bus;
 mod drift;
@@ -13,7 +15,7 @@ mod startup;
 use crate::host::Host;
 use crate::service::GRAPH;
 
-/// A service that says when it is started and when it is reloaded.
+/// A unit that records its starts and reloads.
 const UNIT: &str = "\
 [Unit]
 StartLimitIntervalSec=0
@@ -27,7 +29,7 @@ WantedBy=multi-user.target
 
 const HELD: &str = "/etc/systemd/system/held.service";
 
-/// `held.service`, running and enabled.
+/// A graph with `held.service`, running and enabled.
 const RUNNING: &str = "
 graph: host
 resources:
@@ -38,14 +40,14 @@ resources:
 ";
 
 impl Host {
-    /// A host with `held.service`, on which the daemon holds this graph and says that all is as declared.
+    /// Boots a host with `held.service` and waits until the daemon has converged on this graph.
     fn with_unit(unit: &str, graph: &str) -> Self {
         let host = Self::with_failing_unit(unit, graph);
         host.converged();
         host
     }
 
-    /// The same, without waiting for convergence.
+    /// Boots a host with `held.service` and starts the daemon, without waiting for convergence.
     fn with_failing_unit(unit: &str, graph: &str) -> Self {
         let host = Self::boot();
         host.write(HELD, unit);
@@ -55,7 +57,7 @@ impl Host {
         host
     }
 
-    /// Waits until all is as declared, and stays so for a while.
+    /// Waits until the host is converged and stays so for a while.
     fn converged(&self) {
         self.until("convergence", || {
             let last = || self.log().into_iter().rev().find(|line| !is_quiet(line));
@@ -63,7 +65,7 @@ impl Host {
         });
     }
 
-    /// A property of a unit.
+    /// Returns a property of a unit.
     fn of_unit(&self, unit: &str, name: &str) -> String {
         let show = ["systemctl", "show", "--value", "--property", name, unit];
         self.run(&show).stdout.trim().to_owned()
@@ -77,20 +79,20 @@ impl Host {
         self.run(&["systemctl", "is-enabled", unit]).stdout.trim().to_owned()
     }
 
-    /// How often the log tells this of `svc[held]`.
+    /// Counts the log lines with this word about `svc[held]`.
     fn told(&self, word: &str) -> usize {
         let held = |line: &&String| line.contains(&format!("{word} svc[held]"));
         self.log().iter().filter(held).count()
     }
 
-    /// What the service has said of itself.
+    /// Returns the recorded starts and reloads of the service.
     fn said(&self) -> Vec<String> {
         let said = self.read("/run/told").unwrap_or_default();
         said.lines().map(str::to_owned).collect()
     }
 }
 
-/// What is told of a check that found nothing.
+/// Returns true for a log line of a check without a difference.
 fn is_quiet(line: &str) -> bool {
     [" started ", " same "].iter().any(|word| line.contains(word))
 }

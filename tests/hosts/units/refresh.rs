@@ -1,4 +1,4 @@
-//! What a unit reads has changed: it is told once, and not when it has just been started.
+//! Refreshes of a unit after a change of its files: once, and not for a unit that has just started.
 
 use super::{HELD, UNIT};
 use crate::host::Host;
@@ -39,10 +39,10 @@ fn a_changed_file_reloads_what_it_notifies_exactly_once() {
 }
 
 #[test]
-fn what_is_started_in_the_same_run_is_not_reloaded_as_well() {
+fn a_unit_started_in_the_same_run_is_not_reloaded_as_well() {
     let host = Host::with_unit(UNIT, NOTIFIED);
     let daemon = host.daemon();
-    // Both before the daemon sees either: the service waits for the file, and is started once it is right.
+    // Both changes precede the daemon's checks: the service waits for the file and starts once it is right.
     host.shell(&format!(
         "kill -STOP {daemon}; echo drift >/etc/held.conf; systemctl stop held; kill -CONT {daemon}"
     ));
@@ -80,7 +80,7 @@ fn a_unit_that_does_not_run_and_need_not_is_left_alone() {
     }
 }
 
-/// The unit's own file is what notifies it: systemd reads it before the service is restarted.
+/// A changed unit file notifies its unit: systemd reads it before the restart.
 #[test]
 fn a_changed_unit_file_is_read_before_it_is_used() {
     let graph = |what: &str| {

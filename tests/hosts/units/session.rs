@@ -16,7 +16,7 @@ resources:
 #[test]
 fn a_unit_of_the_user_is_held() {
     let host = Host::boot();
-    // What the package dbus-user-session would bring.
+    // The files of the package dbus-user-session.
     host.write(
         "/etc/systemd/user/dbus.socket",
         "[Socket]\nListenStream=%t/bus\n[Install]\nWantedBy=sockets.target\n",

@@ -1,4 +1,4 @@
-//! What happens at boot: enabled, disabled, masked; and units with several names.
+//! Units at boot: enabled, disabled, masked, and with several names.
 
 use super::{RUNNING, UNIT};
 use crate::host::Host;
@@ -29,7 +29,7 @@ fn disabled_is_held_too() {
 
 #[test]
 fn a_mask_from_outside_is_taken_away() {
-    // What lies in /etc cannot be masked: there the mask would be.
+    // A unit file in /etc cannot be masked, since the mask would take its place.
     let host = Host::boot();
     host.write("/usr/lib/systemd/system/held.service", UNIT);
     host.write(crate::service::GRAPH, RUNNING);
@@ -69,7 +69,7 @@ resources:
     assert_ne!(host.run(&["systemctl", "start", "held"]).code, Some(0));
 }
 
-/// A unit file that is linked under another name is one unit.
+/// A unit file linked under another name is one unit.
 #[test]
 fn a_unit_may_be_named_by_its_alias() {
     let host = Host::boot();
@@ -86,7 +86,7 @@ fn a_unit_may_be_named_by_its_alias() {
         host.until("it to be enabled again", || host.file_state("real") == "enabled");
     }
     host.converged();
-    // Stopped, it is let go; then it is loaded by its other name.
+    // Once stopped, the unit is unloaded and then loaded by its other name.
     host.write(
         crate::service::GRAPH,
         &RUNNING.replace("running", "stopped").replace("enabled", "disabled"),

@@ -193,7 +193,7 @@ fn broken(state: &State) -> Option<String> {
 }
 
 #[test]
-fn what_may_come_is_taken_by_its_weight() {
+fn events_are_drawn_by_weight() {
     let mut chance = Chance(7);
     let mut stops = 0;
     for _ in 0..900 {

@@ -82,7 +82,7 @@ mod tests {
     /// Many more objects are read than the limit allows; changed files, open files and the host's files still
     /// give the same answers.
     #[test]
-    fn what_was_looked_at_is_forgotten_and_what_was_changed_is_not() {
+    fn reads_are_forgotten_and_changes_are_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         for directory in ["a", "b", "c"] {
