@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Component, Path, PathBuf};
 
 /// The limit of followed links, equal to the kernel's limit.
-const LINKS_AT_MOST: usize = 40;
+pub(in crate::host) const LINKS_AT_MOST: usize = 40;
 
 /// The trusted users of one read or execution, besides root.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,8 @@ impl Reader {
         self.own == 0
     }
 
-    fn believes(self, uid: u32) -> bool {
+    /// Returns true if the user is trusted.
+    pub(in crate::host) fn believes(self, uid: u32) -> bool {
         uid == 0 || [Some(self.own), self.through_sudo, self.beneficiary].contains(&Some(uid))
     }
 
@@ -170,7 +171,13 @@ impl Reader {
         Some(format!("{} {why}", printable(path)))
     }
 
-    fn wrong_above(self, folder: &Path, stat: &Stat, below: &Stat) -> Option<String> {
+    /// Returns a description of an untrusted user's right to replace an entry of a folder.
+    pub(in crate::host) fn wrong_above(
+        self,
+        folder: &Path,
+        stat: &Stat,
+        below: &Stat,
+    ) -> Option<String> {
         // In a sticky folder, nobody else can rename or remove a trusted user's entry.
         let is_held = stat.st_mode & 0o1000 != 0 && self.believes(below.st_uid);
         if is_held && self.believes(stat.st_uid) {
@@ -228,7 +235,8 @@ fn is_same(one: &Stat, other: &Stat) -> bool {
     (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }
 
-fn name(component: Component<'_>) -> Option<OsString> {
+/// Returns the name of a step on a path; none for the root and for `.`.
+pub(in crate::host) fn name(component: Component<'_>) -> Option<OsString> {
     match component {
         Component::Normal(name) => Some(name.to_owned()),
         Component::ParentDir => Some(OsStr::new("..").to_owned()),

@@ -4,6 +4,7 @@ use super::detached_stdio::DetachedStdio;
 use super::line_stream::{Line, Splitter};
 use super::process_group::{Group, is_alive};
 use super::spawner::spawn;
+use super::working_directory::not_entered;
 use crate::failure::Failure;
 use crate::host::{Captured, Command, End, Finished};
 use crate::secret::Secret;
@@ -83,6 +84,9 @@ pub(in crate::host) async fn supervise(mut job: Job) -> Result<Finished, Failure
             read.map_err(|why| Failure::new(format!("the output of the command was lost: {why}")))?;
     }
     let end = cut_off.unwrap_or_else(|| natural(status));
+    if let Some(trouble) = not_entered(&job.command, end, &output.stderr) {
+        return Err(trouble);
+    }
     Ok(Finished { end, stdout: output.stdout, stderr: output.stderr, held })
 }
 

@@ -5,6 +5,7 @@
 //! group.
 
 use super::run_as::{Account, Switch, account};
+use super::working_directory::Entry;
 use crate::escape::short;
 use crate::failure::Failure;
 use crate::host::path_trust::Reader;
@@ -17,6 +18,12 @@ use std::process::{Command as Process, Stdio};
 
 /// The search path of programs.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// The language of programs.
+const LANG: &str = "C.UTF-8";
+
+/// The beginning of the names under which declared variables pass the programs in front.
+const CARRIER: &str = "STEADFAST_";
 
 /// The default umask of commands, independent of the daemon's umask.
 const UMASK: u32 = 0o022;
@@ -32,6 +39,8 @@ pub(in crate::host) struct Prepared {
     pub(in crate::host) process: Process,
     /// The command changes its user, so it needs a session keyring of its own.
     pub(in crate::host) switches: bool,
+    /// The way into the working directory, which must exist until the start.
+    pub(in crate::host) entry: Entry,
 }
 
 /// Resolves everything that a command needs, so that a missing part is named. The function may block on a
@@ -49,7 +58,7 @@ pub(in crate::host) fn prepare(
     let account = account(command)?;
     let path = variable(command, "PATH");
     let cwd = command.cwd.as_deref().unwrap_or_else(|| Path::new("/"));
-    directory(cwd)?;
+    let entry = Entry::new(cwd, account.switch.as_ref())?;
     let program = find(name, path, cwd)?;
     if command.judged {
         let runs_as = account.switch.as_ref().map(Switch::uid);
@@ -76,6 +85,16 @@ pub(in crate::host) fn prepare(
         words.push("--".into());
     }
     let is_direct = words.is_empty();
+    let variables = variables(command, &account);
+    if !is_direct {
+        words.extend([helper("env")?, "--ignore-environment".into()]);
+        words.extend(entry.option().map(PathBuf::from));
+        words.push(restored(&variables)?.into());
+        if program.as_os_str().as_encoded_bytes().contains(&b'=') {
+            // `env` takes a word with `=` for a variable.
+            words.extend([helper("setpriv")?, "--".into()]);
+        }
+    }
     words.push(program);
 
     let mut process = Process::new(&words[0]);
@@ -83,20 +102,28 @@ pub(in crate::host) fn prepare(
     if is_direct {
         process.arg0(name);
     }
-    surround(&mut process, command, &account);
-    process.current_dir(cwd);
+    process.env_clear();
+    if is_direct {
+        process.envs(variables);
+    } else {
+        process.env("PATH", PATH).env("LANG", LANG);
+        let values = variables.iter().enumerate();
+        process.envs(values.map(|(number, (_, value))| (format!("{CARRIER}{number}"), value)));
+    }
+    process.current_dir(entry.at_start());
     if !switches {
         // The other commands get a group with their session, because the leader of a group cannot start a session.
         process.process_group(0);
     }
     process.stdout(Stdio::piped()).stderr(Stdio::piped());
     process.stdin(if command.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
-    Ok(Prepared { process, switches })
+    Ok(Prepared { process, switches, entry })
 }
 
-/// Finds a program of util-linux that runs before the declared one.
+/// Finds a program of util-linux or coreutils that runs before the declared one.
 fn helper(name: &str) -> Result<PathBuf, Failure> {
-    let hint = format!("`user`, `group` and `no_new_privs` need {name}, of util-linux");
+    let hint =
+        format!("`user`, `group` and `no_new_privs` need {name}, of util-linux or coreutils");
     find(name, None, Path::new("/")).map_err(|trouble| trouble.hint(hint))
 }
 
@@ -108,30 +135,38 @@ fn nproc(tasks: u32) -> String {
     format!("--nproc={tasks}:{tasks}")
 }
 
-fn surround(process: &mut Process, command: &Command, account: &Account) {
-    process
-        .env_clear()
-        .env("PATH", PATH)
-        .env("HOME", &account.home)
-        .env("USER", &account.name)
-        .env("LOGNAME", &account.name)
-        .env("SHELL", &account.shell)
-        .env("LANG", "C.UTF-8")
-        .envs(command.env.iter().map(|(name, value)| (name, value.reveal())));
+/// Returns the variables of the program; of two with one name, the last one counts.
+fn variables<'a>(command: &'a Command, account: &'a Account) -> Vec<(&'a str, &'a str)> {
+    let mut variables = vec![
+        ("PATH", PATH),
+        ("HOME", &account.home),
+        ("USER", &account.name),
+        ("LOGNAME", &account.name),
+        ("SHELL", &account.shell),
+        ("LANG", LANG),
+    ];
+    variables.extend(command.env.iter().map(|(name, value)| (name.as_str(), value.reveal())));
+    variables
+}
+
+/// Returns the option of `env` that gives the variables their names again. The option contains no value,
+/// because every user can read a command line: `env` itself inserts the values.
+fn restored(variables: &[(&str, &str)]) -> Result<String, Failure> {
+    let mut option = "--split-string=".to_owned();
+    for (number, (name, _)) in variables.iter().enumerate() {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        if name.is_empty() || !name.bytes().all(is_plain) {
+            let name = short(name, 30);
+            return Err(Failure::new(format!("variable {name:?} of `env` has an invalid name")));
+        }
+        option.push_str(&format!("{name}=${{{CARRIER}{number}}} "));
+    }
+    Ok(option)
 }
 
 fn variable<'a>(command: &'a Command, wanted: &str) -> Option<&'a str> {
     let found = command.env.iter().rev().find(|(name, _)| name == wanted);
     found.map(|(_, value)| value.reveal())
-}
-
-fn directory(cwd: &Path) -> Result<(), Failure> {
-    match cwd.metadata() {
-        Ok(metadata) if metadata.is_dir() => Ok(()),
-        Ok(_) => Err(Failure::new(format!("cwd {} is not a directory", shown(cwd)))),
-        Err(why) => Err(Failure::new(format!("cwd {} cannot be used: {why}", shown(cwd)))
-            .hint("create the directory first, with a `file` resource before this one")),
-    }
 }
 
 /// Finds a program: a name without a slash in PATH, any other name relative to the working directory. A
@@ -209,5 +244,19 @@ mod tests {
         command.umask = None;
         let seen = printed(&command, true);
         assert!(seen.starts_with("0022\n") && seen.contains("USER=nobody"), "{seen}");
+    }
+
+    /// S-6, S-9: the values of variables are in no command line, and under no name that the loader reads.
+    #[test]
+    fn programs_in_front_have_a_fixed_environment() {
+        let argv = vec!["/bin/true".to_owned()];
+        let env = vec![("LD_PRELOAD".to_owned(), "CANARY".to_owned().into())];
+        let user = Some("nobody".to_owned());
+        let process = prepare(&Command { argv, env, user, ..Command::default() }, true).unwrap();
+        let process = process.process;
+        assert!(!process.get_args().any(|word| word.to_string_lossy().contains("CANARY")));
+        let names = process.get_envs().map(|(name, _)| name.to_string_lossy().into_owned());
+        let declared = |name: &String| !name.starts_with("STEADFAST_");
+        assert_eq!(names.filter(declared).collect::<Vec<_>>(), ["LANG", "PATH"]);
     }
 }

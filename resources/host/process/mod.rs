@@ -2,7 +2,8 @@
 //!
 //! No command may inherit anything undeclared from the daemon (S-9), and every child must be reaped.
 //!
-//! Reading order: `command.rs` (a command as declared), `command_setup.rs` and `run_as.rs` (preparation),
+//! Reading order: `command.rs` (a command as declared), `command_setup.rs`, `run_as.rs` and
+//! `working_directory.rs` (preparation),
 //! `spawner.rs` (start), `child.rs` (supervision), `process_group.rs`, `capture.rs` and `line_stream.rs`
 //! (output), `detached_stdio.rs`, `command_records.rs`, `core_dumps.rs`, `descriptors.rs`.
 
@@ -18,6 +19,7 @@ pub(super) mod line_stream;
 pub(super) mod process_group;
 pub(super) mod run_as;
 pub(super) mod spawner;
+pub(super) mod working_directory;
 
 use super::{Captured, Command, Host};
 use crate::failure::Failure;

@@ -65,7 +65,8 @@ pub(in crate::host) fn spawn(
     kept: Option<&DetachedStdio>,
 ) -> Result<Option<Child>, Failure> {
     let alone = ALONE.with(|alone| *alone);
-    let Prepared { mut process, switches } = prepare(command, !alone)?;
+    // The open directory is needed until the start.
+    let Prepared { mut process, switches, entry: _entry } = prepare(command, !alone)?;
     if let Some(kept) = kept {
         kept.attach(&mut process)
             .map_err(|why| Failure::new(format!("the output of a command: {why}")))?;

@@ -1,10 +1,10 @@
 //! Tests of the trust in programs (S-11): programs that other users could change cause warnings.
 
-use crate::support::{build, exec, run, text, texts};
+use crate::support::{EVENT, build, check, exec, run, text, texts};
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::fs::{PermissionsExt as _, chown, lchown, symlink};
 use std::path::PathBuf;
-use steadfast_resources::{Outcome, Value};
+use steadfast_resources::{CheckResult, Outcome, Value};
 
 const NOBODY: u32 = 65534;
 
@@ -44,4 +44,29 @@ fn programs_from_the_folder_and_from_a_declared_path_are_named() {
     let declared = || ("env", Value::TextMap(vec![("PATH".to_owned(), path.clone())]));
     assert_eq!(trusts(vec![texts("args", &["program"]), declared()]), vec![program]);
     assert_eq!(trusts(vec![texts("args", &["missing"]), declared()]), Vec::<PathBuf>::new());
+}
+
+/// S-11: a guard whose directory cannot be entered, or must not be, gives no answer. The test needs root.
+#[test]
+fn guards_have_the_same_directory_as_the_command() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let (home, closed) = (dir.path().join("home"), dir.path().join("closed"));
+    fs::create_dir(&home).unwrap();
+    chown(&home, Some(NOBODY), None).unwrap();
+    fs::create_dir_all(closed.join("docs")).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+    let link = home.join("link");
+    symlink(closed.join("docs"), &link).unwrap();
+    lchown(&link, Some(NOBODY), None).unwrap();
+    let cwd = link.to_str().unwrap();
+    for [guard, folder] in [["ifcmd", "ifcwd"], ["nifcmd", "nifcwd"], ["ifcmd", "cwd"]] {
+        for (user, said) in [("nobody", "cannot enter"), ("", "belongs to uid 65534")] {
+            let guarded = exec([text(guard, "true"), text(folder, cwd), text("user", user)]);
+            let CheckResult::Unknown(trouble) = check(&guarded, EVENT) else { panic!("{guard}") };
+            assert!(trouble.what.contains(said), "{guard} {user}: {trouble:?}");
+        }
+    }
+    let outcome = run(&exec([text("cmd", "rm -rf cache"), text("cwd", cwd)]));
+    assert!(matches!(outcome, Outcome::Failed { touched: false, .. }), "{outcome:?}");
 }

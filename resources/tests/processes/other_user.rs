@@ -5,6 +5,7 @@ use crate::support::{
     again, command, eventually, host, living, output, query, shell, unique, wait,
 };
 use keyutils_raw::{KEY_SPEC_SESSION_KEYRING, add_key, keyctl_join_session_keyring};
+use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 use steadfast_resources::host::{Command, End, MAX_TASKS};
@@ -127,4 +128,75 @@ fn a_cancel_reaches_another_user_while_it_starts() {
         assert!(matches!(finished.unwrap().end, End::Cancelled { .. }));
     }
     eventually("all are gone", || living(&word).is_empty());
+}
+
+/// S-9: a declared variable does not influence the programs that still run as root before the change of user.
+/// The loader complains once for each program that it starts with an absent library.
+#[test]
+fn declared_variables_reach_only_the_program_of_another_user() {
+    let with = |name: &str, value: &str, command: Command| Command {
+        env: vec![(name.to_owned(), value.to_owned().into())],
+        ..command
+    };
+    let missing = "/nonexistent/steadfast.so";
+    let given_up = Command { no_new_privs: true, ..command(&["/bin/true"]) };
+    for command in [as_nobody(command(&["/bin/true"])), given_up] {
+        for name in ["LD_PRELOAD", "LD_AUDIT"] {
+            let finished = query(&with(name, missing, command.clone()));
+            let said = finished.stderr.text();
+            let complaints = said.matches("ERROR: ld.so: object").count();
+            assert_eq!((finished.is_success(), complaints), (true, 1), "{name}: {said}");
+        }
+    }
+    // A library of setpriv that cannot be loaded ends setpriv.
+    let folder = tempfile::tempdir().unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(folder.path(), open).unwrap();
+    fs::write(folder.path().join("libcap-ng.so.0"), "no library").unwrap();
+    let path = folder.path().to_str().unwrap();
+    let finished = query(&with("LD_LIBRARY_PATH", path, as_nobody(command(&["/bin/true"]))));
+    assert!(finished.is_success(), "{}", finished.stderr.text());
+    let seen = output(&with("LD_LIBRARY_PATH", path, as_nobody(command(&["env"]))));
+    assert!(seen.contains(&format!("LD_LIBRARY_PATH={path}\n")), "{seen}");
+}
+
+/// Variables of another user's command arrive unchanged, and nothing else does.
+#[test]
+fn another_user_has_exactly_its_variables() {
+    let values = ["a  b;$(id)", "", "${STEADFAST_0}", "'\"\\ #", "x\ny", "=", "ünï\u{1b}", "-S"];
+    let mut declared = as_nobody(command(&["env", "-0"]));
+    let named = values.iter().enumerate();
+    declared.env =
+        named.map(|(number, value)| (format!("V{number}"), (*value).to_owned().into())).collect();
+    declared.env.push(("LANG".to_owned(), "C".to_owned().into()));
+    declared.env.push(("STEADFAST_3".to_owned(), "own".to_owned().into()));
+    let seen = output(&declared);
+    let seen: BTreeSet<&str> = seen.trim_end_matches('\0').split('\0').collect();
+    let fixed = [
+        "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME=/nonexistent",
+        "USER=nobody",
+        "LOGNAME=nobody",
+        "SHELL=/usr/sbin/nologin",
+        "LANG=C",
+        "STEADFAST_3=own",
+    ];
+    let own = values.iter().enumerate().map(|(number, value)| format!("V{number}={value}"));
+    let expected: BTreeSet<String> = own.chain(fixed.map(str::to_owned)).collect();
+    assert_eq!(seen, expected.iter().map(String::as_str).collect());
+}
+
+/// `env`, which starts the program, takes a word with `=` for a variable.
+#[test]
+fn a_program_of_another_user_may_have_any_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(folder.path(), open()).unwrap();
+    for name in ["a=b", "-x", "a b"] {
+        let program = folder.path().join(name);
+        fs::copy("/bin/echo", &program).unwrap();
+        fs::set_permissions(&program, open()).unwrap();
+        let declared = as_nobody(command(&[program.to_str().unwrap(), "a=b", "-S", "${HOME}"]));
+        assert_eq!(output(&declared), "a=b -S ${HOME}\n");
+    }
 }
