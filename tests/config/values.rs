@@ -41,7 +41,7 @@ fn what_cannot_be_received_is_refused_at_once() {
         ("recv: {content: {from: 'exec[a]'}}", "should be `from` and `key`, or `template` and"),
         (
             "recv: {content: {template: '${x}', values: {y: 'exec[a].exit'}}}",
-            "is none of the values",
+            "`${x}` is not one of the values [C405]",
         ),
         (
             "recv: {content: {template: x, values: {y: 'exec[a].exit'}}}",
