@@ -270,7 +270,7 @@ fn what_was_kept_with_another_key_is_passed_over() {
     host.write("motd", "fourth\n").apply().exits(0);
     past(&host, &["history"]).exits(0).prints_in_order(&[
         "1  unreadable: damaged, or written with another values.key",
-        "2  not readable",
+        "2  unreadable: damaged, or written with another values.key",
         "3  ",
         "(was 0644",
         "4  ",

@@ -30,7 +30,7 @@ fn a_begin_without_an_end_is_unknown() {
         };
         store.commit(&[begin]).expect("kept");
         drop(store);
-        host.ask_daemon(&["state", "show", "file[f]"]).exits(0).prints("a change was begun");
+        host.ask_daemon(&["state", "show", "file[f]"]).exits(0).prints("a change was interrupted");
         host.remove("f");
         if let Some(content) = found {
             host.write("f", content);

@@ -301,7 +301,7 @@ fn what_was_held_stays_so_when_its_window_opens() {
         .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
     let applied = host.finish(command);
     applied.exits(1).prints("changed exec[e]");
-    applied.prints("not as planned: it was held (changes are allowed");
+    applied.prints("not as planned: planned: held (changes are allowed");
     assert!(!host.exists("f"));
 }
 
@@ -347,7 +347,7 @@ fn what_is_in_doubt_removes_nothing_that_came_later() {
         }
         let planned = host.ask(&["plan", "--out", "$DIR/plan.json"]);
         planned.prints("existing objects that would be removed:");
-        let (_, would_go) = planned.stdout.split_once("would be gone:").expect("said");
+        let (_, would_go) = planned.stdout.split_once("would be removed:").expect("said");
         assert!(would_go.contains(names), "{}", planned.stdout);
         host.make_directory(&format!("{directory}/precious"));
         host.write(&format!("{directory}/precious/p"), "data");

@@ -36,8 +36,8 @@ fn what_we_made_is_removed_and_what_was_there_is_not() {
     let shown = host.ask(&["graph", "--state-dir", &state]);
     shown.exits(0).prints("1 resource pending removal:\n  - file[made]\n");
     let applied = host.apply();
-    applied.exits(0).prints("changed file[made]").prints("left file[made]: removed");
-    applied.prints("left file[found]").prints("not removed");
+    applied.exits(0).prints("changed file[made]").prints("removed file[made]: removed from the host");
+    applied.prints("undeclared file[found]").prints("not removed");
     assert!(host.exists("kept") && host.exists("found") && !host.exists("made"));
     // It is gone for good: whoever makes it now, keeps it, and it is theirs when it comes back.
     host.write("made", "theirs\n");
@@ -207,7 +207,7 @@ fn what_another_resource_has_stays() {
     host.graph(&graph(&moved));
     host.apply()
         .exits(0)
-        .prints("left file[a]")
+        .prints("undeclared file[a]")
         .prints("the object is not removed while file[i] lies in it");
     assert_eq!(host.read("a"), "other\n");
     host.graph(&graph(""));

@@ -44,9 +44,9 @@ fn what_another_resource_has_under_another_path_stays() {
     let applied = host.apply();
     applied
         .exits(1)
-        .prints("left file[same]: undeclared; file[a] now manages the same object as $DIR/run/x")
-        .prints("left file[deep]: undeclared; file[b] now manages the same object as $DIR/run/d/x")
-        .prints("left file[held]: undeclared; file[c] now manages the object as a part of $DIR/run/tree")
+        .prints("undeclared file[same]: undeclared; file[a] now manages the same object as $DIR/run/x")
+        .prints("undeclared file[deep]: undeclared; file[b] now manages the same object as $DIR/run/d/x")
+        .prints("undeclared file[held]: undeclared; file[c] now manages the object as a part of $DIR/run/tree")
         .prints("not removed: file[d] lies in the directory")
         .prints("changed file[own]")
         .prints("undeclared file[missing]: was already absent");
@@ -74,7 +74,7 @@ fn what_another_resource_has_through_a_mount_stays() {
         .expect("mounted");
     host.apply().exits(0);
     host.graph(&one("new", "$DIR/here/d/x", "content: x"));
-    host.apply().exits(0).prints("file[new] has the same thing now, as $DIR/here/d/x");
+    host.apply().exits(0).prints("file[new] now manages the same object as $DIR/here/d/x");
     let stays = host.exists("here/d/x");
     umount2(&host.path("there"), MntFlags::MNT_DETACH).expect("unmounted");
     assert!(stays);
@@ -110,7 +110,7 @@ fn what_is_declared_through_a_mount_of_a_part_stays() {
         umount2(&host.path(point), MntFlags::MNT_DETACH).expect("unmounted");
     }
     applied.exits(1).prints("not removed: file[new] lies in the directory").prints(
-        "left file[deep]: undeclared; file[tree] now manages the object as a part of $DIR/t",
+        "undeclared file[deep]: undeclared; file[tree] now manages the object as a part of $DIR/t",
     );
     assert_eq!(stay, (true, true));
     // Where nothing is mounted any more the directory goes.
@@ -137,7 +137,7 @@ fn what_is_declared_through_a_mount_of_a_file_stays() {
     let applied = host.apply();
     let stays = host.exists("a/f");
     umount2(&host.path("b/g"), MntFlags::MNT_DETACH).expect("unmounted");
-    applied.exits(0).prints("file[new] has the same thing now, as $DIR/b/g");
+    applied.exits(0).prints("file[new] now manages the same object as $DIR/b/g");
     assert!(stays);
     host.write("b/g", "x").remove("a/f");
     host.graph(&one("old", "$DIR/a/f", &format!("content: x, {DELETE}"))).apply().exits(0);

@@ -62,13 +62,13 @@ fn everything_is_seen_in_a_real_terminal() {
     host.wait_until("it is put back", || host.read("well") == "one\n");
     // What became of the order stands in the last line until the next key.
     terminal.wait_for("done").resize(10, 60).wait_for("file[well]");
-    terminal.resize(40, 120).press_until("j", "? keys  q leave");
+    terminal.resize(40, 120).press_until("j", "? keys  q quit");
 
     drop(daemon);
     terminal.wait_for("the data is outdated: no daemon listens");
     daemon = host.run(&[]);
     daemon.wait_for_of("failed", "file[bad]");
-    terminal.wait_until("it is back", |screen| !screen.contains("is old"));
+    terminal.wait_until("it is back", |screen| !screen.contains("is outdated"));
     terminal.type_in("q");
     assert_eq!(terminal.ends(), 0);
     is_given_back(&terminal);

@@ -232,7 +232,7 @@ fn what_is_opened_anew_is_no_new_one() {
     store.commit(&[begin("file[/etc/a]", 1, &[])]).expect("kept");
     std::fs::remove_file(directory.path().join("state.db")).expect("removed");
     let refused = store.reopen().expect_err("refused").to_string();
-    assert!(refused.contains("its file `state.db` was removed"), "{refused}");
+    assert!(refused.contains("the file `state.db` was removed"), "{refused}");
     assert!(store.commit(&[begin("file[/etc/b]", 2, &[])]).is_err());
 }
 
@@ -334,7 +334,7 @@ fn a_repair_that_is_cut_off_loses_nothing() {
 
     write("state.db", &damaged);
     write("state.db.making", &whole[..whole.len() / 2]);
-    assert!(!repair().lines().join(" ").contains("cut off"), "nothing was whole yet");
+    assert!(!repair().lines().join(" ").contains("interrupted repair"), "nothing was whole yet");
     assert_eq!((told(), at("state.db.making").exists()), (299, false));
 
     write("state.db", &damaged);

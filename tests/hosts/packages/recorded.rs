@@ -40,7 +40,7 @@ fn members_of_a_transaction_are_in_the_history() {
         assert!(told.contains(moved), "{name}: {told}\n{said}");
     }
     assert!(
-        host.history("there").contains("nothing has been changed"),
+        host.history("there").contains("no changes are recorded"),
         "{}",
         host.history("there")
     );
