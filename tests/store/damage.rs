@@ -188,8 +188,8 @@ fn a_database_that_is_gone_is_no_new_one() {
         directory
     };
     let losses: [(&str, Loss); 2] = [
-        ("it is missing, and values.key", |path| std::fs::remove_file(path).expect("removed")),
-        ("it is empty, and values.key", |path| std::fs::write(path, "").expect("emptied")),
+        ("the file is missing, but values.key exists", |path| std::fs::remove_file(path).expect("removed")),
+        ("the file is empty, but values.key exists", |path| std::fs::write(path, "").expect("emptied")),
     ];
     for (says, loss) in losses {
         let directory = made();
@@ -240,7 +240,7 @@ fn what_is_opened_anew_is_no_new_one() {
 #[test]
 fn a_key_that_is_lost_is_not_made_anew() {
     let losses: [(&str, Loss); 2] = [
-        ("it is missing", |path| std::fs::remove_file(path).expect("removed")),
+        ("the file is missing", |path| std::fs::remove_file(path).expect("removed")),
         ("expected a key of 32 bytes, found 7", |path| {
             std::fs::write(path, "foreign").expect("cut");
         }),
