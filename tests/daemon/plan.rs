@@ -136,7 +136,7 @@ fn a_plan_that_is_kept_is_done() {
     host.ask(&["plan", "--out", &plan]).exits(1).says("an existing file is not replaced");
     let applied = apply(&host, &plan);
     assert_eq!(before, applied.exits(0).named_after("changed"), "{applied}");
-    apply(&host, &plan).exits(1).says("not as planned: ").says("it is now converged");
+    apply(&host, &plan).exits(1).says("not as planned: ").says("file[make]: now converged");
 }
 
 /// Nothing at all is done where anything has moved; the aspect is named.
@@ -147,7 +147,7 @@ fn a_plan_is_refused_when_the_world_has_moved() {
     host.chmod("mode", 0o640);
     apply(&host, &plan)
         .exits(1)
-        .says("not as planned: file[mode]: mode: it was 0644, and is 0640")
+        .says("not as planned: file[mode]: mode: was 0644, is now 0640")
         .says("hint: nothing was changed");
     assert!(!host.exists("make"), "nothing was begun");
     host.chmod("mode", 0o644).write("edit", "odl\n");

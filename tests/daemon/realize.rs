@@ -25,7 +25,7 @@ fn what_was_made_while_a_graph_waited_leaves_with_the_next_reload() {
         assert!(line.message.contains("file[f]"), "{line:?}");
         host.write("go", "");
         let line = daemon.wait_for_of("undeclared", "file[f]");
-        assert!(line.message.contains("pending removal"), "{line:?}");
+        assert!(line.message.contains("`steadfast reload` removes it"), "{line:?}");
         assert_eq!(host.read("f"), "x", "it was made");
         if kills {
             daemon.kill();

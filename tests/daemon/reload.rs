@@ -121,7 +121,7 @@ fn a_refused_graph_is_in_the_status() {
     said.exits(65);
     let lines: Vec<&str> = said.stdout.lines().collect();
     assert!(lines[0].starts_with("first: converged"), "{said}");
-    assert!(lines[1].starts_with("the current graph file was rejected"), "{said}");
+    assert!(lines[1].starts_with("  the current graph file was rejected "), "{said}");
     assert!(lines[1].contains("$DIR/graph.yaml:5:18: ") && lines[1].contains("pth"), "{said}");
     let refused = &status(&host)["rejected"];
     assert!(refused["reason"].as_str().is_some_and(|why| !why.contains('\n')), "{refused}");

@@ -52,7 +52,7 @@ fn everything_is_seen_in_a_real_terminal() {
     terminal.type_in("q/wel\r").wait_for("1 with `wel`");
     terminal.wait_until("only one row", |screen| !screen.contains("file[bad]"));
     // What is undone while nothing is repaired is seen by the look.
-    terminal.type_in("p").wait_for("pause for an hour").type_in("y");
+    terminal.type_in("p").wait_for("pause all repairs for an hour? y/n").type_in("y");
     daemon.wait_for("paused");
     terminal.wait_for("paused: steadfast top; resumes automatically in");
     host.write("well", "edited\n");
