@@ -78,7 +78,7 @@ fn sql(state: &Path, sql: &str) {
 #[test]
 fn what_is_refused_to_who_writes_is_sound_for_nobody() {
     let losses: [(&str, Loss); 7] = [
-        ("it has only 1 bytes", |state| {
+        ("the file has only 1 bytes", |state| {
             std::fs::write(state.join("state.db"), "S").expect("cut");
         }),
         ("the database has no tables", |state| {
