@@ -37,7 +37,7 @@ fn what_was_made_while_a_graph_waited_leaves_with_the_next_reload() {
         host.finish(status).prints("pending removal: file[f]");
         daemon.skip_to_now();
         daemon.signal(SIGHUP).wait_for_of("changed", "file[f]");
-        daemon.wait_for_of("undeclared", "file[f]");
+        daemon.wait_for_of("removed", "file[f]");
         assert!(!host.exists("f"));
     }
 }

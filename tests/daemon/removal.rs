@@ -277,7 +277,7 @@ fn an_empty_graph_needs_an_override() {
     assert!(host.exists("a"));
     let state = host.full("$DIR/state");
     host.finish(host.bare(&["reload", "--allow-empty", "--state-dir", &state])).exits(0);
-    daemon.wait_for_of("undeclared", "file[a]");
+    daemon.wait_for_of("removed", "file[a]");
     assert!(!host.exists("a"));
     // There is nothing more to be lost.
     daemon.signal(SIGHUP).wait_for("loaded");
@@ -331,7 +331,7 @@ fn a_removal_that_fails_is_tried_again() {
     daemon.signal(SIGHUP).wait_for_of("failed", "file[d]");
     host.remove("d/theirs");
     daemon.signal(SIGHUP).wait_for_of("changed", "file[d]");
-    daemon.wait_for_of("undeclared", "file[d]");
+    daemon.wait_for_of("removed", "file[d]");
     assert!(!host.exists("d"));
 }
 
