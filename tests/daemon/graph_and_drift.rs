@@ -87,7 +87,10 @@ fn codes_kinds_and_metaparams_are_explained() {
     host.check().exits(65).says("[C101]").says("more: steadfast explain C101");
     let explain = |words: &[&str]| host.finish(host.bare(&[&["explain"], words].concat()));
     explain(&["c101"]).exits(0).prints("C101: an unknown key").prints("```yaml right");
-    explain(&["exec"]).exits(0).prints("refresh_only").prints("true or false. Run only when notified");
+    explain(&["exec"])
+        .exits(0)
+        .prints("refresh_only")
+        .prints("true or false. Run only when notified");
     explain(&["meta"]).exits(0).prints("retry").prints("Integer.");
     explain(&[]).exits(0).prints("  file ").prints("  C404 ");
     explain(&["exce"]).exits(64).says("unknown topic `exce`");

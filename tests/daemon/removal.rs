@@ -36,7 +36,10 @@ fn what_we_made_is_removed_and_what_was_there_is_not() {
     let shown = host.ask(&["graph", "--state-dir", &state]);
     shown.exits(0).prints("1 resource pending removal:\n  - file[made]\n");
     let applied = host.apply();
-    applied.exits(0).prints("changed file[made]").prints("removed file[made]: removed from the host");
+    applied
+        .exits(0)
+        .prints("changed file[made]")
+        .prints("removed file[made]: removed from the host");
     applied.prints("undeclared file[found]").prints("not removed");
     assert!(host.exists("kept") && host.exists("found") && !host.exists("made"));
     // It is gone for good: whoever makes it now, keeps it, and it is theirs when it comes back.

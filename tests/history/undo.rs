@@ -132,7 +132,10 @@ fn one_file_that_cannot_be_put_back_does_not_keep_the_rest() {
     }
     let refused = place.undo("d/", None).expect_err("two files have two names");
     let lines: Vec<&str> = refused.lines().collect();
-    assert!(lines[0].contains("the file has 2 hard links") && lines[0].contains("d/b"), "{refused}");
+    assert!(
+        lines[0].contains("the file has 2 hard links") && lines[0].contains("d/b"),
+        "{refused}"
+    );
     assert!(lines[1].starts_with("not restored: ") && lines[1].contains("d/c"), "{refused}");
     let modes = names.each_ref().map(|path| path.metadata().expect("there").mode() & 0o7777);
     assert_eq!(modes, [0o644, 0o600, 0o600, 0o644], "{refused}");

@@ -188,8 +188,12 @@ fn a_database_that_is_gone_is_no_new_one() {
         directory
     };
     let losses: [(&str, Loss); 2] = [
-        ("the file is missing, but values.key exists", |path| std::fs::remove_file(path).expect("removed")),
-        ("the file is empty, but values.key exists", |path| std::fs::write(path, "").expect("emptied")),
+        ("the file is missing, but values.key exists", |path| {
+            std::fs::remove_file(path).expect("removed");
+        }),
+        ("the file is empty, but values.key exists", |path| {
+            std::fs::write(path, "").expect("emptied");
+        }),
     ];
     for (says, loss) in losses {
         let directory = made();

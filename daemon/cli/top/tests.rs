@@ -194,7 +194,9 @@ fn a_filter_is_typed() {
 fn an_order_is_confirmed() {
     let mut view = view(false);
     assert_eq!(key(&mut view, KeyCode::Char('p')), Next::Nothing);
-    assert!(lines(&mut view).iter().any(|line| line.contains("pause all repairs for an hour? y/n")));
+    assert!(
+        lines(&mut view).iter().any(|line| line.contains("pause all repairs for an hour? y/n"))
+    );
     assert_eq!(key(&mut view, KeyCode::Char('n')), Next::Nothing);
     assert_eq!(key(&mut view, KeyCode::Char('y')), Next::Nothing);
     key(&mut view, KeyCode::Char('p'));
