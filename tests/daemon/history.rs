@@ -280,7 +280,7 @@ fn what_was_kept_with_another_key_is_passed_over() {
     assert!(listed[0]["unreadable"].is_string() && listed[2]["unreadable"].is_null(), "{listed:?}");
     let at = past(&host, &["show", "file[motd]", "--at", "3"]);
     assert_eq!((at.code, at.stdout.as_str()), (0, "third\n"), "{at}");
-    let lost = "number 2 cannot be read";
+    let lost = "change 2 cannot be read";
     past(&host, &["show", "file[motd]", "--at", "2"]).exits(73).says(lost);
     past(&host, &["undo", "file[motd]", "--to", "2"]).exits(1).says(lost);
     assert_eq!(host.read("motd"), "declared\n", "nothing was put back");
