@@ -136,7 +136,10 @@ mod tests {
         else {
             panic!("admitted");
         };
-        assert!(trouble.what.starts_with("not as planned: planned: converged"), "{trouble:?}");
+        assert!(
+            trouble.what.starts_with("not as planned: state: was converged, is now stopped"),
+            "{trouble:?}"
+        );
     }
 
     /// F-16: a held resource is checked, and its apply is never begun.

@@ -137,7 +137,7 @@ pub(super) fn status(pulse: &DriverHealth) -> String {
         (Mode::Running, Some(Caveat::ReadOnly)) => "read-only, see `steadfast status`",
         (Mode::Running, Some(Caveat::Starting)) => "starting: no graph is loaded yet",
         (Mode::Running, Some(Caveat::GraphRejected)) => REJECTED,
-        (Mode::Running, None) if pulse.converged => "as declared",
+        (Mode::Running, None) if pulse.converged => "converged",
         (Mode::Running, None) => "working",
         (Mode::Draining | Mode::Pausing, _) => "pausing",
         (Mode::Paused, _) => "paused",

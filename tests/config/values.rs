@@ -41,7 +41,7 @@ fn wrong_receivers_are_rejected_at_once() {
         ("recv: {content: {from: 'exec[a]'}}", "should be `from` and `key`, or `template` and"),
         (
             "recv: {content: {template: '${x}', values: {y: 'exec[a].exit'}}}",
-            "is none of the values",
+            "`${x}` is not one of the values [C405]",
         ),
         (
             "recv: {content: {template: x, values: {y: 'exec[a].exit'}}}",

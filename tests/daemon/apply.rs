@@ -77,7 +77,7 @@ fn apply_answers_in_json() {
     let json = answer.exits(0).json();
     assert_eq!((&json["verdict"], &json["changed"]), (&"done".into(), &5.into()), "{answer}");
     let states = json["resources"].as_array().expect("a list");
-    assert!(states.iter().all(|r| r["state"] == "as declared"), "{answer}");
+    assert!(states.iter().all(|r| r["state"] == "converged"), "{answer}");
     assert_eq!(states.len(), 6);
 }
 

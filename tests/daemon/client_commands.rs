@@ -121,7 +121,7 @@ resources:
             "file[below]: waiting for others: file[bad], exec[slow]",
             "file[bad]: failed",
         ])
-        .prints_nothing_of("exec[slow]: is being");
+        .prints_nothing_of("exec[slow]: running");
     host.ask_daemon(&["show", "file[bad]"]).exits(0).prints("  dependents waiting: file[below]\n");
     host.ask_daemon(&["show", "exec[slow]"]).exits(0).prints("  dependents waiting: file[below]\n");
     host.ask_daemon(&["show", "file[below]"]).exits(0).prints_nothing_of("  dependents waiting");
@@ -365,7 +365,7 @@ fn the_status_tells_the_commit_and_can_be_watched() {
     let terminal = crate::terminal::Terminal::start(command.env("TERM", "xterm"), 24, 100);
     terminal.wait_for("asked: converged");
     daemon.kill();
-    terminal.wait_for("no daemon listens").wait_until("cleared", |s| !s.contains("as declared"));
+    terminal.wait_for("no daemon listens").wait_until("cleared", |s| !s.contains("converged"));
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
     terminal.wait_for("asked: converged");

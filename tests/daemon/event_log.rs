@@ -346,9 +346,9 @@ fn c22_a_full_disk_costs_no_repair() {
     assert!(told.iter().any(|event| event["event"] == "changed"), "{told:?}");
     assert_eq!(numbers(&told), [] as [u64; 0]);
     host.wait_until("it is said", || {
-        host.ask_daemon(&["workers"]).exits(0).stdout.contains("cannot be written")
+        host.ask_daemon(&["workers"]).exits(0).stdout.contains("events are not recorded: ")
     });
-    host.ask_daemon(&["status"]).exits(0).prints("daemon: event log: events are not recorded: ");
+    host.ask_daemon(&["status"]).exits(0).prints("daemon: event log: cannot be written: ");
     mount("remount,size=4m");
     daemon.wait_for("events_kept");
     host.ask_daemon(&["status"]).exits(0).prints_nothing_of("daemon:");

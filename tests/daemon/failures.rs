@@ -54,7 +54,7 @@ fn waiting_dependents_are_in_the_json_too() {
     assert!(of("exec[bad]")["error"].as_str().is_some_and(|t| t.contains("exit 1")));
     assert_eq!(of("file[child]")["state"], "waiting");
     assert_eq!(of("file[child]")["waits_for"], serde_json::json!(["exec[bad]"]));
-    assert_eq!(of("file[other]")["state"], "as declared");
+    assert_eq!(of("file[other]")["state"], "converged");
 }
 
 /// E-10: in a daemon, a failed resource heals once the cause is removed.
@@ -64,7 +64,7 @@ fn fixing_the_cause_heals_it() {
     let daemon = host.run(&["--sweep", "0"]);
     let line = daemon.wait_for_of("failed", "exec[bad]");
     assert!(
-        line.message.contains("waiting for it") && line.message.contains("file[child]"),
+        line.message.contains("1 dependents waiting: ") && line.message.contains("file[child]"),
         "{line:?}"
     );
     assert_eq!(host.lines("tries").len(), 3);

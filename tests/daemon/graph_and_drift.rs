@@ -87,10 +87,13 @@ fn codes_kinds_and_metaparams_are_explained() {
     host.check().exits(65).says("[C101]").says("more: steadfast explain C101");
     let explain = |words: &[&str]| host.finish(host.bare(&[&["explain"], words].concat()));
     explain(&["c101"]).exits(0).prints("C101: an unknown key").prints("```yaml right");
-    explain(&["exec"]).exits(0).prints("refresh_only").prints("Boolean. It runs only when");
+    explain(&["exec"])
+        .exits(0)
+        .prints("refresh_only")
+        .prints("true or false. Run only when notified");
     explain(&["meta"]).exits(0).prints("retry").prints("Integer.");
     explain(&[]).exits(0).prints("  file ").prints("  C404 ");
-    explain(&["exce"]).exits(64).says("nothing is known of `exce`");
+    explain(&["exce"]).exits(64).says("unknown topic `exce`");
 }
 
 /// Commands without a guard have no state that could differ; resources with a check have.
@@ -110,7 +113,7 @@ fn drift_is_what_differs_now() {
     host.apply().exits(0);
     host.ask(&["drift", "--detailed-exitcode"])
         .exits(0)
-        .prints("0 resources not as declared, 4 as");
+        .prints("0 resources differing, 4 unchanged");
     host.write("b", "edited");
     let json = host.ask(&["drift", "--json"]).exits(0).json();
     assert_eq!(json["resources"][0]["resource"], "file[b]");

@@ -59,9 +59,7 @@ fn a_history_that_cannot_be_written_is_told() {
     host.make_directory("state").chmod("state", 0o700).write("state/history", "in the way");
     let mut daemon = host.run(&[]);
     daemon.wait_for("converged");
-    host.ask_daemon(&["status"])
-        .exits(0)
-        .prints("daemon: history: events are not recorded: cannot use");
+    host.ask_daemon(&["status"]).exits(0).prints("daemon: history: cannot be written: cannot use");
     assert_eq!(json(&host, "status")["daemon"][0]["condition"], "write-failed");
     host.remove("state/history").remove("a");
     host.wait_until("it is put back", || host.read("a") == "x");

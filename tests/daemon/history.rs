@@ -270,7 +270,7 @@ fn entries_of_a_lost_key_are_passed_over() {
     host.write("motd", "fourth\n").apply().exits(0);
     past(&host, &["history"]).exits(0).prints_in_order(&[
         "1  unreadable: damaged, or written with another values.key",
-        "2  not readable",
+        "2  unreadable: damaged, or written with another values.key",
         "3  ",
         "(was 0644",
         "4  ",
@@ -280,7 +280,7 @@ fn entries_of_a_lost_key_are_passed_over() {
     assert!(listed[0]["unreadable"].is_string() && listed[2]["unreadable"].is_null(), "{listed:?}");
     let at = past(&host, &["show", "file[motd]", "--at", "3"]);
     assert_eq!((at.code, at.stdout.as_str()), (0, "third\n"), "{at}");
-    let lost = "number 2 cannot be read";
+    let lost = "change 2 cannot be read";
     past(&host, &["show", "file[motd]", "--at", "2"]).exits(73).says(lost);
     past(&host, &["undo", "file[motd]", "--to", "2"]).exits(1).says(lost);
     assert_eq!(host.read("motd"), "declared\n", "nothing was put back");

@@ -31,7 +31,7 @@ fn a_begin_without_an_end_is_unknown() {
         };
         store.commit(&[begin]).expect("kept");
         drop(store);
-        host.ask_daemon(&["state", "show", "file[f]"]).exits(0).prints("a change was begun");
+        host.ask_daemon(&["state", "show", "file[f]"]).exits(0).prints("a change was interrupted");
         host.remove("f");
         if let Some(content) = found {
             host.write("f", content);
@@ -123,7 +123,7 @@ fn a_command_that_was_cut_off_follows_its_policy() {
         });
         host.wait_until("its age grows", || {
             let status = host.ask_daemon(&["status", "--json"]).json().to_string();
-            let ages = status.split("\"undecided_for\":").skip(1);
+            let ages = status.split("\"awaiting_operator_for\":").skip(1);
             let seconds =
                 ages.filter_map(|rest| rest.split([',', '}']).next()?.parse::<u64>().ok());
             seconds.max() >= Some(1)

@@ -100,7 +100,7 @@ fn a_replaced_last_good_graph_is_not_read() {
         host.plan().exits(0);
         let daemon = host.run(&[]);
         daemon.wait_for("converged");
-        let said = "graph.json unreadable: expected a file, found";
+        let said = "graph.json cannot be read: expected a file, found";
         let is_said = || daemon.log().iter().any(|line| line.message.contains(said));
         host.wait_until("the daemon says so", is_said);
         if is_fifo {

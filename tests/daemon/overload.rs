@@ -38,7 +38,10 @@ fn a_stop_while_the_driver_is_being_started_ends() {
     });
     host.ask_daemon(&["stop"]).exits(0);
     host.ask_daemon(&["stop", "--now"]);
-    assert!(daemon.wait_for("stop_timeout").message.ends_with("left behind: store"), "it is named");
+    assert!(
+        daemon.wait_for("stop_timeout").message.ends_with("were abandoned: store"),
+        "it is named"
+    );
     drop(stopped);
     daemon.ends_after_panics(LIMIT);
 }

@@ -118,7 +118,7 @@ fn a_text_around_a_password_that_is_not_kept_is_compared() {
     host.ask(&["apply", "--detailed-exitcode"]).exits(0);
     host.graph(&graph("new, aliases: [db]", "new", text));
     host.ask(&["apply", "--detailed-exitcode"]).exits(0);
-    host.plan().exits(0).prints("2 as declared");
+    host.plan().exits(0).prints("2 unchanged");
     assert_eq!(host.read("conf"), first);
 }
 

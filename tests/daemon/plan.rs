@@ -136,7 +136,7 @@ fn a_plan_that_is_kept_is_done() {
     host.ask(&["plan", "--out", &plan]).exits(1).says("an existing file is not replaced");
     let applied = apply(&host, &plan);
     assert_eq!(before, applied.exits(0).named_after("changed"), "{applied}");
-    apply(&host, &plan).exits(1).says("not as planned: ").says("it is now converged");
+    apply(&host, &plan).exits(1).says("not as planned: ").says("file[make]: now converged");
 }
 
 /// A saved plan is rejected whole if anything has changed, with the name of the change.
@@ -147,7 +147,7 @@ fn a_plan_is_refused_when_the_world_has_moved() {
     host.chmod("mode", 0o640);
     apply(&host, &plan)
         .exits(1)
-        .says("not as planned: file[mode]: mode: it was 0644, and is 0640")
+        .says("not as planned: file[mode]: mode: was 0644, is now 0640")
         .says("hint: nothing was changed");
     assert!(!host.exists("make"), "nothing was begun");
     host.chmod("mode", 0o644).write("edit", "odl\n");
@@ -302,7 +302,7 @@ fn held_resources_stay_held_if_their_window_opens() {
         .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
     let applied = host.finish(command);
     applied.exits(1).prints("changed exec[e]");
-    applied.prints("not as planned: it was held (changes are allowed");
+    applied.prints("not as planned: planned: held (changes are allowed");
     assert!(!host.exists("f"));
 }
 
@@ -348,7 +348,7 @@ fn uncertain_removals_remove_nothing_new() {
         }
         let planned = host.ask(&["plan", "--out", "$DIR/plan.json"]);
         planned.prints("existing objects that would be removed:");
-        let (_, would_go) = planned.stdout.split_once("would be gone:").expect("said");
+        let (_, would_go) = planned.stdout.split_once("would be removed:").expect("said");
         assert!(would_go.contains(names), "{}", planned.stdout);
         host.make_directory(&format!("{directory}/precious"));
         host.write(&format!("{directory}/precious/p"), "data");

@@ -26,7 +26,7 @@ fn an_apply_in_noop_sees_what_its_own_steps_make() {
     let hello = include_str!("../../examples/hello.yaml");
     let host = Host::with(&hello.replace("/tmp/steadfast-hello", "$DIR/hello"));
     let shown = host.ask(&["apply", "--noop"]);
-    shown.exits(0).prints_nothing_of("cannot be told").prints_nothing_of("failed");
+    shown.exits(0).prints_nothing_of("unknown until").prints_nothing_of("failed");
     shown.prints_in_order(&[
         "held file[folder]: would change: state",
         "held file[motd]: would change: state",
@@ -35,7 +35,7 @@ fn an_apply_in_noop_sees_what_its_own_steps_make() {
     shown.prints("held exec[count the changes]: would change: command");
     shown.ends_with_line("done: hello: 4 resources, 0 changed, 4 held");
     assert!(!host.exists("hello"));
-    host.ask_daemon(&["history"]).exits(0).prints("nothing has been changed");
+    host.ask_daemon(&["history"]).exits(0).prints("no changes are recorded");
     host.apply().exits(0).prints("4 changed");
     host.ask(&["apply", "--noop"]).exits(0).ends_with_line("done: hello: 4 resources, 0 changed");
 }
@@ -124,7 +124,7 @@ resources:
     host.make_directory("one").make_directory("two");
     host.write("one/same", "same\n").write("one/aside", "aside\n").write("two/gone", "x");
     symlink("one", host.path("current")).expect("a link");
-    host.ask(&["drift"]).exits(0).prints("1 resource not as declared");
+    host.ask(&["drift"]).exits(0).prints("1 resource differing");
     let plan = kept(&host);
     let planned = host.plan();
     planned.exits(0).prints("3 resources to change, 1 to be removed or replaced, 1 unchanged");
@@ -190,7 +190,7 @@ resources:
     let planned = host.plan();
     planned.exits(0).prints("~ file[judged]");
     planned.prints("? file[copy]: unknown until file[judged] is changed");
-    planned.prints("cannot be told before file[o");
+    planned.prints("unknown until file[o");
 }
 
 const MUCH: &str = r#"

@@ -37,7 +37,7 @@ fn f16_a_plan_is_refused_where_apply_is() {
             let sent = steadfast::store::Entry::Sent { identity: "password[p]".into(), values };
             steadfast::store::Store::commit(&mut store, &[sent]).expect("kept");
         }),
-        ("the file is missing, and values.key", |host| _ = host.remove("state/state.db")),
+        ("the file is missing, but values.key exists", |host| _ = host.remove("state/state.db")),
         ("values.key is damaged: the file is missing", |host| _ = host.remove("state/values.key")),
         ("found 3", |host| _ = host.write("state/values.key", "cut")),
         ("newer steadfast", |host| with_database(host, "PRAGMA user_version=1000")),
@@ -56,7 +56,7 @@ fn f16_a_plan_is_refused_where_apply_is() {
         let after = std::fs::read(host.path("state/state.db")).unwrap_or_default();
         assert!(after == before, "{why}");
         host.apply().exits(73).says(why);
-        host.ask(&["drift"]).exits(0).prints("1 as declared");
+        host.ask(&["drift"]).exits(0).prints("1 unchanged");
         assert_eq!(host.lines("ran").len(), 1);
     }
 }

@@ -25,7 +25,7 @@ fn a_file_made_during_a_pending_reload_is_removed_by_the_next() {
         assert!(line.message.contains("file[f]"), "{line:?}");
         host.write("go", "");
         let line = daemon.wait_for_of("undeclared", "file[f]");
-        assert!(line.message.contains("pending removal"), "{line:?}");
+        assert!(line.message.contains("`steadfast reload` removes it"), "{line:?}");
         assert_eq!(host.read("f"), "x", "it was made");
         if kills {
             daemon.kill();
@@ -37,7 +37,7 @@ fn a_file_made_during_a_pending_reload_is_removed_by_the_next() {
         host.finish(status).prints("pending removal: file[f]");
         daemon.skip_to_now();
         daemon.signal(SIGHUP).wait_for_of("changed", "file[f]");
-        daemon.wait_for_of("undeclared", "file[f]");
+        daemon.wait_for_of("removed", "file[f]");
         assert!(!host.exists("f"));
     }
 }

@@ -112,7 +112,7 @@ fn a_refused_graph_is_in_the_status() {
     let host = Host::with(&good);
     let daemon = host.run(&["--watch"]);
     daemon.wait_for("converged");
-    host.ask_daemon(&["status"]).exits(0).prints_nothing_of("refused");
+    host.ask_daemon(&["status"]).exits(0).prints_nothing_of("rejected");
     assert_eq!(status(&host)["rejected"], Value::Null);
     host.graph(&good.replace("path: $DIR/same", "pth: $DIR/same"));
     daemon.wait_for("rejected");
@@ -121,11 +121,11 @@ fn a_refused_graph_is_in_the_status() {
     said.exits(65);
     let lines: Vec<&str> = said.stdout.lines().collect();
     assert!(lines[0].starts_with("first: converged"), "{said}");
-    assert!(lines[1].starts_with("the current graph file was rejected"), "{said}");
+    assert!(lines[1].starts_with("  the current graph file was rejected "), "{said}");
     assert!(lines[1].contains("$DIR/graph.yaml:5:18: ") && lines[1].contains("pth"), "{said}");
     let refused = &status(&host)["rejected"];
-    assert!(refused["why"].as_str().is_some_and(|why| !why.contains('\n')), "{refused}");
-    assert!(refused["full"].as_str().is_some_and(|full| full.contains("hint: ")), "{refused}");
+    assert!(refused["reason"].as_str().is_some_and(|why| !why.contains('\n')), "{refused}");
+    assert!(refused["details"].as_str().is_some_and(|full| full.contains("hint: ")), "{refused}");
     // A failed resource has priority in the verdict.
     host.make_directory("full").write("full/theirs", "precious\n").exchange("full", "same");
     daemon.wait_for_of("failed", "file[same]");
@@ -134,7 +134,7 @@ fn a_refused_graph_is_in_the_status() {
     host.graph(&good);
     daemon.wait_for("loaded");
     host.wait_until("all is well", || host.ask_daemon(&["status"]).code == 0);
-    host.ask_daemon(&["status"]).prints_nothing_of("refused");
+    host.ask_daemon(&["status"]).prints_nothing_of("rejected");
 }
 
 /// `--watch` reloads a changed graph by itself: written in place, replaced whole, and broken in between.
@@ -194,8 +194,8 @@ resources:
     assert!(line.message.contains("exec[long]"), "it says whom it waits for: {line:?}");
     host.ask_daemon(&["status"])
         .exits(2)
-        .prints("  a newer graph, waits, waits until these rest, for ")
-        .prints(" s: exec[long]\n");
+        .prints("  a newer graph, waits, has waited ")
+        .prints(" s for running resources: exec[long]\n");
     let swap = &status(&host)["swap"];
     assert_eq!((&swap["graph"], &swap["waits_for"][0]), (&"waits".into(), &"exec[long]".into()));
     host.write("go", "");
@@ -237,7 +237,7 @@ fn signals_stormed_during_reloads_leave_nothing_half_done() {
     let loaded = daemon.log().into_iter().filter(|line| line.event == "loaded");
     let half: Vec<_> = loaded
         .skip(1)
-        .filter(|line| !line.message.contains("3 changed") && !line.message.contains("3 kept"))
+        .filter(|line| !line.message.contains("3 changed") && !line.message.contains("3 unchanged"))
         .collect();
     assert!(half.is_empty(), "each graph differs in all three or in none: {half:?}");
 }
@@ -266,7 +266,7 @@ fn the_beginning_of_a_graph_is_no_graph() {
     daemon.wait_for("loaded");
     daemon.wait_for("converged");
     let loaded = daemon.log().into_iter().skip(first).filter(|line| line.event == "loaded");
-    let less: Vec<_> = loaded.filter(|line| !line.message.contains("400 kept")).collect();
+    let less: Vec<_> = loaded.filter(|line| !line.message.contains("400 unchanged")).collect();
     assert!(less.is_empty(), "{less:?}");
 }
 

@@ -37,8 +37,11 @@ fn created_objects_are_removed_and_adopted_ones_are_not() {
     let shown = host.ask(&["graph", "--state-dir", &state]);
     shown.exits(0).prints("1 resource pending removal:\n  - file[made]\n");
     let applied = host.apply();
-    applied.exits(0).prints("changed file[made]").prints("left file[made]: removed");
-    applied.prints("left file[found]").prints("not removed");
+    applied
+        .exits(0)
+        .prints("changed file[made]")
+        .prints("removed file[made]: removed from the host");
+    applied.prints("undeclared file[found]").prints("not removed");
     assert!(host.exists("kept") && host.exists("found") && !host.exists("made"));
     // The record is gone: an object created later by somebody else stays and is adopted when it is declared again.
     host.write("made", "theirs\n");
@@ -209,7 +212,7 @@ fn objects_claimed_by_others_stay() {
     host.graph(&graph(&moved));
     host.apply()
         .exits(0)
-        .prints("left file[a]")
+        .prints("undeclared file[a]")
         .prints("the object is not removed while file[i] lies in it");
     assert_eq!(host.read("a"), "other\n");
     host.graph(&graph(""));
@@ -279,7 +282,7 @@ fn an_empty_graph_needs_an_override() {
     assert!(host.exists("a"));
     let state = host.full("$DIR/state");
     host.finish(host.bare(&["reload", "--allow-empty", "--state-dir", &state])).exits(0);
-    daemon.wait_for_of("undeclared", "file[a]");
+    daemon.wait_for_of("removed", "file[a]");
     assert!(!host.exists("a"));
     // With nothing left to lose, the empty graph is accepted.
     daemon.signal(SIGHUP).wait_for("loaded");
@@ -333,7 +336,7 @@ fn a_removal_that_fails_is_tried_again() {
     daemon.signal(SIGHUP).wait_for_of("failed", "file[d]");
     host.remove("d/theirs");
     daemon.signal(SIGHUP).wait_for_of("changed", "file[d]");
-    daemon.wait_for_of("undeclared", "file[d]");
+    daemon.wait_for_of("removed", "file[d]");
     assert!(!host.exists("d"));
 }
 

@@ -43,9 +43,9 @@ fn objects_claimed_under_another_path_stay() {
     let applied = host.apply();
     applied
         .exits(1)
-        .prints("left file[same]: undeclared; file[a] now manages the same object as $DIR/run/x")
-        .prints("left file[deep]: undeclared; file[b] now manages the same object as $DIR/run/d/x")
-        .prints("left file[held]: undeclared; file[c] now manages the object as a part of $DIR/run/tree")
+        .prints("undeclared file[same]: undeclared; file[a] now manages the same object as $DIR/run/x")
+        .prints("undeclared file[deep]: undeclared; file[b] now manages the same object as $DIR/run/d/x")
+        .prints("undeclared file[held]: undeclared; file[c] now manages the object as a part of $DIR/run/tree")
         .prints("not removed: file[d] lies in the directory")
         .prints("changed file[own]")
         .prints("undeclared file[missing]: was already absent");
@@ -73,7 +73,7 @@ fn objects_claimed_through_a_mount_stay() {
         .expect("mounted");
     host.apply().exits(0);
     host.graph(&one("new", "$DIR/here/d/x", "content: x"));
-    host.apply().exits(0).prints("file[new] has the same thing now, as $DIR/here/d/x");
+    host.apply().exits(0).prints("file[new] now manages the same object as $DIR/here/d/x");
     let stays = host.exists("here/d/x");
     umount2(&host.path("there"), MntFlags::MNT_DETACH).expect("unmounted");
     assert!(stays);
@@ -109,7 +109,7 @@ fn a_part_declared_through_its_mount_stays() {
         umount2(&host.path(point), MntFlags::MNT_DETACH).expect("unmounted");
     }
     applied.exits(1).prints("not removed: file[new] lies in the directory").prints(
-        "left file[deep]: undeclared; file[tree] now manages the object as a part of $DIR/t",
+        "undeclared file[deep]: undeclared; file[tree] now manages the object as a part of $DIR/t",
     );
     assert_eq!(stay, (true, true));
     // Without the mount the directory is removed.
@@ -137,7 +137,7 @@ fn a_file_declared_through_its_mount_stays() {
     let applied = host.apply();
     let stays = host.exists("a/f");
     umount2(&host.path("b/g"), MntFlags::MNT_DETACH).expect("unmounted");
-    applied.exits(0).prints("file[new] has the same thing now, as $DIR/b/g");
+    applied.exits(0).prints("file[new] now manages the same object as $DIR/b/g");
     assert!(stays);
     host.write("b/g", "x").remove("a/f");
     host.graph(&one("old", "$DIR/a/f", &format!("content: x, {DELETE}"))).apply().exits(0);

@@ -174,7 +174,7 @@ fn only_trusted_listeners_are_used() {
     let answer = as_user(&host, (OWN, OWN), &["status"]);
     std::fs::remove_dir_all(directory).expect("removed");
     elsewhere.exits(69).says("no daemon listens at /.local/state/steadfast/control.socket");
-    answer.exits(77).says("user 64322 listens at /tmp/steadfast-64321/control.socket, not yours");
+    answer.exits(77).says("the socket /tmp/steadfast-64321/control.socket belongs to user 64322");
     drop(listener);
 }
 

@@ -77,7 +77,7 @@ fn a_daemon_takes_a_state_in_while_it_is_paused() {
     daemon.wait_for("converged");
     assert_eq!(host.lines("ran").len(), 1);
     host.graph(EMPTIER);
-    daemon.signal(SIGHUP).wait_for_of("undeclared", "file[made]");
+    daemon.signal(SIGHUP).wait_for_of("removed", "file[made]");
     host.wait_until("what was ours is removed", || !host.exists("made"));
     host.ask_daemon(&["state", "verify"]).exits(0);
 }
@@ -182,7 +182,7 @@ fn records_of_an_unknown_kind_are_left_alone() {
     daemon.wait_for("state_left_alone");
     daemon.wait_for("converged");
     host.graph(EMPTIER);
-    daemon.signal(SIGHUP).wait_for_of("undeclared", "file[made]");
+    daemon.signal(SIGHUP).wait_for_of("removed", "file[made]");
     host.wait_until("what was ours is removed", || !host.exists("made"));
     host.ask_daemon(&["state", "verify"])
         .exits(0)

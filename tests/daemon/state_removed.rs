@@ -39,7 +39,10 @@ fn shell(host: &Host, script: &str) {
 #[track_caller]
 fn is_noticed(host: &Host, daemon: &Daemon) {
     let said = daemon.wait_for("state_lost").message;
-    assert!(said.contains("was removed or replaced") && said.contains("nothing more"), "{said}");
+    assert!(
+        said.contains("was removed or replaced") && said.contains("no changes are started"),
+        "{said}"
+    );
     let observing = || {
         let status = ask(host, &["status"]);
         status.code != 0 && status.stdout.contains("was removed or replaced")

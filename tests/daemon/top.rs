@@ -52,7 +52,7 @@ fn everything_is_seen_in_a_real_terminal() {
     terminal.type_in("q/wel\r").wait_for("1 with `wel`");
     terminal.wait_until("only one row", |screen| !screen.contains("file[bad]"));
     // Drift without a repair is noticed by the check.
-    terminal.type_in("p").wait_for("pause for an hour").type_in("y");
+    terminal.type_in("p").wait_for("pause all repairs for an hour? y/n").type_in("y");
     daemon.wait_for("paused");
     terminal.wait_for("paused: steadfast top; resumes automatically in");
     host.write("well", "edited\n");
@@ -62,13 +62,13 @@ fn everything_is_seen_in_a_real_terminal() {
     host.wait_until("it is put back", || host.read("well") == "one\n");
     // The result of the command stays in the last line until the next key.
     terminal.wait_for("done").resize(10, 60).wait_for("file[well]");
-    terminal.resize(40, 120).press_until("j", "? keys  q leave");
+    terminal.resize(40, 120).press_until("j", "? keys  q quit");
 
     drop(daemon);
     terminal.wait_for("the data is outdated: no daemon listens");
     daemon = host.run(&[]);
     daemon.wait_for_of("failed", "file[bad]");
-    terminal.wait_until("it is back", |screen| !screen.contains("is old"));
+    terminal.wait_until("it is back", |screen| !screen.contains("is outdated"));
     terminal.type_in("q");
     assert_eq!(terminal.ends(), 0);
     is_given_back(&terminal);

@@ -208,7 +208,7 @@ resources:
 "#,
     );
     host.write("from", "1\n");
-    host.apply().prints("moved file[copy]");
+    host.apply().prints("changed_after_apply file[copy]");
     let again = host.apply();
     again.exits(0).prints("changed file[copy]");
     assert!(!again.stdout.contains("corrective"), "{again}");

@@ -97,10 +97,10 @@ resources:
         let found = all.iter().any(|one| one.contains(name) && one.contains(what));
         assert!(found, "{name}: {what}\n{check}");
     };
-    told("file[a]", "$DIR/open may be written by others");
-    told("file[b]", "$DIR/open may be written by others");
-    told("file[c]", "$DIR/judge may be written by others");
-    told("exec[e]", "$DIR/judge may be written by others");
+    told("file[a]", "$DIR/open is writable by others");
+    told("file[b]", "$DIR/open is writable by others");
+    told("file[c]", "$DIR/judge is writable by others");
+    told("exec[e]", "$DIR/judge is writable by others");
     assert_eq!(all.len(), 4, "{check}");
     assert_eq!(host.apply().exits(0).code, 0, "and used all the same");
     assert_eq!(host.read("a"), "#!/bin/sh\n");

@@ -80,7 +80,9 @@ fn a_recorder_that_cannot_begin_is_said_once() {
     let before = host.read("a");
     host.write("a", "drifted");
     host.wait_until("it is held", || host.read("a") == before);
-    let said = || daemon.log().iter().filter(|line| line.message.contains("does not run")).count();
+    let said = || {
+        daemon.log().iter().filter(|line| line.message.contains("not running, retrying: ")).count()
+    };
     // Several attempts have been made by now.
     let tries = || host.ask_daemon(&["status"]).stdout.contains("next try in 2");
     host.wait_until("it was tried again and again", tries);

@@ -394,7 +394,7 @@ fn a_history_that_cannot_be_written_takes_nothing_away() {
     for given in [("content", "declared"), ("state", "absent")] {
         match place.apply("f", &[given]) {
             Outcome::Failed { trouble, touched: false } => {
-                assert!(trouble.what.starts_with("nothing is changed: "), "{trouble}");
+                assert!(trouble.what.starts_with("no changes made: "), "{trouble}");
                 assert!(trouble.hint.is_some());
             }
             other => panic!("expected a refusal, found {other:?}"),

@@ -69,7 +69,7 @@ fn unreadable_entries_move_unchanged() {
     assert_eq!(readable, [true, false, true]);
     let what = Undo { resource: resource("g"), to: Some(1), partial: false };
     let refused = place.undo_what(&what).expect_err("refused");
-    assert!(refused.contains("number 2 cannot be read"), "{refused}");
+    assert!(refused.contains("change 2 cannot be read"), "{refused}");
     let what = Undo { to: Some(3), ..what };
     place.undo_what(&what).expect("undone");
     assert_eq!(std::fs::read(place.path("f")).unwrap(), b"two");

@@ -59,7 +59,7 @@ fn an_undo_that_was_cut_off_is_completed_by_the_next() {
     let mut place = replaced();
     cut_off(&mut place);
     let says = place.undo("d", None).expect("completed");
-    assert!(says.iter().any(|line| line.contains("was cut off")), "{says:?}");
+    assert!(says.iter().any(|line| line.contains("completing an interrupted undo")), "{says:?}");
     assert!(is_whole(&place));
     assert!(!place.reader().was_cut_off(&resource("d")));
     place.undo("d", None).expect("undone");
@@ -102,7 +102,7 @@ fn a_declared_word_wins_over_a_mode() {
         assert!(is_changed(&place.apply(name, &given)));
         let undone = place.undo(name, None);
         assert_eq!(undone.is_ok(), is_kept, "{name}: {undone:?}");
-        let why = "it is sensitive, or its mode denies others to read it";
+        let why = "the content was not recorded: sensitive, or not readable by others";
         assert!(is_kept || undone.is_err_and(|words| words.contains(why)));
         let expected = if is_kept { "by hand" } else { "declared" };
         assert_eq!(std::fs::read_to_string(place.path(name)).unwrap(), expected);
@@ -146,7 +146,10 @@ fn one_file_that_cannot_be_put_back_does_not_keep_the_rest() {
     }
     let refused = place.undo("d/", None).expect_err("two files have two names");
     let lines: Vec<&str> = refused.lines().collect();
-    assert!(lines[0].contains("2 names") && lines[0].contains("d/b"), "{refused}");
+    assert!(
+        lines[0].contains("the file has 2 hard links") && lines[0].contains("d/b"),
+        "{refused}"
+    );
     assert!(lines[1].starts_with("not restored: ") && lines[1].contains("d/c"), "{refused}");
     let modes = names.each_ref().map(|path| path.metadata().expect("there").mode() & 0o7777);
     assert_eq!(modes, [0o644, 0o600, 0o600, 0o644], "{refused}");

@@ -23,7 +23,7 @@ fn the_unit_takes_its_settings() {
     let status = steadfast(&["status"]);
     assert!(status.stdout.starts_with("host: converged"), "{}{}", status.stdout, status.stderr);
     assert_eq!(steadfast(&["check"]).stdout.lines().count(), 1);
-    assert!(steadfast(&["show", "file[/etc/held]"]).stdout.contains("as declared"));
+    assert!(steadfast(&["show", "file[/etc/held]"]).stdout.contains("converged"));
     assert_eq!(steadfast(&["plan", "--detailed-exitcode"]).code, Some(0), "nothing to do");
     let report = steadfast(&["workers"]).stdout;
     for recorder in ["recorder:file:/var/log/steadfast.jsonl", "recorder:journald"] {

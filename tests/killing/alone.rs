@@ -124,14 +124,14 @@ fn cut_off_at(number: usize) -> (Option<&'static str>, bool) {
     let was_whole = is_whole_again(&host);
     let is_begun = !host.path("d").is_file();
     let told = host.ask_daemon(&["history", "file[d]"]);
-    let says = told.stdout.contains("was cut off");
+    let says = told.stdout.contains("was interrupted");
     assert!(says || was_whole || !is_begun, "{at}: nobody knows of it\n{told}");
     let again = host.finish(undo());
     again.exits(0);
     // A command that was killed at the very end may have finished.
     assert!(is_whole_again(&host) || (was_whole && !says), "{at}: {again}");
     let told = host.ask_daemon(&["history", "file[d]"]);
-    assert!(!told.stdout.contains("was cut off"), "{at}: {told}");
+    assert!(!told.stdout.contains("was interrupted"), "{at}: {told}");
     host.finish(undo()).exits(0);
     let is_undone = host.path("d").is_file() && host.read("d") == "now\n";
     assert!(is_undone || (was_whole && !says), "{at}: undone whole");

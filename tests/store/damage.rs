@@ -188,8 +188,12 @@ fn a_database_that_is_gone_is_no_new_one() {
         directory
     };
     let losses: [(&str, Loss); 2] = [
-        ("it is missing, and values.key", |path| std::fs::remove_file(path).expect("removed")),
-        ("it is empty, and values.key", |path| std::fs::write(path, "").expect("emptied")),
+        ("the file is missing, but values.key exists", |path| {
+            std::fs::remove_file(path).expect("removed");
+        }),
+        ("the file is empty, but values.key exists", |path| {
+            std::fs::write(path, "").expect("emptied");
+        }),
     ];
     for (says, loss) in losses {
         let directory = made();
@@ -232,7 +236,7 @@ fn a_reopened_store_is_not_a_new_one() {
     store.commit(&[begin("file[/etc/a]", 1, &[])]).expect("kept");
     std::fs::remove_file(directory.path().join("state.db")).expect("removed");
     let refused = store.reopen().expect_err("refused").to_string();
-    assert!(refused.contains("its file `state.db` was removed"), "{refused}");
+    assert!(refused.contains("the file `state.db` was removed"), "{refused}");
     assert!(store.commit(&[begin("file[/etc/b]", 2, &[])]).is_err());
 }
 
@@ -240,7 +244,7 @@ fn a_reopened_store_is_not_a_new_one() {
 #[test]
 fn a_key_that_is_lost_is_not_made_anew() {
     let losses: [(&str, Loss); 2] = [
-        ("it is missing", |path| std::fs::remove_file(path).expect("removed")),
+        ("the file is missing", |path| std::fs::remove_file(path).expect("removed")),
         ("expected a key of 32 bytes, found 7", |path| {
             std::fs::write(path, "foreign").expect("cut");
         }),
@@ -334,7 +338,7 @@ fn a_repair_that_is_cut_off_loses_nothing() {
 
     write("state.db", &damaged);
     write("state.db.making", &whole[..whole.len() / 2]);
-    assert!(!repair().lines().join(" ").contains("cut off"), "nothing was whole yet");
+    assert!(!repair().lines().join(" ").contains("interrupted repair"), "nothing was whole yet");
     assert_eq!((told(), at("state.db.making").exists()), (299, false));
 
     write("state.db", &damaged);

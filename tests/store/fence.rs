@@ -32,7 +32,7 @@ fn a_later_holder_fences_off_the_earlier_one() {
     let second = hold(&path);
     let lost = stores[0].commit(&[end("file[a]", 2, Ended::Well, &[], None)]);
     let lost = lost.expect_err("the lock is not ours").to_string();
-    assert!(lost.contains("was removed or replaced: its file `lock` was replaced"), "{lost}");
+    assert!(lost.contains("was removed or replaced: the file `lock` was replaced"), "{lost}");
     stores.push(open(&second));
     assert_eq!((first.epoch(), second.epoch()), (1, 2));
     assert!(!first.fenced().is_cancelled(), "it has not tried");

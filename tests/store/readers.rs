@@ -78,7 +78,7 @@ fn sql(state: &Path, sql: &str) {
 #[test]
 fn a_state_rejected_by_writers_is_sound_for_no_reader() {
     let losses: [(&str, Loss); 7] = [
-        ("it has only 1 bytes", |state| {
+        ("the file has only 1 bytes", |state| {
             std::fs::write(state.join("state.db"), "S").expect("cut");
         }),
         ("the database has no tables", |state| {

@@ -70,7 +70,7 @@ fn breaks() -> Vec<Break> {
         Break {
             entries: vec![Entry::Taken { identity: "file[a]".into(), hashes: "bad".into() }],
             found: "file[a]: no values",
-            mended: "it is received again",
+            mended: "the value is received again",
             after: |kept| kept.taken.is_none(),
         },
         Break {
@@ -93,7 +93,7 @@ fn breaks() -> Vec<Break> {
         },
         Break {
             entries: own(|owned| owned.after.push("y".into())),
-            found: "file[a]: comes after y: no identity",
+            found: "file[a]: ordered after y: no identity",
             mended: "omitted",
             after: |kept| kept.owned.as_deref() == Some(&sound()),
         },
@@ -354,7 +354,7 @@ fn sent_values_are_not_forgotten_by_themselves() {
     }
     let mended = SqliteStore::repair(hold(), readers.clone()).expect("repaired");
     let lines = mended.lines().join("\n");
-    assert!(lines.contains("file[a]: no values; it is forgotten"), "{lines}");
+    assert!(lines.contains("file[a]: no values; forgotten: "), "{lines}");
     assert_eq!(std::fs::read(mended.copy().expect("beside")).expect("read"), before);
     let recalled = open(directory.path(), &readers).recall().expect("told back");
     let kept = &recalled.resources["file[a]"];
@@ -440,7 +440,7 @@ fn objects_of_another_machine_are_imported_as_adopted() {
         let here = Some("here".to_owned());
         let mended = SqliteStore::import_on(&hold, read, &RecordReaders::default(), here);
         let lines = mended.expect("taken in").lines().join("\n");
-        assert_eq!(lines.contains("is adopted"), expected == Origin::Adopted, "{lines}");
+        assert_eq!(lines.contains("are adopted"), expected == Origin::Adopted, "{lines}");
         drop(hold);
         assert_eq!(origin(directory.path(), "here"), Some(expected), "{on:?}");
         let exported = SqliteStore::export(directory.path()).expect("read");
@@ -478,7 +478,7 @@ fn a_repaired_clone_is_adopted() {
         let mended =
             SqliteStore::repair_on(hold(), RecordReaders::default(), machine).expect("repaired");
         let lines = mended.lines().join("\n");
-        assert_eq!(lines.contains("is adopted"), expected == Origin::Adopted, "{damage}: {lines}");
+        assert_eq!(lines.contains("are adopted"), expected == Origin::Adopted, "{damage}: {lines}");
         assert_eq!(origin(directory.path(), here), Some(expected), "{damage} on {here}");
     }
 }

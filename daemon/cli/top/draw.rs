@@ -175,7 +175,9 @@ fn diff(view: &View) -> Vec<Line<'static>> {
     match &view.diff {
         None => vec![Line::raw("looking")],
         Some(Err(why)) => vec![Line::styled(plain(why), style(Tone::Bad, view.colour))],
-        Some(Ok(Inspections { items: of, .. })) if of.is_empty() => vec![Line::raw("as declared")],
+        Some(Ok(Inspections { items: of, .. })) if of.is_empty() => {
+            vec![Line::raw("no differences")]
+        }
         Some(Ok(found)) => {
             let lines = found.items.iter().flat_map(differences);
             let tone = |line: &str| match line.trim_start().chars().next() {

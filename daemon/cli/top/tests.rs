@@ -114,8 +114,8 @@ fn the_table_shows_all_in_eighty_columns() {
             "web: failed: 2 of 3 resources not converged",
             "1 ok, 1 waiting, 0 running, 1 failed, 0 held, 0 stuck, 0 contended; up 2 h 0 min",
             "STATE*    RESOURCE                   CHANGED  REPAIRS  MESSAGE",
-            "failed    pkg[nginx]                                   failed, no retries left",
-            "waiting   svc[nginx]                                   waiting for others: pkg[ngi",
+            "failed    pkg[nginx]                                   failed, no retries left:",
+            "waiting   svc[nginx]                                   waiting for others: pkg[n",
             "ok        file[/srv/a\\u{202e}b]      1 min    12",
             "3 resources  enter show  d diff  e events  s sort  / filter  ? keys  q quit",
         ]
@@ -194,7 +194,9 @@ fn a_filter_is_typed() {
 fn an_order_is_confirmed() {
     let mut view = view(false);
     assert_eq!(key(&mut view, KeyCode::Char('p')), Next::Nothing);
-    assert!(lines(&mut view).iter().any(|line| line.contains("pause for an hour")));
+    assert!(
+        lines(&mut view).iter().any(|line| line.contains("pause all repairs for an hour? y/n"))
+    );
     assert_eq!(key(&mut view, KeyCode::Char('n')), Next::Nothing);
     assert_eq!(key(&mut view, KeyCode::Char('y')), Next::Nothing);
     key(&mut view, KeyCode::Char('p'));

@@ -145,7 +145,7 @@ mod tests {
         append(&path, &mut None, b"an event\n").expect("a file of ours");
         let other = place.path().join("other");
         fs::hard_link(&path, &other).expect("linked");
-        assert!(refused(&other).contains("it has 2 names"));
+        assert!(refused(&other).contains("the file has 2 hard links"));
         fs::remove_file(&other).expect("removed");
         symlink(&path, &other).expect("linked");
         refused(&other);

@@ -13,7 +13,7 @@ pub fn removing_only(names: &[String]) -> Vec<String> {
         names.iter().map(|name| name.split(':').next().unwrap_or(name)).collect();
     let hook = format!(
         "while read -r name rest; do case \"$rest\" in *' **REMOVE**') case ' {} ' in *\" $name \"*) ;; \
-         *) echo \"E: by now it would remove what nothing asks to remove: $name\" >&2; refused=1 ;; esac ;; esac; \
+         *) echo \"E: by now the transaction would remove undeclared packages: $name\" >&2; refused=1 ;; esac ;; esac; \
          done; exit ${{refused:-0}}",
         allowed.join(" ")
     );
@@ -64,7 +64,7 @@ mod tests {
             let output = child.wait_with_output().unwrap();
             let said = String::from_utf8(output.stderr).unwrap();
             assert_eq!(output.status.success(), refused.is_none(), "{lines}\n{said}");
-            let named = refused.map(|name| format!("asks to remove: {name}\n"));
+            let named = refused.map(|name| format!("undeclared packages: {name}\n"));
             assert!(named.is_none_or(|named| said.ends_with(&named)), "{said}");
         }
     }

@@ -147,7 +147,7 @@ fn a_hard_link_to_a_file_of_roots_is_refused_in_a_directory_of_a_user() {
     for given in [("mode", "0666"), ("owner", "nobody"), ("group", "nogroup"), ("content", "mine")]
     {
         let words = refused(&host, &file(&path, &[given]));
-        assert!(words.contains("2 names"), "{words}");
+        assert!(words.contains("2 hard links"), "{words}");
     }
     assert_eq!((mode(&secret), owner(&secret)), (0o600, (0, 0)));
     assert_eq!(fs::read(&secret).unwrap(), b"x");
@@ -187,11 +187,11 @@ fn a_hard_link_to_a_file_of_roots_is_not_copied_from_a_directory_of_a_user() {
             let said = format!("{:?}", hold(&host, held));
             // A directory that others may write is rejected as a source before its entries are examined.
             let is_open = bits == 0o1777 && said.contains("is writable by others (mode");
-            assert!(said.contains("2 names") || is_open, "{said}");
+            assert!(said.contains("2 hard links") || is_open, "{said}");
         }
         assert!(!copy.exists() && !joined.exists() && !Path::new(&tree).join("a").exists());
         let words = refused(&host, &file(home.join("a"), &[("mode", "0666")]));
-        assert!(words.contains("2 names"), "{words}");
+        assert!(words.contains("2 hard links"), "{words}");
     }
     chown(&home, Some(NOBODY), None).unwrap();
     chmod(&home, 0o755);

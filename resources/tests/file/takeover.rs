@@ -301,12 +301,12 @@ fn a_second_name_is_refused_when_the_directory_was_open_before() {
     made(&host, &file(slash(&two), &[("owner", "root"), ("group", "root"), ("mode", "0755")]));
     for given in [("mode", "0644"), ("mode", "0400"), ("content", "mine")] {
         let words = refused(&host, &file(two.join("f"), &[given]));
-        assert!(words.contains("2 names"), "{words}");
+        assert!(words.contains("2 hard links"), "{words}");
     }
     // Another process knows the second name too.
     for given in [("mode", "0644"), ("mode", "0400"), ("content", "mine")] {
         let words = refused(&Host::default(), &file(two.join("f"), &[given]));
-        assert!(words.contains("2 names"), "{words}");
+        assert!(words.contains("2 hard links"), "{words}");
     }
     assert_eq!((mode(&secret), owner(&secret)), (0o600, (0, 0)));
 }
@@ -320,7 +320,7 @@ fn a_second_name_is_refused_in_a_directory_that_a_list_opens() {
     strangers::set(&listed, ACCESS, &strangers::list());
     fs::hard_link(&secret, listed.join("f")).unwrap();
     let words = refused(&host, &file(listed.join("f"), &[("mode", "0600")]));
-    assert!(words.contains("2 names"), "{words}");
+    assert!(words.contains("2 hard links"), "{words}");
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn a_second_name_of_any_object_but_a_directory_is_refused() {
             file(home.join(name), &[("state", "undefined"), ("owner", "nobody"), ("force", "true")])
         };
         let words = refused(&host, &held);
-        assert!(words.contains("2 names"), "{words}");
+        assert!(words.contains("2 hard links"), "{words}");
         assert_eq!(owner(at(name)), (0, 0));
     }
 }

@@ -51,7 +51,8 @@ fn attributes_are_held_beside_a_file_that_is_refused() {
     let words = half_made(&host, &held);
     assert!(words.contains("2 objects in the tree failed"), "{words}");
     assert!(
-        words.contains("home/a: it has 2 names") && words.contains("home/b: it has"),
+        words.contains("home/a: the file has 2 hard links")
+            && words.contains("home/b: the file has 2 hard links"),
         "{words}"
     );
     assert_eq!((mode(top.join("a")), mode(top.join("c"))), (0o666, 0o644));

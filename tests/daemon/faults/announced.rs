@@ -36,13 +36,13 @@ fn nothing_is_announced_before_its_end_is_durable() {
     });
     assert_eq!(daemon.count("changed"), 0, "{:?}", daemon.log());
     assert!(!events("changed exec[fills]"));
-    host.ask_daemon(&["status"]).exits(2).prints("g: on the way: ");
+    host.ask_daemon(&["status"]).exits(2).prints("g: converging: ");
     assert_eq!(host.lines("ran").len(), 1, "it is not run again for it");
     host.remove("state/filler");
     daemon.wait_for_of("changed", "exec[fills]");
     daemon.wait_for("converged");
     host.wait_until("it is told", || events("changed exec[fills]"));
-    host.ask_daemon(&["status"]).exits(0).prints("as declared");
+    host.ask_daemon(&["status"]).exits(0).prints("g: converged");
     assert_eq!(host.lines("ran").len(), 1);
     daemon.signal(nix::sys::signal::Signal::SIGTERM);
     assert_eq!(daemon.ends(), 0);

@@ -114,8 +114,12 @@ type Loss = fn(&Host);
 #[test]
 fn a_state_that_is_gone_is_observed_until_it_is_repaired() {
     let losses: [(&str, Loss, usize); 4] = [
-        ("the file is missing, and values.key", |host| _ = host.remove("state/state.db"), 2),
-        ("it is empty, and values.key", |host| _ = host.write("state/state.db", ""), 2),
+        ("the file is missing, but values.key exists", |host| _ = host.remove("state/state.db"), 2),
+        (
+            "the file is empty, but values.key exists",
+            |host| _ = host.write("state/state.db", ""),
+            2,
+        ),
         (
             "values.key is damaged: the file is missing",
             |host| _ = host.remove("state/values.key"),

@@ -89,7 +89,7 @@ fn ends_by_itself(host: &Host) {
     let said = host.log().join("\n");
     assert!(!said.contains("failed pkg["), "{said}");
     let status = host.run(&["steadfast", "status"]);
-    let is_right = status.stdout.starts_with("host: as declared ");
+    let is_right = status.stdout.starts_with("host: converged ");
     assert!(is_right && status.stdout.contains(": 2 resources"), "{}", status.stdout);
     assert_eq!(host.shell("systemctl list-units --no-legend --all 'steadfast-packages-*'"), "");
 }

@@ -70,7 +70,7 @@ fn packages_that_leave_the_graph_are_removed() {
     host.shell("apt-get -q -y remove needs 2>&1");
     let (code, said) = host.apply();
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains("left pkg[made]: removed"), "{said}");
+    assert!(said.contains("removed pkg[made]: removed from the host"), "{said}");
     assert_eq!(host.package("made"), "rc  1", "its configuration stays");
     assert_eq!((host.package("found"), host.package("kept")), ("ii  1".into(), "ii  1".into()));
     let (code, said) = host.apply();
@@ -104,7 +104,7 @@ fn units_that_leave_the_graph_are_stopped() {
     let ended = ("inactive".to_owned(), "disabled".to_owned());
     host.until("it to be stopped", || is("made") == ended);
     host.until("that to be told", || {
-        host.log().iter().any(|line| line.contains("left svc[made]: removed"))
+        host.log().iter().any(|line| line.contains("removed svc[made]: removed from the host"))
     });
     assert_eq!((is("found"), is("kept")), (running.clone(), running));
     assert!(host.read("/etc/systemd/system/made.service").is_some(), "its file is another's");

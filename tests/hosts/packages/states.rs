@@ -61,7 +61,7 @@ fn nothing_goes_that_was_not_asked_for() {
     assert_eq!((host.package("old"), host.package("new")), ("ii  1".into(), String::new()));
     host.declare(&[("old", "state: absent")]);
     let (code, said) = host.apply();
-    assert!(code == 1 && said.contains("nothing asks to remove: needs"), "{said}");
+    assert!(code == 1 && said.contains("would remove undeclared packages: needs"), "{said}");
     // Declared together, two packages that conflict can be exchanged.
     host.declare(&[("new", ""), ("old", "state: absent"), ("needs", "state: absent")]);
     let (code, said) = host.apply();
