@@ -6,9 +6,9 @@
 //! Reading order: `entry.rs`, `safe_path.rs` (safe resolution), `fault.rs`, `read.rs`, `write.rs` with
 //! `staged_file.rs` and `temp_names.rs`, `attributes.rs`, `create.rs`, `remove.rs`, `dir_walk.rs`. Protection
 //! against other users: `takeover.rs`, `takeover_mark.rs`, `handover_mark.rs`, `made_mark.rs`,
-//! `fs_identity.rs`, `protected_paths.rs`. History: `prior_state.rs`, `restore.rs`, `backup.rs`. The rest:
-//! `accounts.rs`, `content.rs`, `directory_identity.rs`, `path_forecast.rs`, `sync.rs`, `temp_cleanup.rs`,
-//! `xattr.rs`.
+//! `moved_objects.rs`, `fs_identity.rs`, `protected_paths.rs`. History: `prior_state.rs`, `restore.rs`,
+//! `backup.rs`. The rest: `accounts.rs`, `content.rs`, `directory_identity.rs`, `path_forecast.rs`,
+//! `sync.rs`, `temp_cleanup.rs`, `xattr.rs`.
 
 mod accounts;
 mod attributes;
@@ -22,6 +22,7 @@ mod fault;
 mod fs_identity;
 mod handover_mark;
 mod made_mark;
+mod moved_objects;
 mod path_forecast;
 mod prior_state;
 mod protected_paths;
@@ -51,6 +52,7 @@ pub use prior_state::{Noted, denies_others};
 pub use protected_paths::{is_purgeable, is_sacred};
 pub use read::Comparison;
 pub use remove::Reach;
+pub use takeover::own_gid;
 pub use temp_names::is_temporary;
 pub use write::{Acceptance, Draft, Put};
 
@@ -74,6 +76,8 @@ pub struct Files {
     taken_over: Mutex<HashMap<(u64, u64), takeover_mark::Closed>>,
     /// The directories that changed their owner in this process.
     handed_over: Mutex<HashMap<(u64, u64), handover_mark::Handover>>,
+    /// The entries of the directories that this process gave away or opened.
+    placed: Mutex<moved_objects::Placed>,
 }
 
 impl Default for Files {
@@ -86,6 +90,7 @@ impl Default for Files {
             swept: Mutex::default(),
             taken_over: Mutex::default(),
             handed_over: Mutex::default(),
+            placed: Mutex::default(),
         }
     }
 }

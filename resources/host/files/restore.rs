@@ -200,7 +200,9 @@ impl Files {
         }
         let wanted = Attributes { owner, group, mode };
         self.guard_set_id(spot, found, wanted)?;
-        self.guard_private(spot, found, Attributes { owner: Some(thing.uid), ..wanted })?;
+        let named = Attributes { owner: Some(thing.uid), ..wanted };
+        self.guard_private(spot, found, named)?;
+        self.guard_moved(spot, found, named)?;
         let words = [
             (owner.is_some(), "owner"),
             (group.is_some(), "group"),

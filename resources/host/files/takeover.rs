@@ -54,7 +54,7 @@ impl Files {
         self.is_strangers(seen) && owner.is_some_and(|uid| uid != seen.uid)
     }
 
-    fn believes(&self, uid: u32, owner: Option<u32>) -> bool {
+    pub(super) fn believes(&self, uid: u32, owner: Option<u32>) -> bool {
         uid == 0 || uid == self.uid || Some(uid) == owner
     }
 
@@ -144,7 +144,7 @@ impl Files {
     ) -> Result<Option<u32>, Fault> {
         let above = spot.directory_seen()?;
         let is_chosen_by_stranger = above.mode & 0o2000 != 0 && !self.believes(above.uid, owner);
-        Ok(is_chosen_by_stranger.then(|| rustix::process::getegid().as_raw()))
+        Ok(is_chosen_by_stranger.then(own_gid))
     }
 
     pub(super) fn keeping(
@@ -349,7 +349,11 @@ impl Files {
 
     /// Returns true if a user besides root, this process's user and the owner can have moved the object to its
     /// name.
-    fn is_movable_by_others(&self, spot: &Entry<'_>, found: &EntryStat) -> Result<bool, Fault> {
+    pub(super) fn is_movable_by_others(
+        &self,
+        spot: &Entry<'_>,
+        found: &EntryStat,
+    ) -> Result<bool, Fault> {
         let owner = Some(found.uid);
         let above = spot.directory_seen()?;
         let is_held = above.mode & 0o1000 != 0 && self.believes(above.uid, owner);
@@ -440,8 +444,14 @@ impl Files {
     }
 }
 
+/// Returns the group of this process.
+#[must_use]
+pub fn own_gid() -> u32 {
+    rustix::process::getegid().as_raw()
+}
+
 /// Returns true if others may not read, or not enter, the object.
-fn is_shut(found: &EntryStat) -> bool {
+pub(super) fn is_shut(found: &EntryStat) -> bool {
     let bits = bits_of_others(found);
     found.mode & bits != bits
 }

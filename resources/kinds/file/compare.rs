@@ -1,9 +1,9 @@
 //! Compares one object with its declaration, with few reads and no change.
 
-use super::content::Body;
 use super::diff;
+use super::end_state::{End, SourceMode};
 use super::plan::{Finding, Plan, Work};
-use super::{File, OldContent, Shape};
+use super::{File, OldContent};
 use crate::change::Difference;
 use crate::host::files::{
     AccountKind, Attributes, Comparison, Content, Entry, EntryStat, Fault, Files, SET_ID, Why,
@@ -20,8 +20,8 @@ use tokio_util::sync::CancellationToken;
 pub(super) enum Want<'a> {
     /// A regular file, with this content if one is declared.
     Regular(Option<&'a Content<'a>>),
-    /// A directory; a new one gets this mode, if there is one, before the declared changes of mode.
-    Directory(Option<u32>),
+    /// A directory; a new one gets the mode of its source, if there is one, before the declared changes of mode.
+    Directory(Option<SourceMode>),
     /// A symbolic link with this target.
     Link(&'a OsStr),
     /// No object.
@@ -29,7 +29,10 @@ pub(super) enum Want<'a> {
     /// Any object except a link, or none.
     IfThere { is_directory: bool },
     /// Any object, including a link.
-    Whatever,
+    Whatever {
+        /// Only the owner can have moved the object into the tree.
+        is_in_place: bool,
+    },
 }
 
 /// The comparison of one object.
@@ -87,7 +90,7 @@ impl Look<'_> {
                 Err(Fault::refused(said("manage", self.spot.path(), &why)))
             }
             (Want::Directory(_), FileType::Directory)
-            | (Want::IfThere { .. } | Want::Whatever, _) => self.attributes_of(&seen),
+            | (Want::IfThere { .. } | Want::Whatever { .. }, _) => self.attributes_of(&seen),
             (Want::Regular(_) | Want::Link(_) | Want::Directory(_), kind) => {
                 self.may_go(&seen)?;
                 let in_one_step =
@@ -143,11 +146,11 @@ impl Look<'_> {
     fn create(&self, found: Option<EntryStat>, clear: bool) -> Result<Option<Finding>, Fault> {
         let declared = self.declared()?;
         let (mode, is) = match self.want {
-            Want::Absent | Want::IfThere { .. } | Want::Whatever => return Ok(None),
+            Want::Absent | Want::IfThere { .. } | Want::Whatever { .. } => return Ok(None),
             Want::Regular(content) => {
                 (Some(self.file.mode_over(self.file.born(content), false)), "file")
             }
-            Want::Directory(born) => (self.directory_mode(born), "directory"),
+            Want::Directory(born) => (self.directory_mode(born.map(SourceMode::born)), "directory"),
             Want::Link(_) => (None, "symlink"),
         };
         let from = found.map_or("absent", |seen| word(seen.kind));
@@ -336,51 +339,19 @@ impl Look<'_> {
         if !self.file.force {
             let wanted = Attributes { owner: end.declared.owner, ..drift };
             self.files.guard_private(self.spot, seen, wanted)?;
+            match self.want {
+                Want::Whatever { is_in_place: true } => {}
+                _ => self.files.guard_moved(self.spot, seen, wanted)?,
+            }
+            if matches!(self.want, Want::IfThere { .. }) {
+                self.files.guard_given(self.spot, seen, wanted)?;
+            }
         }
         Ok(attributes_work(seen, drift, differences))
     }
 
-    /// Returns the final owner, group and mode, from the declaration and the found object.
-    fn end(&self, seen: &EntryStat, content: Option<&Content<'_>>) -> Result<End, Fault> {
-        let mut declared = self.declared()?;
-        let is_narrow = self.is_narrow(content);
-        let is_strangers = self.files.is_strangers(seen);
-        let is_closed = is_narrow || content.is_some_and(|content| self.is_closed(content));
-        if is_closed && declared.owner.is_none() && is_strangers {
-            declared.owner = Some(self.files.own_uid());
-        }
-        let mut base = self.files.base_mode(self.spot, seen, (declared.owner, declared.group))?;
-        let mut keeps_group = true;
-        if let Some(content) = content {
-            if self.files.leaves_stranger(seen, declared.owner) {
-                base &= 0o755;
-                if content.denies_others() {
-                    base &= self.file.born(Some(content));
-                }
-                keeps_group = !is_narrow && self.files.is_private_place(self.spot)?;
-            } else if base & SET_ID != 0
-                && !self.files.is_trusted(self.spot, seen, declared.owner.or(Some(seen.uid)))?
-            {
-                base &= !SET_ID;
-            }
-        }
-        Ok(End { declared, base: if is_narrow { base & 0o700 } else { base }, keeps_group })
-    }
-
-    /// Returns true if other users may not read the content, by the declared mode or by the mode of its source.
-    fn is_closed(&self, content: &Content<'_>) -> bool {
-        let declared = self.file.mode_over(self.file.born(Some(content)), false);
-        content.denies_others() || (self.file.mode.is_some() && denies_others(declared))
-    }
-
-    /// Returns true if the content is for its owner alone unless a mode says otherwise.
-    fn is_narrow(&self, content: Option<&Content<'_>>) -> bool {
-        let is_sealed = matches!(self.file.shape, Shape::Regular(Body::Sealed(_)));
-        self.file.sensitive && (content.is_some() || is_sealed)
-    }
-
     /// Returns the declared owner and group as numbers of this host.
-    fn declared(&self) -> Result<Attributes, Fault> {
+    pub(super) fn declared(&self) -> Result<Attributes, Fault> {
         let number = |kind, text: &Option<String>| {
             let accounts = self.files.accounts();
             text.as_deref().map(|text| accounts.number(kind, text)).transpose()
@@ -393,7 +364,7 @@ impl Look<'_> {
     }
 
     /// Returns the attributes that differ, with the differences for display.
-    fn drift(&self, seen: &EntryStat, end: &End) -> (Attributes, Vec<Difference>) {
+    pub(super) fn drift(&self, seen: &EntryStat, end: &End) -> (Attributes, Vec<Difference>) {
         let mut differences = Vec::new();
         let mut show = |aspect, from: String, to: String| {
             differences.push(Difference { aspect, from, to, diff: None });
@@ -442,16 +413,6 @@ impl Look<'_> {
     }
 }
 
-/// The final attributes of an existing object.
-struct End {
-    /// The declared owner and group, as numbers of this host.
-    declared: Attributes,
-    /// The mode before the declared changes.
-    base: u32,
-    /// A new file in this place gets the old group if none is declared.
-    keeps_group: bool,
-}
-
 /// Plans a change of attributes of an object that stays; none if no attribute differs.
 fn attributes_work(
     seen: &EntryStat,
@@ -474,7 +435,7 @@ impl File {
 }
 
 impl Content<'_> {
-    fn denies_others(&self) -> bool {
+    pub(super) fn denies_others(&self) -> bool {
         self.origins().any(|origin| denies_others(origin.seen().mode))
     }
 }

@@ -5,9 +5,10 @@
 //! content.
 //!
 //! Reading order: `declare.rs` and `declare_copy.rs` (the fields), `mode.rs`, `content.rs`, `plan.rs` (the
-//! data between check and apply), `check.rs`, `compare.rs` (one object), `tree.rs` (everything below a
-//! directory), `apply.rs`. The other files serve these: `claims.rs`, `copy_digest.rs`, `diff.rs`,
-//! `equality_cache.rs`, `loss_digest.rs`, `needs.rs`, `tree_faults.rs`, `tree_report.rs`, `validate.rs`.
+//! data between check and apply), `check.rs`, `compare.rs` and `end_state.rs` (one object), `tree.rs` and
+//! `tree_purge.rs` (everything below a directory), `apply.rs`. The other files serve these: `claims.rs`,
+//! `copy_digest.rs`, `diff.rs`, `equality_cache.rs`, `loss_digest.rs`, `needs.rs`, `tree_faults.rs`,
+//! `tree_owners.rs`, `tree_report.rs`, `validate.rs`.
 
 mod apply;
 mod check;
@@ -18,6 +19,7 @@ mod copy_digest;
 mod declare;
 mod declare_copy;
 mod diff;
+mod end_state;
 mod equality_cache;
 mod loss_digest;
 mod mode;
@@ -25,6 +27,8 @@ mod needs;
 mod plan;
 mod tree;
 mod tree_faults;
+mod tree_owners;
+mod tree_purge;
 mod tree_report;
 mod validate;
 

@@ -8,16 +8,17 @@
 use super::apply::Hands;
 use super::compare::{Look, Want, word};
 use super::copy_digest::Sum;
+use super::end_state::SourceMode;
 use super::plan::Below;
 use super::tree_faults::TreeFaults;
+use super::tree_owners::Owners;
 use super::tree_report::{Report, TreeChange};
 use super::{File, Shape, content};
 use crate::host::files::{
-    Content, DirWalk, Entered, Entry, EntryStat, Fault, Files, Reach, Why, is_temporary, said,
+    Content, DirWalk, Entered, Entry, EntryStat, Fault, Files, Why, is_temporary, said,
 };
 use crate::host::path_trust::Reader;
 use crate::permit::Revoked;
-use crate::prior_state::Loss;
 use rustix::fs::FileType;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -29,21 +30,27 @@ const LOOKS: usize = 3;
 
 /// One walk over a tree.
 pub(super) struct Tree<'a> {
-    file: &'a File,
-    files: &'a Files,
+    pub(super) file: &'a File,
+    pub(super) files: &'a Files,
     /// The user on whose behalf the source is read.
     reader: Reader,
     cancel: &'a CancellationToken,
     /// The context of an apply; none for a check.
-    hands: Option<Hands<'a>>,
+    pub(super) hands: Option<Hands<'a>>,
     /// The paths to examine; none means all, as in a check.
     only: Option<&'a Below>,
-    report: Report,
+    pub(super) report: Report,
+    /// The rights that all directories on the present path of the source have in common.
+    reach: u32,
     /// The hash of the source contents, where they are read.
     read: Option<Sum>,
     /// Something was changed in the present directory.
-    done_here: bool,
+    pub(super) done_here: bool,
     touched: bool,
+    /// The last object must not be changed.
+    is_refused: bool,
+    /// The owners of the directories on the present path.
+    pub(super) owners: Owners,
     /// The failures of single entries; the walk goes on with the others.
     faults: TreeFaults,
 }
@@ -60,7 +67,23 @@ impl<'a> Tree<'a> {
         let reader = file.reader(files);
         let (read, done_here, touched) = (None, false, false);
         let faults = TreeFaults::default();
-        Self { file, files, reader, cancel, hands, only, report, read, done_here, touched, faults }
+        let reach = SourceMode::TOP;
+        Self {
+            file,
+            files,
+            reader,
+            cancel,
+            hands,
+            only,
+            report,
+            reach,
+            read,
+            done_here,
+            touched,
+            is_refused: false,
+            owners: Owners::Doubtful,
+            faults,
+        }
     }
 
     /// Reads the whole source, and returns the sums of its metadata and of its contents.
@@ -98,6 +121,10 @@ impl<'a> Tree<'a> {
         let all = self.looks_at_others();
         if let Some(found) = found.filter(|_| self.file.rare().purge && !self.file.force) {
             self.files.guard_purge(spot, found)?;
+        }
+        if let Some(found) = found {
+            let is_doubtful = self.files.is_doubtful_tree(spot, found)?;
+            self.owners = Owners::of_top(found.uid, is_doubtful);
         }
         let top = found.map(|found| spot.branch(found, all)).transpose()?;
         let source = self.source()?;
@@ -147,7 +174,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Records a failure of one object, so that the walk goes on with the next one.
-    fn go_on(&mut self, below: &Path, done: Result<(), Fault>) -> Result<(), Fault> {
+    pub(super) fn go_on(&mut self, below: &Path, done: Result<(), Fault>) -> Result<(), Fault> {
         let Err(fault) = done else { return Ok(()) };
         self.touched |= fault.touched;
         // The objects below were not examined, so an apply examines everything.
@@ -162,7 +189,7 @@ impl<'a> Tree<'a> {
 
     /// Returns true if an object is left alone: the check found no difference, the object is excluded, or another
     /// resource declares it.
-    fn leaves(&self, below: &Path) -> bool {
+    pub(super) fn leaves(&self, below: &Path) -> bool {
         let rare = self.file.rare();
         self.only.is_some_and(|only| !only.concerns(below))
             || rare.excludes.iter().any(|pattern| pattern.means(below))
@@ -208,10 +235,13 @@ impl<'a> Tree<'a> {
                 if let Some(read) = &mut self.read {
                     read.add_other(below, None);
                 }
-                let born = (seen.mode & 0o755) | 0o700;
-                self.entry(target, below, Want::Directory(Some(born)))?;
-                let inside = target.map(|target| self.inside(target, below)).transpose()?;
-                self.directory(Some(&source), inside.flatten().as_ref(), below)?;
+                let mode = SourceMode::of(seen.mode, self.reach);
+                self.entry(target, below, Want::Directory(Some(mode)))?;
+                let inside = target.map(|target| self.inside(target, below, mode)).transpose()?;
+                let outside = std::mem::replace(&mut self.reach, mode.reach());
+                let done = self.directory(Some(&source), inside.flatten().as_ref(), below);
+                self.reach = outside;
+                done?;
             }
             kind => {
                 let why = format!("a {} cannot be copied", word(kind));
@@ -223,21 +253,34 @@ impl<'a> Tree<'a> {
         Ok(())
     }
 
-    /// Opens the directory of this name if there is one (a check runs before the directory is made).
-    fn inside(&self, target: &DirWalk, below: &Path) -> Result<Option<DirWalk>, Fault> {
+    /// Opens the directory of this name if there is one (a check runs before the directory is made). An apply
+    /// enters a copy of a closed directory only with its final attributes, because another user may have put
+    /// another directory there.
+    fn inside(
+        &self,
+        target: &DirWalk,
+        below: &Path,
+        mode: SourceMode,
+    ) -> Result<Option<DirWalk>, Fault> {
         let path = self.file.path.join(below);
         let spot = target.spot(&path);
-        match spot.look()? {
-            Some(seen) if seen.kind == FileType::Directory => match target.enter(&spot, &seen)? {
-                Entered::Branch(branch) => Ok(Some(branch)),
-                Entered::Mounted => Err(mounted(&path)),
-            },
-            _ => Ok(None),
+        let Some(seen) = spot.look()?.filter(|seen| seen.kind == FileType::Directory) else {
+            return Ok(None);
+        };
+        let (file, files, cancel) = (self.file, self.files, self.cancel);
+        let want = Want::Directory(Some(mode));
+        let look = Look { file, files, spot: &spot, want, cancel };
+        if self.hands.is_some() && mode.is_closed() && !look.has_end(&seen)? {
+            return Err(Fault::moved());
+        }
+        match target.enter(&spot, &seen)? {
+            Entered::Branch(branch) => Ok(Some(branch)),
+            Entered::Mounted => Err(mounted(&path)),
         }
     }
 
     /// Manages one object, without the objects below.
-    fn entry(
+    pub(super) fn entry(
         &mut self,
         target: Option<&DirWalk>,
         below: &Path,
@@ -268,7 +311,9 @@ impl<'a> Tree<'a> {
         let spot = target.spot(&path);
         let (file, files, cancel) = (self.file, self.files, self.cancel);
         let look = Look { file, files, spot: &spot, want, cancel };
-        let Some(finding) = look.look().map_err(|fault| fault.named(&path))? else { return Ok(()) };
+        let looked = look.look();
+        self.is_refused = looked.as_ref().is_err_and(|fault| matches!(fault.why, Why::Refused(_)));
+        let Some(finding) = looked.map_err(|fault| fault.named(&path))? else { return Ok(()) };
         if let Some(hands) = self.hands {
             let done = hands.carry_out(&spot, &finding.plan, want);
             done.map_err(|fault| fault.named(&path))?;
@@ -284,7 +329,7 @@ impl<'a> Tree<'a> {
         Ok(())
     }
 
-    fn did(&mut self) {
+    pub(super) fn did(&mut self) {
         self.done_here = true;
         self.touched = true;
     }
@@ -333,91 +378,33 @@ impl<'a> Tree<'a> {
     /// Manages an object that stays and has no source: sets the attributes of the object and of everything below.
     fn other(&mut self, target: &DirWalk, below: &Path) -> Result<(), Fault> {
         let copies = matches!(self.file.shape, Shape::Directory(Some(_)));
-        if !copies {
-            // A directory that cannot be changed does not prevent the management of its contents.
-            let held = self.entry(Some(target), below, Want::Whatever);
-            self.go_on(below, held)?;
-        }
         let path = self.file.path.join(below);
         let spot = target.spot(&path);
+        // The owner before any change is the one who can have moved the directory.
+        let owner = spot.look()?.map(|seen| seen.uid);
+        if !copies {
+            // A directory that cannot be changed does not prevent the management of its contents; one that is
+            // refused may be another one than the declared one.
+            let is_in_place = spot.look()?.is_some_and(|seen| self.owners.can_move_only_own(&seen));
+            let held = self.entry(Some(target), below, Want::Whatever { is_in_place });
+            let is_refused = held.is_err() && std::mem::take(&mut self.is_refused);
+            self.go_on(below, held)?;
+            if is_refused {
+                return Ok(());
+            }
+        }
         let Some(seen) = spot.look()?.filter(|seen| seen.kind == FileType::Directory) else {
             return Ok(());
         };
         match target.enter(&spot, &seen)? {
-            Entered::Branch(inside) => self.directory(None, Some(&inside), below),
+            Entered::Branch(inside) => {
+                let above = self.owners.enter(owner.unwrap_or(seen.uid));
+                let done = self.directory(None, Some(&inside), below);
+                self.owners = above;
+                done
+            }
             Entered::Mounted => Ok(()),
         }
-    }
-
-    /// Purges an undeclared object. Returns true if the object is gone, or would be.
-    fn purge(&mut self, target: &DirWalk, below: &Path) -> Result<bool, Fault> {
-        let path = self.file.path.join(below);
-        let spot = target.spot(&path);
-        let Some(seen) = spot.look()? else { return Ok(true) };
-        match seen.kind {
-            FileType::RegularFile | FileType::Symlink => {}
-            FileType::Directory if self.file.rare().recurse => {
-                return self.purge_directory(target, &spot, &seen, below);
-            }
-            FileType::Directory => return Ok(false),
-            _ if self.file.force => {}
-            _ => return Ok(false),
-        }
-        self.entry(Some(target), below, Want::Absent)?;
-        Ok(true)
-    }
-
-    /// Purges an object in a directory; returns false if the object stays for any reason.
-    fn purge_one(&mut self, target: &DirWalk, below: &Path) -> Result<bool, Fault> {
-        match self.purge(target, below) {
-            Ok(gone) => Ok(gone),
-            Err(fault) => self.go_on(below, Err(fault)).map(|()| false),
-        }
-    }
-
-    fn purge_directory(
-        &mut self,
-        target: &DirWalk,
-        spot: &Entry<'_>,
-        seen: &EntryStat,
-        below: &Path,
-    ) -> Result<bool, Fault> {
-        let Entered::Branch(inside) = target.enter(spot, seen)? else { return Ok(false) };
-        let outside = std::mem::take(&mut self.done_here);
-        let mut all_gone = true;
-        for name in inside.names()? {
-            let below = below.join(&name);
-            let path = self.file.path.join(&below);
-            let spot = inside.spot(&path);
-            let stays = self.leaves(&below) || self.files.is_in_use(&spot) || spot.is_mounted();
-            all_gone &= !stays && self.purge_one(&inside, &below)?;
-        }
-        if self.done_here && !all_gone {
-            self.files.sync_branch(&inside)?;
-        }
-        self.done_here = outside;
-        if !all_gone {
-            return Ok(false);
-        }
-        if let Some(hands) = self.hands {
-            let Some(now) = spot.look()?.filter(|now| now.identity == seen.identity) else {
-                return Err(Fault::moved());
-            };
-            let losing = Loss { content: true, secret: false, purged: true, what: "removed" };
-            let noted = spot.note(hands.permit, Some(&now), losing);
-            let removed = noted.and_then(|noted| {
-                noted.after(self.files.remove(hands.permit, spot, &now, Reach::One))
-            });
-            match removed {
-                // A cleanup of temporary files may remove the object first.
-                Err(fault) if matches!(fault.why, Why::Moved) && spot.look()?.is_none() => {}
-                other => other.map_err(|fault| fault.named(spot.path()))?,
-            }
-            self.did();
-        }
-        self.report.destructive = true;
-        self.report.note(TreeChange::Removed, below, Vec::new());
-        Ok(true)
     }
 }
 
