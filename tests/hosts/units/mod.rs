@@ -79,7 +79,7 @@ impl Host {
 
     /// How often the log tells this of `svc[held]`.
     fn told(&self, word: &str) -> usize {
-        let held = |line: &&String| line.contains(&format!("{word} svc[held]"));
+        let held = |line: &&String| line.contains(&format!(" {word} svc[held]"));
         self.log().iter().filter(held).count()
     }
 
