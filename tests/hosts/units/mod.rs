@@ -81,7 +81,7 @@ impl Host {
 
     /// Counts the log lines with this word about `svc[held]`.
     fn told(&self, word: &str) -> usize {
-        let held = |line: &&String| line.contains(&format!("{word} svc[held]"));
+        let held = |line: &&String| line.contains(&format!(" {word} svc[held]"));
         self.log().iter().filter(held).count()
     }
 

@@ -70,8 +70,8 @@ pub(crate) const ALL: &[Breakage] = &[
          notices.insert(0, self.ask(id, &run));\n        \
          } else {\n            \
          if permitted {\n                \
-         // Undone while it was being done: that it came to nothing makes it no less a fight.\n                \
-         notices.extend(self.fought(id, &run, true));\n            \
+         // The change was undone during the run; its failure does not make that less of a contention.\n                \
+         notices.extend(self.record_outcome(id, &run, true));\n            \
          }\n            \
          notices.push(self.fail(id));\n        \
          }\n        \
@@ -84,8 +84,8 @@ pub(crate) const ALL: &[Breakage] = &[
          notices.insert(0, self.ask(id, &run));\n        \
          } else {\n            \
          if permitted {\n                \
-         // Undone while it was being done: that it came to nothing makes it no less a fight.\n                \
-         notices.extend(self.fought(id, &run, true));\n            \
+         // The change was undone during the run; its failure does not make that less of a contention.\n                \
+         notices.extend(self.record_outcome(id, &run, true));\n            \
          }\n            \
          notices.push(self.fail(id));\n        \
          }\n        \

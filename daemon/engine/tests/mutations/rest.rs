@@ -7,7 +7,7 @@ pub(crate) const ALL: &[Breakage] = &[
         ("e12-no-token-is-taken", "E-12", "a start takes nothing from the bucket"),
         "admission.rs",
         "vertex.pace = rate_limit::take(pace, vertex.pace, now).unwrap_or(vertex.pace);",
-        "vertex.rate_limit = rate_limit::take(rate_limit, vertex.rate_limit, now).map_or(vertex.rate_limit, |_| vertex.rate_limit);",
+        "vertex.pace = rate_limit::take(pace, vertex.pace, now).map_or(vertex.pace, |_| vertex.pace);",
     ),
     broken(
         ("e12-limited-blocks", "E-12, W-9", "who waits for its limiter holds up its descendants"),

@@ -45,7 +45,7 @@ pub(crate) const ALL: &[Breakage] = &[
         "        while self.patience.front().is_some_and(|(at, ..)| *at <= self.now) {\n            \
          let Some((_, run, id)) = self.patience.pop_front() else { return };\n            \
          let lane = &mut self.lanes.threads;\n            \
-         if lane.written_off >= self.spare {\n                continue;\n            }\n",
+         if lane.written_off >= self.replaceable {\n                continue;\n            }\n",
     ),
     broken(
         ("e06-a-spare-slot-waits-for-a-tick", "E-6", "a spare slot that came back is used late"),
