@@ -94,5 +94,5 @@ impl Host {
 
 /// Returns true for a log line of a check without a difference.
 fn is_quiet(line: &str) -> bool {
-    [" started ", " same "].iter().any(|word| line.contains(word))
+    [" started ", " unchanged "].iter().any(|word| line.contains(word))
 }
