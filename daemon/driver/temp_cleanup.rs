@@ -44,7 +44,7 @@ impl Driver {
         match begun {
             Ok(_) => self.swept_by = Some(Instant::now() + PATIENCE),
             Err(error) => {
-                tracing::warn!(%error, "temporary files of an interrupted run were not removed")
+                tracing::warn!(%error, "temporary files of an interrupted run were not removed");
             }
         }
     }

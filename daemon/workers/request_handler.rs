@@ -134,23 +134,19 @@ impl DaemonRequestHandler {
                 let what = Undo { resource, to, partial };
                 replies.data(&self.undo(what, seconds).await?).await;
             }
-            Request::StateImport => {
-                replies.data(&self.mend(Maintenance::Import).await?).await;
-            }
-            Request::StateRepair => {
-                replies.data(&self.mend(Maintenance::Repair).await?).await;
-            }
+            Request::StateImport => self.maintain(Maintenance::Import, replies).await?,
+            Request::StateRepair => self.maintain(Maintenance::Repair, replies).await?,
             Request::Protect { resources } => {
-                replies.data(&self.of_state(StateCommand::Protect, resources).await?).await;
+                self.change_state(StateCommand::Protect, resources, replies).await?;
             }
             Request::Unprotect { resources } => {
-                replies.data(&self.of_state(StateCommand::Unprotect, resources).await?).await;
+                self.change_state(StateCommand::Unprotect, resources, replies).await?;
             }
             Request::Forget { resources } => {
-                replies.data(&self.of_state(StateCommand::Forget, resources).await?).await;
+                self.change_state(StateCommand::Forget, resources, replies).await?;
             }
             Request::Retry { resources, persist: true } => {
-                replies.data(&self.of_state(StateCommand::Redo, resources).await?).await;
+                self.change_state(StateCommand::Redo, resources, replies).await?;
             }
             Request::Retry { resources, .. } => self.order(resources, Query::Redo).await?,
             Request::Check { resources } => self.order(resources, Query::Look).await?,
@@ -164,6 +160,21 @@ impl DaemonRequestHandler {
                 self.shared.inject(&worker, &how).map_err(Reply::Refused)?;
             }
         }
+        Ok(())
+    }
+
+    async fn change_state(
+        &self,
+        command: StateCommand,
+        resources: Vec<String>,
+        replies: &mut Replies,
+    ) -> Result<(), Reply> {
+        replies.data(&self.of_state(command, resources).await?).await;
+        Ok(())
+    }
+
+    async fn maintain(&self, what: Maintenance, replies: &mut Replies) -> Result<(), Reply> {
+        replies.data(&self.mend(what).await?).await;
         Ok(())
     }
 

@@ -114,7 +114,7 @@ pub fn undo(
         let name = printable(&path);
         match host.files().restore(&permit, &path, &former) {
             Ok(done) if done.is_empty() => {
-                same.push(format!("{name}: already in the former state"))
+                same.push(format!("{name}: already in the former state"));
             }
             Ok(done) => before.push(format!("{name}: {}", done.join(", "))),
             // The other steps go on, unless the undo was cancelled.
