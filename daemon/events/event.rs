@@ -111,7 +111,7 @@ pub struct NewEvent {
     pub count: Option<u64>,
     /// See [`Event::run`].
     pub run: Option<u64>,
-    /// See [`Event::says`].
+    /// See [`Event::message`].
     pub message: String,
     /// See [`Event::level`].
     pub level: Level,

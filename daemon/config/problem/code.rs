@@ -65,7 +65,7 @@ codes! {
     Semaphore = "C303", "An invalid semaphore.";
     Removal = "C305", "An object with `on_remove: delete` cannot be deleted.";
     Target = "C401", "An edge refers to an unknown resource.";
-    Reference = "C402", "A reference is not of the form kind[name].";
+    Reference = "C402", "A reference is not of the form `kind[name]`.";
     SelfEdge = "C403", "A resource depends on itself.";
     Cycle = "C404", "Resources form a dependency cycle.";
     Receive = "C405", "A value cannot be received.";
