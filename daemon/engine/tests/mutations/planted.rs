@@ -70,7 +70,8 @@ pub(crate) const ALL: &[Breakage] = &[
          notices.insert(0, self.ask(id, &run));\n        \
          } else {\n            \
          if permitted {\n                \
-         // The change was undone during the run; its failure does not make that less of a contention.\n                \
+         // The change was undone during the run; its failure does not make that less of a contention.\
+         \n                \
          notices.extend(self.record_outcome(id, &run, true));\n            \
          }\n            \
          notices.push(self.fail(id));\n        \
@@ -84,7 +85,8 @@ pub(crate) const ALL: &[Breakage] = &[
          notices.insert(0, self.ask(id, &run));\n        \
          } else {\n            \
          if permitted {\n                \
-         // The change was undone during the run; its failure does not make that less of a contention.\n                \
+         // The change was undone during the run; its failure does not make that less of a contention.\
+         \n                \
          notices.extend(self.record_outcome(id, &run, true));\n            \
          }\n            \
          notices.push(self.fail(id));\n        \
