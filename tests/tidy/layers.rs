@@ -50,6 +50,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("lease", &["store"]),
     // Needs the format of journal entries from the resources.
     ("events", &["store", "steadfast_resources"]),
+    // Sets options before the first allocation.
+    ("allocator", &[]),
     ("signals", &[]),
     // The parts of a daemon, each with its manifold; `cli` configures them.
     (
