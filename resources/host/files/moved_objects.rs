@@ -35,24 +35,23 @@ pub(super) struct Listing {
 
 impl Files {
     /// Rejects a change that gives a user a right to write or enter an object which that user did not have, if
-    /// somebody besides its owner can have moved the object to this name. Regular files and empty directories
-    /// are not rejected.
+    /// somebody besides its owner can have moved the object to this name. Only sockets and FIFOs are judged: a
+    /// directory whose handover was interrupted looks like one that was moved, and the next run must finish it.
     pub fn guard_moved(
         &self,
         spot: &Entry<'_>,
         found: &EntryStat,
         wanted: Attributes,
     ) -> Result<(), Fault> {
-        let is_file = matches!(found.kind, FileType::RegularFile | FileType::Symlink);
-        if !self.is_root() || is_file || !self.lends(found, wanted) {
+        let is_judged = matches!(found.kind, FileType::Socket | FileType::Fifo);
+        if !is_judged || !self.is_root() || !self.lends(found, wanted) {
             return Ok(());
         }
-        let is_directory = found.kind == FileType::Directory;
-        if (is_directory && spot.is_empty()?) || !self.is_brought(spot, found, wanted)? {
+        if !self.is_brought(spot, found, wanted)? {
             return Ok(());
         }
         let why = "it is in use by its owner, and others can have moved it there";
-        Err(refused("change", spot.path(), if is_directory { HOLDS } else { why }))
+        Err(refused("change", spot.path(), why))
     }
 
     /// Rejects giving away a file of root's that somebody else can have moved to this name.
@@ -163,8 +162,6 @@ impl Files {
         self.changes_owner(found, wanted) || by_group || by_others || frees
     }
 }
-
-const HOLDS: &str = "it is not empty, and others can have moved it there";
 
 fn refused(doing: &str, path: &Path, why: &str) -> Fault {
     Fault::refused(

@@ -7,8 +7,7 @@ use std::fs;
 use std::os::unix::fs::chown;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use steadfast_resources::{Host, Outcome, PriorEntry, PriorShape, PriorState};
-use tokio_util::sync::CancellationToken;
+use steadfast_resources::{Host, Outcome};
 
 /// Another untrusted user, games.
 const OTHER: u32 = 5;
@@ -90,51 +89,6 @@ fn nothing_below_a_refused_directory_is_changed() {
 }
 
 const MOVED: &str = "others can have moved it there";
-
-/// A directory that holds something is neither given away nor opened for writing where others can have moved it.
-#[test]
-fn a_moved_directory_is_not_given_away() {
-    demand_root();
-    for uid in [STRANGER, 0] {
-        let (host, dir) = (Host::default(), scratch());
-        let project = dir.path().join("project");
-        make_directory(&project, (OTHER, 0o775));
-        let path = project.join("managed");
-        make_directory(&path, (uid, 0o755));
-        made(&host, &file(slash(&path), &[("mode", "0775")]));
-        chmod(&path, 0o755);
-        fs::write(path.join("k"), "x").unwrap();
-        chmod(path.join("k"), 0o644);
-        for given in [
-            vec![("owner", "games")],
-            vec![("mode", "02775"), ("group", "games")],
-            vec![("mode", "0777")],
-            vec![("owner", "games"), ("recurse", "true")],
-            vec![("owner", "games"), ("state", "undefined")],
-        ] {
-            let words = refused(&host, &file(slash(&path), &given));
-            assert!(words.contains(MOVED), "{given:?}: {words}");
-        }
-        assert_eq!((mode(&path), owner(&path)), (0o755, (uid, uid)));
-        let permit = permit(&CancellationToken::new());
-        let former = PriorState::Thing(PriorEntry {
-            shape: PriorShape::Directory,
-            mode: 0o755,
-            uid: OTHER,
-            gid: OTHER,
-            extended: Vec::new(),
-        });
-        let fault = host.files().restore(&permit, &path, &former).unwrap_err();
-        assert!(format!("{fault:?}").contains(MOVED), "{fault:?}");
-        // A tree above it.
-        let tree = [("owner", "games"), ("recurse", "true")];
-        let words = failed(&host, &file(slash(&project), &tree));
-        assert!(words.contains(MOVED) && owner(path.join("k")).0 != OTHER, "{words}");
-        // Rights that nobody gains, and `force`.
-        made(&host, &file(slash(&path), &[("mode", "0755"), ("group", "games")]));
-        made(&host, &file(slash(&path), &[("owner", "games"), ("force", "true")]));
-    }
-}
 
 #[test]
 fn a_users_own_directory_and_one_of_this_program_stay_manageable() {

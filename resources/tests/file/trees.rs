@@ -336,7 +336,10 @@ fn neither_mounts_nor_sacred_directories_are_purged() {
     for path in ["/", "/etc/", "/usr/", "/usr/bin/", "/home/", "/var/", "/var/lib/"] {
         for given in [vec![("purge", "true")], vec![("recurse", "true"), ("mode", "0644")]] {
             let wrong = build("file", path, &given).unwrap_err();
-            assert!(wrong.iter().any(|w| w.what.contains("is protected")), "{path} {wrong:?}");
+            assert!(
+                wrong.iter().any(|w| w.what.contains("is a protected directory")),
+                "{path} {wrong:?}"
+            );
         }
     }
     for path in ["/etc/cron.d/", "/etc/sudoers.d/", "/srv/", "/etc/nginx/conf.d/"] {

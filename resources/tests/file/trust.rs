@@ -107,6 +107,7 @@ fn root_uses_nothing_that_others_could_change() {
             breaks(&site);
             let words = refused(&Host::default(), &site.held(way, None));
             let told = words.contains("another user could change the file")
+                || words.contains("the link can be changed by a user")
                 || words.contains("the path is a link, and links are not followed");
             assert!(told, "{way}, {what}: {words}");
             assert!(!site.path("made").exists(), "{way}, {what}");
