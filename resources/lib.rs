@@ -9,11 +9,13 @@
 
 mod change;
 mod cipher;
+mod claim;
 mod copy_digest;
 mod deferred;
 mod dependency;
 mod escape;
 mod failure;
+mod footprint;
 mod hex;
 mod kind;
 mod permit;
@@ -30,10 +32,12 @@ pub mod host;
 pub mod kinds;
 pub mod registry;
 
+pub use crate::claim::{Claim, ClaimMode};
 pub use crate::copy_digest::{CopyDigest, CopyDigestSlot};
 pub use crate::dependency::{HostObject, Match, Need};
 pub use crate::escape::{is_deceptive, printable, printable_json};
 pub use crate::failure::Failure;
+pub use crate::footprint::Footprint;
 pub use crate::kind::{
     Build, FieldSpec, FieldType, Fields, Invalid, KindSpec, LONGEST_SPAN, Place, Value,
 };
@@ -46,7 +50,7 @@ pub use crate::values::{
     BuiltResource, DeferredResource, InputSlot, MaybeSecret, Origin, Part, Received, Receives,
     ResolvedInput, SendSpec, Sent, SentValue, TemplatePiece, ValueRetention, fits,
 };
-pub use crate::watch_source::{Claim, WatchSource};
+pub use crate::watch_source::WatchSource;
 pub use change::{Change, CheckResult, Difference, Outcome};
 pub use cipher::Encrypted;
 pub use host::Host;

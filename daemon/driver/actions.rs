@@ -100,6 +100,11 @@ impl Driver {
         if let Some(entry) = self.table.get(id).filter(|entry| !entry.removes) {
             sources.extend(entry.recipe.iter().flat_map(|recipe| recipe.watch()));
         }
+        let all = sources.len();
+        sources.retain(|source| !matches!(source, WatchSource::Polled(_)));
+        if sources.len() < all {
+            self.watches.poll_too(id);
+        }
         match &self.hub {
             Some(_) if !sources.is_empty() => {
                 self.watches.ask(id);
@@ -129,7 +134,7 @@ impl Driver {
     /// Returns true if a check cannot see the effect of a run, as with a command: its begin and end must be durable, as
     /// must refreshes owed or paid. A check finds everything else again.
     pub(super) fn is_deed(&self, id: VertexId) -> bool {
-        self.table.get(id).is_some_and(|entry| entry.resource.nature().repeat != RunPolicy::State)
+        self.table.get(id).is_some_and(|entry| entry.resource.traits().repeat != RunPolicy::State)
     }
 
     /// Returns true if the vertex receives sent values. These values are recorded before its begin: a lost value would
@@ -143,7 +148,7 @@ impl Driver {
         let of_file = |source: &WatchSource| {
             matches!(source, WatchSource::Path { .. } | WatchSource::Tree(_))
         };
-        let watches = |entry: &Vertex| entry.resource.watch().iter().any(of_file);
+        let watches = |entry: &Vertex| entry.resource.footprint().watch.iter().any(of_file);
         self.is_deed(id) && self.table.get(id).is_some_and(watches)
     }
 

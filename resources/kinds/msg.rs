@@ -131,7 +131,7 @@ impl Msg {
 }
 
 impl Resource for Msg {
-    fn nature(&self) -> Traits {
+    fn traits(&self) -> Traits {
         let seat = if self.journal { ExecutorKind::Thread } else { ExecutorKind::Command };
         Traits { seat, repeat: RunPolicy::Once, confined: true, ..Traits::default() }
     }

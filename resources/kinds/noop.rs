@@ -25,7 +25,7 @@ fn build(_name: &str, _fields: Fields, _place: &Place) -> Result<Arc<dyn Resourc
 }
 
 impl Resource for Noop {
-    fn nature(&self) -> Traits {
+    fn traits(&self) -> Traits {
         Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
     }
 

@@ -6,6 +6,7 @@
 
 use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::failure::Failure;
+use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place};
 use crate::permit::Permit;
@@ -124,11 +125,11 @@ impl Password {
 }
 
 impl Resource for Password {
-    fn warnings(&self) -> &[Invalid] {
-        &self.warnings
+    fn footprint(&self) -> Footprint {
+        Footprint { warnings: self.warnings.clone(), ..Footprint::default() }
     }
 
-    fn nature(&self) -> Traits {
+    fn traits(&self) -> Traits {
         Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
     }
 

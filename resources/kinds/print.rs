@@ -36,7 +36,7 @@ fn build(
 }
 
 impl Resource for Print {
-    fn nature(&self) -> Traits {
+    fn traits(&self) -> Traits {
         Traits {
             seat: ExecutorKind::Command,
             repeat: RunPolicy::Once,

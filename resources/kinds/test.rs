@@ -114,7 +114,7 @@ impl Test {
 }
 
 impl Resource for Test {
-    fn nature(&self) -> Traits {
+    fn traits(&self) -> Traits {
         let repeat = if self.is_deed() { RunPolicy::Once } else { RunPolicy::State };
         Traits { seat: ExecutorKind::Command, repeat, ..Traits::default() }
     }

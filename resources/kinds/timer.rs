@@ -5,6 +5,7 @@
 //! daemon alone is no tick and changes nothing.
 
 use crate::change::{Change, CheckResult, Difference, Outcome};
+use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, LONGEST_SPAN, Place};
 use crate::permit::Permit;
@@ -64,11 +65,11 @@ fn build(
 }
 
 impl Resource for Timer {
-    fn watch(&self) -> Vec<WatchSource> {
-        vec![WatchSource::Every(self.interval)]
+    fn footprint(&self) -> Footprint {
+        Footprint { watch: vec![WatchSource::Every(self.interval)], ..Footprint::default() }
     }
 
-    fn nature(&self) -> Traits {
+    fn traits(&self) -> Traits {
         Traits {
             seat: ExecutorKind::Command,
             repeat: RunPolicy::Events,

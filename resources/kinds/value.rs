@@ -59,7 +59,7 @@ pub(super) fn literals(fields: &mut Fields) -> Sent {
 }
 
 impl Resource for Literal {
-    fn nature(&self) -> Traits {
+    fn traits(&self) -> Traits {
         Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
     }
 

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_resources::{
-    Answer, Change, CheckRequest, CheckResult, Claim, FieldSpec, FieldType, Fields, Host, Invalid,
-    KindSpec, Outcome, Permit, Place, Resource,
+    Answer, Change, CheckRequest, CheckResult, Claim, FieldSpec, FieldType, Fields, Footprint,
+    Host, Invalid, KindSpec, Outcome, Permit, Place, Resource,
 };
 
 pub(crate) static KINDS: &[&KindSpec] = &[&FILE, &EXEC, &NOOP];
@@ -75,8 +75,9 @@ fn build(name: &str, mut fields: Fields, place: &Place) -> Result<Arc<dyn Resour
 }
 
 impl Resource for Remembered {
-    fn claims(&self) -> Vec<Claim> {
-        self.path.clone().map(Claim::Path).into_iter().collect()
+    fn footprint(&self) -> Footprint {
+        let claims = self.path.clone().map(Claim::path).into_iter().collect();
+        Footprint { claims, ..Footprint::default() }
     }
 
     fn check<'a>(&'a self, _: &'a Host, _: CheckRequest) -> Answer<'a, CheckResult> {

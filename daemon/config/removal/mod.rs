@@ -21,7 +21,7 @@ impl Vertex {
     /// be removed.
     #[must_use]
     pub fn thing(resource: &dyn Resource) -> Option<u64> {
-        resource.removal().map(|removal| hash_of(&removal))
+        resource.footprint().removal.map(|removal| hash_of(&removal))
     }
 
     /// Returns the removal data of a resource, with its window and the resources that the removal refreshes: the text
@@ -32,7 +32,7 @@ impl Vertex {
         window: Option<&str>,
         notifies: &[Arc<str>],
     ) -> Option<String> {
-        let removal = resource.removal()?;
+        let removal = resource.footprint().removal?;
         let mut fields = Map::new();
         for (name, value) in removal.fields() {
             let value = match value {

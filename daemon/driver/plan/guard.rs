@@ -9,7 +9,7 @@ impl Driver {
     pub(in crate::driver) fn admit(&self, id: VertexId, verdict: CheckResult) -> CheckResult {
         match (&self.settings.guard, self.table.get(id)) {
             (Some(guard), Some(entry)) => {
-                guard.admit(&entry.identity, entry.resource.nature().repeat, verdict)
+                guard.admit(&entry.identity, entry.resource.traits().repeat, verdict)
             }
             (Some(_) | None, _) => verdict,
         }

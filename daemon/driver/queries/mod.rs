@@ -398,7 +398,7 @@ impl Driver {
         }
         let Some(entry) = self.table.get(id) else { return String::new() };
         let mut words: Vec<&str> = Vec::new();
-        for source in entry.resource.watch() {
+        for source in entry.resource.footprint().watch {
             let word = match source {
                 WatchSource::Path { .. } | WatchSource::Supply(_) | WatchSource::Tree(_) => {
                     "inotify"
@@ -406,6 +406,7 @@ impl Driver {
                 WatchSource::Every(_) => "time",
                 WatchSource::Lines(_) => "a watch command",
                 WatchSource::Unit { .. } => "systemd",
+                WatchSource::Polled(_) => "a poll every 30 seconds",
             };
             if !words.contains(&word) {
                 words.push(word);

@@ -101,7 +101,7 @@ impl Driver {
         };
         let cancel = CancellationToken::new();
         let ask = self.ask(start, entry, &cancel);
-        let seat = entry.resource.nature().seat;
+        let seat = entry.resource.traits().seat;
         let recipe = entry.recipe.as_ref();
         let meal = recipe.map(|recipe| self.values.meal(&entry.identity, recipe)).transpose();
         let meal = match meal {
@@ -201,7 +201,7 @@ impl Driver {
         let history = self.history.as_ref();
         let keeper = history.and_then(|history| history.keeper(&live.identity, cause));
         let permit = self.key.mint(live.cancel.clone()).kept_by(keeper);
-        let (resource, seat) = (live.resource(), entry.resource.nature().seat);
+        let (resource, seat) = (live.resource(), entry.resource.traits().seat);
         let host = self.host.clone();
         self.echo.applying(id);
         let presence = Arc::clone(&self.presence);
@@ -348,7 +348,7 @@ impl Driver {
     /// Arms the sources of a refreshed vertex again: a refresh restarts the interval of a timer.
     fn restart_intervals(&self, id: VertexId) {
         let Some((hub, entry)) = self.hub.as_ref().zip(self.table.get(id)) else { return };
-        let sources = entry.resource.watch();
+        let sources = entry.resource.footprint().watch;
         if sources.iter().any(|source| matches!(source, WatchSource::Every(_))) {
             hub.arm(id, sources);
         }

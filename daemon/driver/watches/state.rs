@@ -24,6 +24,8 @@ pub(in crate::driver) struct WatchStates {
     unwatched: BTreeSet<VertexId>,
     /// The time at which the loss of a watch was last reported.
     loss_reported: HashMap<VertexId, Instant>,
+    /// Vertices with a source that has no events.
+    polled_sources: BTreeSet<VertexId>,
     /// Vertices with a failure that may pass without an event.
     passing: BTreeSet<VertexId>,
     /// Watches that were closed and reopened: an answer may belong to the earlier request.
@@ -41,6 +43,7 @@ impl WatchStates {
             asked: BTreeSet::new(),
             unwatched: BTreeSet::new(),
             loss_reported: HashMap::new(),
+            polled_sources: BTreeSet::new(),
             passing: BTreeSet::new(),
             reopened: BTreeSet::new(),
             progress: (0, Instant::now()),
@@ -57,11 +60,17 @@ impl WatchStates {
         self.open.insert(id);
     }
 
+    /// Notes that a source of the vertex has no events, so that the sweep examines the vertex too.
+    pub(in crate::driver) fn poll_too(&mut self, id: VertexId) {
+        self.polled_sources.insert(id);
+    }
+
     /// Notes the end of a watch.
     pub(in crate::driver) fn close(&mut self, id: VertexId) {
         self.open.remove(&id);
         self.asked.remove(&id);
         self.unwatched.remove(&id);
+        self.polled_sources.remove(&id);
         self.reopened.insert(id);
     }
 
@@ -110,12 +119,15 @@ impl WatchStates {
 
     /// Returns the vertices that are polled.
     pub(in crate::driver) fn polled(&self) -> Vec<VertexId> {
-        self.unwatched.union(&self.passing).copied().collect()
+        let unwatched = self.unwatched.union(&self.passing).copied();
+        unwatched.chain(self.polled_sources.difference(&self.unwatched).copied()).collect()
     }
 
     /// Returns the time of the next poll.
     pub(in crate::driver) fn next_look(&self) -> Option<Instant> {
-        let any = !self.unwatched.is_empty() || !self.passing.is_empty();
+        let any = !self.unwatched.is_empty()
+            || !self.passing.is_empty()
+            || !self.polled_sources.is_empty();
         self.sweep.next().filter(|_| any)
     }
 
@@ -198,6 +210,18 @@ mod tests {
         assert!(watches.polled().is_empty());
         watches.note_verdict(id, &CheckResult::Unknown(trouble.passing()));
         watches.forget(id);
+        assert!(watches.polled().is_empty() && watches.next_look().is_none());
+    }
+
+    #[test]
+    fn a_source_without_events_is_polled_until_its_watch_is_closed() {
+        let (mut watches, id) = (WatchStates::new(), VertexId(1));
+        watches.poll_too(id);
+        watches.ask(id);
+        watches.stands(id);
+        assert!(watches.polled() == [id] && watches.next_look().is_some());
+        assert!(watches.without().is_empty(), "the other sources are watched");
+        watches.close(id);
         assert!(watches.polled().is_empty() && watches.next_look().is_none());
     }
 }

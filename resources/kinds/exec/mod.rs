@@ -15,7 +15,7 @@ mod needs;
 mod run;
 
 use crate::change::{Change, CheckResult, Difference, Outcome};
-use crate::dependency::Need;
+use crate::footprint::Footprint;
 use crate::host::{Command, Host};
 use crate::kind::{FieldSpec, FieldType, Invalid, KindSpec};
 use crate::permit::Permit;
@@ -25,7 +25,7 @@ use crate::resource::{
 use crate::values::{Receives, SendSpec, Sent};
 use crate::watch_source::WatchSource;
 use guards::Guards;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 /// The declaration of the kind.
@@ -209,31 +209,22 @@ impl Exec {
 }
 
 impl Resource for Exec {
-    fn warnings(&self) -> &[Invalid] {
-        &self.warnings
-    }
-
-    fn needs(&self) -> Vec<Need> {
-        self.needed()
+    fn footprint(&self) -> Footprint {
+        Footprint {
+            requires: self.needed(),
+            watch: self.watch.clone(),
+            reads: self.read_by_guards(),
+            trusts: self.trusted(),
+            warnings: self.warnings.clone(),
+            ..Footprint::default()
+        }
     }
 
     fn may_change(&self, path: &Path) -> bool {
         self.commands().any(|command| argv::may_write(&command.argv, command.cwd.as_deref(), path))
     }
 
-    fn trusts(&self) -> Vec<PathBuf> {
-        self.trusted()
-    }
-
-    fn reads(&self) -> Vec<PathBuf> {
-        self.read_by_guards()
-    }
-
-    fn watch(&self) -> Vec<WatchSource> {
-        self.watch.clone()
-    }
-
-    fn nature(&self) -> Traits {
+    fn traits(&self) -> Traits {
         Traits {
             seat: ExecutorKind::Command,
             repeat: self.repeat(),

@@ -32,6 +32,7 @@ impl Exec {
                 | WatchSource::Tree(_)
                 | WatchSource::Every(_)
                 | WatchSource::Lines(_)
+                | WatchSource::Polled(_)
                 | WatchSource::Unit { .. } => {}
             }
         }
@@ -78,6 +79,7 @@ impl Exec {
             | WatchSource::Supply(_)
             | WatchSource::Tree(_)
             | WatchSource::Every(_)
+            | WatchSource::Polled(_)
             | WatchSource::Unit { .. } => None,
         });
         let guards = self.guards.only_if.iter().chain(&self.guards.unless);

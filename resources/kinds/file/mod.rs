@@ -33,7 +33,9 @@ mod tree_report;
 mod validate;
 
 use crate::change::{Change, CheckResult, Outcome};
-use crate::dependency::{HostObject, Need};
+use crate::claim::Claim;
+use crate::dependency::HostObject;
+use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::denies_others;
 use crate::kind::{FieldSpec, FieldType, Invalid, KindSpec, Value};
@@ -41,14 +43,14 @@ use crate::permit::Permit;
 use crate::removal::Removal;
 use crate::resource::{Answer, CheckRequest, PathAfter, Resource};
 use crate::values::Receives;
-use crate::watch_source::{Claim, WatchSource};
+use crate::watch_source::WatchSource;
 use claims::{Claims, Pattern};
 use content::{Body, SECRET};
 pub use diff::unified;
 use equality_cache::Known;
 use mode::Mode;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The declaration of the kind.
@@ -249,18 +251,29 @@ impl fmt::Debug for File {
     }
 }
 
-impl Resource for File {
-    fn uses_only_files(&self) -> bool {
-        true
+impl File {
+    /// Returns true if the resource makes its object exist, with all its bytes.
+    fn creates(&self) -> bool {
+        !matches!(self.shape, Shape::Absent | Shape::IfThere { .. })
     }
 
-    fn claims(&self) -> Vec<Claim> {
-        vec![Claim::Path(self.path.clone())]
+    /// Returns the claims: the object at the path, and its bytes if the declaration determines them.
+    fn claimed(&self) -> Vec<Claim> {
+        let path = Claim::path(self.path.clone()).creating(self.creates());
+        let content = HostObject::Content(self.path.clone());
+        let writes_bytes = match &self.shape {
+            Shape::Regular(body) => !matches!(body, Body::Any) && self.rare().replace,
+            Shape::Link(_) | Shape::Absent => true,
+            Shape::Directory(_) | Shape::IfThere { .. } => false,
+        };
+        let content = writes_bytes.then(|| Claim::exclusive(content).creating(self.creates()));
+        std::iter::once(path).chain(content).collect()
     }
 
-    /// Removes a directory only if it is empty, unless `force` allows the loss of its contents.
+    /// Returns the fields that remove the object. A directory is removed only if it is empty, unless `force`
+    /// allows the loss of its contents.
     fn removal(&self) -> Option<Removal> {
-        if matches!(self.shape, Shape::Absent | Shape::IfThere { .. }) {
+        if !self.creates() {
             return None;
         }
         let text = |text: &str| Value::Text(text.to_owned());
@@ -273,27 +286,6 @@ impl Resource for File {
         })
     }
 
-    fn warnings(&self) -> &[Invalid] {
-        &self.rare().warnings
-    }
-
-    /// Warns if a declared mode lets other users read a secret content.
-    fn doubts_of_secret(&self, field: &str) -> Option<Invalid> {
-        let mode = self.mode.as_ref()?.over(SECRET, false);
-        let is_read = field == "content" && !denies_others(mode);
-        let what = "the secret in the file is readable by others";
-        let hint = "set mode: 0600, or 0640 and a group";
-        is_read.then(|| Invalid::field("mode", what).hint(hint))
-    }
-
-    fn purge_root(&self) -> Option<&Path> {
-        self.holds_below().then_some(&self.path)
-    }
-
-    fn creates(&self) -> bool {
-        !matches!(self.shape, Shape::Absent | Shape::IfThere { .. })
-    }
-
     fn path_after_apply(&self) -> PathAfter {
         match &self.shape {
             Shape::Absent => PathAfter::Nothing,
@@ -304,28 +296,7 @@ impl Resource for File {
         }
     }
 
-    fn reads(&self) -> Vec<PathBuf> {
-        self.copied().to_vec()
-    }
-
-    fn with_claims(&self, claimed: Vec<PathBuf>) -> Option<Arc<dyn Resource>> {
-        let rare = RareFields { claims: Claims::new(claimed), ..self.rare().clone() };
-        Some(Arc::new(Self { rare: Some(Arc::new(rare)), ..self.clone() }))
-    }
-
-    fn provides(&self) -> Vec<HostObject> {
-        self.tokens()
-    }
-
-    fn needs(&self) -> Vec<Need> {
-        self.needed()
-    }
-
-    fn trusts(&self) -> Vec<PathBuf> {
-        self.trusted()
-    }
-
-    fn watch(&self) -> Vec<WatchSource> {
+    fn watched(&self) -> Vec<WatchSource> {
         let mut sources = vec![self.own_source()];
         let alone = |path: &PathBuf| WatchSource::Path { path: path.clone(), below: false };
         match &self.shape {
@@ -342,6 +313,39 @@ impl Resource for File {
             | Shape::IfThere { .. } => {}
         }
         sources
+    }
+}
+
+impl Resource for File {
+    fn footprint(&self) -> Footprint {
+        Footprint {
+            claims: self.claimed(),
+            provides: self.tokens(),
+            requires: self.needed(),
+            watch: self.watched(),
+            reads: self.copied().to_vec(),
+            trusts: self.trusted(),
+            purge_root: self.holds_below().then(|| self.path.clone()),
+            path_after_apply: self.path_after_apply(),
+            removal: self.removal(),
+            warnings: self.rare().warnings.clone(),
+            grouping: None,
+            uses_only_files: true,
+        }
+    }
+
+    /// Warns if a declared mode lets other users read a secret content.
+    fn doubts_of_secret(&self, field: &str) -> Option<Invalid> {
+        let mode = self.mode.as_ref()?.over(SECRET, false);
+        let is_read = field == "content" && !denies_others(mode);
+        let what = "the secret in the file is readable by others";
+        let hint = "set mode: 0600, or 0640 and a group";
+        is_read.then(|| Invalid::field("mode", what).hint(hint))
+    }
+
+    fn with_claims(&self, claimed: Vec<PathBuf>) -> Option<Arc<dyn Resource>> {
+        let rare = RareFields { claims: Claims::new(claimed), ..self.rare().clone() };
+        Some(Arc::new(Self { rare: Some(Arc::new(rare)), ..self.clone() }))
     }
 
     fn check<'a>(&'a self, host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult> {

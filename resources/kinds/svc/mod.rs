@@ -14,14 +14,16 @@ mod flapping;
 mod name;
 
 use crate::change::{Change, CheckResult, Outcome};
+use crate::claim::Claim;
 use crate::dependency::{HostObject, Need};
+use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::systemd::Bus;
 use crate::kind::{FieldSpec, FieldType, Invalid, KindSpec, Value};
 use crate::permit::Permit;
 use crate::removal::Removal;
 use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, RunPolicy, Traits};
-use crate::watch_source::{Claim, WatchSource};
+use crate::watch_source::WatchSource;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -121,15 +123,7 @@ impl Svc {
     }
 }
 
-impl Resource for Svc {
-    fn warnings(&self) -> &[Invalid] {
-        &self.warnings
-    }
-
-    fn claims(&self) -> Vec<Claim> {
-        vec![Claim::Unit { session: self.bus == Bus::Session, name: self.unit.clone() }]
-    }
-
+impl Svc {
     /// Reverts the effects of the resource: the unit is stopped and not started at boot any more.
     fn removal(&self) -> Option<Removal> {
         let (runs, starts) = self.brings()?;
@@ -141,14 +135,14 @@ impl Resource for Svc {
         Some(if session { removal.with("session", Value::Bool(true)) } else { removal })
     }
 
-    fn needs(&self) -> Vec<Need> {
+    fn required(&self) -> Vec<Need> {
         let session = self.bus == Bus::Session;
         let unit = |name| Need::exact(HostObject::Unit { session, name }, "defines the unit");
         let template = name::template(&self.unit);
         std::iter::once(self.unit.clone()).chain(template).map(unit).collect()
     }
 
-    fn watch(&self) -> Vec<WatchSource> {
+    fn watched(&self) -> Vec<WatchSource> {
         if !self.is_watched() {
             return Vec::new();
         }
@@ -160,8 +154,22 @@ impl Resource for Svc {
         }
         sources
     }
+}
 
-    fn nature(&self) -> Traits {
+impl Resource for Svc {
+    fn footprint(&self) -> Footprint {
+        let (session, name) = (self.bus == Bus::Session, self.unit.clone());
+        Footprint {
+            claims: vec![Claim::exclusive(HostObject::Unit { session, name })],
+            requires: self.required(),
+            watch: self.watched(),
+            removal: self.removal(),
+            warnings: self.warnings.clone(),
+            ..Footprint::default()
+        }
+    }
+
+    fn traits(&self) -> Traits {
         Traits {
             seat: ExecutorKind::Command,
             repeat: RunPolicy::State,
