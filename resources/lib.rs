@@ -18,6 +18,7 @@ mod failure;
 mod footprint;
 mod hex;
 mod kind;
+mod parts;
 mod permit;
 mod prior_state;
 mod removal;
@@ -28,6 +29,7 @@ mod transaction;
 mod values;
 mod watch_source;
 
+pub mod duration;
 pub mod host;
 pub mod kinds;
 pub mod registry;
@@ -39,7 +41,8 @@ pub use crate::escape::{is_deceptive, printable, printable_json};
 pub use crate::failure::Failure;
 pub use crate::footprint::Footprint;
 pub use crate::kind::{
-    Build, FieldSpec, FieldType, Fields, Invalid, KindSpec, LONGEST_SPAN, Place, Value,
+    Build, FieldSpec, FieldType, Fields, Invalid, KindSpec, LONGEST_SPAN, Place, Restore,
+    Restoring, Value,
 };
 pub use crate::prior_state::{
     After, FieldValues, FormerValue, Loss, NotRecorded, PriorContent, PriorEntry, PriorShape,

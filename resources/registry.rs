@@ -2,9 +2,8 @@
 
 use crate::failure::Failure;
 use crate::kind::KindSpec;
+pub use crate::kind::Restoring;
 use crate::prior_state::FormerValue;
-use crate::resource::Resource;
-use std::sync::Arc;
 
 static SPECS: [&KindSpec; 11] = [
     &crate::kinds::exec::SPEC,
@@ -40,15 +39,6 @@ pub fn is_made_once(identity: &str) -> bool {
     kind.is_some_and(|spec| spec.sends.iter().any(|sent| sent.once))
 }
 
-/// A resource that restores the values from before a change.
-#[derive(Debug)]
-pub struct Restoring {
-    /// The resource, checked and applied like a declared one.
-    pub resource: Arc<dyn Resource>,
-    /// The command with the same effect, for the operator.
-    pub by_hand: String,
-}
-
 /// Builds the resource (`kind[name]`) that restores the values from before a change.
 ///
 /// # Errors
@@ -57,10 +47,11 @@ pub struct Restoring {
 pub fn restoring(identity: &str, values: &[FormerValue]) -> Result<Restoring, Failure> {
     let parts =
         identity.split_once('[').and_then(|(kind, rest)| Some((kind, rest.strip_suffix(']')?)));
-    if let Some(("pkg", name)) = parts {
-        return crate::kinds::pkg::restoring(name, values);
+    let restore = parts.and_then(|(kind, name)| Some((find(kind)?.restore?, name)));
+    if let Some((restore, name)) = restore {
+        return restore(name, values);
     }
-    let what = format!("values of {identity} cannot be put back");
+    let what = format!("values of {identity} cannot be restored");
     Err(Failure::new(what).hint("`steadfast history` shows them: set them by hand"))
 }
 

@@ -185,10 +185,11 @@ pub struct Received {
 #[must_use]
 pub fn fits(gives: FieldType, takes: FieldType) -> bool {
     match takes {
-        FieldType::Text | FieldType::Anything => {
+        FieldType::Text | FieldType::Anything | FieldType::Choice(_) => {
             !matches!(gives, FieldType::Texts | FieldType::TextMap)
         }
         FieldType::Float => matches!(gives, FieldType::Float | FieldType::Int),
+        FieldType::Duration => !matches!(gives, FieldType::Texts | FieldType::TextMap),
         FieldType::Texts => gives != FieldType::TextMap,
         FieldType::Bool | FieldType::Int | FieldType::TextMap => gives == takes,
     }

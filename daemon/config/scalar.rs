@@ -2,7 +2,7 @@
 
 use super::hash::Stable;
 use std::borrow::Cow;
-use steadfast_resources::{FieldType, Value};
+use steadfast_resources::{FieldType, Value, duration};
 
 /// A scalar as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +55,10 @@ impl Scalar<'_> {
 /// Converts a scalar to the value of a field, if the field takes such scalars.
 pub(super) fn convert(takes: FieldType, scalar: Scalar<'_>) -> Option<Value> {
     match takes {
-        FieldType::Text | FieldType::Anything => Some(Value::Text(scalar.text.into_owned())),
+        FieldType::Text | FieldType::Anything | FieldType::Choice(_) => {
+            Some(Value::Text(scalar.text.into_owned()))
+        }
+        FieldType::Duration => duration::seconds(&scalar.text).map(Value::Float),
         FieldType::Bool => scalar.boolean().map(Value::Bool),
         FieldType::Int => scalar.int().map(Value::Int),
         FieldType::Float => scalar.float().filter(|number| !number.is_nan()).map(Value::Float),
@@ -73,6 +76,8 @@ pub(super) const fn wants(takes: FieldType) -> &'static str {
         FieldType::Float => "a number",
         FieldType::Texts => "a string or a list of strings",
         FieldType::TextMap => "a map of strings",
+        FieldType::Choice(_) => "one of its words",
+        FieldType::Duration => "a duration with a unit, such as 500ms, 90s, 5m or 2h",
         FieldType::Anything => "anything",
     }
 }

@@ -18,9 +18,9 @@ pub mod systemd;
 
 pub use files::Files;
 pub use kernel::overlay::{Limits, Overlay};
-pub(crate) use kernel::wall;
 #[cfg(feature = "simulated-host")]
 pub use kernel::{dispatch as calls, simulated};
+pub(crate) use kernel::{is_bound_to_thread, wall};
 pub use process::capture::Captured;
 pub use process::command::{Command, MAX_TASKS};
 pub use process::command_records::end_orphaned_commands;

@@ -38,6 +38,8 @@ pub static SPEC: KindSpec = KindSpec {
         FieldSpec::later("syslog", "Also send the message to syslog."),
     ],
     sends: &[],
+    example: "msg:\n  - name: hello\n    body: the graph was applied\n",
+    restore: None,
     build,
 };
 

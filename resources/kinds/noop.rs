@@ -13,6 +13,8 @@ pub static SPEC: KindSpec = KindSpec {
     doc: "Does nothing and is always converged; serves as an anchor for edges.",
     fields: &[],
     sends: &[],
+    example: "noop:\n  - name: base\n",
+    restore: None,
     build,
 };
 

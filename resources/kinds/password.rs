@@ -44,6 +44,8 @@ pub static SPEC: KindSpec = KindSpec {
         once: true,
         doc: "The password, a secret.",
     }],
+    example: "password:\n  - name: database\n    length: 32\n",
+    restore: None,
     build,
 };
 

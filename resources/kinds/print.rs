@@ -18,6 +18,8 @@ pub static SPEC: KindSpec = KindSpec {
     fields: &[FieldSpec::new("msg", FieldType::Text, "Message; default: the name.")
         .receives(Receives::Shown)],
     sends: &[],
+    example: "print:\n  - name: hello\n    msg: the graph was applied\n",
+    restore: None,
     build,
 };
 

@@ -38,6 +38,8 @@ pub static SPEC: KindSpec = KindSpec {
         SendSpec::new("float", FieldType::Float, "`float`."),
         SendSpec::new("texts", FieldType::Texts, "`texts`."),
     ],
+    example: "test:\n  - name: probe\n",
+    restore: None,
     build,
 };
 

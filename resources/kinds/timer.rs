@@ -26,6 +26,8 @@ pub static SPEC: KindSpec = KindSpec {
         "Seconds between ticks, with a fraction; the first tick follows one interval after the start.",
     )],
     sends: &[],
+    example: "timer:\n  - name: hourly\n    interval: 3600\n",
+    restore: None,
     build,
 };
 

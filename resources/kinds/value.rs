@@ -27,6 +27,8 @@ pub static SPEC: KindSpec = KindSpec {
         SendSpec::new("float", FieldType::Float, "`float`."),
         SendSpec::new("texts", FieldType::Texts, "`texts`."),
     ],
+    example: "value:\n  - name: port\n    int: 8080\n",
+    restore: None,
     build,
 };
 

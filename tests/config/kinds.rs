@@ -9,7 +9,15 @@ use steadfast_resources::{
 
 pub(crate) static KINDS: &[&KindSpec] = &[&FILE, &EXEC, &NOOP];
 
-static NOOP: KindSpec = KindSpec { kind: "noop", doc: "nothing", fields: &[], sends: &[], build };
+static NOOP: KindSpec = KindSpec {
+    kind: "noop",
+    doc: "nothing",
+    fields: &[],
+    sends: &[],
+    example: "",
+    restore: None,
+    build,
+};
 
 static EXEC: KindSpec = KindSpec {
     kind: "exec",
@@ -23,6 +31,8 @@ static EXEC: KindSpec = KindSpec {
         FieldSpec::ignored("state", "an exec has no state"),
     ],
     sends: &[],
+    example: "",
+    restore: None,
     build,
 };
 
@@ -43,6 +53,8 @@ static FILE: KindSpec = KindSpec {
         FieldSpec::later("recurse", ""),
     ],
     sends: &[],
+    example: "",
+    restore: None,
     build,
 };
 

@@ -340,7 +340,11 @@ impl Validator<'_> {
         let read: Option<Vec<_>> = given.broken.then(|| given.given.fields.names().collect());
         let built = match recipe {
             Some(recipe) => recipe.placeholder(),
-            None => (given.spec.build)(&given.name, std::mem::take(&mut given.given.fields), place),
+            None => given.spec.build_resource(
+                &given.name,
+                std::mem::take(&mut given.given.fields),
+                place,
+            ),
         };
         let built = built.map_err(|mut invalid| {
             let is_read = |invalid: &Invalid, read: &[&str]| {

@@ -34,6 +34,8 @@ pub static SPEC: KindSpec = KindSpec {
     doc: "Runs a command if its guards allow it.",
     fields: FIELDS,
     sends: SENDS,
+    example: "exec:\n  - name: migrate\n    cmd: /usr/local/bin/migrate\n    creates: /var/lib/shop/migrated\n",
+    restore: None,
     build: declare::build,
 };
 

@@ -52,6 +52,7 @@ use mode::Mode;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+pub(crate) use validate::Validation;
 
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
@@ -59,6 +60,8 @@ pub static SPEC: KindSpec = KindSpec {
     doc: "Manages a file, a directory (a path with a trailing /) or a link with content, owner, group and mode.",
     fields: FIELDS,
     sends: &[],
+    example: "file:\n  - path: /etc/motd\n    content: welcome\n    mode: 0644\n",
+    restore: None,
     build: declare::build,
 };
 

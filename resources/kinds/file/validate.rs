@@ -14,14 +14,14 @@ pub(super) const CANDIDATE: &str = "%s";
 const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The call of a validation command.
-pub(super) struct Validation<'a> {
-    pub(super) host: &'a Host,
-    pub(super) permit: &'a Permit,
-    pub(super) argv: &'a [String],
+pub(crate) struct Validation<'a> {
+    pub(crate) host: &'a Host,
+    pub(crate) permit: &'a Permit,
+    pub(crate) argv: &'a [String],
     /// The managed path, for messages.
-    pub(super) path: &'a Path,
+    pub(crate) path: &'a Path,
     /// The output of the command must not be shown, because it may quote the content (S-6).
-    pub(super) secret: bool,
+    pub(crate) secret: bool,
 }
 
 impl fmt::Debug for Validation<'_> {

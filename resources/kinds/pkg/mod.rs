@@ -15,8 +15,6 @@ mod name;
 mod outcome;
 mod resolve;
 
-pub(crate) use former::restoring;
-
 use crate::change::{Change, CheckResult, Outcome};
 use crate::claim::Claim;
 use crate::dependency::HostObject;
@@ -83,6 +81,8 @@ pub static SPEC: KindSpec = KindSpec {
         FieldSpec::ignored("allowunsupported", "the repositories determine the available packages"),
     ],
     sends: &[],
+    example: "pkg:\n  - name: nginx\n    state: installed\n",
+    restore: Some(former::restoring),
     build: declare::build,
 };
 

@@ -59,6 +59,8 @@ pub static SPEC: KindSpec = KindSpec {
         ),
     ],
     sends: &[],
+    example: "svc:\n  - name: nginx\n    state: running\n    startup: enabled\n",
+    restore: None,
     build: declare::build,
 };
 
