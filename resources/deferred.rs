@@ -51,7 +51,7 @@ impl InputSlot {
             }
             FieldType::Duration => Value::Float(60.0),
             FieldType::Bool => Value::Bool(false),
-            FieldType::Int => Value::Int(1),
+            FieldType::Int | FieldType::Seconds | FieldType::Milliseconds => Value::Int(1),
             FieldType::Float => Value::Float(1.0),
             FieldType::Texts => Value::Texts(vec!["received".to_owned()]),
             FieldType::TextMap => Value::TextMap(Vec::new()),
@@ -269,7 +269,15 @@ fn convert(value: Value, takes: FieldType) -> Result<Value, Failure> {
         }
         (FieldType::Duration, Value::Float(number)) => Some(Value::Float(number)),
         (FieldType::Bool, Value::Bool(truth)) => Some(Value::Bool(truth)),
-        (FieldType::Int, Value::Int(number)) => Some(Value::Int(number)),
+        (FieldType::Int | FieldType::Seconds | FieldType::Milliseconds, Value::Int(number)) => {
+            Some(Value::Int(number))
+        }
+        (FieldType::Seconds, Value::Text(text)) => {
+            crate::duration::whole(&text, 1.0).map(Value::Int)
+        }
+        (FieldType::Milliseconds, Value::Text(text)) => {
+            crate::duration::whole(&text, 1000.0).map(Value::Int)
+        }
         (FieldType::Float, Value::Float(number)) => Some(Value::Float(number)),
         #[expect(
             clippy::cast_precision_loss,

@@ -47,6 +47,19 @@ pub fn seconds(text: &str) -> Option<f64> {
     (!text.is_empty() && total.is_finite()).then_some(total)
 }
 
+/// Returns a duration as a whole number of units, `per_second` of which are one second: 1000 for milliseconds. A bare
+/// number counts these units. Returns none for any other text and for a fraction of a unit.
+#[must_use]
+pub fn whole(text: &str, per_second: f64) -> Option<i64> {
+    if is_bare_number(text) {
+        return text.parse().ok();
+    }
+    let units = (seconds(text)? * per_second * 1e6).round() / 1e6;
+    let is_whole = units.fract() == 0.0 && units.abs() < 9e15;
+    #[expect(clippy::cast_possible_truncation, reason = "the value is whole and below 9e15")]
+    is_whole.then_some(units as i64)
+}
+
 /// Returns true if the text is a number without a unit.
 #[must_use]
 pub fn is_bare_number(text: &str) -> bool {
@@ -57,7 +70,7 @@ pub fn is_bare_number(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::seconds;
+    use super::{seconds, whole};
 
     #[test]
     fn units_add_up_in_descending_order() {
@@ -77,5 +90,15 @@ mod tests {
         ] {
             assert_eq!(seconds(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn whole_units_have_no_fraction() {
+        assert_eq!(whole("500ms", 1000.0), Some(500));
+        assert_eq!(whole("500ms", 1.0), None);
+        assert_eq!(whole("2m", 1.0), Some(120));
+        assert_eq!(whole("0.1s", 1000.0), Some(100));
+        assert_eq!(whole("-1", 1.0), Some(-1));
+        assert_eq!(whole("1.5", 1.0), None);
     }
 }

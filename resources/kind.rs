@@ -61,20 +61,18 @@ impl KindSpec {
         fields: Fields,
         place: &Place,
     ) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
-        let mut problems = self.table_problems(&fields);
-        match (self.build)(name, fields, place) {
-            Ok(resource) if problems.is_empty() => Ok(resource),
-            Ok(_) => Err(problems),
-            Err(more) => {
-                let is_new = |new: &Invalid| {
-                    new.field
-                        .is_none_or(|field| problems.iter().all(|known| known.field != Some(field)))
-                };
-                let more: Vec<Invalid> = more.into_iter().filter(is_new).collect();
-                problems.extend(more);
-                Err(problems)
+        let of_table = self.table_problems(&fields);
+        let (built, mut problems) = match (self.build)(name, fields, place) {
+            Ok(resource) => (Some(resource), Vec::new()),
+            Err(problems) => (None, problems),
+        };
+        // The message of the kind knows more than the table.
+        for problem in of_table {
+            if problems.iter().all(|known| known.field != problem.field) {
+                problems.push(problem);
             }
         }
+        built.filter(|_| problems.is_empty()).ok_or(problems)
     }
 
     /// Returns the problems that the field table alone finds.
@@ -91,6 +89,7 @@ impl KindSpec {
             }
             if let (FieldType::Choice(words), Some(text)) =
                 (spec.takes, fields.shown_text(spec.name))
+                && !text.is_empty()
                 && !words.contains(&text)
             {
                 let what = format!("expected {}, found {text}", words.join(", "));
@@ -229,6 +228,10 @@ pub enum FieldType {
     /// A span of time with a unit: `500ms`, `90s`, `5m`, `2h`, `1d`. The value is a number of seconds; a bare number
     /// counts seconds.
     Duration,
+    /// A span of time with a unit, in whole seconds ([`Value::Int`]); a bare number counts seconds.
+    Seconds,
+    /// A span of time with a unit, in whole milliseconds ([`Value::Int`]); a bare number counts milliseconds.
+    Milliseconds,
     /// Any value; the content is not examined.
     Anything,
 }

@@ -189,6 +189,9 @@ pub fn fits(gives: FieldType, takes: FieldType) -> bool {
             !matches!(gives, FieldType::Texts | FieldType::TextMap)
         }
         FieldType::Float => matches!(gives, FieldType::Float | FieldType::Int),
+        FieldType::Seconds | FieldType::Milliseconds => {
+            matches!(gives, FieldType::Int | FieldType::Text)
+        }
         FieldType::Duration => !matches!(gives, FieldType::Texts | FieldType::TextMap),
         FieldType::Texts => gives != FieldType::TextMap,
         FieldType::Bool | FieldType::Int | FieldType::TextMap => gives == takes,

@@ -107,6 +107,8 @@ fn fields(fields: &[FieldSpec]) {
 fn takes(takes: FieldType) -> Cow<'static, str> {
     let text = match takes {
         FieldType::Choice(words) => return format!("One of: {}", words.join(", ")).into(),
+        FieldType::Seconds => "Seconds, or a duration such as 90s, 5m or 2h",
+        FieldType::Milliseconds => "Milliseconds, or a duration such as 500ms or 5m",
         FieldType::Duration => "Duration, such as 500ms, 90s, 5m or 2h",
         FieldType::Text => "String",
         FieldType::Bool => "true or false",

@@ -24,12 +24,12 @@ pub static SPEC: KindSpec = KindSpec {
             "priority",
             FieldType::Text,
             "Priority for the journal: Emerg, Alert, Crit, Err, Warning, Notice, Info or Debug; default: Notice.",
-        ),
+        ).receives(Receives::Shown),
         FieldSpec::new(
             "fields",
             FieldType::TextMap,
             "Extra journal fields: letters, digits and _, not starting with _ or a digit.",
-        ),
+        ).receives(Receives::Shown),
         FieldSpec::new(
             "journal",
             FieldType::Bool,

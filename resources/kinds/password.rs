@@ -12,7 +12,7 @@ use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place};
 use crate::permit::Permit;
 use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
 use crate::secret::Secret;
-use crate::values::{SendSpec, Sent, SentValue, ValueRetention};
+use crate::values::{Receives, SendSpec, Sent, SentValue, ValueRetention};
 use std::sync::{Arc, Mutex, PoisonError};
 use zeroize::{Zeroize as _, Zeroizing};
 
@@ -25,12 +25,15 @@ pub static SPEC: KindSpec = KindSpec {
             "length",
             FieldType::Int,
             "Number of characters, from 1 to 1024; default: 32.",
-        ),
+        )
+        .receives(Receives::Shown),
         FieldSpec::new(
             "charset",
             FieldType::Text,
             "Allowed characters; default: ASCII letters and digits.",
-        ),
+        )
+        .receives(Receives::Shown)
+        .example("abcdefghijklmnopqrstuvwxyz0123456789"),
         FieldSpec::new(
             "saved",
             FieldType::Bool,

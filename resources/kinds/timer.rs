@@ -22,7 +22,7 @@ pub static SPEC: KindSpec = KindSpec {
     doc: "Changes at an interval to notify other resources; a refresh restarts the interval.",
     fields: &[FieldSpec::new(
         "interval",
-        FieldType::Float,
+        FieldType::Duration,
         "Seconds between ticks, with a fraction; the first tick follows one interval after the start.",
     )],
     sends: &[],

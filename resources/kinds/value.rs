@@ -15,10 +15,10 @@ pub static SPEC: KindSpec = KindSpec {
     fields: &[
         FieldSpec::new("text", FieldType::Text, "String; may be a template of other values.")
             .receives(Receives::Shown),
-        FieldSpec::new("bool", FieldType::Bool, "Boolean."),
-        FieldSpec::new("int", FieldType::Int, "Integer."),
-        FieldSpec::new("float", FieldType::Float, "A number."),
-        FieldSpec::new("texts", FieldType::Texts, "List of strings."),
+        FieldSpec::new("bool", FieldType::Bool, "Boolean.").receives(Receives::Shown),
+        FieldSpec::new("int", FieldType::Int, "Integer.").receives(Receives::Shown),
+        FieldSpec::new("float", FieldType::Float, "A number.").receives(Receives::Shown),
+        FieldSpec::new("texts", FieldType::Texts, "List of strings.").receives(Receives::Shown),
     ],
     sends: &[
         SendSpec::new("text", FieldType::Text, "`text`."),

@@ -256,6 +256,8 @@ impl Reader<'_> {
             | FieldType::Int
             | FieldType::Float
             | FieldType::Choice(_)
+            | FieldType::Seconds
+            | FieldType::Milliseconds
             | FieldType::Duration => match self.scalar(key, map)? {
                 Some(scalar) => scalar::convert(field.takes, scalar).ok_or_else(declined).map(Some),
                 None => Ok(None),

@@ -168,7 +168,7 @@ fn read(spec: &KindSpec, fields: &Json) -> Option<Removal> {
     let mut removal = Removal::new();
     for (field, value) in known {
         let value = match field.takes {
-            FieldType::Text => Value::Text(value.as_str()?.to_owned()),
+            FieldType::Text | FieldType::Choice(_) => Value::Text(value.as_str()?.to_owned()),
             FieldType::Bool => Value::Bool(value.as_bool()?),
             _ => return None,
         };

@@ -75,7 +75,7 @@ const FIELDS: &[FieldSpec] = &[
     .list_only()
     .receives(Receives::Shown),
     text("shell", "Shell that runs `cmd`, an absolute path (`/bin/sh`); default: none."),
-    text("cwd", "Working directory, absolute; default: /."),
+    text("cwd", "Working directory, absolute; default: /.").receives(Receives::Shown).example("/srv"),
     FieldSpec::new(
         "env",
         FieldType::TextMap,
@@ -85,23 +85,23 @@ const FIELDS: &[FieldSpec] = &[
     text(
         "user",
         "User to run as, name or number, with its supplementary groups; default: the user of the daemon. No terminal.",
-    ),
-    text("group", "Group to run as, name or number; default: primary group of the user."),
+    ).receives(Receives::Shown).example("root"),
+    text("group", "Group to run as, name or number; default: primary group of the user.").receives(Receives::Shown).example("root"),
     FieldSpec::new(
         "no_new_privs",
         FieldType::Bool,
         "Prevent the command and its children from gaining privileges by sudo, su or other set-user-ID programs; default: false.",
-    ),
+    ).receives(Receives::Shown),
     FieldSpec::new(
         "max_tasks",
         FieldType::Int,
         "With `user` or `group`: limit of processes and threads of the user on the host (RLIMIT_NPROC); default: 4096.",
-    ),
+    ).receives(Receives::Shown),
     FieldSpec::new(
         "timeout",
-        FieldType::Float,
+        FieldType::Duration,
         "Timeout of each command in seconds; then TERM, and KILL two seconds later. 0, the default: no limit.",
-    ),
+    ).receives(Receives::Shown),
     text("creates", "Absolute path: the command is skipped if it exists. Watched."),
     FieldSpec::new(
         "mtimes",
@@ -114,7 +114,7 @@ const FIELDS: &[FieldSpec] = &[
     text(
         "ifequals",
         "Skip the command if `ifcmd` exits with 0 and prints exactly this; one trailing newline is ignored.",
-    ),
+    ).receives(Receives::Shown).example("yes"),
     text("nifcmd", "Guard: skip the command if this exits with 0."),
     text("nifshell", "Shell that runs `nifcmd`; default: none."),
     text("nifcwd", "Working directory of `nifcmd`; default: `cwd`."),
@@ -134,14 +134,14 @@ const FIELDS: &[FieldSpec] = &[
         FieldType::Bool,
         "Run only when notified; default: false.",
     ),
-    FieldSpec::new("returns", FieldType::Texts, "Successful exit codes; default: [0]."),
+    FieldSpec::new("returns", FieldType::Texts, "Successful exit codes; default: [0].").receives(Receives::Shown),
     text(
         "changed_when",
         "Runs after the command succeeded, with the same shell: exit 0 means changed, any other code unchanged.",
     ),
     text("stdin", "Standard input of the command; default: empty. Never shown.")
         .receives(Receives::Secrets),
-    text("umask", "Umask, octal; default: 022."),
+    text("umask", "Umask, octal; default: 022.").receives(Receives::Shown).example("022"),
     FieldSpec::new(
         "always",
         FieldType::Bool,

@@ -83,7 +83,7 @@ const FIELDS: &[FieldSpec] = &[
     ),
     FieldSpec::new(
         "state",
-        FieldType::Text,
+        FieldType::Choice(&["exists", "absent", "undefined"]),
         "exists, absent, or undefined (manage the attributes of an existing object). Default: exists.",
     ),
     FieldSpec::new(
@@ -92,32 +92,32 @@ const FIELDS: &[FieldSpec] = &[
         "Complete content. Default: unchanged; empty when created.",
     )
     .receives(Receives::Seals),
-    FieldSpec::new("symlink", FieldType::Text, "Creates a symbolic link to this target."),
+    FieldSpec::new("symlink", FieldType::Text, "Creates a symbolic link to this target.").receives(Receives::Shown).example("/srv/current"),
     FieldSpec::new(
         "owner",
         FieldType::Text,
         "Owner, by name or number. Default: unchanged; the daemon's user when created, or when sensitive content replaces a file of another user. A file with declared content gets a new inode when its owner changes; without content, a process with the file open can still write it.",
-    ),
+    ).receives(Receives::Shown).example("root"),
     FieldSpec::new(
         "group",
         FieldType::Text,
         "Group, by name or number. Default: unchanged; the daemon's group when created.",
-    ),
+    ).receives(Receives::Shown).example("root"),
     FieldSpec::new(
         "mode",
         FieldType::Text,
         "Mode, 0644 or u=rw,g=r. Default: unchanged; when created 0644, for a directory 0755. Sensitive or secret content without a mode gets 0600, even if the existing file has a wider mode. Set-id bits are dropped on a change of owner unless the mode names them.",
-    ),
+    ).receives(Receives::Shown).example("0644"),
     FieldSpec::new(
         "force",
         FieldType::Bool,
         "Allows the loss of content: a directory with its content, a file that must become a directory or a link, a socket. Allows a change of owner, or a copy for the declared owner, of an object readable only by its owner that other users can have moved there. An inaccessible directory that other users can have moved there is never removed. Default: false.",
-    ),
+    ).receives(Receives::Shown),
     FieldSpec::new(
         "sensitive",
         FieldType::Bool,
         "Hides the content; without a mode the file gets 0600. Default: true if the mode denies others to read. false: the history always records the content; diffs show it only if the mode lets others read.",
-    ),
+    ).receives(Receives::Shown),
     FieldSpec::new(
         "source",
         FieldType::Text,
@@ -133,22 +133,22 @@ const FIELDS: &[FieldSpec] = &[
         "recurse",
         FieldType::Bool,
         "With source: copies the whole tree, links as links; otherwise applies owner, group and mode below the directory too; open files stay open. A mode like 0640 gives directories x where it gives r. Default: false.",
-    ),
+    ).receives(Receives::Shown),
     FieldSpec::new(
         "purge",
         FieldType::Bool,
         "Removes files and links in the directory that neither the source nor another resource declares; with recurse at any depth, including directories. Never removes mount points; sockets and devices only with force. Default: false.",
-    ),
+    ).receives(Receives::Shown),
     FieldSpec::new(
         "excludes",
         FieldType::Texts,
         "Names (*.log) or paths (cache/*) below the directory to ignore: not copied, changed or removed.",
-    ),
+    ).receives(Receives::Shown),
     FieldSpec::new(
         "validate",
         FieldType::Texts,
         "Command that must accept the new content first, as a string or a list: visudo -cf %s. %s is the path of the staged file. Timeout: one minute.",
-    ),
+    ).receives(Receives::Shown),
     FieldSpec::new(
         "backup",
         FieldType::Text,
@@ -158,7 +158,7 @@ const FIELDS: &[FieldSpec] = &[
         "replace",
         FieldType::Bool,
         "false: write the content once and never replace it; owner, group and mode stay managed. Default: true.",
-    ),
+    ).receives(Receives::Shown),
 ];
 
 /// A file as declared.

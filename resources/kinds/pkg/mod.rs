@@ -27,6 +27,7 @@ use crate::permit::Permit;
 use crate::removal::Removal;
 use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
 use crate::transaction::{Grouping, Member, Transaction};
+use crate::values::Receives;
 use crate::watch_source::WatchSource;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,42 +41,42 @@ pub static SPEC: KindSpec = KindSpec {
             "state",
             FieldType::Text,
             "installed, newest, absent, or a version; default: installed, any version.",
-        ),
+        ).receives(Receives::Shown).example("installed"),
         FieldSpec::new(
             "hold",
             FieldType::Bool,
             "Hold the version (apt-mark hold); default: not managed.",
-        ),
+        ).receives(Receives::Shown),
         FieldSpec::new(
             "purge",
             FieldType::Bool,
             "With `state: absent`, also remove the configuration; default: false.",
-        ),
+        ).receives(Receives::Shown),
         FieldSpec::new(
             "recommends",
             FieldType::Bool,
             "Install recommended packages too; default: configuration of apt.",
-        ),
+        ).receives(Receives::Shown),
         FieldSpec::new(
             "conffiles",
-            FieldType::Text,
+            FieldType::Choice(&["keep", "replace"]),
             "Treatment of locally changed configuration files: keep, or replace by the version of the package; default: keep.",
-        ),
+        ).receives(Receives::Shown),
         FieldSpec::new(
             "cache_age",
-            FieldType::Int,
+            FieldType::Seconds,
             "Maximum age of the package lists in seconds; older lists are updated before the installation; default: never.",
-        ),
+        ).receives(Receives::Shown),
         FieldSpec::new(
             "debconf",
             FieldType::TextMap,
             "Debconf answers set before the installation, each QUESTION: TYPE VALUE.",
-        ),
+        ).receives(Receives::Shown),
         FieldSpec::new(
             "lock_wait",
-            FieldType::Int,
+            FieldType::Seconds,
             "Seconds to wait for another package manager; default: 120.",
-        ),
+        ).receives(Receives::Shown),
         FieldSpec::ignored("allowuntrusted", "packages are never installed from untrusted places"),
         FieldSpec::ignored("allownonfree", "the repositories determine the available packages"),
         FieldSpec::ignored("allowunsupported", "the repositories determine the available packages"),

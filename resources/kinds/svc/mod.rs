@@ -23,6 +23,7 @@ use crate::kind::{FieldSpec, FieldType, Invalid, KindSpec, Value};
 use crate::permit::Permit;
 use crate::removal::Removal;
 use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, RunPolicy, Traits};
+use crate::values::Receives;
 use crate::watch_source::WatchSource;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -34,29 +35,29 @@ pub static SPEC: KindSpec = KindSpec {
     fields: &[
         FieldSpec::new(
             "state",
-            FieldType::Text,
+            FieldType::Choice(&["running", "stopped"]),
             "running (a service restarted by systemd 3 times within 2 minutes fails) or stopped; default: not managed.",
-        ),
+        ).receives(Receives::Shown),
         FieldSpec::new(
             "startup",
-            FieldType::Text,
+            FieldType::Choice(&["enabled", "disabled", "masked"]),
             "Boot behaviour: enabled, disabled or masked; default: not managed.",
-        ),
+        ).receives(Receives::Shown),
         FieldSpec::new(
             "session",
             FieldType::Bool,
             "Manage a unit of the daemon's user instead of a system unit; default: false.",
-        ),
+        ).receives(Receives::Shown),
         FieldSpec::new(
             "refresh",
-            FieldType::Text,
+            FieldType::Choice(&["reload", "restart", "none"]),
             "Reaction of a running unit to a notification: reload (restart if not supported), restart or none; default: reload.",
-        ),
+        ).receives(Receives::Shown),
         FieldSpec::new(
             "daemon_reload",
             FieldType::Bool,
             "Reload of changed unit files: true at once, false never; default: before an action on the unit.",
-        ),
+        ).receives(Receives::Shown),
     ],
     sends: &[],
     example: "svc:\n  - name: nginx\n    state: running\n    startup: enabled\n",
