@@ -1,9 +1,9 @@
 //! Removal vertices: each removes an object that an earlier graph declared, by its stored removal data.
 //!
 //! No graph declares these vertices; this folder must not decide which resources are removed (`driver/removal` does).
-//! Reading order: this file, `order`.
+//! Reading order: this file, `recorded_edges`.
 
-pub(super) mod order;
+pub(super) mod recorded_edges;
 
 use super::hash::Stable;
 use super::maintenance_window::Window;
