@@ -4,8 +4,8 @@
 //! The kind must never follow a link that another user could exchange, and must not show or store sensitive
 //! content.
 //!
-//! Reading order: `declare/` (the fields), `check/` (one object is compared, and a plan made), `tree/` (everything below
-//! a directory), `apply/` (the plan is carried out).
+//! Reading order: `declare/` (the fields), `check/` (one object is compared, and a plan made), `tree/` (everything
+//! below a directory), `apply/` (the plan is carried out).
 
 mod apply;
 mod check;

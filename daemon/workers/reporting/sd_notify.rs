@@ -115,23 +115,23 @@ fn tell(what: &Said) {
 }
 
 /// Notifies systemd that a reload has begun.
-pub(super) fn reloading() {
+pub(in crate::workers) fn reloading() {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     say(Said::Reloading(i128::from(now.tv_sec) * 1_000_000 + i128::from(now.tv_nsec) / 1000));
 }
 
 /// Notifies systemd that the daemon is stopping.
-pub(super) fn stopping() {
+pub(in crate::workers) fn stopping() {
     say(Said::Stopping);
 }
 
 /// Notifies systemd that the daemon is alive, with its status.
-pub(super) fn alive(status: &str) {
+pub(in crate::workers) fn alive(status: &str) {
     say(Said::Alive(status.to_owned()));
 }
 
 /// Returns the status in one line with counts.
-pub(super) fn status(pulse: &DriverHealth) -> String {
+pub(in crate::workers) fn status(pulse: &DriverHealth) -> String {
     let c = pulse.counts;
     let what = match (pulse.mode, pulse.caveat) {
         (Mode::Running, Some(Caveat::ReadOnly)) => "read-only, see `steadfast status`",

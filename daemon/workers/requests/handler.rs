@@ -1,11 +1,6 @@
 //! The handler of requests over the control socket: it passes them to the driver, the events, the graph loader or the
 //! log.
 
-use super::event_query::EventQuery;
-use super::graph_loader::ReloadCause;
-use super::settings::Reloaded;
-use super::state_maintenance::NOT_PAUSED;
-use super::{Shared, health, host_limits};
 use crate::config::with_nearest;
 use crate::control::{Peer, Replies, Reply, Request, RequestHandler};
 use crate::driver::commands::state_commands::Rejection;
@@ -15,6 +10,13 @@ use crate::events::Wanted;
 use crate::history::Undo;
 use crate::store::{Maintenance, StateCommand};
 use crate::supervisor::State;
+use crate::workers::Shared;
+use crate::workers::graph::loader::ReloadCause;
+use crate::workers::graph::settings::Reloaded;
+use crate::workers::reporting::health;
+use crate::workers::reporting::host_limits;
+use crate::workers::requests::event_query::EventQuery;
+use crate::workers::state::maintenance::NOT_PAUSED;
 use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -54,8 +56,8 @@ fn span(seconds: u64) -> Result<Duration, Reply> {
 }
 
 /// The handler of a daemon's requests.
-pub(super) struct DaemonRequestHandler {
-    pub(super) shared: Arc<Shared>,
+pub(in crate::workers) struct DaemonRequestHandler {
+    pub(in crate::workers) shared: Arc<Shared>,
 }
 
 /// The maximum number of rows of one reply, because replies are built in memory for many clients at once. A list

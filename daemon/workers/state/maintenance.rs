@@ -6,24 +6,24 @@ use std::sync::{Mutex as Short, PoisonError};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 /// The message if the daemon is not paused.
-pub(super) const NOT_PAUSED: &str =
+pub(in crate::workers) const NOT_PAUSED: &str =
     "the daemon is not paused: run `steadfast pause`, this command, then `steadfast resume`";
 
 /// The result of maintenance: a line for each change, or the reason of the failure.
 type Done = Result<Vec<String>, String>;
 
 /// A request for maintenance.
-pub(super) struct MaintenanceRequest {
-    pub(super) what: Maintenance,
+pub(in crate::workers) struct MaintenanceRequest {
+    pub(in crate::workers) what: Maintenance,
     /// The sender of the result.
-    pub(super) answer: oneshot::Sender<Done>,
+    pub(in crate::workers) answer: oneshot::Sender<Done>,
 }
 
 /// The queue of requests to the worker of the store.
-pub(super) struct MaintenanceQueue {
+pub(in crate::workers) struct MaintenanceQueue {
     ask: mpsc::Sender<MaintenanceRequest>,
     asked: Mutex<mpsc::Receiver<MaintenanceRequest>>,
-    pub(super) carried: CarriedPauses,
+    pub(in crate::workers) carried: CarriedPauses,
 }
 
 impl Default for MaintenanceQueue {
@@ -35,7 +35,7 @@ impl Default for MaintenanceQueue {
 
 impl MaintenanceQueue {
     /// Waits for the next request whose requester still waits.
-    pub(super) async fn next(&self) -> MaintenanceRequest {
+    pub(in crate::workers) async fn next(&self) -> MaintenanceRequest {
         let mut queue = self.asked.lock().await;
         loop {
             match queue.recv().await {
@@ -48,7 +48,7 @@ impl MaintenanceQueue {
     }
 
     /// Sends a request; returns `None` if another one is pending.
-    pub(super) fn ask(&self, what: Maintenance) -> Option<oneshot::Receiver<Done>> {
+    pub(in crate::workers) fn ask(&self, what: Maintenance) -> Option<oneshot::Receiver<Done>> {
         let (answer, answered) = oneshot::channel();
         self.ask.try_send(MaintenanceRequest { what, answer }).ok().map(|()| answered)
     }
@@ -56,16 +56,16 @@ impl MaintenanceQueue {
 
 /// Changes of pauses while the state was unusable; they go to the next usable state.
 #[derive(Default)]
-pub(super) struct CarriedPauses(Short<Vec<Entry>>);
+pub(in crate::workers) struct CarriedPauses(Short<Vec<Entry>>);
 
 impl CarriedPauses {
     /// Takes the changes, if the state stays unusable.
-    pub(super) fn take(&self) -> Vec<Entry> {
+    pub(in crate::workers) fn take(&self) -> Vec<Entry> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Records all pauses that differ between the begin and now.
-    pub(super) fn put(&self, began: &StoredState, now: &StoredState) {
+    pub(in crate::workers) fn put(&self, began: &StoredState, now: &StoredState) {
         let mut entries = Vec::new();
         if began.pause != now.pause {
             entries.push(Entry::Pause(now.pause.clone()));
@@ -82,7 +82,7 @@ impl CarriedPauses {
     }
 
     /// Stores the changes; after a failure they wait for the next state.
-    pub(super) fn hand_over(&self, store: &mut impl Store) -> Result<(), StoreError> {
+    pub(in crate::workers) fn hand_over(&self, store: &mut impl Store) -> Result<(), StoreError> {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !entries.is_empty() {
             store.commit(&entries)?;

@@ -1,13 +1,13 @@
 //! The health of the daemon: problems of its workers and of its databases.
 
-use super::Shared;
 use crate::driver::status::{PartCondition, PartStatus};
 use crate::supervisor::{Report, State, WorkerReport};
+use crate::workers::Shared;
 use std::sync::PoisonError;
 use std::time::Duration;
 
 /// Returns the problems, worst first.
-pub(super) fn look(shared: &Shared) -> Vec<PartStatus> {
+pub(in crate::workers) fn look(shared: &Shared) -> Vec<PartStatus> {
     let mut ill = of_workers(&shared.ending.supervisor.report());
     let unkept = |part: &str, why: String| PartStatus {
         part: part.to_owned(),
@@ -92,7 +92,7 @@ fn ago(milliseconds: u64) -> String {
 }
 
 /// Describes the workers that a stopping daemon waits for.
-pub(super) fn ending(report: &Report) -> String {
+pub(in crate::workers) fn ending(report: &Report) -> String {
     let live = |state| matches!(state, State::Starting | State::Running | State::Stopping);
     let left = report.workers.iter().filter(|(_, worker)| worker.state == State::Stopping);
     let names: Vec<&str> = left.map(|(name, _)| name.as_str()).collect();

@@ -3,8 +3,9 @@
 use super::{GraphSource, OPERATOR, ReloadRequest, lock};
 use crate::config::Text;
 use crate::driver::DriverEvent;
-use crate::workers::settings::{HostSettings, ReadSettings, SettingsChange, apply_settings};
-use crate::workers::{Shared, last_good_settings};
+use crate::workers::Shared;
+use crate::workers::graph::last_good_settings;
+use crate::workers::graph::settings::{HostSettings, ReadSettings, SettingsChange, apply_settings};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 

@@ -1,22 +1,24 @@
 //! The workers of the recorders. A recorder delays no other worker; unsent events are sent later.
 
-use super::event_log::TAIL;
-use super::{Shared, TELLS, silence};
 use crate::config::Recorder as Declared;
 use crate::events::Stream;
 use crate::events::export::{Recorder, Sink, ToFile, ToJournald, ToWebhook};
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
+use crate::workers::Shared;
+use crate::workers::TELLS;
+use crate::workers::reporting::event_log::TAIL;
+use crate::workers::silence;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
 /// Returns the name of the worker of a recorder.
-pub(super) fn worker_name(declared: &Declared) -> String {
+pub(in crate::workers) fn worker_name(declared: &Declared) -> String {
     format!("recorder:{}", declared.name())
 }
 
 /// Creates the worker of a recorder that is declared in the settings.
-pub(super) fn recorder(shared: &Arc<Shared>, declared: Declared) -> Manifold {
+pub(in crate::workers) fn recorder(shared: &Arc<Shared>, declared: Declared) -> Manifold {
     let (own, worker, name) = (Arc::clone(shared), worker_name(&declared), declared.name());
     let said = Arc::new(Mutex::new(String::new()));
     let worker = shared.worker(&worker, move |_, life: WorkerContext| {

@@ -1,10 +1,11 @@
 //! The worker of the event log: it runs the log writer from the moment when this process has the state directory until
 //! all recorders have ended.
 
-use super::{Shared, TELLS};
 use crate::events::LogWriter;
 use crate::store::StateLock;
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
+use crate::workers::Shared;
+use crate::workers::TELLS;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -14,18 +15,18 @@ use tokio::time::timeout;
 const LAST: Duration = Duration::from_secs(3);
 
 /// The time limit for the recorders to send the last events.
-pub(super) const TAIL: Duration = Duration::from_secs(5);
+pub(in crate::workers) const TAIL: Duration = Duration::from_secs(5);
 
 /// The log writer, and the state of its thread.
-pub(super) struct LogThread {
+pub(in crate::workers) struct LogThread {
     scribe: Arc<LogWriter>,
     runs: watch::Sender<bool>,
     /// The number of recorders that run.
-    pub(super) recorders: watch::Sender<usize>,
+    pub(in crate::workers) recorders: watch::Sender<usize>,
 }
 
 impl LogThread {
-    pub(super) fn new(scribe: LogWriter) -> Self {
+    pub(in crate::workers) fn new(scribe: LogWriter) -> Self {
         let (runs, recorders) = (watch::Sender::default(), watch::Sender::default());
         Self { scribe: Arc::new(scribe), runs, recorders }
     }
@@ -51,7 +52,7 @@ impl Drop for Running {
 }
 
 /// Creates the worker that records events. After a failure it is started again, and waiting events are recorded then.
-pub(super) fn events(shared: &Arc<Shared>) -> Manifold {
+pub(in crate::workers) fn events(shared: &Arc<Shared>) -> Manifold {
     let own = Arc::clone(shared);
     let worker = shared.worker("events", move |_, life: WorkerContext| {
         let shared = Arc::clone(&own);

@@ -8,16 +8,17 @@ mod settings;
 mod stored;
 mod watch;
 
-use super::last_good_graph;
-use super::last_good_graph::GraphVersion;
-use super::request_queue::Requests;
-use super::settings::{HostSettings, SettingsChange};
-use super::{Shared, sd_notify};
 use crate::config::{self, LoadedGraph, Options, Text};
 use crate::driver::{DriverEvent, LoadOutcome, Query};
 use crate::events::Publisher;
 use crate::signals::Stops;
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
+use crate::workers::Shared;
+use crate::workers::graph::last_good_graph;
+use crate::workers::graph::last_good_graph::GraphVersion;
+use crate::workers::graph::settings::{HostSettings, SettingsChange};
+use crate::workers::reporting::sd_notify;
+use crate::workers::requests::queue::Requests;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,7 +26,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use watch::GraphWatch;
 
-pub(super) use settings::SettingsFile;
+pub(in crate::workers) use settings::SettingsFile;
 
 /// The time to wait for the watch of the graph, or for its files to be quiet, before the graph is read anyway.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
@@ -42,7 +43,7 @@ const EMPTYING: u8 = 4;
 
 /// The cause of a reload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ReloadCause {
+pub(in crate::workers) enum ReloadCause {
     /// A file has changed.
     Nobody,
     /// An operator's request: retries start anew, and resources removed from the graph may be removed from the host.
@@ -89,7 +90,7 @@ pub struct FirstRefused(pub String);
 
 /// A handle for requesting reloads of the graph. Clones share one loader.
 #[derive(Clone, Debug)]
-pub(super) struct GraphLoader(Arc<ReloadRequest>);
+pub(in crate::workers) struct GraphLoader(Arc<ReloadRequest>);
 
 #[derive(Debug)]
 struct ReloadRequest {
@@ -130,7 +131,7 @@ enum LatestGraph {
 }
 
 /// Creates the worker that loads the graph.
-pub(super) fn graph(shared: &Arc<Shared>, stops: Stops) -> Manifold {
+pub(in crate::workers) fn graph(shared: &Arc<Shared>, stops: Stops) -> Manifold {
     let own = Arc::clone(shared);
     shared.worker("graph", move |_, life: WorkerContext| {
         let (own, stops) = (Arc::clone(&own), stops.clone());
@@ -151,7 +152,7 @@ pub(super) fn graph(shared: &Arc<Shared>, stops: Stops) -> Manifold {
 impl GraphLoader {
     /// Creates a loader for a graph source, the settings and the requests of the driver.
     #[must_use]
-    pub(super) fn new(
+    pub(in crate::workers) fn new(
         (graph, settings): (GraphSource, SettingsFile),
         requests: Requests,
         teller: Publisher,
@@ -175,29 +176,29 @@ impl GraphLoader {
     }
 
     /// Returns the reason why the last-good graph or settings apply instead of the present ones, if so.
-    pub(super) fn instead(&self) -> Option<String> {
+    pub(in crate::workers) fn instead(&self) -> Option<String> {
         let settings = lock(&self.0.settings.instead).clone();
         let all: Vec<String> = settings.into_iter().chain(lock(&self.0.instead).clone()).collect();
         (!all.is_empty()).then(|| all.join("\n"))
     }
 
     /// Returns the change of the settings that the last reload made.
-    pub(super) fn settings_change(&self) -> SettingsChange {
+    pub(in crate::workers) fn settings_change(&self) -> SettingsChange {
         lock(&self.0.settings.change).clone()
     }
 
     /// Returns the first path of the graph.
-    pub(super) fn first_path(&self) -> Option<PathBuf> {
+    pub(in crate::workers) fn first_path(&self) -> Option<PathBuf> {
         self.0.graph().paths.first().cloned()
     }
 
     /// Requests a reload, or joins one that has not begun. An operator's reload gives failed resources new retries.
-    pub(super) fn reload(&self, asker: ReloadCause) {
+    pub(in crate::workers) fn reload(&self, asker: ReloadCause) {
         self.ask(asker, None);
     }
 
     /// Requests a reload and optionally its result. The result is that of a reload that begins after this call.
-    pub(super) fn ask(
+    pub(in crate::workers) fn ask(
         &self,
         asker: ReloadCause,
         answer: Option<oneshot::Sender<Result<LoadOutcome, String>>>,

@@ -1,10 +1,11 @@
 //! The worker of the lease. After a loss of the lease no worker ends, and no run begins until the lease is back.
 
-use super::{Shared, TELLS};
 use crate::driver::{DriverEvent, LeaseValidity};
 use crate::lease::{Lease, LeaseLost, LeaseStatus, boottime, keep};
 use crate::store::StoreError;
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
+use crate::workers::Shared;
+use crate::workers::TELLS;
 use std::sync::Arc;
 use tokio::sync::{Mutex, watch};
 
@@ -13,7 +14,7 @@ const RANK: u8 = 5;
 
 /// Creates the worker that has the lease. If another daemon has it at the start, this daemon ends; a lost lease is
 /// requested again.
-pub(super) fn lease<L>(shared: &Arc<Shared>, lease: L) -> Manifold
+pub(in crate::workers) fn lease<L>(shared: &Arc<Shared>, lease: L) -> Manifold
 where
     L: Lease<Refusal = StoreError> + 'static,
 {
@@ -50,7 +51,7 @@ where
 }
 
 /// Returns the validity of the lease for the driver; `None` before the lease was first obtained.
-pub(super) fn right(standing: &LeaseStatus) -> Option<Result<LeaseValidity, String>> {
+pub(in crate::workers) fn right(standing: &LeaseStatus) -> Option<Result<LeaseValidity, String>> {
     match standing {
         LeaseStatus::Wanted => None,
         LeaseStatus::Held { until: None, .. } => Some(Ok(LeaseValidity::endless())),

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The time for which the reply collects events that belong together.
-pub(super) const TOGETHER: Duration = Duration::from_millis(5);
+pub(in crate::workers) const TOGETHER: Duration = Duration::from_millis(5);
 
 /// The size of one write, in bytes.
 const ENOUGH: usize = 64 * 1024;
@@ -15,11 +15,11 @@ const ENOUGH: usize = 64 * 1024;
 const PAGE: usize = 1000;
 
 /// A query for events.
-pub(super) struct EventQuery<'a> {
-    pub(super) events: &'a Stream,
-    pub(super) wanted: Wanted,
+pub(in crate::workers) struct EventQuery<'a> {
+    pub(in crate::workers) events: &'a Stream,
+    pub(in crate::workers) wanted: Wanted,
     /// True if debug events are included.
-    pub(super) debug: bool,
+    pub(in crate::workers) debug: bool,
 }
 
 /// Adds a line of data to a reply.
@@ -31,7 +31,7 @@ fn push(lines: &mut String, json: &str) {
 
 impl EventQuery<'_> {
     /// Sends recorded events and then, with `follow`, new events until the daemon ends (C-19).
-    pub(super) async fn tell(
+    pub(in crate::workers) async fn tell(
         &self,
         state_directory: &Path,
         follow: bool,

@@ -19,7 +19,7 @@ const DEPTH: usize = 5;
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Returns the pending reboot and the checkout, as far as known in time.
-pub(super) async fn look(graph: Option<PathBuf>) -> (Option<Reboot>, Option<Checkout>) {
+pub(in crate::workers) async fn look(graph: Option<PathBuf>) -> (Option<Reboot>, Option<Checkout>) {
     let look = tokio::task::spawn_blocking(move || {
         (reboot(Path::new(REBOOT)), graph.as_deref().and_then(checkout))
     });

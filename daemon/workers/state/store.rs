@@ -3,9 +3,6 @@
 //! If the store cannot be opened, the worker offers a store in memory instead, and the driver only observes (B-22). The
 //! worker tries again from time to time, and after a repair by the operator.
 
-use super::Shared;
-use super::record_readers::readers;
-use super::state_maintenance::{CarriedPauses, MaintenanceRequest, NOT_PAUSED};
 use crate::driver::{DriverEvent, Signal};
 use crate::events::{self, Level, NewEvent};
 use crate::store::{
@@ -13,6 +10,9 @@ use crate::store::{
     StoredState, mend,
 };
 use crate::supervisor::{Failure, Kind, Manifold, Outputs, WorkerContext};
+use crate::workers::Shared;
+use crate::workers::state::maintenance::{CarriedPauses, MaintenanceRequest, NOT_PAUSED};
+use crate::workers::state::record_readers::readers;
 use std::convert::Infallible;
 use std::path::Path;
 use std::sync::{Arc, Once};
@@ -28,16 +28,16 @@ const AGAIN: Duration = Duration::from_secs(15);
 
 /// The output of the worker.
 #[derive(Clone, Debug)]
-pub(super) struct StoreOutput {
-    pub(super) journal: Journal,
+pub(in crate::workers) struct StoreOutput {
+    pub(in crate::workers) journal: Journal,
     key: Option<Key>,
     /// The reason why nothing may be changed: the journal is only in memory.
-    pub(super) observing: Option<Arc<str>>,
+    pub(in crate::workers) observing: Option<Arc<str>>,
 }
 
 impl StoreOutput {
     /// Returns the whole stored state. Blocks.
-    pub(super) fn recall(&self) -> Result<StoredState, StoreError> {
+    pub(in crate::workers) fn recall(&self) -> Result<StoredState, StoreError> {
         Ok(StoredState { key: self.key.clone(), ..self.journal.recall()? })
     }
 
@@ -100,7 +100,7 @@ fn open(
 }
 
 /// Creates the worker of the store. While the state is unusable, the daemon only observes.
-pub(super) fn store(shared: &Arc<Shared>) -> Manifold {
+pub(in crate::workers) fn store(shared: &Arc<Shared>) -> Manifold {
     let (own, first) = (Arc::clone(shared), Arc::new(Once::new()));
     let worker = shared.worker("store", move |_, life: WorkerContext| {
         let (shared, first) = (Arc::clone(&own), Arc::clone(&first));

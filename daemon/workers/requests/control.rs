@@ -1,14 +1,16 @@
 //! The worker of the control socket.
 
-use super::request_handler::DaemonRequestHandler;
-use super::{ANSWERS, Shared, silence};
 use crate::control::{Address, BindError, Limits, RequestHandler, Server};
 use crate::lease::LeaseStatus;
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
+use crate::workers::ANSWERS;
+use crate::workers::Shared;
+use crate::workers::requests::handler::DaemonRequestHandler;
+use crate::workers::silence;
 use std::sync::Arc;
 
 /// Creates the worker that listens at the control socket. It is independent of all other workers, and stops last.
-pub(super) fn control(
+pub(in crate::workers) fn control(
     shared: &Arc<Shared>,
     clerk: DaemonRequestHandler,
     (address, group): (Address, Option<u32>),

@@ -1,11 +1,13 @@
 //! The settings of a running daemon: a reload reads them again, applies those that a running daemon can change, and
 //! names the others.
 
-use super::{GraphSource, Shared, recorders};
 use crate::config::{Recorder, Text};
 use crate::driver::{DriverEvent, LoadOutcome, Settings, Tuning};
 use crate::events::{Level, NewEvent};
 use crate::history::Limits;
+use crate::workers::GraphSource;
+use crate::workers::Shared;
+use crate::workers::reporting::recorders;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -81,7 +83,10 @@ impl SettingsChange {
 }
 
 /// Applies new settings, and returns the names of those that differ.
-pub(super) async fn apply_settings(shared: &Arc<Shared>, new: HostSettings) -> SettingsChange {
+pub(in crate::workers) async fn apply_settings(
+    shared: &Arc<Shared>,
+    new: HostSettings,
+) -> SettingsChange {
     let old = shared.host();
     let mut change = SettingsChange::default();
     let mut differs = |name: &str, differs: bool| {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 type Work = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
 
 /// Wraps the start of a worker so that its start and end are published as events.
-pub(super) fn told<W>(
+pub(in crate::workers) fn told<W>(
     teller: &Publisher,
     name: &str,
     start: impl Fn(Inputs, WorkerContext) -> W + Send + Sync + 'static,

@@ -34,7 +34,7 @@ pub struct GraphVersion {
 
 impl GraphVersion {
     /// Returns the identity of a loaded graph, without its number.
-    pub(super) fn of(graph: &LoadedGraph) -> Self {
+    pub(in crate::workers) fn of(graph: &LoadedGraph) -> Self {
         let mut kinds = BTreeSet::new();
         for vertex in &graph.vertices {
             let kind = vertex.identity.split('[').next().unwrap_or_default();
@@ -63,21 +63,24 @@ pub fn generation(state_directory: &Path) -> Option<(GraphVersion, u64)> {
 /// The stored form of an accepted graph.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct LastGoodGraph {
+pub(in crate::workers) struct LastGoodGraph {
     version: u32,
     /// The time of the acceptance, in seconds since 1970.
-    pub(super) at: u64,
+    pub(in crate::workers) at: u64,
     #[serde(default)]
     generation: Option<GraphVersion>,
     /// The paths named on the command line or in the settings: other paths mean another graph.
     paths: Vec<PathBuf>,
     /// The texts of the files. Secrets appear only by name.
-    pub(super) texts: Vec<Text>,
+    pub(in crate::workers) texts: Vec<Text>,
 }
 
 /// Reads the stored graph; returns `None` if there is none, it is unreadable, or it was read from other paths than
 /// given.
-pub(super) fn read(state_directory: &Path, paths: Option<&[PathBuf]>) -> Option<LastGoodGraph> {
+pub(in crate::workers) fn read(
+    state_directory: &Path,
+    paths: Option<&[PathBuf]>,
+) -> Option<LastGoodGraph> {
     let is_it = |kept: &LastGoodGraph| paths.is_none_or(|paths| kept.paths == absolute(paths));
     of_any(state_directory).filter(is_it)
 }
@@ -97,7 +100,7 @@ fn of_any(state_directory: &Path) -> Option<LastGoodGraph> {
 }
 
 /// Removes the leftover of an interrupted write.
-pub(super) fn clear(state_directory: &Path) -> std::io::Result<()> {
+pub(in crate::workers) fn clear(state_directory: &Path) -> std::io::Result<()> {
     match std::fs::remove_file(state_directory.join(format!("{FILE}.new"))) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),
@@ -105,7 +108,7 @@ pub(super) fn clear(state_directory: &Path) -> std::io::Result<()> {
 }
 
 /// Stores a graph atomically, unless it is stored already. Returns false for a graph that is not stored.
-pub(super) fn write(
+pub(in crate::workers) fn write(
     state_directory: &Path,
     paths: &[PathBuf],
     (generation, texts): (&GraphVersion, &[Text]),

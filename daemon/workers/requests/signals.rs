@@ -1,10 +1,11 @@
 //! The worker that carries out the requests that an operator sends by signals.
 
-use super::graph_loader::ReloadCause;
-use super::{HEARS, Shared};
 use crate::driver::DriverEvent;
 use crate::signals::{Signal, Signals};
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
+use crate::workers::HEARS;
+use crate::workers::Shared;
+use crate::workers::graph::loader::ReloadCause;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
@@ -12,7 +13,7 @@ use tokio::sync::Mutex;
 const RANK: u8 = 1;
 
 /// Creates the worker that handles signals, also while other workers stop.
-pub(super) fn signals(shared: &Arc<Shared>, signals: Signals) -> Manifold {
+pub(in crate::workers) fn signals(shared: &Arc<Shared>, signals: Signals) -> Manifold {
     let own = Arc::clone(shared);
     let signals = Arc::new(Mutex::new(signals));
     let worker = shared.worker("signals", move |_, life: WorkerContext| {

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 /// The queue of requests. Clones share one queue.
 #[derive(Clone, Debug)]
-pub(super) struct Requests(Arc<Shared>);
+pub(in crate::workers) struct Requests(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
@@ -35,7 +35,7 @@ impl Requests {
     }
 
     /// Sends a request to the driver, or to the next one.
-    pub(super) fn put(&self, request: DriverEvent) {
+    pub(in crate::workers) fn put(&self, request: DriverEvent) {
         let mut state = self.lock();
         let graph = is_graph(&request);
         if let Some(inbox) = &state.inbox {
@@ -54,7 +54,7 @@ impl Requests {
     ///
     /// # Errors
     /// Returns the request if no driver runs.
-    pub(super) fn put_now(&self, request: DriverEvent) -> Result<(), DriverEvent> {
+    pub(in crate::workers) fn put_now(&self, request: DriverEvent) -> Result<(), DriverEvent> {
         match &self.lock().inbox {
             Some(inbox) => {
                 inbox.put(request);
@@ -65,7 +65,7 @@ impl Requests {
     }
 
     /// Attaches a driver, which receives all waiting requests.
-    pub(super) fn attach(&self, inbox: Inbox<DriverEvent>) {
+    pub(in crate::workers) fn attach(&self, inbox: Inbox<DriverEvent>) {
         let mut state = self.lock();
         state.has_graph = state.waiting.iter().any(is_graph);
         inbox.put_all(state.waiting.drain(..));
@@ -77,7 +77,7 @@ impl Requests {
     /// Detaches a driver that ends or has ended. Requests that it has not taken go to the next driver, before later
     /// ones. Returns the other events, which concern only this driver; a query waits for its reply as long as its event
     /// exists.
-    pub(super) fn detach(&self, inbox: &Inbox<DriverEvent>) -> Vec<DriverEvent> {
+    pub(in crate::workers) fn detach(&self, inbox: &Inbox<DriverEvent>) -> Vec<DriverEvent> {
         let mut state = self.lock();
         (state.inbox, state.has_graph) = (None, false);
         let mut all = Vec::new();
@@ -89,13 +89,13 @@ impl Requests {
     }
 
     /// Returns true if a driver runs that was given no graph.
-    pub(super) fn lacks_graph(&self) -> bool {
+    pub(in crate::workers) fn lacks_graph(&self) -> bool {
         let state = self.lock();
         state.inbox.is_some() && !state.has_graph
     }
 
     /// Returns a receiver of the number of drivers.
-    pub(super) fn drivers(&self) -> watch::Receiver<u32> {
+    pub(in crate::workers) fn drivers(&self) -> watch::Receiver<u32> {
         self.0.drivers.subscribe()
     }
 }

@@ -53,7 +53,7 @@ fn read(state_directory: &Path) -> Option<(Text, u64)> {
 }
 
 /// Stores the text atomically, unless it is stored already. The state directory must have its key.
-pub(super) fn write(state_directory: &Path, text: &Text) -> std::io::Result<()> {
+pub(in crate::workers) fn write(state_directory: &Path, text: &Text) -> std::io::Result<()> {
     if read(state_directory).is_some_and(|(stored, _)| stored == *text) {
         return Ok(());
     }

@@ -1,14 +1,16 @@
 //! The worker of the systemd watchdog: it notifies systemd after each round trip through the driver and its engine.
 
-use super::{HEARS, Shared, sd_notify};
 use crate::driver::{DriverEvent, DriverHealth, PingReply};
 use crate::supervisor::{Manifold, Outputs, WorkerContext};
+use crate::workers::HEARS;
+use crate::workers::Shared;
+use crate::workers::reporting::sd_notify;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Creates the worker of the watchdog. A driver that hangs, or another worker that cannot be interrupted, stops the
 /// notifications; a driver that failed and is started again does not.
-pub(super) fn watchdog(shared: &Arc<Shared>) -> Manifold {
+pub(in crate::workers) fn watchdog(shared: &Arc<Shared>) -> Manifold {
     let own = Arc::clone(shared);
     let worker = shared.worker("watchdog", move |_, life: WorkerContext| {
         let shared = Arc::clone(&own);
