@@ -10,8 +10,8 @@
 //! Reading order: `api.rs` (events in, results out), `inbox.rs`, this file (the loop), `engine_actions.rs` (engine
 //! actions to effects), `runs/`, `groups/`, `journal/`, `watches/`, `graph/` and `removal/` (a new graph), `values/`
 //! (send/recv), `commands/` and `queries/` (the operator), `notify/` (notifications), `status.rs` (wire types),
-//! `plan/`, `maintenance_windows.rs`, `lease_validity.rs`, `temp_cleanup.rs`, `undo_values.rs`, `shutdown.rs`, and `runtime.rs`
-//! (the threads and clocks that tests replace).
+//! `plan/`, `maintenance_windows.rs`, `lease_validity.rs`, `temp_cleanup.rs`, `undo_values.rs`, `shutdown.rs`, and
+//! `runtime.rs` (the threads and clocks that tests replace).
 
 mod api;
 pub mod commands;

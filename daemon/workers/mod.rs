@@ -1,8 +1,8 @@
 //! The workers of a daemon, each with its own manifold, under one supervisor.
 //!
 //! `requests/` and `graph/` send requests to the driver through a queue that outlives a driver: after a failure the
-//! driver is started again, and no other worker notices. The driver's loop has its own thread; all other workers are tasks on
-//! the main thread, and must never block it.
+//! driver is started again, and no other worker notices. The driver's loop has its own thread; all other workers are
+//! tasks on the main thread, and must never block it.
 //!
 //! Reading order: this file ([`hold`]); the chain of inputs `state/` and `driver`; `graph/`; `requests/`; `reporting/`;
 //! `shutdown`; `fault_injection`.
