@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::kind::KindSpec;
 use crate::prior_state::FormerValue;
 use crate::resource::Resource;
+use crate::resource_id::ResourceId;
 use std::sync::Arc;
 
 static SPECS: [&KindSpec; 11] = [
@@ -36,7 +37,7 @@ pub fn find(kind: &str) -> Option<&'static KindSpec> {
 /// are stored.
 #[must_use]
 pub fn is_made_once(identity: &str) -> bool {
-    let kind = identity.split_once('[').and_then(|(kind, _)| find(kind));
+    let kind = ResourceId::parse(identity).and_then(|id| find(id.kind));
     kind.is_some_and(|spec| spec.sends.iter().any(|sent| sent.once))
 }
 
@@ -55,9 +56,7 @@ pub struct Restoring {
 ///
 /// Returns the reason if the resource cannot have these values again.
 pub fn restoring(identity: &str, values: &[FormerValue]) -> Result<Restoring, Failure> {
-    let parts =
-        identity.split_once('[').and_then(|(kind, rest)| Some((kind, rest.strip_suffix(']')?)));
-    if let Some(("pkg", name)) = parts {
+    if let Some(ResourceId { kind: "pkg", name }) = ResourceId::parse(identity) {
         return crate::kinds::pkg::restoring(name, values);
     }
     let what = format!("values of {identity} cannot be put back");
