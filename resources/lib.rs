@@ -24,6 +24,7 @@ mod prior_state;
 mod removal;
 mod removal_guard;
 mod resource;
+mod resource_id;
 mod secret;
 mod transaction;
 mod values;
@@ -49,6 +50,7 @@ pub use crate::prior_state::{
     PriorState, PriorStateRecorder,
 };
 pub use crate::removal_guard::{DeclaredPaths, guard_removal};
+pub use crate::resource_id::ResourceId;
 pub use crate::values::{
     BuiltResource, DeferredResource, InputSlot, MaybeSecret, Origin, Part, Received, Receives,
     ResolvedInput, SendSpec, Sent, SentValue, TemplatePiece, ValueRetention, fits,

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::kind::KindSpec;
 pub use crate::kind::Restoring;
 use crate::prior_state::FormerValue;
+use crate::resource_id::ResourceId;
 
 static SPECS: [&KindSpec; 11] = [
     &crate::kinds::exec::SPEC,
@@ -35,7 +36,7 @@ pub fn find(kind: &str) -> Option<&'static KindSpec> {
 /// are stored.
 #[must_use]
 pub fn is_made_once(identity: &str) -> bool {
-    let kind = identity.split_once('[').and_then(|(kind, _)| find(kind));
+    let kind = ResourceId::parse(identity).and_then(|id| find(id.kind));
     kind.is_some_and(|spec| spec.sends.iter().any(|sent| sent.once))
 }
 
@@ -45,9 +46,8 @@ pub fn is_made_once(identity: &str) -> bool {
 ///
 /// Returns the reason if the resource cannot have these values again.
 pub fn restoring(identity: &str, values: &[FormerValue]) -> Result<Restoring, Failure> {
-    let parts =
-        identity.split_once('[').and_then(|(kind, rest)| Some((kind, rest.strip_suffix(']')?)));
-    let restore = parts.and_then(|(kind, name)| Some((find(kind)?.restore?, name)));
+    let id = ResourceId::parse(identity);
+    let restore = id.and_then(|id| Some((find(id.kind)?.restore?, id.name)));
     if let Some((restore, name)) = restore {
         return restore(name, values);
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use steadfast_resources::host::end_orphaned_commands;
-use steadfast_resources::host::path_trust::Reader;
+use steadfast_resources::host::input_trust::Reader;
 
 /// Returns the state directory: as given, as systemd sets it, the default of root, or that of the user.
 pub(super) fn directory(said: Option<&Path>) -> PathBuf {

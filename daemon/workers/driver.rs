@@ -1,10 +1,10 @@
 //! The worker of the driver: the driver's loop has its own thread, and is started again after a failure.
 
-use super::Shared;
-use super::shutdown::Shutdown;
-use super::store::StoreOutput;
 use crate::driver::{Driver, DriverDeps, DriverEvent, Inbox, PingReply};
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
+use crate::workers::Shared;
+use crate::workers::shutdown::Shutdown;
+use crate::workers::state::store::StoreOutput;
 use std::convert::Infallible;
 use std::io;
 use std::sync::{Arc, PoisonError, Weak};
@@ -218,7 +218,7 @@ fn drive(
             audience: (shared.audience)(),
         };
         let driver = Driver::new(shared.host().driver, parts);
-        if let Some(lease) = super::lease::right(&shared.lease.borrow()) {
+        if let Some(lease) = crate::workers::state::lease::right(&shared.lease.borrow()) {
             driver.inbox().put(DriverEvent::Lease(lease));
         }
         if told.send((driver.inbox(), driver.presence())).is_err() {

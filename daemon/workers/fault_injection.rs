@@ -1,13 +1,13 @@
 //! Fault injection into workers on request, to test their recovery (F-19); it exists only in programs built with debug
 //! assertions.
 
-use super::Shared;
 use crate::driver::{DriverEvent, PingReply};
 use crate::fault_injection;
 use crate::fault_injection::Fault;
 use crate::lease::{Answer as Answered, Lease, Renewal, Token};
 use crate::store::StoreError;
 use crate::supervisor::{Failure, Inputs, WorkerContext};
+use crate::workers::Shared;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

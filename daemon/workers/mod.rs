@@ -1,47 +1,30 @@
 //! The workers of a daemon, each with its own manifold, under one supervisor.
 //!
-//! `signals`, `graph_loader` and `control` send requests to the driver through `request_queue`, which outlives a
-//! driver: after a failure the driver is started again, and no other worker notices. The driver's loop has its own
-//! thread; all other workers are tasks on the main thread, and must never block it.
+//! `requests/` and `graph/` send requests to the driver through a queue that outlives a driver: after a failure the
+//! driver is started again, and no other worker notices. The driver's loop has its own thread; all other workers are
+//! tasks on the main thread, and must never block it.
 //!
-//! Reading order: this file ([`hold`]); the chain of inputs `lease`, `store`, `driver`; `graph_loader`,
-//! `last_good_graph`, `settings`, `last_good_settings`; stopped after those: `event_log`, `recorders`; then `signals`
-//! and `watchdog`; last `control` with `request_handler`. Helpers: `shutdown`, `health`, `host_limits`, `sd_notify`,
-//! `event_query`, `state_maintenance`, `record_readers`, `worker_events`, `fault_injection`.
+//! Reading order: this file ([`hold`]); the chain of inputs `state/` and `driver`; `graph/`; `requests/`; `reporting/`;
+//! `shutdown`; `fault_injection`.
 
-mod control;
 mod driver;
-mod event_log;
-mod event_query;
 #[cfg(debug_assertions)]
 mod fault_injection;
-mod graph_loader;
-mod health;
-mod host_limits;
-mod last_good_graph;
-mod last_good_settings;
-mod lease;
-mod record_readers;
-mod recorders;
-mod request_handler;
-mod request_queue;
-pub mod sd_notify;
-mod settings;
+mod graph;
+mod reporting;
+mod requests;
 mod shutdown;
-mod signals;
-mod state_maintenance;
-mod store;
-mod watchdog;
-mod worker_events;
+mod state;
 
-pub use graph_loader::{FirstRefused, GraphSource};
-pub use last_good_graph::{GraphVersion, generation};
-pub use last_good_settings::last_good_settings;
-pub use record_readers::readers;
-pub(crate) use recorders::sink;
-pub use request_handler::SetLog;
-pub use settings::{HostSettings, ReadSettings, Reloaded, SettingsChange};
-pub(crate) use store::tell_orphans;
+pub use graph::last_good_graph::{GraphVersion, generation};
+pub use graph::last_good_settings::last_good_settings;
+pub use graph::loader::{FirstRefused, GraphSource};
+pub use graph::settings::{HostSettings, ReadSettings, Reloaded, SettingsChange};
+pub(crate) use reporting::recorders::sink;
+pub use reporting::sd_notify;
+pub use requests::handler::SetLog;
+pub use state::record_readers::readers;
+pub(crate) use state::store::tell_orphans;
 
 use crate::control::Address;
 use crate::driver::Observer;
@@ -51,8 +34,8 @@ use crate::lease::{LeaseStatus, StateDirLease};
 use crate::signals::Signals;
 use crate::store::StateLock;
 use crate::supervisor::{Delays, Ended, Failure, Inputs, Manifold, Supervisor, WorkerContext};
-use graph_loader::{GraphLoader, SettingsFile};
-use request_queue::Requests;
+use graph::loader::{GraphLoader, SettingsFile};
+use requests::queue::Requests;
 use shutdown::Shutdown;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -130,7 +113,7 @@ struct Shared {
     teller: Publisher,
     stream: Stream,
     log_trouble: fn() -> Option<String>,
-    press: Arc<event_log::LogThread>,
+    press: Arc<reporting::event_log::LogThread>,
     /// A lock against overlapping exchanges of recorders.
     exchange: tokio::sync::Mutex<()>,
     /// The state of the lease, and the lock that belongs to it.
@@ -139,7 +122,7 @@ struct Shared {
     /// Alive as long as the last driver or one of its runs is.
     presence: Mutex<Weak<()>>,
     /// The maintenance that an operator requests.
-    mending: state_maintenance::MaintenanceQueue,
+    mending: state::maintenance::MaintenanceQueue,
     #[cfg(debug_assertions)]
     faults: fault_injection::Faults,
 }
@@ -166,7 +149,7 @@ impl Shared {
     {
         #[cfg(debug_assertions)]
         let start = self.faults.put_into(name, start);
-        Manifold::new(name, worker_events::told(&self.teller, name, start))
+        Manifold::new(name, reporting::worker_events::told(&self.teller, name, start))
             .heartbeat_within(silence())
     }
 }
@@ -227,33 +210,33 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
         teller,
         stream,
         log_trouble: setup.log_trouble,
-        press: Arc::new(event_log::LogThread::new(scribe)),
+        press: Arc::new(reporting::event_log::LogThread::new(scribe)),
         exchange: tokio::sync::Mutex::default(),
         lease: watch::Sender::default(),
         held: local.held(),
         presence: Mutex::default(),
-        mending: state_maintenance::MaintenanceQueue::default(),
+        mending: state::maintenance::MaintenanceQueue::default(),
         #[cfg(debug_assertions)]
         faults: fault_injection::Faults::default(),
     });
     // A task instead of a worker: subscribers must receive the events of failing workers.
     let beaten = shared.stream.clone();
-    tokio::spawn(async move { beaten.send_marks(event_query::TOGETHER).await });
+    tokio::spawn(async move { beaten.send_marks(requests::event_query::TOGETHER).await });
     #[cfg(debug_assertions)]
     let local = shared.faults.losable(local);
-    let clerk = request_handler::DaemonRequestHandler { shared: Arc::clone(&shared) };
+    let clerk = requests::handler::DaemonRequestHandler { shared: Arc::clone(&shared) };
     let stops = setup.signals.stops();
     let mut workers = vec![
-        signals::signals(&shared, setup.signals),
-        event_log::events(&shared),
-        control::control(&shared, clerk, setup.socket),
-        lease::lease(&shared, local),
-        store::store(&shared),
+        requests::signals::signals(&shared, setup.signals),
+        reporting::event_log::events(&shared),
+        requests::control::control(&shared, clerk, setup.socket),
+        state::lease::lease(&shared, local),
+        state::store::store(&shared),
         driver::driver(&shared),
-        graph_loader::graph(&shared, stops),
-        watchdog::watchdog(&shared),
+        graph::loader::graph(&shared, stops),
+        reporting::watchdog::watchdog(&shared),
     ];
-    workers.extend(declared.into_iter().map(|each| recorders::recorder(&shared, each)));
+    workers.extend(declared.into_iter().map(|each| reporting::recorders::recorder(&shared, each)));
     workers.extend(setup.until_converged.map(|until| shutdown::when_converged(&shared, until)));
     if let Err(refused) = supervisor.install(workers).await {
         // A test checks that the declared inputs of the workers are consistent.

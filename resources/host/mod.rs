@@ -3,14 +3,14 @@
 //! Kinds must change the host only through this module, and each mutating function takes a permit. The module
 //! must never know a kind or the graph.
 //!
-//! Reading order: `kernel/` (system calls), `files/`, `path_trust.rs` (files that root may read or run),
+//! Reading order: `kernel/` (system calls), `files/`, `input_trust.rs` (files that root may read or run),
 //! `process/`, `secrets.rs`, `stat.rs`, `systemd/`, `packages/`, `journal.rs`.
 
 pub mod files;
+pub mod input_trust;
 pub mod journal;
 mod kernel;
 pub mod packages;
-pub mod path_trust;
 mod process;
 mod secrets;
 mod stat;

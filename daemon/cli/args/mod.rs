@@ -139,7 +139,7 @@ pub struct State {
     pub retention: Retention,
 }
 
-/// Which daemon is asked.
+/// The selection of the daemon to query.
 #[derive(Clone, Debug, Args)]
 pub struct Socket {
     /// Control socket of the daemon [default: in its runtime directory, or in --state-dir if given]

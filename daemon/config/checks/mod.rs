@@ -26,7 +26,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_engine::Meta;
-use steadfast_resources::host::path_trust::Reader;
+use steadfast_resources::host::input_trust::Reader;
 use steadfast_resources::{DeferredResource, HostObject, Invalid, KindSpec, Place, Resource};
 use values::{PendingReceive, Secret, SecretField};
 

@@ -1,9 +1,9 @@
 //! Removal vertices: each removes an object that an earlier graph declared, by its stored removal data.
 //!
 //! No graph declares these vertices; this folder must not decide which resources are removed (`driver/removal` does).
-//! Reading order: this file, `order`.
+//! Reading order: this file, `recorded_edges`.
 
-pub(super) mod order;
+pub(super) mod recorded_edges;
 
 use super::hash::Stable;
 use super::maintenance_window::Window;
@@ -11,7 +11,7 @@ use super::{Link, LoadedGraph, Vertex};
 use serde_json::{Map, Value as Json, json};
 use std::sync::Arc;
 use steadfast_engine::{Meta, WindowId};
-use steadfast_resources::{FieldType, KindSpec, Removal, Resource, Value, registry};
+use steadfast_resources::{FieldType, KindSpec, Removal, Resource, ResourceId, Value, registry};
 
 /// The key of the resources that a removal refreshes.
 const NOTIFIES: &str = "notifies";
@@ -83,8 +83,7 @@ impl LoadedGraph {
         (thing, text): (u64, &str),
     ) -> Result<usize, String> {
         let unreadable = || "the stored removal data cannot be read".to_owned();
-        let (kind, name) =
-            identity.strip_suffix(']').and_then(|it| it.split_once('[')).ok_or_else(unreadable)?;
+        let ResourceId { kind, name } = ResourceId::parse(identity).ok_or_else(unreadable)?;
         let Some(spec) = registry::find(kind) else {
             return Err(format!("kind `{kind}` is not in this build"));
         };

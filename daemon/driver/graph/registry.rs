@@ -1,7 +1,7 @@
 //! The graph registry: the identity, the vertex number and the resource of each vertex.
 
 use super::assign_ids::IdAssignment;
-use super::diff::GraphDiff;
+use super::load_report::GraphDiff;
 use super::to_engine::{nature_for_engine, renumber};
 use super::vertices::VertexTable;
 use crate::config::{LoadedGraph, Vertex, Window};

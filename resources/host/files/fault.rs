@@ -1,7 +1,7 @@
 //! Failures of file system steps, with the knowledge whether anything was changed before.
 
-use super::accounts::{AccountKind, account_name};
 use crate::failure::Failure;
+use crate::host::files::objects::accounts::{AccountKind, account_name};
 use crate::permit::Revoked;
 use rustix::io::Errno;
 use std::os::unix::ffi::OsStrExt as _;

@@ -4,33 +4,13 @@
 //! The kind must never follow a link that another user could exchange, and must not show or store sensitive
 //! content.
 //!
-//! Reading order: `declare.rs` and `declare_copy.rs` (the fields), `mode.rs`, `content.rs`, `plan.rs` (the
-//! data between check and apply), `check.rs`, `compare.rs` and `end_state.rs` (one object), `tree.rs` and
-//! `tree_purge.rs` (everything below a directory), `apply.rs`. The other files serve these: `claims.rs`,
-//! `copy_digest.rs`, `diff.rs`, `equality_cache.rs`, `loss_digest.rs`, `needs.rs`, `tree_faults.rs`,
-//! `tree_owners.rs`, `tree_report.rs`, `validate.rs`.
+//! Reading order: `declare/` (the fields), `check/` (one object is compared, and a plan made), `tree/` (everything
+//! below a directory), `apply/` (the plan is carried out).
 
 mod apply;
 mod check;
-mod claims;
-mod compare;
-mod content;
-mod copy_digest;
 mod declare;
-mod declare_copy;
-mod diff;
-mod end_state;
-mod equality_cache;
-mod loss_digest;
-mod mode;
-mod needs;
-mod plan;
 mod tree;
-mod tree_faults;
-mod tree_owners;
-mod tree_purge;
-mod tree_report;
-mod validate;
 
 use crate::change::{Change, CheckResult, Outcome};
 use crate::claim::Claim;
@@ -44,15 +24,15 @@ use crate::removal::Removal;
 use crate::resource::{Answer, CheckRequest, PathAfter, Resource};
 use crate::values::Receives;
 use crate::watch_source::WatchSource;
-use claims::{Claims, Pattern};
-use content::{Body, SECRET};
-pub use diff::unified;
-use equality_cache::Known;
-use mode::Mode;
+pub(crate) use apply::validate::Validation;
+pub use check::diff::unified;
+use check::equality_cache::Known;
+use declare::content::{Body, SECRET};
+use declare::exceptions::{Claims, Pattern};
+use declare::mode::Mode;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-pub(crate) use validate::Validation;
 
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
@@ -62,7 +42,7 @@ pub static SPEC: KindSpec = KindSpec {
     sends: &[],
     example: "file:\n  - path: /etc/motd\n    content: welcome\n    mode: 0644\n",
     restore: None,
-    build: declare::build,
+    build: declare::fields::build,
 };
 
 const FIELDS: &[FieldSpec] = &[

@@ -1,0 +1,9 @@
+//! The state of an object before a change: recorded, restored, or kept as a backup copy.
+//!
+//! A change never begins before its prior state is recorded.
+//!
+//! Reading order: `record`, `restore`, `backup`.
+
+pub(in crate::host::files) mod backup;
+pub(in crate::host::files) mod record;
+pub(in crate::host::files) mod restore;
