@@ -22,6 +22,8 @@ pub struct Footprint {
     pub requires: Vec<Need>,
     /// The sources of the resource's events; empty if nothing can cause drift.
     pub watch: Vec<WatchSource>,
+    /// The watched files that a guard command reads, for display; `watch` contains them too.
+    pub guard_watches: Vec<PathBuf>,
     /// The paths, besides the claimed ones, whose changes alter the result of the check. The list includes the
     /// contents of directories, and links are followed.
     pub reads: Vec<PathBuf>,
@@ -95,6 +97,7 @@ impl Footprint {
         append_new(&mut self.provides, other.provides);
         append_new(&mut self.requires, other.requires);
         append_new(&mut self.watch, other.watch);
+        append_new(&mut self.guard_watches, other.guard_watches);
         append_new(&mut self.reads, other.reads);
         append_new(&mut self.trusts, other.trusts);
         self.warnings.append(&mut other.warnings);

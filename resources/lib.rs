@@ -32,6 +32,7 @@ mod watch_source;
 
 pub mod duration;
 pub mod host;
+pub mod inspect;
 pub mod kinds;
 pub mod registry;
 

@@ -22,6 +22,7 @@ mod edges;
 mod explain;
 mod graph;
 mod history;
+mod inspect;
 mod run;
 mod settings;
 mod shell;
@@ -114,6 +115,7 @@ fn run_command() -> Exit {
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Graph(args) => graph::graph(&args),
         Command::Explain(args) => explain::explain(&args),
+        Command::Inspect(args) => inspect::inspect(&args),
         Command::Plan(args) => one_shot::plan::plan(&args, key),
         Command::Drift(args) => client::drift::drift(&args, key),
         Command::Run(args) => with_signals(|signals| run::run(&args, signals, key)),

@@ -24,7 +24,7 @@ pub static SPEC: KindSpec = KindSpec {
             "priority",
             FieldType::Text,
             "Priority for the journal: Emerg, Alert, Crit, Err, Warning, Notice, Info or Debug; default: Notice.",
-        ).receives(Receives::Shown),
+        ).receives(Receives::Shown).example("Notice"),
         FieldSpec::new(
             "fields",
             FieldType::TextMap,

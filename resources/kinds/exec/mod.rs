@@ -212,9 +212,18 @@ impl Exec {
 
 impl Resource for Exec {
     fn footprint(&self) -> Footprint {
+        let guard_watches = self.guard_files();
+        let mut watch = self.watch.clone();
+        for path in &guard_watches {
+            let source = WatchSource::Path { path: path.clone(), below: false };
+            if !watch.contains(&source) {
+                watch.push(source);
+            }
+        }
         Footprint {
             requires: self.needed(),
-            watch: self.watch.clone(),
+            watch,
+            guard_watches,
             reads: self.read_by_guards(),
             trusts: self.trusted(),
             warnings: self.warnings.clone(),

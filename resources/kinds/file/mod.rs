@@ -306,6 +306,7 @@ impl Resource for File {
             provides: self.tokens(),
             requires: self.needed(),
             watch: self.watched(),
+            guard_watches: Vec::new(),
             reads: self.copied().to_vec(),
             trusts: self.trusted(),
             purge_root: self.holds_below().then(|| self.path.clone()),

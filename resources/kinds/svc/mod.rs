@@ -16,6 +16,7 @@ mod name;
 use crate::change::{Change, CheckResult, Outcome};
 use crate::claim::Claim;
 use crate::dependency::{HostObject, Need};
+use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::systemd::Bus;
@@ -104,6 +105,16 @@ enum Refresh {
     Reload,
     Restart,
     Nothing,
+}
+
+/// Returns the full name of a unit; a name without a type is a service.
+///
+/// # Errors
+///
+/// Fails if the text is no name of a unit.
+pub(crate) fn unit_name(name: &str) -> Result<String, Failure> {
+    name::whole(name)
+        .map_err(|invalid| Failure { hint: invalid.hint, ..Failure::new(invalid.what) })
 }
 
 impl Svc {

@@ -359,3 +359,30 @@ fn interruption_policies_are_read() {
     assert_eq!(nature("ask"), OnInterrupt::Wait);
     assert_eq!(exec([]).traits().on_interrupt, OnInterrupt::Again);
 }
+
+#[test]
+fn files_that_a_guard_reads_are_watched() {
+    let folder = tempfile::tempdir().unwrap();
+    let read = folder.path().join("read");
+    fs::write(&read, "x").unwrap();
+    let guard = format!("grep -q x {} /nowhere/else", read.display());
+    let footprint = exec([text("ifcmd", guard)]).footprint();
+    assert_eq!(footprint.guard_watches, [read.clone()], "a missing file is not watched");
+    assert!(footprint.watch.contains(&WatchSource::Path { path: read, below: false }));
+    let footprint = exec([text("nifcmd", "getent passwd alice")]).footprint();
+    assert_eq!(footprint.guard_watches, [Path::new("/etc/passwd")]);
+}
+
+#[test]
+fn a_guard_that_asks_again_is_reported() {
+    let again = exec([text("ifcmd", "true")]);
+    let Outcome::Changed(notes) = run(&again) else { panic!("the command runs") };
+    assert!(notes.iter().any(|note| note.contains("guard not satisfied")), "{notes:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let made = folder.path().join("made");
+    let once = exec([
+        text("cmd", format!("touch {}", made.display())),
+        text("creates", made.to_str().unwrap()),
+    ]);
+    assert_eq!(run(&once), changed("ran: exit 0"));
+}
