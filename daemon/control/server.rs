@@ -217,7 +217,7 @@ impl Server {
                     continue;
                 }
                 _ = beat.tick() => {
-                    #[cfg(debug_assertions)]
+                    #[cfg(feature = "fault-injection")]
                     suffer(&mut refuses).await;
                     let before = std::mem::replace(&mut is_waited_for, self.is_waited_for());
                     // A restart does not help if the system refuses connections (`refuses.until` is set).
@@ -300,14 +300,14 @@ pub struct Deaf(Duration);
 struct Refuses {
     /// The time of the next attempt; `None` if the last accept succeeded.
     until: Option<Instant>,
-    #[cfg(debug_assertions)]
+    #[cfg(feature = "fault-injection")]
     for_ever: bool,
 }
 
 impl Refuses {
     /// Waits until the next attempt is due.
     async fn over(&self) {
-        #[cfg(debug_assertions)]
+        #[cfg(feature = "fault-injection")]
         if self.for_ever {
             std::future::pending::<()>().await;
         }
@@ -329,7 +329,7 @@ impl Refuses {
 }
 
 /// Carries out an injected fault: the loop hangs, or accepts no connection any more.
-#[cfg(debug_assertions)]
+#[cfg(feature = "fault-injection")]
 async fn suffer(refuses: &mut Refuses) {
     match crate::fault_injection::take("accept") {
         None => {}

@@ -54,7 +54,7 @@ impl Worker {
     fn run(self) {
         let _ends = Ends(&self);
         while let Some(step) = self.next() {
-            #[cfg(debug_assertions)]
+            #[cfg(feature = "fault-injection")]
             if crate::fault_injection::suffer("watch").is_err() {
                 return;
             }

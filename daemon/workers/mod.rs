@@ -8,7 +8,8 @@
 //! `shutdown`; `fault_injection`.
 
 mod driver;
-#[cfg(debug_assertions)]
+mod errors;
+#[cfg(feature = "fault-injection")]
 mod fault_injection;
 mod graph;
 mod reporting;
@@ -16,6 +17,7 @@ mod requests;
 mod shutdown;
 mod state;
 
+pub use errors::{LogLevelError, SettingsRejected};
 pub use graph::last_good_graph::{GraphVersion, generation};
 pub use graph::last_good_settings::last_good_settings;
 pub use graph::loader::{FirstRefused, GraphSource};
@@ -30,9 +32,8 @@ use crate::control::Address;
 use crate::driver::Observer;
 use crate::events::{Level, LogWriter, NewEvent, Publisher, Retention, Stream, what};
 use crate::history::History;
-use crate::lease::{LeaseStatus, StateDirLease};
+use crate::lease::{Lease, LeaseStatus};
 use crate::signals::Signals;
-use crate::store::StateLock;
 use crate::supervisor::{Delays, Ended, Failure, Inputs, Manifold, Supervisor, WorkerContext};
 use graph::loader::{GraphLoader, SettingsFile};
 use requests::queue::Requests;
@@ -45,6 +46,10 @@ use tokio::sync::watch;
 
 /// A function that creates the observer of a driver's notifications.
 pub type MakeAudience = Box<dyn Fn() -> Box<dyn Observer> + Send + Sync>;
+
+/// A function that makes the lease of a daemon. Its argument is the epoch of the lock of the state directory, none until
+/// the directory is locked.
+pub type MakeLease = Box<dyn FnOnce(watch::Receiver<Option<u64>>) -> Box<dyn Lease> + Send>;
 
 /// The parts of a daemon.
 pub struct Setup {
@@ -60,6 +65,8 @@ pub struct Setup {
     pub key: MintKey,
     /// The state directory.
     pub state_directory: PathBuf,
+    /// The function that makes the lease.
+    pub lease: MakeLease,
     /// The signals of the process.
     pub signals: Signals,
     /// The function that creates the observer of notifications.
@@ -116,14 +123,15 @@ struct Shared {
     press: Arc<reporting::event_log::LogThread>,
     /// A lock against overlapping exchanges of recorders.
     exchange: tokio::sync::Mutex<()>,
-    /// The state of the lease, and the lock that belongs to it.
+    /// The state of the lease.
     lease: watch::Sender<LeaseStatus>,
-    held: watch::Receiver<Option<Arc<StateLock>>>,
+    /// The lock of the state directory.
+    lock: state::lock::SharedStateLock,
     /// Alive as long as the last driver or one of its runs is.
     presence: Mutex<Weak<()>>,
     /// The maintenance that an operator requests.
     mending: state::maintenance::MaintenanceQueue,
-    #[cfg(debug_assertions)]
+    #[cfg(feature = "fault-injection")]
     faults: fault_injection::Faults,
 }
 
@@ -138,7 +146,7 @@ impl Shared {
         self.host.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Creates a worker. In debug builds, faults can be injected into it.
+    /// Creates a worker. With the feature `fault-injection`, faults can be injected into it.
     fn worker<W>(
         &self,
         name: &str,
@@ -147,7 +155,7 @@ impl Shared {
     where
         W: Future<Output = Result<(), Failure>> + Send + 'static,
     {
-        #[cfg(debug_assertions)]
+        #[cfg(feature = "fault-injection")]
         let start = self.faults.put_into(name, start);
         Manifold::new(name, reporting::worker_events::told(&self.teller, name, start))
             .heartbeat_within(silence())
@@ -156,7 +164,7 @@ impl Shared {
 
 /// Returns the time after which a silent worker counts as hanging; tests can shorten it.
 fn silence() -> Duration {
-    #[cfg(debug_assertions)]
+    #[cfg(feature = "fault-injection")]
     if let Some(silence) = fault_injection::silence() {
         return silence;
     }
@@ -182,7 +190,8 @@ fn tell_start(teller: &Publisher, settings_instead: Option<&str>) {
 pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
     let supervisor = Supervisor::start(Delays::default())?;
     let requests = Requests::default();
-    let local = StateDirLease::new(setup.state_directory.clone());
+    let lock = state::lock::SharedStateLock::new(setup.state_directory.clone());
+    let lease = (setup.lease)(lock.epoch());
     let (teller, stream) = setup.events;
     tell_start(&teller, setup.settings_instead.as_deref());
     let scribe = LogWriter::new(&stream, setup.state_directory.clone(), setup.retention);
@@ -213,24 +222,24 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
         press: Arc::new(reporting::event_log::LogThread::new(scribe)),
         exchange: tokio::sync::Mutex::default(),
         lease: watch::Sender::default(),
-        held: local.held(),
+        lock,
         presence: Mutex::default(),
         mending: state::maintenance::MaintenanceQueue::default(),
-        #[cfg(debug_assertions)]
+        #[cfg(feature = "fault-injection")]
         faults: fault_injection::Faults::default(),
     });
     // A task instead of a worker: subscribers must receive the events of failing workers.
     let beaten = shared.stream.clone();
     tokio::spawn(async move { beaten.send_marks(requests::event_query::TOGETHER).await });
-    #[cfg(debug_assertions)]
-    let local = shared.faults.losable(local);
+    #[cfg(feature = "fault-injection")]
+    let lease: Box<dyn Lease> = Box::new(shared.faults.losable(lease));
     let clerk = requests::handler::DaemonRequestHandler { shared: Arc::clone(&shared) };
     let stops = setup.signals.stops();
     let mut workers = vec![
         requests::signals::signals(&shared, setup.signals),
         reporting::event_log::events(&shared),
         requests::control::control(&shared, clerk, setup.socket),
-        state::lease::lease(&shared, local),
+        state::lease::lease(&shared, lease),
         state::store::store(&shared),
         driver::driver(&shared),
         graph::loader::graph(&shared, stops),

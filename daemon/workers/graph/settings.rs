@@ -7,6 +7,7 @@ use crate::events::{Level, NewEvent};
 use crate::history::Limits;
 use crate::workers::GraphSource;
 use crate::workers::Shared;
+use crate::workers::errors::SettingsRejected;
 use crate::workers::reporting::recorders;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, PoisonError};
@@ -37,8 +38,8 @@ pub struct HostSettings {
     pub text: Option<Text>,
 }
 
-/// A function that reads the settings again. The error says why they are rejected, with the place.
-pub type ReadSettings = Arc<dyn Fn() -> Result<HostSettings, String> + Send + Sync>;
+/// A function that reads the settings again.
+pub type ReadSettings = Arc<dyn Fn() -> Result<HostSettings, SettingsRejected> + Send + Sync>;
 
 /// The names of the settings that a reload changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

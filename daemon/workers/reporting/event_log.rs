@@ -57,13 +57,13 @@ pub(in crate::workers) fn events(shared: &Arc<Shared>) -> Manifold {
     let worker = shared.worker("events", move |_, life: WorkerContext| {
         let shared = Arc::clone(&own);
         async move {
-            life.set_status("waiting for the lease");
-            let mut lease = shared.held.clone();
+            life.set_status("waiting for the state directory");
+            let mut lock = shared.lock.subscribe();
             let hold = tokio::select! {
-                hold = lease.wait_for(Option::is_some) => hold.map_err(Failure::again)?.clone(),
+                hold = lock.wait_for(Option::is_some) => hold.map_err(Failure::again)?.clone(),
                 () = life.stopping().cancelled() => return Ok(()),
             };
-            let Some(hold) = hold else { return Err(Failure::again("the lease was lost")) };
+            let Some(hold) = hold else { return Err(Failure::again("the state directory is not locked")) };
             let press = &shared.press;
             press.start(hold)?;
             life.ready(Outputs::none());
@@ -87,7 +87,7 @@ pub(in crate::workers) fn events(shared: &Arc<Shared>) -> Manifold {
             Ok(())
         }
     });
-    worker.handles("lease").stop_rank(TELLS).grace(LAST * 2 + TAIL + LAST)
+    worker.handles("store").stop_rank(TELLS).grace(LAST * 2 + TAIL + LAST)
 }
 
 /// Reports the progress of the log as the status of the worker.

@@ -2,7 +2,7 @@
 
 use crate::config::Recorder as Declared;
 use crate::events::Stream;
-use crate::events::export::{Recorder, Sink, ToFile, ToJournald, ToWebhook};
+use crate::events::export::{NoCertificates, Recorder, Sink, ToFile, ToJournald, ToWebhook};
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
 use crate::workers::Shared;
 use crate::workers::TELLS;
@@ -27,7 +27,7 @@ pub(in crate::workers) fn recorder(shared: &Arc<Shared>, declared: Declared) -> 
         async move {
             let _present = Present::new(&shared.press.recorders);
             let sink = sink(&declared).map_err(|why| {
-                tell_anew(&said, &name, &why);
+                tell_anew(&said, &name, &why.to_string());
                 Failure::again(why)
             })?;
             let own = Arc::clone(&shared);
@@ -59,7 +59,7 @@ pub(in crate::workers) fn recorder(shared: &Arc<Shared>, declared: Declared) -> 
 }
 
 /// Opens the destination of a declared recorder.
-pub(crate) fn sink(declared: &Declared) -> Result<Box<dyn Sink>, String> {
+pub(crate) fn sink(declared: &Declared) -> Result<Box<dyn Sink>, NoCertificates> {
     Ok(match declared.clone() {
         Declared::File { path } => Box::new(ToFile::new(path)),
         Declared::Journald { socket } => Box::new(ToJournald::new(socket)),

@@ -11,12 +11,12 @@ use crate::history::Undo;
 use crate::store::{Maintenance, StateCommand};
 use crate::supervisor::State;
 use crate::workers::Shared;
+use crate::workers::errors::{LogLevelError, MaintenanceError};
 use crate::workers::graph::loader::ReloadCause;
 use crate::workers::graph::settings::Reloaded;
 use crate::workers::reporting::health;
 use crate::workers::reporting::host_limits;
 use crate::workers::requests::event_query::EventQuery;
-use crate::workers::state::maintenance::NOT_PAUSED;
 use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ const KNOWN: usize = 100_000;
 const STEPS: usize = 100;
 
 /// A function that changes the level of the log. The error says why not.
-pub type SetLog = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
+pub type SetLog = Box<dyn Fn(&str) -> Result<(), LogLevelError> + Send + Sync>;
 
 /// Converts the length of a pause, and rejects an invalid one.
 fn span(seconds: u64) -> Result<Duration, Reply> {
@@ -155,11 +155,12 @@ impl DaemonRequestHandler {
             Request::Stop { now: true } => self.shared.ending.now(),
             Request::Stop { now: false } => self.shared.ending.begin(),
             Request::LogLevel { filter } => {
-                (self.shared.set_log)(&filter).map_err(Reply::Refused)?;
+                (self.shared.set_log)(&filter).map_err(|why| Reply::Refused(why.to_string()))?;
             }
-            #[cfg(debug_assertions)]
+            #[cfg(feature = "fault-injection")]
             Request::Fault { worker, how } => {
-                self.shared.inject(&worker, &how).map_err(Reply::Refused)?;
+                let injected = self.shared.inject(&worker, &how);
+                injected.map_err(|why| Reply::Refused(why.to_string()))?;
             }
         }
         Ok(())
@@ -197,7 +198,7 @@ impl DaemonRequestHandler {
         ) {
             return Ok(());
         }
-        let Some(hold) = self.shared.held.borrow().clone() else { return Ok(()) };
+        let Some(hold) = self.shared.lock.current() else { return Ok(()) };
         let looked = tokio::task::spawn_blocking(move || hold.check_place());
         match timeout(PATIENCE, looked).await {
             Ok(Ok(Err(lost))) => Err(Reply::Refused(format!("{lost}; restart steadfast"))),
@@ -233,7 +234,7 @@ impl DaemonRequestHandler {
     async fn mend(&self, what: Maintenance) -> Result<Vec<String>, Reply> {
         let status = self.of_driver(|to| Query::Status(0, to)).await?;
         if status.read_only.is_none() && !status.pause.is_some_and(|pause| pause.at_rest) {
-            return Err(Reply::Refused(NOT_PAUSED.to_owned()));
+            return Err(Reply::Refused(MaintenanceError::NotPaused.to_string()));
         }
         let busy = || Reply::Unavailable("another state command is in progress".to_owned());
         let mut drivers = self.shared.requests.drivers();
@@ -245,7 +246,7 @@ impl DaemonRequestHandler {
                 drop(timeout(PATIENCE, drivers.changed()).await);
                 Ok(lines)
             }
-            Ok(Ok(Err(why))) => Err(Reply::Refused(why)),
+            Ok(Ok(Err(why))) => Err(Reply::Refused(why.to_string())),
             Ok(Err(_)) | Err(_) => {
                 Err(Reply::Unavailable("the state worker did not respond".to_owned()))
             }

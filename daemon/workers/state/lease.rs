@@ -2,7 +2,6 @@
 
 use crate::driver::{DriverEvent, LeaseValidity};
 use crate::lease::{Lease, LeaseLost, LeaseStatus, boottime, keep};
-use crate::store::StoreError;
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
 use crate::workers::Shared;
 use crate::workers::TELLS;
@@ -12,12 +11,9 @@ use tokio::sync::{Mutex, watch};
 /// The rank of a refused lease at the start among fatal failures.
 const RANK: u8 = 5;
 
-/// Creates the worker that has the lease. If another daemon has it at the start, this daemon ends; a lost lease is
+/// Creates the worker that has the lease. If the lease is refused at the start, this daemon ends; a lost lease is
 /// requested again.
-pub(in crate::workers) fn lease<L>(shared: &Arc<Shared>, lease: L) -> Manifold
-where
-    L: Lease<Refusal = StoreError> + 'static,
-{
+pub(in crate::workers) fn lease(shared: &Arc<Shared>, lease: Box<dyn Lease>) -> Manifold {
     let own = Arc::clone(shared);
     let lease = Arc::new(Mutex::new(lease));
     let worker = shared.worker("lease", move |_, life: WorkerContext| {
@@ -30,7 +26,7 @@ where
                 let life = life.clone();
                 async move { life.prove_alive().await }
             };
-            let kept = keep(&mut *lease, &shared.lease, life.stopping(), beat);
+            let kept = keep(&mut **lease, &shared.lease, life.stopping(), beat);
             let telling = tell(&shared, &life, &mut seen);
             tokio::select! {
                 kept = kept => match kept {
@@ -47,7 +43,7 @@ where
             }
         }
     });
-    worker.stop_rank(TELLS)
+    worker.handles("store").stop_rank(TELLS)
 }
 
 /// Returns the validity of the lease for the driver; `None` before the lease was first obtained.

@@ -2,15 +2,12 @@
 //! again.
 
 use crate::store::{Entry, Maintenance, Store, StoreError, StoredState};
+use crate::workers::errors::MaintenanceError;
 use std::sync::{Mutex as Short, PoisonError};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-/// The message if the daemon is not paused.
-pub(in crate::workers) const NOT_PAUSED: &str =
-    "the daemon is not paused: run `steadfast pause`, this command, then `steadfast resume`";
-
 /// The result of maintenance: a line for each change, or the reason of the failure.
-type Done = Result<Vec<String>, String>;
+type Done = Result<Vec<String>, MaintenanceError>;
 
 /// A request for maintenance.
 pub(in crate::workers) struct MaintenanceRequest {

@@ -11,7 +11,8 @@ use crate::store::{
 };
 use crate::supervisor::{Failure, Kind, Manifold, Outputs, WorkerContext};
 use crate::workers::Shared;
-use crate::workers::state::maintenance::{CarriedPauses, MaintenanceRequest, NOT_PAUSED};
+use crate::workers::errors::MaintenanceError;
+use crate::workers::state::maintenance::{CarriedPauses, MaintenanceRequest};
 use crate::workers::state::record_readers::readers;
 use std::convert::Infallible;
 use std::path::Path;
@@ -22,6 +23,8 @@ use tokio::sync::oneshot;
 
 /// The rank of a lost state directory among fatal failures.
 const RANK: u8 = 6;
+/// The rank of a state directory that cannot be locked at the start.
+const LOCK_RANK: u8 = 5;
 
 /// The interval at which an unusable store is opened again.
 const AGAIN: Duration = Duration::from_secs(15);
@@ -105,23 +108,22 @@ pub(in crate::workers) fn store(shared: &Arc<Shared>) -> Manifold {
     let worker = shared.worker("store", move |_, life: WorkerContext| {
         let (shared, first) = (Arc::clone(&own), Arc::clone(&first));
         async move {
-            life.set_status("waiting for the lease");
-            let mut lease = shared.held.clone();
+            life.set_status("locks the state directory");
             let hold = tokio::select! {
-                hold = lease.wait_for(Option::is_some) => hold.map_err(Failure::again)?.clone(),
+                hold = life.during(shared.lock.take()) => hold,
                 () = life.stopping().cancelled() => return Ok(()),
             };
-            let Some(hold) = hold else { return Err(Failure::again("the lease was lost")) };
+            // Another daemon has the directory, or it cannot be used: nothing can be recorded.
+            let hold = hold.map_err(|why| Failure::fatal(LOCK_RANK, why))?;
             end_orphans(&shared, &first).await?;
             let opened = try_open(&shared, Arc::clone(&hold)).await?;
-            drop(lease);
             match opened {
                 Ok(kept) => keep(&shared, &life, kept, hold).await,
                 Err(error) => observe(&shared, &life, &error, hold).await,
             }
         }
     });
-    worker.handles("lease")
+    worker
 }
 
 /// Returns record readers that report repaired records to the log and as events.
@@ -298,13 +300,13 @@ async fn carry_out(
         return Failure::again("the client of a state command has disconnected");
     }
     let work = move || {
-        if must_rest && !SqliteStore::rests(&directory).map_err(|error| error.to_string())? {
-            return Err(NOT_PAUSED.to_owned());
+        if must_rest && !SqliteStore::rests(&directory)? {
+            return Err(MaintenanceError::NotPaused);
         }
-        mend(what, &directory, hold, readers)
+        mend(what, &directory, hold, readers).map_err(MaintenanceError::Failed)
     };
     let done = tokio::task::spawn_blocking(work).await;
-    let done = done.unwrap_or_else(|error| Err(error.to_string()));
+    let done = done.unwrap_or_else(|error| Err(MaintenanceError::Panicked(error)));
     if let Some(deed) = done.as_ref().ok().and_then(|lines| events::mended(what, lines)) {
         shared.teller.publish(deed);
     }

@@ -14,6 +14,7 @@ use crate::events::Publisher;
 use crate::signals::Stops;
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
 use crate::workers::Shared;
+use crate::workers::errors::GraphError;
 use crate::workers::graph::last_good_graph;
 use crate::workers::graph::last_good_graph::GraphVersion;
 use crate::workers::graph::settings::{HostSettings, SettingsChange};
@@ -301,9 +302,9 @@ impl ReloadRequest {
         let allow_empty = !source.options.refuse_empty;
         let graph = match this.read(source, allow_empty).await {
             Ok(first) => first,
-            Err(why) => match this.accepted(&why).await {
+            Err(why) => match this.accepted(&why.to_string()).await {
                 Some(kept) => kept,
-                None => return Err(Failure::fatal(RANK, FirstRefused(why))),
+                None => return Err(Failure::fatal(RANK, FirstRefused(why.to_string()))),
             },
         };
         if stops.is_asked() {
@@ -370,6 +371,7 @@ impl ReloadRequest {
                 Self::put(this, graph, operator);
             }
             Err(why) => {
+                let why = why.to_string();
                 if is_first && let Some(kept) = this.accepted(&why).await {
                     return Self::put(this, kept, false);
                 }
@@ -426,7 +428,7 @@ impl ReloadRequest {
         &self,
         mut graph: GraphSource,
         allow_empty: bool,
-    ) -> Result<Box<LoadedGraph>, String> {
+    ) -> Result<Box<LoadedGraph>, GraphError> {
         graph.options.refuse_empty = !allow_empty;
         let read = tokio::task::spawn_blocking(move || config::load(&graph.paths, &graph.options));
         match read.await {
@@ -437,8 +439,8 @@ impl ReloadRequest {
                 self.is_empty.store(loaded.vertices.is_empty(), Ordering::SeqCst);
                 Ok(Box::new(loaded))
             }
-            Ok(Err(rejected)) => Err(rejected.to_string()),
-            Err(panic) => Err(format!("reading the graph panicked: {panic}")),
+            Ok(Err(rejected)) => Err(rejected.into()),
+            Err(panic) => Err(GraphError::Panicked(panic)),
         }
     }
 }

@@ -4,6 +4,7 @@ use super::{GraphSource, OPERATOR, ReloadRequest, lock};
 use crate::config::Text;
 use crate::driver::DriverEvent;
 use crate::workers::Shared;
+use crate::workers::errors::SettingsError;
 use crate::workers::graph::last_good_settings;
 use crate::workers::graph::settings::{HostSettings, ReadSettings, SettingsChange, apply_settings};
 use std::path::{Path, PathBuf};
@@ -37,12 +38,12 @@ impl ReloadRequest {
     }
 
     /// Reads the settings again, if there are any.
-    pub(super) async fn read_settings(&self) -> Result<Option<HostSettings>, String> {
+    pub(super) async fn read_settings(&self) -> Result<Option<HostSettings>, SettingsError> {
         let Some(read) = self.settings.read.clone() else { return Ok(None) };
         match tokio::task::spawn_blocking(move || read()).await {
             Ok(Ok(settings)) => Ok(Some(settings)),
-            Ok(Err(why)) => Err(format!("the settings are rejected: {why}")),
-            Err(panic) => Err(format!("reading the settings panicked: {panic}")),
+            Ok(Err(why)) => Err(why.into()),
+            Err(panic) => Err(SettingsError::Panicked(panic)),
         }
     }
 
@@ -50,14 +51,14 @@ impl ReloadRequest {
     pub(super) async fn reload(
         shared: &Arc<Shared>,
         this: &Arc<Self>,
-        (settings, who): (Result<Option<HostSettings>, String>, u8),
+        (settings, who): (Result<Option<HostSettings>, SettingsError>, u8),
     ) {
         *lock(&this.settings.change) = SettingsChange::default();
         match settings {
             Ok(settings) => Self::hand_over(shared, this, (settings, who, false)).await,
             Err(why) => {
                 let operator = who & OPERATOR != 0;
-                this.requests.put(DriverEvent::Graph { graph: Err(why), operator });
+                this.requests.put(DriverEvent::Graph { graph: Err(why.to_string()), operator });
             }
         }
     }
