@@ -8,6 +8,7 @@ use super::run_capture::OfRun;
 use super::shared_limits::SharedLimits;
 use super::{HistoryError, Limits, Reader, database};
 use crate::store::database::with_suffix;
+use crate::store::retention_clock::{RetentionClock, since_boot};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,7 +19,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use steadfast_resources::PriorStateRecorder;
 use tokio::sync::Notify;
 
-/// A clock that returns the time since 1970.
+/// A clock that returns the time since 1970, or since the boot.
 pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
 
 /// The length of the queue of entries; a full queue makes the sender wait.
@@ -32,6 +33,8 @@ pub struct History {
     pub(super) state_directory: PathBuf,
     pub(super) limits: SharedLimits,
     pub(super) clock: Clock,
+    /// The time since the boot.
+    since_boot: Clock,
     front: Mutex<Front>,
     /// The error of the last write, if it failed.
     trouble: Unkept,
@@ -94,12 +97,16 @@ impl History {
     #[must_use]
     pub fn new(state_directory: PathBuf, limits: Limits) -> Arc<Self> {
         let wall = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self::with_clock(state_directory, limits, Arc::new(wall))
+        Self::with_clocks(state_directory, limits, (Arc::new(wall), Arc::new(since_boot)))
     }
 
-    /// Creates a history that reads the time from a given clock.
+    /// Creates a history that reads the time since 1970 and the time since the boot from given clocks.
     #[must_use]
-    pub fn with_clock(state_directory: PathBuf, limits: Limits, clock: Clock) -> Arc<Self> {
+    pub fn with_clocks(
+        state_directory: PathBuf,
+        limits: Limits,
+        (clock, since_boot): (Clock, Clock),
+    ) -> Arc<Self> {
         let log = with_suffix(&database(&state_directory), "-wal");
         // A clean end leaves no write-ahead log.
         let was_cut_off =
@@ -109,6 +116,7 @@ impl History {
             state_directory,
             limits: SharedLimits::new(limits),
             clock,
+            since_boot,
             front: Mutex::default(),
             trouble: Unkept::default(),
             broken: Arc::default(),
@@ -237,6 +245,8 @@ impl History {
             state_directory: self.state_directory.clone(),
             limits: self.limits.clone(),
             clock: Arc::clone(&self.clock),
+            since_boot: Arc::clone(&self.since_boot),
+            retention: None,
             book: None,
             trouble: self.trouble.clone(),
             live: Arc::clone(&self.live),
@@ -350,6 +360,8 @@ struct Writer {
     state_directory: PathBuf,
     limits: SharedLimits,
     clock: Clock,
+    since_boot: Clock,
+    retention: Option<RetentionClock>,
     /// The open database; `None` after a failure.
     book: Option<Book>,
     trouble: Unkept,
@@ -427,8 +439,15 @@ impl Writer {
         }
     }
 
+    /// Returns the time of retention.
+    fn retention_time(&mut self) -> Duration {
+        let beside = || RetentionClock::beside(&database(&self.state_directory));
+        let clock = self.retention.get_or_insert_with(beside);
+        clock.read((self.clock)(), (self.since_boot)())
+    }
+
     fn write(&mut self, jobs: &[Job]) -> Written {
-        let now = (self.clock)();
+        let now = self.retention_time();
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let limits = self.limits.get();
         if let Some(book) = &mut self.book {
