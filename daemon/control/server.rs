@@ -156,6 +156,14 @@ impl Replies {
         !self.gone
     }
 
+    /// Returns true if the client has closed its connection, so that nobody waits for the reply.
+    fn is_abandoned(&self) -> bool {
+        let stream: &UnixStream = self.to.as_ref();
+        let mut end = [PollFd::new(stream, PollFlags::empty())];
+        let found = poll(&mut end, Some(&Timespec::default()));
+        found.is_ok() && end[0].revents().contains(PollFlags::HUP)
+    }
+
     /// Sends data as one reply line; returns false if the client is gone.
     pub async fn data(&mut self, data: &impl serde::Serialize) -> bool {
         match serde_json::to_value(data) {
@@ -357,10 +365,16 @@ async fn attend(
     let mut read = BufReader::new(read);
     match request(&mut read, limits).await {
         Ok(ask) if peer.may(&ask) => {
-            // A request that changes something is carried out even if the client is gone.
             let changes = ask.changes();
+            if changes && replies.is_abandoned() {
+                let command = ask.command();
+                let why = "its client has disconnected";
+                tracing::info!(event = "request", "command {command:?} dropped: {why}");
+                return;
+            }
+            // A request that was begun is carried out even if the client leaves.
             let left = tokio::select! {
-                // The order matters: the request is begun even if the client is gone.
+                // The order matters: a client that leaves now does not stop the begin.
                 biased;
                 () = desk.answer(ask, peer, &mut replies) => None,
                 // A client that only follows may leave at any time.
