@@ -94,7 +94,9 @@ impl HistoryError {
             Self::Beyond(_) => {
                 "raise `max_total` in the settings, or disable the history: history: {max_total: 0}"
             }
-            Self::Gone(_) => "`systemctl restart steadfast` continues with the current state directory",
+            Self::Gone(_) => {
+                "`systemctl restart steadfast` continues with the current state directory"
+            }
             Self::Database { .. } | Self::Unknown(_) | Self::Unrestorable(_) => {
                 "free disk space for the history, or disable the history: history: {max_total: 0}"
             }

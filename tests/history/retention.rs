@@ -135,8 +135,7 @@ fn a_jump_of_the_clock_deletes_nothing() {
     assert!(is_changed(&place.apply("f", &[("content", "second")])));
     for (days, content) in [(200, "third"), (0, "fourth")] {
         place.history.close();
-        place.history =
-            open_after_jump(place.folder.path(), place.limits, &place.clock, days);
+        place.history = open_after_jump(place.folder.path(), place.limits, &place.clock, days);
         place.history.drop_expired();
         assert!(is_changed(&place.apply("f", &[("content", content)])));
     }

@@ -6,10 +6,10 @@
 
 use super::rows::keepable;
 use super::{Log, Mark, Retention, path};
-use crate::store::retention_clock::{RetentionClock, since_boot};
 use crate::events::bus::{MarkRequest, Queue, Shared, Stream, WAITING, dropped};
 use crate::events::event::{Event, Level, NewEvent, unix_ms, what};
 use crate::events::repeat_filter::RepeatFilter;
+use crate::store::retention_clock::{RetentionClock, since_boot};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -300,8 +300,7 @@ impl Work {
             self.looked = Some(Instant::now());
         }
         // A failed deletion is harmless; a lasting failure shows at the next event.
-        let clock =
-            self.retention.get_or_insert_with(|| RetentionClock::beside(&path(directory)));
+        let clock = self.retention.get_or_insert_with(|| RetentionClock::beside(&path(directory)));
         let now = clock.read(Duration::from_millis(unix_ms()), since_boot());
         let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
         log.trim(now, is_due).unwrap_or_default()
