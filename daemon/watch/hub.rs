@@ -210,8 +210,7 @@ impl WatchHub {
 
     /// Walks every path again, to find changes without an event.
     pub fn walk_all(&self) {
-        self.shared.lock().work.again(Again::All);
-        self.shared.wake.notify_one();
+        self.shared.walk_all();
     }
 
     /// Retries failed watches now, ahead of their schedule.
@@ -306,6 +305,12 @@ impl Shared {
     pub(super) fn breaks(&self, why: &str) {
         let state = self.lock();
         self.tell(&state, vec![Signal::Broken(why.to_owned())]);
+    }
+
+    /// Walks every path again.
+    pub(super) fn walk_all(&self) {
+        self.lock().work.again(Again::All);
+        self.wake.notify_one();
     }
 
     /// Stores a task that is not bound to a vertex.

@@ -16,7 +16,7 @@ use tokio::io::unix::AsyncFd;
 /// The mounts of this process: the kernel marks the file after each mount and unmount.
 const MOUNTS: &str = "/proc/self/mountinfo";
 
-/// The time in which further mounts join the first one, so that a host that mounts all the time costs little.
+/// The shortest time between two looks, so that a host that mounts all the time costs little.
 const JOIN: Duration = Duration::from_millis(100);
 
 /// Reports each mount and unmount as a change of the entry in the parent directory. Returns if the table of mounts
@@ -34,14 +34,19 @@ pub(super) async fn follow_mounts(shared: Arc<Shared>) {
             Ok(mut ready) => ready.clear_ready(),
             Err(_) => return,
         }
-        tokio::time::sleep(JOIN).await;
         let now = read_mounts();
         let points: BTreeSet<PathBuf> =
             before.symmetric_difference(&now).filter_map(|line| mount_point(line)).collect();
+        if before == now {
+            // An unmount and a mount together may leave equal lines.
+            shared.walk_all();
+        } else {
+            let entries = shared.lock().mounted_entries(&points);
+            let happenings: Vec<_> = entries.iter().map(as_change).collect();
+            shared.take_in(&happenings);
+        }
         before = now;
-        let entries = shared.lock().mounted_entries(&points);
-        let happenings: Vec<_> = entries.iter().map(as_change).collect();
-        shared.take_in(&happenings);
+        tokio::time::sleep(JOIN).await;
     }
 }
 
