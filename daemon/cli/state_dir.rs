@@ -152,6 +152,10 @@ pub(super) fn refuse(error: &StoreError) -> Exit {
             Exit::Permission,
             "run as the owner, make the directory writable, or select another one with --state-dir",
         ),
+        StoreError::Damaged { path, .. } if path.ends_with("values.key") => (
+            Exit::State,
+            "nothing was changed; restore values.key and values.key.check from one backup; `steadfast state repair` makes a new key and loses saved passwords",
+        ),
         StoreError::Damaged { .. } => (
             Exit::State,
             "nothing was changed; `steadfast state repair` recovers the readable records and keeps the damaged copy",

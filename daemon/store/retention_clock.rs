@@ -80,11 +80,9 @@ impl RetentionClock {
 
     fn store(&mut self) {
         let Some(last) = &self.last else { return };
-        let new = with_suffix(&self.path, ".new");
-        let written = super::state_dir::private(&new).and_then(|mut file| {
+        let written = super::state_dir::private(&self.path).and_then(|mut file| {
             file.set_len(0)?;
-            std::io::Write::write_all(&mut file, last.text().as_bytes())?;
-            std::fs::rename(&new, &self.path)
+            std::io::Write::write_all(&mut file, last.text().as_bytes())
         });
         match written {
             Ok(()) => self.stored = last.time,
@@ -98,8 +96,9 @@ impl Reading {
         format!("{} {} {}\n", self.time.as_millis(), self.boot, self.since_boot.as_millis())
     }
 
+    /// Returns the reading of a whole line; none for a write that was interrupted.
     fn parse(text: &str) -> Option<Self> {
-        let mut words = text.split_whitespace();
+        let mut words = text.strip_suffix('\n')?.split_whitespace();
         let time = Duration::from_millis(words.next()?.parse().ok()?);
         let boot = words.next()?.to_owned();
         let since_boot = Duration::from_millis(words.next()?.parse().ok()?);

@@ -420,7 +420,7 @@ fn is_secret(text: &str) -> bool {
 const DATABASES: [&str; 3] = ["state.db", "events.db", "history/history.db"];
 
 /// The expected names; of the program's own files only those that a stopped daemon leaves.
-const KNOWN: [&str; 33] = [
+const KNOWN: [&str; 34] = [
     "began",
     "conf",
     "edited",
@@ -449,6 +449,7 @@ const KNOWN: [&str; 33] = [
     "t",
     "told",
     "values.key",
+    "values.key.check",
     ".control.socket.lock",
     "hold",
     "graph.next",

@@ -317,6 +317,9 @@ async fn carry_out(
 /// Returns advice for a state that cannot be used.
 fn advice(error: &StoreError) -> &'static str {
     match error {
+        StoreError::Damaged { path, .. } if path.ends_with("values.key") => {
+            "hint: nothing was changed; restore values.key and values.key.check from one backup; `steadfast state repair` makes a new key and loses saved passwords"
+        }
         StoreError::Damaged { .. } => {
             "hint: nothing was changed; `steadfast state repair` recovers the readable records and keeps the damaged copy"
         }
