@@ -2,7 +2,7 @@
 
 use super::regular_file;
 use super::state_dir::private;
-use sha2::{Digest as _, Sha256};
+use ring::hmac;
 use std::io::Write as _;
 use std::path::Path;
 
@@ -45,8 +45,8 @@ pub(super) fn remove(directory: &Path) -> std::io::Result<()> {
 }
 
 fn check_value(key: &[u8; 32]) -> Vec<u8> {
-    let digest = Sha256::new().chain_update(key).chain_update(CONSTANT).finalize();
-    let mut text: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), CONSTANT);
+    let mut text: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
     text.push('\n');
     text.into_bytes()
 }
