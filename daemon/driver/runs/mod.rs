@@ -303,6 +303,7 @@ impl Driver {
         live.took = live.started.elapsed();
         let is_one = live.parts.is_empty();
         let (outcome, parcel) = self.packed(run, outcome);
+        let freed = self.watches.note_outcome(id, &outcome);
         let Some(live) = self.runs.0.get_mut(&run) else { return };
         let outcome = match outcome {
             Outcome::Unchanged => {
@@ -342,6 +343,7 @@ impl Driver {
             self.exchange(run, parcel);
         }
         self.turn(Event::Ended(run, outcome));
+        freed.into_iter().for_each(|id| self.turn(Event::Look(id)));
         self.drop_unless_closing(run);
     }
 

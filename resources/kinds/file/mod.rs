@@ -40,7 +40,7 @@ pub static SPEC: KindSpec = KindSpec {
     doc: "Manages a file, a directory (a path with a trailing /) or a link with content, owner, group and mode.",
     fields: FIELDS,
     sends: &[],
-    example: "file:\n  - path: /etc/motd\n    content: welcome\n    mode: 0644\n",
+    example: "file:\n  - name: /etc/motd\n    content: welcome\n    mode: 0644\n",
     restore: None,
     build: declare::fields::build,
 };
