@@ -1,9 +1,9 @@
 //! Objects that an untrusted user has prepared give that user no rights in later runs either. The tests run
 //! as root.
 
-use crate::strangers::{self, ACCESS};
+use crate::other_users::strangers::{self, ACCESS};
+use crate::other_users::takeover::{prior, shared, slash};
 use crate::support::*;
-use crate::takeover::{prior, shared, slash};
 use std::fs;
 use std::io::Write as _;
 use steadfast_resources::{Host, Outcome};

@@ -4,22 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// All explored steps.
 #[derive(Debug, Default)]
-pub(super) struct Steps {
+pub(in crate::model) struct Steps {
     all: Vec<(u64, u64)>,
     ends: BTreeSet<u64>,
 }
 
 impl Steps {
-    pub(super) fn add(&mut self, from: u64, to: u64) {
+    pub(in crate::model) fn add(&mut self, from: u64, to: u64) {
         self.all.push((from, to));
     }
 
     /// Records a state from which nothing can happen, and nothing has to.
-    pub(super) fn ends(&mut self, state: u64) {
+    pub(in crate::model) fn ends(&mut self, state: u64) {
         self.ends.insert(state);
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::model) fn len(&self) -> usize {
         self.all.len()
     }
 
@@ -28,7 +28,7 @@ impl Steps {
     /// # Errors
     ///
     /// Returns an error for a path that loops without progress (a livelock), or that ends too early (a deadlock).
-    pub(super) fn longest_way(mut self, first: u64) -> Result<usize, String> {
+    pub(in crate::model) fn longest_way(mut self, first: u64) -> Result<usize, String> {
         self.all.sort_unstable();
         self.all.dedup();
         let mut waits: BTreeMap<u64, u32> = BTreeMap::from([(first, 0)]);

@@ -1,6 +1,6 @@
 //! The profile of a run: the kinds of faults and their frequency.
 
-use crate::chance::Chance;
+use crate::input::chance::Chance;
 
 /// The probabilities and limits of one run; 0 means never.
 #[derive(Clone, Debug)]

@@ -1,61 +1,63 @@
 //! The situations that an exploration has seen: a model in which nothing happens proves nothing.
 
-use super::explorer::State;
 use crate::environment::{Watch, World};
+use crate::model::exploration::explorer::State;
 use crate::oracle_log::Need;
 use crate::step::Step;
 use std::collections::BTreeSet;
 use steadfast_engine::{HeldReason, Mode, VertexId, VertexStatus};
 
 /// The situations seen, each by its sentence.
-pub(super) type Sights = BTreeSet<&'static str>;
+pub(in crate::model) type Sights = BTreeSet<&'static str>;
 
-pub(super) const CONVERGED: &str = "all is as declared";
-pub(super) const REFRESHED: &str = "a run is told of a refresh";
-pub(super) const FAILED: &str = "a vertex has failed for good";
-pub(super) const ASKING: &str = "a failed vertex asks its ancestors";
-pub(super) const DELAYED: &str = "a retry is due later";
-pub(super) const WAITS_FOR_PARENT: &str = "a vertex waits for an ancestor";
-pub(super) const LIMITED: &str = "a vertex waits for its limiter";
-pub(super) const NO_SEMAPHORE: &str = "a vertex waits for a semaphore";
-pub(super) const NO_SLOT: &str = "a vertex waits for a slot";
-pub(super) const NO_WATCH: &str = "a vertex waits for its watch";
-pub(super) const WOULD_CHANGE: &str = "a vertex in noop would change";
-pub(super) const WOULD_REFRESH: &str = "a vertex in noop would be refreshed";
-pub(super) const UNKNOWN: &str = "a vertex in noop cannot tell before an ancestor changes";
-pub(super) const STUCK: &str = "a run does not return";
-pub(super) const SUSPENDED: &str = "a vertex waits for the swap that replaces it";
-pub(super) const CANCELLED: &str = "a run is cancelled";
-pub(super) const LOOKED: &str = "a look is in progress";
-pub(super) const DRAINING: &str = "a drain lets something end";
-pub(super) const PAUSED: &str = "paused, and something is dirty";
-pub(super) const STOPPED: &str = "stopped";
-pub(super) const SWAP_WAITS: &str = "a swap waits";
-pub(super) const SWAPPED: &str = "the second graph runs";
-pub(super) const OWING: &str = "a crash leaves a refresh owed";
-pub(super) const AT_ONCE: &str = "two runs are in progress at once";
-pub(super) const UNSAVED: &str = "an end is not durable while something else runs";
-pub(super) const ABSENT: &str = "a watch is declared absent";
+pub(in crate::model) const CONVERGED: &str = "all is as declared";
+pub(in crate::model) const REFRESHED: &str = "a run is told of a refresh";
+pub(in crate::model) const FAILED: &str = "a vertex has failed for good";
+pub(in crate::model) const ASKING: &str = "a failed vertex asks its ancestors";
+pub(in crate::model) const DELAYED: &str = "a retry is due later";
+pub(in crate::model) const WAITS_FOR_PARENT: &str = "a vertex waits for an ancestor";
+pub(in crate::model) const LIMITED: &str = "a vertex waits for its limiter";
+pub(in crate::model) const NO_SEMAPHORE: &str = "a vertex waits for a semaphore";
+pub(in crate::model) const NO_SLOT: &str = "a vertex waits for a slot";
+pub(in crate::model) const NO_WATCH: &str = "a vertex waits for its watch";
+pub(in crate::model) const WOULD_CHANGE: &str = "a vertex in noop would change";
+pub(in crate::model) const WOULD_REFRESH: &str = "a vertex in noop would be refreshed";
+pub(in crate::model) const UNKNOWN: &str =
+    "a vertex in noop cannot tell before an ancestor changes";
+pub(in crate::model) const STUCK: &str = "a run does not return";
+pub(in crate::model) const SUSPENDED: &str = "a vertex waits for the swap that replaces it";
+pub(in crate::model) const CANCELLED: &str = "a run is cancelled";
+pub(in crate::model) const LOOKED: &str = "a look is in progress";
+pub(in crate::model) const DRAINING: &str = "a drain lets something end";
+pub(in crate::model) const PAUSED: &str = "paused, and something is dirty";
+pub(in crate::model) const STOPPED: &str = "stopped";
+pub(in crate::model) const SWAP_WAITS: &str = "a swap waits";
+pub(in crate::model) const SWAPPED: &str = "the second graph runs";
+pub(in crate::model) const OWING: &str = "a crash leaves a refresh owed";
+pub(in crate::model) const AT_ONCE: &str = "two runs are in progress at once";
+pub(in crate::model) const UNSAVED: &str = "an end is not durable while something else runs";
+pub(in crate::model) const ABSENT: &str = "a watch is declared absent";
 
-pub(super) const CONTENDED: &str = "a vertex is put off in a fight";
-pub(super) const FOUGHT: &str = "a vertex that is fought over is as declared";
-pub(super) const CALM: &str = "a fight is over by itself";
-pub(super) const REPAIRED: &str = "what is fought over is repaired after its wait";
-pub(super) const DEAF: &str = "events of what is put off are not delivered";
-pub(super) const PASSED: &str = "a child runs while its parent is put off";
-pub(super) const BRAKED: &str = "the brake holds a vertex back";
-pub(super) const RELEASED: &str = "what the brake held back is started";
-pub(super) const SHUT: &str = "a vertex is held by its window";
-pub(super) const LET_IN: &str = "a window opens, and what it held is processed";
-pub(super) const CUT: &str = "a window closes while a change is made";
-pub(super) const TO_REALIZE: &str = "a swap waits for what was never right";
-pub(super) const REALIZED: &str = "what a swap removes was right once, just before it went";
-pub(super) const UNREALIZED: &str =
+pub(in crate::model) const CONTENDED: &str = "a vertex is put off in a fight";
+pub(in crate::model) const FOUGHT: &str = "a vertex that is fought over is as declared";
+pub(in crate::model) const CALM: &str = "a fight is over by itself";
+pub(in crate::model) const REPAIRED: &str = "what is fought over is repaired after its wait";
+pub(in crate::model) const DEAF: &str = "events of what is put off are not delivered";
+pub(in crate::model) const PASSED: &str = "a child runs while its parent is put off";
+pub(in crate::model) const BRAKED: &str = "the brake holds a vertex back";
+pub(in crate::model) const RELEASED: &str = "what the brake held back is started";
+pub(in crate::model) const SHUT: &str = "a vertex is held by its window";
+pub(in crate::model) const LET_IN: &str = "a window opens, and what it held is processed";
+pub(in crate::model) const CUT: &str = "a window closes while a change is made";
+pub(in crate::model) const TO_REALIZE: &str = "a swap waits for what was never right";
+pub(in crate::model) const REALIZED: &str =
+    "what a swap removes was right once, just before it went";
+pub(in crate::model) const UNREALIZED: &str =
     "what was never right is removed when the swap has waited enough";
-pub(super) const RECEIVED: &str = "a value comes while the vertex runs";
+pub(in crate::model) const RECEIVED: &str = "a value comes while the vertex runs";
 
 /// The situations of every feature in combination.
-pub(super) const WITH_EACH: [&str; 14] = [
+pub(in crate::model) const WITH_EACH: [&str; 14] = [
     CONVERGED,
     FAILED,
     DELAYED,
@@ -72,24 +74,24 @@ pub(super) const WITH_EACH: [&str; 14] = [
     RECEIVED,
 ];
 /// The additional situations if a vertex occupies a resource that others wait for.
-pub(super) const QUEUES: [&str; 3] = [NO_SEMAPHORE, NO_SLOT, SUSPENDED];
-pub(super) const FIGHTS: [&str; 6] = [CONTENDED, FOUGHT, CALM, REPAIRED, DEAF, PASSED];
-pub(super) const BRAKE: [&str; 2] = [BRAKED, RELEASED];
-pub(super) const WINDOW: [&str; 3] = [SHUT, LET_IN, CUT];
-pub(super) const REALIZE: [&str; 3] = [TO_REALIZE, REALIZED, UNREALIZED];
+pub(in crate::model) const QUEUES: [&str; 3] = [NO_SEMAPHORE, NO_SLOT, SUSPENDED];
+pub(in crate::model) const FIGHTS: [&str; 6] = [CONTENDED, FOUGHT, CALM, REPAIRED, DEAF, PASSED];
+pub(in crate::model) const BRAKE: [&str; 2] = [BRAKED, RELEASED];
+pub(in crate::model) const WINDOW: [&str; 3] = [SHUT, LET_IN, CUT];
+pub(in crate::model) const REALIZE: [&str; 3] = [TO_REALIZE, REALIZED, UNREALIZED];
 
-pub(super) const CRASH_IN_SWAP: &str = "a crash while a swap waits";
-pub(super) const CRASH_AFTER_SWAP: &str = "a crash after a swap was taken";
-pub(super) const CRASH_IN_PAUSE: &str = "a crash in a pause";
-pub(super) const CRASH_IN_STOP: &str = "a crash in a stop";
-pub(super) const SWAP_IN_PAUSE: &str = "a swap in a pause";
-pub(super) const SWAP_IN_RESTART: &str = "a swap while a restart has not ended";
-pub(super) const PAUSE_IN_SWAP: &str = "a pause while a swap waits";
-pub(super) const PAUSE_IN_RESTART: &str = "a pause while a restart has not ended";
-pub(super) const STOP_IN_SWAP: &str = "a stop while a swap waits";
+pub(in crate::model) const CRASH_IN_SWAP: &str = "a crash while a swap waits";
+pub(in crate::model) const CRASH_AFTER_SWAP: &str = "a crash after a swap was taken";
+pub(in crate::model) const CRASH_IN_PAUSE: &str = "a crash in a pause";
+pub(in crate::model) const CRASH_IN_STOP: &str = "a crash in a stop";
+pub(in crate::model) const SWAP_IN_PAUSE: &str = "a swap in a pause";
+pub(in crate::model) const SWAP_IN_RESTART: &str = "a swap while a restart has not ended";
+pub(in crate::model) const PAUSE_IN_SWAP: &str = "a pause while a swap waits";
+pub(in crate::model) const PAUSE_IN_RESTART: &str = "a pause while a restart has not ended";
+pub(in crate::model) const STOP_IN_SWAP: &str = "a stop while a swap waits";
 
 /// Adds the situations of a turn within another one.
-pub(super) fn turn(before: &World, step: &Step, restarted: bool, seen: &mut Sights) {
+pub(in crate::model) fn turn(before: &World, step: &Step, restarted: bool, seen: &mut Sights) {
     let books = &before.oracle.books;
     let mode = before.engine.mode();
     let waits = books.pending.is_some() && books.loaded;
@@ -113,7 +115,7 @@ pub(super) fn turn(before: &World, step: &Step, restarted: bool, seen: &mut Sigh
 }
 
 /// Adds the situations that the step between two worlds shows.
-pub(super) fn between(before: &World, after: &World, seen: &mut Sights) {
+pub(in crate::model) fn between(before: &World, after: &World, seen: &mut Sights) {
     let mut see = |was: bool, what: &'static str| {
         if was {
             seen.insert(what);
@@ -143,7 +145,7 @@ pub(super) fn between(before: &World, after: &World, seen: &mut Sights) {
 }
 
 /// Adds the situations that a state shows.
-pub(super) fn note(state: &State, swapped: bool, seen: &mut Sights) {
+pub(in crate::model) fn note(state: &State, swapped: bool, seen: &mut Sights) {
     let world = &state.world;
     let books = &world.oracle.books;
     let mut see = |was: bool, what: &'static str| {
@@ -204,7 +206,7 @@ fn of_standing(standing: &VertexStatus) -> Option<&'static str> {
         VertexStatus::Contended { next: Some(_), .. } => Some(CONTENDED),
         VertexStatus::Contended { next: None, .. } => Some(FOUGHT),
         VertexStatus::Held(HeldReason::Operator) => None,
-        VertexStatus::Parked => Some(super::happening::PARKED),
+        VertexStatus::Parked => Some(crate::model::happening::PARKED),
         VertexStatus::Stuck(..) => Some(STUCK),
         VertexStatus::Suspended => Some(SUSPENDED),
         VertexStatus::Asking(_) => Some(ASKING),

@@ -2,7 +2,7 @@
 //! run.
 
 use crate::environment::{Stage, here};
-use crate::shape::{Content, Declared, Shape, Thing};
+use crate::input::shape::{Content, Declared, Shape, Thing};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use steadfast::store::StoredState;

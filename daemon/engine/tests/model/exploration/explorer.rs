@@ -1,15 +1,19 @@
 //! The model: a state is a world, an action is a step, and the checker is stateright's depth-first search.
 
-use super::beginning::{brake, drift, settle};
-use super::budget::Budget;
-use super::features::{Configuration, WINDOW};
-use super::graph_of_states::Steps;
-use super::grouping::Grouping;
-use super::sights::{self, Sights};
-use super::waiting::{is_at_rest, is_tick_next, is_waiting_for_time, next_tick};
-use super::{happening, hashing, planning, remaking, rules};
 use crate::environment::{Run, Station, Watch, World};
 use crate::generate::HOURS;
+use crate::model::configurations::beginning::{brake, drift, settle};
+use crate::model::configurations::budget::Budget;
+use crate::model::configurations::features::{Configuration, WINDOW};
+use crate::model::configurations::grouping::Grouping;
+use crate::model::exploration::graph_of_states::Steps;
+use crate::model::exploration::hashing;
+use crate::model::exploration::rules;
+use crate::model::exploration::sights::{self, Sights};
+use crate::model::exploration::waiting::{
+    is_at_rest, is_tick_next, is_waiting_for_time, next_tick,
+};
+use crate::model::{happening, planning, remaking};
 use crate::schedule::Schedule;
 use crate::shape::ms;
 use crate::step::Step;
@@ -20,16 +24,16 @@ use steadfast_engine::{Check, Mode, Outcome, RunVerdict, Slots, VertexId};
 
 /// One state, with the hash by which it is recognised.
 #[derive(Clone, Debug)]
-pub(super) struct State {
-    pub(super) world: World,
-    pub(super) left: Budget,
-    pub(super) events: Vec<u8>,
+pub(in crate::model) struct State {
+    pub(in crate::model) world: World,
+    pub(in crate::model) left: Budget,
+    pub(in crate::model) events: Vec<u8>,
     number: u64,
 }
 
 impl State {
     /// Returns the hash by which the state is recognised.
-    pub(super) fn number(&self) -> u64 {
+    pub(in crate::model) fn number(&self) -> u64 {
         self.number
     }
 }
@@ -55,7 +59,7 @@ const MOST: usize = 20_000_000;
 /// The largest number of entries that are written and not durable; then a commit comes first.
 const WRITTEN: usize = 2;
 
-pub(super) struct Explorer {
+pub(in crate::model) struct Explorer {
     first: State,
     /// The graphs as text lines, for the report of a failure.
     graphs: String,
@@ -66,16 +70,16 @@ pub(super) struct Explorer {
 
 /// The coverage of one exploration.
 #[derive(Default)]
-pub(super) struct Found {
-    pub(super) configurations: usize,
-    pub(super) states: usize,
-    pub(super) transitions: usize,
-    pub(super) depth: usize,
-    pub(super) sights: Sights,
+pub(in crate::model) struct Found {
+    pub(in crate::model) configurations: usize,
+    pub(in crate::model) states: usize,
+    pub(in crate::model) transitions: usize,
+    pub(in crate::model) depth: usize,
+    pub(in crate::model) sights: Sights,
 }
 
 impl Found {
-    pub(super) fn add(&mut self, other: Self) {
+    pub(in crate::model) fn add(&mut self, other: Self) {
         self.configurations += other.configurations;
         self.states += other.states;
         self.transitions += other.transitions;
@@ -85,7 +89,7 @@ impl Found {
 }
 
 impl Explorer {
-    pub(super) fn new(configuration: &Configuration) -> Self {
+    pub(in crate::model) fn new(configuration: &Configuration) -> Self {
         let Configuration { shapes, budget, grouping } = configuration;
         let threads = if budget.one_slot { 1 } else { 8 };
         let slots = Slots { threads, commands: 8, replaceable: 0 };
@@ -112,7 +116,7 @@ impl Explorer {
     }
 
     /// Explores all states. Panics with the shortest path to a violation.
-    pub(super) fn explore(self) -> Found {
+    pub(in crate::model) fn explore(self) -> Found {
         let (budget, graphs) = (self.first.left, self.graphs.clone());
         let found = self.explore_up_to(MOST);
         found.unwrap_or_else(|states| panic!("no end after {states}: {budget:?}\n{graphs}"))
@@ -123,7 +127,7 @@ impl Explorer {
     /// # Errors
     ///
     /// Returns the number of states if the exploration does not end within `most` steps.
-    pub(super) fn explore_up_to(self, most: usize) -> Result<Found, usize> {
+    pub(in crate::model) fn explore_up_to(self, most: usize) -> Result<Found, usize> {
         let (sights, steps) = (Arc::clone(&self.sights), Arc::clone(&self.steps));
         let first = self.first.clone();
         let (budget, graphs, grouping) = (first.left, self.graphs.clone(), self.grouping.clone());
@@ -166,12 +170,12 @@ impl Explorer {
     }
 
     /// Returns the situations seen so far.
-    pub(super) fn sights(&self) -> Sights {
+    pub(in crate::model) fn sights(&self) -> Sights {
         self.sights.lock().expect("nobody died with it").clone()
     }
 
     /// Returns the graphs as text.
-    pub(super) fn to_text(&self) -> String {
+    pub(in crate::model) fn to_text(&self) -> String {
         self.graphs.clone()
     }
 
@@ -271,7 +275,7 @@ impl Model for Explorer {
     }
 }
 
-pub(super) fn can_be_same(world: &World, id: VertexId) -> bool {
+pub(in crate::model) fn can_be_same(world: &World, id: VertexId) -> bool {
     let vertex = world.oracle.books.vertices.get(&id);
     vertex.is_none_or(|vertex| vertex.declared.nature.check == Check::State)
 }

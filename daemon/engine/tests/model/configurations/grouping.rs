@@ -1,9 +1,9 @@
 //! Groups (E-19): swaps that group vertices or separate them, and the duties of the grouped graph for each member.
 
-use super::budget::Budget;
-use super::features::Configuration;
 use crate::environment::World;
 use crate::invariants::E19_GROUPS;
+use crate::model::configurations::budget::Budget;
+use crate::model::configurations::features::Configuration;
 use crate::shape::Shape;
 use crate::step::Step;
 use crate::store::Entry;
@@ -14,7 +14,7 @@ use steadfast_engine::{
 
 /// A pair of graphs of which one is the other with its groups made.
 #[derive(Clone, Debug)]
-pub(super) struct Grouping {
+pub(in crate::model) struct Grouping {
     /// The index of the grouped graph.
     at: usize,
     groups: Vec<Group>,
@@ -23,7 +23,7 @@ pub(super) struct Grouping {
 }
 
 /// Returns the swaps that group vertices, or separate them again.
-pub(super) fn regroupings(shape: &Shape, budget: Budget) -> Vec<Configuration> {
+pub(in crate::model) fn regroupings(shape: &Shape, budget: Budget) -> Vec<Configuration> {
     let contracted = contracted(shape);
     if contracted.groups.is_empty() {
         return Vec::new();
@@ -71,7 +71,7 @@ fn grouped(shape: &Shape, contracted: &Contracted) -> Shape {
 
 impl Grouping {
     /// Checks the duties of groups in the step between these two worlds, if the groups are made.
-    pub(super) fn check(&self, before: &World, after: &mut World, step: &Step) {
+    pub(in crate::model) fn check(&self, before: &World, after: &mut World, step: &Step) {
         let graph = after.graphs.get(self.at).map(|(graph, _)| graph);
         if graph.is_none() || after.running.as_ref() != graph {
             return;

@@ -1,7 +1,7 @@
 //! The commands of the simulated host: each takes some time, can fail, and can create a file.
 
 use crate::environment::{Shared, here, lock};
-use crate::world::Who;
+use crate::host::world::Who;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_resources::host::simulated::{Machine, Running};

@@ -3,8 +3,8 @@
 //! Omitted or normalised: the origin of time; the numbers of runs, tickets and stamps, which are replaced by ranks;
 //! earlier findings of checks; the durable state if no restart can read it; and the constant parts of a graph.
 
-use super::explorer::State;
 use crate::environment::World;
+use crate::model::exploration::explorer::State;
 use crate::oracle_log::{Asked, Books, Need, Phase, Running, Vertex};
 use crate::store::{Entry, Store};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,7 @@ const MANY: u32 = 600;
 const LONGEST: u64 = 300_000_000_001;
 
 /// Returns the hash by which a state is recognised.
-pub(super) fn number(state: &State) -> u64 {
+pub(in crate::model) fn number(state: &State) -> u64 {
     let mut hasher = DefaultHasher::new();
     let world = &state.world;
     let left = &state.left;
@@ -333,9 +333,9 @@ impl Terms {
 /// A violation is found even if its step leads to a known state.
 #[test]
 fn a_broken_rule_makes_another_state() {
-    use super::budget::Budget;
-    use super::explorer::Explorer;
-    use super::features::{configurations, graphs};
+    use crate::model::configurations::budget::Budget;
+    use crate::model::configurations::features::{configurations, graphs};
+    use crate::model::exploration::explorer::Explorer;
     use stateright::Model as _;
     let all = configurations(&graphs(1)[0], &[], Budget::NONE);
     let explorer = Explorer::new(all.first().expect("one"));

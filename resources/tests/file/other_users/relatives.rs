@@ -5,7 +5,7 @@
 //! takeover and the object still belongs to the user. A cell without a remedy names the reason and its actual
 //! end.
 
-use crate::strangers::{self, ACCESS, DEFAULT, Lease, STRANGER, can_read, can_write};
+use crate::other_users::strangers::{self, ACCESS, DEFAULT, Lease, STRANGER, can_read, can_write};
 use crate::support::*;
 use std::fs;
 use std::io::Write as _;

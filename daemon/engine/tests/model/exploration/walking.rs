@@ -4,9 +4,9 @@
 //! any more. All rules are checked at each state; the walk may not reach the same state twice (a livelock) or end too
 //! early (a deadlock).
 
-use super::explorer::{Explorer, Found, State};
-use super::features::Configuration;
-use super::waiting::is_at_rest;
+use crate::model::configurations::features::Configuration;
+use crate::model::exploration::explorer::{Explorer, Found, State};
+use crate::model::exploration::waiting::is_at_rest;
 use crate::step::Step;
 use stateright::Model as _;
 use std::collections::BTreeSet;
@@ -61,13 +61,13 @@ fn weight(step: &Step) -> u64 {
 
 /// The configuration and number of a walk, from which all random choices follow.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seed {
-    pub(super) configuration: u64,
-    pub(super) walk: u64,
+pub(in crate::model) struct Seed {
+    pub(in crate::model) configuration: u64,
+    pub(in crate::model) walk: u64,
 }
 
 /// All walks through one configuration.
-pub(super) struct Walker {
+pub(in crate::model) struct Walker {
     explorer: Explorer,
     seen: BTreeSet<u64>,
     steps: usize,
@@ -75,13 +75,13 @@ pub(super) struct Walker {
 }
 
 impl Walker {
-    pub(super) fn new(configuration: &Configuration) -> Self {
+    pub(in crate::model) fn new(configuration: &Configuration) -> Self {
         let explorer = Explorer::new(configuration);
         Self { explorer, seen: BTreeSet::new(), steps: 0, longest: 0 }
     }
 
     /// Returns the coverage of all walks together; the depth is the length of the longest.
-    pub(super) fn found(self) -> Found {
+    pub(in crate::model) fn found(self) -> Found {
         Found {
             configurations: 1,
             states: self.seen.len(),
@@ -96,7 +96,7 @@ impl Walker {
     /// # Errors
     ///
     /// Returns the violation as text, with the shortest path to it that was found.
-    pub(super) fn walk(&mut self, seed: Seed) -> Result<(), String> {
+    pub(in crate::model) fn walk(&mut self, seed: Seed) -> Result<(), String> {
         let mut chance = Chance(seed.configuration);
         chance = Chance(chance.next() ^ seed.walk);
         let mut state = self.first();

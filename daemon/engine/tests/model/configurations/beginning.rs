@@ -1,9 +1,9 @@
 //! The first state of an exploration: converged, and one repair short of a contention if contention is explored.
 
-use super::budget::Budget;
-use super::explorer::can_be_same;
-use super::features::Configuration;
 use crate::environment::{Station, World};
+use crate::model::configurations::budget::Budget;
+use crate::model::configurations::features::Configuration;
+use crate::model::exploration::explorer::can_be_same;
 use crate::shape::ms;
 use crate::step::Step;
 use steadfast_engine::{Check, Outcome, Poll, RunVerdict, VertexId, VertexSpec};
@@ -12,7 +12,7 @@ use steadfast_engine::{Check, Outcome, Poll, RunVerdict, VertexId, VertexSpec};
 const MOST: usize = 10_000;
 
 /// Returns the limit of the brake: exactly the repeated repairs of the beginning.
-pub(super) fn brake(configuration: &Configuration) -> Option<u32> {
+pub(in crate::model) fn brake(configuration: &Configuration) -> Option<u32> {
     let Budget { braked, repaired, .. } = configuration.budget;
     let first = configuration.shapes.first();
     let count = first.iter().flat_map(|s| &s.vertices).filter(|v| is_repaired(v)).count();
@@ -28,7 +28,7 @@ fn is_repaired(vertex: &VertexSpec) -> bool {
 
 /// Lets somebody change the vertex `times` times, with a repair each time: a state well after the last write, an
 /// operation at once, since only an event after its own write is not attributed to others.
-pub(super) fn drift(world: &mut World, vertex: &VertexSpec, times: u8) {
+pub(in crate::model) fn drift(world: &mut World, vertex: &VertexSpec, times: u8) {
     if times == 0 || !is_repaired(vertex) {
         return;
     }
@@ -44,7 +44,7 @@ pub(super) fn drift(world: &mut World, vertex: &VertexSpec, times: u8) {
 }
 
 /// Lets every vertex converge, except those with `realize`. One vertex is found to have changed.
-pub(super) fn settle(world: &mut World, moved: Option<VertexId>) {
+pub(in crate::model) fn settle(world: &mut World, moved: Option<VertexId>) {
     let is_left = |world: &World, id: VertexId| {
         let vertex = world.oracle.books.vertices.get(&id);
         vertex.is_some_and(|vertex| vertex.declared.meta.realize)

@@ -1,9 +1,9 @@
 //! A private object of one user that another user moved to a managed path is revealed to nobody. The tests
 //! run as root.
 
-use crate::strangers::{self, STRANGER};
+use crate::other_users::strangers::{self, STRANGER};
+use crate::other_users::takeover::{prior, shared, slash};
 use crate::support::*;
-use crate::takeover::{prior, shared, slash};
 use std::fs;
 use std::os::unix::fs::chown;
 use std::path::Path;

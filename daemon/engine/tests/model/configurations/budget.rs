@@ -7,61 +7,61 @@ use crate::step::Step;
 /// The remaining budget. Its parts together bound every history, so that the number of states is finite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
-pub(super) struct Budget {
+pub(in crate::model) struct Budget {
     /// Change events of one vertex.
-    pub(super) events: u8,
+    pub(in crate::model) events: u8,
     /// Change events and looks of all vertices.
-    pub(super) total_events: u8,
-    pub(super) looks: u8,
-    pub(super) failures: u8,
+    pub(in crate::model) total_events: u8,
+    pub(in crate::model) looks: u8,
+    pub(in crate::model) failures: u8,
     /// Pauses, stops, swaps and crashes together.
-    pub(super) turns: u8,
-    pub(super) pauses: u8,
-    pub(super) stops: u8,
-    pub(super) crashes: u8,
-    pub(super) swaps: u8,
+    pub(in crate::model) turns: u8,
+    pub(in crate::model) pauses: u8,
+    pub(in crate::model) stops: u8,
+    pub(in crate::model) crashes: u8,
+    pub(in crate::model) swaps: u8,
     /// Openings and closings of the window.
-    pub(super) toggles: u8,
+    pub(in crate::model) toggles: u8,
     /// Received values.
-    pub(super) values: u8,
+    pub(in crate::model) values: u8,
     /// Runs whose inputs differ from those of the last good run.
-    pub(super) remakes: u8,
+    pub(in crate::model) remakes: u8,
     /// Findings of a plan that become uncertain.
-    pub(super) doubts_left: u8,
+    pub(in crate::model) doubts_left: u8,
     /// True for a plan: a one-shot command that applies nothing.
-    pub(super) plans: bool,
+    pub(in crate::model) plans: bool,
     /// Suspicions: a source lost events.
-    pub(super) suspects: u8,
+    pub(in crate::model) suspects: u8,
     /// Watches that are lost after they were established, and established again.
-    pub(super) losses: u8,
+    pub(in crate::model) losses: u8,
     /// Runs that the operator requests.
-    pub(super) redos: u8,
+    pub(in crate::model) redos: u8,
     /// Beginnings and ends of the pause of one vertex.
-    pub(super) parks: u8,
+    pub(in crate::model) parks: u8,
     /// Begins that cannot be stored.
-    pub(super) refusals: u8,
+    pub(in crate::model) refusals: u8,
     /// True if pauses are short, so that they end by themselves.
-    pub(super) lapses: bool,
+    pub(in crate::model) lapses: bool,
     /// The number of repairs of each vertex before the first state: one less than a contention needs, if contention is
     /// explored.
-    pub(super) repaired: u8,
+    pub(in crate::model) repaired: u8,
     /// True if the next repeated repair exceeds the limit of the brake.
-    pub(super) braked: bool,
+    pub(in crate::model) braked: bool,
     /// Moments at which something is due while something else is in flight.
-    pub(super) ticks: u8,
+    pub(in crate::model) ticks: u8,
     /// True if time passes at all (except for a stop).
-    pub(super) timed: bool,
-    pub(super) one_slot: bool,
+    pub(in crate::model) timed: bool,
+    pub(in crate::model) one_slot: bool,
     /// True if the history begins with all vertices converged, false if it begins with the load.
-    pub(super) settled: bool,
+    pub(in crate::model) settled: bool,
     /// True if watches are answered in any order, false if at once.
-    pub(super) watches: bool,
+    pub(in crate::model) watches: bool,
     /// True if an apply may end with every outcome, false if it only changes or fails.
-    pub(super) thorough: bool,
+    pub(in crate::model) thorough: bool,
 }
 
 impl Budget {
-    pub(super) const NONE: Self = Self {
+    pub(in crate::model) const NONE: Self = Self {
         events: 0,
         total_events: u8::MAX,
         looks: 0,
@@ -93,7 +93,7 @@ impl Budget {
     };
 
     /// Returns the budget with one more event, and with time that passes, also while something is in flight.
-    pub(super) fn with_drift(self) -> Self {
+    pub(in crate::model) fn with_drift(self) -> Self {
         let total_events = match self.total_events {
             u8::MAX => u8::MAX,
             total => total.max(2),
@@ -103,7 +103,7 @@ impl Budget {
     }
 
     /// Subtracts a step from the budget; `tick` also subtracts a moment.
-    pub(super) fn spend(&mut self, step: &Step, tick: bool) {
+    pub(in crate::model) fn spend(&mut self, step: &Step, tick: bool) {
         match step {
             Step::Changed(_) if self.total_events < u8::MAX => self.total_events -= 1,
             Step::Look(_) => {

@@ -161,7 +161,7 @@ fn a_racer_cannot_lead_a_walk_out_of_its_tree() {
     race.racer = Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
         .arg(&program)
-        .args(["--exact", "races::a_racer_cannot_lead_a_walk_out_of_its_tree"])
+        .args(["--exact", "other_users::races::a_racer_cannot_lead_a_walk_out_of_its_tree"])
         .env("STEADFAST_TEST_RACER", race.dir.path())
         .stdout(std::process::Stdio::null())
         .spawn()

@@ -1,12 +1,12 @@
 //! The passing of time: deadlines that come by themselves, and states that need the tick of a poll.
 
-use super::explorer::State;
 use crate::environment::World;
+use crate::model::exploration::explorer::State;
 use crate::oracle_log::Vertex;
 use steadfast_engine::{Mode, Poll, Tick};
 
 /// Returns the time of the next poll tick, by the oracle's records.
-pub(super) fn next_tick(world: &World) -> Option<Tick> {
+pub(in crate::model) fn next_tick(world: &World) -> Option<Tick> {
     let books = &world.oracle.books;
     let next = |vertex: &Vertex| {
         let Poll::Every(interval) = vertex.declared.meta.poll else { return None };
@@ -19,13 +19,13 @@ pub(super) fn next_tick(world: &World) -> Option<Tick> {
 
 /// Returns true if a poll tick is the next deadline. Ticks come for ever, so each must be paid from the budget. Earlier
 /// deadlines are free.
-pub(super) fn is_tick_next(world: &World) -> bool {
+pub(in crate::model) fn is_tick_next(world: &World) -> bool {
     let wakeup = world.engine.next_wakeup();
     next_tick(world).is_some_and(|tick| wakeup.is_none_or(|wakeup| wakeup >= tick))
 }
 
 /// Returns true if only time changes the state from here, or if a stop is in progress.
-pub(super) fn is_waiting_for_time(state: &State) -> bool {
+pub(in crate::model) fn is_waiting_for_time(state: &State) -> bool {
     let world = &state.world;
     match world.engine.mode() {
         Mode::Stopping => true,
@@ -40,7 +40,7 @@ pub(super) fn is_waiting_for_time(state: &State) -> bool {
 }
 
 /// Returns true if nothing is in flight, nothing is due but a poll tick, and the engine runs.
-pub(super) fn is_at_rest(state: &State) -> bool {
+pub(in crate::model) fn is_at_rest(state: &State) -> bool {
     let world = &state.world;
     let is_due = is_waiting_for_time(state) && !is_tick_next(world);
     world.is_quiet() && world.engine.mode() == Mode::Running && !is_due

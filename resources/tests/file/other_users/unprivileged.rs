@@ -31,7 +31,12 @@ fn as_nobody(test: &str, prepare: impl FnOnce(&Path)) -> Option<PathBuf> {
     let output = Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
         .arg(&program)
-        .args(["--exact", &format!("unprivileged::{test}"), "--nocapture", "--test-threads=1"])
+        .args([
+            "--exact",
+            &format!("other_users::unprivileged::{test}"),
+            "--nocapture",
+            "--test-threads=1",
+        ])
         .env("STEADFAST_TEST_NOBODY", dir.path())
         .current_dir(dir.path())
         .output()

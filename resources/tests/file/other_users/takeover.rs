@@ -1,7 +1,7 @@
 //! Objects that an untrusted user has prepared give that user no rights after a file has taken them over. The
 //! tests run as root.
 
-use crate::strangers::{self, ACCESS, DEFAULT, STRANGER, can_read, can_write};
+use crate::other_users::strangers::{self, ACCESS, DEFAULT, STRANGER, can_read, can_write};
 use crate::support::*;
 use std::fs;
 use std::io::Write as _;

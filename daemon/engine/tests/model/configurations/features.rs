@@ -1,21 +1,21 @@
 //! The parts of a configuration: a graph up to isomorphism, its features, and the events that may happen.
 
-use super::budget::Budget;
-use super::grouping::{Grouping, regroupings};
+use crate::model::configurations::budget::Budget;
+use crate::model::configurations::grouping::{Grouping, regroupings};
 use crate::shape::{Shape, ms};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use steadfast_engine::{Check, Conflict, Meta, Pace, Poll, WindowId};
 
 /// The only window of the model.
-pub(super) const WINDOW: WindowId = WindowId(0);
+pub(in crate::model) const WINDOW: WindowId = WindowId(0);
 /// The number of repairs after which one more makes a contention.
 #[expect(clippy::cast_possible_truncation, reason = "five")]
 const BEFORE_A_FIGHT: u8 = Meta::REVERSALS as u8 - 1;
 
 /// A feature of a graph, or an event that can happen to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Feature {
+pub(in crate::model) enum Feature {
     Notify,
     /// All vertices use one semaphore with this count.
     Semaphore(u32),
@@ -69,7 +69,7 @@ pub(super) enum Feature {
 }
 
 /// All features, in the order in which they are combined.
-pub(super) const FEATURES: [Feature; 16] = [
+pub(in crate::model) const FEATURES: [Feature; 16] = [
     Feature::Notify,
     Feature::Semaphore(1),
     Feature::Semaphore(2),
@@ -90,7 +90,7 @@ pub(super) const FEATURES: [Feature; 16] = [
 
 /// Features that delay changes, allow one more, or come from other vertices: combined with all others, and with each
 /// other.
-pub(super) const HOLDING: [Feature; 8] = [
+pub(in crate::model) const HOLDING: [Feature; 8] = [
     Feature::Fight(Conflict::Backoff),
     Feature::Fight(Conflict::Win),
     Feature::Fight(Conflict::Yield),
@@ -102,7 +102,7 @@ pub(super) const HOLDING: [Feature; 8] = [
 ];
 
 /// Events of single vertices that others cause or that are rare (`happening.rs`, `remaking.rs`).
-pub(super) const HAPPENING: [Feature; 7] = [
+pub(in crate::model) const HAPPENING: [Feature; 7] = [
     Feature::Suspect,
     Feature::Loss,
     Feature::Redo,
@@ -114,15 +114,15 @@ pub(super) const HAPPENING: [Feature; 7] = [
 
 /// One exploration: the first graph, the graphs of its swap if any, and the budget.
 #[derive(Clone, Debug)]
-pub(super) struct Configuration {
-    pub(super) shapes: Vec<Shape>,
-    pub(super) budget: Budget,
+pub(in crate::model) struct Configuration {
+    pub(in crate::model) shapes: Vec<Shape>,
+    pub(in crate::model) budget: Budget,
     /// The relation of the graphs if one is the other with its groups made.
-    pub(super) grouping: Option<Grouping>,
+    pub(in crate::model) grouping: Option<Grouping>,
 }
 
 /// Returns the acyclic graphs of `count` unlabelled vertices: 1, 2, 6, 31.
-pub(super) fn graphs(count: u32) -> Vec<Shape> {
+pub(in crate::model) fn graphs(count: u32) -> Vec<Shape> {
     let pairs: Vec<(u32, u32)> =
         (0..count).flat_map(|from| (from + 1..count).map(move |to| (from, to))).collect();
     let mut seen = BTreeSet::new();
@@ -278,7 +278,7 @@ impl Feature {
 }
 
 /// Returns a configuration for every combination of places of these features on a graph.
-pub(super) fn configurations(
+pub(in crate::model) fn configurations(
     graph: &Shape,
     features: &[Feature],
     budget: Budget,

@@ -1,7 +1,7 @@
 //! Paths that lead through symbolic links: drawn into a graph and onto a simulated host.
 
-use crate::chance::Chance;
-use crate::shape::{CONTENTS, Content, Declared, Meta, Shape, Thing};
+use crate::input::chance::Chance;
+use crate::input::shape::{CONTENTS, Content, Declared, Meta, Shape, Thing};
 use std::path::{Path, PathBuf};
 use steadfast_resources::host::simulated::Machine;
 

@@ -1,8 +1,8 @@
 //! The adversary: a second actor on the simulated host that changes files at random.
 
 use crate::environment::Stage;
-use crate::shape::{CONTENTS, DIRECTORIES, MODES, Shape, Thing};
-use crate::world::Who;
+use crate::host::world::Who;
+use crate::input::shape::{CONTENTS, DIRECTORIES, MODES, Shape, Thing};
 use std::path::{Path, PathBuf};
 use steadfast_resources::host::simulated::{Machine, What};
 

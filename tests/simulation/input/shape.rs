@@ -1,6 +1,6 @@
 //! Random graphs: drawn, altered for a reload, and written as YAML text.
 
-use crate::chance::Chance;
+use crate::input::chance::Chance;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use steadfast::config::{LoadedGraph, Options, Rejected, load};

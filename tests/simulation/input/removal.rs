@@ -1,8 +1,8 @@
 //! Removals, renames and owed refreshes: drawn for the graphs, and checked afterwards.
 
-use crate::chance::Chance;
 use crate::environment::here;
-use crate::shape::{Content, Shape, Thing};
+use crate::input::chance::Chance;
+use crate::input::shape::{Content, Shape, Thing};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;

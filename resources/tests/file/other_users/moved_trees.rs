@@ -1,8 +1,8 @@
 //! Trees with directories that a user made, or moved to a managed name. The tests run as root.
 
-use crate::strangers::{self, STRANGER, can_read};
+use crate::other_users::strangers::{self, STRANGER, can_read};
+use crate::other_users::takeover::slash;
 use crate::support::*;
-use crate::takeover::slash;
 use std::fs;
 use std::os::unix::fs::chown;
 use std::os::unix::net::UnixListener;
