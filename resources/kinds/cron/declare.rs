@@ -29,11 +29,12 @@ pub(super) fn build(
     let file = reader.text("file");
     let path = target(name, file.as_deref(), &mut reader);
     let removal = is_present.then(|| {
-        let removal = Removal::new().with("state", Value::Text("absent".to_owned()));
-        match &file {
-            Some(file) => removal.with("file", Value::Text(file.clone())),
-            None => removal,
-        }
+        // Stored removals have the order of the kind's fields.
+        let removal = match &file {
+            Some(file) => Removal::new().with("file", Value::Text(file.clone())),
+            None => Removal::new(),
+        };
+        removal.with("state", Value::Text("absent".to_owned()))
     });
     if !is_present {
         let others: Vec<&'static str> =

@@ -209,9 +209,8 @@ impl ValueSet for Runtime {
     }
 
     fn footprint(&self) -> Footprint {
-        let path = self.key.path();
-        let watch =
-            vec![WatchSource::Path { path: path.clone(), below: false }, WatchSource::Polled(path)];
+        // /proc reports no changes to watches.
+        let watch = vec![WatchSource::Polled(self.key.path())];
         Footprint { watch, ..Footprint::default() }
     }
 
