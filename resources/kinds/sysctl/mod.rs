@@ -1,9 +1,9 @@
 //! `sysctl`: a parameter of the kernel, now and after the next boot.
 //!
 //! The value in /proc/sys is written in place with one write and verified afterwards; the line in /etc/sysctl.d is
-//! edited and every other line stays. A refresh has no meaning. A removal removes the line and leaves the present value,
-//! because nobody knows the value that the kernel would have without the line. The parameters outside `net.*` were
-//! tried only on the simulated host.
+//! edited and every other line stays. A refresh has no meaning. A removal removes the line and leaves the present
+//! value, because nobody knows the value that the kernel would have without the line. The parameters outside `net.*`
+//! were tried only on the simulated host.
 //!
 //! Reading order: `key.rs` (names and lines).
 
@@ -14,7 +14,7 @@ use crate::dependency::{HostObject, Need};
 use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
-use crate::host::files::{Why, said};
+use crate::host::files::said;
 use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Restoring, Value};
 use crate::parts::{FieldReader, Managed, Sequence, TextEdit, ValueSet, WriteFailure};
 use crate::permit::Permit;
@@ -173,15 +173,7 @@ impl Runtime {
             return Ok(());
         };
         let touched = fault.touched;
-        let is_read_only = matches!(fault.why, Why::Os { errno: rustix::io::Errno::ROFS, .. });
-        let is_rejected = matches!(fault.why, Why::Os { errno: rustix::io::Errno::INVAL, .. });
-        let mut trouble = host.files().trouble(fault, &path);
-        if is_read_only {
-            trouble = trouble.hint("a container may set few parameters: set this one on its host");
-        }
-        if is_rejected {
-            trouble = trouble.hint("the kernel rejects the value: check its range");
-        }
+        let trouble = host.files().trouble(fault, &path);
         Err(WriteFailure { trouble, touched })
     }
 }

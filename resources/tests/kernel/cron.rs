@@ -1,6 +1,6 @@
 //! The kind `cron`.
 
-use crate::support::{Twin, build, rejected, valid};
+use crate::support::{SimulatedHost, build, rejected, valid};
 use steadfast_resources::{Claim, HostObject, Outcome};
 
 const JOB: (&str, &str) = ("job", "/bin/true");
@@ -36,56 +36,56 @@ fn wrong_fields_are_rejected() {
 
 #[test]
 fn a_job_gets_a_file_that_cron_accepts() {
-    let twin = Twin::new();
+    let simulated = SimulatedHost::new();
     let given = [JOB, ("minute", "*/5"), ("env", "MAILTO=\nPATH=/bin"), ("user", "root")];
     let job = valid("cron", "backup", &given);
-    twin.makes(&job);
+    simulated.makes(&job);
     let path = "/etc/cron.d/backup";
     let text = "# Managed by steadfast: cron[backup]\nMAILTO=\"\"\nPATH=/bin\n*/5 * * * * root /bin/true\n";
-    assert_eq!(twin.text(path), text);
+    assert_eq!(simulated.text(path), text);
     assert!(text.ends_with('\n'), "cron ignores a last line without a line break");
-    twin.machine.chmod(path, 0o666).unwrap();
-    twin.makes(&job);
-    twin.machine.chown(path, 65534, 65534).unwrap();
-    twin.makes(&job);
-    let node = twin.machine.look(|tree| tree.at(path).cloned()).unwrap();
+    simulated.machine.chmod(path, 0o666).unwrap();
+    simulated.makes(&job);
+    simulated.machine.chown(path, 65534, 65534).unwrap();
+    simulated.makes(&job);
+    let node = simulated.machine.look(|tree| tree.at(path).cloned()).unwrap();
     assert_eq!((node.mode, node.uid, node.gid), (0o644, 0, 0));
-    twin.machine.write(path, "other").unwrap();
-    twin.makes(&job);
+    simulated.machine.write(path, "other").unwrap();
+    simulated.makes(&job);
     assert!(job.footprint().claims.contains(&Claim::path(path)));
-    twin.removes("cron", "backup", &job);
-    assert!(twin.machine.content(path).is_none());
-    twin.makes(&job);
+    simulated.removes("cron", "backup", &job);
+    assert!(simulated.machine.content(path).is_none());
+    simulated.makes(&job);
 }
 
 #[test]
 fn jobs_share_a_file_with_foreign_lines() {
-    let twin = Twin::new();
+    let simulated = SimulatedHost::new();
     let foreign = "SHELL=/bin/sh\n* * * * * root true\n";
-    twin.machine.write("/etc/cron.d/jobs", foreign).unwrap();
+    simulated.machine.write("/etc/cron.d/jobs", foreign).unwrap();
     let one = valid("cron", "one job", &[JOB, ("file", "jobs"), ("special", "@daily")]);
     let two = valid("cron", "two", &[JOB, ("file", "/etc/cron.d/jobs")]);
-    twin.makes(&one);
-    twin.makes(&two);
-    assert_eq!(twin.hold(&one), Outcome::Unchanged);
+    simulated.makes(&one);
+    simulated.makes(&two);
+    assert_eq!(simulated.hold(&one), Outcome::Unchanged);
     let own =
         "# steadfast: one job\n@daily root /bin/true\n# steadfast: two\n* * * * * root /bin/true\n";
-    assert_eq!(twin.text("/etc/cron.d/jobs"), format!("{foreign}{own}"));
+    assert_eq!(simulated.text("/etc/cron.d/jobs"), format!("{foreign}{own}"));
     let is_whole = |claim: &Claim| matches!(claim.object, HostObject::Path(_));
     assert!(!one.footprint().claims.iter().any(is_whole), "the file belongs to nobody");
-    twin.removes("cron", "one job", &one);
-    twin.removes("cron", "two", &two);
-    assert_eq!(twin.text("/etc/cron.d/jobs"), foreign);
+    simulated.removes("cron", "one job", &one);
+    simulated.removes("cron", "two", &two);
+    assert_eq!(simulated.text("/etc/cron.d/jobs"), foreign);
 }
 
 /// cron ignores a job of an unknown user without a word.
 #[test]
 fn an_unknown_user_is_a_failure_before_any_change() {
-    let twin = Twin::new();
+    let simulated = SimulatedHost::new();
     let job = valid("cron", "backup", &[JOB, ("user", "nobody-knows")]);
-    let (what, touched) = twin.fails(&job);
+    let (what, touched) = simulated.fails(&job);
     assert!(what.contains("nobody-knows") && !touched, "{what}");
-    assert!(twin.machine.content("/etc/cron.d/backup").is_none());
+    assert!(simulated.machine.content("/etc/cron.d/backup").is_none());
     let needs = job.footprint().requires;
     assert!(needs.iter().any(|need| need.token == HostObject::User("nobody-knows".to_owned())));
 }

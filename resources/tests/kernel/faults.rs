@@ -1,7 +1,7 @@
 //! Each system call fails in turn: a failure that claims to have changed nothing has changed nothing, and the next run
 //! converges.
 
-use crate::support::{Twin, valid};
+use crate::support::{SimulatedHost, valid};
 use rustix::io::Errno;
 use std::sync::Arc;
 use steadfast_resources::host::simulated::{Fault, Machine};
@@ -40,26 +40,26 @@ fn visible(machine: &Machine) -> Vec<Option<Vec<u8>>> {
 #[test]
 fn every_call_fails_in_turn() {
     for resource in cases() {
-        let twin = Twin::new();
-        twin.machine.set_faults([]);
-        assert!(matches!(twin.hold(&resource), Outcome::Changed(_)));
-        let calls = twin.machine.calls();
+        let simulated = SimulatedHost::new();
+        simulated.machine.set_faults([]);
+        assert!(matches!(simulated.hold(&resource), Outcome::Changed(_)));
+        let calls = simulated.machine.calls();
         assert!(calls > 5, "{resource:?}");
         for call in 1..=calls {
             for fault in [Fault::Fails(Errno::IO), Fault::Fails(Errno::NOSPC), Fault::Short] {
-                let twin = Twin::new();
-                let before = visible(&twin.machine);
-                twin.machine.set_faults([(call, fault)]);
-                let outcome = twin.hold(&resource);
+                let simulated = SimulatedHost::new();
+                let before = visible(&simulated.machine);
+                simulated.machine.set_faults([(call, fault)]);
+                let outcome = simulated.hold(&resource);
                 let how = format!("{resource:?}: call {call} with {fault:?}: {outcome:?}");
                 if let Outcome::Failed { trouble, touched } = &outcome {
                     assert!(!trouble.what.is_empty(), "{how}");
-                    let is_changed = visible(&twin.machine) != before;
+                    let is_changed = visible(&simulated.machine) != before;
                     assert!(*touched || !is_changed, "something was changed: {how}");
                 }
-                twin.machine.set_faults([]);
-                twin.hold(&resource);
-                assert!(matches!(twin.check(&resource), CheckResult::Same), "{how}");
+                simulated.machine.set_faults([]);
+                simulated.hold(&resource);
+                assert!(matches!(simulated.check(&resource), CheckResult::Same), "{how}");
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The kind `mount`.
 
-use crate::support::{FSTAB, Twin, build, rejected, valid};
+use crate::support::{FSTAB, SimulatedHost, build, rejected, valid};
 use std::sync::Arc;
 use steadfast_resources::host::systemd::Bus;
 use steadfast_resources::{
@@ -44,136 +44,141 @@ fn wrong_fields_are_rejected() {
 
 #[test]
 fn a_file_system_is_mounted_now_and_at_boot() {
-    let twin = Twin::new();
+    let simulated = SimulatedHost::new();
     let mount = tmpfs("size=1m\nnoexec");
-    twin.makes(&mount);
-    assert_eq!(twin.calls(), ["mount -t tmpfs -o size=1m,noexec tmpfs /srv/data"]);
+    simulated.makes(&mount);
+    assert_eq!(simulated.calls(), ["mount -t tmpfs -o size=1m,noexec tmpfs /srv/data"]);
     let row = "tmpfs /srv/data tmpfs size=1m,noexec 0 0\n";
-    assert_eq!(twin.text("/etc/fstab"), format!("{FSTAB}\n{row}"));
+    assert_eq!(simulated.text("/etc/fstab"), format!("{FSTAB}\n{row}"));
     assert!(mount.sends().contains(&("type", SentValue::Shown(Value::Text("tmpfs".to_owned())))));
     // Changed flags are repaired by a remount, and a missing mount by a mount.
-    let table = twin.text("/proc/self/mountinfo");
-    twin.machine.write("/proc/self/mountinfo", table.replace("rw,noexec", "ro")).unwrap();
-    twin.makes(&mount);
-    assert_eq!(twin.calls(), ["mount -o remount,rw,suid,dev,exec,size=1m,noexec /srv/data"]);
-    twin.machine.write("/proc/self/mountinfo", "").unwrap();
-    twin.makes(&mount);
-    twin.calls();
-    assert_eq!(twin.undoes("mount", POINT), "umount /srv/data");
-    assert_eq!(twin.calls(), ["umount /srv/data"]);
-    twin.makes(&mount);
-    twin.calls();
-    twin.removes("mount", POINT, &mount);
-    assert_eq!(twin.calls(), ["umount /srv/data"]);
-    assert_eq!(twin.text("/etc/fstab"), format!("{FSTAB}\n"));
+    let table = simulated.text("/proc/self/mountinfo");
+    simulated.machine.write("/proc/self/mountinfo", table.replace("rw,noexec", "ro")).unwrap();
+    simulated.makes(&mount);
+    assert_eq!(simulated.calls(), ["mount -o remount,rw,suid,dev,exec,size=1m,noexec /srv/data"]);
+    simulated.machine.write("/proc/self/mountinfo", "").unwrap();
+    simulated.makes(&mount);
+    simulated.calls();
+    assert_eq!(simulated.undoes("mount", POINT), "umount /srv/data");
+    assert_eq!(simulated.calls(), ["umount /srv/data"]);
+    simulated.makes(&mount);
+    simulated.calls();
+    simulated.removes("mount", POINT, &mount);
+    assert_eq!(simulated.calls(), ["umount /srv/data"]);
+    assert_eq!(simulated.text("/etc/fstab"), format!("{FSTAB}\n"));
 }
 
 #[test]
 fn another_file_system_is_replaced_and_can_be_restored() {
-    let twin = Twin::new();
-    twin.machine.write("/dev/vdb1", "").unwrap();
-    twin.machine.write("/dev/vdc1", "").unwrap();
+    let simulated = SimulatedHost::new();
+    simulated.machine.write("/dev/vdb1", "").unwrap();
+    simulated.machine.write("/dev/vdc1", "").unwrap();
     let of = |device: &str| valid("mount", POINT, &[("device", device), ("type", "ext4")]);
-    twin.makes(&of("/dev/vdb1"));
-    twin.calls();
-    twin.makes(&of("/dev/vdc1"));
+    simulated.makes(&of("/dev/vdb1"));
+    simulated.calls();
+    simulated.makes(&of("/dev/vdc1"));
     let calls = ["umount /srv/data", "mount -t ext4 -o defaults /dev/vdc1 /srv/data"];
-    assert_eq!(twin.calls(), calls);
-    assert_eq!(twin.undoes("mount", POINT), "mount -o defaults /dev/vdb1 /srv/data");
-    assert!(twin.text("/proc/self/mountinfo").contains("ext4 /dev/vdb1"));
+    assert_eq!(simulated.calls(), calls);
+    assert_eq!(simulated.undoes("mount", POINT), "mount -o defaults /dev/vdb1 /srv/data");
+    assert!(simulated.text("/proc/self/mountinfo").contains("ext4 /dev/vdb1"));
 }
 
 /// A device has several names below /dev.
 #[test]
 fn names_of_one_device_are_equal() {
-    let twin = Twin::new();
-    twin.machine.write("/dev/vdb1", "").unwrap();
-    twin.machine.make_directories("/dev/disk/by-uuid").unwrap();
-    twin.machine.symlink("../../vdb1", "/dev/disk/by-uuid/ab-12").unwrap();
+    let simulated = SimulatedHost::new();
+    simulated.machine.write("/dev/vdb1", "").unwrap();
+    simulated.machine.make_directories("/dev/disk/by-uuid").unwrap();
+    simulated.machine.symlink("../../vdb1", "/dev/disk/by-uuid/ab-12").unwrap();
     let line = "30 22 8:17 / /srv/data rw - ext4 /dev/vdb1 rw\n";
-    twin.machine.write("/proc/self/mountinfo", line).unwrap();
+    simulated.machine.write("/proc/self/mountinfo", line).unwrap();
     for device in ["/dev/vdb1", "UUID=ab-12", "/dev/disk/by-uuid/ab-12"] {
         let mount = valid("mount", POINT, &[("device", device)]);
-        twin.hold(&mount);
-        assert_eq!(twin.calls(), [""; 0], "{device}");
+        simulated.hold(&mount);
+        assert_eq!(simulated.calls(), [""; 0], "{device}");
     }
-    twin.machine.write("/dev/vdc1", "").unwrap();
+    simulated.machine.write("/dev/vdc1", "").unwrap();
     let other = valid("mount", POINT, &[("device", "/dev/vdc1")]);
-    assert!(matches!(twin.check(&other), CheckResult::Differs(_)));
+    assert!(matches!(simulated.check(&other), CheckResult::Differs(_)));
 }
 
 #[test]
 fn a_bind_mount_shows_its_source() {
-    let twin = Twin::new();
+    let simulated = SimulatedHost::new();
     let bind = valid("mount", POINT, &[("device", "/srv/source"), ("options", "bind,ro")]);
-    twin.makes(&bind);
-    assert_eq!(twin.calls(), ["mount -o bind,ro /srv/source /srv/data"]);
-    assert!(twin.text("/etc/fstab").contains("/srv/source /srv/data none bind,ro 0 0\n"));
-    let table = twin.text("/proc/self/mountinfo");
-    twin.machine.write("/proc/self/mountinfo", table.replace(" ro ", " rw ")).unwrap();
-    twin.makes(&bind);
-    assert_eq!(twin.calls(), ["mount -o remount,bind,rw,suid,dev,exec,ro /srv/data"]);
-    let table = twin.text("/proc/self/mountinfo");
-    twin.machine.write("/proc/self/mountinfo", table.replace("/srv/source", "/srv/other")).unwrap();
-    twin.makes(&bind);
-    assert_eq!(twin.calls(), ["umount /srv/data", "mount -o bind,ro /srv/source /srv/data"]);
+    simulated.makes(&bind);
+    assert_eq!(simulated.calls(), ["mount -o bind,ro /srv/source /srv/data"]);
+    assert!(simulated.text("/etc/fstab").contains("/srv/source /srv/data none bind,ro 0 0\n"));
+    let table = simulated.text("/proc/self/mountinfo");
+    simulated.machine.write("/proc/self/mountinfo", table.replace(" ro ", " rw ")).unwrap();
+    simulated.makes(&bind);
+    assert_eq!(simulated.calls(), ["mount -o remount,bind,rw,suid,dev,exec,ro /srv/data"]);
+    let table = simulated.text("/proc/self/mountinfo");
+    simulated
+        .machine
+        .write("/proc/self/mountinfo", table.replace("/srv/source", "/srv/other"))
+        .unwrap();
+    simulated.makes(&bind);
+    assert_eq!(simulated.calls(), ["umount /srv/data", "mount -o bind,ro /srv/source /srv/data"]);
     let needs = bind.footprint().requires;
     for path in [POINT, "/srv/source"] {
         assert!(needs.iter().any(|need| need.token == HostObject::Path(path.into())), "{path}");
     }
     let unmounted = valid("mount", POINT, &[("state", "unmounted")]);
-    twin.makes(&unmounted);
+    simulated.makes(&unmounted);
     assert!(
-        twin.text("/etc/fstab").contains("/srv/source"),
+        simulated.text("/etc/fstab").contains("/srv/source"),
         "fstab is not managed without a device"
     );
-    assert_eq!(twin.undoes("mount", POINT), "mount -o ro,bind /srv/source /srv/data");
+    assert_eq!(simulated.undoes("mount", POINT), "mount -o ro,bind /srv/source /srv/data");
 }
 
 #[test]
 fn states_choose_the_halves() {
-    let twin = Twin::new();
+    let simulated = SimulatedHost::new();
     let present = valid("mount", POINT, &[("device", "tmpfs"), ("state", "present")]);
-    twin.makes(&present);
-    assert_eq!(twin.calls(), [""; 0]);
+    simulated.makes(&present);
+    assert_eq!(simulated.calls(), [""; 0]);
     assert!(present.footprint().provides.is_empty(), "nothing is mounted");
-    twin.hold(&tmpfs("ro"));
+    simulated.hold(&tmpfs("ro"));
     let given = [("device", "tmpfs"), ("type", "tmpfs"), ("options", "ro"), ("state", "unmounted")];
-    twin.calls();
-    twin.makes(&valid("mount", POINT, &given));
-    assert_eq!(twin.calls(), ["umount /srv/data"]);
-    assert!(twin.text("/etc/fstab").contains("tmpfs /srv/data tmpfs ro 0 0"));
+    simulated.calls();
+    simulated.makes(&valid("mount", POINT, &given));
+    assert_eq!(simulated.calls(), ["umount /srv/data"]);
+    assert!(simulated.text("/etc/fstab").contains("tmpfs /srv/data tmpfs ro 0 0"));
 }
 
 #[test]
 fn a_refresh_remounts() {
-    let twin = Twin::new();
+    let simulated = SimulatedHost::new();
     let mount = tmpfs("ro");
-    twin.makes(&mount);
-    twin.calls();
+    simulated.makes(&mount);
+    simulated.calls();
     let ask = CheckRequest { refresh: true, ..CheckRequest::default() };
-    let CheckResult::Differs(change) = twin.check_with(&mount, ask) else { panic!("no reaction") };
-    assert!(matches!(twin.apply(&mount, change), Outcome::Changed(_)));
-    assert_eq!(twin.calls(), ["mount -o remount,rw,suid,dev,exec,ro /srv/data"]);
+    let CheckResult::Differs(change) = simulated.check_with(&mount, ask) else {
+        panic!("no reaction")
+    };
+    assert!(matches!(simulated.apply(&mount, change), Outcome::Changed(_)));
+    assert_eq!(simulated.calls(), ["mount -o remount,rw,suid,dev,exec,ro /srv/data"]);
 }
 
 #[test]
 fn mistakes_on_the_host_have_clear_messages() {
-    let twin = Twin::new();
-    let fails = |name: &str| twin.fails(&valid("mount", name, &[("device", "tmpfs")])).0;
+    let simulated = SimulatedHost::new();
+    let fails = |name: &str| simulated.fails(&valid("mount", name, &[("device", "tmpfs")])).0;
     assert!(fails("/srv/missing").contains("the mount point does not exist"));
-    twin.machine.symlink("/srv/data", "/srv/link").unwrap();
+    simulated.machine.symlink("/srv/data", "/srv/link").unwrap();
     // The kernel's table would never have this path: each run would mount once more.
     assert!(fails("/srv/link").contains("a symbolic link"));
     let missing = valid("mount", POINT, &[("device", "/dev/missing"), ("type", "ext4")]);
-    let (what, _) = twin.fails(&missing);
+    let (what, _) = simulated.fails(&missing);
     assert!(what.contains("special device does not exist"), "{what}");
-    twin.machine.write("/etc/fstab", "a /srv/data b c\nd /srv/data e f\n").unwrap();
-    assert!(twin.fails(&tmpfs("ro")).0.contains("expected one row"));
-    twin.machine.remove("/proc/self/mountinfo").unwrap();
-    twin.machine.write("/etc/fstab", "").unwrap();
+    simulated.machine.write("/etc/fstab", "a /srv/data b c\nd /srv/data e f\n").unwrap();
+    assert!(simulated.fails(&tmpfs("ro")).0.contains("expected one row"));
+    simulated.machine.remove("/proc/self/mountinfo").unwrap();
+    simulated.machine.write("/etc/fstab", "").unwrap();
     let unmounted = valid("mount", POINT, &[("state", "unmounted")]);
-    assert!(twin.fails(&unmounted).0.contains("mountinfo"));
+    assert!(simulated.fails(&unmounted).0.contains("mountinfo"));
 }
 
 #[test]

@@ -22,13 +22,13 @@ const MOUNTS: &str = "22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw\n";
 pub(crate) const SWAPS: &str = "Filename\tType\tSize\tUsed\tPriority\n";
 
 /// A simulated host with the called commands.
-pub(crate) struct Twin {
+pub(crate) struct SimulatedHost {
     pub(crate) machine: Machine,
     pub(crate) called: Rc<RefCell<Vec<String>>>,
     pub(crate) values: Arc<Recorded>,
 }
 
-impl Twin {
+impl SimulatedHost {
     /// Makes a host with the tables of a kernel, an fstab of foreign lines, and the folders of the kinds.
     pub(crate) fn new() -> Self {
         let machine = Machine::default();

@@ -66,14 +66,25 @@ impl Files {
         {
             Ok(file) => file,
             Err(Errno::NOENT) => return Err(Fault::refused(missing())),
+            Err(Errno::ROFS) => {
+                let trouble = said("write", path, "the parameter is read-only");
+                let hint = "a container may set few parameters: set this one on its host";
+                return Err(Fault::refused(trouble.hint(hint)));
+            }
             Err(errno) => return Err(Fault::os("write")(errno)),
         };
         if seen(&file)?.kind != FileType::RegularFile {
             return Err(Fault::refused(said("write", path, "not a regular file")));
         }
         permit.check()?;
+        let rejected = |errno: Errno| match errno {
+            Errno::INVAL => Fault::refused(
+                said("write", path, "the kernel rejects the value").hint("check its range"),
+            ),
+            errno => Fault::os("write")(errno),
+        };
         let written = retry_on_intr(|| write_parameter(&file, bytes))
-            .map_err(|errno| Fault::os("write")(errno).after(true))?;
+            .map_err(|errno| rejected(errno).after(true))?;
         if written == bytes.len() {
             return Ok(());
         }
