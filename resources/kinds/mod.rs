@@ -3,16 +3,21 @@
 //! A kind must change the host only through [`crate::host`], with a permit, and must never know the graph.
 //!
 //! Reading order: `noop.rs` and `print.rs` (the smallest ones), `msg.rs`, `value.rs`, `password.rs`,
-//! `timer.rs`, `test.rs`, then `exec/`, `file/`, `svc/` and `pkg/`.
+//! `timer.rs`, `test.rs`, `kmod.rs`, then `cron/`, `sysctl/`, `mount/`, `swap/`, `exec/`, `file/`, `svc/` and `pkg/`.
 
+pub mod cron;
 pub mod exec;
 pub mod file;
+pub mod kmod;
+pub mod mount;
 pub mod msg;
 pub mod noop;
 pub mod password;
 pub mod pkg;
 pub mod print;
 pub mod svc;
+pub mod swap;
+pub mod sysctl;
 pub mod test;
 pub mod timer;
 pub mod value;

@@ -4,10 +4,11 @@
 //!
 //! Reading order: `field_reader.rs` (fields to values), `text_edit.rs` (a part of a text file), `managed.rs` (named
 //! values, read and written by calls or commands), `sequence.rs` (several resources in one), `commands.rs` (calls of
-//! programs with checked ends), `whole_file.rs`.
+//! programs with checked ends), `whole_file.rs`, `fstab.rs` (rows of /etc/fstab, and the kernel's tables alike).
 
 pub(crate) mod commands;
 pub(crate) mod field_reader;
+pub(crate) mod fstab;
 pub(crate) mod managed;
 pub(crate) mod sequence;
 pub(crate) mod text_edit;

@@ -17,7 +17,7 @@ pub mod simulated;
 pub(crate) use dispatch::{
     chmodat, chownat, fchmod, fchown, fgetxattr, fsetxattr, fstat, fsync, ftruncate, getxattr,
     linkat, listxattr, mkdirat, openat, openat2, pwrite, read, readlinkat, removexattr, renameat,
-    renameat_with, statat, symlinkat, sync, unlinkat,
+    renameat_with, statat, symlinkat, sync, unlinkat, write_parameter,
 };
 pub(crate) use entries::Entries;
 pub(crate) use mounts::Mounts;
@@ -25,6 +25,11 @@ pub(crate) use mounts::Mounts;
 /// Returns true if this thread may start commands; an apply in an overlay may not.
 pub(crate) fn runs_commands() -> bool {
     dispatch::runs_commands()
+}
+
+/// Returns true if this thread works in an overlay, so that nothing may reach the host.
+pub(crate) fn is_in_overlay() -> bool {
+    dispatch::overlay(|_| ()).is_some()
 }
 
 /// Returns true if this thread works in an overlay or in a simulated host, so that its work must stay here.

@@ -19,14 +19,19 @@ use steadfast_resources::{CheckResult, Outcome, registry};
 
 /// Kinds without cases here, with the reason.
 const UNTRIED: &[(&str, &str)] = &[
+    ("cron", "resources/tests/kernel has its cases, with every failing call"),
     ("exec", "runs any command; resources/tests/commands has its tests"),
     ("file", "resources/tests/simulated has 15 cases of its own, with every failing call"),
+    ("kmod", "resources/tests/kernel has its cases, with every failing call"),
+    ("mount", "resources/tests/kernel has its cases, with every failing call"),
     ("msg", "changes nothing on the host"),
     ("noop", "changes nothing on the host"),
     ("password", "changes nothing on the host"),
     ("pkg", "needs apt and dpkg; tests/hosts has its tests on a booted Debian"),
     ("print", "changes nothing on the host"),
     ("svc", "needs systemd; resources/tests/units and tests/hosts have its tests"),
+    ("swap", "resources/tests/kernel has its cases, with every failing call"),
+    ("sysctl", "resources/tests/kernel has its cases, with every failing call"),
     ("test", "a kind for tests"),
     ("timer", "changes nothing on the host"),
     ("value", "changes nothing on the host"),
