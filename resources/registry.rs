@@ -6,18 +6,26 @@ pub use crate::kind::Restoring;
 use crate::prior_state::FormerValue;
 use crate::resource_id::ResourceId;
 
-static SPECS: [&KindSpec; 11] = [
+static SPECS: [&KindSpec; 19] = [
+    &crate::kinds::block::SPEC,
     &crate::kinds::exec::SPEC,
     &crate::kinds::file::SPEC,
+    &crate::kinds::hosts::SPEC,
+    &crate::kinds::ini::SPEC,
+    &crate::kinds::json::SPEC,
+    &crate::kinds::line::SPEC,
     &crate::kinds::msg::SPEC,
     &crate::kinds::noop::SPEC,
     &crate::kinds::password::SPEC,
     &crate::kinds::pkg::SPEC,
     &crate::kinds::print::SPEC,
+    &crate::kinds::ssh_authorized_key::SPEC,
     &crate::kinds::svc::SPEC,
     &crate::kinds::test::SPEC,
     &crate::kinds::timer::SPEC,
+    &crate::kinds::toml::SPEC,
     &crate::kinds::value::SPEC,
+    &crate::kinds::yaml::SPEC,
 ];
 
 /// Returns every kind of this build, by name.
@@ -60,7 +68,6 @@ pub const ELSEWHERE: &[&str] = &[
     "archive",
     "augeas",
     "aws:ec2",
-    "block",
     "container",
     "cron",
     "dhcp:host",
@@ -77,13 +84,9 @@ pub const ELSEWHERE: &[&str] = &[
     "gzip",
     "hetzner:vm",
     "hostname",
-    "hosts",
     "http:server",
-    "ini",
-    "json",
     "kmod",
     "kv",
-    "line",
     "locale",
     "mount",
     "net",
@@ -92,16 +95,13 @@ pub const ELSEWHERE: &[&str] = &[
     "pippet",
     "probe",
     "repo",
-    "ssh:authorized_key",
     "swap",
     "sysctl",
     "tar",
     "tftp:server",
     "timezone",
-    "toml",
     "unit",
     "user",
     "virt",
     "virt:builder",
-    "yaml",
 ];
