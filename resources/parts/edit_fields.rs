@@ -109,10 +109,7 @@ impl EditFields {
         let text = |text: &str| Value::Text(text.to_owned());
         let removal = Removal::new().with("path", text(self.path.to_str()?));
         let removal = removal.with("state", text("absent"));
-        Some(match self.is_sensitive {
-            true => removal.with("sensitive", Value::Bool(true)),
-            false => removal,
-        })
+        Some(if self.is_sensitive { removal.with("sensitive", Value::Bool(true)) } else { removal })
     }
 
     /// Makes the resource.

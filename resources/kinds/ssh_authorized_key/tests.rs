@@ -63,7 +63,7 @@ fn fields_make_lines() {
 #[test]
 fn wrong_fields_are_rejected() {
     assert_eq!(problem(&SPEC, &[("key", ONE)]), "expected `user`, found none");
-    assert_eq!(problem(&SPEC, &[("user", "eve")]), "expected `key`, found none");
+    assert_eq!(problem(&SPEC, &[("user", "eve")]), "expected a public key, found none");
     assert_eq!(
         problem(&SPEC, &[("user", "a/b"), ("key", &format!("ssh-ed25519 {ONE}"))]),
         "expected the name of a user"

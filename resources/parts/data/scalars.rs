@@ -31,11 +31,9 @@ fn is_number(text: &str) -> bool {
     let all = |text: &str, is: fn(u8) -> bool| {
         !text.is_empty() && text.bytes().all(|it| it == b'_' || is(it))
     };
-    for (prefix, is) in
-        [("0x", u8::is_ascii_hexdigit as fn(&u8) -> bool), ("0o", is_octal), ("0b", is_octal)]
-    {
+    for (prefix, radix) in [("0x", 16), ("0o", 8), ("0b", 2)] {
         if let Some(digits) = text.strip_prefix(prefix) {
-            return !digits.is_empty() && digits.bytes().all(|it| it == b'_' || is(&it));
+            return !digits.is_empty() && digits.chars().all(|it| it == '_' || it.is_digit(radix));
         }
     }
     let mut parts = text.split(':');
@@ -51,10 +49,6 @@ fn is_number(text: &str) -> bool {
     let is_part = |it: &str| it.is_empty() || all(it, |it| it.is_ascii_digit());
     let has_digit = number.bytes().any(|it| it.is_ascii_digit());
     is_sexagesimal || (has_digit && is_part(whole) && fraction.is_none_or(is_part))
-}
-
-fn is_octal(byte: &u8) -> bool {
-    (b'0'..=b'7').contains(byte)
 }
 
 /// Returns true for a text that starts like a date of YAML 1.1.
