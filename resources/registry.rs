@@ -6,23 +6,31 @@ pub use crate::kind::Restoring;
 use crate::prior_state::FormerValue;
 use crate::resource_id::ResourceId;
 
-static SPECS: [&KindSpec; 16] = [
+static SPECS: [&KindSpec; 24] = [
+    &crate::kinds::block::SPEC,
     &crate::kinds::cron::SPEC,
     &crate::kinds::exec::SPEC,
     &crate::kinds::file::SPEC,
+    &crate::kinds::hosts::SPEC,
+    &crate::kinds::ini::SPEC,
+    &crate::kinds::json::SPEC,
     &crate::kinds::kmod::SPEC,
+    &crate::kinds::line::SPEC,
     &crate::kinds::mount::SPEC,
     &crate::kinds::msg::SPEC,
     &crate::kinds::noop::SPEC,
     &crate::kinds::password::SPEC,
     &crate::kinds::pkg::SPEC,
     &crate::kinds::print::SPEC,
+    &crate::kinds::ssh_authorized_key::SPEC,
     &crate::kinds::svc::SPEC,
     &crate::kinds::swap::SPEC,
     &crate::kinds::sysctl::SPEC,
     &crate::kinds::test::SPEC,
     &crate::kinds::timer::SPEC,
+    &crate::kinds::toml::SPEC,
     &crate::kinds::value::SPEC,
+    &crate::kinds::yaml::SPEC,
 ];
 
 /// Returns every kind of this build, by name.
@@ -65,7 +73,6 @@ pub const ELSEWHERE: &[&str] = &[
     "archive",
     "augeas",
     "aws:ec2",
-    "block",
     "container",
     "dhcp:host",
     "dhcp:range",
@@ -81,12 +88,8 @@ pub const ELSEWHERE: &[&str] = &[
     "gzip",
     "hetzner:vm",
     "hostname",
-    "hosts",
     "http:server",
-    "ini",
-    "json",
     "kv",
-    "line",
     "locale",
     "net",
     "nftables",
@@ -94,14 +97,11 @@ pub const ELSEWHERE: &[&str] = &[
     "pippet",
     "probe",
     "repo",
-    "ssh:authorized_key",
     "tar",
     "tftp:server",
     "timezone",
-    "toml",
     "unit",
     "user",
     "virt",
     "virt:builder",
-    "yaml",
 ];

@@ -7,11 +7,16 @@
 //! programs with checked ends), `whole_file.rs`, `fstab.rs` (rows of /etc/fstab, and the kernel's tables alike).
 
 pub(crate) mod commands;
+pub(crate) mod data;
+pub(crate) mod edit_fields;
+#[cfg(test)]
+pub(crate) mod edit_support;
 pub(crate) mod field_reader;
 pub(crate) mod fstab;
 pub(crate) mod managed;
 pub(crate) mod sequence;
 pub(crate) mod text_edit;
+pub(crate) mod text_lines;
 pub(crate) mod whole_file;
 
 pub(crate) use field_reader::FieldReader;

@@ -92,7 +92,7 @@ fn entries_beyond_the_age_limit_are_deleted() {
 }
 
 /// Returns text that hardly compresses.
-fn noise(seed: u64, length: usize) -> String {
+pub(crate) fn noise(seed: u64, length: usize) -> String {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut letter = || {
         state ^= state << 13;
