@@ -6,9 +6,12 @@ pub use crate::kind::Restoring;
 use crate::prior_state::FormerValue;
 use crate::resource_id::ResourceId;
 
-static SPECS: [&KindSpec; 11] = [
+static SPECS: [&KindSpec; 16] = [
     &crate::kinds::exec::SPEC,
     &crate::kinds::file::SPEC,
+    &crate::kinds::group::SPEC,
+    &crate::kinds::hostname::SPEC,
+    &crate::kinds::locale::SPEC,
     &crate::kinds::msg::SPEC,
     &crate::kinds::noop::SPEC,
     &crate::kinds::password::SPEC,
@@ -17,6 +20,8 @@ static SPECS: [&KindSpec; 11] = [
     &crate::kinds::svc::SPEC,
     &crate::kinds::test::SPEC,
     &crate::kinds::timer::SPEC,
+    &crate::kinds::timezone::SPEC,
+    &crate::kinds::user::SPEC,
     &crate::kinds::value::SPEC,
 ];
 
@@ -72,11 +77,9 @@ pub const ELSEWHERE: &[&str] = &[
     "firewall",
     "firewalld",
     "git",
-    "group",
     "gsettings",
     "gzip",
     "hetzner:vm",
-    "hostname",
     "hosts",
     "http:server",
     "ini",
@@ -84,7 +87,6 @@ pub const ELSEWHERE: &[&str] = &[
     "kmod",
     "kv",
     "line",
-    "locale",
     "mount",
     "net",
     "nftables",
@@ -97,10 +99,8 @@ pub const ELSEWHERE: &[&str] = &[
     "sysctl",
     "tar",
     "tftp:server",
-    "timezone",
     "toml",
     "unit",
-    "user",
     "virt",
     "virt:builder",
     "yaml",

@@ -5,11 +5,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod account_cases;
 mod cases;
 mod harness;
 #[path = "../file/support.rs"]
 #[expect(dead_code, reason = "these tests need a part of the harness")]
 mod support;
+#[path = "../simulated/accounts/tools.rs"]
+#[expect(dead_code, reason = "these tests need a part of the stand-ins")]
+mod tools;
 
 use cases::CASES;
 use rustix::io::Errno;
