@@ -4,11 +4,14 @@
 //! with a message; no test is skipped. docs/development/testing.md describes the hosts.
 //!
 //! Nothing here changes the real host. Reading order: `control_groups`, `machine`, `host` and `service` (the
-//! harness), then `lifecycle`, `unit`, `reload`, `repair`, `settings`, `doctor`, `packages` and `units`.
+//! harness), then `lifecycle`, `unit`, `reload`, `repair`, `settings`, `doctor`, `packages`, `units`,
+//! `accounts` and `identity`.
 
+mod accounts;
 mod control_groups;
 mod doctor;
 mod host;
+mod identity;
 mod lifecycle;
 mod machine;
 mod packages;
