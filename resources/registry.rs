@@ -6,16 +6,19 @@ pub use crate::kind::Restoring;
 use crate::prior_state::FormerValue;
 use crate::resource_id::ResourceId;
 
-static SPECS: [&KindSpec; 24] = [
+static SPECS: [&KindSpec; 29] = [
     &crate::kinds::block::SPEC,
     &crate::kinds::cron::SPEC,
     &crate::kinds::exec::SPEC,
     &crate::kinds::file::SPEC,
+    &crate::kinds::group::SPEC,
+    &crate::kinds::hostname::SPEC,
     &crate::kinds::hosts::SPEC,
     &crate::kinds::ini::SPEC,
     &crate::kinds::json::SPEC,
     &crate::kinds::kmod::SPEC,
     &crate::kinds::line::SPEC,
+    &crate::kinds::locale::SPEC,
     &crate::kinds::mount::SPEC,
     &crate::kinds::msg::SPEC,
     &crate::kinds::noop::SPEC,
@@ -28,7 +31,9 @@ static SPECS: [&KindSpec; 24] = [
     &crate::kinds::sysctl::SPEC,
     &crate::kinds::test::SPEC,
     &crate::kinds::timer::SPEC,
+    &crate::kinds::timezone::SPEC,
     &crate::kinds::toml::SPEC,
+    &crate::kinds::user::SPEC,
     &crate::kinds::value::SPEC,
     &crate::kinds::yaml::SPEC,
 ];
@@ -83,14 +88,11 @@ pub const ELSEWHERE: &[&str] = &[
     "firewall",
     "firewalld",
     "git",
-    "group",
     "gsettings",
     "gzip",
     "hetzner:vm",
-    "hostname",
     "http:server",
     "kv",
-    "locale",
     "net",
     "nftables",
     "nspawn",
@@ -99,9 +101,7 @@ pub const ELSEWHERE: &[&str] = &[
     "repo",
     "tar",
     "tftp:server",
-    "timezone",
     "unit",
-    "user",
     "virt",
     "virt:builder",
 ];

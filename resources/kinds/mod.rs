@@ -2,18 +2,24 @@
 //!
 //! A kind must change the host only through [`crate::host`], with a permit, and must never know the graph.
 //!
-//! Reading order: `noop.rs` and `print.rs` (the smallest ones), `msg.rs`, `value.rs`, `password.rs`,
-//! `timer.rs`, `test.rs`, `kmod.rs`, then `cron/`, `sysctl/`, `mount/`, `swap/`, `exec/`, `file/`, `svc/` and `pkg/`.
+//! Reading order: `noop.rs` and `print.rs` (the smallest ones), `msg.rs`, `value.rs`, `password.rs`, `timer.rs`,
+//! `test.rs`. Kinds of one part or value: `hostname.rs`, `timezone.rs`, `locale.rs`, `line.rs`, `block.rs`, `ini.rs`,
+//! `hosts.rs`, `json.rs`, `yaml.rs`, `toml/`, `kmod.rs`, `group.rs`. Larger ones: `user/`, `cron/`, `sysctl/`, `mount/`,
+//! `swap/`, `ssh_authorized_key/`, `unit/`, `repo/`, `fetch/`, `archive/`, `git/`, `firewall/`, `probe.rs`, then `exec/`,
+//! `svc/`, `pkg/` and `file/`.
 
 pub mod block;
 pub mod cron;
 pub mod exec;
 pub mod file;
+pub mod group;
+pub mod hostname;
 pub mod hosts;
 pub mod ini;
 pub mod json;
 pub mod kmod;
 pub mod line;
+pub mod locale;
 pub mod mount;
 pub mod msg;
 pub mod noop;
@@ -26,9 +32,8 @@ pub mod swap;
 pub mod sysctl;
 pub mod test;
 pub mod timer;
+pub mod timezone;
 pub mod toml;
+pub mod user;
 pub mod value;
 pub mod yaml;
-//! `timer.rs`, `test.rs`, then `exec/`, `file/`, `svc/` and `pkg/`. Kinds that edit a
-//! part of a text file: `line.rs`, `block.rs`, `ini.rs`, `hosts.rs`, `json.rs`, `yaml.rs`, `toml/`,
-//! `ssh_authorized_key/`.

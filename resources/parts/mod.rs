@@ -4,8 +4,12 @@
 //!
 //! Reading order: `field_reader.rs` (fields to values), `text_edit.rs` (a part of a text file), `managed.rs` (named
 //! values, read and written by calls or commands), `sequence.rs` (several resources in one), `commands.rs` (calls of
-//! programs with checked ends), `whole_file.rs`, `fstab.rs` (rows of /etc/fstab, and the kernel's tables alike).
+//! programs with checked ends), `whole_file.rs`, `fstab.rs` (rows of /etc/fstab, and the kernel's tables alike),
+//! `alternative.rs` (one of several forms), `assignment.rs` (`KEY=value`), `account_tools.rs`.
 
+pub(crate) mod account_tools;
+pub(crate) mod alternative;
+pub(crate) mod assignment;
 pub(crate) mod commands;
 pub(crate) mod data;
 pub(crate) mod edit_fields;

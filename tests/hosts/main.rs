@@ -4,12 +4,15 @@
 //! with a message; no test is skipped. docs/development/testing.md describes the hosts.
 //!
 //! Nothing here changes the real host. Reading order: `control_groups`, `machine`, `host` and `service` (the
-//! harness), then `lifecycle`, `unit`, `reload`, `repair`, `settings`, `doctor`, `kernel`, `packages` and `units`.
+//! harness), then `lifecycle`, `unit`, `reload`, `repair`, `settings`, `doctor`, `kernel`, `packages`, `units`,
+//! `accounts`, `identity` and `sources`.
 
+mod accounts;
 mod control_groups;
 mod doctor;
 mod host;
 mod kernel;
+mod identity;
 mod lifecycle;
 mod machine;
 mod packages;

@@ -41,6 +41,21 @@ pub(crate) fn is_bound_to_thread() -> bool {
     dispatch::overlay(|_| ()).is_some()
 }
 
+/// Returns true if this thread works in an overlay, whose file stamps are not those of the host.
+pub(crate) fn is_in_overlay() -> bool {
+    dispatch::overlay(|_| ()).is_some()
+}
+
+/// Returns true if the file system at a path is mounted read-only.
+pub(crate) fn is_read_only(path: &std::path::Path) -> bool {
+    #[cfg(feature = "simulated-host")]
+    if dispatch::simulated(|_| ()).is_some() {
+        return false;
+    }
+    rustix::fs::statvfs(path)
+        .is_ok_and(|stat| stat.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY))
+}
+
 /// Returns true if the name in a directory is the root of another mounted file system.
 pub(crate) fn is_mount_root(directory: impl std::os::fd::AsFd, name: &std::ffi::OsStr) -> bool {
     use rustix::fs::{AtFlags, StatxAttributes, StatxFlags, statx};

@@ -1,4 +1,4 @@
-//! The test cases of the laws, by kind.
+//! The test cases of the kinds that edit text files.
 
 use crate::harness::{Case, nothing};
 use steadfast_resources::host::simulated::Machine;
