@@ -6,17 +6,24 @@ pub use crate::kind::Restoring;
 use crate::prior_state::FormerValue;
 use crate::resource_id::ResourceId;
 
-static SPECS: [&KindSpec; 11] = [
+static SPECS: [&KindSpec; 18] = [
+    &crate::kinds::archive::SPEC,
     &crate::kinds::exec::SPEC,
+    &crate::kinds::fetch::SPEC,
     &crate::kinds::file::SPEC,
+    &crate::kinds::firewall::SPEC,
+    &crate::kinds::git::SPEC,
     &crate::kinds::msg::SPEC,
     &crate::kinds::noop::SPEC,
     &crate::kinds::password::SPEC,
     &crate::kinds::pkg::SPEC,
     &crate::kinds::print::SPEC,
+    &crate::kinds::probe::SPEC,
+    &crate::kinds::repo::SPEC,
     &crate::kinds::svc::SPEC,
     &crate::kinds::test::SPEC,
     &crate::kinds::timer::SPEC,
+    &crate::kinds::unit::SPEC,
     &crate::kinds::value::SPEC,
 ];
 
@@ -57,7 +64,6 @@ pub fn restoring(identity: &str, values: &[FormerValue]) -> Result<Restoring, Fa
 
 /// Kinds that exist elsewhere (mgmt, and later builds) and not in this build: they get their own error.
 pub const ELSEWHERE: &[&str] = &[
-    "archive",
     "augeas",
     "aws:ec2",
     "block",
@@ -68,10 +74,7 @@ pub const ELSEWHERE: &[&str] = &[
     "dhcp:server",
     "docker:container",
     "docker:image",
-    "fetch",
-    "firewall",
     "firewalld",
-    "git",
     "group",
     "gsettings",
     "gzip",
@@ -90,8 +93,6 @@ pub const ELSEWHERE: &[&str] = &[
     "nftables",
     "nspawn",
     "pippet",
-    "probe",
-    "repo",
     "ssh:authorized_key",
     "swap",
     "sysctl",
@@ -99,7 +100,6 @@ pub const ELSEWHERE: &[&str] = &[
     "tftp:server",
     "timezone",
     "toml",
-    "unit",
     "user",
     "virt",
     "virt:builder",

@@ -4,7 +4,7 @@
 //! with a message; no test is skipped. docs/development/testing.md describes the hosts.
 //!
 //! Nothing here changes the real host. Reading order: `control_groups`, `machine`, `host` and `service` (the
-//! harness), then `lifecycle`, `unit`, `reload`, `repair`, `settings`, `doctor`, `packages` and `units`.
+//! harness), then `lifecycle`, `unit`, `reload`, `repair`, `settings`, `doctor`, `packages`, `sources` and `units`.
 
 mod control_groups;
 mod doctor;
@@ -16,5 +16,6 @@ mod reload;
 mod repair;
 mod service;
 mod settings;
+mod sources;
 mod unit;
 mod units;
