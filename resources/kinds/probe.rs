@@ -175,7 +175,13 @@ fn read_command(argv: Vec<String>, reader: &mut FieldReader) -> Command {
     let problem = ("expected a span of time", "for example 30s");
     reader.require(timeout.is_some(), "timeout", problem);
     let judged = user.is_none();
-    Command { argv, user, judged, timeout: timeout.or(Some(Duration::from_mins(1))), ..command(&[]) }
+    Command {
+        argv,
+        user,
+        judged,
+        timeout: timeout.or(Some(Duration::from_mins(1))),
+        ..command(&[])
+    }
 }
 
 impl Probe {
@@ -203,7 +209,8 @@ impl Probe {
             }
             Question::Package(name) => {
                 let packages = host.packages().await?;
-                let package = packages.get(name).filter(|package| package.state == State::Installed);
+                let package =
+                    packages.get(name).filter(|package| package.state == State::Installed);
                 let found = package.map(|package| package.version.clone());
                 let what = || format!("the package {} is not installed", short(name, 50));
                 found.ok_or_else(|| Failure::new(what()))
@@ -373,8 +380,8 @@ impl Resource for Probe {
 #[cfg(test)]
 mod tests {
     use super::{Kind, Probe, Question, memory_value, os_value};
-    use crate::values::SentValue;
     use crate::kind::Value;
+    use crate::values::SentValue;
     use std::sync::Mutex;
 
     #[test]
@@ -403,12 +410,9 @@ mod tests {
         let int = ("int", shown(Value::Int(7)));
         assert_eq!(values(Kind::Int, "7").unwrap(), [output.clone(), int, float]);
         assert_eq!(values(Kind::Text, "7").unwrap(), [output]);
-        for (kind, wrong) in [
-            (Kind::Int, "7.5"),
-            (Kind::Float, "nan"),
-            (Kind::Bool, "on"),
-            (Kind::Json, "{"),
-        ] {
+        for (kind, wrong) in
+            [(Kind::Int, "7.5"), (Kind::Float, "nan"), (Kind::Bool, "on"), (Kind::Json, "{")]
+        {
             let trouble = values(kind, wrong).unwrap_err();
             assert!(trouble.what.contains(wrong), "{trouble}");
         }

@@ -104,7 +104,8 @@ impl Download {
         reader.require(username.is_none() || password.is_some(), "username", problem);
         let problem = ("`password` needs `username`", "give the name for the server");
         reader.require(username.is_some() || password.is_none(), "password", problem);
-        let problem = ("a name for HTTP cannot contain `:`", "the server takes the rest for a password");
+        let problem =
+            ("a name for HTTP cannot contain `:`", "the server takes the rest for a password");
         let has_colon = username.as_ref().is_some_and(|name| name.contains(':'));
         reader.require(!has_colon, "username", problem);
         let token = secret("token", reader);
@@ -159,7 +160,8 @@ impl Download {
                     "the downloaded file does not have its checksum\nexpected sha256:{}\nfound sha256:{found}",
                     self.sha256
                 );
-                let hint = "the file on the server has changed, or `checksum` belongs to another file";
+                let hint =
+                    "the file on the server has changed, or `checksum` belongs to another file";
                 Err(WriteFailure::untouched(Failure::new(what).hint(hint)))
             }
             None => Err(WriteFailure::untouched(self.undone("the file is empty"))),
@@ -222,7 +224,8 @@ pub(crate) fn read_checksum(reader: &mut FieldReader) -> Option<String> {
     let digits = text.strip_prefix("sha256:").unwrap_or_default();
     let is_sum = digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !is_sum {
-        let what = format!("expected sha256: and 64 hexadecimal digits, found {}", short(&text, 30));
+        let what =
+            format!("expected sha256: and 64 hexadecimal digits, found {}", short(&text, 30));
         let hint = "`sha256sum FILE` prints the digits";
         reader.reject(Invalid::field("checksum", what).hint(hint));
     }
@@ -234,9 +237,12 @@ fn check_url(url: &str, reader: &mut FieldReader) {
     let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic());
     if !url.is_empty() && !(known && is_plain) {
         let what = format!("expected an http, https or file address, found {}", short(url, 40));
-        reader.reject(Invalid::field("url", what).hint("spaces and other characters are written as %20"));
+        reader.reject(
+            Invalid::field("url", what).hint("spaces and other characters are written as %20"),
+        );
     }
-    let host = url.split_once("://").and_then(|(_, rest)| rest.split('/').next()).unwrap_or_default();
+    let host =
+        url.split_once("://").and_then(|(_, rest)| rest.split('/').next()).unwrap_or_default();
     let problem = ("the address contains an account", "use `username` and `password`");
     reader.require(!host.contains('@'), "url", problem);
 }
@@ -248,7 +254,8 @@ fn secret(field: &'static str, reader: &mut FieldReader) -> Option<Secret> {
         MaybeSecret::Sealed(_) => return None,
     };
     let is_plain = !secret.reveal().is_empty() && !secret.reveal().contains(char::is_control);
-    let problem = ("expected one line without control characters", "check the source of the secret");
+    let problem =
+        ("expected one line without control characters", "check the source of the secret");
     reader.require(is_plain, field, problem);
     Some(secret)
 }

@@ -39,7 +39,8 @@ pub(super) fn build(
     let mut reader = FieldReader::new(fields);
     let path = reader.path("path", name);
     let is_free = !is_sacred(&path);
-    let problem = ("expected a directory of its own, found a protected one", "for example /opt/app");
+    let problem =
+        ("expected a directory of its own, found a protected one", "for example /opt/app");
     reader.require(is_free, "path", problem);
     if !reader.is_present() {
         reader.finish(())?;

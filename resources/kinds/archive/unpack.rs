@@ -160,8 +160,33 @@ fn with_advice(failure: WriteFailure) -> WriteFailure {
 async fn judge(host: &Host, tree: &str) -> Result<(), Failure> {
     // The output for a whole large tree exceeds the limit of captured output: find selects what must be judged.
     let argv = [
-        "find", tree, "-mindepth", "1", "(", "-type", "l", "-o", "-perm", "/6000", "-o", "-links", "+1",
-        "-not", "-type", "d", "-o", "-not", "(", "-type", "f", "-o", "-type", "d", ")", ")", "-printf",
+        "find",
+        tree,
+        "-mindepth",
+        "1",
+        "(",
+        "-type",
+        "l",
+        "-o",
+        "-perm",
+        "/6000",
+        "-o",
+        "-links",
+        "+1",
+        "-not",
+        "-type",
+        "d",
+        "-o",
+        "-not",
+        "(",
+        "-type",
+        "f",
+        "-o",
+        "-type",
+        "d",
+        ")",
+        ")",
+        "-printf",
         "%y %m %n %i\\0%P\\0%l\\0",
     ];
     let find = slow(&argv);
@@ -171,7 +196,9 @@ async fn judge(host: &Host, tree: &str) -> Result<(), Failure> {
     }
     if finished.stdout.truncated() {
         let what = "the archive has too many links to judge them";
-        return Err(Failure::new(what).hint("unpack it with `exec`, or ask its authors for another"));
+        return Err(
+            Failure::new(what).hint("unpack it with `exec`, or ask its authors for another")
+        );
     }
     let text = finished.stdout.text();
     let mut parts = text.split_terminator('\0');
@@ -183,7 +210,9 @@ async fn judge(host: &Host, tree: &str) -> Result<(), Failure> {
         };
         let mode = u32::from_str_radix(mode, 8).unwrap_or(0o6000);
         match *kind {
-            "l" if leads_out(path, target) => return Err(unsafe_entry(path, "is a link that leads out")),
+            "l" if leads_out(path, target) => {
+                return Err(unsafe_entry(path, "is a link that leads out"));
+            }
             "l" => continue,
             "f" | "d" if mode & 0o6000 != 0 => return Err(unsafe_entry(path, "has a set-id bit")),
             "f" => {

@@ -4,8 +4,8 @@
 use crate::dependency::Need;
 use crate::failure::Failure;
 use crate::footprint::Footprint;
+use crate::host::files::{Content, Draft, Entry, EntryStat, Fault, Files, denies_others, said};
 use crate::host::{Host, wall};
-use crate::host::files::{Content, Draft, EntryStat, Entry, Fault, Files, denies_others, said};
 use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
 use crate::parts::download::{self, Download};
 use crate::parts::staging::{DOWNLOADS, Staging};
@@ -31,15 +31,23 @@ pub static SPEC: KindSpec = KindSpec {
         download::CHECKSUM,
         FieldSpec::new("path", FieldType::Text, "Absolute path of the file. Default: the name.")
             .example("/opt/app.jar"),
-        FieldSpec::new("owner", FieldType::Text, "Owner, by name or number. Default: unchanged; the daemon's user when created.")
-            .example("root")
-            .receives(Receives::Shown),
+        FieldSpec::new(
+            "owner",
+            FieldType::Text,
+            "Owner, by name or number. Default: unchanged; the daemon's user when created.",
+        )
+        .example("root")
+        .receives(Receives::Shown),
         FieldSpec::new("group", FieldType::Text, "Group, by name or number. Default: unchanged.")
             .example("root")
             .receives(Receives::Shown),
-        FieldSpec::new("mode", FieldType::Text, "Mode, 0644 or u=rw,g=r. Default: unchanged; 0644 when created.")
-            .example("0644")
-            .receives(Receives::Shown),
+        FieldSpec::new(
+            "mode",
+            FieldType::Text,
+            "Mode, 0644 or u=rw,g=r. Default: unchanged; 0644 when created.",
+        )
+        .example("0644")
+        .receives(Receives::Shown),
         FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the file.")
             .default("exists"),
         download::USERNAME,
@@ -81,7 +89,8 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
     let mut attributes = Fields::default();
     attributes.insert("path", Value::Text(path.display().to_string()));
     let mode = reader.text("mode");
-    let words = [("owner", reader.text("owner")), ("group", reader.text("group")), ("mode", mode.clone())];
+    let words =
+        [("owner", reader.text("owner")), ("group", reader.text("group")), ("mode", mode.clone())];
     let has_attributes = words.iter().any(|(_, word)| word.is_some());
     for (field, word) in words {
         if let Some(word) = word {
@@ -106,7 +115,8 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
     let fetched = Fetched { path, download, mode, has_mode, known };
     let fetched = reader.finish(fetched)?;
     let patience = fetched.download.timeout + Duration::from_mins(5);
-    let mut elements: Vec<Arc<dyn Resource>> = vec![Arc::new(Managed::new(Shared(Arc::new(fetched))))];
+    let mut elements: Vec<Arc<dyn Resource>> =
+        vec![Arc::new(Managed::new(Shared(Arc::new(fetched))))];
     elements.extend(attributes.filter(|_| has_attributes));
     let traits = |traits| Traits { timeout: Some(patience), ..traits };
     Ok(Arc::new(Sequence::new(elements).removed_by(Some(removal)).with_traits(traits)))
@@ -227,12 +237,10 @@ impl ValueSet for Shared {
     }
 
     fn footprint(&self) -> Footprint {
-        let path = &self.0.path;
+        let mut own = Footprint::of_file(&self.0.path);
         let cacert = self.0.download.cacert.iter();
-        let requires = cacert.map(|path| Need::path(path.clone(), "is read by curl")).collect();
-        let own = Footprint { requires, ..Footprint::of_file(path) };
+        own.requires.extend(cacert.map(|path| Need::path(path.clone(), "is read by curl")));
         Footprint { uses_only_files: false, ..own }
-            .and(Footprint { requires: Footprint::of_file(path).requires, ..Footprint::default() })
     }
 
     fn traits(&self) -> Traits {

@@ -62,7 +62,8 @@ fn table(words: &[&str]) -> Result<Table, Invalid> {
             Ok(Table { family: family.to_owned(), name: (*name).to_owned() })
         }
         _ => {
-            let what = format!("expected the name of a table, found `{}`", short(&words.join(" "), 40));
+            let what =
+                format!("expected the name of a table, found `{}`", short(&words.join(" "), 40));
             Err(Invalid::field("content", what).hint("for example table inet filter { … }"))
         }
     }
@@ -80,9 +81,11 @@ fn statements(content: &str) -> Result<Vec<Vec<String>>, Invalid> {
     };
     while let Some(letter) = letters.next() {
         match letter {
-            '#' => while letters.peek().is_some_and(|next| *next != '\n') {
-                letters.next();
-            },
+            '#' => {
+                while letters.peek().is_some_and(|next| *next != '\n') {
+                    letters.next();
+                }
+            }
             '"' => {
                 let text: String = letters.by_ref().take_while(|next| *next != '"').collect();
                 if depth == 0 && !has_block {
@@ -141,7 +144,8 @@ mod tests {
         let content = "#!/usr/sbin/nft -f\ndefine ports = { 80,\n 443 }\n\
                        table inet filter { chain a { ct state new # }\n comment \"} flush ruleset\"\n } }\n\
                        table nat {\n}\nadd rule bridge br input accept; add table ip6 six";
-        let found = ["bridge br", "inet filter", "ip nat", "ip6 six"].map(ToOwned::to_owned).to_vec();
+        let found =
+            ["bridge br", "inet filter", "ip nat", "ip6 six"].map(ToOwned::to_owned).to_vec();
         assert_eq!(tables(content), Ok(found));
         assert_eq!(tables("table inet a {} table inet b {}").map(|all| all.len()), Ok(2));
     }

@@ -2,13 +2,15 @@
 
 use super::content::Table;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// The objects of each table.
 pub(super) type Listing = BTreeMap<Table, Vec<Value>>;
 
-/// Returns the comparable objects of a list in JSON (`nft -j list …`); none if the text is no such list.
-pub(super) fn listing(json: &str) -> Option<Listing> {
+/// Returns the comparable objects of a list in JSON (`nft -j list …`); none if the text is no such list. The same
+/// list as text says which sets are dynamic: nft 1.0 omits that flag in JSON.
+pub(super) fn listing(json: &str, text: &str) -> Option<Listing> {
+    let dynamic = dynamic_sets(text);
     let parsed: Value = serde_json::from_str(json).ok()?;
     let mut listing = Listing::new();
     for object in parsed.get("nftables")?.as_array()? {
@@ -21,11 +23,33 @@ pub(super) fn listing(json: &str) -> Option<Listing> {
         let mut body = body.clone();
         if let Some(body) = body.as_object_mut() {
             plain_object(sort, body);
+            let set = text("name").map(|set| format!("{family} {name} {set}"));
+            if set.is_some_and(|set| dynamic.contains(&set)) {
+                body.remove("elem");
+            }
         }
         let object = Value::Object(Map::from_iter([(sort.clone(), body)]));
         listing.entry(Table { family, name }).or_default().push(object);
     }
     Some(listing)
+}
+
+/// Returns family, table and name of each set or map with the flag `dynamic`.
+fn dynamic_sets(text: &str) -> HashSet<String> {
+    let (mut table, mut set) = (String::new(), String::new());
+    let mut dynamic = HashSet::new();
+    for line in text.lines().map(str::trim) {
+        let words: Vec<&str> = line.split([' ', ',']).filter(|word| !word.is_empty()).collect();
+        match words.as_slice() {
+            ["table", family, name, "{"] => table = format!("{family} {name}"),
+            ["set" | "map", name, "{"] => set = format!("{table} {name}"),
+            ["flags", flags @ ..] if flags.contains(&"dynamic") => {
+                dynamic.insert(set.clone());
+            }
+            _ => {}
+        }
+    }
+    dynamic
 }
 
 /// Removes the parts of an object that change without a change of the rules.
@@ -92,7 +116,13 @@ fn plain_expression(value: &mut Value) {
 
 #[cfg(test)]
 mod tests {
-    use super::listing;
+    use super::listing as read;
+
+    const TEXT: &str = "table inet a {\n\tset u {\n\t\ttype ipv4_addr\n\t\tflags dynamic\n\t}\n}\n";
+
+    fn listing(json: &str) -> Option<super::Listing> {
+        read(json, TEXT)
+    }
 
     #[test]
     fn counters_handles_and_dynamic_elements_do_not_count() {
@@ -102,8 +132,9 @@ mod tests {
                 {{"table":{{"family":"inet","name":"a","handle":{handle}}}}},
                 {{"rule":{{"family":"inet","table":"a","chain":"c","handle":{handle},
                   "expr":[{{"counter":{{"packets":{packets},"bytes":0}}}},{{"accept":null}}]}}}},
-                {{"set":{{"family":"inet","name":"s","table":"a","handle":1,"flags":["dynamic"],
+                {{"set":{{"family":"inet","name":"s","table":"a","handle":1,"flags":["timeout"],
                   "elem":[{elements}]}}}},
+                {{"set":{{"family":"inet","name":"u","table":"a","handle":1,"elem":[{elements}]}}}},
                 {{"set":{{"family":"inet","name":"t","table":"a","elem":["x","y"]}}}}]}}"#
             )
         };

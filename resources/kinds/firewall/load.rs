@@ -9,8 +9,8 @@ use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::{Command, End, Finished, Host};
 use crate::kinds::file::unified;
-use crate::parts::commands::{command, command_with_input, run_change};
 use crate::parts::WriteFailure;
+use crate::parts::commands::{command, command_with_input, run_change};
 use crate::permit::Permit;
 use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
 use crate::watch_source::WatchSource;
@@ -38,7 +38,8 @@ exit 0
 "#;
 
 /// Lists everything, as JSON and as text.
-const LIVE_WHOLE: &str = r#"nft -j list ruleset && printf '\0' && nft -s list ruleset && printf '\0'"#;
+const LIVE_WHOLE: &str =
+    r#"nft -j list ruleset && printf '\0' && nft -s list ruleset && printf '\0'"#;
 
 /// A state of tables: comparable objects and the text for people.
 #[derive(Clone, Debug, Default)]
@@ -78,11 +79,15 @@ impl Loaded {
         }
         let text = finished.stdout.text();
         let (json, text) = text.split_once('\0').unwrap_or((&text, ""));
-        let listing = listing(json).filter(|_| !finished.stdout.truncated());
-        let listing = listing.ok_or_else(|| Failure::new("nft printed a list that cannot be read"))?;
+        let listing = listing(json, text).filter(|_| !finished.stdout.truncated());
+        let listing =
+            listing.ok_or_else(|| Failure::new("nft printed a list that cannot be read"))?;
         let foreign = listing.keys().find(|table| !self.rules.tables.contains(table));
         if let Some(table) = foreign {
-            let what = format!("the content makes the table {}, and does not name it", short(&table.to_string(), 40));
+            let what = format!(
+                "the content makes the table {}, and does not name it",
+                short(&table.to_string(), 40)
+            );
             return Err(Failure::new(what).hint("name every table by a word, without variables"));
         }
         let state = State { listing, text: text.to_owned() };
@@ -108,7 +113,7 @@ impl Loaded {
         let mut state = State::default();
         let mut parts = text.split_terminator('\0');
         while let (Some(json), Some(text)) = (parts.next(), parts.next()) {
-            state.listing.extend(listing(json).unwrap_or_default());
+            state.listing.extend(listing(json, text).unwrap_or_default());
             state.text.push_str(text);
         }
         Ok(state)

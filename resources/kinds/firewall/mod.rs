@@ -1,5 +1,5 @@
-//! `firewall`: tables of nftables, each replaced as a whole in one transaction. Tables that the content does not name are
-//! never touched.
+//! `firewall`: tables of nftables, each replaced as a whole in one transaction. Tables that the content does not name
+//! are never touched.
 //!
 //! The expected state is the kernel's own: the content is loaded in an empty network namespace and listed there. The
 //! live tables are compared with that list, without handles, counters and the elements of dynamic sets.

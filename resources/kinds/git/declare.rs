@@ -22,7 +22,8 @@ pub(super) fn build(
 ) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
     let mut reader = FieldReader::new(fields);
     let path = reader.path("path", name);
-    let problem = ("expected a directory of its own, found a protected one", "for example /srv/app");
+    let problem =
+        ("expected a directory of its own, found a protected one", "for example /srv/app");
     reader.require(!is_sacred(&path), "path", problem);
     if !reader.is_present() {
         reader.finish(())?;
@@ -61,7 +62,8 @@ fn read_tree(path: PathBuf, repo: Option<String>, reader: &mut FieldReader) -> T
         && !version.contains("@{")
         && !version.contains([' ', '~', '^', ':', '?', '*', '[', '\\']);
     if !is_name {
-        let what = format!("expected a branch, a tag or a full commit, found {}", short(&version, 40));
+        let what =
+            format!("expected a branch, a tag or a full commit, found {}", short(&version, 40));
         reader.reject(Invalid::field("version", what));
     }
     let seconds = reader.fields.float("timeout").unwrap_or_else(|| DEADLINE.as_secs_f64());
@@ -83,9 +85,11 @@ fn read_tree(path: PathBuf, repo: Option<String>, reader: &mut FieldReader) -> T
 
 fn check_repo(repo: &str, reader: &mut FieldReader) {
     let is_safe = !repo.starts_with('-') && !repo.contains("::") && !repo.contains(' ');
-    let problem = ("expected the address of a repository", "for example https://git.example.org/app.git");
+    let problem =
+        ("expected the address of a repository", "for example https://git.example.org/app.git");
     reader.require(is_safe, "repo", problem);
-    let host = repo.split_once("://").and_then(|(_, rest)| rest.split('/').next()).unwrap_or_default();
+    let host =
+        repo.split_once("://").and_then(|(_, rest)| rest.split('/').next()).unwrap_or_default();
     let has_password = host.rsplit_once('@').is_some_and(|(account, _)| account.contains(':'));
     let hint = "use a key of ssh, or a credential helper in the configuration of `user`";
     reader.require(!has_password, "repo", ("the address contains a password", hint));
@@ -98,7 +102,8 @@ pub(super) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, F
     };
     let version = values.iter().find(|value| value.field == "version");
     let commit = version.and_then(|value| value.before.clone());
-    let commit = commit.ok_or_else(|| refused("there was no working tree before: remove it by hand"))?;
+    let commit =
+        commit.ok_or_else(|| refused("there was no working tree before: remove it by hand"))?;
     let mut fields = Fields::default();
     fields.insert("version", Value::Text(commit.clone()));
     let mut reader = FieldReader::new(fields);

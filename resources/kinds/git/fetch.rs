@@ -32,9 +32,12 @@ pub(super) async fn remote_commit(
     }
     let text = finished.stdout.text();
     let refs: Vec<(&str, &str)> = text.lines().filter_map(|line| line.split_once('\t')).collect();
-    let find = |name: &str| refs.iter().find(|(_, found)| *found == name).map(|(commit, _)| *commit);
+    let find =
+        |name: &str| refs.iter().find(|(_, found)| *found == name).map(|(commit, _)| *commit);
     let version = &tree.version;
-    if version == "HEAD" && let Some(commit) = find("HEAD") {
+    if version == "HEAD"
+        && let Some(commit) = find("HEAD")
+    {
         return Ok(("HEAD".to_owned(), commit.to_owned()));
     }
     let (tag, branch) = (format!("refs/tags/{version}"), format!("refs/heads/{version}"));

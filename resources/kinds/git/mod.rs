@@ -168,7 +168,11 @@ impl Tree {
     }
 
     /// Reads the tree; none if there is no repository at the path.
-    async fn look(&self, host: &Host, cancel: &CancellationToken) -> Result<Option<Found>, Failure> {
+    async fn look(
+        &self,
+        host: &Host,
+        cancel: &CancellationToken,
+    ) -> Result<Option<Found>, Failure> {
         if host.look(&self.path.join(".git")).await.is_err() {
             return Ok(None);
         }
@@ -204,8 +208,12 @@ impl Tree {
         if is_commit(&self.version) {
             return Ok(Some(self.version.clone()));
         }
-        if self.update && let Some(repo) = &self.repo {
-            return fetch::remote_commit(self, repo, (host, cancel)).await.map(|(_, commit)| Some(commit));
+        if self.update
+            && let Some(repo) = &self.repo
+        {
+            return fetch::remote_commit(self, repo, (host, cancel))
+                .await
+                .map(|(_, commit)| Some(commit));
         }
         let line = async |words: &[&str]| self.line(host, cancel, words).await;
         let stored = line(&["config", "--get", "steadfast.version"]).await?;
@@ -237,7 +245,8 @@ const SAFE: [&str; 8] = [
 
 /// Returns true if the text is a full commit id.
 fn is_commit(text: &str) -> bool {
-    matches!(text.len(), 40 | 64) && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    matches!(text.len(), 40 | 64)
+        && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 impl ValueSet for Tree {

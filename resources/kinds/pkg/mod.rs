@@ -169,7 +169,11 @@ impl Resource for Pkg {
         Footprint {
             claims: vec![Claim::shared(HostObject::Package(name.to_owned())).creating(creates)],
             removal: creates.then(absent),
-            requires: if creates { vec![Need::repositories("provides packages")] } else { Vec::new() },
+            requires: if creates {
+                vec![Need::repositories("provides packages")]
+            } else {
+                Vec::new()
+            },
             watch: self.watched(),
             grouping: Some(Grouping {
                 key: format!("pkg recommends {recommends:?} conffiles {conffiles:?}"),

@@ -38,7 +38,9 @@ pub(super) fn build(
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if name.is_empty() || name.starts_with('.') || !name.bytes().all(allowed) {
         let what = format!("expected the name of a list of apt, found `{}`", short(name, 40));
-        reader.reject(Invalid::whole(what).hint("apt reads files named with letters, digits and -_."));
+        reader.reject(
+            Invalid::whole(what).hint("apt reads files named with letters, digits and -_."),
+        );
     }
     let path = Path::new(FOLDER).join(format!("{name}.sources"));
     if !reader.is_present() {
@@ -98,13 +100,16 @@ impl Source {
             trusted: reader.fields.bool("trusted").unwrap_or_default(),
             enabled: reader.fields.bool("enabled").unwrap_or(true),
         };
-        for word in source.types.iter().filter(|word| !["deb", "deb-src"].contains(&word.as_str())) {
+        for word in source.types.iter().filter(|word| !["deb", "deb-src"].contains(&word.as_str()))
+        {
             let what = format!("expected deb or deb-src, found `{}`", short(word, 30));
             reader.reject(Invalid::field("types", what));
         }
         for uri in source.uris.iter().filter(|uri| !uri.contains(":/")) {
             let what = format!("expected an address with a scheme, found `{}`", short(uri, 40));
-            reader.reject(Invalid::field("uris", what).hint("for example https://deb.debian.org/debian"));
+            reader.reject(
+                Invalid::field("uris", what).hint("for example https://deb.debian.org/debian"),
+            );
         }
         // The file is readable by everybody.
         for uri in source.uris.iter().filter(|uri| has_password(uri)) {
@@ -164,7 +169,8 @@ impl Source {
 
 /// Returns true if the address contains an account with a password.
 fn has_password(uri: &str) -> bool {
-    let host = uri.split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or_default());
+    let host =
+        uri.split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or_default());
     host.rsplit_once('@').is_some_and(|(account, _)| account.contains(':'))
 }
 
@@ -175,7 +181,8 @@ fn words(field: &'static str, reader: &mut FieldReader) -> Option<Vec<String>> {
     };
     for word in words.iter().filter(|word| !is_word(word)) {
         let what = format!("expected single words, found `{}`", short(word, 40));
-        reader.reject(Invalid::field(field, what).hint("write each value as an element of the list"));
+        reader
+            .reject(Invalid::field(field, what).hint("write each value as an element of the list"));
     }
     Some(words)
 }
@@ -211,7 +218,8 @@ mod tests {
     #[test]
     fn an_inline_key_becomes_continuation_lines() {
         let word = |word: &str| vec![word.to_owned()];
-        let key = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nabc=\n-----END PGP PUBLIC KEY BLOCK-----";
+        let key =
+            "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nabc=\n-----END PGP PUBLIC KEY BLOCK-----";
         let source = Source {
             types: word("deb"),
             uris: word("https://a/b"),

@@ -89,7 +89,10 @@ mod tests {
     #[test]
     fn names_are_those_of_apt() {
         for (uri, name) in [
-            ("http://deb.debian.org/debian/dists/bookworm/", "deb.debian.org_debian_dists_bookworm_"),
+            (
+                "http://deb.debian.org/debian/dists/bookworm/",
+                "deb.debian.org_debian_dists_bookworm_",
+            ),
             ("https://me:pw@host:8443/a_b/./", "host:8443_a%5fb_._"),
             ("copy:/repo/./", "_repo_._"),
             ("file:///repo/./", "_repo_._"),

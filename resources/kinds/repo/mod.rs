@@ -212,7 +212,9 @@ impl Lists {
                 Ok(Ran::Finished(finished, _)) if finished.is_success() => {
                     return match self.names.missing(host).await {
                         None => Outcome::Changed(vec!["lists read".to_owned()]),
-                        Some(uri) => ended(permit, self.unread(&format!("no lists of {uri}")), true),
+                        Some(uri) => {
+                            ended(permit, self.unread(&format!("no lists of {uri}")), true)
+                        }
                     };
                 }
                 Ok(Ran::Finished(finished, _)) => {
@@ -223,14 +225,20 @@ impl Lists {
     }
 
     fn unread(&self, why: &str) -> Failure {
-        let what = format!("the package lists of {} could not be read\n{why}", short(&self.name, 50));
+        let what =
+            format!("the package lists of {} could not be read\n{why}", short(&self.name, 50));
         Failure::new(what).hint("check `uris`, `suites`, `components` and `signed_by`").passing()
     }
 }
 
 impl Resource for Lists {
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, cancellable: false, ..Traits::default() }
+        Traits {
+            seat: ExecutorKind::Command,
+            confined: true,
+            cancellable: false,
+            ..Traits::default()
+        }
     }
 
     fn check<'a>(&'a self, host: &'a Host, _ask: CheckRequest) -> Answer<'a, CheckResult> {

@@ -190,7 +190,8 @@ impl Declared {
             elements.extend(service);
             elements.extend([file, reload]);
         }
-        let requires = if self.present { needs::needed(&self.unit, &self.content) } else { Vec::new() };
+        let requires =
+            if self.present { needs::needed(&self.unit, &self.content) } else { Vec::new() };
         let provides = if self.present { vec![self.object()] } else { Vec::new() };
         let extra = Footprint { requires, provides, ..Footprint::default() };
         let patience = |traits| crate::resource::Traits { timeout: Some(PATIENCE), ..traits };

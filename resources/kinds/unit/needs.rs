@@ -26,7 +26,8 @@ pub(super) fn needed(unit: &str, content: &str) -> Vec<Need> {
         };
         needs.extend(need.filter(|need| !needs.contains(need)));
     }
-    if let (false, Some((stem, "timer" | "socket" | "path"))) = (names_unit, unit.rsplit_once('.')) {
+    if let (false, Some((stem, "timer" | "socket" | "path"))) = (names_unit, unit.rsplit_once('.'))
+    {
         needs.push(unit_need(&format!("{stem}.service")));
     }
     needs

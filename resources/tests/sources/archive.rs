@@ -46,7 +46,12 @@ fn every_format_is_unpacked() {
 #[test]
 fn another_archive_replaces_the_whole_directory() {
     let (server, folder) = (Server::start(), tempdir().unwrap());
-    shell(folder.path(), &format!("{TREE}\ntar czf 1.tgz app-1; rm app-1/etc/conf app-1/bin/conf; tar czf 2.tgz app-1"));
+    shell(
+        folder.path(),
+        &format!(
+            "{TREE}\ntar czf 1.tgz app-1; rm app-1/etc/conf app-1/bin/conf; tar czf 2.tgz app-1"
+        ),
+    );
     let to = folder.path().join("to");
     let archive = |name: &str| {
         let bytes = fs::read(folder.path().join(name)).unwrap();
@@ -89,16 +94,25 @@ fn unsafe_archives_are_rejected() {
         ("mkdir -p x/d/e; ln -s ../.. x/d/e/up; ln -s d/e/up/../outside x/link", "leads out"),
         ("echo a >x/file; chmod 4755 x/file", "set-id"),
         ("mkfifo x/fifo", "a device, a socket or a FIFO"),
-        ("printf 'a\\tb' >/dev/null; ln -s \"$(printf 'b\\t/etc/passwd')\" x/ok; ln -s /etc \"$(printf 'x/a\\tb')\"", "leads out"),
+        (
+            "printf 'a\\tb' >/dev/null; ln -s \"$(printf 'b\\t/etc/passwd')\" x/ok; ln -s /etc \"$(printf 'x/a\\tb')\"",
+            "leads out",
+        ),
     ] {
         shell(folder.path(), &format!("rm -rf x; mkdir x; {script}; tar -C x -cf bad.tar ."));
         let (source, to) = (folder.path().join("bad.tar"), folder.path().join("to"));
         let said = refused(&resource("archive", &to, &[("source", source.to_str().unwrap())]));
-        assert!(said.contains("the archive is unsafe") && said.contains(expected), "{script}: {said}");
+        assert!(
+            said.contains("the archive is unsafe") && said.contains(expected),
+            "{script}: {said}"
+        );
         assert!(!to.exists());
     }
     // tar itself rejects or defuses these.
-    shell(folder.path(), "rm -rf x; mkdir x; echo bad >x/e; tar -C x -P --transform='s,e,../outside,' -cf bad.tar e");
+    shell(
+        folder.path(),
+        "rm -rf x; mkdir x; echo bad >x/e; tar -C x -P --transform='s,e,../outside,' -cf bad.tar e",
+    );
     let (source, to) = (folder.path().join("bad.tar"), folder.path().join("to"));
     refused(&resource("archive", &to, &[("source", source.to_str().unwrap())]));
     assert_eq!(fs::read_to_string(folder.path().join("outside")).unwrap(), "safe");
@@ -112,7 +126,11 @@ fn a_wrong_checksum_and_a_damaged_archive_change_nothing() {
     let to = folder.path().join("to");
     let (whole, half) = (folder.path().join("a.tgz"), folder.path().join("half.tgz"));
     let wrong = sum(b"other");
-    let said = refused(&resource("archive", &to, &[("source", whole.to_str().unwrap()), ("checksum", &wrong)]));
+    let said = refused(&resource(
+        "archive",
+        &to,
+        &[("source", whole.to_str().unwrap()), ("checksum", &wrong)],
+    ));
     assert!(said.contains("does not have its checksum"), "{said}");
     let said = refused(&resource("archive", &to, &[("source", half.to_str().unwrap())]));
     assert!(said.contains("tar ended with code"), "{said}");

@@ -3,14 +3,15 @@
 use crate::support::{hold, made, refused, removed, resource, shell};
 use std::fs;
 use std::path::Path;
-use steadfast_resources::{After, FormerValue, Outcome, Resource, registry};
 use std::sync::Arc;
+use steadfast_resources::{After, FormerValue, Outcome, Resource, registry};
 use tempfile::{TempDir, tempdir};
 
 /// Makes the repository `origin` with the commits `one` (tag v1) and `two` on the branch main.
 fn repository() -> TempDir {
     let folder = tempdir().unwrap();
-    let script = "git init -q -b main origin; cd origin; git config user.name a; git config user.email a@b
+    let script =
+        "git init -q -b main origin; cd origin; git config user.name a; git config user.email a@b
         echo one >file; git add file; git commit -q -m one; git tag -a v1 -m v1
         echo two >file; git commit -q -a -m two";
     shell(folder.path(), script);

@@ -1,5 +1,5 @@
-//! Tests of the kinds that bring things from elsewhere (`fetch`, `archive`, `git`) and of `probe`, with a local server, and
-//! of the fields of `unit`, `repo` and `firewall`.
+//! Tests of the kinds that bring things from elsewhere (`fetch`, `archive`, `git`) and of `probe`, with a local server,
+//! and of the fields of `unit`, `repo` and `firewall`.
 //!
 //! Nothing here needs a network or root. Reading order: `support.rs`, `fetch.rs`, `archive.rs`, `git.rs`, `probe.rs`,
 //! `fields.rs`. tests/hosts has the kinds that need a booted host.
