@@ -26,6 +26,7 @@ fn refused(host: &Host, resources: &str, expected: &str) {
 const UNITS: &str = r"
   unit:
     - name: hello.service
+      meta: { on_remove: delete }
       content: |
         [Service]
         ExecStart=/bin/sleep 1001
@@ -97,10 +98,10 @@ rm -rf /var/lib/apt/lists/*
 fn packages_come_from_a_repository_of_the_same_graph() {
     let host = Host::boot();
     host.shell(REPOSITORY);
-    let graph = "  pkg:\n    - name: hello\n  repo:\n    - name: own\n      uris: [\"copy:/repo\"]\n      suites: [\"./\"]\n      trusted: true\n";
+    let graph = "  pkg:\n    - name: hello\n  repo:\n    - name: own\n      meta: { on_remove: delete }\n      uris: [\"copy:/repo\"]\n      suites: [\"./\"]\n      trusted: true\n";
     made(&host, graph);
     assert_eq!(host.shell("dpkg-query -W -f '${Version}' hello"), "1");
-    let wrong = "  repo:\n    - name: own\n      uris: [\"copy:/nowhere\"]\n      suites: [\"./\"]\n      trusted: true\n";
+    let wrong = "  repo:\n    - name: own\n      meta: { on_remove: delete }\n      uris: [\"copy:/nowhere\"]\n      suites: [\"./\"]\n      trusted: true\n";
     refused(&host, wrong, "the package lists of own could not be read");
     // The failure stays until its cause is gone.
     refused(&host, wrong, "the package lists of own could not be read");
@@ -116,6 +117,7 @@ fn packages_come_from_a_repository_of_the_same_graph() {
 const RULES: &str = r#"
   firewall:
     - name: web
+      meta: { on_remove: delete }
       content: |
         define ports = { 80, 443 }
         table inet web {
