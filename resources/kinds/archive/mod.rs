@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "archive",
-    doc: "Unpacks an archive (tar, tar.gz, tar.xz, tar.zst, tar.bz2 or zip) into a directory of its own. The name is the directory. Entries that lead out of the directory, devices and set-id files are rejected. A new archive replaces the whole directory.",
+    doc: "Unpacks an archive (tar, tar.gz, tar.xz, tar.zst, tar.bz2 or zip) into a directory of its own. The name is the directory. Entries that lead out of the directory and devices are rejected; set-id bits are dropped. A new archive replaces the whole directory.",
     fields: &[
         FieldSpec::new("path", FieldType::Text, "Absolute path of the directory. Default: the name.")
             .example("/opt/app"),
