@@ -6,11 +6,15 @@ pub use crate::kind::Restoring;
 use crate::prior_state::FormerValue;
 use crate::resource_id::ResourceId;
 
-static SPECS: [&KindSpec; 29] = [
+static SPECS: [&KindSpec; 36] = [
+    &crate::kinds::archive::SPEC,
     &crate::kinds::block::SPEC,
     &crate::kinds::cron::SPEC,
     &crate::kinds::exec::SPEC,
+    &crate::kinds::fetch::SPEC,
     &crate::kinds::file::SPEC,
+    &crate::kinds::firewall::SPEC,
+    &crate::kinds::git::SPEC,
     &crate::kinds::group::SPEC,
     &crate::kinds::hostname::SPEC,
     &crate::kinds::hosts::SPEC,
@@ -25,6 +29,8 @@ static SPECS: [&KindSpec; 29] = [
     &crate::kinds::password::SPEC,
     &crate::kinds::pkg::SPEC,
     &crate::kinds::print::SPEC,
+    &crate::kinds::probe::SPEC,
+    &crate::kinds::repo::SPEC,
     &crate::kinds::ssh_authorized_key::SPEC,
     &crate::kinds::svc::SPEC,
     &crate::kinds::swap::SPEC,
@@ -33,6 +39,7 @@ static SPECS: [&KindSpec; 29] = [
     &crate::kinds::timer::SPEC,
     &crate::kinds::timezone::SPEC,
     &crate::kinds::toml::SPEC,
+    &crate::kinds::unit::SPEC,
     &crate::kinds::user::SPEC,
     &crate::kinds::value::SPEC,
     &crate::kinds::yaml::SPEC,
@@ -75,7 +82,6 @@ pub fn restoring(identity: &str, values: &[FormerValue]) -> Result<Restoring, Fa
 
 /// Kinds that exist elsewhere (mgmt, and later builds) and not in this build: they get their own error.
 pub const ELSEWHERE: &[&str] = &[
-    "archive",
     "augeas",
     "aws:ec2",
     "container",
@@ -84,10 +90,7 @@ pub const ELSEWHERE: &[&str] = &[
     "dhcp:server",
     "docker:container",
     "docker:image",
-    "fetch",
-    "firewall",
     "firewalld",
-    "git",
     "gsettings",
     "gzip",
     "hetzner:vm",
@@ -97,11 +100,8 @@ pub const ELSEWHERE: &[&str] = &[
     "nftables",
     "nspawn",
     "pippet",
-    "probe",
-    "repo",
     "tar",
     "tftp:server",
-    "unit",
     "virt",
     "virt:builder",
 ];

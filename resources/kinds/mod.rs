@@ -8,10 +8,14 @@
 //! `swap/`, `ssh_authorized_key/`, `unit/`, `repo/`, `fetch/`, `archive/`, `git/`, `firewall/`, `probe.rs`, then `exec/`,
 //! `svc/`, `pkg/` and `file/`.
 
+pub mod archive;
 pub mod block;
 pub mod cron;
 pub mod exec;
+pub mod fetch;
 pub mod file;
+pub mod firewall;
+pub mod git;
 pub mod group;
 pub mod hostname;
 pub mod hosts;
@@ -26,6 +30,8 @@ pub mod noop;
 pub mod password;
 pub mod pkg;
 pub mod print;
+pub mod probe;
+pub mod repo;
 pub mod ssh_authorized_key;
 pub mod svc;
 pub mod swap;
@@ -34,6 +40,7 @@ pub mod test;
 pub mod timer;
 pub mod timezone;
 pub mod toml;
+pub mod unit;
 pub mod user;
 pub mod value;
 pub mod yaml;

@@ -14,7 +14,6 @@ mod support;
 #[expect(dead_code, reason = "these tests need a part of the stand-ins")]
 mod tools;
 
-
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 use steadfast_resources::host::simulated::Fault;
@@ -23,20 +22,27 @@ use steadfast_resources::{CheckResult, Outcome, registry};
 /// Kinds without cases here, with the reason.
 const UNTRIED: &[(&str, &str)] = &[
     ("cron", "resources/tests/kernel has its cases, with every failing call"),
+    ("archive", "needs tar and find; resources/tests/sources has its tests with real archives"),
     ("exec", "runs any command; resources/tests/commands has its tests"),
+    ("fetch", "needs curl; resources/tests/sources has its tests with a local server"),
     ("file", "resources/tests/simulated has 15 cases of its own, with every failing call"),
     ("kmod", "resources/tests/kernel has its cases, with every failing call"),
     ("mount", "resources/tests/kernel has its cases, with every failing call"),
+    ("firewall", "needs nft; tests/hosts/sources.rs has its tests on a booted Debian"),
+    ("git", "needs git; resources/tests/sources has its tests with real repositories"),
     ("msg", "changes nothing on the host"),
     ("noop", "changes nothing on the host"),
     ("password", "changes nothing on the host"),
     ("pkg", "needs apt and dpkg; tests/hosts has its tests on a booted Debian"),
     ("print", "changes nothing on the host"),
+    ("probe", "changes nothing on the host"),
+    ("repo", "needs apt; tests/hosts/sources.rs has its tests on a booted Debian"),
     ("svc", "needs systemd; resources/tests/units and tests/hosts have its tests"),
     ("swap", "resources/tests/kernel has its cases, with every failing call"),
     ("sysctl", "resources/tests/kernel has its cases, with every failing call"),
     ("test", "a kind for tests"),
     ("timer", "changes nothing on the host"),
+    ("unit", "needs systemd; tests/hosts/sources.rs has its tests on a booted Debian"),
     ("value", "changes nothing on the host"),
 ];
 
