@@ -70,12 +70,7 @@ pub(crate) async fn read_on_thread<T: Send + 'static>(
     host: &Host,
     work: impl FnOnce(&Host) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
-    if crate::host::is_bound_to_thread() {
-        return work(host);
-    }
-    let host = host.clone();
-    let joined = tokio::task::spawn_blocking(move || work(&host)).await;
-    joined.unwrap_or_else(|why| Err(Failure::new(format!("the read ended: {why}"))))
+    super::on_thread(host, work).await?
 }
 
 /// Describes the end of a command that did not succeed, with its last lines of output.

@@ -41,11 +41,6 @@ pub(crate) fn is_bound_to_thread() -> bool {
     dispatch::overlay(|_| ()).is_some()
 }
 
-/// Returns true if this thread works in an overlay, whose file stamps are not those of the host.
-pub(crate) fn is_in_overlay() -> bool {
-    dispatch::overlay(|_| ()).is_some()
-}
-
 /// Returns true if the file system at a path is mounted read-only.
 pub(crate) fn is_read_only(path: &std::path::Path) -> bool {
     #[cfg(feature = "simulated-host")]
