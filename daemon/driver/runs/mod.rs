@@ -343,7 +343,9 @@ impl Driver {
             self.exchange(run, parcel);
         }
         self.turn(Event::Ended(run, outcome));
-        freed.into_iter().for_each(|id| self.turn(Event::Look(id)));
+        for id in freed {
+            self.turn(Event::Look(id));
+        }
         self.drop_unless_closing(run);
     }
 
