@@ -84,7 +84,7 @@ impl Driver {
     /// Frees replaced graphs on another thread.
     pub(super) fn discard_replaced(&mut self) {
         for replaced in self.table.take_replaced() {
-            self.machinery.discard(Box::new(replaced));
+            self.runtime.discard(Box::new(replaced));
         }
     }
 
@@ -298,7 +298,7 @@ impl Driver {
         let left = until.map(|at| at.0.saturating_sub(self.now().0) / 1_000_000_000);
         let record = left.map(|seconds| PauseRecord {
             reason: self.pause_reason.clone(),
-            until_unix: self.machinery.wall().as_secs().saturating_add(seconds),
+            until_unix: self.runtime.wall().as_secs().saturating_add(seconds),
             lasts: Some(seconds),
         });
         match &mut self.keeper {

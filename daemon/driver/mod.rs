@@ -70,11 +70,12 @@ use removal::ownership::OwnershipRecords;
 use removal::undeclared::UndeclaredRecords;
 use runs::ActiveRuns;
 use runs::echo_filter::EchoFilter;
+use runtime::SessionRuntime;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use steadfast_engine::{Engine, Event, Stamp, Swap, Tick, VertexId};
-use steadfast_resources::{Difference, Failure, Host, MintKey, WatchSource};
+use steadfast_resources::{Difference, Failure, MintKey, WatchSource};
 use values::ValueStore;
 use values::secret_rotation::SecretRotation;
 use values::source_changes::RecentApplies;
@@ -89,12 +90,9 @@ const PROGRESS: Duration = Duration::from_millis(100);
 pub struct Driver {
     engine: Engine,
     settings: Settings,
-    began: Instant,
+    runtime: SessionRuntime,
     table: GraphRegistry,
-    host: Host,
     key: Arc<MintKey>,
-    machinery: Box<dyn Runtime>,
-    hands: Box<dyn Executor>,
     /// The deadline for the cleanup of temporary files that killed runs left; `None` once the cleanup is done. The
     /// driver does not end before either.
     swept_by: Option<Instant>,
@@ -104,7 +102,6 @@ pub struct Driver {
     hub: Option<WatchHub>,
     keeper: Option<JournalClient>,
     history: Option<Arc<History>>,
-    inbox: Inbox<DriverEvent>,
     runs: ActiveRuns,
     echo: EchoFilter,
     sweep: Sweep,
@@ -171,8 +168,6 @@ pub struct Driver {
     left: Vec<DriverEvent>,
     /// The reason for the rejection of the last graph (one-shot only).
     refused: Option<String>,
-    /// A token held by this driver and by each run that it has started.
-    presence: Arc<()>,
 }
 
 impl std::fmt::Debug for Driver {
@@ -191,19 +186,15 @@ impl Driver {
     /// Creates a driver with the empty graph on the given runtime; tests pass a simulated one.
     #[must_use]
     pub fn on(machinery: Box<dyn Runtime>, settings: Settings, parts: DriverDeps) -> Self {
-        let inbox = Inbox::default();
-        let hub = (!settings.one_shot).then(|| {
-            let inbox = inbox.clone();
-            let ear = move |signals| inbox.put(DriverEvent::Watched(signals));
-            machinery.hub(&parts.host, Box::new(ear))
-        });
+        let most = settings.slots.threads.saturating_add(settings.slots.replaceable) as usize;
+        let runtime = SessionRuntime::new(machinery, most, parts.host);
+        let hub = (!settings.one_shot).then(|| runtime.hub());
         let keeper = parts.journal.map(|journal| {
-            let inbox = inbox.clone();
+            let inbox = runtime.inbox();
             JournalClient::new(journal, move |tickets, refused| {
                 inbox.put(DriverEvent::Kept(tickets, refused));
             })
         });
-        let most = settings.slots.threads.saturating_add(settings.slots.replaceable) as usize;
         Self {
             engine: Engine::new(settings.slots, settings.one_shot)
                 .with_brake(settings.brake)
@@ -216,23 +207,19 @@ impl Driver {
             windows: MaintenanceWindows::new(settings.clock),
             arming: Vec::new(),
             settings,
-            began: Instant::now(),
             table: GraphRegistry::default(),
             key: parts.key,
-            hands: machinery.hands(most, inbox.clone()),
             undoing: ActiveUndos::default(),
             swept_by: None,
-            machinery,
             hub,
             keeper,
             history: parts.history,
-            inbox,
             runs: ActiveRuns::default(),
             echo: EchoFilter::default(),
             audience: parts.audience,
-            values: ValueStore::new(&parts.recalled, &parts.host),
+            values: ValueStore::new(&parts.recalled, &runtime.host),
             ownership: OwnershipRecords::new(&parts.recalled),
-            host: parts.host,
+            runtime,
             recalled: Some(parts.recalled),
             next: VecDeque::new(),
             troubles: HashMap::new(),
@@ -261,25 +248,25 @@ impl Driver {
             broken: None,
             left: Vec::new(),
             refused: None,
-            presence: Arc::default(),
         }
     }
 
     /// Returns a handle to the inbox of this driver.
     #[must_use]
     pub fn inbox(&self) -> Inbox<DriverEvent> {
-        self.inbox.clone()
+        self.runtime.inbox()
     }
 
     /// Returns a weak token; an upgrade succeeds as long as this driver or any run that it has started is alive.
     #[must_use]
     pub fn presence(&self) -> Weak<()> {
-        Arc::downgrade(&self.presence)
+        self.runtime.weak_presence()
     }
 
     /// Runs the loop until the driver is stopped; in one-shot mode, until all vertices are at rest.
     pub async fn run(mut self) -> DriverExit {
-        let mut batch = Batch::of(&self.inbox);
+        let inbox = self.inbox();
+        let mut batch = Batch::of(&inbox);
         self.restore_pause();
         self.encrypt_what_was_in_clear();
         if let Some(why) = &self.observing {
@@ -306,7 +293,7 @@ impl Driver {
     /// Waits for input, or for the next time at which a timer is due.
     async fn wait(&self) {
         let due = [
-            self.engine.next_wakeup().map(|at| self.began + Duration::from_nanos(at.0)),
+            self.engine.next_wakeup().map(|at| self.runtime.instant(at)),
             self.keeper.as_ref().and_then(JournalClient::retry_at),
             self.sweep.next(),
             self.watches.next_due(),
@@ -316,17 +303,18 @@ impl Driver {
             self.parking.due(),
             self.apart.due(),
             self.is_swept_by(),
-            self.hands.is_waiting().then(|| Instant::now() + Duration::from_millis(5)),
+            self.runtime.nudge_due(),
         ];
         let progress = self.audience.wants_progress().then(|| Instant::now() + PROGRESS);
         let Some(at) = due.into_iter().flatten().chain(progress).min() else {
-            self.inbox.filled().await;
+            self.runtime.inbox().filled().await;
             return;
         };
         // `biased` fixes the order of the branches: a simulated session must replay identically.
+        let inbox = self.inbox();
         tokio::select! {
             biased;
-            () = self.inbox.filled() => {}
+            () = inbox.filled() => {}
             () = tokio::time::sleep_until(at) => {}
         }
     }
@@ -339,7 +327,7 @@ impl Driver {
         }
         self.give_up_unkept(now);
         self.give_up_journal();
-        self.hands.nudge();
+        self.runtime.nudge();
         self.give_up_watches(now);
         self.sweep_some(now);
         self.end_parking(now);
@@ -356,7 +344,7 @@ impl Driver {
     }
 
     fn now(&self) -> Tick {
-        Tick(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        self.runtime.now()
     }
 
     fn take(&mut self, input: DriverEvent) {

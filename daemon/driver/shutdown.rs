@@ -1,7 +1,6 @@
 //! The end of a driver: the condition for its end, and its result.
 
 use super::{Driver, DriverExit, FinalStatus};
-use std::sync::Arc;
 use steadfast_engine::{Mode, VertexStatus};
 
 impl Driver {
@@ -44,8 +43,8 @@ impl Driver {
         if let Some(keeper) = self.keeper.take() {
             self.close_keeper(keeper);
         }
-        self.inbox.put_first(std::mem::take(&mut self.left));
-        self.presence = Arc::default();
+        self.runtime.inbox().put_first(std::mem::take(&mut self.left));
+        self.runtime.drop_presence();
         if broken.is_none() {
             leave_to_the_kernel(self);
         }

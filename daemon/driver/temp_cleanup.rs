@@ -35,7 +35,8 @@ impl Driver {
             && !self.ownership.looks_only();
         let history = self.history.as_ref().filter(|history| may && history.was_cut_off());
         let Some(history) = history.map(Arc::clone) else { return };
-        let (key, host, inbox) = (Arc::clone(&self.key), self.host.clone(), self.inbox.clone());
+        let (key, host, inbox) =
+            (Arc::clone(&self.key), self.runtime.host.clone(), self.runtime.inbox());
         let thread = std::thread::Builder::new().name("strays".to_owned());
         let begun = thread.spawn(move || {
             sweep(&key, &host, &history);

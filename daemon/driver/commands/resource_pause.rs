@@ -119,7 +119,7 @@ impl Driver {
         }
         let mut entries = Vec::new();
         let until = Instant::now() + limit;
-        let until_unix = self.machinery.wall().as_secs().saturating_add(limit.as_secs());
+        let until_unix = self.runtime.wall().as_secs().saturating_add(limit.as_secs());
         for id in self.ids_of(names) {
             let reason = reason.to_owned();
             let lasts = Some(limit.as_secs());
@@ -187,7 +187,7 @@ impl Driver {
         if self.settings.one_shot {
             return;
         }
-        let now = self.machinery.wall();
+        let now = self.runtime.wall();
         for (identity, remembered) in &recalled.resources {
             let Some((record, id)) = remembered.parked.as_ref().zip(self.table.number(identity))
             else {

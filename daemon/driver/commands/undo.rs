@@ -226,8 +226,8 @@ impl Driver {
             Ok(history) => history,
             Err(why) => return drop(answer.send(Err(Failure::new(why).into()))),
         };
-        let (key, host) = (Arc::clone(&self.key), self.host.clone());
-        let (presence, inbox) = (Arc::clone(&self.presence), self.inbox.clone());
+        let (key, host) = (Arc::clone(&self.key), self.runtime.host.clone());
+        let (presence, inbox) = (self.runtime.presence(), self.runtime.inbox());
         let cancel = self.undoing.cancel.clone();
         self.undoing.under_way.insert(what.resource.clone());
         drop(tokio::task::spawn_blocking(move || {

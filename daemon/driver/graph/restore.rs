@@ -64,7 +64,7 @@ impl Driver {
             return;
         }
         let Some(kept) = self.recalled.as_ref().and_then(|r| r.pause.clone()) else { return };
-        let left = kept.remaining(self.machinery.wall(), self.settings.pause_limit, LONGEST_SPAN);
+        let left = kept.remaining(self.runtime.wall(), self.settings.pause_limit, LONGEST_SPAN);
         let until = self.now().after(left);
         (self.pause_reason, self.pause_until) = (kept.reason, until);
         self.turn(Event::Pause(steadfast_engine::Pause { drain: false, until, recorded: true }));

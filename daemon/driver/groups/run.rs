@@ -10,7 +10,6 @@ use steadfast_resources::{
     Answer, Change, CheckRequest, CheckResult, Difference, ExecutorKind, Failure, Outcome,
     Transaction,
 };
-use tracing::Instrument as _;
 
 /// One member of a group run.
 #[derive(Debug)]
@@ -67,17 +66,16 @@ impl Driver {
         ask: CheckRequest,
         run: RunId,
     ) {
-        let (host, presence) = (self.host.clone(), Arc::clone(&self.presence));
+        let host = self.runtime.host.clone();
         let work = async move {
             let verdicts = guarded(transaction.check(&host, ask)).await;
             let verdicts = verdicts.unwrap_or_else(|trouble| {
                 (0..count).map(|_| CheckResult::Unknown(trouble.clone())).collect()
             });
-            drop(presence);
             DriverEvent::CheckedParts(run, verdicts)
         };
         let span = self.span(run);
-        self.hands.run(seat, false, Box::pin(work.instrument(span)));
+        self.runtime.start_run((seat, false), span, work);
     }
 
     /// Processes the check results of all members, and reports one combined result to the engine.
@@ -147,18 +145,17 @@ impl Driver {
         let keepers = live.parts.iter().map(keeper).collect();
         let permit = self.key.mint(live.cancel.clone()).kept_by_each(keepers);
         let transaction = Arc::clone(&group.transaction);
-        let (host, presence) = (self.host.clone(), Arc::clone(&self.presence));
+        let host = self.runtime.host.clone();
         self.echo.applying(id);
         let work = async move {
             let answer: Answer<'_, Vec<Outcome>> = transaction.apply(&host, &permit, changes);
             let outcomes = guarded(answer)
                 .await
                 .unwrap_or_else(|trouble| vec![Outcome::Failed { trouble, touched: true }; count]);
-            drop(presence);
             DriverEvent::EndedParts(run, outcomes)
         };
         let span = self.span(run);
-        self.hands.run(seat, true, Box::pin(work.instrument(span)));
+        self.runtime.start_run((seat, true), span, work);
     }
 
     /// Processes the outcomes of all members, and reports one combined outcome to the engine.

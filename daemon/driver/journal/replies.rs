@@ -51,7 +51,7 @@ impl Driver {
             }
             keeper.flush();
             let mut batch = Vec::new();
-            self.inbox.take(&mut batch);
+            self.runtime.inbox().take(&mut batch);
             for input in batch {
                 match input {
                     DriverEvent::Kept(tickets, refused) => {

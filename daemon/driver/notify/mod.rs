@@ -70,12 +70,12 @@ impl Driver {
                 self.audience.hear(&Notification::Pausing(names(&self.table, &ids)));
             }
             Notice::Paused => {
-                let ends_in = self.until(self.pause_until);
+                let ends_in = self.runtime.until(self.pause_until);
                 self.audience.hear(&Notification::Paused { reason: &self.pause_reason, ends_in });
             }
             Notice::Resumed => self.audience.hear(&Notification::Resumed),
             Notice::PauseEnds(at) => {
-                let left = self.until(at);
+                let left = self.runtime.until(at);
                 self.audience.hear(&Notification::PauseEnds(left));
             }
             Notice::Stopping(ids) => {
@@ -129,7 +129,9 @@ impl Driver {
             }
             Notice::StillContended { vertex, repairs, since } => {
                 let next = match self.engine.vertex_status(vertex) {
-                    Some(VertexStatus::Contended { next: Some(at), .. }) => Some(self.until(at)),
+                    Some(VertexStatus::Contended { next: Some(at), .. }) => {
+                        Some(self.runtime.until(at))
+                    }
                     _ => None,
                 };
                 let lasts = Duration::from_nanos(self.now().0.saturating_sub(since.0));
@@ -146,16 +148,12 @@ impl Driver {
                 self.audience.hear(&Notification::Calm(self.table.name(id)));
             }
             Notice::Braked { repairs, until } => {
-                let pause = self.until(until);
+                let pause = self.runtime.until(until);
                 self.audience.hear(&Notification::Braked { repairs, pause });
             }
             Notice::Released => self.audience.hear(&Notification::Released),
             _ => {}
         }
-    }
-
-    fn until(&self, at: Tick) -> Duration {
-        Duration::from_nanos(at.0.saturating_sub(self.now().0))
     }
 
     fn all_concerned(&self, ids: &[VertexId]) -> Vec<VertexId> {
@@ -193,7 +191,7 @@ impl Driver {
     }
 
     fn tell_retrying(&mut self, id: VertexId, at: Tick) {
-        let (after, run) = (self.until(at), self.times.failing(id));
+        let (after, run) = (self.runtime.until(at), self.times.failing(id));
         let in_fight = self.engine.is_contended(id);
         for id in self.concerned(id) {
             let (identity, trouble) = (self.table.name(id), self.troubles.get(&id));

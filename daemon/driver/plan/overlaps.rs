@@ -83,7 +83,7 @@ impl Driver {
                 Vec::new()
             }))
         };
-        self.hands.run(ExecutorKind::Thread, false, Box::pin(work));
+        self.runtime.start_job(ExecutorKind::Thread, work);
         true
     }
 

@@ -82,7 +82,7 @@ impl Driver {
         let jobs = ids.into_iter().filter_map(|id| self.job(id, layer.as_ref()));
         let jobs: Vec<CheckNow> = jobs.collect();
         let (paused, waiting) = (self.names(&resting.paused), self.names(&resting.waiting));
-        let host = self.host.clone();
+        let host = self.runtime.host.clone();
         tokio::spawn(async move {
             let looks = stream::iter(jobs).map(|job| look(job, host.clone()).boxed());
             let in_time = tokio::time::sleep(ALL);

@@ -220,7 +220,7 @@ impl Driver {
                 .map(|(_, id, standing)| self.resource_status(id, &standing))
                 .collect(),
             unhealthy_omitted: more,
-            uptime: self.began.elapsed().as_secs(),
+            uptime: self.runtime.uptime().as_secs(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             // Other workers own these fields and fill them in.
             fallback_reason: None,
@@ -274,7 +274,7 @@ impl Driver {
         let mode = self.engine.mode();
         matches!(mode, Mode::Draining | Mode::Pausing | Mode::Paused).then(|| PauseStatus {
             reason: self.pause_reason.clone(),
-            ends_in: Some(seconds(self.pause_until.0.saturating_sub(self.now().0))),
+            ends_in: Some(self.runtime.until(self.pause_until).as_secs()),
             at_rest: mode == Mode::Paused,
         })
     }

@@ -58,7 +58,7 @@ impl Driver {
             done: definition.filter(|_| recall.done.is_some()),
             owed: recall.owed.map(|(stamp, by)| (stamp.0, cause(by))),
             interrupted: definition.filter(|_| recall.interrupted),
-            parked: self.parking.record(id, self.machinery.wall()),
+            parked: self.parking.record(id, self.runtime.wall()),
             ..ResourceRecord::default()
         }
     }

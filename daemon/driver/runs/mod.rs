@@ -25,7 +25,6 @@ use steadfast_resources::{
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument as _;
 
 /// A run, from its start until its result has been reported.
 #[derive(Debug)]
@@ -96,7 +95,9 @@ impl Driver {
     pub(super) fn start(&mut self, start: Start) {
         let Some(entry) = self.table.get(start.vertex) else {
             let trouble = Failure::new("the resource is no longer in the graph");
-            self.inbox.put(DriverEvent::Checked(start.run, CheckResult::Unknown(trouble)));
+            self.runtime
+                .inbox()
+                .put(DriverEvent::Checked(start.run, CheckResult::Unknown(trouble)));
             return;
         };
         let cancel = CancellationToken::new();
@@ -107,7 +108,9 @@ impl Driver {
         let meal = match meal {
             Ok(meal) => meal,
             Err(trouble) => {
-                self.inbox.put(DriverEvent::Checked(start.run, CheckResult::Unknown(trouble)));
+                self.runtime
+                    .inbox()
+                    .put(DriverEvent::Checked(start.run, CheckResult::Unknown(trouble)));
                 None
             }
         };
@@ -153,15 +156,14 @@ impl Driver {
             self.check_parts(transaction, seat_and_count, ask, start.run);
             return;
         }
-        let (host, run, presence) = (self.host.clone(), start.run, Arc::clone(&self.presence));
+        let (host, run) = (self.runtime.host.clone(), start.run);
         let step = self.planned_step(start, &ask.cancel);
         let work = async move {
             let verdict = check_step(step, &host, (resource, meal, &made), ask).await;
-            drop(presence);
             DriverEvent::Checked(run, verdict)
         };
         let span = self.span(run);
-        self.hands.run(seat, false, Box::pin(work.instrument(span)));
+        self.runtime.start_run((seat, false), span, work);
     }
 
     /// Returns the span for all log lines of a run.
@@ -195,25 +197,25 @@ impl Driver {
         let Some((entry, live)) = self.table.get(id).zip(self.runs.0.get_mut(&run)) else { return };
         let Some(change) = live.change.take() else {
             let trouble = Failure::new("the check of this run left nothing to apply");
-            self.inbox.put(DriverEvent::Ended(run, Outcome::Failed { trouble, touched: false }));
+            self.runtime
+                .inbox()
+                .put(DriverEvent::Ended(run, Outcome::Failed { trouble, touched: false }));
             return;
         };
         let history = self.history.as_ref();
         let keeper = history.and_then(|history| history.keeper(&live.identity, cause));
         let permit = self.key.mint(live.cancel.clone()).kept_by(keeper);
         let (resource, seat) = (live.resource(), entry.resource.traits().seat);
-        let host = self.host.clone();
+        let host = self.runtime.host.clone();
         self.echo.applying(id);
-        let presence = Arc::clone(&self.presence);
         let work = async move {
             let outcome = guarded(resource.apply(&host, &permit, change))
                 .await
                 .unwrap_or_else(|trouble| Outcome::Failed { trouble, touched: true });
-            drop(presence);
             DriverEvent::Ended(run, outcome)
         };
         let span = self.span(run);
-        self.hands.run(seat, true, Box::pin(work.instrument(span)));
+        self.runtime.start_run((seat, true), span, work);
     }
 
     pub(super) fn checked(&mut self, run: RunId, verdict: CheckResult) {

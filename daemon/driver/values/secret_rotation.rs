@@ -141,7 +141,7 @@ impl Driver {
         };
         // A run reports a missing input itself.
         let Ok(meal) = self.values.meal(identity, recipe) else { return };
-        let (identity, host) = (Arc::clone(identity), self.host.clone());
+        let (identity, host) = (Arc::clone(identity), self.runtime.host.clone());
         self.rotated.asked.insert(id);
         let work = async move {
             let cancel = CancellationToken::new();
@@ -149,7 +149,7 @@ impl Driver {
             let late = |_elapsed| Err(Failure::new("reading its secrets timed out"));
             DriverEvent::Rotated(id, identity, made.unwrap_or_else(late))
         };
-        self.hands.run(ExecutorKind::Command, false, Box::pin(work));
+        self.runtime.start_job(ExecutorKind::Command, work);
     }
 
     /// Processes the result of a secret read.
