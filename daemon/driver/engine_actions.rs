@@ -177,8 +177,8 @@ impl Driver {
             (live.class, live.in_fight) = (class, in_fight);
         }
         let unheld = self.without_lease();
-        let (created, is_lost) = match (&self.keeper, &unheld) {
-            (Some(_), None) if self.observing.is_none() => self.mark_created(intent),
+        let (created, is_lost) = match &unheld {
+            None if self.journal.exists() && self.observing.is_none() => self.mark_created(intent),
             _ => (Vec::new(), false),
         };
         let urgent = is_lost
@@ -197,25 +197,27 @@ impl Driver {
         };
         let begins = self.table.groups().members(&intent.vertex).iter().map(entry);
         let entries = created.into_iter().chain(begins).collect();
-        let trouble = match (&self.keeper, &unheld) {
+        let trouble = match &unheld {
             _ if self.observing.is_some() => {
                 Some(Failure::new("no changes are made: the daemon is read-only"))
             }
-            (None, _) => Some(Failure::new("no changes are made without a state directory")),
-            (_, Some(why)) => Some(
+            _ if !self.journal.exists() => {
+                Some(Failure::new("no changes are made without a state directory"))
+            }
+            Some(why) => Some(
                 Failure::new(format!("no changes are started without the lease: {why}"))
                     .hint("the resource is retried when the lease is acquired again"),
             ),
-            _ => self.held_by_plan(intent),
+            None => self.held_by_plan(intent),
         };
-        let Some(keeper) = self.keeper.as_mut().filter(|_| trouble.is_none()) else {
+        if trouble.is_some() {
             for id in self.table.groups().members(&intent.vertex) {
                 self.troubles.extend(trouble.clone().map(|trouble| (*id, trouble)));
             }
             self.next.push_back(Event::Refused(intent.run));
             return;
-        };
-        self.next.extend(keeper.begin(intent.run, entries, urgent));
+        }
+        self.next.extend(self.journal.begin(intent.run, entries, urgent));
     }
 
     fn end(&mut self, record: &Record) {
@@ -256,10 +258,7 @@ impl Driver {
                 self.mark_removed(id);
             }
         }
-        match &mut self.keeper {
-            Some(keeper) => keeper.end(record.run, entries, urgent),
-            None => self.next.push_back(Event::Durable(record.run)),
-        }
+        self.next.extend(self.journal.end(record.run, entries, urgent));
     }
 
     fn forget(&mut self, id: VertexId, recall: &RestoredState) {
@@ -301,10 +300,7 @@ impl Driver {
             until_unix: self.runtime.wall().as_secs().saturating_add(seconds),
             lasts: Some(seconds),
         });
-        match &mut self.keeper {
-            Some(keeper) => keeper.pause(Entry::Pause(record)),
-            None => self.next.push_back(Event::PauseSaved),
-        }
+        self.next.extend(self.journal.save_pause(Entry::Pause(record)));
     }
 
     /// Handles a vertex without a working watch: its sweeps become frequent, and the watch is tried again unless its

@@ -62,7 +62,7 @@ use commands::undo::ActiveUndos;
 use graph::registry::GraphRegistry;
 use groups::run::MemberStates;
 use groups::split::SplitMembers;
-use journal::client::JournalClient;
+use journal::session::SessionJournal;
 use maintenance_windows::MaintenanceWindows;
 use plan::overlaps::PlanOverlaps;
 use queries::statistics::ResourceStatistics;
@@ -100,7 +100,7 @@ pub struct Driver {
     values: ValueStore,
     ownership: OwnershipRecords,
     hub: Option<WatchHub>,
-    keeper: Option<JournalClient>,
+    journal: SessionJournal,
     history: Option<Arc<History>>,
     runs: ActiveRuns,
     echo: EchoFilter,
@@ -156,10 +156,6 @@ pub struct Driver {
     progress_at: Instant,
     /// The right to begin changes, or the reason for its absence.
     lease: Result<LeaseValidity, String>,
-    /// The time since which the state cannot be written, and the reason; `None` while the state can be written.
-    unkept: Option<(Instant, String)>,
-    /// True if a one-shot command gave up because the state could not be written.
-    given_up: bool,
     /// The reason for the read-only mode: no run gets a permit, whatever the graph declares.
     observing: Option<Arc<str>>,
     /// The reason for which the event source has ended. The driver then stops, and another driver replaces it.
@@ -189,12 +185,6 @@ impl Driver {
         let most = settings.slots.threads.saturating_add(settings.slots.replaceable) as usize;
         let runtime = SessionRuntime::new(machinery, most, parts.host);
         let hub = (!settings.one_shot).then(|| runtime.hub());
-        let keeper = parts.journal.map(|journal| {
-            let inbox = runtime.inbox();
-            JournalClient::new(journal, move |tickets, refused| {
-                inbox.put(DriverEvent::Kept(tickets, refused));
-            })
-        });
         Self {
             engine: Engine::new(settings.slots, settings.one_shot)
                 .with_brake(settings.brake)
@@ -212,7 +202,7 @@ impl Driver {
             undoing: ActiveUndos::default(),
             swept_by: None,
             hub,
-            keeper,
+            journal: SessionJournal::new(parts.journal, runtime.inbox()),
             history: parts.history,
             runs: ActiveRuns::default(),
             echo: EchoFilter::default(),
@@ -242,8 +232,6 @@ impl Driver {
             times: ResourceStatistics::new(Instant::now()),
             progress_at: Instant::now() + PROGRESS,
             lease: Ok(LeaseValidity::endless()),
-            unkept: None,
-            given_up: false,
             observing: parts.observing,
             broken: None,
             left: Vec::new(),
@@ -294,7 +282,7 @@ impl Driver {
     async fn wait(&self) {
         let due = [
             self.engine.next_wakeup().map(|at| self.runtime.instant(at)),
-            self.keeper.as_ref().and_then(JournalClient::retry_at),
+            self.journal.retry_at(),
             self.sweep.next(),
             self.watches.next_due(),
             self.settling.due(),
@@ -322,9 +310,7 @@ impl Driver {
     /// Performs all work that is due by time, without any input.
     fn keep_time(&mut self) {
         let now = Instant::now();
-        if let Some(keeper) = &mut self.keeper {
-            keeper.retry(now);
-        }
+        self.journal.retry(now);
         self.give_up_unkept(now);
         self.give_up_journal();
         self.runtime.nudge();
@@ -418,7 +404,7 @@ impl Driver {
         self.parking.only(|id| table.get(id).is_some());
         let renamed = self.renamed(&loaded);
         let found = self.table.find(&loaded.vertices, &renamed);
-        let is_apply = self.settings.one_shot && self.keeper.is_some();
+        let is_apply = self.settings.one_shot && self.journal.exists();
         let prepared = self.plan_removals(&mut loaded, &found, operator).and_then(|leave| {
             let loaded = if is_apply { self.foresight.rehearse(loaded) } else { loaded };
             let graph = self.table.prepare(loaded, found).map_err(|error| error.to_string())?;

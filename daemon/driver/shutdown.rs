@@ -35,14 +35,12 @@ impl Driver {
             .collect();
         let converged = self.engine.is_converged();
         let (refused, broken) = (self.refused.take(), self.broken.take());
-        let patience = self.patience();
-        let unkept = self.unkept.take().filter(|_| self.given_up).map(|(_, why)| (patience, why));
+        let unkept = self.journal.given_up();
         if let Some(hub) = self.hub.take() {
             hub.close();
         }
-        if let Some(keeper) = self.keeper.take() {
-            self.close_keeper(keeper);
-        }
+        let done = self.journal.close(&self.runtime.inbox(), &mut self.left);
+        self.tell_done(&done);
         self.runtime.inbox().put_first(std::mem::take(&mut self.left));
         self.runtime.drop_presence();
         if broken.is_none() {

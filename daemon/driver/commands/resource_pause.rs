@@ -169,11 +169,13 @@ impl Driver {
     /// is in effect in any case.
     fn keep_parked(&mut self, entries: Vec<Entry>, mut to: Option<oneshot::Sender<Vec<String>>>) {
         let answer = |to: Option<oneshot::Sender<_>>| drop(to.map(|to| to.send(Vec::new())));
-        let Some(keeper) = &mut self.keeper else { return answer(to) };
-        let now = if keeper.is_sound() { None } else { to.take() };
+        if !self.journal.exists() {
+            return answer(to);
+        }
+        let now = if self.journal.is_sound() { None } else { to.take() };
         let to: Box<dyn FnOnce(CommandResult) + Send> = Box::new(move |_said| answer(to));
-        keeper
-            .order(entries, PendingReply { to: Some(to), messages: Vec::new(), deeds: Vec::new() });
+        let reply = PendingReply { to: Some(to), messages: Vec::new(), deeds: Vec::new() };
+        self.journal.record_command(entries, reply);
         answer(now);
     }
 
@@ -195,10 +197,8 @@ impl Driver {
             };
             let left = record.remaining(now, self.settings.pause_limit, LONGEST_SPAN);
             if left.is_zero() {
-                if let Some(keeper) = &mut self.keeper {
-                    let identity = Arc::from(identity.as_str());
-                    keeper.soon(Entry::Park { identity, pause: None });
-                }
+                let identity = Arc::from(identity.as_str());
+                self.journal.record_soon(Entry::Park { identity, pause: None });
                 continue;
             }
             let until = Instant::now() + left;

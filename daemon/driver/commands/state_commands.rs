@@ -58,10 +58,8 @@ impl Driver {
             };
             says.push(format!("{name} {words}"));
         }
-        if let Some(keeper) = &mut self.keeper {
-            let to = Box::new(|said| drop(to.send(said)));
-            keeper.order(entries, PendingReply { to: Some(to), messages: says, deeds });
-        }
+        let to = Box::new(|said| drop(to.send(said)));
+        self.journal.record_command(entries, PendingReply { to: Some(to), messages: says, deeds });
         if matches!(order, StateCommand::Forget | StateCommand::Redo) {
             let running = names.iter().filter_map(|name| self.runs_as(name));
             let leaders: BTreeSet<VertexId> =
@@ -77,7 +75,7 @@ impl Driver {
     }
 
     fn consider(&self, order: StateCommand, names: &[String]) -> Result<(), Rejection> {
-        if self.keeper.is_none() {
+        if !self.journal.exists() {
             return Err(Rejection::Refused("no state directory is in use".to_owned()));
         }
         if let Some(why) = &self.observing {
@@ -85,7 +83,7 @@ impl Driver {
                 "the daemon is read-only, nothing is stored: {why}"
             )));
         }
-        if self.keeper.as_ref().is_some_and(|keeper| !keeper.is_sound()) {
+        if !self.journal.is_sound() {
             let says =
                 "the state cannot be written now; nothing was changed; see `steadfast events`";
             return Err(Rejection::Later(says.to_owned()));

@@ -23,13 +23,12 @@ impl Driver {
                 let identity = Arc::clone(&entry.identity);
                 let recipe = entry.recipe.as_ref();
                 let hashes = recipe.map(|recipe| self.values.take_as_done(&identity, recipe));
-                let Some(keeper) = &mut self.keeper else { continue };
                 // Inputs come before the end: with the end alone, a later start would see other inputs.
                 if let Some(hashes) = hashes {
                     let identity = Arc::clone(&identity);
-                    keeper.other(Entry::Taken { identity, hashes: hashes.into() });
+                    self.journal.record(Entry::Taken { identity, hashes: hashes.into() });
                 }
-                keeper.other(Entry::End {
+                self.journal.record(Entry::End {
                     identity,
                     definition: entry.definition,
                     outcome: Ended::Well,
@@ -45,7 +44,9 @@ impl Driver {
     /// Handles records of identities that the first graph does not declare: forgotten after an operator's load of a
     /// complete graph, undeclared otherwise.
     pub(in crate::driver) fn forget_strangers(&mut self, recalled: &StoredState) {
-        let Some(keeper) = self.keeper.as_mut().filter(|_| self.settings.whole) else { return };
+        if !self.settings.whole || !self.journal.exists() {
+            return;
+        }
         for (identity, kept) in &recalled.resources {
             if self.table.number(identity).is_some() {
                 continue;
@@ -53,7 +54,7 @@ impl Driver {
             if !self.ownership.forgets() || self.ownership.stays(identity) {
                 self.departed.note(identity, kept);
             } else {
-                keeper.other(Entry::Forget(identity.as_str().into()));
+                self.journal.record(Entry::Forget(identity.as_str().into()));
             }
         }
     }

@@ -20,8 +20,7 @@ impl Driver {
             {
                 continue;
             }
-            let Some(keeper) = &mut self.keeper else { continue };
-            keeper.other(Entry::End {
+            self.journal.record(Entry::End {
                 identity: identity.as_str().into(),
                 definition: begun,
                 outcome: Ended::Failed,

@@ -239,8 +239,7 @@ impl Driver {
             }
             self.departed.forget(&identity);
             self.values.forget(&identity);
-            let Some(keeper) = &mut self.keeper else { continue };
-            keeper.other(if self.settings.one_shot {
+            self.journal.record(if self.settings.one_shot {
                 Entry::Own { identity, owned: None }
             } else {
                 Entry::Forget(identity)
@@ -313,9 +312,7 @@ impl Driver {
         owned: Option<Arc<Ownership>>,
     ) {
         self.ownership.put(identity, owned.clone());
-        if let Some(keeper) = &mut self.keeper {
-            keeper.other(Entry::Own { identity: Arc::clone(identity), owned });
-        }
+        self.journal.record(Entry::Own { identity: Arc::clone(identity), owned });
     }
 
     /// Records the ownership of the object of a converged vertex, if the record is of another object (B-5).
@@ -373,9 +370,7 @@ impl Driver {
                 let identity = self.identity(id);
                 self.ownership.put(&identity, before.clone());
                 self.ownership.unsettled.insert(id);
-                if let Some(keeper) = &mut self.keeper {
-                    keeper.other(Entry::Own { identity, owned: before });
-                }
+                self.journal.record(Entry::Own { identity, owned: before });
             }
         }
     }
@@ -446,10 +441,9 @@ impl Driver {
         if owned.is_none() {
             self.ownership.records.remove(identity);
         }
-        let Some(keeper) = &mut self.keeper else { return };
-        keeper.other(Entry::Forget(Arc::clone(identity)));
+        self.journal.record(Entry::Forget(Arc::clone(identity)));
         if owned.is_some() {
-            keeper.other(Entry::Own { identity: Arc::clone(identity), owned });
+            self.journal.record(Entry::Own { identity: Arc::clone(identity), owned });
         }
     }
 }

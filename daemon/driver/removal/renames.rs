@@ -103,8 +103,12 @@ impl Driver {
             });
             // One entry for all: after a crash in between, values under the new identity would be unreadable.
             let sent = if is_other { self.sent_as_written(&to) } else { None };
-            let Some(keeper) = &mut self.keeper else { continue };
-            keeper.soon(Entry::Rename { from, to, definition: Some(definition), sent });
+            self.journal.record_soon(Entry::Rename {
+                from,
+                to,
+                definition: Some(definition),
+                sent,
+            });
         }
     }
 }

@@ -124,9 +124,7 @@ impl Driver {
         for identity in gone {
             self.departed.forget(&identity);
             self.values.forget(&identity);
-            if let Some(keeper) = &mut self.keeper {
-                keeper.other(Entry::Forget(identity));
-            }
+            self.journal.record(Entry::Forget(identity));
         }
     }
 }

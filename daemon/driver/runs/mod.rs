@@ -85,7 +85,7 @@ impl Drop for ActiveRuns {
 impl Driver {
     fn ask(&self, start: Start, entry: &Vertex, cancel: &CancellationToken) -> CheckRequest {
         // Plain checks and noop resources record nothing.
-        let keeps = !start.look && !entry.meta.noop && self.keeper.is_some();
+        let keeps = !start.look && !entry.meta.noop && self.journal.exists();
         let copies =
             keeps.then(|| Arc::new(CopyDigestSlot::since(self.values.copied(&entry.identity))));
         CheckRequest { refresh: start.refresh, run: !start.look, cancel: cancel.clone(), copies }
@@ -291,9 +291,7 @@ impl Driver {
                 continue;
             }
             let identity = self.identity(id);
-            if let Some(keeper) = &mut self.keeper {
-                keeper.soon(Entry::Forget(identity));
-            }
+            self.journal.record_soon(Entry::Forget(identity));
             self.mark_removed(id);
             self.tell_removed(id, false);
         }

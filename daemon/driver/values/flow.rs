@@ -51,20 +51,15 @@ impl Driver {
         if in_clear.is_empty() {
             return;
         }
-        let wipe = |driver: &mut Self, now| {
-            if let Some(keeper) = &mut driver.keeper {
-                keeper.soon(Entry::Wipe { now });
-            }
-        };
         // Recorded first: after a crash in between, the next session repeats the wipe.
-        wipe(self, false);
+        self.journal.record_soon(Entry::Wipe { now: false });
         for identity in in_clear {
             let sent = self.sent_as_written(&identity);
-            if let Some((keeper, values)) = self.keeper.as_mut().zip(sent) {
-                keeper.soon(Entry::Sent { identity, values });
+            if let Some(values) = sent {
+                self.journal.record_soon(Entry::Sent { identity, values });
             }
         }
-        wipe(self, true);
+        self.journal.record_soon(Entry::Wipe { now: true });
     }
 
     /// Returns the stored text of the sent values of a resource.
@@ -135,16 +130,14 @@ impl Driver {
         let copied = live.copied();
         if received.is_some() || copied.is_some() {
             let hashes = self.values.note_taken(&identity, received, copied);
-            if let (Some(keeper), Some(hashes)) = (&mut self.keeper, hashes) {
+            if let Some(hashes) = hashes {
                 let identity = Arc::clone(&identity);
-                keeper.other(Entry::Taken { identity, hashes: hashes.into() });
+                self.journal.record(Entry::Taken { identity, hashes: hashes.into() });
             }
         }
         let Some(parcel) = parcel else { return };
         let (values, receivers) = self.values.note_sent(&identity, parcel, &self.table);
-        if let Some(keeper) = &mut self.keeper {
-            keeper.other(Entry::Sent { identity, values: OpaqueText(values.into()) });
-        }
+        self.journal.record(Entry::Sent { identity, values: OpaqueText(values.into()) });
         for id in receivers {
             self.turn(Event::Received(id));
         }

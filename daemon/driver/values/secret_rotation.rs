@@ -192,8 +192,9 @@ impl Driver {
         let recipe = self.table.get(id).and_then(|entry| entry.recipe.as_ref());
         let Some(origins) = recipe.map(|recipe| self.values.fingerprint(recipe)) else { return };
         let hashes = self.values.note_taken(identity, Some((origins, made)), None);
-        if let (Some(keeper), Some(hashes)) = (&mut self.keeper, hashes) {
-            keeper.other(Entry::Taken { identity: Arc::clone(identity), hashes: hashes.into() });
+        if let Some(hashes) = hashes {
+            self.journal
+                .record(Entry::Taken { identity: Arc::clone(identity), hashes: hashes.into() });
         }
     }
 }
