@@ -176,9 +176,11 @@ impl Driver {
             live.begun = true;
             (live.class, live.in_fight) = (class, in_fight);
         }
-        let unheld = self.without_lease();
+        let unheld = self.permission.without_lease();
         let (created, is_lost) = match &unheld {
-            None if self.journal.exists() && self.observing.is_none() => self.mark_created(intent),
+            None if self.journal.exists() && self.mode.read_only().is_none() => {
+                self.mark_created(intent)
+            }
             _ => (Vec::new(), false),
         };
         let urgent = is_lost
@@ -198,7 +200,7 @@ impl Driver {
         let begins = self.table.groups().members(&intent.vertex).iter().map(entry);
         let entries = created.into_iter().chain(begins).collect();
         let trouble = match &unheld {
-            _ if self.observing.is_some() => {
+            _ if self.mode.read_only().is_some() => {
                 Some(Failure::new("no changes are made: the daemon is read-only"))
             }
             _ if !self.journal.exists() => {
@@ -330,7 +332,7 @@ impl Driver {
     /// everything.
     fn breaks(&mut self, why: String) -> Event {
         tracing::error!(event = "broken", "{why}: the driver restarts");
-        self.broken.get_or_insert(why);
+        self.mode.break_off(why);
         if self.engine.mode() == Mode::Stopping {
             // The driver is already stopping, with its own grace period.
             return Event::Wake;

@@ -77,7 +77,9 @@ impl Driver {
         if self.table.windows().is_empty() {
             return;
         }
-        for (window, open) in self.windows.changes(self.runtime.wall(), self.table.windows()) {
+        for (window, open) in
+            self.permission.windows.changes(self.runtime.wall(), self.table.windows())
+        {
             self.turn(Event::Window { window, open });
         }
     }

@@ -21,7 +21,9 @@ mod groups;
 mod journal;
 mod lease_validity;
 mod maintenance_windows;
+mod mode;
 mod notify;
+mod permission;
 mod plan;
 mod queries;
 mod removal;
@@ -54,8 +56,6 @@ pub use runtime::{EventSink, Executor, Job, Runtime};
 use tokio::time::Instant;
 
 use crate::config::LoadedGraph;
-use crate::history::History;
-use crate::store::StoredState;
 use crate::watch::WatchHub;
 use commands::resource_pause::ResourcePauses;
 use commands::undo::ActiveUndos;
@@ -63,7 +63,8 @@ use graph::registry::GraphRegistry;
 use groups::run::MemberStates;
 use groups::split::SplitMembers;
 use journal::session::SessionJournal;
-use maintenance_windows::MaintenanceWindows;
+use mode::DriverMode;
+use permission::ChangePermission;
 use plan::overlaps::PlanOverlaps;
 use queries::statistics::ResourceStatistics;
 use removal::ownership::OwnershipRecords;
@@ -75,7 +76,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use steadfast_engine::{Engine, Event, Stamp, Swap, Tick, VertexId};
-use steadfast_resources::{Difference, Failure, MintKey, WatchSource};
+use steadfast_resources::{Difference, Failure, WatchSource};
 use values::ValueStore;
 use values::secret_rotation::SecretRotation;
 use values::source_changes::RecentApplies;
@@ -92,16 +93,13 @@ pub struct Driver {
     settings: Settings,
     runtime: SessionRuntime,
     table: GraphRegistry,
-    key: Arc<MintKey>,
-    /// The deadline for the cleanup of temporary files that killed runs left; `None` once the cleanup is done. The
-    /// driver does not end before either.
-    swept_by: Option<Instant>,
+    permission: ChangePermission,
+    mode: DriverMode,
     undoing: ActiveUndos,
     values: ValueStore,
     ownership: OwnershipRecords,
     hub: Option<WatchHub>,
     journal: SessionJournal,
-    history: Option<Arc<History>>,
     runs: ActiveRuns,
     echo: EchoFilter,
     sweep: Sweep,
@@ -111,12 +109,9 @@ pub struct Driver {
     /// Recent applies that may have changed a source that other resources copy.
     applies: RecentApplies,
     rotated: SecretRotation,
-    windows: MaintenanceWindows,
     /// Vertices with their watch sources; the watches are requested after the current actions.
     arming: Vec<(VertexId, Vec<WatchSource>)>,
     audience: Box<dyn Observer>,
-    /// The stored state, read at the start; the engine receives it with the first graph, and the field is then `None`.
-    recalled: Option<StoredState>,
     /// Events that the current actions caused; the engine gets them before any other input.
     next: VecDeque<Event>,
     troubles: HashMap<VertexId, Failure>,
@@ -154,14 +149,6 @@ pub struct Driver {
     departed: UndeclaredRecords,
     times: ResourceStatistics,
     progress_at: Instant,
-    /// The right to begin changes, or the reason for its absence.
-    lease: Result<LeaseValidity, String>,
-    /// The reason for the read-only mode: no run gets a permit, whatever the graph declares.
-    observing: Option<Arc<str>>,
-    /// The reason for which the event source has ended. The driver then stops, and another driver replaces it.
-    broken: Option<String>,
-    /// Events that arrived after the event source had ended; the next driver gets them.
-    left: Vec<DriverEvent>,
     /// The reason for the rejection of the last graph (one-shot only).
     refused: Option<String>,
 }
@@ -185,6 +172,7 @@ impl Driver {
         let most = settings.slots.threads.saturating_add(settings.slots.replaceable) as usize;
         let runtime = SessionRuntime::new(machinery, most, parts.host);
         let hub = (!settings.one_shot).then(|| runtime.hub());
+        let permission = ChangePermission::new(parts.key, parts.history, settings.clock);
         Self {
             engine: Engine::new(settings.slots, settings.one_shot)
                 .with_brake(settings.brake)
@@ -194,23 +182,20 @@ impl Driver {
             settling: Debounce::default(),
             applies: RecentApplies::default(),
             rotated: SecretRotation::default(),
-            windows: MaintenanceWindows::new(settings.clock),
             arming: Vec::new(),
             settings,
             table: GraphRegistry::default(),
-            key: parts.key,
+            permission,
             undoing: ActiveUndos::default(),
-            swept_by: None,
             hub,
             journal: SessionJournal::new(parts.journal, runtime.inbox()),
-            history: parts.history,
             runs: ActiveRuns::default(),
             echo: EchoFilter::default(),
             audience: parts.audience,
             values: ValueStore::new(&parts.recalled, &runtime.host),
             ownership: OwnershipRecords::new(&parts.recalled),
             runtime,
-            recalled: Some(parts.recalled),
+            mode: DriverMode::new(parts.recalled, parts.observing),
             next: VecDeque::new(),
             troubles: HashMap::new(),
             member_states: HashMap::new(),
@@ -231,10 +216,6 @@ impl Driver {
             departed: UndeclaredRecords::default(),
             times: ResourceStatistics::new(Instant::now()),
             progress_at: Instant::now() + PROGRESS,
-            lease: Ok(LeaseValidity::endless()),
-            observing: parts.observing,
-            broken: None,
-            left: Vec::new(),
             refused: None,
         }
     }
@@ -257,7 +238,7 @@ impl Driver {
         let mut batch = Batch::of(&inbox);
         self.restore_pause();
         self.encrypt_what_was_in_clear();
-        if let Some(why) = &self.observing {
+        if let Some(why) = self.mode.read_only() {
             self.audience.hear(&Notification::Observing(why));
         }
         loop {
@@ -287,10 +268,10 @@ impl Driver {
             self.watches.next_due(),
             self.settling.due(),
             self.rotated.due(),
-            self.windows.due(),
+            self.permission.windows.due(),
             self.parking.due(),
             self.apart.due(),
-            self.is_swept_by(),
+            self.permission.cleanup_until(),
             self.runtime.nudge_due(),
         ];
         let progress = self.audience.wants_progress().then(|| Instant::now() + PROGRESS);
@@ -339,9 +320,9 @@ impl Driver {
             | DriverEvent::Pause { .. }
             | DriverEvent::Resume
             | DriverEvent::Ask(Query::Taken(_))
-                if self.broken.is_some() =>
+                if self.mode.is_broken() =>
             {
-                self.left.push(input);
+                drop(self.mode.leave_to_next(input));
             }
             DriverEvent::Checked(run, verdict) => self.checked(run, verdict),
             DriverEvent::Ended(run, outcome) => self.ended(run, outcome),
@@ -350,7 +331,7 @@ impl Driver {
             DriverEvent::Kept(tickets, refused) => {
                 self.handle_journal_replies(&tickets, refused.as_deref());
             }
-            DriverEvent::Swept => self.swept_by = None,
+            DriverEvent::Swept => self.permission.end_cleanup(),
             DriverEvent::Rotated(id, identity, made) => self.rotated(id, &identity, made),
             DriverEvent::Foreseen(met) => self.apply_overlaps(met),
             DriverEvent::Undone(resource, deed) => self.undone(&resource, deed.as_slice()),
@@ -370,7 +351,12 @@ impl Driver {
             DriverEvent::Resume => self.turn(Event::Resume),
             DriverEvent::Stop(grace) => self.turn(Event::Stop { grace }),
             DriverEvent::Ask(question) => self.answer(question),
-            DriverEvent::Lease(lease) => self.note_lease(lease),
+            DriverEvent::Lease(lease) => {
+                // Resources that were refused without a lease are tried again.
+                if self.permission.set_lease(lease) {
+                    self.try_failed_again();
+                }
+            }
             DriverEvent::Tune(tuning) => self.tune(tuning),
             DriverEvent::Ping(answer) => {
                 self.turn(Event::Wake);
@@ -399,7 +385,7 @@ impl Driver {
 
     fn load(&mut self, loaded: LoadedGraph, operator: bool) {
         // In read-only mode the vertices are checked, and none of them gets a permit.
-        let mut loaded = if self.observing.is_some() { loaded.read_only() } else { loaded };
+        let mut loaded = if self.mode.read_only().is_some() { loaded.read_only() } else { loaded };
         let table = &self.table;
         self.parking.only(|id| table.get(id).is_some());
         let renamed = self.renamed(&loaded);
@@ -422,12 +408,15 @@ impl Driver {
         };
         let mut recall = self.recall_renamed();
         let silent = self.silent_senders();
-        if let Some(mut recalled) = self.recalled.take() {
+        if let Some(mut recalled) = self.mode.end_start() {
             self.rename_recalled(&mut recalled);
             self.forget_strangers(&recalled);
             self.recall_parked(&recalled);
             self.forget_removals(&recalled);
-            self.sweep_strays();
+            let is_read_only = self.mode.read_only().is_some() || self.ownership.looks_only();
+            if !is_read_only && self.permission.without_lease().is_none() {
+                self.permission.start_cleanup(&self.runtime.host, self.runtime.inbox());
+            }
             recall = self.table.recall(&recalled.resources);
             self.take_skipped_as_done(&recall, recalled.stamp);
             for id in silent.into_iter().chain(self.outdated_receivers()) {

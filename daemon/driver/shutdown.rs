@@ -1,17 +1,18 @@
 //! The end of a driver: the condition for its end, and its result.
 
+use super::mode::DriverMode;
 use super::{Driver, DriverExit, FinalStatus};
 use steadfast_engine::{Mode, VertexStatus};
 
 impl Driver {
     /// Returns true when the driver has come to its end.
     pub(super) fn is_over(&self) -> bool {
-        let loaded = self.recalled.is_none();
+        let loaded = !self.mode.is_starting();
         let is_stopped = self.engine.mode() == Mode::Stopped && self.undoing.is_over();
         let is_at_rest =
             self.engine.is_at_rest() && !self.foresight.is_asked() && self.is_done_with_secrets();
         let ends = is_stopped || (self.settings.one_shot && loaded && is_at_rest);
-        ends && self.is_swept_by().is_none()
+        ends && self.permission.cleanup_until().is_none()
     }
 
     /// Closes the watches and the journal, and returns the result.
@@ -34,14 +35,15 @@ impl Driver {
             })
             .collect();
         let converged = self.engine.is_converged();
-        let (refused, broken) = (self.refused.take(), self.broken.take());
+        let refused = self.refused.take();
+        let (broken, mut leftover) = std::mem::replace(&mut self.mode, DriverMode::Running).end();
         let unkept = self.journal.given_up();
         if let Some(hub) = self.hub.take() {
             hub.close();
         }
-        let done = self.journal.close(&self.runtime.inbox(), &mut self.left);
+        let done = self.journal.close(&self.runtime.inbox(), &mut leftover);
         self.tell_done(&done);
-        self.runtime.inbox().put_first(std::mem::take(&mut self.left));
+        self.runtime.inbox().put_first(leftover);
         self.runtime.drop_presence();
         if broken.is_none() {
             leave_to_the_kernel(self);

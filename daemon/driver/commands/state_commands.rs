@@ -78,7 +78,7 @@ impl Driver {
         if !self.journal.exists() {
             return Err(Rejection::Refused("no state directory is in use".to_owned()));
         }
-        if let Some(why) = &self.observing {
+        if let Some(why) = self.mode.read_only() {
             return Err(Rejection::Later(format!(
                 "the daemon is read-only, nothing is stored: {why}"
             )));
@@ -107,11 +107,12 @@ impl Driver {
         self.runs_as(name).is_some()
             || self.ownership.record(name).is_some()
             || self.departed.contains(name)
-            || self.recalled.as_ref().is_some_and(|it| it.resources.contains_key(name))
+            || self.mode.stored().is_some_and(|it| it.resources.contains_key(name))
     }
 
     fn all_known(&self) -> impl Iterator<Item = &str> {
-        let recalled = self.recalled.iter().flat_map(|it| it.resources.keys().map(String::as_str));
+        let recalled =
+            self.mode.stored().into_iter().flat_map(|it| it.resources.keys().map(String::as_str));
         let running = self.table.ids().map(|id| self.table.name(id));
         let left = self.ownership.names().chain(self.departed.names());
         running.chain(left).chain(recalled)
@@ -136,7 +137,7 @@ impl Driver {
     /// Drops the sent values of a resource whose values are made only once, so that they are made again.
     fn unsend(&mut self, name: &Arc<str>) -> Entry {
         self.values.unsend(name);
-        let recalled = self.recalled.as_mut();
+        let recalled = self.mode.stored_mut();
         if let Some(kept) = recalled.and_then(|it| it.resources.get_mut(name.as_ref())) {
             kept.sent = None;
         }
@@ -150,7 +151,7 @@ impl Driver {
         let entry = order.entry(name, before.as_ref(), self.ownership.graph());
         self.ownership.order(order, name, running);
         // A resource in no graph needs no other record either.
-        let left = order == StateCommand::Forget && running.is_none() && self.recalled.is_none();
+        let left = order == StateCommand::Forget && running.is_none() && !self.mode.is_starting();
         let entry = if left { Entry::Forget(Arc::clone(name)) } else { entry };
         if left {
             self.departed.forget(name);
@@ -159,7 +160,7 @@ impl Driver {
             kept.done = None;
         }
         if let Some(kept) =
-            self.recalled.as_mut().and_then(|it| it.resources.get_mut(name.as_ref()))
+            self.mode.stored_mut().and_then(|it| it.resources.get_mut(name.as_ref()))
         {
             match order {
                 StateCommand::Forget => kept.anew(),

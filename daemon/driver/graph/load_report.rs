@@ -65,7 +65,8 @@ impl Driver {
     pub(in crate::driver) fn refuse(&mut self, why: String) {
         self.audience.hear(&Notification::Refused(&why));
         if self.settings.one_shot {
-            (self.recalled, self.refused) = (None, Some(why.clone()));
+            drop(self.mode.end_start());
+            self.refused = Some(why.clone());
         }
         self.refused_since.get_or_insert_with(Instant::now);
         self.load_outcome = Err(why);
@@ -74,7 +75,7 @@ impl Driver {
     /// Loads the last-good graph if no graph was accepted since the start: the host stays managed although a newer
     /// graph is rejected. The rejection stays reported.
     pub(in crate::driver) fn load_again(&mut self, loaded: LoadedGraph) {
-        if self.recalled.is_none() || self.broken.is_some() {
+        if !self.mode.is_starting() || self.mode.is_broken() {
             return;
         }
         let (refused, since) = (self.load_outcome.clone(), self.refused_since);

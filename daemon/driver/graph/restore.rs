@@ -64,7 +64,7 @@ impl Driver {
         if self.settings.one_shot {
             return;
         }
-        let Some(kept) = self.recalled.as_ref().and_then(|r| r.pause.clone()) else { return };
+        let Some(kept) = self.mode.stored().and_then(|stored| stored.pause.clone()) else { return };
         let left = kept.remaining(self.runtime.wall(), self.settings.pause_limit, LONGEST_SPAN);
         let until = self.now().after(left);
         (self.pause_reason, self.pause_until) = (kept.reason, until);

@@ -140,10 +140,8 @@ impl Driver {
         let Some(group) = self.table.groups().get(id) else { return };
         let (seat, count) = (entry.resource.traits().seat, live.parts.len());
         let changes = live.parts.iter_mut().map(|part| part.change.take()).collect();
-        let history = self.history.as_ref();
-        let keeper = |part: &MemberRun| history.and_then(|it| it.keeper(&part.identity, cause));
-        let keepers = live.parts.iter().map(keeper).collect();
-        let permit = self.key.mint(live.cancel.clone()).kept_by_each(keepers);
+        let identities = live.parts.iter().map(|part| &*part.identity);
+        let permit = self.permission.mint_for_each(identities, cause, live.cancel.clone());
         let transaction = Arc::clone(&group.transaction);
         let host = self.runtime.host.clone();
         self.echo.applying(id);

@@ -103,7 +103,7 @@ impl Driver {
             self.foresight.layer = Layer::new();
         }
         let layer = self.foresight.layer.clone()?;
-        Some(PlannedStep { layer, id, permit: self.key.mint(cancel.clone()) })
+        Some(PlannedStep { layer, id, permit: self.permission.mint_unrecorded(cancel.clone()) })
     }
 
     /// Predicts a failure: the check in the overlay has failed, and all earlier steps were done there or are declared

@@ -136,7 +136,7 @@ impl Driver {
         if !is_step || !self.engine.is_allowed(id) {
             return None;
         }
-        let permit = self.key.mint(CancellationToken::new());
+        let permit = self.permission.mint_unrecorded(CancellationToken::new());
         Some(PlannedStep { layer: layer.clone(), id, permit })
     }
 

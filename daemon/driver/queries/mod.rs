@@ -184,7 +184,7 @@ impl Driver {
         let converged = self.times.converged.filter(|_| verdict == HostStatus::Converged);
         Status {
             verdict,
-            read_only: self.observing.as_ref().map(ToString::to_string),
+            read_only: self.mode.read_only().map(ToString::to_string),
             rejected: self.refused_graph(),
             swap: self.swap_status(),
             converged_for: converged.map(|at| at.elapsed().as_secs()),
@@ -240,7 +240,7 @@ impl Driver {
     }
 
     fn verdict(&self, worst: Option<Phase>) -> HostStatus {
-        if self.observing.is_some() && self.engine.mode() == Mode::Running {
+        if self.mode.read_only().is_some() && self.engine.mode() == Mode::Running {
             return HostStatus::ReadOnly;
         }
         match (worst, self.engine.mode()) {
@@ -259,12 +259,12 @@ impl Driver {
 
     /// Returns true if this driver has loaded no graph yet.
     pub(super) fn is_starting(&self) -> bool {
-        self.recalled.is_some()
+        self.mode.is_starting()
     }
 
     /// Returns the caveat that the reply to a ping adds to the counts.
     pub(super) fn caveat(&self) -> Option<Caveat> {
-        let read_only = self.observing.is_some().then_some(Caveat::ReadOnly);
+        let read_only = self.mode.read_only().is_some().then_some(Caveat::ReadOnly);
         let starting = self.is_starting().then_some(Caveat::Starting);
         let rejected = self.refused_since.is_some().then_some(Caveat::GraphRejected);
         read_only.or(starting).or(rejected)

@@ -177,7 +177,7 @@ impl Driver {
             whole: self.settings.removes,
             one_shot: self.settings.one_shot,
         };
-        let (table, recalled) = (&self.table, self.recalled.as_ref());
+        let (table, recalled) = (&self.table, self.mode.stored());
         let approved = |name: &str, owned: &Ownership| {
             let removed =
                 table.number(name).and_then(|id| table.waiting(id).or_else(|| table.get(id)));

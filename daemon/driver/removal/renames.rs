@@ -15,7 +15,7 @@ impl Driver {
     }
 
     fn has_run(&self, name: &str) -> bool {
-        let recalled = self.recalled.as_ref();
+        let recalled = self.mode.stored();
         self.departed.contains(name)
             || recalled.is_some_and(|recalled| recalled.resources.contains_key(name))
     }
@@ -56,8 +56,8 @@ impl Driver {
             return;
         }
         let names = std::mem::take(&mut self.ownership.names);
-        if let Some(history) = self.history.as_ref().filter(|_| self.observing.is_none()) {
-            history.rename(names);
+        if self.mode.read_only().is_none() {
+            self.permission.rename_history(names);
         }
     }
 

@@ -202,9 +202,7 @@ impl Driver {
                 .put(DriverEvent::Ended(run, Outcome::Failed { trouble, touched: false }));
             return;
         };
-        let history = self.history.as_ref();
-        let keeper = history.and_then(|history| history.keeper(&live.identity, cause));
-        let permit = self.key.mint(live.cancel.clone()).kept_by(keeper);
+        let permit = self.permission.mint(&live.identity, cause, live.cancel.clone());
         let (resource, seat) = (live.resource(), entry.resource.traits().seat);
         let host = self.runtime.host.clone();
         self.echo.applying(id);
