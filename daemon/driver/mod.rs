@@ -16,6 +16,7 @@
 mod api;
 pub mod commands;
 mod engine_actions;
+mod event_loop;
 mod graph;
 mod groups;
 mod journal;
@@ -23,6 +24,7 @@ mod lease_validity;
 mod maintenance_windows;
 mod mode;
 mod notify;
+mod one_shot;
 mod permission;
 mod plan;
 mod queries;
@@ -45,112 +47,50 @@ pub use api::{
     Settings, Tuning, UNKEPT,
 };
 pub use commands::undo::{PUT_BACK, UndoError, Undone, deed, to_undo, undo};
-pub use graph::load_report::{GraphDiff, LoadOutcome, NameSample};
-use inbox::Batch;
+pub use graph::load::LoadOutcome;
+pub use graph::load_report::{GraphDiff, NameSample};
 pub use inbox::Inbox;
 pub use lease_validity::{Clock, LeaseValidity};
 pub use maintenance_windows::{LocalMinute, local_minute};
 pub use queries::Query;
 pub use removal::plan::removals;
 pub use runtime::{EventSink, Executor, Job, Runtime};
-use tokio::time::Instant;
 
-use crate::config::LoadedGraph;
-use crate::watch::WatchHub;
-use commands::resource_pause::ResourcePauses;
-use commands::undo::ActiveUndos;
+use commands::OperatorCommands;
 use graph::registry::GraphRegistry;
-use groups::run::MemberStates;
-use groups::split::SplitMembers;
 use journal::session::SessionJournal;
 use mode::DriverMode;
+use notify::notifier::Notifier;
+use one_shot::OneShotWork;
 use permission::ChangePermission;
-use plan::overlaps::PlanOverlaps;
-use queries::statistics::ResourceStatistics;
 use removal::ownership::OwnershipRecords;
-use removal::undeclared::UndeclaredRecords;
-use runs::ActiveRuns;
-use runs::echo_filter::EchoFilter;
+use runs::RunManager;
 use runtime::SessionRuntime;
-use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::sync::{Arc, Weak};
-use std::time::Duration;
-use steadfast_engine::{Engine, Event, Stamp, Swap, Tick, VertexId};
-use steadfast_resources::{Difference, Failure, WatchSource};
+use std::collections::VecDeque;
+use std::sync::Weak;
+use steadfast_engine::{Engine, Event, Stamp};
 use values::ValueStore;
-use values::secret_rotation::SecretRotation;
-use values::source_changes::RecentApplies;
-use watches::debounce::Debounce;
-use watches::state::WatchStates;
-use watches::sweep::Sweep;
-
-/// The interval between two progress notifications.
-const PROGRESS: Duration = Duration::from_millis(100);
+use watches::manager::WatchManager;
 
 /// The event loop around the engine. [`Driver::run`] consumes the driver.
 pub struct Driver {
+    /// The decisions: what runs next, and when.
     engine: Engine,
+    /// Events that the current actions caused; the engine gets them before any other input.
+    next_events: VecDeque<Event>,
     settings: Settings,
-    runtime: SessionRuntime,
-    table: GraphRegistry,
-    permission: ChangePermission,
     mode: DriverMode,
-    undoing: ActiveUndos,
+    runtime: SessionRuntime,
+    permission: ChangePermission,
+    graph: GraphRegistry,
+    runs: RunManager,
     values: ValueStore,
     ownership: OwnershipRecords,
-    hub: Option<WatchHub>,
+    watches: WatchManager,
     journal: SessionJournal,
-    runs: ActiveRuns,
-    echo: EchoFilter,
-    sweep: Sweep,
-    watches: WatchStates,
-    /// File events that are collected for a moment, so that one write causes one run of a command.
-    settling: Debounce,
-    /// Recent applies that may have changed a source that other resources copy.
-    applies: RecentApplies,
-    rotated: SecretRotation,
-    /// Vertices with their watch sources; the watches are requested after the current actions.
-    arming: Vec<(VertexId, Vec<WatchSource>)>,
-    audience: Box<dyn Observer>,
-    /// Events that the current actions caused; the engine gets them before any other input.
-    next: VecDeque<Event>,
-    troubles: HashMap<VertexId, Failure>,
-    /// The status of each group member at its last check.
-    member_states: HashMap<VertexId, MemberStates>,
-    /// Resources that are temporarily split from their groups.
-    apart: SplitMembers,
-    /// Vertices that this driver has changed (one-shot only).
-    changed: BTreeSet<VertexId>,
-    /// True after the final check of all changed resources has begun; its differences are only reported (one-shot
-    /// only).
-    looks_back: bool,
-    /// Steps of a plan that affect each other.
-    foresight: PlanOverlaps,
-    /// Differences that the final check found on changed resources, by identity.
-    moved: Vec<(String, Vec<Difference>)>,
-    /// The result of the last load, or the reason for its rejection.
-    load_outcome: Result<LoadOutcome, String>,
-    /// The time of the first rejection since the last accepted graph; `None` if the last graph was accepted.
-    refused_since: Option<Instant>,
-    /// The time at which the last graph was accepted.
-    taken_at: Instant,
-    /// Identities whose runs delayed the swap to the last graph, at the time of the load.
-    swap_waits: Vec<String>,
-    /// The difference between the new graph and its predecessor; reported and cleared when the new graph runs.
-    graph_change: Option<GraphDiff>,
-    /// True if the first drift since convergence was found on a contended resource.
-    skirmish: bool,
-    pause_reason: String,
-    /// The time at which the pause of the daemon ends without a resume.
-    pause_until: Tick,
-    /// Resources that are paused on their own.
-    parking: ResourcePauses,
-    /// Resources that are undeclared and still have records.
-    departed: UndeclaredRecords,
-    times: ResourceStatistics,
-    progress_at: Instant,
-    /// The reason for the rejection of the last graph (one-shot only).
-    refused: Option<String>,
+    commands: OperatorCommands,
+    notifier: Notifier,
+    one_shot: OneShotWork,
 }
 
 impl std::fmt::Debug for Driver {
@@ -172,51 +112,24 @@ impl Driver {
         let most = settings.slots.threads.saturating_add(settings.slots.replaceable) as usize;
         let runtime = SessionRuntime::new(machinery, most, parts.host);
         let hub = (!settings.one_shot).then(|| runtime.hub());
-        let permission = ChangePermission::new(parts.key, parts.history, settings.clock);
         Self {
             engine: Engine::new(settings.slots, settings.one_shot)
                 .with_brake(settings.brake)
                 .counting_from(Stamp(parts.recalled.stamp)),
-            sweep: Sweep::new(settings.sweep),
-            watches: WatchStates::new(),
-            settling: Debounce::default(),
-            applies: RecentApplies::default(),
-            rotated: SecretRotation::default(),
-            arming: Vec::new(),
-            settings,
-            table: GraphRegistry::default(),
-            permission,
-            undoing: ActiveUndos::default(),
-            hub,
-            journal: SessionJournal::new(parts.journal, runtime.inbox()),
-            runs: ActiveRuns::default(),
-            echo: EchoFilter::default(),
-            audience: parts.audience,
+            next_events: VecDeque::new(),
+            permission: ChangePermission::new(parts.key, parts.history, settings.clock),
+            graph: GraphRegistry::default(),
+            runs: RunManager::new(),
             values: ValueStore::new(&parts.recalled, &runtime.host),
             ownership: OwnershipRecords::new(&parts.recalled),
-            runtime,
+            watches: WatchManager::new(hub, settings.sweep),
+            journal: SessionJournal::new(parts.journal, runtime.inbox()),
+            commands: OperatorCommands::new(),
+            notifier: Notifier::new(parts.audience),
+            one_shot: OneShotWork::default(),
             mode: DriverMode::new(parts.recalled, parts.observing),
-            next: VecDeque::new(),
-            troubles: HashMap::new(),
-            member_states: HashMap::new(),
-            apart: SplitMembers::default(),
-            changed: BTreeSet::new(),
-            looks_back: false,
-            foresight: PlanOverlaps::default(),
-            moved: Vec::new(),
-            graph_change: None,
-            load_outcome: Err("no graph has been loaded yet".to_owned()),
-            refused_since: None,
-            taken_at: Instant::now(),
-            swap_waits: Vec::new(),
-            skirmish: false,
-            pause_reason: String::new(),
-            pause_until: Tick(0),
-            parking: ResourcePauses::default(),
-            departed: UndeclaredRecords::default(),
-            times: ResourceStatistics::new(Instant::now()),
-            progress_at: Instant::now() + PROGRESS,
-            refused: None,
+            settings,
+            runtime,
         }
     }
 
@@ -230,208 +143,5 @@ impl Driver {
     #[must_use]
     pub fn presence(&self) -> Weak<()> {
         self.runtime.weak_presence()
-    }
-
-    /// Runs the loop until the driver is stopped; in one-shot mode, until all vertices are at rest.
-    pub async fn run(mut self) -> DriverExit {
-        let inbox = self.inbox();
-        let mut batch = Batch::of(&inbox);
-        self.restore_pause();
-        self.encrypt_what_was_in_clear();
-        if let Some(why) = self.mode.read_only() {
-            self.audience.hear(&Notification::Observing(why));
-        }
-        loop {
-            if !batch.fill() {
-                if self.is_over() && !self.find_overlaps() && !self.look_once_more() {
-                    break;
-                }
-                if !self.is_over() {
-                    self.wait().await;
-                }
-            }
-            self.look_at_clock();
-            for input in &mut batch {
-                self.take(input);
-            }
-            self.keep_time();
-        }
-        self.finish()
-    }
-
-    /// Waits for input, or for the next time at which a timer is due.
-    async fn wait(&self) {
-        let due = [
-            self.engine.next_wakeup().map(|at| self.runtime.instant(at)),
-            self.journal.retry_at(),
-            self.sweep.next(),
-            self.watches.next_due(),
-            self.settling.due(),
-            self.rotated.due(),
-            self.permission.windows.due(),
-            self.parking.due(),
-            self.apart.due(),
-            self.permission.cleanup_until(),
-            self.runtime.nudge_due(),
-        ];
-        let progress = self.audience.wants_progress().then(|| Instant::now() + PROGRESS);
-        let Some(at) = due.into_iter().flatten().chain(progress).min() else {
-            self.runtime.inbox().filled().await;
-            return;
-        };
-        // `biased` fixes the order of the branches: a simulated session must replay identically.
-        let inbox = self.inbox();
-        tokio::select! {
-            biased;
-            () = inbox.filled() => {}
-            () = tokio::time::sleep_until(at) => {}
-        }
-    }
-
-    /// Performs all work that is due by time, without any input.
-    fn keep_time(&mut self) {
-        let now = Instant::now();
-        self.journal.retry(now);
-        self.give_up_unkept(now);
-        self.give_up_journal();
-        self.runtime.nudge();
-        self.give_up_watches(now);
-        self.sweep_some(now);
-        self.end_parking(now);
-        self.tell_settled(now);
-        self.tend_rotated(now);
-        self.tend_groups(now);
-        if self.audience.wants_progress() && self.progress_at <= now {
-            self.progress_at = now + PROGRESS;
-            self.tell_progress();
-        }
-        if self.engine.next_wakeup().is_some_and(|at| at <= self.now()) {
-            self.turn(Event::Wake);
-        }
-    }
-
-    fn now(&self) -> Tick {
-        self.runtime.now()
-    }
-
-    fn take(&mut self, input: DriverEvent) {
-        match input {
-            DriverEvent::Graph { .. }
-            | DriverEvent::Pause { .. }
-            | DriverEvent::Resume
-            | DriverEvent::Ask(Query::Taken(_))
-                if self.mode.is_broken() =>
-            {
-                drop(self.mode.leave_to_next(input));
-            }
-            DriverEvent::Checked(run, verdict) => self.checked(run, verdict),
-            DriverEvent::Ended(run, outcome) => self.ended(run, outcome),
-            DriverEvent::CheckedParts(run, verdicts) => self.checked_parts(run, verdicts),
-            DriverEvent::EndedParts(run, outcomes) => self.ended_parts(run, outcomes),
-            DriverEvent::Kept(tickets, refused) => {
-                self.handle_journal_replies(&tickets, refused.as_deref());
-            }
-            DriverEvent::Swept => self.permission.end_cleanup(),
-            DriverEvent::Rotated(id, identity, made) => self.rotated(id, &identity, made),
-            DriverEvent::Foreseen(met) => self.apply_overlaps(met),
-            DriverEvent::Undone(resource, deed) => self.undone(&resource, deed.as_slice()),
-            DriverEvent::Watched(signals) => self.watched(signals),
-            DriverEvent::Graph { graph: Ok(graph), operator } => {
-                self.load(*graph, operator);
-            }
-            DriverEvent::Graph { graph: Err(why), .. } => self.refuse(why),
-            DriverEvent::Again(graph) => self.load_again(*graph),
-            DriverEvent::Pause { reason, limit, drain } => {
-                self.pause_reason = reason;
-                let until = self.now().after(limit.unwrap_or(self.settings.pause_limit));
-                self.pause_until = until;
-                let pause = steadfast_engine::Pause { drain, until, recorded: false };
-                self.turn(Event::Pause(pause));
-            }
-            DriverEvent::Resume => self.turn(Event::Resume),
-            DriverEvent::Stop(grace) => self.turn(Event::Stop { grace }),
-            DriverEvent::Ask(question) => self.answer(question),
-            DriverEvent::Lease(lease) => {
-                // Resources that were refused without a lease are tried again.
-                if self.permission.set_lease(lease) {
-                    self.try_failed_again();
-                }
-            }
-            DriverEvent::Tune(tuning) => self.tune(tuning),
-            DriverEvent::Ping(answer) => {
-                self.turn(Event::Wake);
-                (answer.0)(DriverHealth {
-                    counts: self.counts(),
-                    mode: self.engine.mode(),
-                    converged: self.engine.is_converged(),
-                    caveat: self.caveat(),
-                    unwatched: self.watches.without().len(),
-                });
-            }
-        }
-    }
-
-    /// Passes one event to the engine, performs its actions, and handles the events that follow.
-    fn turn(&mut self, event: Event) {
-        self.next.push_back(event);
-        while let Some(event) = self.next.pop_front() {
-            if let Event::Refused(run) = event {
-                self.note_refusal(run);
-            }
-            let actions = self.engine.handle(self.now(), event);
-            self.perform(actions);
-        }
-    }
-
-    fn load(&mut self, loaded: LoadedGraph, operator: bool) {
-        // In read-only mode the vertices are checked, and none of them gets a permit.
-        let mut loaded = if self.mode.read_only().is_some() { loaded.read_only() } else { loaded };
-        let table = &self.table;
-        self.parking.only(|id| table.get(id).is_some());
-        let renamed = self.renamed(&loaded);
-        let found = self.table.find(&loaded.vertices, &renamed);
-        let is_apply = self.settings.one_shot && self.journal.exists();
-        let prepared = self.plan_removals(&mut loaded, &found, operator).and_then(|leave| {
-            let loaded = if is_apply { self.foresight.rehearse(loaded) } else { loaded };
-            let graph = self.table.prepare(loaded, found).map_err(|error| error.to_string())?;
-            Ok((graph, leave))
-        });
-        let graph = match prepared {
-            Ok((graph, leave)) => {
-                self.ownership.take(leave, renamed);
-                graph
-            }
-            Err(why) => {
-                self.discard_replaced();
-                return self.refuse(why);
-            }
-        };
-        let mut recall = self.recall_renamed();
-        let silent = self.silent_senders();
-        if let Some(mut recalled) = self.mode.end_start() {
-            self.rename_recalled(&mut recalled);
-            self.forget_strangers(&recalled);
-            self.recall_parked(&recalled);
-            self.forget_removals(&recalled);
-            let is_read_only = self.mode.read_only().is_some() || self.ownership.looks_only();
-            if !is_read_only && self.permission.without_lease().is_none() {
-                self.permission.start_cleanup(&self.runtime.host, self.runtime.inbox());
-            }
-            recall = self.table.recall(&recalled.resources);
-            self.take_skipped_as_done(&recall, recalled.stamp);
-            for id in silent.into_iter().chain(self.outdated_receivers()) {
-                // A value was never sent, or another value was received: the run is repeated.
-                recall.entry(id).and_modify(|recall| recall.done = None);
-            }
-        } else {
-            self.recall_departed(&mut recall, &silent);
-            self.ask_to_send(silent);
-        }
-        self.look_at_clock();
-        self.tell_parked(true);
-        (self.refused_since, self.taken_at) = (None, Instant::now());
-        self.note_taken(&[]);
-        self.turn(Event::Swap(Swap { graph: Arc::new(graph), recall, operator }));
-        self.discard_replaced();
     }
 }

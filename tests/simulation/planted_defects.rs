@@ -65,8 +65,8 @@ const ALL: &[Planted] = &[
         name: "driver-drops-echoes",
         what: "an event that may be our own doing is not even looked into",
         file: "daemon/driver/engine_actions.rs",
-        old: "Signal::Changed(id) if self.echo.covers(id) && !self.is_deed(id) => Event::Look(id),",
-        new: "Signal::Changed(id) if self.echo.covers(id) && !self.is_deed(id) => continue,",
+        old: "Signal::Changed(id) if self.runs.echo.covers(id) && !self.is_deed(id) => {\n                    Event::Look(id)\n",
+        new: "Signal::Changed(id) if self.runs.echo.covers(id) && !self.is_deed(id) => {\n                    continue\n",
     },
     Planted {
         name: "driver-ignores-suspicion",
@@ -79,7 +79,7 @@ const ALL: &[Planted] = &[
         name: "driver-forgets-what-settles",
         what: "events of files that a command runs for are dropped",
         file: "daemon/driver/engine_actions.rs",
-        old: "                    self.settling.put(id, Instant::now());\n",
+        old: "                    self.watches.debounce.put(id, Instant::now());\n",
         new: "",
     },
     Planted {

@@ -228,8 +228,8 @@ impl Driver {
         };
         let host = self.runtime.host.clone();
         let (presence, inbox) = (self.runtime.presence(), self.runtime.inbox());
-        let cancel = self.undoing.cancel.clone();
-        self.undoing.under_way.insert(what.resource.clone());
+        let cancel = self.commands.undos.cancel.clone();
+        self.commands.undos.under_way.insert(what.resource.clone());
         drop(tokio::task::spawn_blocking(move || {
             let undone = undo(&key, &host, &history, (&what, cancel));
             // The client may have gone.
@@ -242,13 +242,13 @@ impl Driver {
 
     /// Finishes an undo: reports it, and applies renames that waited for its end.
     pub(in crate::driver) fn undone(&mut self, resource: &str, deeds: &[AuditEntry]) {
-        self.undoing.end(resource);
+        self.commands.undos.end(resource);
         self.tell_done(deeds);
         self.rename_history();
     }
 
     fn may_undo(&self, resource: &str) -> Result<(Arc<MintKey>, Arc<History>), String> {
-        if self.undoing.under_way.contains(resource) {
+        if self.commands.undos.under_way.contains(resource) {
             return Err(format!("an undo of {resource} is already in progress"));
         }
         if let Some(why) = self.mode.read_only() {
@@ -257,7 +257,7 @@ impl Driver {
         if let Some(why) = self.permission.without_lease() {
             return Err(format!("no changes are made without the lease: {why}"));
         }
-        if let Some(id) = self.table.number(resource).filter(|id| self.table.get(*id).is_some()) {
+        if let Some(id) = self.graph.number(resource).filter(|id| self.graph.get(*id).is_some()) {
             if !self.is_parked(id) {
                 return Err(format!("{resource} is not paused: its graph would reverse the undo"));
             }

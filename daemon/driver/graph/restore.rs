@@ -5,7 +5,7 @@ use crate::driver::Driver;
 use crate::store::{Ended, Entry, StoredState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steadfast_engine::{Event, RestoredState, VertexId};
+use steadfast_engine::{RestoredState, VertexId};
 use steadfast_resources::{LONGEST_SPAN, OnInterrupt, RunPolicy};
 
 impl Driver {
@@ -16,7 +16,7 @@ impl Driver {
         stamp: u64,
     ) {
         for id in recall.iter().filter(|(_, r)| r.interrupted).map(|(id, _)| *id) {
-            if let Some(entry) = self.table.waiting(id)
+            if let Some(entry) = self.graph.waiting(id)
                 && entry.resource.traits().on_interrupt == OnInterrupt::Skip
                 && entry.resource.traits().repeat != RunPolicy::State
             {
@@ -48,11 +48,11 @@ impl Driver {
             return;
         }
         for (identity, kept) in &recalled.resources {
-            if self.table.number(identity).is_some() {
+            if self.graph.number(identity).is_some() {
                 continue;
             }
             if !self.ownership.forgets() || self.ownership.stays(identity) {
-                self.departed.note(identity, kept);
+                self.ownership.undeclared.note(identity, kept);
             } else {
                 self.journal.record(Entry::Forget(identity.as_str().into()));
             }
@@ -67,7 +67,7 @@ impl Driver {
         let Some(kept) = self.mode.stored().and_then(|stored| stored.pause.clone()) else { return };
         let left = kept.remaining(self.runtime.wall(), self.settings.pause_limit, LONGEST_SPAN);
         let until = self.now().after(left);
-        (self.pause_reason, self.pause_until) = (kept.reason, until);
-        self.turn(Event::Pause(steadfast_engine::Pause { drain: false, until, recorded: true }));
+        let event = self.commands.pause((kept.reason, until), false, true);
+        self.turn(event);
     }
 }

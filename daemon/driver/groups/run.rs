@@ -1,7 +1,7 @@
 //! Group runs: one run for several resources, with a result for each member and one for the engine.
 
 use crate::driver::queries::statistics::Moment;
-use crate::driver::runs::{ActiveRun, ActiveRuns, guarded};
+use crate::driver::runs::{ActiveRun, RunManager, guarded};
 use crate::driver::{Driver, DriverEvent, Notification, RunRef};
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub(in crate::driver) enum MemberStates {
 impl Driver {
     /// Returns the members for a run of this vertex; empty if the vertex is a single resource.
     pub(in crate::driver) fn parts(&self, leader: VertexId) -> Vec<MemberRun> {
-        let Some(group) = self.table.groups().get(leader) else { return Vec::new() };
+        let Some(group) = self.graph.groups().get(leader) else { return Vec::new() };
         let part = |id: &VertexId| MemberRun {
             id: *id,
             identity: self.identity(*id),
@@ -80,13 +80,13 @@ impl Driver {
 
     /// Processes the check results of all members, and reports one combined result to the engine.
     pub(in crate::driver) fn checked_parts(&mut self, run: RunId, verdicts: Vec<CheckResult>) {
-        let Some(live) = self.runs.0.get_mut(&run) else { return };
+        let Some(live) = self.runs.active.get_mut(&run) else { return };
         let (look, mut parts) = (live.look, std::mem::take(&mut live.parts));
         let mut whole = CheckResult::Same;
         for (part, verdict) in parts.iter_mut().zip(verdicts) {
-            self.times.note(part.id, Moment::Checked);
-            let verdict = if look && self.looks_back {
-                if self.changed.contains(&part.id) {
+            self.runs.statistics.note(part.id, Moment::Checked);
+            let verdict = if look && self.one_shot.is_final_check {
+                if self.one_shot.changed.contains(&part.id) {
                     self.look_back(part.id, verdict)
                 } else {
                     CheckResult::Same
@@ -98,13 +98,13 @@ impl Driver {
             };
             match verdict {
                 CheckResult::Same => {
-                    self.member_states.insert(part.id, MemberStates::Fine);
+                    self.runs.members.insert(part.id, MemberStates::Fine);
                     if !look {
-                        self.troubles.remove(&part.id);
+                        self.runs.failures.remove(&part.id);
                     }
                 }
                 CheckResult::Differs(change) => {
-                    self.member_states.insert(part.id, MemberStates::Differs);
+                    self.runs.members.insert(part.id, MemberStates::Differs);
                     part.differences.clone_from(&change.differences);
                     (part.destructive, part.creates) = (change.destructive, change.creates);
                     part.change = Some(change);
@@ -119,15 +119,15 @@ impl Driver {
                     });
                 }
                 CheckResult::Unknown(trouble) => {
-                    self.member_states.insert(part.id, MemberStates::Failed);
+                    self.runs.members.insert(part.id, MemberStates::Failed);
                     if matches!(whole, CheckResult::Same) {
                         whole = CheckResult::Unknown(trouble.clone());
                     }
-                    self.troubles.insert(part.id, trouble);
+                    self.runs.failures.insert(part.id, trouble);
                 }
             }
         }
-        if let Some(live) = self.runs.0.get_mut(&run) {
+        if let Some(live) = self.runs.active.get_mut(&run) {
             live.parts = parts;
         }
         self.found(run, whole);
@@ -136,15 +136,17 @@ impl Driver {
     /// Starts the apply of all members in one transaction.
     pub(in crate::driver) fn apply_parts(&mut self, run: RunId, id: VertexId) {
         let cause = self.cause(id);
-        let Some((entry, live)) = self.table.get(id).zip(self.runs.0.get_mut(&run)) else { return };
-        let Some(group) = self.table.groups().get(id) else { return };
+        let Some((entry, live)) = self.graph.get(id).zip(self.runs.active.get_mut(&run)) else {
+            return;
+        };
+        let Some(group) = self.graph.groups().get(id) else { return };
         let (seat, count) = (entry.resource.traits().seat, live.parts.len());
         let changes = live.parts.iter_mut().map(|part| part.change.take()).collect();
         let identities = live.parts.iter().map(|part| &*part.identity);
         let permit = self.permission.mint_for_each(identities, cause, live.cancel.clone());
         let transaction = Arc::clone(&group.transaction);
         let host = self.runtime.host.clone();
-        self.echo.applying(id);
+        self.runs.echo.applying(id);
         let work = async move {
             let answer: Answer<'_, Vec<Outcome>> = transaction.apply(&host, &permit, changes);
             let outcomes = guarded(answer)
@@ -158,12 +160,12 @@ impl Driver {
 
     /// Processes the outcomes of all members, and reports one combined outcome to the engine.
     pub(in crate::driver) fn ended_parts(&mut self, run: RunId, outcomes: Vec<Outcome>) {
-        let Some(live) = self.runs.0.get_mut(&run) else { return };
+        let Some(live) = self.runs.active.get_mut(&run) else { return };
         let mut sum = CombinedOutcome::default();
         for (part, outcome) in live.parts.iter_mut().zip(outcomes) {
-            let outcome = match self.member_states.get(&part.id) {
+            let outcome = match self.runs.members.get(&part.id) {
                 Some(MemberStates::Fine) => Outcome::Unchanged,
-                Some(MemberStates::Failed) => match self.troubles.get(&part.id).cloned() {
+                Some(MemberStates::Failed) => match self.runs.failures.get(&part.id).cloned() {
                     Some(trouble) => Outcome::Failed { trouble, touched: false },
                     None => outcome,
                 },
@@ -171,16 +173,16 @@ impl Driver {
             };
             let lately = match &outcome {
                 Outcome::Unchanged | Outcome::Changed(_) => {
-                    self.troubles.remove(&part.id);
+                    self.runs.failures.remove(&part.id);
                     MemberStates::Fine
                 }
                 Outcome::Failed { trouble, .. } => {
-                    self.troubles.insert(part.id, trouble.clone());
+                    self.runs.failures.insert(part.id, trouble.clone());
                     MemberStates::Failed
                 }
                 Outcome::Interrupted => MemberStates::Differs,
             };
-            self.member_states.insert(part.id, lately);
+            self.runs.members.insert(part.id, lately);
             sum.add(&outcome);
             part.outcome = Some(outcome);
         }
@@ -197,7 +199,7 @@ impl Driver {
                 Some(Outcome::Changed(notes)) => {
                     self.note_changed(part.id, class);
                     let (identity, differences) = (&*part.identity, part.differences.as_slice());
-                    self.audience.hear(&Notification::Changed {
+                    self.notifier.tell(&Notification::Changed {
                         identity,
                         differences,
                         notes,
@@ -208,14 +210,14 @@ impl Driver {
                     });
                     self.tell_removed(part.id, true);
                 }
-                Some(Outcome::Unchanged) => self.audience.hear(&Notification::Same(&part.identity)),
+                Some(Outcome::Unchanged) => self.notifier.tell(&Notification::Same(&part.identity)),
                 Some(Outcome::Failed { trouble, .. }) => {
                     let identity = &*part.identity;
-                    self.audience.hear(&Notification::Trouble { identity, trouble, run });
+                    self.notifier.tell(&Notification::Trouble { identity, trouble, run });
                 }
                 Some(Outcome::Interrupted) | None => {
-                    self.audience
-                        .hear(&Notification::Interrupted { identity: &part.identity, run });
+                    self.notifier
+                        .tell(&Notification::Interrupted { identity: &part.identity, run });
                 }
             }
         }
@@ -224,13 +226,13 @@ impl Driver {
     /// Returns the status of a resource: that of its vertex, except for group members to which the group's status does
     /// not apply.
     pub(in crate::driver) fn current_status(&self, id: VertexId) -> Option<VertexStatus> {
-        let groups = self.table.groups();
+        let groups = self.graph.groups();
         let leader = groups.leader(id);
         let standing = self.engine.vertex_status(leader)?;
         if groups.get(leader).is_none() {
             return Some(standing);
         }
-        Some(match (&standing, self.member_states.get(&id)) {
+        Some(match (&standing, self.runs.members.get(&id)) {
             (
                 VertexStatus::Failed
                 | VertexStatus::Delayed(_)
@@ -248,23 +250,23 @@ impl Driver {
     /// Returns the group member that was changed last; among changes in the same second, the one with most changes. The
     /// engine knows only that the group is contended.
     pub(in crate::driver) fn changed_last(&self, leader: VertexId) -> VertexId {
-        let members = self.table.groups().members(&leader).iter().copied();
+        let members = self.graph.groups().members(&leader).iter().copied();
         let youngest = members.min_by_key(|id| {
-            let age = self.times.age(*id, Moment::Changed).unwrap_or(u64::MAX);
-            (age, Reverse(self.times.changes(*id)))
+            let age = self.runs.statistics.age(*id, Moment::Changed).unwrap_or(u64::MAX);
+            (age, Reverse(self.runs.statistics.changes(*id)))
         });
         youngest.unwrap_or(leader)
     }
 
     /// Returns true if the member was as declared at its last check.
     pub(in crate::driver) fn is_fine(&self, id: VertexId) -> bool {
-        self.member_states.get(&id) == Some(&MemberStates::Fine)
+        self.runs.members.get(&id) == Some(&MemberStates::Fine)
     }
 
     /// Returns the number of resources in each status; group members count individually.
     pub(in crate::driver) fn counts(&self) -> steadfast_engine::Counts {
         let mut counts = self.engine.counts();
-        for (leader, group) in self.table.groups().iter() {
+        for (leader, group) in self.graph.groups().iter() {
             let Some(standing) = self.engine.vertex_status(leader) else { continue };
             let count = counted(&mut counts, &standing);
             *count = count.saturating_sub(1);
@@ -277,7 +279,7 @@ impl Driver {
             }
         }
         // Removed resources are not counted.
-        for id in self.table.buried() {
+        for id in self.graph.buried() {
             if let Some(standing) = self.current_status(id) {
                 let count = counted(&mut counts, &standing);
                 *count = count.saturating_sub(1);
@@ -289,10 +291,9 @@ impl Driver {
 
     /// Returns the members concerned by an event of their group: those that are not as declared, or all.
     pub(in crate::driver) fn concerned(&self, leader: VertexId) -> Vec<VertexId> {
-        let members = self.table.groups().members(&leader);
-        let ill = |id: &&VertexId| {
-            self.member_states.get(*id).is_some_and(|it| *it != MemberStates::Fine)
-        };
+        let members = self.graph.groups().members(&leader);
+        let ill =
+            |id: &&VertexId| self.runs.members.get(*id).is_some_and(|it| *it != MemberStates::Fine);
         let found: Vec<VertexId> = members.iter().filter(ill).copied().collect();
         if members.len() < 2 || found.is_empty() { members.to_vec() } else { found }
     }
@@ -351,10 +352,10 @@ impl CombinedOutcome {
     }
 }
 
-impl ActiveRuns {
+impl RunManager {
     /// Returns the run of a vertex that may apply, not a plain check.
     pub(in crate::driver) fn run_of_vertex(&self, id: VertexId) -> Option<(RunRef, &ActiveRun)> {
-        let (run, live) = self.0.iter().find(|(_, live)| live.vertex == id && !live.look)?;
+        let (run, live) = self.active.iter().find(|(_, live)| live.vertex == id && !live.look)?;
         Some((RunRef { number: run.0, cause: live.cause }, live))
     }
 }

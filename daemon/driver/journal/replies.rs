@@ -14,7 +14,7 @@ impl Driver {
     ) {
         let replies = self.journal.answered(tickets, refused);
         if let Some(why) = refused.filter(|_| replies.has_failed) {
-            self.audience.hear(&Notification::Unkept(why));
+            self.notifier.tell(&Notification::Unkept(why));
         }
         self.tell_done(&replies.done);
         for event in replies.events {
@@ -28,7 +28,7 @@ impl Driver {
     /// Reports durable audit entries, even if their client has gone.
     pub(in crate::driver) fn tell_done(&mut self, done: &[AuditEntry]) {
         for deed in done {
-            self.audience.hear(&Notification::Done(deed));
+            self.notifier.tell(&Notification::Done(deed));
         }
     }
 
@@ -44,7 +44,9 @@ impl Driver {
     /// command keeps its grace period.
     pub(in crate::driver) fn give_up_journal(&mut self) {
         let is_stopping = self.engine.mode() == Mode::Stopping;
-        if is_stopping && self.journal.has_ended() && self.runs.0.values().all(|live| live.closing)
+        if is_stopping
+            && self.journal.has_ended()
+            && self.runs.active.values().all(|live| live.closing)
         {
             self.turn(Event::Stop { grace: Duration::ZERO });
         }
@@ -53,7 +55,7 @@ impl Driver {
     /// Checks failed resources again after the state has become writable: their refused begins get one more attempt.
     pub(in crate::driver) fn try_failed_again(&mut self) {
         let failed: Vec<VertexId> = self
-            .table
+            .graph
             .ids()
             .filter(|id| self.engine.vertex_status(*id) == Some(VertexStatus::Failed))
             .collect();

@@ -13,8 +13,8 @@ impl Driver {
     pub(in crate::driver) fn forget_removals(&mut self, recalled: &StoredState) {
         for (identity, kept) in &recalled.resources {
             let Some((begun, owned)) = kept.interrupted.zip(kept.owned.as_ref()) else { continue };
-            let id = self.table.number(identity);
-            let waiting = id.and_then(|id| self.table.waiting(id));
+            let id = self.graph.number(identity);
+            let waiting = id.and_then(|id| self.graph.waiting(id));
             if Some(begun) != definition_of_removal(identity, owned)
                 || waiting.is_none_or(|vertex| vertex.removes)
             {
@@ -40,7 +40,7 @@ impl Driver {
         found: &[IdAssignment],
     ) -> BTreeSet<Arc<str>> {
         let mut names = self.ownership.without_vertex.clone();
-        names.extend(self.table.missing(found));
+        names.extend(self.graph.missing(found));
         debug_assert!(
             {
                 let declared: HashSet<&str> =

@@ -25,7 +25,7 @@ impl Driver {
             (owned.origin == Some(Origin::Created)).then_some(owned.thing)
         };
         let moved = differs.iter().filter_map(|id| {
-            let entry = self.table.get(*id).filter(|entry| !entry.removes)?;
+            let entry = self.graph.get(*id).filter(|entry| !entry.removes)?;
             let thing = created(&entry.identity)?;
             (Vertex::thing(entry.resource.as_ref()) != Some(thing)).then_some(thing)
         });
@@ -38,7 +38,7 @@ impl Driver {
             return;
         }
         let heirs: Vec<_> =
-            self.table.ids().filter_map(|id| self.inherited(id, released)).collect();
+            self.graph.ids().filter_map(|id| self.inherited(id, released)).collect();
         for (identity, owned) in heirs {
             self.keep_owned(&identity, Some(Arc::new(owned)));
         }
@@ -46,8 +46,8 @@ impl Driver {
 
     /// Returns the new record of a resource that claims a released object.
     fn inherited(&self, id: VertexId, released: &HashSet<u64>) -> Option<(Arc<str>, Ownership)> {
-        let entry = self.table.get(id).filter(|entry| !entry.removes && !entry.meta.noop)?;
-        if !entry.identity.starts_with(KIND) || !self.table.runs(&entry.identity) {
+        let entry = self.graph.get(id).filter(|entry| !entry.removes && !entry.meta.noop)?;
+        if !entry.identity.starts_with(KIND) || !self.graph.runs(&entry.identity) {
             return None;
         }
         let thing =

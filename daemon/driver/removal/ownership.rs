@@ -4,7 +4,7 @@ use super::expected::OwnershipContext;
 use super::plan::{
     KeptOwned, LoadPolicy, RemovalPlan, definition_of_removal, is_deletable, plan_removals,
 };
-use super::undeclared::Renamed;
+use super::undeclared::{Renamed, UndeclaredRecords};
 use crate::config::LoadedGraph;
 use crate::driver::graph::assign_ids::IdAssignment;
 use crate::driver::graph::registry::SwapResult;
@@ -42,6 +42,8 @@ pub(in crate::driver) struct OwnershipRecords {
     /// True if an operator has requested the graph: resources that it leaves out are forgotten.
     forgets: bool,
     graph: Arc<str>,
+    /// Records of resources that are undeclared, apart from their ownership.
+    pub(in crate::driver) undeclared: UndeclaredRecords,
 }
 
 /// The ownership changes of a loaded graph, until the graph is accepted.
@@ -177,7 +179,7 @@ impl Driver {
             whole: self.settings.removes,
             one_shot: self.settings.one_shot,
         };
-        let (table, recalled) = (&self.table, self.mode.stored());
+        let (table, recalled) = (&self.graph, self.mode.stored());
         let approved = |name: &str, owned: &Ownership| {
             let removed =
                 table.number(name).and_then(|id| table.waiting(id).or_else(|| table.get(id)));
@@ -217,14 +219,14 @@ impl Driver {
         self.rename_history();
         self.ownership.without_vertex.extend(installed.gone.iter().cloned());
         self.ownership.settled.clear();
-        if *self.ownership.graph != *self.table.graph() {
-            self.ownership.graph = self.table.graph().into();
+        if *self.ownership.graph != *self.graph.graph() {
+            self.ownership.graph = self.graph.graph().into();
             self.ownership.all_unsettled = true;
         }
         let forgotten = &self.ownership.pending_removals.forget;
         let released = self.released_paths(&installed.differs, forgotten);
         for (identity, says) in std::mem::take(&mut self.ownership.pending_removals.messages) {
-            self.audience.hear(&Notification::Undeclared {
+            self.notifier.tell(&Notification::Undeclared {
                 identity: &identity,
                 message: &says,
                 removed: false,
@@ -232,12 +234,12 @@ impl Driver {
         }
         for identity in std::mem::take(&mut self.ownership.pending_removals.forget) {
             let stands =
-                self.table.number(&identity).is_some_and(|id| self.table.get(id).is_some());
+                self.graph.number(&identity).is_some_and(|id| self.graph.get(id).is_some());
             self.ownership.records.remove(&identity);
             if stands {
                 continue;
             }
-            self.departed.forget(&identity);
+            self.ownership.undeclared.forget(&identity);
             self.values.forget(&identity);
             self.journal.record(if self.settings.one_shot {
                 Entry::Own { identity, owned: None }
@@ -246,7 +248,7 @@ impl Driver {
             });
         }
         self.settle_departed();
-        let (table, kept) = (&self.table, &self.ownership.records);
+        let (table, kept) = (&self.graph, &self.ownership.records);
         // A vertex with a stuck run may still write a record.
         let is_known = |name: &str| kept.contains_key(name) || table.number(name).is_some();
         self.ownership.without_vertex.retain(|name| is_known(name) && !table.runs(name));
@@ -257,7 +259,7 @@ impl Driver {
         self.hand_over_paths(&released);
         let mut suspects = std::mem::take(&mut self.ownership.unsettled);
         if std::mem::take(&mut self.ownership.all_unsettled) {
-            suspects.extend(self.table.ids());
+            suspects.extend(self.graph.ids());
         } else {
             suspects.extend(&installed.differs);
         }
@@ -268,17 +270,17 @@ impl Driver {
         for id in suspects {
             self.note_leftovers(id);
         }
-        debug_assert!(self.disagreeing(self.table.ids()).is_empty(), "nobody else differs");
+        debug_assert!(self.disagreeing(self.graph.ids()).is_empty(), "nobody else differs");
     }
 
     /// Returns the vertices whose declaration differs from their record for the same object, with the new record.
     fn disagreeing(&self, of: impl IntoIterator<Item = VertexId>) -> Vec<(VertexId, Ownership)> {
         let context = self.context();
-        let each = of.into_iter().filter(|id| !self.table.is_removed(*id));
+        let each = of.into_iter().filter(|id| !self.graph.is_removed(*id));
         let changed = each.filter_map(|id| {
-            let entry = self.table.get(id).filter(|entry| !entry.removes)?;
+            let entry = self.graph.get(id).filter(|entry| !entry.removes)?;
             // The graph declares nothing for a removed vertex with a stuck run.
-            if !self.table.runs(&entry.identity) {
+            if !self.graph.runs(&entry.identity) {
                 return None;
             }
             let before = self.ownership.records.get(&entry.identity)?;
@@ -294,7 +296,7 @@ impl Driver {
 
     /// Schedules another comparison of a record that names dependencies without a declaration.
     fn note_leftovers(&mut self, id: VertexId) {
-        let entry = self.table.get(id).filter(|entry| !entry.removes);
+        let entry = self.graph.get(id).filter(|entry| !entry.removes);
         let kept = entry.and_then(|entry| self.ownership.records.get(&entry.identity));
         if entry.zip(kept).is_some_and(|(entry, owned)| entry.after.len() != owned.after.len()) {
             self.ownership.unsettled.insert(id);
@@ -302,7 +304,7 @@ impl Driver {
     }
 
     pub(in crate::driver) fn context(&self) -> OwnershipContext<'_> {
-        let (table, kept) = (&self.table, &self.ownership.records);
+        let (table, kept) = (&self.graph, &self.ownership.records);
         OwnershipContext { graph: Arc::clone(&self.ownership.graph), table, records: kept }
     }
 
@@ -317,7 +319,7 @@ impl Driver {
 
     /// Records the ownership of the object of a converged vertex, if the record is of another object (B-5).
     pub(in crate::driver) fn note_owned(&mut self, id: VertexId, origin: Origin) {
-        let Some(entry) = self.table.get(id) else { return };
+        let Some(entry) = self.graph.get(id) else { return };
         if entry.removes || entry.meta.noop || !self.ownership.settled.insert(id) {
             return;
         }
@@ -337,9 +339,9 @@ impl Driver {
     /// Returns the records to write before a run that creates objects. The flag is true if a record must not be lost.
     pub(in crate::driver) fn mark_created(&mut self, intent: &Intent) -> (Vec<Entry>, bool) {
         let (mut entries, mut urgent) = (Vec::new(), false);
-        for id in self.table.groups().members(&intent.vertex) {
-            let creates = self.runs.0.get(&intent.run).is_some_and(|live| live.creates(*id));
-            let Some(entry) = self.table.get(*id).filter(|e| creates && !e.removes) else {
+        for id in self.graph.groups().members(&intent.vertex) {
+            let creates = self.runs.active.get(&intent.run).is_some_and(|live| live.creates(*id));
+            let Some(entry) = self.graph.get(*id).filter(|e| creates && !e.removes) else {
                 continue;
             };
             let before = self.ownership.records.get(&entry.identity).cloned();
@@ -353,7 +355,7 @@ impl Driver {
             if leftovers {
                 self.ownership.unsettled.insert(*id);
             }
-            if self.table.change().is_some() {
+            if self.graph.change().is_some() {
                 self.ownership.made.insert(Arc::clone(&identity));
             }
             self.ownership.put(&identity, owned.clone());
@@ -365,7 +367,7 @@ impl Driver {
 
     /// Restores and writes the prior records after a failed begin, whose entries may be durable in spite of the error.
     pub(in crate::driver) fn unmark(&mut self, vertex: VertexId) {
-        for id in self.table.groups().members(&vertex).to_vec() {
+        for id in self.graph.groups().members(&vertex).to_vec() {
             if let Some(before) = self.ownership.marked.remove(&id) {
                 let identity = self.identity(id);
                 self.ownership.put(&identity, before.clone());
@@ -379,7 +381,7 @@ impl Driver {
     pub(in crate::driver) fn note_end(&mut self, run: RunId, id: VertexId, outcome: Outcome) {
         let marked = self.ownership.marked.remove(&id);
         let created = marked.is_some();
-        let part = self.runs.0.get(&run).and_then(|live| live.outcome(id));
+        let part = self.runs.active.get(&run).and_then(|live| live.outcome(id));
         let outcome = part.unwrap_or(outcome);
         match outcome {
             Outcome::Changed => self.note_owned(id, Origin::Adopted),
@@ -401,19 +403,19 @@ impl Driver {
     pub(in crate::driver) fn mark_removed(&mut self, id: VertexId) {
         let identity = self.identity(id);
         self.ownership.records.remove(&identity);
-        self.table.mark_removed(id);
+        self.graph.mark_removed(id);
     }
 
     /// Reports a removal when its record is durable, or reports that the object was already gone.
     pub(in crate::driver) fn tell_removed(&mut self, id: VertexId, was_there: bool) {
-        if self.table.is_removed(id) {
+        if self.graph.is_removed(id) {
             let identity = self.identity(id);
-            let spared = self.table.get(id).and_then(|entry| entry.resource.left_alone_reason());
+            let spared = self.graph.get(id).and_then(|entry| entry.resource.left_alone_reason());
             let gone =
                 if was_there { "removed from the host" } else { "was already absent; forgotten" };
             let says = spared.as_deref().unwrap_or(gone);
             let removed = was_there && spared.is_none();
-            self.audience.hear(&Notification::Undeclared {
+            self.notifier.tell(&Notification::Undeclared {
                 identity: &identity,
                 message: says,
                 removed,
@@ -430,7 +432,7 @@ impl Driver {
         }
         self.ownership.pending_removals.keep.insert(Arc::clone(identity));
         let says = "was created while the new graph was waiting; `steadfast reload` removes it";
-        self.audience.hear(&Notification::Undeclared { identity, message: says, removed: false });
+        self.notifier.tell(&Notification::Undeclared { identity, message: says, removed: false });
     }
 
     /// Forgets the records of a removed vertex, except for the data that a later load needs for the removal.

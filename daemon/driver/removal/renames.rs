@@ -11,12 +11,12 @@ use steadfast_engine::{RestoredState, VertexId};
 
 impl Driver {
     fn is_held(&self, name: &str) -> bool {
-        self.table.called(name).is_some() || self.ownership.records.contains_key(name)
+        self.graph.called(name).is_some() || self.ownership.records.contains_key(name)
     }
 
     fn has_run(&self, name: &str) -> bool {
         let recalled = self.mode.stored();
-        self.departed.contains(name)
+        self.ownership.undeclared.contains(name)
             || recalled.is_some_and(|recalled| recalled.resources.contains_key(name))
     }
 
@@ -52,7 +52,7 @@ impl Driver {
     /// Moves the history of renamed resources to their new identities.
     pub(in crate::driver) fn rename_history(&mut self) {
         // A running undo continues under its own identity.
-        if self.undoing.goes_on() {
+        if self.commands.undos.goes_on() {
             return;
         }
         let names = std::mem::take(&mut self.ownership.names);
@@ -75,7 +75,7 @@ impl Driver {
         let mut recall = BTreeMap::new();
         for Renamed { from, to, definition } in &self.ownership.renamed {
             self.values.copy(from, to, *definition);
-            let runs = self.table.called(from);
+            let runs = self.graph.called(from);
             if let Some((id, _)) = runs.filter(|(_, entry)| entry.definition == definition.0) {
                 recall.insert(
                     id,
@@ -92,11 +92,11 @@ impl Driver {
             let is_other = self.values.copy(&from, &to, definition);
             self.values.forget(&from);
             self.ownership.names.renamed.push((Arc::clone(&from), Arc::clone(&to)));
-            self.departed.forget(&from);
+            self.ownership.undeclared.forget(&from);
             if let Some(owned) = self.ownership.records.remove(&from) {
                 self.ownership.records.insert(Arc::clone(&to), owned);
             }
-            self.audience.hear(&Notification::Undeclared {
+            self.notifier.tell(&Notification::Undeclared {
                 identity: &from,
                 message: &format!("renamed to {to}"),
                 removed: false,

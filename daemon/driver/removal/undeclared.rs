@@ -51,14 +51,14 @@ impl Driver {
         id: VertexId,
         recall: &RestoredState,
     ) -> ResourceRecord {
-        let cause = |by: Option<VertexId>| by.map_or("", |by| self.table.name(by)).to_owned();
-        let definition = self.table.get(id).map(|entry| entry.definition);
+        let cause = |by: Option<VertexId>| by.map_or("", |by| self.graph.name(by)).to_owned();
+        let definition = self.graph.get(id).map(|entry| entry.definition);
         ResourceRecord {
             // The engine knows the definition of a group only; a completed run counts for each member.
             done: definition.filter(|_| recall.done.is_some()),
             owed: recall.owed.map(|(stamp, by)| (stamp.0, cause(by))),
             interrupted: definition.filter(|_| recall.interrupted),
-            parked: self.parking.record(id, self.runtime.wall()),
+            parked: self.commands.pauses.record(id, self.runtime.wall()),
             ..ResourceRecord::default()
         }
     }
@@ -67,17 +67,17 @@ impl Driver {
     /// identities.
     fn returning(&self) -> StoredState {
         let comes = |identity: &str| {
-            let id = self.table.number(identity)?;
-            let is_new = self.table.waiting(id).is_some() && self.table.get(id).is_none();
+            let id = self.graph.number(identity)?;
+            let is_new = self.graph.waiting(id).is_some() && self.graph.get(id).is_none();
             is_new.then_some(id)
         };
-        let own = self.departed.0.iter();
+        let own = self.ownership.undeclared.0.iter();
         let mut resources: BTreeMap<String, ResourceRecord> = own
             .filter(|(identity, _)| comes(identity).is_some())
             .map(|(identity, kept)| (identity.clone(), kept.clone()))
             .collect();
         for Renamed { from, to, definition } in self.ownership.renamed() {
-            let Some(kept) = self.departed.0.get(from.as_ref()) else { continue };
+            let Some(kept) = self.ownership.undeclared.0.get(from.as_ref()) else { continue };
             if comes(to).is_some() {
                 let called = |old: u64| if old == definition.0 { definition.1 } else { old };
                 let kept = ResourceRecord { done: kept.done.map(called), ..kept.clone() };
@@ -98,12 +98,12 @@ impl Driver {
             return;
         }
         self.recall_parked(&back);
-        for (id, found) in self.table.recall(&back.resources) {
+        for (id, found) in self.graph.recall(&back.resources) {
             recall.entry(id).or_insert(found);
         }
         // A value was never sent, or another value was received: the run is repeated, as after a start.
         for id in silent.iter().copied().chain(self.outdated_receivers()) {
-            if self.table.get(id).is_none() {
+            if self.graph.get(id).is_none() {
                 recall.entry(id).and_modify(|recall| recall.done = None);
             }
         }
@@ -113,16 +113,17 @@ impl Driver {
     /// forgotten.
     pub(in crate::driver) fn settle_departed(&mut self) {
         let runs = |identity: &str| {
-            self.table.number(identity).is_some_and(|id| self.table.get(id).is_some())
+            self.graph.number(identity).is_some_and(|id| self.graph.get(id).is_some())
         };
-        self.departed.0.retain(|identity, _| !runs(identity));
+        self.ownership.undeclared.0.retain(|identity, _| !runs(identity));
         if !self.ownership.forgets() {
             return;
         }
-        let gone = self.departed.0.keys().filter(|identity| !self.ownership.stays(identity));
+        let gone =
+            self.ownership.undeclared.0.keys().filter(|identity| !self.ownership.stays(identity));
         let gone: Vec<Arc<str>> = gone.map(|identity| identity.as_str().into()).collect();
         for identity in gone {
-            self.departed.forget(&identity);
+            self.ownership.undeclared.forget(&identity);
             self.values.forget(&identity);
             self.journal.record(Entry::Forget(identity));
         }

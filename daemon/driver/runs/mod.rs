@@ -7,21 +7,24 @@
 pub(super) mod echo_filter;
 pub(super) mod thread_pool;
 
-use super::groups::run::MemberRun;
+use super::groups::run::{MemberRun, MemberStates};
+use super::groups::split::SplitMembers;
 use super::plan::overlaps::check_step;
-use super::queries::statistics::Moment;
+use super::queries::statistics::{Moment, ResourceStatistics};
 use super::values::ReceiverInputs;
+use super::values::source_changes::RecentApplies;
 use super::{Driver, DriverEvent, Notification};
 use crate::config::Vertex;
 use crate::store::{Entry, Origin};
+use echo_filter::EchoFilter;
 use futures_util::FutureExt as _;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use steadfast_engine::{Class, Event, RunId, Start, VertexId, Why};
 use steadfast_resources::{
     Answer, BuiltResource, Change, CheckRequest, CheckResult, CopyDigest, CopyDigestSlot,
-    Difference, Failure, Host, KeyedHash, Outcome, Resource, WatchSource,
+    Difference, Failure, Host, KeyedHash, Outcome, Resource,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -69,14 +72,65 @@ pub(super) struct ActiveRun {
     pub(super) closing: bool,
 }
 
-/// All active runs by number.
-#[derive(Debug, Default)]
-pub(super) struct ActiveRuns(pub(super) BTreeMap<RunId, ActiveRun>);
+/// The active runs, and the results of past ones.
+#[derive(Debug)]
+pub(super) struct RunManager {
+    /// All active runs by number.
+    pub(super) active: BTreeMap<RunId, ActiveRun>,
+    /// Events that the driver's own applies may have caused.
+    pub(super) echo: EchoFilter,
+    /// Recent applies that may have changed a source that other resources copy.
+    pub(super) recent_applies: RecentApplies,
+    /// The last failure of each resource that is not as declared.
+    pub(super) failures: HashMap<VertexId, Failure>,
+    /// The status of each group member at its last check.
+    pub(super) members: HashMap<VertexId, MemberStates>,
+    /// Resources that are temporarily split from their groups.
+    pub(super) split: SplitMembers,
+    /// Times and counts of checks, changes and events.
+    pub(super) statistics: ResourceStatistics,
+}
+
+impl RunManager {
+    pub(super) fn new() -> Self {
+        Self {
+            active: BTreeMap::new(),
+            echo: EchoFilter::default(),
+            recent_applies: RecentApplies::default(),
+            failures: HashMap::new(),
+            members: HashMap::new(),
+            split: SplitMembers::default(),
+            statistics: ResourceStatistics::new(Instant::now()),
+        }
+    }
+
+    /// Cancels a run.
+    pub(super) fn cancel(&self, run: RunId) {
+        if let Some(live) = self.active.get(&run) {
+            live.cancel.cancel();
+        }
+    }
+
+    /// Drops a run whose end is not being recorded.
+    pub(super) fn drop_unless_closing(&mut self, run: RunId) {
+        if self.active.get(&run).is_some_and(|live| !live.closing) {
+            self.active.remove(&run);
+        }
+    }
+
+    /// Forgets a vertex that has left the graph.
+    pub(super) fn forget(&mut self, id: VertexId) {
+        self.members.remove(&id);
+        self.split.forget(id);
+        self.failures.remove(&id);
+        self.statistics.forget(id);
+    }
+}
 
 /// A dropped driver cancels its runs, so that they change nothing more.
-impl Drop for ActiveRuns {
+impl Drop for RunManager {
     fn drop(&mut self) {
-        for live in self.0.values() {
+        for live in self.active.values() {
             live.cancel.cancel();
         }
     }
@@ -93,7 +147,7 @@ impl Driver {
 
     /// Starts the check of a vertex.
     pub(super) fn start(&mut self, start: Start) {
-        let Some(entry) = self.table.get(start.vertex) else {
+        let Some(entry) = self.graph.get(start.vertex) else {
             let trouble = Failure::new("the resource is no longer in the graph");
             self.runtime
                 .inbox()
@@ -118,7 +172,7 @@ impl Driver {
         let resource = kept.and_then(|kept| entry.resource.with_sent(kept));
         let resource = resource.unwrap_or_else(|| Arc::clone(&entry.resource));
         let is_missing = recipe.is_some() && meal.is_none();
-        let group = self.table.groups().get(start.vertex);
+        let group = self.graph.groups().get(start.vertex);
         let transaction = group.map(|group| Arc::clone(&group.transaction));
         let live = ActiveRun {
             parts: self.parts(start.vertex),
@@ -147,8 +201,8 @@ impl Driver {
         };
         let seat_and_count = (seat, live.parts.len());
         let made = Arc::clone(&live.made);
-        self.runs.0.insert(start.run, live);
-        self.rotated.runs(start.vertex);
+        self.runs.active.insert(start.run, live);
+        self.values.rotation.runs(start.vertex);
         if is_missing {
             return;
         }
@@ -168,7 +222,7 @@ impl Driver {
 
     /// Returns the span for all log lines of a run.
     pub(super) fn span(&self, run: RunId) -> tracing::Span {
-        let Some(live) = self.runs.0.get(&run) else { return tracing::Span::none() };
+        let Some(live) = self.runs.active.get(&run) else { return tracing::Span::none() };
         // The highest level passes every log filter.
         tracing::error_span!("run", resource = &*live.identity, run = run.0, cause = live.cause)
     }
@@ -189,12 +243,14 @@ impl Driver {
 
     /// Starts the apply of the change that the check of this run has found.
     pub(super) fn apply(&mut self, run: RunId, id: VertexId) {
-        if self.runs.0.get(&run).is_some_and(|live| !live.parts.is_empty()) {
+        if self.runs.active.get(&run).is_some_and(|live| !live.parts.is_empty()) {
             self.apply_parts(run, id);
             return;
         }
         let cause = self.cause(id);
-        let Some((entry, live)) = self.table.get(id).zip(self.runs.0.get_mut(&run)) else { return };
+        let Some((entry, live)) = self.graph.get(id).zip(self.runs.active.get_mut(&run)) else {
+            return;
+        };
         let Some(change) = live.change.take() else {
             let trouble = Failure::new("the check of this run left nothing to apply");
             self.runtime
@@ -205,7 +261,7 @@ impl Driver {
         let permit = self.permission.mint(&live.identity, cause, live.cancel.clone());
         let (resource, seat) = (live.resource(), entry.resource.traits().seat);
         let host = self.runtime.host.clone();
-        self.echo.applying(id);
+        self.runs.echo.applying(id);
         let work = async move {
             let outcome = guarded(resource.apply(&host, &permit, change))
                 .await
@@ -217,10 +273,14 @@ impl Driver {
     }
 
     pub(super) fn checked(&mut self, run: RunId, verdict: CheckResult) {
-        let Some(live) = self.runs.0.get_mut(&run) else { return };
+        let Some(live) = self.runs.active.get_mut(&run) else { return };
         let (id, look) = (live.vertex, live.look);
-        self.times.note(id, Moment::Checked);
-        let verdict = if look && self.looks_back { self.look_back(id, verdict) } else { verdict };
+        self.runs.statistics.note(id, Moment::Checked);
+        let verdict = if look && self.one_shot.is_final_check {
+            self.look_back(id, verdict)
+        } else {
+            verdict
+        };
         let verdict = match (look, verdict) {
             (false, CheckResult::Same) => self.same(run),
             (_, other) => other,
@@ -235,18 +295,18 @@ impl Driver {
     /// Reports the result of a check to the engine.
     pub(super) fn found(&mut self, run: RunId, verdict: CheckResult) {
         let foresees = self.is_plan();
-        let Some(live) = self.runs.0.get_mut(&run) else { return };
+        let Some(live) = self.runs.active.get_mut(&run) else { return };
         let (id, look, refreshed) = (live.vertex, live.look, live.refresh);
-        self.watches.note_verdict(id, &verdict);
+        self.watches.states.note_verdict(id, &verdict);
         let verdict = match verdict {
             CheckResult::Same => {
                 if refreshed {
                     self.restart_intervals(id);
                 }
                 if !look {
-                    for member in self.table.groups().members(&id) {
-                        self.troubles.remove(member);
-                        self.audience.hear(&Notification::Same(self.table.name(*member)));
+                    for member in self.graph.groups().members(&id) {
+                        self.runs.failures.remove(member);
+                        self.notifier.tell(&Notification::Same(self.graph.name(*member)));
                     }
                     self.found_same(id);
                 }
@@ -256,18 +316,18 @@ impl Driver {
                 live.differences.clone_from(&change.differences);
                 (live.destructive, live.creates) = (change.destructive, change.creates);
                 if foresees {
-                    self.foresight.note(id, change.replaces);
+                    self.one_shot.overlaps.note(id, change.replaces);
                 }
                 live.change = Some(change);
                 if live.parts.is_empty() {
                     // This check has succeeded: an earlier failure is obsolete.
-                    self.troubles.remove(&id);
+                    self.runs.failures.remove(&id);
                 }
                 steadfast_engine::RunVerdict::Differs
             }
             CheckResult::Unknown(trouble) => {
                 if live.parts.is_empty() {
-                    self.troubles.insert(id, trouble);
+                    self.runs.failures.insert(id, trouble);
                 }
                 self.note_failure(id);
                 steadfast_engine::RunVerdict::Unknown
@@ -275,15 +335,15 @@ impl Driver {
         };
         self.note_deadline(run);
         self.turn(Event::Checked(run, verdict));
-        if self.runs.0.get(&run).is_some_and(|live| !live.begun) {
-            self.runs.0.remove(&run);
+        if self.runs.active.get(&run).is_some_and(|live| !live.begun) {
+            self.runs.active.remove(&run);
         }
     }
 
     /// Records the ownership of resources found as declared, and finishes removals whose object is already gone.
     fn found_same(&mut self, id: VertexId) {
-        for id in self.table.groups().members(&id).to_vec() {
-            let removes = self.table.get(id).is_some_and(|entry| entry.removes);
+        for id in self.graph.groups().members(&id).to_vec() {
+            let removes = self.graph.get(id).is_some_and(|entry| entry.removes);
             if !removes {
                 self.note_owned(id, Origin::Adopted);
                 continue;
@@ -296,31 +356,31 @@ impl Driver {
     }
 
     pub(super) fn ended(&mut self, run: RunId, outcome: Outcome) {
-        let Some(live) = self.runs.0.get_mut(&run) else { return };
+        let Some(live) = self.runs.active.get_mut(&run) else { return };
         let (id, refreshed) = (live.vertex, live.refresh);
         live.took = live.started.elapsed();
         let is_one = live.parts.is_empty();
         let (outcome, parcel) = self.packed(run, outcome);
-        let freed = self.watches.note_outcome(id, &outcome);
-        let Some(live) = self.runs.0.get_mut(&run) else { return };
+        let freed = self.watches.states.note_outcome(id, &outcome);
+        let Some(live) = self.runs.active.get_mut(&run) else { return };
         let outcome = match outcome {
             Outcome::Unchanged => {
                 if is_one {
-                    self.troubles.remove(&id);
+                    self.runs.failures.remove(&id);
                 }
                 steadfast_engine::Outcome::Unchanged
             }
             Outcome::Changed(notes) => {
                 live.notes = notes;
                 if is_one {
-                    self.troubles.remove(&id);
+                    self.runs.failures.remove(&id);
                 }
                 steadfast_engine::Outcome::Changed
             }
             Outcome::Failed { trouble, touched } => {
                 if is_one {
                     live.trouble = Some(trouble.clone());
-                    self.troubles.insert(id, trouble);
+                    self.runs.failures.insert(id, trouble);
                 }
                 steadfast_engine::Outcome::Failed { touched }
             }
@@ -336,28 +396,19 @@ impl Driver {
         if refreshed && well {
             self.restart_intervals(id);
         }
-        self.echo.applied(id);
+        self.runs.echo.applied(id);
         if well {
             self.exchange(run, parcel);
         }
         self.turn(Event::Ended(run, outcome));
         freed.into_iter().for_each(|id| self.turn(Event::Look(id)));
-        self.drop_unless_closing(run);
+        self.runs.drop_unless_closing(run);
     }
 
-    /// Arms the sources of a refreshed vertex again: a refresh restarts the interval of a timer.
+    /// Arms the sources of a refreshed vertex again.
     fn restart_intervals(&self, id: VertexId) {
-        let Some((hub, entry)) = self.hub.as_ref().zip(self.table.get(id)) else { return };
-        let sources = entry.resource.footprint().watch;
-        if sources.iter().any(|source| matches!(source, WatchSource::Every(_))) {
-            hub.arm(id, sources);
-        }
-    }
-
-    /// Drops a run whose end is not being recorded.
-    pub(super) fn drop_unless_closing(&mut self, run: RunId) {
-        if self.runs.0.get(&run).is_some_and(|live| !live.closing) {
-            self.runs.0.remove(&run);
+        if let Some(entry) = self.graph.get(id) {
+            self.watches.restart_intervals(id, entry.resource.footprint().watch);
         }
     }
 
@@ -365,11 +416,11 @@ impl Driver {
     /// that the resource is not idempotent. Returns true if checks were started.
     pub(super) fn look_once_more(&mut self) -> bool {
         let stopped = self.engine.mode() == steadfast_engine::Mode::Stopped;
-        if !self.settings.one_shot || stopped || std::mem::replace(&mut self.looks_back, true) {
+        if !self.settings.one_shot || stopped || !self.one_shot.begin_final_check() {
             return false;
         }
         let changed: BTreeSet<VertexId> =
-            self.changed.iter().map(|id| self.table.groups().leader(*id)).collect();
+            self.one_shot.changed.iter().map(|id| self.graph.groups().leader(*id)).collect();
         for id in changed {
             self.turn(Event::Look(id));
         }
@@ -379,37 +430,37 @@ impl Driver {
     /// Collects the differences of a final check; they are reported at the end and not repaired.
     pub(super) fn look_back(&mut self, id: VertexId, verdict: CheckResult) -> CheckResult {
         if let Some(found) = differences(verdict) {
-            self.moved.push((self.table.name(id).to_owned(), found));
+            self.one_shot.differences.push((self.graph.name(id).to_owned(), found));
         }
         CheckResult::Same
     }
 
     /// Handles a begin that could not be recorded: nothing was changed, and the vertex shows the reason (B-1).
     pub(super) fn note_refusal(&mut self, run: RunId) {
-        let Some(live) = self.runs.0.remove(&run) else { return };
+        let Some(live) = self.runs.active.remove(&run) else { return };
         let trouble = Failure::new("no changes made: the planned change could not be recorded")
             .hint("see `state_write_failed` in the log; check whether the disk of the state directory is full");
-        for id in self.table.groups().members(&live.vertex) {
-            self.troubles.entry(*id).or_insert_with(|| trouble.clone());
+        for id in self.graph.groups().members(&live.vertex) {
+            self.runs.failures.entry(*id).or_insert_with(|| trouble.clone());
         }
         self.unmark(live.vertex);
-        self.apart.is_refused(live.vertex);
+        self.runs.split.is_refused(live.vertex);
     }
 
     /// Records a failure for a run that was cancelled at its deadline.
     fn note_deadline(&mut self, run: RunId) {
-        let Some(live) = self.runs.0.get_mut(&run) else { return };
+        let Some(live) = self.runs.active.get_mut(&run) else { return };
         if !live.cancel.is_cancelled() || self.engine.mode() == steadfast_engine::Mode::Stopping {
             return;
         }
-        let limit = self.table.get(live.vertex).and_then(Vertex::timeout);
+        let limit = self.graph.get(live.vertex).and_then(Vertex::timeout);
         let limit = limit.map_or_else(String::new, |t| format!(" of {} ms", t.as_millis()));
         let trouble = Failure::new(format!("the run exceeded its timeout{limit}"))
             .hint("`meta: { timeout: MS }` sets the timeout of a run");
         live.trouble = Some(trouble.clone());
         let id = live.vertex;
         for id in self.concerned(id) {
-            self.troubles.insert(id, trouble.clone());
+            self.runs.failures.insert(id, trouble.clone());
         }
     }
 }

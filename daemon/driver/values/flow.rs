@@ -14,12 +14,12 @@ impl Driver {
     /// Returns the senders of the waiting graph that have not sent a value that a receiver needs.
     pub(in crate::driver) fn silent_senders(&self) -> BTreeSet<VertexId> {
         let mut silent = BTreeSet::new();
-        for recipe in self.table.waiting_receivers().filter_map(|(_, it)| it.recipe.as_ref()) {
+        for recipe in self.graph.waiting_receivers().filter_map(|(_, it)| it.recipe.as_ref()) {
             for origin in &recipe.origins {
                 if let Origin::Sent { by, key } = origin
                     && !self.values.has(by, key)
                 {
-                    silent.extend(self.table.number(by));
+                    silent.extend(self.graph.number(by));
                 }
             }
         }
@@ -29,7 +29,7 @@ impl Driver {
     /// Schedules another run for running senders, ahead of their receivers.
     pub(in crate::driver) fn ask_to_send(&mut self, silent: BTreeSet<VertexId>) {
         for id in silent {
-            let Some(entry) = self.table.get(id) else { continue };
+            let Some(entry) = self.graph.get(id) else { continue };
             let is_state = entry.resource.traits().repeat == RunPolicy::State;
             self.turn(if is_state { Event::Suspect(id) } else { Event::Redo(id) });
         }
@@ -41,7 +41,7 @@ impl Driver {
             let recipe = entry.recipe.as_ref();
             recipe.is_some_and(|recipe| self.values.is_outdated(&entry.identity, recipe))
         };
-        let outdated = self.table.waiting_receivers().filter(is_outdated);
+        let outdated = self.graph.waiting_receivers().filter(is_outdated);
         outdated.map(|(id, _)| id).collect()
     }
 
@@ -103,8 +103,8 @@ impl Driver {
     }
 
     fn pack(&self, run: RunId) -> Result<Option<OutgoingValues>, Failure> {
-        let Some(live) = self.runs.0.get(&run) else { return Ok(None) };
-        let Some(entry) = self.table.get(live.vertex) else { return Ok(None) };
+        let Some(live) = self.runs.active.get(&run) else { return Ok(None) };
+        let Some(entry) = self.graph.get(live.vertex) else { return Ok(None) };
         // A placeholder is never sent.
         if live.made.get().is_some_and(|made| made.blind) {
             return Ok(None);
@@ -123,8 +123,8 @@ impl Driver {
     /// Records the inputs and the sent values of a successful run, and reports the values to their receivers. This
     /// precedes the end of the run, so that receivers are marked before they may run.
     pub(in crate::driver) fn exchange(&mut self, run: RunId, parcel: Option<OutgoingValues>) {
-        let Some(live) = self.runs.0.get(&run) else { return };
-        let Some(entry) = self.table.get(live.vertex) else { return };
+        let Some(live) = self.runs.active.get(&run) else { return };
+        let Some(entry) = self.graph.get(live.vertex) else { return };
         let identity = Arc::clone(&entry.identity);
         let received = live.origins.clone().zip(live.made.get());
         let copied = live.copied();
@@ -136,7 +136,7 @@ impl Driver {
             }
         }
         let Some(parcel) = parcel else { return };
-        let (values, receivers) = self.values.note_sent(&identity, parcel, &self.table);
+        let (values, receivers) = self.values.note_sent(&identity, parcel, &self.graph);
         self.journal.record(Entry::Sent { identity, values: OpaqueText(values.into()) });
         for id in receivers {
             self.turn(Event::Received(id));
