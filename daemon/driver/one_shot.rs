@@ -1,9 +1,10 @@
 //! The state of a one-shot command (`apply`, `plan`): its changes, its final check, and its search for overlaps.
 
+use super::Driver;
 use super::plan::overlaps::PlanOverlaps;
 use std::collections::BTreeSet;
-use steadfast_engine::VertexId;
-use steadfast_resources::Difference;
+use steadfast_engine::{Event, Mode, VertexId};
+use steadfast_resources::{CheckResult, Difference};
 
 /// The state of a one-shot command; a daemon does not use it.
 #[derive(Debug, Default)]
@@ -31,5 +32,43 @@ impl OneShotWork {
         let mut differences = std::mem::take(&mut self.differences);
         differences.sort_by(|one, other| one.0.cmp(&other.0));
         differences
+    }
+}
+
+impl Driver {
+    /// Checks all changed resources once more (one-shot): a difference means that someone has undone the change, or
+    /// that the resource is not idempotent. Returns true if checks were started.
+    pub(super) fn look_once_more(&mut self) -> bool {
+        let stopped = self.engine.mode() == Mode::Stopped;
+        if !self.settings.one_shot || stopped || !self.one_shot.begin_final_check() {
+            return false;
+        }
+        let changed: BTreeSet<VertexId> =
+            self.one_shot.changed.iter().map(|id| self.graph.groups().leader(*id)).collect();
+        for id in changed {
+            self.turn(Event::Look(id));
+        }
+        true
+    }
+
+    /// Collects the differences of a final check; they are reported at the end and not repaired.
+    pub(super) fn look_back(&mut self, id: VertexId, verdict: CheckResult) -> CheckResult {
+        if let Some(found) = differences(verdict) {
+            self.one_shot.differences.push((self.graph.name(id).to_owned(), found));
+        }
+        CheckResult::Same
+    }
+}
+
+fn differences(verdict: CheckResult) -> Option<Vec<Difference>> {
+    match verdict {
+        CheckResult::Same => None,
+        CheckResult::Differs(change) => Some(change.differences),
+        CheckResult::Unknown(trouble) => Some(vec![Difference {
+            aspect: "unknown",
+            from: trouble.what,
+            to: String::new(),
+            diff: None,
+        }]),
     }
 }

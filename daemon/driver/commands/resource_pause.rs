@@ -124,7 +124,7 @@ impl Driver {
             let reason = reason.to_owned();
             let lasts = Some(limit.as_secs());
             let pause = Some(PauseRecord { reason: reason.clone(), until_unix, lasts });
-            entries.push(Entry::Park { identity: self.identity(id), pause });
+            entries.push(Entry::Park { identity: self.graph.identity(id), pause });
             let identity = self.graph.name(id);
             self.notifier.tell(&Notification::Parked { identity, reason: &reason, limit });
             self.commands.pauses.each.insert(id, PausedResource { until, reason });
@@ -157,7 +157,7 @@ impl Driver {
         let mut entries = Vec::new();
         for id in ids {
             if self.commands.pauses.each.remove(&id).is_some() {
-                entries.push(Entry::Park { identity: self.identity(id), pause: None });
+                entries.push(Entry::Park { identity: self.graph.identity(id), pause: None });
                 self.notifier.tell(&Notification::Unparked(self.graph.name(id)));
             }
         }

@@ -199,6 +199,13 @@ impl Driver {
             self.graph.loads.outcome = Ok(LoadOutcome { graph, change, waits, looks_only });
         }
     }
+
+    /// Frees replaced graphs on another thread.
+    pub(in crate::driver) fn discard_replaced(&mut self) {
+        for replaced in self.graph.take_replaced() {
+            self.runtime.discard(Box::new(replaced));
+        }
+    }
 }
 
 /// Returns the first line with an error: warnings may come first, each with its context.

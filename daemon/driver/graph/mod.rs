@@ -6,6 +6,7 @@
 pub(super) mod assign_ids;
 pub(super) mod load;
 pub(super) mod load_report;
+pub(super) mod properties;
 pub(super) mod registry;
 #[cfg(test)]
 pub(super) mod registry_tests;

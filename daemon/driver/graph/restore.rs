@@ -6,7 +6,7 @@ use crate::store::{Ended, Entry, StoredState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steadfast_engine::{RestoredState, VertexId};
-use steadfast_resources::{LONGEST_SPAN, OnInterrupt, RunPolicy};
+use steadfast_resources::{OnInterrupt, RunPolicy};
 
 impl Driver {
     /// Records the end of interrupted runs with `on_interrupt: skip`, so that they are not skipped again at each start.
@@ -57,17 +57,5 @@ impl Driver {
                 self.journal.record(Entry::Forget(identity.as_str().into()));
             }
         }
-    }
-
-    /// Continues the pause of the previous session until its old end.
-    pub(in crate::driver) fn restore_pause(&mut self) {
-        if self.settings.one_shot {
-            return;
-        }
-        let Some(kept) = self.mode.stored().and_then(|stored| stored.pause.clone()) else { return };
-        let left = kept.remaining(self.runtime.wall(), self.settings.pause_limit, LONGEST_SPAN);
-        let until = self.now().after(left);
-        let event = self.commands.pause((kept.reason, until), false, true);
-        self.turn(event);
     }
 }

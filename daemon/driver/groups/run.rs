@@ -49,7 +49,7 @@ impl Driver {
         let Some(group) = self.graph.groups().get(leader) else { return Vec::new() };
         let part = |id: &VertexId| MemberRun {
             id: *id,
-            identity: self.identity(*id),
+            identity: self.graph.identity(*id),
             change: None,
             differences: Vec::new(),
             destructive: false,

@@ -264,7 +264,7 @@ impl Driver {
             suspects.extend(&installed.differs);
         }
         for (id, owned) in self.disagreeing(suspects.iter().copied()) {
-            let identity = self.identity(id);
+            let identity = self.graph.identity(id);
             self.keep_owned(&identity, Some(Arc::new(owned)));
         }
         for id in suspects {
@@ -369,7 +369,7 @@ impl Driver {
     pub(in crate::driver) fn unmark(&mut self, vertex: VertexId) {
         for id in self.graph.groups().members(&vertex).to_vec() {
             if let Some(before) = self.ownership.marked.remove(&id) {
-                let identity = self.identity(id);
+                let identity = self.graph.identity(id);
                 self.ownership.put(&identity, before.clone());
                 self.ownership.unsettled.insert(id);
                 self.journal.record(Entry::Own { identity, owned: before });
@@ -387,7 +387,7 @@ impl Driver {
             Outcome::Changed => self.note_owned(id, Origin::Adopted),
             Outcome::Unchanged | Outcome::Failed { touched: false } if created => {
                 // The outcome proves that nothing was created.
-                let identity = self.identity(id);
+                let identity = self.graph.identity(id);
                 self.keep_owned(&identity, marked.flatten());
                 self.ownership.unsettled.insert(id);
                 if outcome == Outcome::Unchanged {
@@ -401,7 +401,7 @@ impl Driver {
 
     /// Drops the record of a removed object, and excludes its vertex from later checks.
     pub(in crate::driver) fn mark_removed(&mut self, id: VertexId) {
-        let identity = self.identity(id);
+        let identity = self.graph.identity(id);
         self.ownership.records.remove(&identity);
         self.graph.mark_removed(id);
     }
@@ -409,7 +409,7 @@ impl Driver {
     /// Reports a removal when its record is durable, or reports that the object was already gone.
     pub(in crate::driver) fn tell_removed(&mut self, id: VertexId, was_there: bool) {
         if self.graph.is_removed(id) {
-            let identity = self.identity(id);
+            let identity = self.graph.identity(id);
             let spared = self.graph.get(id).and_then(|entry| entry.resource.left_alone_reason());
             let gone =
                 if was_there { "removed from the host" } else { "was already absent; forgotten" };

@@ -45,6 +45,35 @@ impl UndeclaredRecords {
 }
 
 impl Driver {
+    /// Forgets a vertex that the engine has forgotten; its records stay or go with it.
+    pub(in crate::driver) fn forget(&mut self, id: VertexId, recall: &RestoredState) {
+        self.commands.pauses.forget_vertex(id);
+        // The vertex has joined a group: the engine no longer knows it, and the resource stays.
+        if self.graph.groups().leader(id) != id {
+            return;
+        }
+        let remembered = self.remembered(id, recall);
+        self.runs.forget(id);
+        self.graph.apart.remove(&id);
+        self.watches.forget(id);
+        self.commands.pauses.forget(id);
+        self.values.rotation.forget(id);
+        let buried = self.graph.is_removed(id);
+        let Some(identity) = self.graph.forget(id) else { return };
+        if !buried {
+            self.keep_if_made_since(&identity);
+        }
+        if !buried && !self.ownership.forgets() {
+            self.ownership.forget_vertex(id);
+            self.ownership.undeclared.note(&identity, &remembered);
+            return;
+        }
+        self.values.forget(&identity);
+        if !buried {
+            self.forget_owned(id, &identity);
+        }
+    }
+
     /// Returns the record of a vertex that leaves, from the state that the engine had of it.
     pub(in crate::driver) fn remembered(
         &self,

@@ -87,7 +87,7 @@ impl Driver {
         let stands = |supply: &Supply| !matches!(supply, Supply::Command(_));
         let takes = recipe
             .is_some_and(|recipe| secrets(recipe).next().is_some() && secrets(recipe).all(stands));
-        takes && self.is_deed(id)
+        takes && self.graph.is_deed(id)
     }
 
     /// Returns true if no read is active, and none can start now.
