@@ -90,6 +90,13 @@ impl SessionJournal {
         }
     }
 
+    /// Records several entries in this order.
+    pub(in crate::driver) fn record_all(&mut self, entries: impl IntoIterator<Item = Entry>) {
+        for entry in entries {
+            self.record(entry);
+        }
+    }
+
     /// Records an entry that must reach the disk soon, although nobody waits for its reply.
     pub(in crate::driver) fn record_soon(&mut self, entry: Entry) {
         if let Some(client) = &mut self.client {

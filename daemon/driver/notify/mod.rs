@@ -219,7 +219,7 @@ impl Driver {
         match outcome {
             Outcome::Changed | Outcome::Unchanged => self.runs.statistics.note_right(id),
             Outcome::Failed { .. } | Outcome::Interrupted => {
-                self.runs.statistics.note_failing(id, ran)
+                self.runs.statistics.note_failing(id, ran);
             }
         }
         if let Some(live) = live.as_ref().filter(|live| !live.parts.is_empty()) {

@@ -1,9 +1,11 @@
 //! Candidates for removal: identities that a graph may leave out, and interrupted removals that are obsolete.
 
+use super::ownership::OwnershipRecords;
 use super::plan::definition_of_removal;
 use crate::config::LoadedGraph;
 use crate::driver::Driver;
 use crate::driver::graph::assign_ids::IdAssignment;
+use crate::driver::graph::registry::GraphRegistry;
 use crate::store::{Ended, Entry, StoredState};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -31,21 +33,24 @@ impl Driver {
             });
         }
     }
+}
 
+impl OwnershipRecords {
     /// Returns the recorded identities that this graph may leave out: running vertices without a declaration, and
     /// records without a vertex.
     pub(in crate::driver) fn may_leave(
         &self,
+        graph: &GraphRegistry,
         loaded: &LoadedGraph,
         found: &[IdAssignment],
     ) -> BTreeSet<Arc<str>> {
-        let mut names = self.ownership.without_vertex.clone();
-        names.extend(self.graph.missing(found));
+        let mut names = self.without_vertex.clone();
+        names.extend(graph.missing(found));
         debug_assert!(
             {
                 let declared: HashSet<&str> =
                     loaded.vertices.iter().map(|vertex| vertex.identity.as_ref()).collect();
-                let mut kept = self.ownership.records.keys();
+                let mut kept = self.records.keys();
                 kept.all(|name| declared.contains(name.as_ref()) || names.contains(name))
             },
             "all records are declared or removable"

@@ -1,7 +1,7 @@
 //! Undeclared records: records of resources that have left the graph without an operator's reload, or under a read-only
 //! graph. A half-written or older graph file must lose nothing: returning resources continue with their records (B-16).
 
-use crate::driver::Driver;
+use crate::driver::{Driver, Notification};
 use crate::store::{Entry, ResourceRecord, StoredState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -45,6 +45,15 @@ impl UndeclaredRecords {
 }
 
 impl Driver {
+    /// Reports a removal that waits for the next load.
+    fn tell_if_kept(&mut self, identity: &Arc<str>) {
+        if self.ownership.keep_if_made_since(identity) {
+            let message =
+                "was created while the new graph was waiting; `steadfast reload` removes it";
+            self.notifier.tell(&Notification::Undeclared { identity, message, removed: false });
+        }
+    }
+
     /// Forgets a vertex that the engine has forgotten; its records stay or go with it.
     pub(in crate::driver) fn forget(&mut self, id: VertexId, recall: &RestoredState) {
         self.commands.pauses.forget_vertex(id);
@@ -61,7 +70,7 @@ impl Driver {
         let buried = self.graph.is_removed(id);
         let Some(identity) = self.graph.forget(id) else { return };
         if !buried {
-            self.keep_if_made_since(&identity);
+            self.tell_if_kept(&identity);
         }
         if !buried && !self.ownership.forgets() {
             self.ownership.forget_vertex(id);
@@ -70,7 +79,7 @@ impl Driver {
         }
         self.values.forget(&identity);
         if !buried {
-            self.forget_owned(id, &identity);
+            self.journal.record_all(self.ownership.forget_owned(id, &identity));
         }
     }
 

@@ -104,7 +104,7 @@ impl Driver {
         for id in self.graph.groups().members(&live.vertex) {
             self.runs.failures.entry(*id).or_insert_with(|| trouble.clone());
         }
-        self.unmark(live.vertex);
+        self.journal.record_all(self.ownership.unmark(&self.graph, live.vertex));
         self.runs.split.is_refused(live.vertex);
     }
 

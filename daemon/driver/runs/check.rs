@@ -195,7 +195,8 @@ impl Driver {
         for id in self.graph.groups().members(&id).to_vec() {
             let removes = self.graph.get(id).is_some_and(|entry| entry.removes);
             if !removes {
-                self.note_owned(id, Origin::Adopted);
+                let entry = self.ownership.note_owned(&self.graph, id, Origin::Adopted);
+                self.journal.record_all(entry);
                 continue;
             }
             let identity = self.graph.identity(id);

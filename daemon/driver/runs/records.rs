@@ -34,7 +34,9 @@ impl Driver {
         let unheld = self.permission.without_lease();
         let (created, is_lost) = match &unheld {
             None if self.journal.exists() && self.mode.read_only().is_none() => {
-                self.mark_created(intent)
+                let live = self.runs.active.get(&intent.run);
+                let creates = |id| live.is_some_and(|live| live.creates(id));
+                self.ownership.mark_created(&self.graph, intent.vertex, creates)
             }
             _ => (Vec::new(), false),
         };
@@ -86,7 +88,9 @@ impl Driver {
             record.paid.is_some() || !record.owes.is_empty() || self.graph.is_deed(record.vertex);
         if record.begun.is_some() {
             for id in self.graph.groups().members(&record.vertex).to_vec() {
-                self.note_end(record.run, id, record.outcome);
+                let member = self.runs.active.get(&record.run).and_then(|live| live.outcome(id));
+                let outcome = member.unwrap_or(record.outcome);
+                self.journal.record_all(self.ownership.note_end(&self.graph, id, outcome));
             }
         }
         let is_group = self.graph.groups().get(record.vertex).is_some();
