@@ -7,15 +7,15 @@
 //! [`Driver`] consists of components, one for each subject: `RunManager`, `WatchManager`, `SessionJournal` and others.
 //! A component owns its data. Its methods take an event, and return engine events, entries of the journal or an answer.
 //!
-//! Invariants: only this folder calls the engine, at one place (`event_loop.rs`); the loop never blocks; no change starts
-//! before the journal has received its begin.
+//! Invariants: only this folder calls the engine, at one place (`event_loop.rs`); the loop never blocks; no change
+//! starts before the journal has received its begin.
 //!
 //! Reading order: `api.rs` (events in, results out), this file (the components), `event_loop.rs` (the loop), `mode.rs`
-//! (start, normal, read-only and broken operation), `runtime.rs` and `inbox.rs` (threads, clocks and inputs, replaced in
-//! tests), `permission.rs` (with `lease_validity.rs`, `maintenance_windows.rs`, `temp_cleanup.rs`), `graph/` (a new
+//! (start, normal, read-only and broken operation), `runtime.rs` and `inbox.rs` (threads, clocks and inputs, replaced
+//! in tests), `permission.rs` (with `lease_validity.rs`, `maintenance_windows.rs`, `temp_cleanup.rs`), `graph/` (a new
 //! graph), `runs/`, `groups/`, `values/` (send/recv), `removal/` (ownership), `watches/`, `journal/`, `commands/` and
-//! `queries/` (the operator), `notify/` (notifications), `one_shot.rs` and `plan/` (one-shot commands), `status.rs` (wire
-//! types), `undo_values.rs`, `shutdown.rs`.
+//! `queries/` (the operator), `notify/` (notifications), `one_shot.rs` and `plan/` (one-shot commands), `status.rs`
+//! (wire types), `undo_values.rs`, `shutdown.rs`.
 
 mod api;
 pub mod commands;

@@ -1,8 +1,8 @@
 //! Commands of an operator that change the state of the driver: pause and resume of resources, undo, protect and
 //! forget.
 //!
-//! Invariant: each command is answered exactly once. Reading order: `daemon_pause.rs`, `resource_pause.rs`, `state_commands.rs`,
-//! `undo.rs`.
+//! Invariant: each command is answered exactly once. Reading order: `daemon_pause.rs`, `resource_pause.rs`,
+//! `state_commands.rs`, `undo.rs`.
 
 pub(super) mod daemon_pause;
 pub(super) mod resource_pause;

@@ -1,8 +1,8 @@
 //! The watches of the loaded resources: requested, established or lost, and the two event sources that the host
 //! provides.
 //!
-//! Invariant: paths are watched in `daemon/watch`, not here. Reading order: `manager.rs` (the component), `signals.rs`, `state.rs`, `debounce.rs`, `sweep.rs`,
-//! `command_source.rs`, `systemd_source.rs`.
+//! Invariant: paths are watched in `daemon/watch`, not here. Reading order: `manager.rs` (the component), `signals.rs`,
+//! `state.rs`, `debounce.rs`, `sweep.rs`, `command_source.rs`, `systemd_source.rs`.
 
 pub(super) mod command_source;
 pub(super) mod debounce;
