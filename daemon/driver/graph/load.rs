@@ -127,7 +127,7 @@ impl Driver {
             }
         };
         let mut recall = self.recall_renamed();
-        let silent = self.silent_senders();
+        let silent = self.values.silent_senders(&self.graph);
         if let Some(mut recalled) = self.mode.end_start() {
             self.rename_recalled(&mut recalled);
             self.forget_strangers(&recalled);
@@ -139,7 +139,7 @@ impl Driver {
             }
             recall = self.graph.recall(&recalled.resources);
             self.take_skipped_as_done(&recall, recalled.stamp);
-            for id in silent.into_iter().chain(self.outdated_receivers()) {
+            for id in silent.into_iter().chain(self.values.outdated_receivers(&self.graph)) {
                 // A value was never sent, or another value was received: the run is repeated.
                 recall.entry(id).and_modify(|recall| recall.done = None);
             }

@@ -1,5 +1,6 @@
 //! Group runs: one run for several resources, with a result for each member and one for the engine.
 
+use super::Groups;
 use crate::driver::queries::statistics::Moment;
 use crate::driver::runs::{ActiveRun, RunManager, guarded};
 use crate::driver::{Driver, DriverEvent, Notification, RunRef};
@@ -247,22 +248,6 @@ impl Driver {
         })
     }
 
-    /// Returns the group member that was changed last; among changes in the same second, the one with most changes. The
-    /// engine knows only that the group is contended.
-    pub(in crate::driver) fn changed_last(&self, leader: VertexId) -> VertexId {
-        let members = self.graph.groups().members(&leader).iter().copied();
-        let youngest = members.min_by_key(|id| {
-            let age = self.runs.statistics.age(*id, Moment::Changed).unwrap_or(u64::MAX);
-            (age, Reverse(self.runs.statistics.changes(*id)))
-        });
-        youngest.unwrap_or(leader)
-    }
-
-    /// Returns true if the member was as declared at its last check.
-    pub(in crate::driver) fn is_fine(&self, id: VertexId) -> bool {
-        self.runs.members.get(&id) == Some(&MemberStates::Fine)
-    }
-
     /// Returns the number of resources in each status; group members count individually.
     pub(in crate::driver) fn counts(&self) -> steadfast_engine::Counts {
         let mut counts = self.engine.counts();
@@ -287,15 +272,6 @@ impl Driver {
             }
         }
         counts
-    }
-
-    /// Returns the members concerned by an event of their group: those that are not as declared, or all.
-    pub(in crate::driver) fn concerned(&self, leader: VertexId) -> Vec<VertexId> {
-        let members = self.graph.groups().members(&leader);
-        let ill =
-            |id: &&VertexId| self.runs.members.get(*id).is_some_and(|it| *it != MemberStates::Fine);
-        let found: Vec<VertexId> = members.iter().filter(ill).copied().collect();
-        if members.len() < 2 || found.is_empty() { members.to_vec() } else { found }
     }
 }
 
@@ -353,6 +329,31 @@ impl CombinedOutcome {
 }
 
 impl RunManager {
+    /// Returns the group member that was changed last; among changes in the same second, the one with most changes. The
+    /// engine knows only that the group is contended.
+    pub(in crate::driver) fn changed_last(&self, groups: &Groups, leader: VertexId) -> VertexId {
+        let members = groups.members(&leader).iter().copied();
+        let youngest = members.min_by_key(|id| {
+            let age = self.statistics.age(*id, Moment::Changed).unwrap_or(u64::MAX);
+            (age, Reverse(self.statistics.changes(*id)))
+        });
+        youngest.unwrap_or(leader)
+    }
+
+    /// Returns true if the member was as declared at its last check.
+    pub(in crate::driver) fn is_fine(&self, id: VertexId) -> bool {
+        self.members.get(&id) == Some(&MemberStates::Fine)
+    }
+
+    /// Returns the members concerned by an event of their group: those that are not as declared, or all.
+    pub(in crate::driver) fn concerned(&self, groups: &Groups, leader: VertexId) -> Vec<VertexId> {
+        let members = groups.members(&leader);
+        let ill =
+            |id: &&VertexId| self.members.get(*id).is_some_and(|it| *it != MemberStates::Fine);
+        let found: Vec<VertexId> = members.iter().filter(ill).copied().collect();
+        if members.len() < 2 || found.is_empty() { members.to_vec() } else { found }
+    }
+
     /// Returns the run of a vertex that may apply, not a plain check.
     pub(in crate::driver) fn run_of_vertex(&self, id: VertexId) -> Option<(RunRef, &ActiveRun)> {
         let (run, live) = self.active.iter().find(|(_, live)| live.vertex == id && !live.look)?;

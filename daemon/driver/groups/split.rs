@@ -124,7 +124,7 @@ impl Driver {
     /// Splits the member that was changed last from a contended group.
     pub(in crate::driver) fn part_who_is_fought_over(&mut self, leader: VertexId) {
         if self.graph.groups().get(leader).is_some() {
-            let who = self.changed_last(leader);
+            let who = self.runs.changed_last(self.graph.groups(), leader);
             self.part(vec![who], "the repairs are repeatedly reverted");
         }
     }
@@ -181,7 +181,7 @@ impl Driver {
     /// as a repair.
     fn recall_regrouped(&self) -> BTreeMap<VertexId, RestoredState> {
         let right = |(id, members, definition): (VertexId, Vec<VertexId>, u64)| {
-            let done = members.iter().all(|id| self.is_fine(*id)).then_some(definition);
+            let done = members.iter().all(|id| self.runs.is_fine(*id)).then_some(definition);
             (id, RestoredState { done, ..RestoredState::default() })
         };
         self.graph.regrouped().into_iter().map(right).collect()

@@ -55,7 +55,7 @@ impl Driver {
             | Notice::Braked { .. }
             | Notice::Released => self.tell_fight(&notice),
             Notice::Stuck(id, _) => {
-                for id in self.concerned(id) {
+                for id in self.runs.concerned(self.graph.groups(), id) {
                     self.notifier.tell(&Notification::Stuck(self.graph.name(id)));
                 }
             }
@@ -105,7 +105,7 @@ impl Driver {
     fn tell_diverged(&mut self, id: VertexId) {
         self.runs.statistics.converged = None;
         self.notifier.contended_drift = self.engine.is_contended(id);
-        let first = self.concerned(id).first().copied().unwrap_or(id);
+        let first = self.runs.concerned(self.graph.groups(), id).first().copied().unwrap_or(id);
         let (identity, in_fight) = (self.graph.name(first), self.notifier.contended_drift);
         self.notifier.tell(&Notification::Diverged { identity, in_fight });
     }
@@ -122,7 +122,7 @@ impl Driver {
                     },
                     Culprit::Unknown => ConflictCause::Unknown,
                 };
-                let identity = self.graph.name(self.changed_last(vertex));
+                let identity = self.graph.name(self.runs.changed_last(self.graph.groups(), vertex));
                 self.notifier.tell(&Notification::Contended { identity, by, repairs });
                 self.part_who_is_fought_over(vertex);
             }
@@ -134,7 +134,7 @@ impl Driver {
                     _ => None,
                 };
                 let lasts = Duration::from_nanos(self.now().0.saturating_sub(since.0));
-                let identity = self.graph.name(self.changed_last(vertex));
+                let identity = self.graph.name(self.runs.changed_last(self.graph.groups(), vertex));
                 self.notifier.tell(&Notification::StillContended {
                     identity,
                     repairs,
@@ -143,7 +143,7 @@ impl Driver {
                 });
             }
             Notice::Calm(id) => {
-                let id = self.changed_last(id);
+                let id = self.runs.changed_last(self.graph.groups(), id);
                 self.notifier.tell(&Notification::Calm(self.graph.name(id)));
             }
             Notice::Braked { repairs, until } => {
@@ -156,7 +156,7 @@ impl Driver {
     }
 
     fn all_concerned(&self, ids: &[VertexId]) -> Vec<VertexId> {
-        ids.iter().flat_map(|id| self.concerned(*id)).collect()
+        ids.iter().flat_map(|id| self.runs.concerned(self.graph.groups(), *id)).collect()
     }
 
     fn tell_recovered(&mut self, id: VertexId) {
@@ -177,14 +177,14 @@ impl Driver {
             _ => Vec::new(),
         };
         let above = names(&self.graph, &above);
-        for id in self.concerned(id) {
+        for id in self.runs.concerned(self.graph.groups(), id) {
             self.notifier
                 .tell(&Notification::Asking { identity: self.graph.name(id), above: &above });
         }
     }
 
     fn tell_excused(&mut self, id: VertexId) {
-        for id in self.concerned(id) {
+        for id in self.runs.concerned(self.graph.groups(), id) {
             self.notifier.tell(&Notification::Excused(self.graph.name(id)));
         }
     }
@@ -192,7 +192,7 @@ impl Driver {
     fn tell_retrying(&mut self, id: VertexId, at: Tick) {
         let (after, run) = (self.runtime.until(at), self.runs.statistics.failing(id));
         let in_fight = self.engine.is_contended(id);
-        for id in self.concerned(id) {
+        for id in self.runs.concerned(self.graph.groups(), id) {
             let (identity, trouble) = (self.graph.name(id), self.runs.failures.get(&id));
             self.notifier.tell(&Notification::Retrying { identity, trouble, after, run, in_fight });
         }
@@ -269,7 +269,7 @@ impl Driver {
     fn tell_trouble(&mut self, id: VertexId, run: RunRef) {
         self.runs.statistics.note_failing(id, run);
         let unknown = Failure::new("the run failed without a reason");
-        for id in self.concerned(id) {
+        for id in self.runs.concerned(self.graph.groups(), id) {
             let trouble = self.runs.failures.get(&id).unwrap_or(&unknown);
             let identity = self.graph.name(id);
             self.notifier.tell(&Notification::Trouble { identity, trouble, run });
@@ -291,7 +291,7 @@ impl Driver {
             }
         }
         let run = self.runs.statistics.failing(id);
-        for id in self.concerned(id) {
+        for id in self.runs.concerned(self.graph.groups(), id) {
             let (identity, trouble) = (self.graph.name(id), self.runs.failures.get(&id));
             let waiting = waiting.clone();
             self.notifier.tell(&Notification::Failed { identity, trouble, waiting, run });

@@ -423,7 +423,7 @@ impl Driver {
 
     /// Returns the identities of these engine vertices; a group is replaced by its concerned members.
     pub(super) fn names(&self, ids: &[VertexId]) -> Vec<String> {
-        let each = ids.iter().flat_map(|id| self.concerned(*id));
+        let each = ids.iter().flat_map(|id| self.runs.concerned(self.graph.groups(), *id));
         each.map(|id| self.graph.name(id).to_owned()).collect()
     }
 }

@@ -140,7 +140,7 @@ impl Driver {
             recall.entry(id).or_insert(found);
         }
         // A value was never sent, or another value was received: the run is repeated, as after a start.
-        for id in silent.iter().copied().chain(self.outdated_receivers()) {
+        for id in silent.iter().copied().chain(self.values.outdated_receivers(&self.graph)) {
             if self.graph.get(id).is_none() {
                 recall.entry(id).and_modify(|recall| recall.done = None);
             }

@@ -44,7 +44,8 @@ impl Driver {
         let (id, refreshed) = (live.vertex, live.refresh);
         live.took = live.started.elapsed();
         let is_one = live.parts.is_empty();
-        let (outcome, parcel) = self.packed(run, outcome);
+        let (outcome, parcel) =
+            self.values.packed(&self.graph, self.runs.active.get(&run), outcome);
         let freed = self.watches.states.note_outcome(id, &outcome);
         let Some(live) = self.runs.active.get_mut(&run) else { return };
         let outcome = match outcome {
@@ -120,7 +121,7 @@ impl Driver {
             .hint("`meta: { timeout: MS }` sets the timeout of a run");
         live.trouble = Some(trouble.clone());
         let id = live.vertex;
-        for id in self.concerned(id) {
+        for id in self.runs.concerned(self.graph.groups(), id) {
             self.runs.failures.insert(id, trouble.clone());
         }
     }

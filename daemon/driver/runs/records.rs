@@ -101,7 +101,7 @@ impl Driver {
             outcome: match record.outcome {
                 Outcome::Unchanged | Outcome::Changed => Ended::Well,
                 // Members that did not fail have ended well.
-                Outcome::Failed { .. } if is_group && self.is_fine(*id) => Ended::Well,
+                Outcome::Failed { .. } if is_group && self.runs.is_fine(*id) => Ended::Well,
                 Outcome::Failed { .. } => Ended::Failed,
                 Outcome::Interrupted => Ended::Interrupted,
             },

@@ -1,31 +1,87 @@
 //! The exchange of values at loads and at the ends of runs: senders that must send again, receivers with outdated
 //! inputs, and records of sent values.
 
-use super::OutgoingValues;
+use super::{OutgoingValues, ValueStore};
 use crate::config::Vertex;
 use crate::driver::Driver;
+use crate::driver::graph::registry::GraphRegistry;
+use crate::driver::runs::ActiveRun;
 use crate::store::{Entry, OpaqueText};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use steadfast_engine::{Event, RunId, VertexId};
 use steadfast_resources::{CheckResult, Failure, Origin, Outcome, RunPolicy, ValueRetention};
 
-impl Driver {
+impl ValueStore {
     /// Returns the senders of the waiting graph that have not sent a value that a receiver needs.
-    pub(in crate::driver) fn silent_senders(&self) -> BTreeSet<VertexId> {
+    pub(in crate::driver) fn silent_senders(&self, graph: &GraphRegistry) -> BTreeSet<VertexId> {
         let mut silent = BTreeSet::new();
-        for recipe in self.graph.waiting_receivers().filter_map(|(_, it)| it.recipe.as_ref()) {
+        for recipe in graph.waiting_receivers().filter_map(|(_, it)| it.recipe.as_ref()) {
             for origin in &recipe.origins {
                 if let Origin::Sent { by, key } = origin
-                    && !self.values.has(by, key)
+                    && !self.has(by, key)
                 {
-                    silent.extend(self.graph.number(by));
+                    silent.extend(graph.number(by));
                 }
             }
         }
         silent
     }
 
+    /// returns the receivers of the waiting graph whose inputs differ from those of their last successful run.
+    pub(in crate::driver) fn outdated_receivers(&self, graph: &GraphRegistry) -> Vec<VertexId> {
+        let is_outdated = |(_, entry): &(VertexId, &Vertex)| {
+            let recipe = entry.recipe.as_ref();
+            recipe.is_some_and(|recipe| self.is_outdated(&entry.identity, recipe))
+        };
+        let outdated = graph.waiting_receivers().filter(is_outdated);
+        outdated.map(|(id, _)| id).collect()
+    }
+
+    /// Prepares the sent values of a successful run for storage; a failure turns the run into a failed one that sends
+    /// nothing (B-26).
+    pub(in crate::driver) fn packed(
+        &self,
+        graph: &GraphRegistry,
+        live: Option<&ActiveRun>,
+        outcome: Outcome,
+    ) -> (Outcome, Option<OutgoingValues>) {
+        let touched = match outcome {
+            Outcome::Unchanged => false,
+            Outcome::Changed(_) => true,
+            Outcome::Failed { .. } | Outcome::Interrupted => return (outcome, None),
+        };
+        match self.pack_of_run(graph, live) {
+            Ok(parcel) => (outcome, parcel),
+            Err(trouble) => (Outcome::Failed { trouble, touched }, None),
+        }
+    }
+
+    /// Prepares the sent values of a run for storage; `None` if nothing is to be stored.
+    fn pack_of_run(
+        &self,
+        graph: &GraphRegistry,
+        live: Option<&ActiveRun>,
+    ) -> Result<Option<OutgoingValues>, Failure> {
+        let Some(live) = live else { return Ok(None) };
+        let Some(entry) = graph.get(live.vertex) else { return Ok(None) };
+        // A placeholder is never sent.
+        if live.made.get().is_some_and(|made| made.blind) {
+            return Ok(None);
+        }
+        let is_kept = live.resource.with_sent(ValueRetention::Sealed).is_some();
+        if !self.is_wanted(&entry.identity, is_kept) {
+            return Ok(None);
+        }
+        let sent = live.resource().sends();
+        if sent.is_empty() {
+            return Ok(None);
+        }
+        self.pack(&entry.identity, entry.definition, sent)
+    }
+}
+
+impl Driver {
     /// Schedules another run for running senders, ahead of their receivers.
     pub(in crate::driver) fn ask_to_send(&mut self, silent: BTreeSet<VertexId>) {
         for id in silent {
@@ -33,16 +89,6 @@ impl Driver {
             let is_state = entry.resource.traits().repeat == RunPolicy::State;
             self.turn(if is_state { Event::Suspect(id) } else { Event::Redo(id) });
         }
-    }
-
-    /// returns the receivers of the waiting graph whose inputs differ from those of their last successful run.
-    pub(in crate::driver) fn outdated_receivers(&self) -> Vec<VertexId> {
-        let is_outdated = |(_, entry): &(VertexId, &Vertex)| {
-            let recipe = entry.recipe.as_ref();
-            recipe.is_some_and(|recipe| self.values.is_outdated(&entry.identity, recipe))
-        };
-        let outdated = self.graph.waiting_receivers().filter(is_outdated);
-        outdated.map(|(id, _)| id).collect()
     }
 
     /// Encrypts values that an older version stored in clear text (B-26).
@@ -73,51 +119,15 @@ impl Driver {
         }
     }
 
-    /// Prepares the sent values of a successful run for storage; a failure turns the run into a failed one that sends
-    /// nothing (B-26).
-    pub(in crate::driver) fn packed(
-        &self,
-        run: RunId,
-        outcome: Outcome,
-    ) -> (Outcome, Option<OutgoingValues>) {
-        let touched = match outcome {
-            Outcome::Unchanged => false,
-            Outcome::Changed(_) => true,
-            Outcome::Failed { .. } | Outcome::Interrupted => return (outcome, None),
-        };
-        match self.pack(run) {
-            Ok(parcel) => (outcome, parcel),
-            Err(trouble) => (Outcome::Failed { trouble, touched }, None),
-        }
-    }
-
     /// Processes the sent values of a resource that its check found as declared; a failure makes the check unknown.
     pub(in crate::driver) fn same(&mut self, run: RunId) -> CheckResult {
-        match self.pack(run) {
+        match self.values.pack_of_run(&self.graph, self.runs.active.get(&run)) {
             Ok(parcel) => {
                 self.exchange(run, parcel);
                 CheckResult::Same
             }
             Err(trouble) => CheckResult::Unknown(trouble),
         }
-    }
-
-    fn pack(&self, run: RunId) -> Result<Option<OutgoingValues>, Failure> {
-        let Some(live) = self.runs.active.get(&run) else { return Ok(None) };
-        let Some(entry) = self.graph.get(live.vertex) else { return Ok(None) };
-        // A placeholder is never sent.
-        if live.made.get().is_some_and(|made| made.blind) {
-            return Ok(None);
-        }
-        let is_kept = live.resource.with_sent(ValueRetention::Sealed).is_some();
-        if !self.values.is_wanted(&entry.identity, is_kept) {
-            return Ok(None);
-        }
-        let sent = live.resource().sends();
-        if sent.is_empty() {
-            return Ok(None);
-        }
-        self.values.pack(&entry.identity, entry.definition, sent)
     }
 
     /// Records the inputs and the sent values of a successful run, and reports the values to their receivers. This
