@@ -174,8 +174,8 @@ fn list_entry(name: &str, charset: String, is_present: bool) -> Arc<dyn Resource
 /// Makes the assignment of a variable in the file that this host uses.
 fn default_variable(key: &str, value: &str) -> Arc<dyn Resource> {
     let form = |path: &str| -> Arc<dyn Resource> {
-        let editor = Arc::new(Assignment { key: key.clone(), value: Some(value.clone()) });
-        let edit = TextEdit::new(PathBuf::from(path), key.clone(), editor);
+        let editor = Arc::new(Assignment { key: key.to_owned(), value: Some(value.to_owned()) });
+        let edit = TextEdit::new(PathBuf::from(path), key.to_owned(), editor);
         Arc::new(TextEdit { create: Some(0o644), ..edit })
     };
     let forms = DEFAULTS.iter().map(|path| form(path)).collect();

@@ -62,12 +62,12 @@ pub(crate) async fn run_tool(
     match finished.end {
         End::Exited(0) => Ok(()),
         End::Cancelled { started: false } => Err(cancelled()),
-        _ => Err(explained(host, &command, &finished)),
+        _ => Err(explained(&command, &finished)),
     }
 }
 
 /// Describes the failure of a tool.
-fn explained(host: &Host, command: &Command, finished: &Finished) -> WriteFailure {
+fn explained(command: &Command, finished: &Finished) -> WriteFailure {
     let program = command.argv.first().map_or("", String::as_str);
     let said = format!("{}\n{}", finished.stderr.text(), finished.stdout.text());
     let has = |words: &str| said.contains(words);

@@ -153,7 +153,7 @@ impl AuthorizedKeys {
             (path, 0o600, elements)
         };
         let editor = Keys {
-            keys: self.keys.clone(),
+            wanted: self.keys.clone(),
             is_exclusive: self.is_exclusive,
             is_present: self.is_present,
         };
