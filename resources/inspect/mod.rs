@@ -2,9 +2,11 @@
 //!
 //! An inspector must change nothing, and must never return a secret: a secret field is a [`Field::Secret`].
 //!
-//! Reading order: `file.rs`, `svc.rs`, `pkg.rs`, then the other kinds.
+//! Reading order: `file.rs`, `svc.rs`, `pkg.rs`, `account.rs`, `identity.rs`.
 
+mod account;
 mod file;
+mod identity;
 mod pkg;
 mod svc;
 
@@ -52,7 +54,15 @@ pub struct Inspector {
 /// Returns the inspectors, by kind.
 #[must_use]
 pub fn inspectors() -> &'static [Inspector] {
-    &[file::INSPECTOR, pkg::INSPECTOR, svc::INSPECTOR]
+    &[
+        file::INSPECTOR,
+        account::GROUPS,
+        identity::HOSTNAME,
+        pkg::INSPECTOR,
+        svc::INSPECTOR,
+        identity::TIMEZONE,
+        account::USERS,
+    ]
 }
 
 /// Makes a field that may be shown.

@@ -62,6 +62,11 @@ fn row(line: &str) -> Option<GroupRow> {
 }
 
 impl GroupTable {
+    /// Returns the names, in the order of the file.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.rows.iter().map(|row| row.name.as_str())
+    }
+
     /// Returns a group by name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&GroupRow> {

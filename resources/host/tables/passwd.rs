@@ -58,6 +58,11 @@ fn row(line: &str) -> Option<PasswdRow> {
 }
 
 impl Passwd {
+    /// Returns the names, in the order of the file.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.rows.iter().map(|row| row.name.as_str())
+    }
+
     /// Returns a user by name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&PasswdRow> {

@@ -4,7 +4,7 @@
 pub(super) const NEVER: &str = "never";
 
 /// Returns the date of a day since 1970, in the Gregorian calendar (the algorithm of Howard Hinnant).
-pub(super) fn date_of(day: i64) -> String {
+pub(crate) fn date_of(day: i64) -> String {
     let shifted = day.saturating_add(719_468);
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);

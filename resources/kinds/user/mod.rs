@@ -12,12 +12,15 @@ mod expiry;
 mod restore;
 mod values;
 
+pub(crate) use expiry::date_of;
+
 use crate::claim::Claim;
 use crate::dependency::{HostObject, Need};
 use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::kind::{FieldSpec, FieldType, Invalid, KindSpec, Value};
+use crate::parts::field_reader::normal_path;
 use crate::parts::{ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::FieldValues;
@@ -285,6 +288,12 @@ impl ValueSet for User {
 
     fn traits(&self) -> Traits {
         Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+    }
+
+    /// A home directory is the same with a slash at its end.
+    fn is_same(&self, aspect: &str, found: &str, wanted: &str) -> bool {
+        let is_path = aspect == "homedir";
+        found == wanted || (is_path && normal_path(found).as_deref() == Some(Path::new(wanted)))
     }
 
     fn existence(&self) -> Option<&'static str> {

@@ -167,6 +167,11 @@ impl Row {
             }
             ("test", "map") => self.test(graph),
             ("user", "password") => self.user(graph),
+            ("line", "line" | "content") => self.edit(graph, ""),
+            ("block", "content") => self.edit(graph, ""),
+            ("ini", "value") => self.edit(graph, ", section: a, key: k"),
+            ("json" | "yaml" | "toml", "value") => self.edit(graph, ", key: k"),
+            ("archive" | "fetch", "password" | "token") => self.download(graph),
             (kind, field) => {
                 panic!("S-6: `{kind}` takes secrets by `{field}`: add it to the table")
             }
@@ -175,7 +180,10 @@ impl Row {
 
     /// Returns true if the file `got/NUMBER` must contain the secret.
     pub(super) fn arrives(&self) -> bool {
-        !matches!((self.kind, self.field.name), ("test", "map") | ("user", "password"))
+        !matches!(
+            (self.kind, self.field.name),
+            ("test", "map") | ("user", "password") | ("archive" | "fetch", _)
+        )
     }
 
     fn file(&self, graph: &mut Graph) {
@@ -216,6 +224,33 @@ impl Row {
         graph.put("user", format!("{}, meta: {{noop: true}}, {slot}", self.name("refused")));
     }
 
+    /// Declares an edit of a new file, one without a directory, and one that its validation refuses.
+    fn edit(&self, graph: &mut Graph, rest: &str) {
+        let (number, slot) = (self.number, self.slot());
+        let script = r#"cat "$1"; cat "$1" >&2; exit 1"#;
+        let validate = format!(", validate: [sh, -c, '{script}', sh, '%s']");
+        for (what, place, more) in [
+            ("well", "got/", ""),
+            ("nowhere", "no/such/", ""),
+            ("refused", "refused-edit-", validate.as_str()),
+        ] {
+            let path = format!("path: $DIR/{place}{number}, create: true{more}");
+            graph.put(self.kind, format!("{}, {path}{rest}, {slot}", self.name(what)));
+        }
+    }
+
+    /// Declares the absence of a download, and a download from a server that does not exist.
+    fn download(&self, graph: &mut Graph) {
+        let (number, slot) = (self.number, self.slot());
+        let login = if self.field.name == "password" { ", username: eve" } else { "" };
+        let from =
+            format!("url: 'http://127.0.0.1:1/x.tar', checksum: 'sha256:{}'", "0".repeat(64));
+        for (what, state) in [("well", "state: absent"), ("refused", from.as_str())] {
+            let path = format!("path: $DIR/{what}-download-{number}");
+            graph.put(self.kind, format!("{}, {path}, {state}{login}, {slot}", self.name(what)));
+        }
+    }
+
     fn test(&self, graph: &mut Graph) {
         let slot = self.slot();
         for (what, how) in
@@ -240,10 +275,12 @@ pub(super) fn sender(kind: &str, key: &str, name: &str) -> String {
     }
 }
 
-/// Returns every text value that a secret-taking kind sends. A user sends columns of /etc/passwd, which has no secrets.
+/// Returns every text value that a secret-taking kind sends. A user sends columns of
+/// /etc/passwd, and a download its checksum: neither has secrets.
 pub(super) fn senders() -> Vec<(&'static str, &'static str)> {
     let takes = |spec: &KindSpec| {
-        spec.kind != "user" && spec.fields.iter().any(|f| f.receives >= Receives::Secrets)
+        !["user", "fetch"].contains(&spec.kind)
+            && spec.fields.iter().any(|f| f.receives >= Receives::Secrets)
     };
     let of = |spec: &&'static KindSpec| {
         let texts = spec.sends.iter().filter(|send| send.gives == FieldType::Text);

@@ -2,6 +2,7 @@
 
 mod fields;
 mod groups;
+mod inspected;
 mod tables;
 mod tools;
 mod undo;

@@ -1,0 +1,69 @@
+//! Inspection of users and groups.
+
+use super::{Field, Inspected, Inspector, secret_name, text};
+use crate::failure::Failure;
+use crate::host::Host;
+use crate::host::tables::{AccountTables, PasswdRow};
+use crate::kind::Value;
+use crate::resource::Answer;
+
+pub(super) const USERS: Inspector = Inspector { kind: "user", one: one_user, all: Some(all_users) };
+
+pub(super) const GROUPS: Inspector =
+    Inspector { kind: "group", one: one_group, all: Some(all_groups) };
+
+fn one_user<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Inspected>, Failure>> {
+    Box::pin(async move {
+        let tables = host.account_tables(host.files().is_root()).await?;
+        Ok(tables.passwd.get(name).map(|row| inspected(row, &tables)))
+    })
+}
+
+fn inspected(row: &PasswdRow, tables: &AccountTables) -> Inspected {
+    let mut fields = vec![("uid", Field::Shown(Value::Int(row.uid.into())))];
+    let group = tables.group.by_gid(row.gid).map(|group| group.name.clone());
+    fields.push(text("group", group.unwrap_or_else(|| row.gid.to_string())));
+    let mut groups: Vec<String> =
+        tables.group.groups_of(&row.name).map(|group| group.name.clone()).collect();
+    groups.sort();
+    groups.dedup();
+    fields.push(("groups", Field::Shown(Value::Texts(groups))));
+    let columns = [("shell", &row.shell), ("homedir", &row.home), ("comment", &row.comment)];
+    let known = columns.into_iter().filter(|(_, value)| !value.is_empty());
+    fields.extend(known.map(|(name, value)| text(name, value.as_str())));
+    let shadow = tables.shadow.as_ref().and_then(|shadow| shadow.get(&row.name));
+    if let Some(shadow) = shadow {
+        if shadow.has_password() {
+            let secret = secret_name("user", &row.name, "password");
+            fields.push(("password", Field::Secret(secret)));
+            fields.push(("lock", Field::Shown(Value::Bool(shadow.is_locked()))));
+        }
+        if let Some(day) = shadow.expires {
+            fields.push(text("expiry", crate::kinds::user::date_of(day)));
+        }
+    }
+    Inspected { name: row.name.clone(), fields }
+}
+
+fn all_users(host: &Host) -> Answer<'_, Result<Vec<String>, Failure>> {
+    Box::pin(async move {
+        let tables = host.account_tables(false).await?;
+        Ok(tables.passwd.names().map(ToOwned::to_owned).collect())
+    })
+}
+
+fn one_group<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Inspected>, Failure>> {
+    Box::pin(async move {
+        let tables = host.account_tables(false).await?;
+        let Some(row) = tables.group.get(name) else { return Ok(None) };
+        let gid = ("gid", Field::Shown(Value::Int(row.gid.into())));
+        Ok(Some(Inspected { name: row.name.clone(), fields: vec![gid] }))
+    })
+}
+
+fn all_groups(host: &Host) -> Answer<'_, Result<Vec<String>, Failure>> {
+    Box::pin(async move {
+        let tables = host.account_tables(false).await?;
+        Ok(tables.group.names().map(ToOwned::to_owned).collect())
+    })
+}
