@@ -82,18 +82,21 @@ impl Hands<'_> {
         }
         if premise.below != Below::Nothing {
             let touched = !done.is_empty();
-            let below = self.below(&spot, &premise.below).map_err(|fault| fault.after(touched))?;
+            let below = self.below(&spot, premise).map_err(|fault| fault.after(touched))?;
             done.extend(below);
         }
         Ok(done)
     }
 
-    fn below(&self, spot: &Entry<'_>, below: &Below) -> Result<Vec<String>, Fault> {
+    fn below(&self, spot: &Entry<'_>, premise: &Premise) -> Result<Vec<String>, Fault> {
         let found = spot.look()?.filter(|seen| seen.kind == FileType::Directory);
         let Some(found) = found else { return Err(Fault::moved()) };
         let cancel = CancellationToken::new();
-        let tree = Tree::new(self.file, self.files(), &cancel, Some((*self, below)));
-        tree.hold(spot, Some(&found)).map(super::tree_report::Report::notes)
+        let before = premise.top.as_ref().and_then(|plan| plan.found);
+        let before = before.filter(|before| before.identity == found.identity);
+        let tree = Tree::new(self.file, self.files(), &cancel, Some((*self, &premise.below)));
+        tree.hold(spot, Some((&found, before.map_or(found.uid, |before| before.uid))))
+            .map(super::tree_report::Report::notes)
     }
 
     /// Carries out the plan for one object, if the premise still holds.

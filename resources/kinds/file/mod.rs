@@ -106,7 +106,7 @@ const FIELDS: &[FieldSpec] = &[
     FieldSpec::new(
         "force",
         FieldType::Bool,
-        "Allows the loss of content: a directory with its content, a file that must become a directory or a link, a socket. Allows a change of owner, or a copy for the declared owner, of an object readable only by its owner that other users can have moved there. An inaccessible directory that other users can have moved there is never removed. Default: false.",
+        "Allows the loss of content: a directory with its content, a file that must become a directory or a link, a socket. Allows a change of owner or rights, or a copy for the declared owner, of an object that other users can have moved there: a directory that is not empty, a socket, or an object readable only by its owner. An inaccessible directory that other users can have moved there is never removed. Default: false.",
     ),
     FieldSpec::new(
         "sensitive",
