@@ -38,8 +38,8 @@ pub use crate::kind::{
     Build, FieldSpec, FieldType, Fields, Invalid, KindSpec, LONGEST_SPAN, Place, Value,
 };
 pub use crate::prior_state::{
-    After, FieldValues, FormerValue, Loss, NotRecorded, PriorContent, PriorEntry, PriorShape,
-    PriorState, PriorStateRecorder,
+    After, Enclosure, FieldValues, FormerValue, Loss, NotRecorded, PriorContent, PriorEntry,
+    PriorShape, PriorState, PriorStateRecorder,
 };
 pub use crate::removal_guard::{DeclaredPaths, guard_removal};
 pub use crate::values::{

@@ -7,7 +7,7 @@
 //! `staged_file.rs` and `temp_names.rs`, `attributes.rs`, `create.rs`, `remove.rs`, `dir_walk.rs`. Protection
 //! against other users: `takeover.rs`, `takeover_mark.rs`, `handover_mark.rs`, `made_mark.rs`,
 //! `moved_objects.rs`, `fs_identity.rs`, `protected_paths.rs`. History: `prior_state.rs`, `restore.rs`,
-//! `backup.rs`. The rest: `accounts.rs`, `content.rs`, `directory_identity.rs`, `path_forecast.rs`,
+//! `enclosure.rs`, `backup.rs`. The rest: `accounts.rs`, `content.rs`, `directory_identity.rs`, `path_forecast.rs`,
 //! `sync.rs`, `temp_cleanup.rs`, `xattr.rs`.
 
 mod accounts;
@@ -17,6 +17,7 @@ mod content;
 mod create;
 mod dir_walk;
 mod directory_identity;
+mod enclosure;
 mod entry;
 mod fault;
 mod fs_identity;
@@ -44,6 +45,7 @@ pub use attributes::Attributes;
 pub use content::{Content, Origin};
 pub use dir_walk::{DirWalk, Entered};
 pub use directory_identity::{Directory, DirectoryIds};
+pub use enclosure::RestoredDirectories;
 pub use entry::{Entry, EntryStat, SET_ID};
 pub(crate) use fault::said;
 pub use fault::{Fault, Why, printable};

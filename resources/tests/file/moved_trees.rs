@@ -7,6 +7,7 @@ use std::fs;
 use std::os::unix::fs::chown;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
+use steadfast_resources::host::files::RestoredDirectories;
 use steadfast_resources::{Host, Outcome, PriorEntry, PriorShape, PriorState};
 use tokio_util::sync::CancellationToken;
 
@@ -124,8 +125,12 @@ fn a_moved_directory_is_not_given_away() {
             uid: OTHER,
             gid: OTHER,
             extended: Vec::new(),
+            enclosure: None,
         });
-        let fault = host.files().restore(&permit, &path, &former).unwrap_err();
+        let fault = host
+            .files()
+            .restore(&permit, (&path, &former), &mut RestoredDirectories::default())
+            .unwrap_err();
         assert!(format!("{fault:?}").contains(MOVED), "{fault:?}");
         // A tree above it.
         let tree = [("owner", "games"), ("recurse", "true")];

@@ -1,0 +1,72 @@
+//! The directories to which an undo returns objects. The tests run as root.
+
+use crate::strangers::STRANGER;
+use crate::support::*;
+use std::fs;
+use std::os::unix::fs::chown;
+use std::path::Path;
+use steadfast_resources::host::files::RestoredDirectories;
+use steadfast_resources::{Enclosure, Host, PriorContent, PriorEntry, PriorShape, PriorState};
+use tokio_util::sync::CancellationToken;
+
+/// Another untrusted user, games.
+const OTHER: u32 = 5;
+
+fn make_directory(path: &Path, (uid, mode): (u32, u32)) {
+    fs::create_dir(path).unwrap();
+    chown(path, Some(uid), Some(uid)).unwrap();
+    chmod(path, mode);
+}
+
+/// Another user gives the name of a private directory to an open one while the undo goes on.
+#[test]
+fn a_content_returns_only_below_the_directory_that_closed_it() {
+    demand_root();
+    let (host, dir) = (Host::default(), scratch());
+    let home = dir.path().join("home");
+    make_directory(&home, (STRANGER, 0o755));
+    let (private, path) = (home.join("private"), home.join("private/f"));
+    make_directory(&private, (OTHER, 0o700));
+    let enclosure = Some(Enclosure { uid: OTHER, gid: OTHER, mode: 0o700 });
+    let entry = |shape, mode| PriorEntry {
+        shape,
+        mode,
+        uid: OTHER,
+        gid: OTHER,
+        extended: Vec::new(),
+        enclosure: if mode == 0o700 { None } else { enclosure },
+    };
+    let folder = PriorState::Thing(entry(PriorShape::Directory, 0o700));
+    let content = || PriorShape::File(1, PriorContent::Bytes(b"x".into()));
+    let file = PriorState::Thing(entry(content(), 0o644));
+    let permit = permit(&CancellationToken::new());
+    let restore = |restored: &mut RestoredDirectories, path: &Path, former: &PriorState| {
+        host.files().restore(&permit, (path, former), restored).map_err(|it| format!("{it:?}"))
+    };
+    let swap = |mode| {
+        fs::rename(&private, home.join("aside")).unwrap();
+        make_directory(&private, (STRANGER, mode));
+    };
+    let swap_back = || {
+        fs::remove_dir(&private).unwrap();
+        fs::rename(home.join("aside"), &private).unwrap();
+    };
+    for mode in [0o755, 0o700] {
+        swap(mode);
+        let words = restore(&mut RestoredDirectories::default(), &path, &file).unwrap_err();
+        assert!(words.contains("closed it to others") && names(&private).is_empty(), "{words}");
+        swap_back();
+    }
+    restore(&mut RestoredDirectories::default(), &path, &file).unwrap();
+    assert_eq!((mode(&path), owner(&path).0), (0o644, OTHER));
+    fs::remove_dir_all(&private).unwrap();
+    // The undo makes the directory; an entry without a record of it returns into this directory alone.
+    let public = PriorState::Thing(PriorEntry { enclosure: None, ..entry(content(), 0o644) });
+    let mut restored = RestoredDirectories::default();
+    restore(&mut restored, &private, &folder).unwrap();
+    swap(0o755);
+    let words = restore(&mut restored, &path, &public).unwrap_err();
+    assert!(words.contains("has taken the place") && names(&private).is_empty(), "{words}");
+    swap_back();
+    restore(&mut restored, &path, &public).unwrap();
+}
