@@ -53,7 +53,8 @@ pub use host::Host;
 pub use permit::{MintKey, Permit, Revoked};
 pub use removal::Removal;
 pub use resource::{
-    Answer, CheckRequest, ExecutorKind, OnInterrupt, PathAfter, Resource, RunPolicy, Traits,
+    Answer, CheckRequest, ClosedDirectory, ExecutorKind, OnInterrupt, PathAfter, Resource,
+    RunPolicy, Traits,
 };
 pub use secret::{KeyedHash, KeyedHashOf, Secret, StateKey};
 pub use transaction::{Grouping, Member, Transaction};

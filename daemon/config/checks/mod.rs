@@ -124,6 +124,7 @@ pub(super) fn check(
     let links = checker.resources(&mut files);
     checker.refuse_aliases();
     checker.share_claims();
+    checker.share_closed_directories();
     checker.check_nesting();
     checker.tie_values();
     checker.doubt_confided();

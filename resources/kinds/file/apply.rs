@@ -9,11 +9,11 @@ use super::{File, Shape};
 use crate::change::{Change, Outcome};
 use crate::host::Host;
 use crate::host::files::{
-    Attributes, Content, Draft, Entry, EntryStat, Fault, Files, Put, Reach, Why,
+    AccountKind, Attributes, Content, Draft, Entry, EntryStat, Fault, Files, Put, Reach, Why,
 };
 use crate::permit::Permit;
 use crate::prior_state::Loss;
-use crate::resource::CheckRequest;
+use crate::resource::{CheckRequest, ClosedDirectory};
 use rustix::fs::FileType;
 use tokio_util::sync::CancellationToken;
 
@@ -71,6 +71,7 @@ impl Hands<'_> {
         let Some(spot) = self.files().spot(&self.file.path)? else {
             return Err(Fault::moved());
         };
+        self.guard_closed(&spot)?;
         let content = self.file.content(self.files())?;
         if origins(content.as_ref()) != premise.origins {
             return Err(Fault::moved());
@@ -86,6 +87,14 @@ impl Hands<'_> {
             done.extend(below);
         }
         Ok(done)
+    }
+
+    /// Rejects a change below a directory that another user put in the place of the declared one.
+    fn guard_closed(&self, spot: &Entry<'_>) -> Result<(), Fault> {
+        let Some(ClosedDirectory { path, owner }) = &self.file.rare().below else { return Ok(()) };
+        let number = |text: &String| self.files().accounts().number(AccountKind::User, text);
+        let owner = owner.as_ref().map(number).transpose().map_err(Fault::refused)?;
+        self.files().guard_closed(spot, (path, owner))
     }
 
     fn below(&self, spot: &Entry<'_>, premise: &Premise) -> Result<Vec<String>, Fault> {

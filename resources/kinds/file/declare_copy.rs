@@ -135,6 +135,7 @@ pub(super) fn rare(
         replace,
         old_content,
         claims,
+        below: None,
         warnings: doubts,
         known,
     }))

@@ -39,7 +39,7 @@ use crate::host::files::denies_others;
 use crate::kind::{FieldSpec, FieldType, Invalid, KindSpec, Value};
 use crate::permit::Permit;
 use crate::removal::Removal;
-use crate::resource::{Answer, CheckRequest, PathAfter, Resource};
+use crate::resource::{Answer, CheckRequest, ClosedDirectory, PathAfter, Resource};
 use crate::values::Receives;
 use crate::watch_source::{Claim, WatchSource};
 use claims::{Claims, Pattern};
@@ -190,6 +190,8 @@ struct RareFields {
     replace: bool,
     old_content: OldContent,
     claims: Claims,
+    /// The innermost declared directory above that is closed to other users.
+    below: Option<ClosedDirectory>,
     warnings: Vec<Invalid>,
     /// The cache of equal contents, which need not be read again.
     known: Option<Arc<Known>>,
@@ -205,6 +207,7 @@ impl RareFields {
         replace: true,
         old_content: OldContent::AsModeSays,
         claims: Claims::NONE,
+        below: None,
         warnings: Vec::new(),
         known: None,
     };
@@ -310,6 +313,18 @@ impl Resource for File {
 
     fn with_claims(&self, claimed: Vec<PathBuf>) -> Option<Arc<dyn Resource>> {
         let rare = RareFields { claims: Claims::new(claimed), ..self.rare().clone() };
+        Some(Arc::new(Self { rare: Some(Arc::new(rare)), ..self.clone() }))
+    }
+
+    fn closed_directory(&self) -> Option<ClosedDirectory> {
+        let closes = matches!(self.shape, Shape::Directory(_))
+            && self.mode.as_ref().is_some_and(Mode::is_exact)
+            && self.mode_over(0, true) & 0o001 == 0;
+        closes.then(|| ClosedDirectory { path: self.path.clone(), owner: self.owner.clone() })
+    }
+
+    fn with_closed_directory(&self, directory: ClosedDirectory) -> Option<Arc<dyn Resource>> {
+        let rare = RareFields { below: Some(directory), ..self.rare().clone() };
         Some(Arc::new(Self { rare: Some(Arc::new(rare)), ..self.clone() }))
     }
 

@@ -70,3 +70,42 @@ fn a_content_returns_only_below_the_directory_that_closed_it() {
     swap_back();
     restore(&mut restored, &path, &public).unwrap();
 }
+
+/// Another user gives the name of a declared private directory to an open one before a file below is made.
+#[test]
+fn a_file_is_made_only_below_the_declared_directory_that_is_closed() {
+    demand_root();
+    let (host, dir) = (Host::default(), scratch());
+    let home = dir.path().join("home");
+    make_directory(&home, (STRANGER, 0o755));
+    let private = home.join("private");
+    let directory = file(crate::takeover::slash(&private), &[("owner", "games"), ("mode", "0700")]);
+    let closed = directory.closed_directory().unwrap();
+    assert!(file("/srv/open/", &[("mode", "0711")]).closed_directory().is_none());
+    let below = |name: &str, given: &[(&str, &str)]| {
+        let path = private.join(name);
+        file(path, given).with_closed_directory(closed.clone()).unwrap()
+    };
+    made(&host, &directory);
+    let content = below("f", &[("content", "x"), ("mode", "0644")]);
+    let works = [&content, &below("folder/", &[]), &below("l", &[("symlink", "/nowhere")])];
+    fs::rename(&private, home.join("aside")).unwrap();
+    for mode in [0o755, 0o700] {
+        make_directory(&private, (STRANGER, mode));
+        for work in works {
+            let words = refused(&host, work);
+            assert!(words.contains("is not the declared one") && names(&private).is_empty());
+        }
+        fs::remove_dir(&private).unwrap();
+    }
+    fs::rename(home.join("aside"), &private).unwrap();
+    for work in works {
+        made(&host, work);
+    }
+    // Nobody else can have put this directory there.
+    let own = dir.path().join("own");
+    make_directory(&own, (0, 0o755));
+    let directory = file(crate::takeover::slash(&own), &[("mode", "0700")]).closed_directory();
+    let content = file(own.join("f"), &[("content", "x")]);
+    made(&host, &content.with_closed_directory(directory.unwrap()).unwrap());
+}
