@@ -82,6 +82,8 @@ static FILE: KindSpec = KindSpec {
         FieldSpec::new("replace", FieldType::Bool, ""),
     ],
     sends: &[],
+    example: "",
+    restore: None,
     build: |_, mut fields, _| -> Result<Arc<dyn Resource>, Vec<Invalid>> {
         Ok(Arc::new(ParsedFields(
             ["path", "content", "state", "mode"].map(|name| fields.text(name)),

@@ -1,4 +1,5 @@
-//! Fault injection into threads on request (F-19); it exists only in programs built with debug assertions.
+//! Fault injection into threads on request (F-19); it exists only in programs built with the feature
+//! `fault-injection`.
 //!
 //! The tests use it to check that the end of a thread or a hang is noticed.
 

@@ -10,7 +10,7 @@ pub mod config;
 pub mod control;
 pub mod driver;
 pub mod events;
-#[cfg(debug_assertions)]
+#[cfg(feature = "fault-injection")]
 mod fault_injection;
 pub mod history;
 pub mod lease;

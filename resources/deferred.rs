@@ -43,9 +43,15 @@ impl InputSlot {
     /// Returns a valid value of the slot's type, for use while there is no value yet.
     fn stand_in(&self) -> Value {
         match self.takes() {
-            FieldType::Text | FieldType::Anything => Value::Text("received".to_owned()),
+            FieldType::Text | FieldType::Anything => {
+                Value::Text(self.field.example.unwrap_or("received").to_owned())
+            }
+            FieldType::Choice(words) => {
+                Value::Text(words.first().copied().unwrap_or_default().to_owned())
+            }
+            FieldType::Duration => Value::Float(60.0),
             FieldType::Bool => Value::Bool(false),
-            FieldType::Int => Value::Int(1),
+            FieldType::Int | FieldType::Seconds | FieldType::Milliseconds => Value::Int(1),
             FieldType::Float => Value::Float(1.0),
             FieldType::Texts => Value::Texts(vec!["received".to_owned()]),
             FieldType::TextMap => Value::TextMap(Vec::new()),
@@ -143,13 +149,13 @@ impl DeferredResource {
         for slot in &self.slots {
             put(&mut fields, slot, slot.stand_in());
         }
-        (self.spec.build)(&self.name, fields, &self.place)?;
+        self.spec.build_resource(&self.name, fields, &self.place)?;
         // Leaves out the parts of maps: a command that watches all the time must not run with stand-ins.
         let mut fields = self.fields.clone();
         for slot in self.slots.iter().filter(|slot| !matches!(slot.part, Part::Key(_))) {
             put(&mut fields, slot, slot.stand_in());
         }
-        (self.spec.build)(&self.name, fields, &self.place)
+        self.spec.build_resource(&self.name, fields, &self.place)
     }
 
     /// Returns the watch sources of the inputs: the files of their secrets.
@@ -214,7 +220,7 @@ impl DeferredResource {
                 SentValue::Secret { secret, .. } => put(&mut fields, slot, Value::Secret(secret)),
             }
         }
-        match (self.spec.build)(&self.name, fields, &self.place) {
+        match self.spec.build_resource(&self.name, fields, &self.place) {
             Ok(resource) => Ok(BuiltResource { resource, blind, received }),
             Err(invalid) => Err(refused(&invalid)),
         }
@@ -255,15 +261,31 @@ fn put(fields: &mut Fields, slot: &InputSlot, value: Value) {
 
 fn convert(value: Value, takes: FieldType) -> Result<Value, Failure> {
     let converted = match (takes, value) {
-        (FieldType::Text | FieldType::Anything, value) => as_text(&value).map(Value::Text),
+        (FieldType::Text | FieldType::Anything | FieldType::Choice(_), value) => {
+            as_text(&value).map(Value::Text)
+        }
+        (FieldType::Duration, Value::Text(text)) => {
+            crate::duration::seconds(&text).map(Value::Float)
+        }
+        (FieldType::Duration, Value::Float(number)) => Some(Value::Float(number)),
         (FieldType::Bool, Value::Bool(truth)) => Some(Value::Bool(truth)),
-        (FieldType::Int, Value::Int(number)) => Some(Value::Int(number)),
+        (FieldType::Int | FieldType::Seconds | FieldType::Milliseconds, Value::Int(number)) => {
+            Some(Value::Int(number))
+        }
+        (FieldType::Seconds, Value::Text(text)) => {
+            crate::duration::whole(&text, 1.0).map(Value::Int)
+        }
+        (FieldType::Milliseconds, Value::Text(text)) => {
+            crate::duration::whole(&text, 1000.0).map(Value::Int)
+        }
         (FieldType::Float, Value::Float(number)) => Some(Value::Float(number)),
         #[expect(
             clippy::cast_precision_loss,
             reason = "as written in the graph it would be read so"
         )]
-        (FieldType::Float, Value::Int(number)) => Some(Value::Float(number as f64)),
+        (FieldType::Float | FieldType::Duration, Value::Int(number)) => {
+            Some(Value::Float(number as f64))
+        }
         (FieldType::Texts, Value::Texts(texts)) => Some(Value::Texts(texts)),
         (FieldType::Texts, value) => as_text(&value).map(|text| Value::Texts(vec![text])),
         (FieldType::TextMap, Value::TextMap(map)) => Some(Value::TextMap(map)),

@@ -1,23 +1,99 @@
 //! Objects that a resource offers to others or needs from them; the graph derives automatic edges from both.
 
+use std::fmt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
-/// An object of the host that one resource makes and others need.
+/// An object of the host. Claims, provided objects and required objects use this one vocabulary.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HostObject {
-    /// The object at this path (normalised, absolute).
+    /// The object at this path (normalised, absolute): its existence, owner and mode.
     Path(PathBuf),
+    /// The bytes of the file at this path.
+    Content(PathBuf),
+    /// A part of a text file: a line, a key, a block, a table row.
+    Part(PathBuf, Arc<str>),
     /// A user, by name.
     User(String),
     /// A group, by name.
     Group(String),
-    /// The definition of a systemd unit: its file, or a drop-in.
+    /// The membership of a user in a group.
+    Member {
+        /// The name of the group.
+        group: String,
+        /// The name of the user.
+        user: String,
+    },
+    /// All members of a group.
+    MembersOf(String),
+    /// All supplementary groups of a user.
+    GroupsOf(String),
+    /// A systemd unit; as a provided object, the definition of the unit (its file, or a drop-in).
     Unit {
         /// True for a unit of a user's systemd, false for one of the machine's.
         session: bool,
         /// The full name of the unit.
         name: String,
     },
+    /// A package, whatever its architecture.
+    Package(String),
+    /// A package repository, by the name of its list.
+    Repository(String),
+    /// The file system that is mounted at this path.
+    Mount(PathBuf),
+    /// A kernel parameter, by its path below /proc/sys.
+    Sysctl(String),
+    /// A loaded kernel module, with `_` for `-`.
+    KernelModule(String),
+    /// An object of another sort: the name of the sort, and the name of the object.
+    Other(&'static str, String),
+}
+
+impl HostObject {
+    /// Returns true if two exclusive claims on these objects contradict each other: the objects are equal, or one
+    /// includes the other (a membership, and all members of its group).
+    #[must_use]
+    pub fn conflicts_with(&self, other: &Self) -> bool {
+        let includes = |all: &Self, one: &Self| match (all, one) {
+            (Self::MembersOf(of), Self::Member { group, .. }) => of == group,
+            (Self::GroupsOf(of), Self::Member { user, .. }) => of == user,
+            _ => false,
+        };
+        self == other || includes(self, other) || includes(other, self)
+    }
+
+    /// Returns the path of the object, if the object lies at a path.
+    #[must_use]
+    pub fn as_path(&self) -> Option<&Path> {
+        match self {
+            Self::Path(path) | Self::Content(path) | Self::Part(path, _) | Self::Mount(path) => {
+                Some(path)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for HostObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => path.display().fmt(f),
+            Self::Content(path) => write!(f, "the content of {}", path.display()),
+            Self::Part(path, part) => write!(f, "{part} in {}", path.display()),
+            Self::Member { group, user } => write!(f, "the membership of {user} in {group}"),
+            Self::MembersOf(group) => write!(f, "the members of {group}"),
+            Self::GroupsOf(user) => write!(f, "the groups of {user}"),
+            Self::Mount(path) => write!(f, "the mount at {}", path.display()),
+            Self::User(name)
+            | Self::Group(name)
+            | Self::Unit { name, .. }
+            | Self::Package(name)
+            | Self::Repository(name)
+            | Self::Sysctl(name)
+            | Self::KernelModule(name)
+            | Self::Other(_, name) => f.write_str(name),
+        }
+    }
 }
 
 /// An object that must exist before a resource can be as declared.

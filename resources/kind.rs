@@ -1,5 +1,7 @@
 //! The declaration of a kind: one table that serves the validator, the documentation and the schema.
 
+use crate::failure::Failure;
+use crate::prior_state::FormerValue;
 use crate::resource::Resource;
 use crate::secret::{KeyedHashOf, Secret};
 use crate::values::{MaybeSecret, Receives, SendSpec};
@@ -20,6 +22,10 @@ pub struct KindSpec {
     pub fields: &'static [FieldSpec],
     /// The values that the kind sends to other resources.
     pub sends: &'static [SendSpec],
+    /// A complete resource as it stands in a graph, for `explain` and the reference. A test checks every example.
+    pub example: &'static str,
+    /// Builds a resource that restores recorded values for undo; none if the kind records none.
+    pub restore: Option<Restore>,
     /// Builds a resource, or returns every problem at once. The function reads nothing from the host except the
     /// given fields.
     pub build: Build,
@@ -30,6 +36,74 @@ pub const LONGEST_SPAN: Duration = Duration::from_hours(365 * 24);
 
 /// A function that builds a resource from its name, its fields and the place of its declaration.
 pub type Build = fn(&str, Fields, &Place) -> Result<Arc<dyn Resource>, Vec<Invalid>>;
+
+/// A function that builds a resource from the values before a change; it fails if the kind cannot restore them.
+pub type Restore = fn(&str, &[FormerValue]) -> Result<Restoring, Failure>;
+
+/// A resource that restores the values from before a change.
+#[derive(Debug)]
+pub struct Restoring {
+    /// The resource, checked and applied like a declared one.
+    pub resource: Arc<dyn Resource>,
+    /// The command with the same effect, for the operator.
+    pub by_hand: String,
+}
+
+impl KindSpec {
+    /// Builds a resource after the checks of the field table: required fields, choices and conflicts.
+    ///
+    /// # Errors
+    ///
+    /// Returns every problem at once.
+    pub fn build_resource(
+        &self,
+        name: &str,
+        fields: Fields,
+        place: &Place,
+    ) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+        let of_table = self.table_problems(&fields);
+        let (built, mut problems) = match (self.build)(name, fields, place) {
+            Ok(resource) => (Some(resource), Vec::new()),
+            Err(problems) => (None, problems),
+        };
+        // The message of the kind knows more than the table.
+        for problem in of_table {
+            if problems.iter().all(|known| known.field != problem.field) {
+                problems.push(problem);
+            }
+        }
+        built.filter(|_| problems.is_empty()).ok_or(problems)
+    }
+
+    /// Returns the problems that the field table alone finds.
+    fn table_problems(&self, fields: &Fields) -> Vec<Invalid> {
+        let mut problems = Vec::new();
+        for spec in self.fields {
+            if !fields.has(spec.name) {
+                if spec.required {
+                    let what = format!("expected `{}`, found none", spec.name);
+                    let hint = format!("{}: {}", spec.name, spec.example.unwrap_or("…"));
+                    problems.push(Invalid::field(spec.name, what).hint(hint));
+                }
+                continue;
+            }
+            if let (FieldType::Choice(words), Some(text)) =
+                (spec.takes, fields.shown_text(spec.name))
+                && !text.is_empty()
+                && !words.contains(&text)
+            {
+                let what = format!("expected {}, found {text}", words.join(", "));
+                let what = crate::parts::field_reader::bounded(what);
+                problems.push(Invalid::field(spec.name, what));
+            }
+            for other in spec.conflicts_with.iter().filter(|other| fields.has(other)) {
+                let what = format!("`{}` and `{other}` exclude each other", spec.name);
+                problems.push(Invalid::field(spec.name, what).hint("keep one of them"));
+            }
+        }
+        problems
+    }
+}
 
 /// One field of a kind.
 #[derive(Debug)]
@@ -48,6 +122,14 @@ pub struct FieldSpec {
     pub receives: Receives,
     /// A list of texts must be written as a list: a single text is a mistake.
     pub list_only: bool,
+    /// The field must be given.
+    pub required: bool,
+    /// The value of an absent field, as the graph would write it; none if an absent field means "not managed".
+    pub default: Option<&'static str>,
+    /// A typical value, as the graph would write it.
+    pub example: Option<&'static str>,
+    /// Fields that exclude this one.
+    pub conflicts_with: &'static [&'static str],
 }
 
 impl FieldSpec {
@@ -55,7 +137,47 @@ impl FieldSpec {
     #[must_use]
     pub const fn new(name: &'static str, takes: FieldType, doc: &'static str) -> Self {
         let receives = Receives::Nothing;
-        Self { name, takes, doc, ignored: None, later: false, receives, list_only: false }
+        Self {
+            name,
+            takes,
+            doc,
+            ignored: None,
+            later: false,
+            receives,
+            list_only: false,
+            required: false,
+            default: None,
+            example: None,
+            conflicts_with: &[],
+        }
+    }
+
+    /// Requires that the field is given.
+    #[must_use]
+    pub const fn required(mut self) -> Self {
+        self.required = true;
+        self
+    }
+
+    /// Sets the value of an absent field.
+    #[must_use]
+    pub const fn default(mut self, value: &'static str) -> Self {
+        self.default = Some(value);
+        self
+    }
+
+    /// Sets a typical value.
+    #[must_use]
+    pub const fn example(mut self, value: &'static str) -> Self {
+        self.example = Some(value);
+        self
+    }
+
+    /// Sets the fields that exclude this one.
+    #[must_use]
+    pub const fn conflicts_with(mut self, fields: &'static [&'static str]) -> Self {
+        self.conflicts_with = fields;
+        self
     }
 
     /// Requires that the field's list is written as a list.
@@ -101,6 +223,15 @@ pub enum FieldType {
     Texts,
     /// A map of scalars, as texts.
     TextMap,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A span of time with a unit: `500ms`, `90s`, `5m`, `2h`, `1d`. The value is a number of seconds; a bare number
+    /// counts seconds.
+    Duration,
+    /// A span of time with a unit, in whole seconds ([`Value::Int`]); a bare number counts seconds.
+    Seconds,
+    /// A span of time with a unit, in whole milliseconds ([`Value::Int`]); a bare number counts milliseconds.
+    Milliseconds,
     /// Any value; the content is not examined.
     Anything,
 }
@@ -167,6 +298,15 @@ impl Fields {
     /// Returns the names of the given fields that were not taken yet.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.values.keys().copied()
+    }
+
+    /// Returns a text that may be shown and was not taken yet.
+    #[must_use]
+    pub fn shown_text(&self, name: &str) -> Option<&str> {
+        match self.values.get(name) {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        }
     }
 
     /// Takes a text, if given.

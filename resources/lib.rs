@@ -9,44 +9,54 @@
 
 mod change;
 mod cipher;
+mod claim;
 mod copy_digest;
 mod deferred;
 mod dependency;
 mod escape;
 mod failure;
+mod footprint;
 mod hex;
 mod kind;
+mod parts;
 mod permit;
 mod prior_state;
 mod removal;
 mod removal_guard;
 mod resource;
+mod resource_id;
 mod secret;
 mod transaction;
 mod values;
 mod watch_source;
 
+pub mod duration;
 pub mod host;
+pub mod inspect;
 pub mod kinds;
 pub mod registry;
 
+pub use crate::claim::{Claim, ClaimMode};
 pub use crate::copy_digest::{CopyDigest, CopyDigestSlot};
 pub use crate::dependency::{HostObject, Match, Need};
 pub use crate::escape::{is_deceptive, printable, printable_json};
 pub use crate::failure::Failure;
+pub use crate::footprint::Footprint;
 pub use crate::kind::{
-    Build, FieldSpec, FieldType, Fields, Invalid, KindSpec, LONGEST_SPAN, Place, Value,
+    Build, FieldSpec, FieldType, Fields, Invalid, KindSpec, LONGEST_SPAN, Place, Restore,
+    Restoring, Value,
 };
 pub use crate::prior_state::{
     After, Enclosure, FieldValues, FormerValue, Loss, NotRecorded, PriorContent, PriorEntry,
     PriorShape, PriorState, PriorStateRecorder,
 };
 pub use crate::removal_guard::{DeclaredPaths, guard_removal};
+pub use crate::resource_id::ResourceId;
 pub use crate::values::{
     BuiltResource, DeferredResource, InputSlot, MaybeSecret, Origin, Part, Received, Receives,
     ResolvedInput, SendSpec, Sent, SentValue, TemplatePiece, ValueRetention, fits,
 };
-pub use crate::watch_source::{Claim, WatchSource};
+pub use crate::watch_source::WatchSource;
 pub use change::{Change, CheckResult, Difference, Outcome};
 pub use cipher::Encrypted;
 pub use host::Host;

@@ -96,6 +96,18 @@ impl Permit {
         self.keeper.as_deref()
     }
 
+    /// Makes a copy for another thread that works for this run. The copy is revoked together with this permit.
+    pub(crate) fn for_thread(&self) -> Self {
+        let Self { cancel, keeper, members } = self;
+        Self { cancel: cancel.clone(), keeper: keeper.clone(), members: members.clone() }
+    }
+
+    /// Makes a copy for a step that belongs to one of several resources, by its position: the copy has the recorder of
+    /// that resource.
+    pub(crate) fn for_member(&self, at: usize) -> Self {
+        Self { cancel: self.cancel.clone(), keeper: self.keeper_of(at), members: Vec::new() }
+    }
+
     /// Waits for the revocation of the permit, for runs that wait for something else meanwhile (a child process).
     pub async fn revoked(&self) {
         self.cancel.cancelled().await;

@@ -2,9 +2,9 @@
 
 use crate::failure::Failure;
 use crate::kind::KindSpec;
+pub use crate::kind::Restoring;
 use crate::prior_state::FormerValue;
-use crate::resource::Resource;
-use std::sync::Arc;
+use crate::resource_id::ResourceId;
 
 static SPECS: [&KindSpec; 11] = [
     &crate::kinds::exec::SPEC,
@@ -36,17 +36,8 @@ pub fn find(kind: &str) -> Option<&'static KindSpec> {
 /// are stored.
 #[must_use]
 pub fn is_made_once(identity: &str) -> bool {
-    let kind = identity.split_once('[').and_then(|(kind, _)| find(kind));
+    let kind = ResourceId::parse(identity).and_then(|id| find(id.kind));
     kind.is_some_and(|spec| spec.sends.iter().any(|sent| sent.once))
-}
-
-/// A resource that restores the values from before a change.
-#[derive(Debug)]
-pub struct Restoring {
-    /// The resource, checked and applied like a declared one.
-    pub resource: Arc<dyn Resource>,
-    /// The command with the same effect, for the operator.
-    pub by_hand: String,
 }
 
 /// Builds the resource (`kind[name]`) that restores the values from before a change.
@@ -55,12 +46,12 @@ pub struct Restoring {
 ///
 /// Returns the reason if the resource cannot have these values again.
 pub fn restoring(identity: &str, values: &[FormerValue]) -> Result<Restoring, Failure> {
-    let parts =
-        identity.split_once('[').and_then(|(kind, rest)| Some((kind, rest.strip_suffix(']')?)));
-    if let Some(("pkg", name)) = parts {
-        return crate::kinds::pkg::restoring(name, values);
+    let id = ResourceId::parse(identity);
+    let restore = id.and_then(|id| Some((find(id.kind)?.restore?, id.name)));
+    if let Some((restore, name)) = restore {
+        return restore(name, values);
     }
-    let what = format!("values of {identity} cannot be put back");
+    let what = format!("values of {identity} cannot be restored");
     Err(Failure::new(what).hint("`steadfast history` shows them: set them by hand"))
 }
 

@@ -4,15 +4,13 @@
 //! check of the removal, which has its own thread, compares them, and not the loader of the graph.
 
 use crate::change::{Change, CheckResult, Outcome};
-use crate::dependency::{HostObject, Need};
+use crate::claim::Claim;
 use crate::failure::Failure;
+use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::{DirectoryIds, Mounts};
-use crate::kind::Invalid;
 use crate::permit::Permit;
-use crate::resource::{Answer, CheckRequest, ExecutorKind, PathAfter, Resource, Traits};
-use crate::transaction::Grouping;
-use crate::watch_source::{Claim, WatchSource};
+use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -50,7 +48,7 @@ impl DeclaredPaths {
     /// Collects the declared paths of these resources, given by identity.
     #[must_use]
     pub fn by(resources: Vec<(Arc<str>, Arc<dyn Resource>)>) -> Self {
-        let creating = resources.into_iter().filter(|(_, resource)| resource.creates());
+        let creating = resources.into_iter().filter(|(_, resource)| resource.footprint().creates());
         Self { resources: creating.collect(), index: OnceLock::new() }
     }
 
@@ -58,11 +56,12 @@ impl DeclaredPaths {
         self.index.get_or_init(|| {
             let mut index = Index::default();
             for (number, (_, resource)) in self.resources.iter().enumerate() {
-                for path in paths(resource.as_ref()) {
+                let footprint = resource.footprint();
+                for path in footprint.claimed_paths().map(Path::to_owned) {
                     let name = path.file_name().unwrap_or_default().to_owned();
                     index.names.entry(name).or_default().push((path, number));
                 }
-                index.trees.extend(resource.purge_root().map(|path| (path.to_owned(), number)));
+                index.trees.extend(footprint.purge_root.map(|path| (path, number)));
             }
             index
         })
@@ -134,10 +133,7 @@ impl DeclaredPaths {
 
 /// Returns the paths that a resource claims.
 fn paths(resource: &dyn Resource) -> impl Iterator<Item = PathBuf> {
-    resource.claims().into_iter().filter_map(|claim| match claim {
-        Claim::Path(path) => Some(path),
-        Claim::Unit { .. } | Claim::Package(_) => None,
-    })
+    resource.footprint().claims.into_iter().filter_map(Claim::into_path)
 }
 
 /// Wraps a removal so that it spares the declared paths. A removal without paths or without its own thread
@@ -145,7 +141,7 @@ fn paths(resource: &dyn Resource) -> impl Iterator<Item = PathBuf> {
 #[must_use]
 pub fn guard_removal(removal: Arc<dyn Resource>, held: &Arc<DeclaredPaths>) -> Arc<dyn Resource> {
     let paths: Vec<PathBuf> = paths(removal.as_ref()).collect();
-    if paths.is_empty() || removal.nature().seat != ExecutorKind::Thread {
+    if paths.is_empty() || removal.traits().seat != ExecutorKind::Thread {
         return removal;
     }
     Arc::new(Departing { removal, paths, held: Arc::clone(held), spared: Mutex::default() })
@@ -173,52 +169,12 @@ impl Departing {
 }
 
 impl Resource for Departing {
-    fn warnings(&self) -> &[Invalid] {
-        self.removal.warnings()
+    fn footprint(&self) -> Footprint {
+        self.removal.footprint()
     }
 
-    fn claims(&self) -> Vec<Claim> {
-        self.removal.claims()
-    }
-
-    fn purge_root(&self) -> Option<&Path> {
-        self.removal.purge_root()
-    }
-
-    fn creates(&self) -> bool {
-        self.removal.creates()
-    }
-
-    fn path_after_apply(&self) -> PathAfter {
-        self.removal.path_after_apply()
-    }
-
-    fn reads(&self) -> Vec<PathBuf> {
-        self.removal.reads()
-    }
-
-    fn grouping(&self) -> Option<Grouping> {
-        self.removal.grouping()
-    }
-
-    fn provides(&self) -> Vec<HostObject> {
-        self.removal.provides()
-    }
-
-    fn needs(&self) -> Vec<Need> {
-        self.removal.needs()
-    }
-
-    fn trusts(&self) -> Vec<PathBuf> {
-        self.removal.trusts()
-    }
-
-    fn watch(&self) -> Vec<WatchSource> {
-        self.removal.watch()
-    }
-
-    fn nature(&self) -> Traits {
-        self.removal.nature()
+    fn traits(&self) -> Traits {
+        self.removal.traits()
     }
 
     fn left_alone_reason(&self) -> Option<String> {

@@ -2,14 +2,11 @@
 
 use crate::change::{Change, CheckResult, Outcome};
 use crate::copy_digest::CopyDigestSlot;
-use crate::dependency::{HostObject, Need};
+use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::kind::Invalid;
 use crate::permit::Permit;
-use crate::removal::Removal;
-use crate::transaction::Grouping;
 use crate::values::{Sent, ValueRetention};
-use crate::watch_source::{Claim, WatchSource};
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -32,15 +29,9 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// A declared resource, with access to the host and without knowledge of the graph.
 /// [`crate::KindSpec::build`] has validated its fields, so every existing resource is valid.
 pub trait Resource: Debug + Send + Sync {
-    /// Returns true if check and apply use nothing of the host except files, through [`Host::files`]. A plan may
-    /// then do both in an overlay ([`crate::host::Overlay`]), which writes nothing to the host.
-    fn uses_only_files(&self) -> bool {
-        false
-    }
-
-    /// Returns warnings about fields that are valid and most likely mistaken.
-    fn warnings(&self) -> &[Invalid] {
-        &[]
+    /// Returns everything that the resource declares about itself. The value is computed on demand.
+    fn footprint(&self) -> Footprint {
+        Footprint::default()
     }
 
     /// Returns a warning if giving this field a secret is most likely a mistake.
@@ -49,80 +40,25 @@ pub trait Resource: Debug + Send + Sync {
         None
     }
 
-    /// Returns the objects that the resource writes; no other resource may write an exclusive one.
-    fn claims(&self) -> Vec<Claim> {
-        Vec::new()
-    }
-
-    /// Returns true if the resource makes its claimed objects exist. A resource that removes an object, or that
-    /// only declares attributes of an existing one, creates nothing and does not block the removal of an earlier
-    /// owner.
-    fn creates(&self) -> bool {
-        true
-    }
-
-    /// Returns the fields that declare the resource absent, where the resource can be removed (B-17).
-    fn removal(&self) -> Option<Removal> {
-        None
-    }
-
     /// Returns the reason if the last check has spared the object that this resource was to remove.
     fn left_alone_reason(&self) -> Option<String> {
         None
     }
 
-    /// Returns the directory whose undeclared entries the resource manages or removes: the claims of others below
-    /// that directory matter.
-    fn purge_root(&self) -> Option<&Path> {
-        None
-    }
-
-    /// Returns the state of the claimed path once the resource is as declared.
-    fn path_after_apply(&self) -> PathAfter {
-        PathAfter::Other
-    }
-
-    /// Returns the paths, besides the claimed ones, whose changes alter the result of the check. The list
-    /// includes the contents of directories, and links are followed.
-    fn reads(&self) -> Vec<PathBuf> {
-        Vec::new()
-    }
-
     /// Returns a copy of the resource that knows the paths, sorted, that other resources claim below its
-    /// [`Resource::purge_root`]. The loader calls this once, when the graph is complete; the paths belong to the
+    /// [`Footprint::purge_root`]. The loader calls this once, when the graph is complete; the paths belong to the
     /// resource's definition.
     fn with_claims(&self, claimed: Vec<PathBuf>) -> Option<Arc<dyn Resource>> {
         drop(claimed);
         None
     }
 
-    /// Returns the directory that the resource closes to other users.
-    fn closed_directory(&self) -> Option<ClosedDirectory> {
-        None
-    }
-
     /// Returns a copy of the resource that changes something only in this directory above its path. The loader calls
-    /// this once, with the innermost declared directory; it belongs to the resource's definition.
+    /// this once, with the innermost declared directory ([`Footprint::closed_directory`]); the directory belongs to the
+    /// resource's definition.
     fn with_closed_directory(&self, directory: ClosedDirectory) -> Option<Arc<dyn Resource>> {
         drop(directory);
         None
-    }
-
-    /// Returns the key and parts for a common transaction with other resources; none for a resource that runs
-    /// alone. Resources with equal keys must have equal traits.
-    fn grouping(&self) -> Option<Grouping> {
-        None
-    }
-
-    /// Returns the objects that the resource offers: automatic edges lead from this resource to those that need
-    /// them.
-    fn provides(&self) -> Vec<HostObject> {
-        Vec::new()
-    }
-
-    /// Returns the objects that the resource needs: automatic edges lead from their providers to this resource.
-    fn needs(&self) -> Vec<Need> {
-        Vec::new()
     }
 
     /// Returns the values that the last successful run sends to other resources; empty if the run gave no new
@@ -147,23 +83,12 @@ pub trait Resource: Debug + Send + Sync {
     /// Returns true if an apply may change this unclaimed path. By default, a resource with
     /// [`ExecutorKind::Command`] that is not confined may change anything.
     fn may_change(&self, _path: &Path) -> bool {
-        let nature = self.nature();
-        nature.seat == ExecutorKind::Command && !nature.confined
-    }
-
-    /// Returns the absolute paths, besides the claimed ones, that the resource reads or runs and that no other
-    /// user may be able to change (S-11).
-    fn trusts(&self) -> Vec<PathBuf> {
-        Vec::new()
-    }
-
-    /// Returns the sources of the resource's events; empty if nothing can cause drift.
-    fn watch(&self) -> Vec<WatchSource> {
-        Vec::new()
+        let traits = self.traits();
+        traits.seat == ExecutorKind::Command && !traits.confined
     }
 
     /// Returns the traits that the engine needs.
-    fn nature(&self) -> Traits {
+    fn traits(&self) -> Traits {
         Traits::default()
     }
 

@@ -1,9 +1,9 @@
 //! Secrets: texts that are never shown, and the keyed hashes that recognise them.
 
 use crate::hex::{from_hex, to_hex};
-use sha2::{Digest as _, Sha256};
+use ring::hmac;
 use std::fmt;
-use zeroize::{Zeroize as _, Zeroizing};
+use zeroize::Zeroizing;
 
 /// A text that is never shown: printing, logging or serializing yields `<secret>`. The memory is wiped on
 /// drop.
@@ -81,19 +81,20 @@ impl StateKey {
     /// Returns the keyed hash of these bytes (HMAC of SHA-256, RFC 2104).
     #[must_use]
     pub fn seal(&self, bytes: &[u8]) -> KeyedHash {
-        let pad = |byte: u8| {
-            let mut block = [byte; 64];
-            for (to, from) in block.iter_mut().zip(self.0.iter()) {
-                *to ^= from;
-            }
-            block
-        };
-        let (mut inner, mut outer) = (pad(0x36), pad(0x5c));
-        let hash = Sha256::new().chain_update(inner).chain_update(bytes).finalize();
-        let hash = Sha256::new().chain_update(outer).chain_update(hash).finalize();
-        inner.zeroize();
-        outer.zeroize();
-        KeyedHash { hash: hash.into() }
+        let mut hash = [0; 32];
+        hash.copy_from_slice(hmac::sign(&self.hmac(), bytes).as_ref());
+        KeyedHash { hash }
+    }
+
+    /// Returns true if the hash is that of these bytes under this key. The comparison takes the same time for every
+    /// wrong hash.
+    #[must_use]
+    pub fn verify(&self, bytes: &[u8], seal: &KeyedHash) -> bool {
+        hmac::verify(&self.hmac(), bytes, &seal.hash).is_ok()
+    }
+
+    fn hmac(&self) -> hmac::Key {
+        hmac::Key::new(hmac::HMAC_SHA256, self.bytes())
     }
 
     /// Returns the keyed hash together with this key, for comparisons.
@@ -107,7 +108,7 @@ impl KeyedHashOf {
     /// Returns true if the hash is that of these bytes.
     #[must_use]
     pub fn is_of(&self, bytes: &[u8]) -> bool {
-        self.key.seal(bytes) == self.seal
+        self.key.verify(bytes, &self.seal)
     }
 }
 
@@ -184,5 +185,7 @@ mod tests {
         let sealed = key.sealed(key.seal(b"text"));
         assert!(sealed.is_of(b"text") && !sealed.is_of(b"tex"));
         assert_ne!(key.seal(b"text"), StateKey::new([2; 32]).seal(b"text"));
+        assert!(key.verify(b"text", &key.seal(b"text")));
+        assert!(!StateKey::new([2; 32]).verify(b"text", &key.seal(b"text")));
     }
 }

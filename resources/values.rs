@@ -65,11 +65,22 @@ impl SentValue {
     /// Returns the keyed hash of the value.
     #[must_use]
     pub fn seal(&self, key: &StateKey) -> KeyedHash {
+        self.with_bytes(|bytes| key.seal(bytes))
+    }
+
+    /// Returns true if the hash is that of the value under this key.
+    #[must_use]
+    pub fn has_seal(&self, key: &StateKey, seal: &KeyedHash) -> bool {
+        self.with_bytes(|bytes| key.verify(bytes, seal))
+    }
+
+    /// Passes the bytes that are hashed to `f`.
+    fn with_bytes<T>(&self, f: impl FnOnce(&[u8]) -> T) -> T {
         match self {
-            Self::Shown(value) => key.seal(format!("{value:?}").as_bytes()),
-            Self::Secret { secret, .. } => key.seal(secret.reveal().as_bytes()),
+            Self::Shown(value) => f(format!("{value:?}").as_bytes()),
+            Self::Secret { secret, .. } => f(secret.reveal().as_bytes()),
             // No UTF-8 text has these bytes.
-            Self::TooLong => key.seal(b"\xfftoo long"),
+            Self::TooLong => f(b"\xfftoo long"),
         }
     }
 }
@@ -185,10 +196,14 @@ pub struct Received {
 #[must_use]
 pub fn fits(gives: FieldType, takes: FieldType) -> bool {
     match takes {
-        FieldType::Text | FieldType::Anything => {
+        FieldType::Text | FieldType::Anything | FieldType::Choice(_) => {
             !matches!(gives, FieldType::Texts | FieldType::TextMap)
         }
         FieldType::Float => matches!(gives, FieldType::Float | FieldType::Int),
+        FieldType::Seconds | FieldType::Milliseconds => {
+            matches!(gives, FieldType::Int | FieldType::Text)
+        }
+        FieldType::Duration => !matches!(gives, FieldType::Texts | FieldType::TextMap),
         FieldType::Texts => gives != FieldType::TextMap,
         FieldType::Bool | FieldType::Int | FieldType::TextMap => gives == takes,
     }

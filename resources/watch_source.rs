@@ -1,4 +1,4 @@
-//! The sources of a resource's events, and the objects that a resource claims.
+//! The sources of a resource's events.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,6 +24,9 @@ pub enum WatchSource {
     Tree(PathBuf),
     /// An event at this interval (the kind `timer`).
     Every(Duration),
+    /// The object at this absolute path changes without events. The driver checks the resource every 30 s, besides
+    /// the events of its other sources.
+    Polled(PathBuf),
     /// An event for each line that this command prints (`watchcmd`); the command is started again with back-off
     /// after its end.
     Lines(crate::host::Command),
@@ -34,41 +37,4 @@ pub enum WatchSource {
         /// Any full name of the unit (`nginx.service`).
         unit: std::sync::Arc<str>,
     },
-}
-
-/// An object that a resource writes. A graph with two claims on one exclusive object is rejected. An object
-/// that any resource claims is never removed for a resource that has left the graph.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Claim {
-    /// The object at this path (normalised, absolute).
-    Path(PathBuf),
-    /// A systemd unit.
-    Unit {
-        /// True for a unit of a user's systemd, false for one of the machine's.
-        session: bool,
-        /// The full name of the unit.
-        name: String,
-    },
-    /// A package, whatever its architecture: several resources may share the claim.
-    Package(String),
-}
-
-impl Claim {
-    /// Returns true if only one resource may claim the object.
-    #[must_use]
-    pub fn is_exclusive(&self) -> bool {
-        match self {
-            Self::Path(_) | Self::Unit { .. } => true,
-            Self::Package(_) => false,
-        }
-    }
-}
-
-impl std::fmt::Display for Claim {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Path(path) => path.display().fmt(f),
-            Self::Unit { name, .. } | Self::Package(name) => f.write_str(name),
-        }
-    }
 }

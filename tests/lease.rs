@@ -5,7 +5,7 @@ use std::future::pending;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use steadfast::lease::{
-    Answer, Lease, LeaseLost, LeaseStatus, Renewal, StateDirLease, Token, keep,
+    Answer, Lease, LeaseError, LeaseLost, LeaseStatus, LocalLease, Renewal, Token, keep,
 };
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -49,9 +49,8 @@ enum Next {
     Taken,
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("it is held by pid 7 on another host")]
-struct Held;
+/// The refusal of a scripted lease.
+const HELD: &str = "it is held by pid 7 on another host";
 
 impl Scripted {
     fn new(answers: impl IntoIterator<Item = Next>) -> (Self, Arc<Mutex<Story>>) {
@@ -73,10 +72,9 @@ impl Scripted {
 }
 
 impl Lease for Scripted {
-    type Refusal = Held;
-
-    fn acquire(&mut self) -> Answer<'_, Result<Token, Held>> {
-        let answer = if self.refuses { Err(Held) } else { Ok(self.hand_out()) };
+    fn acquire(&mut self) -> Answer<'_, Result<Token, LeaseError>> {
+        let answer =
+            if self.refuses { Err(LeaseError(HELD.to_owned())) } else { Ok(self.hand_out()) };
         let takes = self.takes;
         Box::pin(async move {
             match takes {
@@ -101,12 +99,12 @@ impl Lease for Scripted {
         }
     }
 
-    fn release(&mut self, token: Token) -> Answer<'_, Result<(), String>> {
+    fn release(&mut self, token: Token) -> Answer<'_, Result<(), LeaseError>> {
         self.story.lock().expect("sound").released = Some(token.epoch);
         match self.sticks {
             None => Box::pin(std::future::ready(Ok(()))),
             Some("") => Box::pin(pending()),
-            Some(why) => Box::pin(std::future::ready(Err(why.to_owned()))),
+            Some(why) => Box::pin(std::future::ready(Err(LeaseError(why.to_owned())))),
         }
     }
 
@@ -118,7 +116,7 @@ impl Lease for Scripted {
 async fn hold(
     answers: impl IntoIterator<Item = Next>,
     long: Duration,
-) -> (Result<(), LeaseLost<Held>>, LeaseStatus, Story) {
+) -> (Result<(), LeaseLost>, LeaseStatus, Story) {
     let (lease, story) = Scripted::new(answers);
     hold_this(lease, &story, long).await
 }
@@ -127,7 +125,7 @@ async fn hold_this(
     mut lease: Scripted,
     story: &Mutex<Story>,
     long: Duration,
-) -> (Result<(), LeaseLost<Held>>, LeaseStatus, Story) {
+) -> (Result<(), LeaseLost>, LeaseStatus, Story) {
     let (standing, stop) = (watch::Sender::default(), CancellationToken::new());
     let ending = stop.clone();
     let watcher = tokio::spawn(async move {
@@ -260,7 +258,7 @@ async fn a_release_does_not_wait_forever() {
     }
 }
 
-/// C-6: the clock of the state directory's lease counts suspend.
+/// C-6: the clock of the local lease counts suspend.
 #[test]
 fn the_clock_counts_suspend() {
     let boottime = || {
@@ -268,7 +266,7 @@ fn the_clock_counts_suspend() {
         Duration::new(now.tv_sec.cast_unsigned(), u32::try_from(now.tv_nsec).expect("below"))
     };
     let (before, now, after) =
-        (boottime(), StateDirLease::new("/nowhere".into()).now(), boottime());
+        (boottime(), LocalLease::new(watch::Sender::default().subscribe()).now(), boottime());
     assert!(before <= now && now <= after, "{before:?} {now:?} {after:?}");
 }
 
@@ -398,19 +396,20 @@ async fn random_faults_that_pass_lose_nothing() {
     }
 }
 
-/// C-10: the lease of one host is a lock: a second holder is rejected with the name of the first; the epoch grows
-/// with each holder.
-#[tokio::test]
-async fn the_local_one_is_a_lock() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("state");
-    let mut first = StateDirLease::new(path.clone());
-    let token = first.acquire().await.expect("nobody has it");
-    assert_eq!(token, Token { epoch: 1, lifetime: None });
-    let refused = StateDirLease::new(path.clone()).acquire().await.expect_err("held").to_string();
-    assert!(refused.contains(&format!("pid {}", std::process::id())), "{refused}");
-    assert_eq!(first.acquire().await.expect("still").epoch, 1, "who asks again has it still");
-    first.release(token).await.expect("given back");
-    let second = StateDirLease::new(path).acquire().await.expect("free");
-    assert_eq!(second.epoch, 2);
+/// The lease of one host follows the lock of the state directory: it is not had before the lock is taken, has the epoch
+/// of the lock, and is never lost.
+#[tokio::test(start_paused = true)]
+async fn the_local_one_follows_the_lock() {
+    let locked = watch::Sender::default();
+    let mut lease = LocalLease::new(locked.subscribe());
+    let waits = tokio::time::timeout(LIFETIME, lease.acquire()).await;
+    assert!(waits.is_err(), "{waits:?}");
+    locked.send_replace(Some(7));
+    let token = Token { epoch: 7, lifetime: None };
+    assert_eq!(lease.acquire().await, Ok(token));
+    assert_eq!(lease.renew(token).await, Renewal::Renewed(token));
+    assert_eq!(lease.release(token).await, Ok(()));
+    assert_eq!(lease.acquire().await, Ok(token), "who asks again has it still");
+    let mut orphan = LocalLease::new(watch::Sender::default().subscribe());
+    assert!(orphan.acquire().await.is_err(), "nobody can take the lock any more");
 }

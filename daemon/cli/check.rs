@@ -6,6 +6,7 @@ use super::load_graph::options;
 use super::output::{count, out_json, plain, print, say_rejected, say_warnings};
 use crate::config;
 use serde_json::json;
+use steadfast_resources::ResourceId;
 
 /// Checks a graph, or makes a running daemon check resources again.
 pub(super) fn check(args: &Check) -> Exit {
@@ -46,8 +47,6 @@ fn is_resource(text: &str) -> bool {
         let letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == ':';
         !kind.is_empty() && kind.chars().all(letter)
     };
-    text.strip_suffix(']')
-        .and_then(|text| text.split_once('['))
-        .is_some_and(|(kind, _)| is_kind(kind))
+    ResourceId::parse(text).is_some_and(|id| is_kind(id.kind))
         && !std::path::Path::new(text).exists()
 }

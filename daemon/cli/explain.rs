@@ -4,6 +4,7 @@ use super::args::Explain;
 use super::exit::Exit;
 use super::output::{error, print};
 use crate::config::{Code, metaparams, recorders, settings};
+use std::borrow::Cow;
 use steadfast_resources::{FieldSpec, FieldType, KindSpec, Receives, registry};
 
 /// Explains a topic; lists all topics if none is given.
@@ -76,6 +77,9 @@ fn kind(spec: &KindSpec) {
             print(format!("Fields that also accept {{secret: NAME}}: {}.", secret.join(", ")));
         }
     }
+    if !spec.example.is_empty() {
+        print(format!("\nExample:\n{}", spec.example.trim_end()));
+    }
     print(
         "\nEvery kind also accepts: name, aliases, meta, recv and the short edges after, before, notify, subscribe.",
     );
@@ -90,13 +94,22 @@ fn fields(fields: &[FieldSpec]) {
         } else if field.ignored.is_some() {
             print(format!("  {name:width$}  has no effect: {}", field.doc));
         } else {
-            print(format!("  {name:width$}  {}. {}", takes(field.takes), field.doc));
+            print(format!(
+                "  {name:width$}  {}. {}{}",
+                takes(field.takes),
+                field.doc,
+                more_of(field)
+            ));
         }
     }
 }
 
-const fn takes(takes: FieldType) -> &'static str {
-    match takes {
+fn takes(takes: FieldType) -> Cow<'static, str> {
+    let text = match takes {
+        FieldType::Choice(words) => return format!("One of: {}", words.join(", ")).into(),
+        FieldType::Seconds => "Seconds, or a duration such as 90s, 5m or 2h",
+        FieldType::Milliseconds => "Milliseconds, or a duration such as 500ms or 5m",
+        FieldType::Duration => "Duration, such as 500ms, 90s, 5m or 2h",
         FieldType::Text => "String",
         FieldType::Bool => "true or false",
         FieldType::Int => "Integer",
@@ -104,5 +117,24 @@ const fn takes(takes: FieldType) -> &'static str {
         FieldType::Texts => "List of strings",
         FieldType::TextMap => "Map of strings",
         FieldType::Anything => "Any value",
+    };
+    text.into()
+}
+
+/// Returns the rest of a field's row: required, the default, conflicts and an example.
+fn more_of(field: &FieldSpec) -> String {
+    let mut text = String::new();
+    if field.required {
+        text.push_str(" Required.");
     }
+    if let Some(default) = field.default {
+        text.push_str(&format!(" Default: {default}."));
+    }
+    if !field.conflicts_with.is_empty() {
+        text.push_str(&format!(" Excludes: {}.", field.conflicts_with.join(", ")));
+    }
+    if let Some(example) = field.example {
+        text.push_str(&format!(" Example: {example}"));
+    }
+    text
 }

@@ -33,7 +33,7 @@ pub(super) fn refuse(why: &HistoryError) -> Exit {
             error(why.to_string(), Some("select another state directory with --state-dir"));
             Exit::State
         }
-        HistoryError::Newer { .. } => {
+        HistoryError::Newer { .. } | HistoryError::Gone(_) => {
             error(why.to_string(), Some(why.hint()));
             Exit::State
         }

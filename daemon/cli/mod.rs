@@ -22,6 +22,7 @@ mod edges;
 mod explain;
 mod graph;
 mod history;
+mod inspect;
 mod run;
 mod settings;
 mod shell;
@@ -114,6 +115,7 @@ fn run_command() -> Exit {
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Graph(args) => graph::graph(&args),
         Command::Explain(args) => explain::explain(&args),
+        Command::Inspect(args) => inspect::inspect(&args),
         Command::Plan(args) => one_shot::plan::plan(&args, key),
         Command::Drift(args) => client::drift::drift(&args, key),
         Command::Run(args) => with_signals(|signals| run::run(&args, signals, key)),
@@ -135,14 +137,36 @@ fn with_signals(command: impl FnOnce(Signals) -> Exit) -> Exit {
 
 /// Runs work on a runtime of its own. Remaining tasks and their child processes end with the runtime.
 fn on_runtime(work: impl FnOnce(&Runtime) -> Exit) -> Exit {
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let runtime = match start_runtime() {
         Ok(runtime) => runtime,
         Err(error) => {
-            output::error(format!("cannot start: {error}"), None);
+            let hint =
+                "raise the limit of tasks (TasksMax=, pids.max, ulimit -u), or try again later";
+            output::error(format!("cannot start: {error}"), Some(hint));
             return Exit::Failed;
         }
     };
     let exit = work(&runtime);
     runtime.shutdown_timeout(Duration::from_millis(100));
     exit
+}
+
+/// Makes a runtime with a first thread for blocking work: tokio panics where it needs the first one and none can be
+/// started.
+fn start_runtime() -> std::io::Result<Runtime> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().thread_keep_alive(Duration::from_mins(10)).build()?;
+    let trial = std::thread::Builder::new().name("trial".to_owned()).spawn(|| ());
+    let trial = trial.map_err(|error| {
+        std::io::Error::new(error.kind(), format!("no thread can be started: {error}"))
+    });
+    match trial {
+        Ok(thread) => thread.join().unwrap_or_default(),
+        Err(error) => {
+            runtime.shutdown_background();
+            return Err(error);
+        }
+    }
+    runtime.spawn_blocking(|| ());
+    Ok(runtime)
 }

@@ -10,11 +10,14 @@ use crate::config::Options;
 use crate::control::Address;
 use crate::driver::{Notification, Observer, Settings, local_minute};
 use crate::events::{self, Publisher};
+use crate::lease::LocalLease;
 use crate::signals::Signals;
 use crate::store::StoreError;
 use crate::supervisor::Ended;
 use crate::workers;
-use crate::workers::{FirstRefused, GraphSource, HostSettings, ReadSettings, Setup, sd_notify};
+use crate::workers::{
+    FirstRefused, GraphSource, HostSettings, ReadSettings, SettingsRejected, Setup, sd_notify,
+};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::Slots;
@@ -43,6 +46,7 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
         settings_instead: args.settings_instead.clone(),
         key,
         state_directory,
+        lease: Box::new(|epoch| Box::new(LocalLease::new(epoch))),
         signals,
         audience: Box::new(move || {
             Box::new(DaemonObserver {
@@ -105,7 +109,8 @@ fn host_settings(args: &Run) -> HostSettings {
 fn reader(given: &Run) -> ReadSettings {
     let given = given.clone();
     Arc::new(move || {
-        let complete = settings::completed(&given).map_err(|unusable| unusable.to_string());
+        let complete =
+            settings::completed(&given).map_err(|unusable| SettingsRejected(unusable.to_string()));
         complete.map(|run| host_settings(&run))
     })
 }

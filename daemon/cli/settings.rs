@@ -225,7 +225,7 @@ fn with_words<T>(read: impl FnOnce(&[(&str, Judge<'_>)]) -> T) -> T {
         is_one.then_some(()).ok_or_else(|| format!("one of {}, found `{word}`", known.join(", ")))
     };
     let group = |word: &str| group(word).map(drop).map_err(|why| format!("invalid group: {why}"));
-    let level = |word: &str| render::filter(word).map(drop);
+    let level = |word: &str| render::filter(word).map(drop).map_err(|why| why.to_string());
     read(&[("log", &form), ("socket_group", &group), ("log_level", &level)])
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use steadfast_resources::host::end_orphaned_commands;
-use steadfast_resources::host::path_trust::Reader;
+use steadfast_resources::host::input_trust::Reader;
 
 /// Returns the state directory: as given, as systemd sets it, the default of root, or that of the user.
 pub(super) fn directory(said: Option<&Path>) -> PathBuf {
@@ -151,6 +151,10 @@ pub(super) fn refuse(error: &StoreError) -> Exit {
         StoreError::Directory { denied: true, .. } => (
             Exit::Permission,
             "run as the owner, make the directory writable, or select another one with --state-dir",
+        ),
+        StoreError::Damaged { path, .. } if path.ends_with("values.key") => (
+            Exit::State,
+            "nothing was changed; restore values.key and values.key.check from one backup; `steadfast state repair` makes a new key and loses saved passwords",
         ),
         StoreError::Damaged { .. } => (
             Exit::State,

@@ -24,7 +24,6 @@ mod settings;
 mod source_file;
 mod template;
 
-pub(crate) use checks::edges::parts;
 pub use checks::semaphores::RESERVED;
 pub use kinds::KindSet;
 pub use maintenance_window::Window;

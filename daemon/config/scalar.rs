@@ -2,7 +2,7 @@
 
 use super::hash::Stable;
 use std::borrow::Cow;
-use steadfast_resources::{FieldType, Value};
+use steadfast_resources::{FieldType, Value, duration};
 
 /// A scalar as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,13 +55,27 @@ impl Scalar<'_> {
 /// Converts a scalar to the value of a field, if the field takes such scalars.
 pub(super) fn convert(takes: FieldType, scalar: Scalar<'_>) -> Option<Value> {
     match takes {
-        FieldType::Text | FieldType::Anything => Some(Value::Text(scalar.text.into_owned())),
+        FieldType::Text | FieldType::Anything | FieldType::Choice(_) => {
+            Some(Value::Text(scalar.text.into_owned()))
+        }
+        FieldType::Duration => duration::seconds(&scalar.text).map(Value::Float),
         FieldType::Bool => scalar.boolean().map(Value::Bool),
         FieldType::Int => scalar.int().map(Value::Int),
+        FieldType::Seconds => whole_units(&scalar, 1.0),
+        FieldType::Milliseconds => whole_units(&scalar, 1000.0),
         FieldType::Float => scalar.float().filter(|number| !number.is_nan()).map(Value::Float),
         FieldType::Texts => Some(Value::Texts(vec![scalar.text.into_owned()])),
         FieldType::TextMap => None,
     }
+}
+
+/// Converts a bare integer, or a duration with a unit.
+fn whole_units(scalar: &Scalar<'_>, per_second: f64) -> Option<Value> {
+    let with_unit = || {
+        let text = scalar.text.as_ref();
+        (!duration::is_bare_number(text)).then(|| duration::whole(text, per_second)).flatten()
+    };
+    scalar.int().or_else(with_unit).map(Value::Int)
 }
 
 /// Describes the accepted values of a field type.
@@ -73,6 +87,10 @@ pub(super) const fn wants(takes: FieldType) -> &'static str {
         FieldType::Float => "a number",
         FieldType::Texts => "a string or a list of strings",
         FieldType::TextMap => "a map of strings",
+        FieldType::Choice(_) => "one of its words",
+        FieldType::Seconds => "seconds or a duration such as 5m",
+        FieldType::Milliseconds => "milliseconds or a duration such as 5s",
+        FieldType::Duration => "a duration such as 90s",
         FieldType::Anything => "anything",
     }
 }
@@ -89,7 +107,7 @@ pub(super) fn advice(takes: FieldType, scalar: &Scalar<'_>) -> Option<String> {
             "no" | "n" | "off" | "false" | "0" => Some("write false".to_owned()),
             _ => None,
         },
-        FieldType::Int => int_advice(&scalar.text),
+        FieldType::Int | FieldType::Seconds | FieldType::Milliseconds => int_advice(&scalar.text),
         FieldType::Float
             if matches!(scalar.text.to_ascii_lowercase().as_str(), "inf" | "infinity") =>
         {

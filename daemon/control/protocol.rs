@@ -160,7 +160,7 @@ pub enum Request {
         filter: String,
     },
     /// Injects a fault into a worker of the daemon, to test its recovery.
-    #[cfg(debug_assertions)]
+    #[cfg(feature = "fault-injection")]
     Fault {
         /// The name of the worker.
         worker: String,
@@ -230,7 +230,7 @@ impl Request {
             Self::Stop { now: true } => ("stop", vec!["--now"]),
             Self::Stop { .. } => ("stop", Vec::new()),
             Self::LogLevel { filter } => ("log-level", vec![filter]),
-            #[cfg(debug_assertions)]
+            #[cfg(feature = "fault-injection")]
             Self::Fault { worker, how } => ("fault", vec![worker, how]),
         };
         let shown = rest.iter().take(SHOWN).copied();
@@ -252,7 +252,7 @@ impl Request {
             | Self::Why { .. }
             | Self::Events { .. }
             | Self::Workers => false,
-            #[cfg(debug_assertions)]
+            #[cfg(feature = "fault-injection")]
             Self::Fault { .. } => true,
             Self::Pause { .. }
             | Self::Resume { .. }

@@ -156,6 +156,14 @@ impl Replies {
         !self.gone
     }
 
+    /// Returns true if the client has closed its connection, so that nobody waits for the reply.
+    fn is_abandoned(&self) -> bool {
+        let stream: &UnixStream = self.to.as_ref();
+        let mut end = [PollFd::new(stream, PollFlags::empty())];
+        let found = poll(&mut end, Some(&Timespec::default()));
+        found.is_ok() && end[0].revents().contains(PollFlags::HUP)
+    }
+
     /// Sends data as one reply line; returns false if the client is gone.
     pub async fn data(&mut self, data: &impl serde::Serialize) -> bool {
         match serde_json::to_value(data) {
@@ -209,7 +217,7 @@ impl Server {
                     continue;
                 }
                 _ = beat.tick() => {
-                    #[cfg(debug_assertions)]
+                    #[cfg(feature = "fault-injection")]
                     suffer(&mut refuses).await;
                     let before = std::mem::replace(&mut is_waited_for, self.is_waited_for());
                     // A restart does not help if the system refuses connections (`refuses.until` is set).
@@ -292,14 +300,14 @@ pub struct Deaf(Duration);
 struct Refuses {
     /// The time of the next attempt; `None` if the last accept succeeded.
     until: Option<Instant>,
-    #[cfg(debug_assertions)]
+    #[cfg(feature = "fault-injection")]
     for_ever: bool,
 }
 
 impl Refuses {
     /// Waits until the next attempt is due.
     async fn over(&self) {
-        #[cfg(debug_assertions)]
+        #[cfg(feature = "fault-injection")]
         if self.for_ever {
             std::future::pending::<()>().await;
         }
@@ -321,7 +329,7 @@ impl Refuses {
 }
 
 /// Carries out an injected fault: the loop hangs, or accepts no connection any more.
-#[cfg(debug_assertions)]
+#[cfg(feature = "fault-injection")]
 async fn suffer(refuses: &mut Refuses) {
     match crate::fault_injection::take("accept") {
         None => {}
@@ -357,10 +365,16 @@ async fn attend(
     let mut read = BufReader::new(read);
     match request(&mut read, limits).await {
         Ok(ask) if peer.may(&ask) => {
-            // A request that changes something is carried out even if the client is gone.
             let changes = ask.changes();
+            if changes && replies.is_abandoned() {
+                let command = ask.command();
+                let why = "its client has disconnected";
+                tracing::info!(event = "request", "command {command:?} dropped: {why}");
+                return;
+            }
+            // A request that was begun is carried out even if the client leaves.
             let left = tokio::select! {
-                // The order matters: the request is begun even if the client is gone.
+                // The order matters: a client that leaves now does not stop the begin.
                 biased;
                 () = desk.answer(ask, peer, &mut replies) => None,
                 // A client that only follows may leave at any time.

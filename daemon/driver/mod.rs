@@ -7,15 +7,15 @@
 //! Invariants: only this folder calls the engine; the loop never blocks; no change starts before the journal has
 //! received its begin.
 //!
-//! Reading order: `api.rs` (events in, results out), `inbox.rs`, this file (the loop), `actions.rs` (engine actions to
-//! effects), `runs/`, `groups/`, `journal/`, `watches/`, `graph/` and `removal/` (a new graph), `values/` (send/recv),
-//! `commands/` and `queries/` (the operator), `notify/` (notifications), `status.rs` (wire types), `plan/`,
-//! `maintenance_windows.rs`, `lease_validity.rs`, `temp_cleanup.rs`, `undo_values.rs`, `shutdown.rs`, and `runtime.rs`
-//! (the threads and clocks that tests replace).
+//! Reading order: `api.rs` (events in, results out), `inbox.rs`, this file (the loop), `engine_actions.rs` (engine
+//! actions to effects), `runs/`, `groups/`, `journal/`, `watches/`, `graph/` and `removal/` (a new graph), `values/`
+//! (send/recv), `commands/` and `queries/` (the operator), `notify/` (notifications), `status.rs` (wire types),
+//! `plan/`, `maintenance_windows.rs`, `lease_validity.rs`, `temp_cleanup.rs`, `undo_values.rs`, `shutdown.rs`, and
+//! `runtime.rs` (the threads and clocks that tests replace).
 
-mod actions;
 mod api;
 pub mod commands;
+mod engine_actions;
 mod graph;
 mod groups;
 mod journal;
@@ -43,7 +43,7 @@ pub use api::{
     Settings, Tuning, UNKEPT,
 };
 pub use commands::undo::{PUT_BACK, UndoError, Undone, deed, to_undo, undo};
-pub use graph::diff::{GraphDiff, LoadOutcome, NameSample};
+pub use graph::load_report::{GraphDiff, LoadOutcome, NameSample};
 use inbox::Batch;
 pub use inbox::Inbox;
 pub use lease_validity::{Clock, LeaseValidity};

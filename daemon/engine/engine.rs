@@ -5,19 +5,20 @@
 //! completes a pause, a swap, a stop or convergence if one is due. Therefore each rule is implemented once, and does
 //! not depend on the order of past events.
 
-use crate::action::{Action, Actions, Notice};
-use crate::attribution::Wrote;
-use crate::contention::Contention;
-use crate::event::Event;
-use crate::ids::{RunId, Stamp, Tick, VertexId, WindowId};
-use crate::pause::{PauseState, StopState};
-use crate::queues::{Lane, Lanes, Semaphores};
-use crate::repair_limiter::Brake;
-use crate::status::{Counts, Mode};
-use crate::timers::Timers;
-use crate::topology::Topology;
-use crate::vertex::Vertex;
-use crate::waits::Pending;
+use crate::contention::attribution::Wrote;
+use crate::contention::global_limit::Brake;
+use crate::contention::record::Contention;
+use crate::interface::action::{Action, Actions, Notice};
+use crate::interface::event::Event;
+use crate::interface::ids::{RunId, Stamp, Tick, VertexId, WindowId};
+use crate::interface::query_replies::{Counts, Mode};
+use crate::pauses::pause::PauseState;
+use crate::pauses::stop::StopState;
+use crate::scheduling::queues::{Lane, Lanes, Semaphores};
+use crate::state::deadlines::Timers;
+use crate::state::topology::Topology;
+use crate::state::vertex::Vertex;
+use crate::swaps::waiting_graph::Pending;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -215,16 +216,6 @@ impl Engine {
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts
-    }
-
-    /// Returns true if every vertex is settled, no refresh is owed and all is durable, for the events delivered so far
-    /// (E-18).
-    #[must_use]
-    pub fn is_converged(&self) -> bool {
-        self.disturbing == 0
-            && self.closing.is_empty()
-            && self.pending.is_none()
-            && self.mode == Mode::Running
     }
 
     /// Returns true if nothing runs, nothing may be started, no retry is due and every end is durable: a one-shot

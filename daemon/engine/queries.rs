@@ -1,9 +1,9 @@
 //! Queries on single vertices: the status of a vertex, and the vertices that it waits for.
 
 use crate::engine::Engine;
-use crate::ids::{SemaphoreId, Stamp, VertexId};
-use crate::status::{TakenSemaphore, VertexStatus, Why};
-use crate::vertex::{Causes, Phase, Place, RunKind, Vertex, Watch};
+use crate::interface::ids::{SemaphoreId, Stamp, VertexId};
+use crate::interface::query_replies::{TakenSemaphore, VertexStatus, Why};
+use crate::state::vertex::{Causes, Phase, Place, RunKind, Vertex, Watch};
 use std::collections::BTreeSet;
 
 /// A stamp later than every real one: any clearance but `CLEAR` is earlier.

@@ -247,10 +247,20 @@ fn unflat_values(bytes: &[u8]) -> Option<Vec<FormerValue>> {
 
 /// Returns the seal of a content. The seal is keyed, so that a short secret cannot be guessed from it (B-26).
 pub(super) fn content_seal(key: &StateKey, bytes: &[u8]) -> KeyedHash {
+    key.seal(&sealed_content(bytes))
+}
+
+/// Returns true if a stored seal is that of a content.
+pub(super) fn has_content_seal(key: &StateKey, bytes: &[u8], seal: &KeyedHash) -> bool {
+    key.verify(&sealed_content(bytes), seal)
+}
+
+/// Returns the bytes that the seal of a content covers.
+fn sealed_content(bytes: &[u8]) -> Vec<u8> {
     let mut all = Vec::with_capacity(bytes.len() + 16);
     all.extend(b"history content:");
     all.extend(bytes);
-    key.seal(&all)
+    all
 }
 
 impl Stored {
@@ -264,6 +274,11 @@ impl Stored {
     }
 
     fn seal(&self, key: &StateKey) -> KeyedHash {
+        key.seal(&self.sealed_bytes())
+    }
+
+    /// Returns the bytes that the seal of the entry covers.
+    fn sealed_bytes(&self) -> Vec<u8> {
         let parts = parts(&self.former);
         let mut all = b"history entry:".to_vec();
         let numbers = [self.number, self.run, self.at, parts.size];
@@ -287,7 +302,7 @@ impl Stored {
             all.extend((text.len() as u64).to_le_bytes());
             all.extend(text);
         }
-        key.seal(&all)
+        all
     }
 
     /// Inserts the entry as a row.
@@ -410,7 +425,8 @@ impl Stored {
             content: content.as_deref().and_then(KeyedHash::from_hex),
         };
         let seal: String = row.get("seal")?;
-        Ok(Some(stored).filter(|stored| KeyedHash::from_hex(&seal) == Some(stored.seal(key))))
+        let seal = KeyedHash::from_hex(&seal);
+        Ok(seal.filter(|seal| key.verify(&stored.sealed_bytes(), seal)).map(|_valid| stored))
     }
 }
 

@@ -5,13 +5,15 @@
 //! failure of that database must never harm the rest of the state (docs/decisions/0029-history-and-undo.md).
 //!
 //! Reading order: `entry` (one row), `database`, `writer`, `run_capture` (one run), `reader`, `undo_log`, `renames`,
-//! `shared_limits`, `compression`.
+//! `shared_limits`, `compression`, `placement`, `interrupted_writer`.
 //!
 //! [`PriorStateRecorder`]: steadfast_resources::PriorStateRecorder
 
 mod compression;
 mod database;
 mod entry;
+mod interrupted_writer;
+mod placement;
 mod reader;
 mod renames;
 mod run_capture;
@@ -67,6 +69,9 @@ pub enum HistoryError {
         /// The schema versions, found and supported.
         why: String,
     },
+    /// The state directory is gone, so that no entry could be found later.
+    #[error("cannot record in the history: the state directory {0} was removed or replaced")]
+    Gone(String),
     /// The prior state is larger than the limit of the whole history, in bytes.
     #[error("the content exceeds the size limit of the history (max_total, {0} bytes)")]
     Beyond(u64),
@@ -88,6 +93,9 @@ impl HistoryError {
             }
             Self::Beyond(_) => {
                 "raise `max_total` in the settings, or disable the history: history: {max_total: 0}"
+            }
+            Self::Gone(_) => {
+                "`systemctl restart steadfast` continues with the current state directory"
             }
             Self::Database { .. } | Self::Unknown(_) | Self::Unrestorable(_) => {
                 "free disk space for the history, or disable the history: history: {max_total: 0}"

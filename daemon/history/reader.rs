@@ -1,7 +1,7 @@
 //! The read-only side of the history: it works beside a writer, without a lock.
 
 use super::database::SCHEMA;
-use super::entry::{Stored, columns, content_seal};
+use super::entry::{Stored, columns, has_content_seal};
 use super::undo_log::Undoing;
 use super::{HistoryError, compression, database};
 use crate::store::database::Fault;
@@ -355,7 +355,7 @@ impl Reader {
             .optional()
             .map_err(|error| self.refuse(&error))?;
         let bytes = found.and_then(|(size, packed)| compression::unpack(&packed, size));
-        let bytes = bytes.filter(|bytes| content_seal(&self.key, bytes) == *seal);
+        let bytes = bytes.filter(|bytes| has_content_seal(&self.key, bytes, seal));
         bytes.ok_or_else(|| self.refuse(&"a stored content is damaged and cannot be restored"))
     }
 

@@ -100,7 +100,7 @@ impl OfRun {
         match kept {
             Ok(number) => Ok(number),
             // A prior state without content (a mode, or nothing) does not justify leaving drift on the host.
-            Err(why) if !loses => {
+            Err(why) if !loses && !matches!(why, HistoryError::Gone(_)) => {
                 self.history.warn(&why);
                 Ok(0)
             }

@@ -1,14 +1,16 @@
 //! The writer of the history: runs hand in prior states, and one thread commits them in batches.
 
 use super::database::{Book, Job, StoredPrior, Unwritten};
+use super::interrupted_writer::cut_off;
+use super::placement::Placement;
 use super::renames::{Names, Said};
 use super::run_capture::OfRun;
 use super::shared_limits::SharedLimits;
 use super::{HistoryError, Limits, Reader, database};
 use crate::store::database::with_suffix;
+use crate::store::retention_clock::{RetentionClock, since_boot};
 use std::collections::BTreeSet;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,13 +19,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use steadfast_resources::PriorStateRecorder;
 use tokio::sync::Notify;
 
-/// A clock that returns the time since 1970.
+/// A clock that returns the time since 1970, or since the boot.
 pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
 
 /// The length of the queue of entries; a full queue makes the sender wait.
 const QUEUE: usize = 256;
-/// An upper bound of the number of runs at the same time.
-const AT_ONCE: u64 = 256;
 
 /// The interval at which expired entries are dropped.
 const TIDY: Duration = Duration::from_hours(1);
@@ -33,6 +33,8 @@ pub struct History {
     pub(super) state_directory: PathBuf,
     pub(super) limits: SharedLimits,
     pub(super) clock: Clock,
+    /// The time since the boot.
+    since_boot: Clock,
     front: Mutex<Front>,
     /// The error of the last write, if it failed.
     trouble: Unkept,
@@ -42,7 +44,9 @@ pub struct History {
     /// The names of the loaded graphs.
     pub(super) said: Said,
     /// True if the previous writer was killed and the affected directories were not cleaned yet.
-    was_cut_off: AtomicBool,
+    pub(super) was_cut_off: AtomicBool,
+    /// The state directory of the first use.
+    placement: Placement,
 }
 
 /// The active runs that have entries; these entries are not dropped.
@@ -93,12 +97,16 @@ impl History {
     #[must_use]
     pub fn new(state_directory: PathBuf, limits: Limits) -> Arc<Self> {
         let wall = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self::with_clock(state_directory, limits, Arc::new(wall))
+        Self::with_clocks(state_directory, limits, (Arc::new(wall), Arc::new(since_boot)))
     }
 
-    /// Creates a history that reads the time from a given clock.
+    /// Creates a history that reads the time since 1970 and the time since the boot from given clocks.
     #[must_use]
-    pub fn with_clock(state_directory: PathBuf, limits: Limits, clock: Clock) -> Arc<Self> {
+    pub fn with_clocks(
+        state_directory: PathBuf,
+        limits: Limits,
+        (clock, since_boot): (Clock, Clock),
+    ) -> Arc<Self> {
         let log = with_suffix(&database(&state_directory), "-wal");
         // A clean end leaves no write-ahead log.
         let was_cut_off =
@@ -108,11 +116,13 @@ impl History {
             state_directory,
             limits: SharedLimits::new(limits),
             clock,
+            since_boot,
             front: Mutex::default(),
             trouble: Unkept::default(),
             broken: Arc::default(),
             live: Live::default(),
             said: Said::default(),
+            placement: Placement::default(),
         })
     }
 
@@ -145,6 +155,9 @@ impl History {
 
     /// Drops expired entries, now and then at a fixed interval, if a database exists.
     pub fn drop_expired(&self) {
+        if let Err(error) = self.placement.check(&self.state_directory) {
+            tracing::debug!(%error, "checked again before each entry");
+        }
         if database(&self.state_directory).exists()
             && let Err(error) = self.open(&mut self.lock())
         {
@@ -155,50 +168,6 @@ impl History {
     /// Waits until the thread of the writer has ended unexpectedly. The next write starts another thread.
     pub async fn broken(&self) {
         self.broken.notified().await;
-    }
-
-    /// Returns true if the previous writer was killed and the affected directories were not cleaned yet.
-    #[must_use]
-    pub fn was_cut_off(&self) -> bool {
-        self.was_cut_off.load(Ordering::SeqCst)
-    }
-
-    /// Returns the directories that the last runs of a killed writer changed; empty once they were cleaned.
-    #[must_use]
-    pub fn where_cut_off(&self) -> BTreeSet<PathBuf> {
-        if !self.was_cut_off() {
-            return BTreeSet::new();
-        }
-        let listed = self.read().and_then(|reader| {
-            reader.map_or_else(|| Ok(Vec::new()), |reader| reader.last_runs(AT_ONCE))
-        });
-        let listed = listed.unwrap_or_else(|error| {
-            tracing::debug!(%error, "the paths of the last changes cannot be read");
-            Vec::new()
-        });
-        let paths = listed.into_iter().filter_map(|listed| Some(listed.entry()?.path));
-        paths.filter_map(|path| path.parent().map(Path::to_owned)).collect()
-    }
-
-    /// Records that the affected directories were cleaned.
-    pub fn is_seen_to(&self) {
-        if self.was_cut_off.swap(false, Ordering::SeqCst)
-            && let Err(error) = std::fs::remove_file(cut_off(&self.state_directory))
-            && error.kind() != ErrorKind::NotFound
-        {
-            tracing::debug!(%error, "retried after the next start");
-        }
-    }
-
-    /// Marks the killed writer with a file, because a clean end of another program would hide the write-ahead log.
-    fn remember_cut_off(&self) {
-        let mark = cut_off(&self.state_directory);
-        if self.was_cut_off()
-            && !mark.exists()
-            && let Err(error) = std::fs::File::create(&mark).and_then(|file| file.sync_all())
-        {
-            tracing::debug!(%error, "the interrupted run is remembered until this session ends");
-        }
     }
 
     /// Returns the error of the last write, if it failed.
@@ -276,6 +245,8 @@ impl History {
             state_directory: self.state_directory.clone(),
             limits: self.limits.clone(),
             clock: Arc::clone(&self.clock),
+            since_boot: Arc::clone(&self.since_boot),
+            retention: None,
             book: None,
             trouble: self.trouble.clone(),
             live: Arc::clone(&self.live),
@@ -308,6 +279,7 @@ impl History {
         run: &AtomicU64,
         wait: bool,
     ) -> Result<u64, HistoryError> {
+        self.placement.check(&self.state_directory)?;
         let mut front = self.lock();
         self.open(&mut front)?;
         let number = front.next;
@@ -364,11 +336,6 @@ impl History {
     }
 }
 
-/// Returns the path of the marker file that exists until the directories of a killed writer are cleaned.
-fn cut_off(state_directory: &Path) -> PathBuf {
-    database(state_directory).with_file_name("cut-off")
-}
-
 impl Drop for History {
     fn drop(&mut self) {
         self.let_go();
@@ -393,6 +360,8 @@ struct Writer {
     state_directory: PathBuf,
     limits: SharedLimits,
     clock: Clock,
+    since_boot: Clock,
+    retention: Option<RetentionClock>,
     /// The open database; `None` after a failure.
     book: Option<Book>,
     trouble: Unkept,
@@ -418,7 +387,7 @@ impl Writer {
             };
             // All entries handed in before the names arrived are in the channel, and are taken below.
             let names = self.said.take();
-            #[cfg(debug_assertions)]
+            #[cfg(feature = "fault-injection")]
             if crate::fault_injection::suffer("history").is_err() {
                 return false;
             }
@@ -470,8 +439,15 @@ impl Writer {
         }
     }
 
+    /// Returns the time of retention.
+    fn retention_time(&mut self) -> Duration {
+        let beside = || RetentionClock::beside(&database(&self.state_directory));
+        let clock = self.retention.get_or_insert_with(beside);
+        clock.read((self.clock)(), (self.since_boot)())
+    }
+
     fn write(&mut self, jobs: &[Job]) -> Written {
-        let now = (self.clock)();
+        let now = self.retention_time();
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let limits = self.limits.get();
         if let Some(book) = &mut self.book {

@@ -1,54 +1,34 @@
-//! The lease of one host: a lock on the state directory.
+//! The lease of one host: the lock of the state directory gives the right to act.
 
-use super::{Answer, Lease, Renewal, Token};
-use crate::store::{StateLock, StoreError};
-use std::path::PathBuf;
-use std::sync::Arc;
+use super::{Answer, Lease, LeaseError, Renewal, Token};
 use tokio::sync::watch;
 
-/// A lock on the state directory, which the kernel releases only when the process ends.
+/// The lease of a daemon that shares its right with no other host. It is held as soon as the state directory is locked,
+/// and is never lost, because the kernel takes the lock from no living process.
 #[derive(Debug)]
-pub struct StateDirLease {
-    directory: PathBuf,
-    held: watch::Sender<Option<Arc<StateLock>>>,
+pub struct LocalLease {
+    epoch: watch::Receiver<Option<u64>>,
 }
 
-impl StateDirLease {
-    /// Returns a lease on this state directory.
+impl LocalLease {
+    /// Returns a lease that follows a lock. `epoch` is the epoch of the lock, none until the lock is taken.
     #[must_use]
-    pub fn new(directory: PathBuf) -> Self {
-        Self { directory, held: watch::Sender::new(None) }
-    }
-
-    /// Returns the held lock, for workers that act under the lease.
-    #[must_use]
-    pub fn held(&self) -> watch::Receiver<Option<Arc<StateLock>>> {
-        self.held.subscribe()
+    pub fn new(epoch: watch::Receiver<Option<u64>>) -> Self {
+        Self { epoch }
     }
 }
 
-impl Lease for StateDirLease {
-    type Refusal = StoreError;
-
-    fn acquire(&mut self) -> Answer<'_, Result<Token, StoreError>> {
+impl Lease for LocalLease {
+    /// Waits for the lock.
+    fn acquire(&mut self) -> Answer<'_, Result<Token, LeaseError>> {
         Box::pin(async move {
-            // A repeated call returns the lock that is already held: a second lock of ours would conflict with it.
-            let before = self.held.borrow().clone();
-            let hold = if let Some(hold) = before {
-                hold
-            } else {
-                let directory = self.directory.clone();
-                let taken = tokio::task::spawn_blocking(move || StateLock::take(&directory)).await;
-                let broken = |why: tokio::task::JoinError| StoreError::Directory {
-                    dir: self.directory.display().to_string(),
-                    why: why.to_string(),
-                    denied: false,
-                };
-                Arc::new(taken.map_err(broken)??)
-            };
-            let epoch = hold.epoch();
-            self.held.send_replace(Some(hold));
-            Ok(Token { epoch, lifetime: None })
+            let taken = self.epoch.wait_for(Option::is_some).await.map(|epoch| *epoch);
+            match taken {
+                Ok(Some(epoch)) => Ok(Token { epoch, lifetime: None }),
+                Ok(None) | Err(_) => {
+                    Err(LeaseError("the state directory is not locked any more".to_owned()))
+                }
+            }
         })
     }
 
@@ -56,8 +36,7 @@ impl Lease for StateDirLease {
         Box::pin(std::future::ready(Renewal::Renewed(token)))
     }
 
-    fn release(&mut self, _token: Token) -> Answer<'_, Result<(), String>> {
-        self.held.send_replace(None);
+    fn release(&mut self, _token: Token) -> Answer<'_, Result<(), LeaseError>> {
         Box::pin(std::future::ready(Ok(())))
     }
 }

@@ -1,15 +1,16 @@
 //! The lease: the right to act on this host, held by one daemon at a time (C-1 to C-10).
 //!
 //! A [`Lease`] is acquired, renewed and released; [`keep`] does that in time and publishes the status. Without the
-//! lease no run is begun; runs in progress end and are recorded. On one host the lease is a lock ([`StateDirLease`]),
-//! which is never lost; a lease shared by hosts can be lost. The design follows the token source of Pulumi's managed
-//! updates. This folder must never decide about runs: the driver reads the status and does.
+//! lease no run is begun; runs in progress end and are recorded. On one host the right to act comes
+//! with the lock of the state directory ([`LocalLease`]) and is never lost; a lease shared by hosts can be lost. The
+//! design follows the token source of Pulumi's managed updates. This folder must never decide about runs (the driver
+//! reads the status and does), and knows neither the store nor its lock.
 //!
 //! Reading order: this file, then `local`.
 
 mod local;
 
-pub use local::StateDirLease;
+pub use local::LocalLease;
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -38,20 +39,22 @@ pub enum Renewal {
     Lost(String),
 }
 
+/// The reason for which a lease was not acquired or not released.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct LeaseError(pub String);
+
 /// The future that a call returns.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A lease. A call may take any time: it is dropped when its result would come too late.
 pub trait Lease: Send {
-    /// The error of a failed acquisition.
-    type Refusal: std::error::Error + Send + Sync + 'static;
-
     /// Acquires the lease.
     ///
     /// # Errors
     ///
     /// Returns the reason for which the lease cannot be had, for example its present holder.
-    fn acquire(&mut self) -> Answer<'_, Result<Token, Self::Refusal>>;
+    fn acquire(&mut self) -> Answer<'_, Result<Token, LeaseError>>;
 
     /// Extends the lease.
     fn renew(&mut self, token: Token) -> Answer<'_, Renewal>;
@@ -60,8 +63,8 @@ pub trait Lease: Send {
     ///
     /// # Errors
     ///
-    /// Returns the reason in words if the release failed or is uncertain.
-    fn release(&mut self, token: Token) -> Answer<'_, Result<(), String>>;
+    /// Returns the reason if the release failed or is uncertain.
+    fn release(&mut self, token: Token) -> Answer<'_, Result<(), LeaseError>>;
 
     /// Returns the time by which the lease ends, on a clock that includes suspends of the machine (C-6).
     fn now(&self) -> Duration {
@@ -106,10 +109,10 @@ pub enum LeaseStatus {
 
 /// The reason for which [`keep`] ended.
 #[derive(Debug, Error)]
-pub enum LeaseLost<R: std::error::Error> {
+pub enum LeaseLost {
     /// The lease was never acquired.
     #[error(transparent)]
-    Refused(R),
+    Refused(LeaseError),
     /// The lease was lost.
     #[error("the lease is lost: {0}")]
     Lost(String),
@@ -122,12 +125,12 @@ pub enum LeaseLost<R: std::error::Error> {
 /// # Errors
 ///
 /// Returns an error if the lease was not acquired, or was lost.
-pub async fn keep<L: Lease, B: Future<Output = ()>>(
+pub async fn keep<L: Lease + ?Sized, B: Future<Output = ()>>(
     lease: &mut L,
     standing: &watch::Sender<LeaseStatus>,
     stop: &CancellationToken,
     beat: impl Fn() -> B,
-) -> Result<(), LeaseLost<L::Refusal>> {
+) -> Result<(), LeaseLost> {
     let mut asked = lease.now();
     // C-7: a stop does not wait for a server that does not reply.
     let answer = beating(stop.run_until_cancelled(lease.acquire()), &beat).await;
@@ -191,7 +194,7 @@ fn held(token: Token, asked: Duration) -> LeaseStatus {
 
 /// Releases the lease within a limited time (C-7). A failure is logged: the next holder has to wait for the end of the
 /// lease (C-8).
-async fn give_back<L: Lease, B: Future<Output = ()>>(
+async fn give_back<L: Lease + ?Sized, B: Future<Output = ()>>(
     lease: &mut L,
     (token, asked): (Token, Duration),
     beat: &impl Fn() -> B,
@@ -200,7 +203,8 @@ async fn give_back<L: Lease, B: Future<Output = ()>>(
     let left = token.lifetime.map_or(RELEASE, |lifetime| lifetime.saturating_sub(since));
     let releasing = tokio::time::timeout(left.min(RELEASE), lease.release(token));
     let released = beating(releasing, beat).await;
-    let released = released.unwrap_or_else(|_late| Err("no response in time".to_owned()));
+    let released =
+        released.unwrap_or_else(|_late| Err(LeaseError("no response in time".to_owned())));
     if let Err(why) = released {
         tracing::warn!(event = "lease", "the lease could not be released: {why}");
     }
@@ -218,7 +222,7 @@ async fn beating<T, B: Future<Output = ()>>(
             done = &mut work => return done,
             () = beat() => {}
         }
-        #[cfg(debug_assertions)]
+        #[cfg(feature = "fault-injection")]
         crate::fault_injection::stall("lease").await;
     }
 }

@@ -1,6 +1,6 @@
 //! The file of a plan: the graph and the options it was made with, and every step.
 
-use super::guard::{moved, names};
+use super::planned_changes::{moved, names};
 use super::{Action, Step};
 use crate::config::{LoadedGraph, Options};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use std::fs::OpenOptions;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use steadfast_resources::host::path_trust::Reader;
+use steadfast_resources::host::input_trust::Reader;
 use thiserror::Error;
 
 /// The version of the file format.

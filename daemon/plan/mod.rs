@@ -4,10 +4,10 @@
 //! [`Guard`](crate::driver::Guard) of the driver: a check that finds anything else fails, and its error names the
 //! aspect that differs.
 //!
-//! Reading order: this file (steps and their collector), `file` (the plan and its file), `guard`.
+//! Reading order: this file (steps and their collector), `file` (the plan and its file), `planned_changes`.
 
 mod file;
-mod guard;
+mod planned_changes;
 
 pub use file::{Plan, Unusable};
 

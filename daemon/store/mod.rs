@@ -7,15 +7,17 @@
 //! interpret the values that it stores.
 //!
 //! Reading order: this file (entries and records), `replay` (the meaning of each entry), `journal`, `database` and
-//! `sqlite` (the store on disk), `state_dir` with `lock_owner`, `modes` and `placement` (the directory), `integrity`,
+//! `sqlite` (the store on disk), `state_dir` with `lock_owner`, `modes`, `placement` and `key_check` (the directory), `integrity`,
 //! `ownership`, then the operator's side: `state_command`, `maintenance`, `export_format`. `memory` and
-//! `fault_injection` serve one-shot commands and tests; `regular_file` opens files without blocking.
+//! `fault_injection` serve one-shot commands and tests; `regular_file` opens files without blocking;
+//! `retention_clock` counts the age of records.
 
 pub(crate) mod database;
 pub mod export_format;
 mod fault_injection;
 mod integrity;
 mod journal;
+mod key_check;
 mod lock_owner;
 mod maintenance;
 mod memory;
@@ -24,6 +26,7 @@ mod ownership;
 mod placement;
 pub(crate) mod regular_file;
 mod replay;
+pub(crate) mod retention_clock;
 mod sqlite;
 mod state_command;
 mod state_dir;

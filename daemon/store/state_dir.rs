@@ -3,7 +3,7 @@
 use super::lock_owner;
 use super::lock_owner::LockOwner;
 use super::placement::Placement;
-use super::{Key, StoreError, modes, regular_file};
+use super::{Key, StoreError, key_check, modes, regular_file};
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::Write as _;
 use std::os::unix::fs::{
@@ -315,7 +315,11 @@ pub(super) fn found_key(directory: &Path) -> Result<Result<Key, String>, StoreEr
         Ok(bytes) => {
             let length = bytes.len();
             let wrong = |_| format!("expected a key of 32 bytes, found {length}");
-            Ok(bytes.try_into().map(Key).map_err(wrong))
+            let key: Result<[u8; 32], String> = bytes.try_into().map_err(wrong);
+            Ok(key.and_then(|key| match key_check::find_damage(directory, &key) {
+                None => Ok(Key(key)),
+                Some(damage) => Err(damage),
+            }))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Ok(Err("the file is missing".to_owned()))
@@ -338,6 +342,7 @@ pub(super) fn make_key(directory: &Path) -> Result<Key, StoreError> {
     // Written atomically: half a key would be taken for another one.
     let (new, path) = (directory.join(format!("{KEY}.new")), directory.join(KEY));
     let write = || {
+        key_check::remove(directory)?;
         let mut file = private(&new)?;
         file.set_len(0)?;
         file.write_all(&key)?;
@@ -346,6 +351,7 @@ pub(super) fn make_key(directory: &Path) -> Result<Key, StoreError> {
         sync(directory)
     };
     write().map_err(refuse)?;
+    key_check::complete(directory, &key);
     Ok(Key(key))
 }
 

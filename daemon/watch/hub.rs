@@ -6,6 +6,7 @@ use super::backend::notify::NotifyBackend;
 use super::backend::{Backend, BackendEvent, Sink};
 use super::filesystem::{FileSystem, HostFileSystem};
 use super::index::{Again, Running, WatchIndex};
+use super::mounts::follow_mounts;
 use super::recursive::share_of_watches;
 use super::systemd::UnitSource;
 use super::timer_and_command_sources::{LineSource, SourceOwner};
@@ -120,6 +121,8 @@ impl WatchHub {
         let inotify = |sink| -> Box<dyn Backend> { Box::new(InotifyBackend::new(sink)) };
         let hub = Self::open(handle, sources, Box::new(tell), inotify);
         hub.bound_trees(share_of_watches());
+        let following = follow_mounts(Arc::clone(&hub.shared));
+        hub.shared.keep_following(hub.shared.spawn(following));
         hub
     }
 
@@ -205,10 +208,9 @@ impl WatchHub {
         self.shared.lock().deaf.remove(&vertex);
     }
 
-    /// Walks every path again, to find changes without an event, such as a mount.
+    /// Walks every path again, to find changes without an event.
     pub fn walk_all(&self) {
-        self.shared.lock().work.again(Again::All);
-        self.shared.wake.notify_one();
+        self.shared.walk_all();
     }
 
     /// Retries failed watches now, ahead of their schedule.
@@ -305,6 +307,12 @@ impl Shared {
         self.tell(&state, vec![Signal::Broken(why.to_owned())]);
     }
 
+    /// Walks every path again.
+    pub(super) fn walk_all(&self) {
+        self.lock().work.again(Again::All);
+        self.wake.notify_one();
+    }
+
     /// Stores a task that is not bound to a vertex.
     pub(super) fn keep_following(&self, task: AbortHandle) {
         let mut following = self.following.lock().unwrap_or_else(PoisonError::into_inner);
@@ -342,8 +350,8 @@ impl Shared {
         }
     }
 
-    /// Processes kernel events, on the thread that reads them. Returns true if any of them matters to a vertex.
-    fn take_in(&self, happenings: &[BackendEvent<'_>]) -> bool {
+    /// Processes events of the kernel, on the thread that reads them. Returns true if any of them matters to a vertex.
+    pub(super) fn take_in(&self, happenings: &[BackendEvent<'_>]) -> bool {
         let mut signals = Vec::new();
         let mut state = self.lock();
         for happening in happenings {

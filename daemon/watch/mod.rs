@@ -12,7 +12,7 @@
 //! Reading order: `hub.rs` (the interface), `index.rs` (the data), `arm.rs` (arming and disarming), `worker.rs` and
 //! `work_state.rs` (the hub's thread), `path_walk.rs` and `filesystem.rs` (walks), `backend/` and `batch.rs` (kernel
 //! events), `status.rs` (established or absent), `retry.rs`, `recursive.rs`, `systemd.rs`,
-//! `timer_and_command_sources.rs`.
+//! `timer_and_command_sources.rs`, `mounts.rs`.
 
 mod arm;
 mod backend;
@@ -20,6 +20,7 @@ mod batch;
 mod filesystem;
 mod hub;
 mod index;
+mod mounts;
 mod path_walk;
 #[cfg(test)]
 mod path_walk_tests;

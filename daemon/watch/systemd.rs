@@ -272,7 +272,7 @@ pub(super) async fn follow(shared: Arc<Shared>, source: Arc<dyn UnitSource>, bus
     let mut wait = AGAIN;
     let mut lost: Option<Instant> = None;
     loop {
-        #[cfg(debug_assertions)]
+        #[cfg(feature = "fault-injection")]
         if crate::fault_injection::take("units").is_some() {
             std::panic::panic_any("a fault was put into it");
         }

@@ -2,6 +2,7 @@
 
 use super::index::Running;
 use super::{Shared, Signal};
+use futures_util::FutureExt as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +13,12 @@ use tokio::time::{Instant, MissedTickBehavior};
 /// The first wait before a command that ended is restarted; it doubles up to `AT_MOST`.
 const AGAIN: Duration = Duration::from_secs(1);
 const AT_MOST: Duration = Duration::from_mins(1);
+
+/// The delay after the first event of a command; it doubles up to `AT_MOST` while lines come during the delay.
+const FIRST_DELAY: Duration = Duration::from_millis(50);
+
+/// The number of lines that one event stands for, at most.
+const MOST_DROPPED: usize = 10_000;
 
 /// A boxed future of an event source.
 pub type SourceFuture<'p, T> = Pin<Box<dyn Future<Output = T> + Send + 'p>>;
@@ -53,7 +60,35 @@ pub(super) async fn tick(shared: Arc<Shared>, owner: SourceOwner, interval: Dura
     }
 }
 
-/// Reports an event for each line of a command, and restarts the command when it ends.
+/// The delay between the events of one command. It doubles while the command prints without a pause.
+#[derive(Debug, Default)]
+struct Pace {
+    delay: Duration,
+    /// The end of the last delay.
+    rested: Option<Instant>,
+}
+
+impl Pace {
+    /// Waits after an event, without reading: a command that prints meanwhile has to wait, too.
+    async fn rest(&mut self) {
+        let was_quiet = self.rested.is_none_or(|rested| rested.elapsed() >= self.delay);
+        self.delay = if was_quiet { FIRST_DELAY } else { (self.delay * 2).min(AT_MOST) };
+        tokio::time::sleep(self.delay).await;
+        self.rested = Some(Instant::now());
+    }
+}
+
+/// Drops the lines that wait already: they make one event with the line before.
+fn drop_waiting(stream: &mut dyn LineStream) {
+    for _ in 0..MOST_DROPPED {
+        if stream.next().now_or_never() != Some(true) {
+            return;
+        }
+    }
+}
+
+/// Reports an event for the lines of a command, and restarts the command when it ends. Events of a command that prints
+/// without a pause have doubling delays.
 pub(super) async fn listen(
     shared: Arc<Shared>,
     owner: SourceOwner,
@@ -66,8 +101,11 @@ pub(super) async fn listen(
         let why = match source.open(&command).await {
             Ok(mut stream) => {
                 shared.set_running(owner, index, Running::Yes);
+                let mut pace = Pace::default();
                 while stream.next().await {
+                    drop_waiting(&mut *stream);
                     shared.tell_for(owner, Signal::Changed);
+                    pace.rest().await;
                 }
                 stream.ended().await
             }

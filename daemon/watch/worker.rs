@@ -54,7 +54,7 @@ impl Worker {
     fn run(self) {
         let _ends = Ends(&self);
         while let Some(step) = self.next() {
-            #[cfg(debug_assertions)]
+            #[cfg(feature = "fault-injection")]
             if crate::fault_injection::suffer("watch").is_err() {
                 return;
             }
@@ -259,6 +259,8 @@ impl Worker {
                     all.extend(state.place(own, &path, true, work));
                     state.plant(vertex, &path, work);
                 }
+                // The driver polls the source itself.
+                WatchSource::Polled(_) => {}
                 WatchSource::Every(interval) => {
                     let task = tick(Arc::clone(&self.shared), owner, interval);
                     tasks.push(self.shared.spawn(task));

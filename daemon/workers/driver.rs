@@ -1,10 +1,11 @@
 //! The worker of the driver: the driver's loop has its own thread, and is started again after a failure.
 
-use super::Shared;
-use super::shutdown::Shutdown;
-use super::store::StoreOutput;
 use crate::driver::{Driver, DriverDeps, DriverEvent, Inbox, PingReply};
+use crate::lease::LeaseStatus;
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
+use crate::workers::Shared;
+use crate::workers::shutdown::Shutdown;
+use crate::workers::state::store::StoreOutput;
 use std::convert::Infallible;
 use std::io;
 use std::sync::{Arc, PoisonError, Weak};
@@ -31,12 +32,23 @@ const RANK: u8 = 2;
 /// The upper limit of a stop. The engine decides about its end, because some runs must not be interrupted.
 const GRACE: Duration = Duration::from_hours(24);
 
+/// Waits until the lease was acquired once. A driver may start without a lease that was lost.
+async fn has_lease(shared: &Shared) {
+    let mut lease = shared.lease.subscribe();
+    // The sender lives as long as the borrowed value.
+    drop(lease.wait_for(|lease| *lease != LeaseStatus::Wanted).await);
+}
+
 /// Creates the worker that drives the graph.
 pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
     let own = Arc::clone(shared);
     let worker = shared.worker("driver", move |inputs, life: WorkerContext| {
         let shared = Arc::clone(&own);
         async move {
+            tokio::select! {
+                () = life.during(has_lease(&shared)) => {}
+                () = life.stopping().cancelled() => return Ok(()),
+            }
             let begun = tokio::select! {
                 begun = begin(&shared, inputs.get("store")?) => begun?,
                 // No driver runs yet, so that there is nothing to wait for.
@@ -218,7 +230,7 @@ fn drive(
             audience: (shared.audience)(),
         };
         let driver = Driver::new(shared.host().driver, parts);
-        if let Some(lease) = super::lease::right(&shared.lease.borrow()) {
+        if let Some(lease) = crate::workers::state::lease::right(&shared.lease.borrow()) {
             driver.inbox().put(DriverEvent::Lease(lease));
         }
         if told.send((driver.inbox(), driver.presence())).is_err() {

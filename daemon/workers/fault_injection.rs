@@ -1,13 +1,13 @@
-//! Fault injection into workers on request, to test their recovery (F-19); it exists only in programs built with debug
-//! assertions.
+//! Fault injection into workers on request, to test their recovery (F-19); it exists only in programs built with the
+//! feature `fault-injection`.
 
-use super::Shared;
 use crate::driver::{DriverEvent, PingReply};
 use crate::fault_injection;
 use crate::fault_injection::Fault;
-use crate::lease::{Answer as Answered, Lease, Renewal, Token};
-use crate::store::StoreError;
+use crate::lease::{Answer as Answered, Lease, LeaseError, Renewal, Token};
 use crate::supervisor::{Failure, Inputs, WorkerContext};
+use crate::workers::Shared;
+use crate::workers::errors::FaultError;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,8 +28,8 @@ fn lifetime() -> Option<Duration> {
 
 /// A lease with the lifetime of a test, which another daemon can take on request, as happens to a lease shared by
 /// hosts.
-pub(super) struct RevocableLease<L> {
-    lease: L,
+pub(super) struct RevocableLease {
+    lease: Box<dyn Lease>,
     lifetime: Option<Duration>,
     is_taken: Arc<AtomicBool>,
 }
@@ -37,7 +37,7 @@ pub(super) struct RevocableLease<L> {
 /// The error after another daemon took the lease.
 const TAKEN: &str = "somebody else has the lease: a fault was put into it";
 
-impl<L> RevocableLease<L> {
+impl RevocableLease {
     fn token(&self, token: Token) -> Token {
         Token { lifetime: self.lifetime.or(token.lifetime), ..token }
     }
@@ -47,14 +47,11 @@ impl<L> RevocableLease<L> {
     }
 }
 
-impl<L: Lease<Refusal = StoreError>> Lease for RevocableLease<L> {
-    type Refusal = StoreError;
-
-    fn acquire(&mut self) -> Answered<'_, Result<Token, StoreError>> {
+impl Lease for RevocableLease {
+    fn acquire(&mut self) -> Answered<'_, Result<Token, LeaseError>> {
         Box::pin(async move {
             if self.is_taken() {
-                let (dir, why) = (String::new(), TAKEN.to_owned());
-                return Err(StoreError::Directory { dir, why, denied: false });
+                return Err(LeaseError(TAKEN.to_owned()));
             }
             let token = self.lease.acquire().await?;
             Ok(self.token(token))
@@ -73,7 +70,7 @@ impl<L: Lease<Refusal = StoreError>> Lease for RevocableLease<L> {
         })
     }
 
-    fn release(&mut self, token: Token) -> Answered<'_, Result<(), String>> {
+    fn release(&mut self, token: Token) -> Answered<'_, Result<(), LeaseError>> {
         self.lease.release(token)
     }
 
@@ -91,7 +88,7 @@ pub(super) struct Faults {
 
 impl Faults {
     /// Wraps a lease so that it can be lost on request.
-    pub(super) fn losable<L>(&self, lease: L) -> RevocableLease<L> {
+    pub(super) fn losable(&self, lease: Box<dyn Lease>) -> RevocableLease {
         RevocableLease { lease, lifetime: lifetime(), is_taken: Arc::clone(&self.is_lease_taken) }
     }
 
@@ -141,14 +138,14 @@ impl Faults {
 impl Shared {
     /// Injects a fault into a worker, or with `in:` before the name into a thread or a place. A fault of the driver
     /// takes effect in its loop.
-    pub(super) fn inject(&self, worker: &str, how: &str) -> Result<(), String> {
+    pub(super) fn inject(&self, worker: &str, how: &str) -> Result<(), FaultError> {
         if let ("lease", "lost" | "found") = (worker, how) {
             // A lease that is never renewed is never found to be lost.
-            lifetime().ok_or("the lease has no end: see STEADFAST_TEST_LEASE")?;
+            lifetime().ok_or(FaultError::EndlessLease)?;
             self.faults.is_lease_taken.store(how == "lost", Ordering::SeqCst);
             return Ok(());
         }
-        let fault = Fault::named(how).ok_or_else(|| format!("no fault is named `{how}`"))?;
+        let fault = Fault::named(how).ok_or_else(|| FaultError::UnknownFault(how.to_owned()))?;
         if let Some(place) = worker.strip_prefix("in:") {
             fault_injection::put(place, fault);
             return Ok(());
@@ -160,7 +157,7 @@ impl Shared {
         } else {
             self.faults.inject(worker, fault)
         };
-        if there { Ok(()) } else { Err(format!("no worker named `{worker}` runs")) }
+        if there { Ok(()) } else { Err(FaultError::UnknownWorker(worker.to_owned())) }
     }
 }
 

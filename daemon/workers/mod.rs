@@ -1,58 +1,42 @@
 //! The workers of a daemon, each with its own manifold, under one supervisor.
 //!
-//! `signals`, `graph_loader` and `control` send requests to the driver through `request_queue`, which outlives a
-//! driver: after a failure the driver is started again, and no other worker notices. The driver's loop has its own
-//! thread; all other workers are tasks on the main thread, and must never block it.
+//! `requests/` and `graph/` send requests to the driver through a queue that outlives a driver: after a failure the
+//! driver is started again, and no other worker notices. The driver's loop has its own thread; all other workers are
+//! tasks on the main thread, and must never block it.
 //!
-//! Reading order: this file ([`hold`]); the chain of inputs `lease`, `store`, `driver`; `graph_loader`,
-//! `last_good_graph`, `settings`, `last_good_settings`; stopped after those: `event_log`, `recorders`; then `signals`
-//! and `watchdog`; last `control` with `request_handler`. Helpers: `shutdown`, `health`, `host_limits`, `sd_notify`,
-//! `event_query`, `state_maintenance`, `record_readers`, `worker_events`, `fault_injection`.
+//! Reading order: this file ([`hold`]); the chain of inputs `state/` and `driver`; `graph/`; `requests/`; `reporting/`;
+//! `shutdown`; `fault_injection`.
 
-mod control;
 mod driver;
-mod event_log;
-mod event_query;
-#[cfg(debug_assertions)]
+mod errors;
+#[cfg(feature = "fault-injection")]
 mod fault_injection;
-mod graph_loader;
-mod health;
-mod host_limits;
-mod last_good_graph;
-mod last_good_settings;
-mod lease;
-mod record_readers;
-mod recorders;
-mod request_handler;
-mod request_queue;
-pub mod sd_notify;
-mod settings;
+mod graph;
+mod reporting;
+mod requests;
 mod shutdown;
-mod signals;
-mod state_maintenance;
-mod store;
-mod watchdog;
-mod worker_events;
+mod state;
 
-pub use graph_loader::{FirstRefused, GraphSource};
-pub use last_good_graph::{GraphVersion, generation};
-pub use last_good_settings::last_good_settings;
-pub use record_readers::readers;
-pub(crate) use recorders::sink;
-pub use request_handler::SetLog;
-pub use settings::{HostSettings, ReadSettings, Reloaded, SettingsChange};
-pub(crate) use store::tell_orphans;
+pub use errors::{LogLevelError, SettingsRejected};
+pub use graph::last_good_graph::{GraphVersion, generation};
+pub use graph::last_good_settings::last_good_settings;
+pub use graph::loader::{FirstRefused, GraphSource};
+pub use graph::settings::{HostSettings, ReadSettings, Reloaded, SettingsChange};
+pub(crate) use reporting::recorders::sink;
+pub use reporting::sd_notify;
+pub use requests::handler::SetLog;
+pub use state::record_readers::readers;
+pub(crate) use state::store::tell_orphans;
 
 use crate::control::Address;
 use crate::driver::Observer;
 use crate::events::{Level, LogWriter, NewEvent, Publisher, Retention, Stream, what};
 use crate::history::History;
-use crate::lease::{LeaseStatus, StateDirLease};
+use crate::lease::{Lease, LeaseStatus};
 use crate::signals::Signals;
-use crate::store::StateLock;
 use crate::supervisor::{Delays, Ended, Failure, Inputs, Manifold, Supervisor, WorkerContext};
-use graph_loader::{GraphLoader, SettingsFile};
-use request_queue::Requests;
+use graph::loader::{GraphLoader, SettingsFile};
+use requests::queue::Requests;
 use shutdown::Shutdown;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -62,6 +46,10 @@ use tokio::sync::watch;
 
 /// A function that creates the observer of a driver's notifications.
 pub type MakeAudience = Box<dyn Fn() -> Box<dyn Observer> + Send + Sync>;
+
+/// A function that makes the lease of a daemon. Its argument is the epoch of the lock of the state directory, none until
+/// the directory is locked.
+pub type MakeLease = Box<dyn FnOnce(watch::Receiver<Option<u64>>) -> Box<dyn Lease> + Send>;
 
 /// The parts of a daemon.
 pub struct Setup {
@@ -77,6 +65,8 @@ pub struct Setup {
     pub key: MintKey,
     /// The state directory.
     pub state_directory: PathBuf,
+    /// The function that makes the lease.
+    pub lease: MakeLease,
     /// The signals of the process.
     pub signals: Signals,
     /// The function that creates the observer of notifications.
@@ -130,17 +120,18 @@ struct Shared {
     teller: Publisher,
     stream: Stream,
     log_trouble: fn() -> Option<String>,
-    press: Arc<event_log::LogThread>,
+    press: Arc<reporting::event_log::LogThread>,
     /// A lock against overlapping exchanges of recorders.
     exchange: tokio::sync::Mutex<()>,
-    /// The state of the lease, and the lock that belongs to it.
+    /// The state of the lease.
     lease: watch::Sender<LeaseStatus>,
-    held: watch::Receiver<Option<Arc<StateLock>>>,
+    /// The lock of the state directory.
+    lock: state::lock::SharedStateLock,
     /// Alive as long as the last driver or one of its runs is.
     presence: Mutex<Weak<()>>,
     /// The maintenance that an operator requests.
-    mending: state_maintenance::MaintenanceQueue,
-    #[cfg(debug_assertions)]
+    mending: state::maintenance::MaintenanceQueue,
+    #[cfg(feature = "fault-injection")]
     faults: fault_injection::Faults,
 }
 
@@ -155,7 +146,7 @@ impl Shared {
         self.host.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Creates a worker. In debug builds, faults can be injected into it.
+    /// Creates a worker. With the feature `fault-injection`, faults can be injected into it.
     fn worker<W>(
         &self,
         name: &str,
@@ -164,16 +155,16 @@ impl Shared {
     where
         W: Future<Output = Result<(), Failure>> + Send + 'static,
     {
-        #[cfg(debug_assertions)]
+        #[cfg(feature = "fault-injection")]
         let start = self.faults.put_into(name, start);
-        Manifold::new(name, worker_events::told(&self.teller, name, start))
+        Manifold::new(name, reporting::worker_events::told(&self.teller, name, start))
             .heartbeat_within(silence())
     }
 }
 
 /// Returns the time after which a silent worker counts as hanging; tests can shorten it.
 fn silence() -> Duration {
-    #[cfg(debug_assertions)]
+    #[cfg(feature = "fault-injection")]
     if let Some(silence) = fault_injection::silence() {
         return silence;
     }
@@ -199,7 +190,8 @@ fn tell_start(teller: &Publisher, settings_instead: Option<&str>) {
 pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
     let supervisor = Supervisor::start(Delays::default())?;
     let requests = Requests::default();
-    let local = StateDirLease::new(setup.state_directory.clone());
+    let lock = state::lock::SharedStateLock::new(setup.state_directory.clone());
+    let lease = (setup.lease)(lock.epoch());
     let (teller, stream) = setup.events;
     tell_start(&teller, setup.settings_instead.as_deref());
     let scribe = LogWriter::new(&stream, setup.state_directory.clone(), setup.retention);
@@ -227,33 +219,33 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
         teller,
         stream,
         log_trouble: setup.log_trouble,
-        press: Arc::new(event_log::LogThread::new(scribe)),
+        press: Arc::new(reporting::event_log::LogThread::new(scribe)),
         exchange: tokio::sync::Mutex::default(),
         lease: watch::Sender::default(),
-        held: local.held(),
+        lock,
         presence: Mutex::default(),
-        mending: state_maintenance::MaintenanceQueue::default(),
-        #[cfg(debug_assertions)]
+        mending: state::maintenance::MaintenanceQueue::default(),
+        #[cfg(feature = "fault-injection")]
         faults: fault_injection::Faults::default(),
     });
     // A task instead of a worker: subscribers must receive the events of failing workers.
     let beaten = shared.stream.clone();
-    tokio::spawn(async move { beaten.send_marks(event_query::TOGETHER).await });
-    #[cfg(debug_assertions)]
-    let local = shared.faults.losable(local);
-    let clerk = request_handler::DaemonRequestHandler { shared: Arc::clone(&shared) };
+    tokio::spawn(async move { beaten.send_marks(requests::event_query::TOGETHER).await });
+    #[cfg(feature = "fault-injection")]
+    let lease: Box<dyn Lease> = Box::new(shared.faults.losable(lease));
+    let clerk = requests::handler::DaemonRequestHandler { shared: Arc::clone(&shared) };
     let stops = setup.signals.stops();
     let mut workers = vec![
-        signals::signals(&shared, setup.signals),
-        event_log::events(&shared),
-        control::control(&shared, clerk, setup.socket),
-        lease::lease(&shared, local),
-        store::store(&shared),
+        requests::signals::signals(&shared, setup.signals),
+        reporting::event_log::events(&shared),
+        requests::control::control(&shared, clerk, setup.socket),
+        state::lease::lease(&shared, lease),
+        state::store::store(&shared),
         driver::driver(&shared),
-        graph_loader::graph(&shared, stops),
-        watchdog::watchdog(&shared),
+        graph::loader::graph(&shared, stops),
+        reporting::watchdog::watchdog(&shared),
     ];
-    workers.extend(declared.into_iter().map(|each| recorders::recorder(&shared, each)));
+    workers.extend(declared.into_iter().map(|each| reporting::recorders::recorder(&shared, each)));
     workers.extend(setup.until_converged.map(|until| shutdown::when_converged(&shared, until)));
     if let Err(refused) = supervisor.install(workers).await {
         // A test checks that the declared inputs of the workers are consistent.

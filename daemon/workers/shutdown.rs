@@ -1,10 +1,11 @@
 //! The shutdown of a daemon: the first request stops it in order, the second one at once.
 
-use super::request_queue::Requests;
-use super::{Shared, sd_notify};
 use crate::driver::DriverEvent;
 use crate::events::Stream;
 use crate::supervisor::{Manifold, Outputs, State, Supervisor, WorkerContext};
+use crate::workers::Shared;
+use crate::workers::reporting::sd_notify;
+use crate::workers::requests::queue::Requests;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

@@ -3,14 +3,14 @@
 //! Kinds must change the host only through this module, and each mutating function takes a permit. The module
 //! must never know a kind or the graph.
 //!
-//! Reading order: `kernel/` (system calls), `files/`, `path_trust.rs` (files that root may read or run),
+//! Reading order: `kernel/` (system calls), `files/`, `input_trust.rs` (files that root may read or run),
 //! `process/`, `secrets.rs`, `stat.rs`, `systemd/`, `packages/`, `journal.rs`.
 
 pub mod files;
+pub mod input_trust;
 pub mod journal;
 mod kernel;
 pub mod packages;
-pub mod path_trust;
 mod process;
 mod secrets;
 mod stat;
@@ -18,9 +18,9 @@ pub mod systemd;
 
 pub use files::Files;
 pub use kernel::overlay::{Limits, Overlay};
-pub(crate) use kernel::wall;
 #[cfg(feature = "simulated-host")]
 pub use kernel::{dispatch as calls, simulated};
+pub(crate) use kernel::{is_bound_to_thread, wall};
 pub use process::capture::Captured;
 pub use process::command::{Command, MAX_TASKS};
 pub use process::command_records::end_orphaned_commands;

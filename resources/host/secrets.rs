@@ -1,7 +1,7 @@
 //! The supplies of secrets: credentials of systemd, private files, and commands.
 
 use super::files::Why;
-use super::path_trust::Reader;
+use super::input_trust::Reader;
 use super::process::spawner;
 use super::{Command, Host};
 use crate::failure::Failure;

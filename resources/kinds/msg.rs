@@ -24,12 +24,12 @@ pub static SPEC: KindSpec = KindSpec {
             "priority",
             FieldType::Text,
             "Priority for the journal: Emerg, Alert, Crit, Err, Warning, Notice, Info or Debug; default: Notice.",
-        ),
+        ).receives(Receives::Shown).example("Notice"),
         FieldSpec::new(
             "fields",
             FieldType::TextMap,
             "Extra journal fields: letters, digits and _, not starting with _ or a digit.",
-        ),
+        ).receives(Receives::Shown),
         FieldSpec::new(
             "journal",
             FieldType::Bool,
@@ -38,6 +38,8 @@ pub static SPEC: KindSpec = KindSpec {
         FieldSpec::later("syslog", "Also send the message to syslog."),
     ],
     sends: &[],
+    example: "msg:\n  - name: hello\n    body: the graph was applied\n",
+    restore: None,
     build,
 };
 
@@ -131,7 +133,7 @@ impl Msg {
 }
 
 impl Resource for Msg {
-    fn nature(&self) -> Traits {
+    fn traits(&self) -> Traits {
         let seat = if self.journal { ExecutorKind::Thread } else { ExecutorKind::Command };
         Traits { seat, repeat: RunPolicy::Once, confined: true, ..Traits::default() }
     }

@@ -13,6 +13,8 @@ pub static SPEC: KindSpec = KindSpec {
     doc: "Does nothing and is always converged; serves as an anchor for edges.",
     fields: &[],
     sends: &[],
+    example: "noop:\n  - name: base\n",
+    restore: None,
     build,
 };
 
@@ -25,7 +27,7 @@ fn build(_name: &str, _fields: Fields, _place: &Place) -> Result<Arc<dyn Resourc
 }
 
 impl Resource for Noop {
-    fn nature(&self) -> Traits {
+    fn traits(&self) -> Traits {
         Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
     }
 

@@ -6,12 +6,13 @@
 
 use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::failure::Failure;
+use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place};
 use crate::permit::Permit;
 use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
 use crate::secret::Secret;
-use crate::values::{SendSpec, Sent, SentValue, ValueRetention};
+use crate::values::{Receives, SendSpec, Sent, SentValue, ValueRetention};
 use std::sync::{Arc, Mutex, PoisonError};
 use zeroize::{Zeroize as _, Zeroizing};
 
@@ -24,12 +25,15 @@ pub static SPEC: KindSpec = KindSpec {
             "length",
             FieldType::Int,
             "Number of characters, from 1 to 1024; default: 32.",
-        ),
+        )
+        .receives(Receives::Shown),
         FieldSpec::new(
             "charset",
             FieldType::Text,
             "Allowed characters; default: ASCII letters and digits.",
-        ),
+        )
+        .receives(Receives::Shown)
+        .example("abcdefghijklmnopqrstuvwxyz0123456789"),
         FieldSpec::new(
             "saved",
             FieldType::Bool,
@@ -43,6 +47,8 @@ pub static SPEC: KindSpec = KindSpec {
         once: true,
         doc: "The password, a secret.",
     }],
+    example: "password:\n  - name: database\n    length: 32\n",
+    restore: None,
     build,
 };
 
@@ -124,11 +130,11 @@ impl Password {
 }
 
 impl Resource for Password {
-    fn warnings(&self) -> &[Invalid] {
-        &self.warnings
+    fn footprint(&self) -> Footprint {
+        Footprint { warnings: self.warnings.clone(), ..Footprint::default() }
     }
 
-    fn nature(&self) -> Traits {
+    fn traits(&self) -> Traits {
         Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
     }
 

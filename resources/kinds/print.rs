@@ -18,6 +18,8 @@ pub static SPEC: KindSpec = KindSpec {
     fields: &[FieldSpec::new("msg", FieldType::Text, "Message; default: the name.")
         .receives(Receives::Shown)],
     sends: &[],
+    example: "print:\n  - name: hello\n    msg: the graph was applied\n",
+    restore: None,
     build,
 };
 
@@ -36,7 +38,7 @@ fn build(
 }
 
 impl Resource for Print {
-    fn nature(&self) -> Traits {
+    fn traits(&self) -> Traits {
         Traits {
             seat: ExecutorKind::Command,
             repeat: RunPolicy::Once,

@@ -38,6 +38,8 @@ pub static SPEC: KindSpec = KindSpec {
         SendSpec::new("float", FieldType::Float, "`float`."),
         SendSpec::new("texts", FieldType::Texts, "`texts`."),
     ],
+    example: "test:\n  - name: probe\n",
+    restore: None,
     build,
 };
 
@@ -114,7 +116,7 @@ impl Test {
 }
 
 impl Resource for Test {
-    fn nature(&self) -> Traits {
+    fn traits(&self) -> Traits {
         let repeat = if self.is_deed() { RunPolicy::Once } else { RunPolicy::State };
         Traits { seat: ExecutorKind::Command, repeat, ..Traits::default() }
     }

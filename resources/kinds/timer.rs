@@ -5,6 +5,7 @@
 //! daemon alone is no tick and changes nothing.
 
 use crate::change::{Change, CheckResult, Difference, Outcome};
+use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, LONGEST_SPAN, Place};
 use crate::permit::Permit;
@@ -21,10 +22,12 @@ pub static SPEC: KindSpec = KindSpec {
     doc: "Changes at an interval to notify other resources; a refresh restarts the interval.",
     fields: &[FieldSpec::new(
         "interval",
-        FieldType::Float,
+        FieldType::Duration,
         "Seconds between ticks, with a fraction; the first tick follows one interval after the start.",
     )],
     sends: &[],
+    example: "timer:\n  - name: hourly\n    interval: 3600\n",
+    restore: None,
     build,
 };
 
@@ -64,11 +67,11 @@ fn build(
 }
 
 impl Resource for Timer {
-    fn watch(&self) -> Vec<WatchSource> {
-        vec![WatchSource::Every(self.interval)]
+    fn footprint(&self) -> Footprint {
+        Footprint { watch: vec![WatchSource::Every(self.interval)], ..Footprint::default() }
     }
 
-    fn nature(&self) -> Traits {
+    fn traits(&self) -> Traits {
         Traits {
             seat: ExecutorKind::Command,
             repeat: RunPolicy::Events,

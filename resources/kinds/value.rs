@@ -15,10 +15,10 @@ pub static SPEC: KindSpec = KindSpec {
     fields: &[
         FieldSpec::new("text", FieldType::Text, "String; may be a template of other values.")
             .receives(Receives::Shown),
-        FieldSpec::new("bool", FieldType::Bool, "Boolean."),
-        FieldSpec::new("int", FieldType::Int, "Integer."),
-        FieldSpec::new("float", FieldType::Float, "A number."),
-        FieldSpec::new("texts", FieldType::Texts, "List of strings."),
+        FieldSpec::new("bool", FieldType::Bool, "Boolean.").receives(Receives::Shown),
+        FieldSpec::new("int", FieldType::Int, "Integer.").receives(Receives::Shown),
+        FieldSpec::new("float", FieldType::Float, "A number.").receives(Receives::Shown),
+        FieldSpec::new("texts", FieldType::Texts, "List of strings.").receives(Receives::Shown),
     ],
     sends: &[
         SendSpec::new("text", FieldType::Text, "`text`."),
@@ -27,6 +27,8 @@ pub static SPEC: KindSpec = KindSpec {
         SendSpec::new("float", FieldType::Float, "`float`."),
         SendSpec::new("texts", FieldType::Texts, "`texts`."),
     ],
+    example: "value:\n  - name: port\n    int: 8080\n",
+    restore: None,
     build,
 };
 
@@ -59,7 +61,7 @@ pub(super) fn literals(fields: &mut Fields) -> Sent {
 }
 
 impl Resource for Literal {
-    fn nature(&self) -> Traits {
+    fn traits(&self) -> Traits {
         Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
     }
 

@@ -7,6 +7,7 @@
 
 mod accepted;
 mod bounds;
+mod kind_examples;
 mod kinds;
 mod refused;
 mod selection;

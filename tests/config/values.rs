@@ -27,7 +27,7 @@ const SENDERS: &str = "  exec:\n  - {name: a, cmd: 'true'}\n  password:\n  - {na
 fn wrong_receivers_are_rejected_at_once() {
     let receivers = [
         ("recv: {contents: 'exec[a].output'}", "the kind has no field `contents` [C405]"),
-        ("recv: {mode: 'exec[a].output'}", "`mode` cannot be received [C405]"),
+        ("recv: {path: 'exec[a].output'}", "`path` cannot be received [C405]"),
         ("recv: {content: 'exec[b].output'}", "the graph has no resource `exec[b]` [C401]"),
         ("recv: {content: 'exec[a].outputs'}", "`exec[a]` sends no `outputs` [C405]"),
         ("recv: {content: 'value[v].text'}", "`value[v]` sends no `text` [C405]"),
@@ -48,7 +48,7 @@ fn wrong_receivers_are_rejected_at_once() {
             "does not use the value `y`",
         ),
         ("content: {secret: s}", "the secret `content` is not declared [C406]"),
-        ("mode: {secret: s}", "`mode` cannot be received [C405]"),
+        ("path: {secret: s}", "`path` cannot be received [C405]"),
     ];
     let files = receivers.iter().zip(0..).fold(String::new(), |text, ((fields, _), n)| {
         text + &format!("  - {{name: /f{n}, {fields}}}\n")
@@ -88,7 +88,7 @@ fn values_never_go_into_the_text_of_a_command() {
             ),
             &[
                 &format!("`{field}` cannot be received [C405]"),
-                "values are never inserted into the text of a command; fields that can receive: args, env, stdin",
+                "values are never inserted into the text of a command; fields that can receive: args, cwd, env, ",
             ],
         );
     }

@@ -85,7 +85,7 @@ fn the_status_says_what_stands_in_the_way() {
         .exits(0)
         .prints("control: running, 1 starts, listens at")
         .prints("store: running, 1 starts")
-        .prints(", inputs: lease\n");
+        .prints("lease: running, 1 starts, held, epoch 1, inputs: store\n");
 
     host.ask_daemon(&["stop"]).exits(0);
     assert_eq!(daemon.ends(), 0);

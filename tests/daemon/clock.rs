@@ -123,3 +123,30 @@ resources:
     }
     host.apply().exits(0);
 }
+
+/// R3: a start with a clock 200 days ahead deletes neither the event log nor the history, and names the jump.
+#[test]
+fn a_jump_of_the_clock_deletes_no_records() {
+    assert!(std::path::Path::new(FAKETIME).exists(), "Debian's package faketime is needed");
+    let host = Host::with(
+        "graph: g\nresources: {file: [{name: held, path: $DIR/held, content: right}]}\n",
+    );
+    host.write("held", "first");
+    for clock in ["+0", "+200d", "+0"] {
+        host.write("clock", clock);
+        let mut daemon = start(&host);
+        if clock == "+200d" {
+            assert!(daemon.wait_for("clock_jump").message.contains("days ahead"));
+        }
+        daemon.wait_for("converged");
+        host.write("held", "drift");
+        host.wait_until("the repair", || host.read("held") == "right");
+        daemon.signal(nix::sys::signal::Signal::SIGTERM);
+        assert_eq!(daemon.ends(), 0);
+    }
+    let events = host.ask_daemon(&["events", "--json"]);
+    let starts = events.stdout.lines().filter(|line| line.contains("\"run_start\"")).count();
+    assert_eq!(starts, 3, "{events}");
+    let changes = host.ask_daemon(&["history", "file[held]"]);
+    assert!(changes.stdout.lines().count() >= 4, "{changes}");
+}

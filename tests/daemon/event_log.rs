@@ -422,7 +422,7 @@ fn c12_the_journal_gets_fields() {
 }
 
 /// A-19, C-12: a broken recorder is restarted and continues at its place; so is the event log.
-#[cfg(debug_assertions)]
+#[cfg(feature = "fault-injection")]
 #[test]
 fn c12_a_recorder_that_breaks_goes_on() {
     let host = Host::with(GRAPH);

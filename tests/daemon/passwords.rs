@@ -284,7 +284,7 @@ fn undecryptable_values_are_unknown() {
         host.apply().exits(0);
         let first = password(&host);
         if with_key {
-            host.write("state/values.key", [7; 32]);
+            host.remove("state/values.key.check").write("state/values.key", [7; 32]);
         } else {
             rewrite(&host, |value| {
                 let mut text = value["encrypted"].as_str().expect("a text").to_owned();
@@ -450,4 +450,23 @@ resources:
     host.remove("supplied");
     host.apply().exits(0);
     assert_eq!(host.mode("supplied") & 0o777, 0o600);
+}
+
+/// R8: a damaged key of the right length is named, and the password stays as it is.
+#[test]
+fn a_damaged_key_is_named_and_rotates_nothing() {
+    let host = host(", saved: true");
+    host.apply().exits(0);
+    let first = password(&host);
+    let mut key = std::fs::read(host.path("state/values.key")).expect("read");
+    key[3..8].iter_mut().for_each(|byte| *byte = !*byte);
+    host.write("state/values.key", key);
+    let answer = host.apply();
+    assert!(
+        answer.code != 0
+            && answer.stderr.contains("values.key is damaged")
+            && answer.stderr.contains("from one backup"),
+        "{answer}"
+    );
+    assert_eq!(password(&host), first, "the password was rotated");
 }

@@ -250,3 +250,25 @@ fn a_list_is_bounded() {
     let names = ask(serde_json::json!({ "verb": "names", "prefix": "", "most": 999_999_999 }));
     assert_eq!(names.matches("noop[n").count(), 1000);
 }
+
+/// R9: a request of a client that gave up before the daemon read the request is dropped. The next request of a waiting
+/// client is carried out.
+#[test]
+fn a_request_of_a_client_that_gave_up_is_dropped() {
+    let host = Host::with("graph: g\nresources: {noop: [{name: n}]}\n");
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    daemon.signal(nix::sys::signal::Signal::SIGSTOP);
+    let mut client = UnixStream::connect(host.path("state/control.socket")).expect("connects");
+    let ask = serde_json::json!({ "verb": "pause", "seconds": 3600, "reason": "late" });
+    let order = serde_json::json!({ "protocol": 1, "ask": ask });
+    writeln!(client, "{order}").expect("sent");
+    drop(client);
+    daemon.signal(nix::sys::signal::Signal::SIGCONT);
+    let line = daemon.wait_for("request").message;
+    assert!(line.contains("pause") && line.contains("dropped"), "{line}");
+    host.ask_daemon(&["status"]).exits(0);
+    host.ask_daemon(&["pause", "--for", "1h"]).exits(0);
+    let status = host.ask_daemon(&["status"]);
+    assert!(status.stdout.contains("paused"), "{status}");
+}

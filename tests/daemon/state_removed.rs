@@ -109,6 +109,34 @@ fn a_repair_after_a_removal_is_not_begun() {
     assert_eq!(host.lines("told").len(), 1);
 }
 
+/// R2: a repair that owes nothing is refused as well before the next check of the state files, because its prior state
+/// could not be found later.
+#[test]
+fn a_repair_without_its_history_entry_is_refused() {
+    let host = Host::with(
+        "
+graph: g
+resources:
+  file:
+  - {name: changed, path: $DIR/changed, content: \"x\\n\"}
+  - {name: absent, path: $DIR/absent, content: \"x\\n\"}
+  - {name: mode, path: $DIR/mode, content: \"x\\n\", mode: 0644}
+",
+    );
+    let daemon = host.run(&["--sweep", "0", "--socket", "$DIR/control"]);
+    daemon.wait_for("converged");
+    host.write("changed", "earlier drift\n");
+    host.wait_until("the history is open", || host.read("changed") == "x\n");
+    shell(
+        &host,
+        "rm -rf $DIR/state; echo drift > $DIR/changed; rm $DIR/absent; chmod 600 $DIR/mode",
+    );
+    daemon.wait_for("state_lost");
+    assert_eq!(host.read("changed"), "drift\n", "overwritten without an entry in the history");
+    assert!(!host.exists("absent"), "created without an entry in the history");
+    assert_eq!(host.mode("mode"), 0o600, "changed without an entry in the history");
+}
+
 /// F3: repairs that are due at the removal do not block the driver, with or without a durable begin (`g` owes a
 /// refresh): `status` replies and names the missing files.
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::host::{Host, is_root};
 use std::os::unix::fs::{MetadataExt as _, chown};
+use std::process::Command;
 
 const GRAPH: &str = r#"
 graph: mine
@@ -104,4 +105,42 @@ resources:
     assert_eq!(all.len(), 4, "{check}");
     assert_eq!(host.apply().exits(0).code, 0, "and used all the same");
     assert_eq!(host.read("a"), "#!/bin/sh\n");
+}
+
+/// R6: a command without enough threads fails with an error, waits or succeeds, and never panics. Needs root.
+#[test]
+fn a_lack_of_threads_is_an_error() {
+    assert!(is_root(), "this test must run as root");
+    // The limit counts all tasks of a user, so the user is one of this test alone.
+    let user = 61_000 + std::process::id() % 4000;
+    let graph = "
+graph: few
+resources:
+  file: [{name: f, path: $DIR/f, content: x}]
+  exec: [{name: e, cmd: /bin/true}]
+";
+    let host = Host::of_nobody(graph);
+    for path in [host.path(""), host.path("graph.yaml")] {
+        chown(path, Some(user), Some(user)).expect("given to the user");
+    }
+    let mut failures = 0;
+    for tasks in 1..=8 {
+        for words in [&["apply", "$DIR/graph.yaml"][..], &["doctor"]] {
+            let mut command = Command::new("timeout");
+            command
+                .args(["10", "setpriv"])
+                .args([format!("--reuid={user}"), format!("--regid={user}")])
+                .args(["--clear-groups", "prlimit", &format!("--nproc={tasks}")])
+                .arg(host.path("steadfast"))
+                .args(words.iter().map(|word| host.full(word)))
+                .args(["--state-dir", &host.full("$DIR/state")]);
+            let answer = host.finish(command);
+            assert!(
+                answer.code != 101 && !answer.stderr.contains("panicked"),
+                "{tasks} tasks, {words:?}: {answer}"
+            );
+            failures += usize::from(answer.code != 0);
+        }
+    }
+    assert!(failures > 1, "the limit had no effect");
 }

@@ -11,9 +11,9 @@ use steadfast::driver::{
 use steadfast::store::{Journal, MemoryStore, Store as _, StoredState};
 use steadfast_engine::{Meta, Slots};
 use steadfast_resources::{
-    Answer, Change, CheckRequest, CheckResult, Difference, ExecutorKind, Failure, Grouping, Host,
-    Member, MintKey, Outcome, Permit, Resource, Sent, SentValue, Traits, Transaction,
-    ValueRetention,
+    Answer, Change, CheckRequest, CheckResult, Difference, ExecutorKind, Failure, Footprint,
+    Grouping, Host, Member, MintKey, Outcome, Permit, Resource, Sent, SentValue, Traits,
+    Transaction, ValueRetention,
 };
 use tokio::sync::{Notify, oneshot};
 
@@ -72,18 +72,19 @@ impl Thing {
 }
 
 impl Resource for Thing {
-    fn nature(&self) -> Traits {
+    fn traits(&self) -> Traits {
         Traits { seat: ExecutorKind::Command, ..Traits::default() }
     }
 
-    fn grouping(&self) -> Option<Grouping> {
+    fn footprint(&self) -> Footprint {
         let is_alone = ["gate", "last", "secret"].contains(&self.name.as_str());
         let unite = |members: Vec<Member>| -> Arc<dyn Transaction> {
             let thing = |member: Member| member.downcast::<Self>().expect("one of ours");
             Arc::new(Several(members.into_iter().map(thing).collect()))
         };
         let part: Member = Arc::new(self.clone());
-        (!is_alone).then(|| Grouping { key: "thing".to_owned(), part, unite })
+        let grouping = (!is_alone).then(|| Grouping { key: "thing".to_owned(), part, unite });
+        Footprint { grouping, ..Footprint::default() }
     }
 
     fn sends(&self) -> Sent {

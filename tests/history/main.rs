@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use steadfast::driver::undo;
-use steadfast::history::{Alias, Entry, History, Limits, Names, Reader, Undo};
+use steadfast::history::{Alias, Clock, Entry, History, Limits, Names, Reader, Undo};
 use steadfast_resources::{
     CheckRequest, CheckResult, FieldType, Fields, Host, MintKey, NotRecorded, Outcome, Place,
     PriorState, Value, registry,
@@ -123,9 +123,21 @@ impl Stage {
 }
 
 fn open(folder: &Path, limits: Limits, clock: &Arc<AtomicU64>) -> Arc<History> {
-    let clock = Arc::clone(clock);
-    let clock = move || Duration::from_secs(clock.load(Ordering::SeqCst));
-    History::with_clock(folder.join("state"), limits, Arc::new(clock))
+    open_after_jump(folder, limits, clock, 0)
+}
+
+/// Opens a history whose system clock is this number of days ahead of the time since the boot.
+fn open_after_jump(
+    folder: &Path,
+    limits: Limits,
+    clock: &Arc<AtomicU64>,
+    days: u64,
+) -> Arc<History> {
+    let ahead = |days: u64| -> Clock {
+        let clock = Arc::clone(clock);
+        Arc::new(move || Duration::from_secs(clock.load(Ordering::SeqCst) + days * DAY))
+    };
+    History::with_clocks(folder.join("state"), limits, (ahead(days), ahead(0)))
 }
 
 fn resource(name: &str) -> String {

@@ -1,6 +1,6 @@
 //! Retention: entries that are deleted for space, entries that are not, and histories that belong to another program.
 
-use crate::{Stage, is_changed, noise, open};
+use crate::{Stage, is_changed, noise, open, open_after_jump};
 use std::path::PathBuf;
 use steadfast::history::{Limits, Reader};
 use steadfast_resources::{NotRecorded, Outcome};
@@ -125,4 +125,19 @@ fn a_history_of_another_program_goes_aside_as_it_is() {
         aside.filter(|path| path.to_string_lossy().contains(".bad-")).collect();
     assert_eq!(aside.len(), 1, "{aside:?}");
     assert!(std::fs::read(&aside[0]).unwrap() == before);
+}
+
+/// R3: a system clock that jumps by 200 days, and back again, deletes no entry.
+#[test]
+fn a_jump_of_the_clock_deletes_nothing() {
+    let mut place = Stage::new(Limits::default());
+    std::fs::write(place.path("f"), "first").unwrap();
+    assert!(is_changed(&place.apply("f", &[("content", "second")])));
+    for (days, content) in [(200, "third"), (0, "fourth")] {
+        place.history.close();
+        place.history = open_after_jump(place.folder.path(), place.limits, &place.clock, days);
+        place.history.drop_expired();
+        assert!(is_changed(&place.apply("f", &[("content", content)])));
+    }
+    assert_eq!(place.entries("f").len(), 3);
 }

@@ -91,7 +91,7 @@ fn the_watchdog_is_fed_and_replaces_a_daemon_that_hangs() {
 
 /// F-12, F-19: only the driver's thread hangs. The watchdog is not fed, systemd starts another daemon, and the drift
 /// is repaired. Needs a program built with fault injection.
-#[cfg(debug_assertions)]
+#[cfg(feature = "fault-injection")]
 #[test]
 fn a_driver_that_hangs_alone_is_replaced() {
     let host = Host::boot();

@@ -63,7 +63,7 @@ impl Host {
     }
 
     /// Injects a fault into a worker of the daemon, over its socket.
-    #[cfg(debug_assertions)]
+    #[cfg(feature = "fault-injection")]
     pub(crate) fn put_fault(&self, worker: &str, how: &str) {
         use std::io::{BufRead as _, BufReader, Write as _};
         let path = format!("/proc/{}/root/run/steadfast/control.socket", self.leader());

@@ -420,7 +420,7 @@ fn is_secret(text: &str) -> bool {
 const DATABASES: [&str; 3] = ["state.db", "events.db", "history/history.db"];
 
 /// The expected names; of the program's own files only those that a stopped daemon leaves.
-const KNOWN: [&str; 31] = [
+const KNOWN: [&str; 34] = [
     "began",
     "conf",
     "edited",
@@ -439,14 +439,17 @@ const KNOWN: [&str; 31] = [
     "state.db",
     "commands",
     "events.db",
+    "events.db-clock",
     "history",
     "cut-off",
     "history.db",
+    "history.db-clock",
     "history.db-wal",
     "history.db-shm",
     "t",
     "told",
     "values.key",
+    "values.key.check",
     ".control.socket.lock",
     "hold",
     "graph.next",

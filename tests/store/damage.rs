@@ -243,8 +243,14 @@ fn a_reopened_store_is_not_a_new_one() {
 /// Records without the key of their hashes are damage; only a repair creates another key, and says so.
 #[test]
 fn a_key_that_is_lost_is_not_made_anew() {
-    let losses: [(&str, Loss); 2] = [
+    let losses: [(&str, Loss); 3] = [
         ("the file is missing", |path| std::fs::remove_file(path).expect("removed")),
+        // R8: five other bytes of the right length.
+        ("the content does not match values.key.check", |path| {
+            let mut bytes = std::fs::read(path).expect("read");
+            bytes[3..8].iter_mut().for_each(|byte| *byte = !*byte);
+            std::fs::write(path, bytes).expect("written");
+        }),
         ("expected a key of 32 bytes, found 7", |path| {
             std::fs::write(path, "foreign").expect("cut");
         }),

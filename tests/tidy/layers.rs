@@ -20,6 +20,8 @@ const ROOMS: &[(&str, &[&str])] = &[
             "supervisor",
             "workers",
             "history",
+            // The lease of a daemon is chosen by its command.
+            "lease",
             "steadfast_engine",
             "steadfast_resources",
         ],
@@ -46,8 +48,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("store", &[]),
     // A database of its own, in the store's directory and with the store's key.
     ("history", &["store", "steadfast_resources"]),
-    // The lease locks the store's directory.
-    ("lease", &["store"]),
+    // The right to act; knows neither the store nor its lock.
+    ("lease", &[]),
     // Needs the format of journal entries from the resources.
     ("events", &["store", "steadfast_resources"]),
     // Sets options before the first allocation.

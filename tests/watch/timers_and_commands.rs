@@ -95,6 +95,31 @@ fn lines_are_events_and_the_command_is_started_again() {
     }
 }
 
+/// R7: a command that prints without a pause makes events with doubling delays; after a quiet time its next line is an
+/// event at once.
+#[test]
+fn a_command_that_prints_all_the_time_is_slowed_down() {
+    let script = Arc::new(Script::default());
+    let (speaker, lines) = unbounded_channel();
+    script.next.lock().expect("not poisoned").push_back(Ok(lines));
+    let ears = Ears::with(ExternalSources {
+        lines: Some(Arc::clone(&script) as Arc<dyn LineSource>),
+        units: None,
+    });
+    ears.hub.arm(VertexId(1), vec![WatchSource::Lines(Command::default())]);
+    ears.until(1, |heard| heard.established == 1);
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(2) {
+        speaker.send(()).expect("heard");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // The delays before the seventh event add up to 3.15 s.
+    let noisy = ears.heard(1).changed;
+    assert!((1..=7).contains(&noisy), "{noisy} events");
+    speaker.send(()).expect("heard");
+    ears.until(1, |heard| heard.changed > noisy);
+}
+
 #[test]
 fn a_command_that_cannot_be_run_is_absent() {
     let ears = Ears::new();

@@ -1,8 +1,9 @@
 //! The command lines of all commands.
 //!
 //! The doc comments of arguments are help texts. This folder must not carry out any command. Reading order: this file,
-//! `one_shot` (`apply`, `plan`, `drift`), `state`, `history`.
+//! `one_shot` (`apply`, `plan`, `drift`), `state`, `history`, `explain`.
 
+mod explain;
 pub(super) mod history;
 mod one_shot;
 mod state;
@@ -14,6 +15,7 @@ use crate::config::{self, Defaults, Recorder, Text};
 use crate::events::Retention;
 use crate::history::Limits;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub use explain::{Explain, Inspect};
 pub use history::{Diff, History, Show, Undo};
 pub use one_shot::{Apply, Drift, Plan};
 pub use state::{
@@ -49,6 +51,8 @@ pub enum Command {
     Graph(ShowGraph),
     /// Explain a kind, the metaparams or a problem code
     Explain(Explain),
+    /// Print live objects of this host as a graph; read-only, secrets by name only
+    Inspect(Inspect),
     /// Show host status. Exit code: 0 converged, 1 failed, 2 pending, 65 graph rejected, 69 no daemon
     Status(Status),
     /// Monitor the daemon full-screen: resources, differences, events
@@ -139,7 +143,7 @@ pub struct State {
     pub retention: Retention,
 }
 
-/// Which daemon is asked.
+/// The selection of the daemon to query.
 #[derive(Clone, Debug, Args)]
 pub struct Socket {
     /// Control socket of the daemon [default: in its runtime directory, or in --state-dir if given]
@@ -488,12 +492,4 @@ pub struct Check {
     /// The daemon, if resources are given instead of graphs: the daemon checks them again.
     #[command(flatten)]
     pub socket: Socket,
-}
-
-/// `steadfast explain`.
-#[derive(Debug, Args)]
-pub struct Explain {
-    /// Kind (`file`), `meta`, `settings` or problem code (`C404`) [default: list all topics]
-    #[arg(value_name = "TOPIC")]
-    pub topic: Option<String>,
 }

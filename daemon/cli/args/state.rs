@@ -12,7 +12,7 @@ pub struct StateArgs {
     pub what: StateCommand,
 }
 
-/// What can be done with all that is kept.
+/// The operations on the stored state as a whole.
 #[derive(Debug, Subcommand)]
 pub enum StateCommand {
     /// Show the stored state of all resources or one; takes no lock, needs no daemon

@@ -29,7 +29,7 @@ fn once(args: &Drift, key: MintKey, runtime: &Runtime) -> Exit {
         let sent = |origin: &Origin| matches!(origin, Origin::Sent { .. });
         let receives = vertex.recipe.as_ref().is_some_and(|r| r.origins.iter().any(sent));
         let is_kept = vertex.resource.with_sent(ValueRetention::Sealed).is_some();
-        vertex.resource.nature().repeat == RunPolicy::State && !receives && !is_kept
+        vertex.resource.traits().repeat == RunPolicy::State && !receives && !is_kept
     });
     let whole = (loaded, &args.graph);
     let found = plan_report::find(

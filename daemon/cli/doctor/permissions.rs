@@ -6,7 +6,7 @@ use rustix::process::geteuid;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
-use steadfast_resources::host::path_trust;
+use steadfast_resources::host::input_trust;
 
 /// Checks all permissions, those of the settings included: a user who can write them can name another graph.
 pub(super) fn look(
@@ -117,7 +117,7 @@ fn graph(path: &Path) -> Finding {
     let shown = path.display();
     let below = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
     let all = std::iter::once(path.to_owned()).chain(below.filter(|path| is_graph(path)));
-    let judged = all.map(|path| path_trust::untrusted_writer(&path));
+    let judged = all.map(|path| input_trust::untrusted_writer(&path));
     match judged.reduce(worse).unwrap_or(Ok(None)) {
         Ok(None) => Finding::ok(NAME, format!("{shown} is writable by nobody else")),
         Ok(Some(why)) => Finding::problem(

@@ -6,6 +6,7 @@ use super::log_queue;
 use super::log_queue::{Bounds, LogLine, log_line};
 use super::{count, eprint, plain};
 use crate::cli::args::Log;
+use crate::workers::LogLevelError;
 use steadfast_resources::printable_json;
 use tracing::field::{Field, Visit};
 use tracing_subscriber::Layer as _;
@@ -66,7 +67,9 @@ pub(in crate::cli) fn set_up(log: Log, level: Option<&str>, process: Process) ->
     std::panic::set_hook(Box::new(|panic| {
         tracing::error!(event = "panic", "{}", plain(&panic.to_string()));
     }));
-    LogFilter(Box::new(move |filter| handle.reload(filter).map_err(|error| error.to_string())))
+    LogFilter(Box::new(move |filter| {
+        handle.reload(filter).map_err(|error| LogLevelError(error.to_string()))
+    }))
 }
 
 /// The levels of the log, from nothing to everything.
@@ -76,7 +79,7 @@ const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 ///
 /// # Errors
 /// A message if a level is unknown or the filter is malformed.
-pub(in crate::cli) fn filter(words: &str) -> Result<EnvFilter, String> {
+pub(in crate::cli) fn filter(words: &str) -> Result<EnvFilter, LogLevelError> {
     for part in words.split(',').map(str::trim) {
         // A part without a level that names code is a target: all of it is logged.
         let is_target = part.starts_with("steadfast") || part.contains("::");
@@ -86,23 +89,26 @@ pub(in crate::cli) fn filter(words: &str) -> Result<EnvFilter, String> {
             None => part,
         };
         if !LEVELS.iter().any(|known| known.eq_ignore_ascii_case(level)) {
-            return Err(format!(
+            return Err(LogLevelError(format!(
                 "unknown log level `{}`; the levels are {} (for one module: steadfast::driver=debug)",
                 plain(level),
                 LEVELS.join(", ")
-            ));
+            )));
         }
     }
     let parsed = EnvFilter::try_new(words);
-    parsed.map_err(|error| format!("`{}` is not a log filter: {error}", plain(words)))
+    parsed
+        .map_err(|error| LogLevelError(format!("`{}` is not a log filter: {error}", plain(words))))
 }
 
 /// The filter of the log; it can be changed at any time.
-pub(in crate::cli) struct LogFilter(Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>);
+pub(in crate::cli) struct LogFilter(
+    Box<dyn Fn(EnvFilter) -> Result<(), LogLevelError> + Send + Sync>,
+);
 
 impl LogFilter {
     /// Sets a new filter: `debug`, `steadfast::driver=trace`.
-    pub(in crate::cli) fn set(&self, filter: &str) -> Result<(), String> {
+    pub(in crate::cli) fn set(&self, filter: &str) -> Result<(), LogLevelError> {
         (self.0)(self::filter(filter)?)
     }
 }

@@ -60,7 +60,7 @@ impl Bounds {
 
 /// Returns the number of lines that may wait. Tests set a smaller one.
 fn lines() -> usize {
-    #[cfg(debug_assertions)]
+    #[cfg(feature = "fault-injection")]
     if let Some(lines) = std::env::var("STEADFAST_TEST_LOG_LINES").ok().and_then(|n| n.parse().ok())
     {
         return lines;

@@ -15,7 +15,7 @@ use std::fs::{File, TryLockError};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
-use steadfast_resources::host::path_trust::Reader;
+use steadfast_resources::host::input_trust::Reader;
 
 /// Exports the state of one moment as a document.
 pub(in crate::cli) fn export(args: &ExportKept) -> Result<Exit, Exit> {

@@ -24,6 +24,8 @@ const TOLD: usize = 20;
 #[derive(Default)]
 struct Offers {
     paths: HashMap<Vec<u8>, usize>,
+    /// The mount points. Every path at or below one needs the mount.
+    mounts: HashMap<Vec<u8>, usize>,
     others: HashMap<HostObject, Vec<usize>>,
     /// The paths again, ordered by their components; built at the first query for all paths below one.
     sorted: Option<BTreeMap<PathBuf, usize>>,
@@ -35,23 +37,35 @@ impl Offers {
             HostObject::Path(path) => {
                 self.paths.insert(path.into_os_string().into_encoded_bytes(), vertex);
             }
+            HostObject::Mount(path) => {
+                self.mounts.insert(path.into_os_string().into_encoded_bytes(), vertex);
+            }
             other => self.others.entry(other).or_default().push(vertex),
         }
     }
 
     /// Adds the vertices that serve a need to a list.
     fn serve(&mut self, need: &Need, to: &mut Vec<usize>) {
+        if let HostObject::Path(path) = &need.token
+            && !self.mounts.is_empty()
+        {
+            to.extend(nearest(&self.mounts, path));
+        }
+        self.serve_alone(need, to);
+    }
+
+    fn serve_alone(&mut self, need: &Need, to: &mut Vec<usize>) {
         match (&need.token, need.scope) {
             (HostObject::Path(path), Match::Exact) => {
                 to.extend(self.at(path.as_os_str().as_bytes()));
             }
-            (HostObject::Path(path), Match::OrAbove) => to.extend(self.nearest(path)),
+            (HostObject::Path(path), Match::OrAbove) => to.extend(nearest(&self.paths, path)),
             (HostObject::Path(path), Match::AndBelow) => {
                 let before = to.len();
                 to.extend(self.at(path.as_os_str().as_bytes()));
                 self.below(path, to);
                 if to.len() == before {
-                    to.extend(self.nearest(path));
+                    to.extend(nearest(&self.paths, path));
                 }
             }
             (token, _) => to.extend(self.others.get(token).into_iter().flatten()),
@@ -60,20 +74,6 @@ impl Offers {
 
     fn at(&self, path: &[u8]) -> Option<usize> {
         self.paths.get(path).copied()
-    }
-
-    /// Returns the provider of a path, or of the nearest path above it. The paths are normalized, so bytes are
-    /// compared.
-    fn nearest(&self, path: &Path) -> Option<usize> {
-        let mut path = path.as_os_str().as_bytes();
-        while path.len() > 1 {
-            if let Some(found) = self.at(path) {
-                return Some(found);
-            }
-            let end = path.iter().rposition(|byte| *byte == b'/')?;
-            path = path.get(..end)?;
-        }
-        None
     }
 
     fn below(&mut self, path: &Path, to: &mut Vec<usize>) {
@@ -86,6 +86,19 @@ impl Offers {
         let below = sorted.range::<Path, _>(after).take_while(|(other, _)| other.starts_with(path));
         to.extend(below.map(|(_, vertex)| *vertex));
     }
+}
+
+/// Returns the provider of a path, or of the nearest path above it. The paths are normalized, so bytes are compared.
+fn nearest(providers: &HashMap<Vec<u8>, usize>, path: &Path) -> Option<usize> {
+    let mut path = path.as_os_str().as_bytes();
+    while path.len() > 1 {
+        if let Some(found) = providers.get(path) {
+            return Some(*found);
+        }
+        let end = path.iter().rposition(|byte| *byte == b'/')?;
+        path = path.get(..end)?;
+    }
+    None
 }
 
 impl Validator<'_> {
@@ -119,12 +132,12 @@ impl Validator<'_> {
         let part = || self.vertices.iter().enumerate().filter(|(_, vertex)| vertex.autoedge);
         let mut offers = Offers::default();
         for (number, vertex) in part() {
-            let tokens = vertex.resource.iter().flat_map(|resource| resource.provides());
+            let tokens = vertex.resource.iter().flat_map(|resource| resource.footprint().provides);
             tokens.for_each(|token| offers.add(token, number));
         }
         let (mut ties, mut serving) = (Vec::new(), Vec::new());
         for (to, vertex) in part() {
-            let own = vertex.resource.iter().flat_map(|resource| resource.needs());
+            let own = vertex.resource.iter().flat_map(|resource| resource.footprint().requires);
             let received = vertex.recipe.iter().flat_map(|recipe| recipe.needs());
             for need in own.chain(received) {
                 offers.serve(&need, &mut serving);

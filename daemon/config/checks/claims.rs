@@ -1,31 +1,134 @@
-//! Shared claims: a resource that purges a directory receives the claims of others below it, and a resource below a
-//! directory that another one closes to other users receives this directory, as parts of their definitions.
+//! Claims: no two resources write one object, except with shared claims. A resource that purges a directory receives
+//! the claims of others below it, and a resource below a directory that another one closes to other users receives
+//! this directory, as parts of their definitions.
 
 use super::Validator;
 use crate::config::hash::Stable;
-use std::collections::BTreeMap;
+use crate::config::problem::code::Code;
+use crate::config::problem::location::Location;
+use crate::config::problem::{Problem, quoted};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use steadfast_resources::{Claim, ClosedDirectory};
+use std::sync::Arc;
+use steadfast_resources::{Claim, ClosedDirectory, HostObject};
 
 impl Validator<'_> {
+    /// Records the claims of a resource, and reports each object that another resource claims exclusively.
+    pub(super) fn claim(
+        &mut self,
+        claims: Vec<Claim>,
+        vertex: usize,
+        identity: &str,
+        at: Location,
+    ) {
+        for claim in claims {
+            let is_exclusive = claim.is_exclusive();
+            match claim.object {
+                // An exclusive content belongs to an exclusive path: only shared contents need a comparison.
+                HostObject::Content(_) if is_exclusive => {}
+                object if !is_exclusive => self.shared.push((object, vertex)),
+                object => {
+                    if matches!(
+                        object,
+                        HostObject::Member { .. }
+                            | HostObject::MembersOf(_)
+                            | HostObject::GroupsOf(_)
+                    ) {
+                        self.shared.push((object.clone(), vertex));
+                    }
+                    let name = object.to_string();
+                    let holder = self.claims.insert(object, vertex);
+                    if let Some(holder) = holder.filter(|holder| *holder != vertex) {
+                        self.report_claim(&name, holder, (identity, at));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reports each shared claim, and each membership, that an exclusive claim of another resource contradicts.
+    pub(in crate::config) fn check_shared_claims(&mut self) {
+        let shared = std::mem::take(&mut self.shared);
+        let mut contradictions = Vec::new();
+        let has_contents =
+            shared.iter().any(|(object, _)| matches!(object, HostObject::Content(_)));
+        let contents = if has_contents { self.exclusive_contents() } else { HashMap::new() };
+        for (object, vertex) in &shared {
+            let holders = [
+                match object {
+                    HostObject::Content(path) => contents.get(path).copied(),
+                    HostObject::Member { group, .. } => {
+                        self.claims.get(&HostObject::MembersOf(group.clone())).copied()
+                    }
+                    HostObject::MembersOf(_) | HostObject::GroupsOf(_) => None,
+                    other => self.claims.get(other).copied(),
+                },
+                match object {
+                    HostObject::Member { user, .. } => {
+                        self.claims.get(&HostObject::GroupsOf(user.clone())).copied()
+                    }
+                    _ => None,
+                },
+            ];
+            for holder in holders.into_iter().flatten().filter(|holder| holder != vertex) {
+                contradictions.push((holder, *vertex, object.to_string()));
+            }
+        }
+        self.edited = shared.into_iter().filter_map(edited_path).collect();
+        contradictions.sort();
+        contradictions.dedup();
+        for (holder, vertex, name) in contradictions {
+            let Some((identity, at)) =
+                self.vertices.get(vertex).map(|it| (Arc::clone(&it.identity), it.at))
+            else {
+                continue;
+            };
+            self.report_claim(&name, holder, (&identity, at));
+        }
+    }
+
+    /// Returns the vertices that determine all bytes of a file, by path.
+    fn exclusive_contents(&self) -> HashMap<PathBuf, usize> {
+        let mut contents = HashMap::new();
+        for (number, vertex) in self.vertices.iter().enumerate() {
+            let Some(resource) = &vertex.resource else { continue };
+            for claim in resource.footprint().claims.into_iter().filter(Claim::is_exclusive) {
+                if let HostObject::Content(path) = claim.object {
+                    contents.insert(path, number);
+                }
+            }
+        }
+        contents
+    }
+
+    fn report_claim(&mut self, object: &str, holder: usize, (identity, at): (&str, Location)) {
+        let Some(holder) = self.vertices.get(holder) else { return };
+        let both = format!("`{}` and `{}`", quoted(&holder.identity), quoted(identity));
+        let problem = Problem::new(Code::Claim, format!("{} is claimed twice", quoted(object)))
+            .hint(format!("{both} would both manage this object; keep one of them"))
+            .at(self.atlas.labelled(at, "claimed again here"))
+            .at(self.atlas.labelled(holder.at, "first claimed here"));
+        self.problems.push(problem);
+    }
+
     /// Passes to each resource that purges a directory the claims of others below that directory.
     pub(in crate::config) fn share_claims(&mut self) {
-        let minds = |vertex: usize| self.vertices.get(vertex)?.resource.as_ref()?.purge_root();
+        let purge_root =
+            |vertex: usize| self.vertices.get(vertex)?.resource.as_ref()?.footprint().purge_root;
         let minding: Vec<(usize, PathBuf)> = (0..self.vertices.len())
-            .filter_map(|vertex| Some((vertex, minds(vertex)?.to_owned())))
+            .filter_map(|vertex| Some((vertex, purge_root(vertex)?)))
             .collect();
         if minding.is_empty() {
             return;
         }
         // Paths are ordered by their components, so that all paths below one follow it.
-        let claimed: BTreeMap<&Path, usize> = self
-            .claims
-            .iter()
-            .filter_map(|(claim, holder)| match claim {
-                Claim::Path(path) => Some((path.as_path(), *holder)),
-                Claim::Unit { .. } | Claim::Package(_) => None,
-            })
+        let edited = self.edited.iter().map(|(path, holder)| (path.as_path(), *holder));
+        let claimed: BTreeMap<&Path, usize> = edited
+            .chain(self.claims.iter().filter_map(|(object, holder)| match object {
+                HostObject::Path(path) => Some((path.as_path(), *holder)),
+                _ => None,
+            }))
             .collect();
         for (vertex, directory) in minding {
             let below = (Bound::Excluded(directory.as_path()), Bound::Unbounded);
@@ -50,8 +153,9 @@ impl Validator<'_> {
 
     /// Passes to each resource the innermost directory above its path that another resource closes to other users.
     pub(in crate::config) fn share_closed_directories(&mut self) {
-        let closes =
-            |candidate: &super::DraftVertex| candidate.resource.as_ref()?.closed_directory();
+        let closes = |candidate: &super::DraftVertex| {
+            candidate.resource.as_ref()?.footprint().closed_directory
+        };
         let closed: BTreeMap<PathBuf, ClosedDirectory> =
             self.vertices.iter().filter_map(closes).map(|one| (one.path.clone(), one)).collect();
         if closed.is_empty() {
@@ -59,7 +163,7 @@ impl Validator<'_> {
         }
         let mut below = Vec::new();
         for (claim, holder) in &self.claims {
-            let Claim::Path(path) = claim else { continue };
+            let HostObject::Path(path) = claim else { continue };
             let above = path.ancestors().skip(1).find_map(|above| closed.get(above));
             below.extend(above.map(|above| (*holder, above.clone())));
         }
@@ -74,5 +178,13 @@ impl Validator<'_> {
                 candidate.definition = hash.finish();
             }
         }
+    }
+}
+
+/// Returns the path of a file whose content is shared.
+fn edited_path((object, vertex): (HostObject, usize)) -> Option<(PathBuf, usize)> {
+    match object {
+        HostObject::Content(path) => Some((path, vertex)),
+        _ => None,
     }
 }

@@ -6,6 +6,7 @@ use crate::config::problem::location::{Element, Location};
 use crate::config::problem::suggestion::nearest;
 use crate::config::problem::{Problem, quoted};
 use crate::config::{Origin, ast};
+use steadfast_resources::ResourceId;
 
 /// An edge between vertices, with its position in a file.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +47,10 @@ impl Validator<'_> {
     pub(in crate::config) fn long_edges(&mut self, edges: &[ast::Edge], file: usize) {
         for (index, edge) in edges.iter().enumerate() {
             let mut end = |end: &ast::End, part| {
-                self.find(&format!("{}[{}]", end.kind, end.name), Location { file, part })
+                self.find(
+                    &ResourceId { kind: &end.kind, name: &end.name }.to_string(),
+                    Location { file, part },
+                )
             };
             let from = end(&edge.from, Element::From(index));
             let to = end(&edge.to, Element::To(index));
@@ -66,7 +70,7 @@ impl Validator<'_> {
         if self.strangers.contains(target) || !self.whole {
             return None;
         }
-        let named = parts(target);
+        let named = ResourceId::parse(target);
         let suggestion = self.suggest(target, named);
         let problem = if named.is_some() {
             let what = format!("the graph has no resource `{}`", quoted(target));
@@ -82,12 +86,12 @@ impl Validator<'_> {
         None
     }
 
-    fn suggest(&mut self, target: &str, named: Option<(&str, &str)>) -> Option<String> {
+    fn suggest(&mut self, target: &str, named: Option<ResourceId<'_>>) -> Option<String> {
         self.suggested += 1;
         if self.suggested > SUGGESTIONS {
             return None;
         }
-        let name = named.map_or(target, |(_, name)| name);
+        let name = named.map_or(target, |id| id.name);
         let ending = format!("[{name}]");
         let identities = || self.vertices.iter().map(|vertex| vertex.identity.as_ref());
         let same_name = identities().find(|identity| identity.ends_with(&ending));
@@ -133,11 +137,4 @@ impl Validator<'_> {
         });
         ties
     }
-}
-
-/// Splits `kind[name]` into kind and name; the name may contain brackets.
-pub(crate) fn parts(identity: &str) -> Option<(&str, &str)> {
-    let (kind, rest) = identity.split_once('[')?;
-    let name = rest.strip_suffix(']')?;
-    (!kind.is_empty() && !name.is_empty()).then_some((kind, name))
 }

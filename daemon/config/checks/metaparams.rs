@@ -20,20 +20,24 @@ pub(in crate::config) static META: &[FieldSpec] = &[
         FieldType::Bool,
         "reset the retries after a success; default true",
     ),
-    FieldSpec::new("delay", FieldType::Int, "milliseconds before the first retry; default 100"),
+    FieldSpec::new(
+        "delay",
+        FieldType::Milliseconds,
+        "milliseconds before the first retry; default 100",
+    ),
     FieldSpec::new(
         "delay_max",
-        FieldType::Int,
+        FieldType::Milliseconds,
         "longest retry delay in milliseconds; default 60000",
     ),
     FieldSpec::new(
         "timeout",
-        FieldType::Int,
+        FieldType::Milliseconds,
         "timeout of one run in milliseconds; 0: default of the kind",
     ),
     FieldSpec::new(
         "poll",
-        FieldType::Int,
+        FieldType::Seconds,
         "polling interval in seconds instead of a watch; -1: check once",
     ),
     FieldSpec::new("limit", FieldType::Float, "limit of runs per second; default .inf"),

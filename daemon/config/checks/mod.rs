@@ -26,8 +26,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_engine::Meta;
-use steadfast_resources::host::path_trust::Reader;
-use steadfast_resources::{Claim, DeferredResource, Invalid, KindSpec, Place, Resource};
+use steadfast_resources::host::input_trust::Reader;
+use steadfast_resources::{DeferredResource, HostObject, Invalid, KindSpec, Place, Resource};
 use values::{PendingReceive, Secret, SecretField};
 
 /// The completeness of the files.
@@ -72,7 +72,11 @@ pub(super) struct Validator<'a> {
     pub(super) suggested: usize,
     pub(super) wants_origins: bool,
     pub(super) origins: Vec<Origin>,
-    pub(super) claims: HashMap<Claim, usize>,
+    pub(super) claims: HashMap<HostObject, usize>,
+    /// The objects of shared claims, and the memberships of groups, with the claiming vertices.
+    pub(super) shared: Vec<(HostObject, usize)>,
+    /// The files whose content several resources edit.
+    pub(super) edited: Vec<(PathBuf, usize)>,
     pub(super) secrets: HashMap<String, Secret>,
     pub(super) awaited: Vec<PendingReceive>,
     /// The fields that receive secrets.
@@ -111,6 +115,8 @@ pub(super) fn check(
         wants_origins: options.origins,
         origins: Vec::new(),
         claims: HashMap::new(),
+        shared: Vec::new(),
+        edited: Vec::new(),
         secrets: HashMap::new(),
         awaited: Vec::new(),
         confided: Vec::new(),
@@ -123,6 +129,7 @@ pub(super) fn check(
     checker.declare_secrets(&mut files);
     let links = checker.resources(&mut files);
     checker.refuse_aliases();
+    checker.check_shared_claims();
     checker.share_claims();
     checker.share_closed_directories();
     checker.check_nesting();
@@ -264,14 +271,15 @@ impl Validator<'_> {
         let at_fields = (identity.as_ref(), file, index);
         let resource = self.build(&mut given, recipe.as_ref(), place, at_fields);
         if let Some(resource) = &resource {
-            self.invalid(Severity::Warning, resource.warnings(), at_fields);
-            self.invalid(Severity::Warning, &untrusted(&resource.trusts()), at_fields);
-            self.claim(resource.as_ref(), vertex, &identity, at);
+            let footprint = resource.footprint();
+            self.invalid(Severity::Warning, &footprint.warnings, at_fields);
+            self.invalid(Severity::Warning, &untrusted(&footprint.trusts), at_fields);
+            self.claim(footprint.claims, vertex, &identity, at);
             if delete == Delete::Always {
                 self.removal(resource.as_ref(), (given.spec, &given.name), (file, index));
             }
         }
-        let can = |resource: &Arc<dyn Resource>| resource.removal().is_some();
+        let can = |resource: &Arc<dyn Resource>| resource.footprint().removal.is_some();
         let delete = delete != Delete::Never && resource.as_ref().is_some_and(can);
         let line = given.line;
         self.vertices.push(DraftVertex {
@@ -301,7 +309,7 @@ impl Validator<'_> {
         (file, index): (usize, usize),
     ) {
         let shown = format!("{}[{}]", spec.kind, quoted(name));
-        let problem = match resource.removal().map(|removal| removal.build(spec, name)) {
+        let problem = match resource.footprint().removal.map(|removal| removal.build(spec, name)) {
             Some(Ok(_)) => return,
             None => Problem::new(
                 Code::Removal,
@@ -333,7 +341,11 @@ impl Validator<'_> {
         let read: Option<Vec<_>> = given.broken.then(|| given.given.fields.names().collect());
         let built = match recipe {
             Some(recipe) => recipe.placeholder(),
-            None => (given.spec.build)(&given.name, std::mem::take(&mut given.given.fields), place),
+            None => given.spec.build_resource(
+                &given.name,
+                std::mem::take(&mut given.given.fields),
+                place,
+            ),
         };
         let built = built.map_err(|mut invalid| {
             let is_read = |invalid: &Invalid, read: &[&str]| {
@@ -389,23 +401,6 @@ impl Validator<'_> {
             };
             let problem = problem.hint_if(invalid.hint.as_ref());
             self.problems.push(problem.at(self.atlas.place(Location { file, part })));
-        }
-    }
-
-    fn claim(&mut self, resource: &dyn Resource, vertex: usize, identity: &str, at: Location) {
-        for claim in resource.claims().into_iter().filter(Claim::is_exclusive) {
-            let what = quoted(&claim.to_string());
-            if let Some(holder) =
-                self.claims.insert(claim, vertex).filter(|holder| *holder != vertex)
-                && let Some(holder) = self.vertices.get(holder)
-            {
-                let both = format!("`{}` and `{}`", quoted(&holder.identity), quoted(identity));
-                let problem = Problem::new(Code::Claim, format!("{what} is claimed twice"))
-                    .hint(format!("{both} would both manage this object; keep one of them"))
-                    .at(self.atlas.labelled(at, "claimed again here"))
-                    .at(self.atlas.labelled(holder.at, "first claimed here"));
-                self.problems.push(problem);
-            }
         }
     }
 

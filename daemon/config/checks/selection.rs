@@ -1,6 +1,5 @@
 //! The selection by `--only` and `--skip`: a part of a graph, with edges that hold across skipped resources.
 
-use super::edges::parts;
 use crate::config::problem::code::Code;
 use crate::config::problem::suggestion::nearest;
 use crate::config::problem::{Problem, Problems, quoted};
@@ -8,6 +7,7 @@ use crate::config::{Link, LoadedGraph, Options, Origin, Vertex};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use steadfast_engine::Meta;
+use steadfast_resources::ResourceId;
 
 /// Returns the selected part of a graph.
 pub(in crate::config) fn select(
@@ -44,7 +44,8 @@ fn mark(vertices: &[Vertex], name: &str, value: bool, keep: &mut [bool]) -> usiz
     let mut count = 0;
     for (vertex, keep) in vertices.iter().zip(keep) {
         let identity = vertex.identity.as_ref();
-        let is_meant = identity == name || parts(identity).is_some_and(|(kind, _)| kind == name);
+        let is_meant =
+            identity == name || ResourceId::parse(identity).is_some_and(|id| id.kind == name);
         if is_meant {
             *keep = value;
             count += 1;
@@ -55,7 +56,7 @@ fn mark(vertices: &[Vertex], name: &str, value: bool, keep: &mut [bool]) -> usiz
 
 fn unknown(vertices: &[Vertex], flag: &str, name: &str) -> Problem {
     let identities = vertices.iter().map(|vertex| vertex.identity.as_ref());
-    let kinds = identities.clone().filter_map(|identity| Some(parts(identity)?.0));
+    let kinds = identities.clone().filter_map(|identity| Some(ResourceId::parse(identity)?.kind));
     let ending = format!("[{name}]");
     let near = identities
         .clone()

@@ -346,7 +346,7 @@ fn target(spec: &'static KindSpec, text: &str) -> Result<(&'static FieldSpec, Pa
 /// Rejects a template for a list or a number: a template produces a text.
 fn refuse_template(slot: &InputSlot) -> Result<(), Problem> {
     let takes = slot.field.takes;
-    let takes_text = matches!(takes, FieldType::Text | FieldType::Anything);
+    let takes_text = matches!(takes, FieldType::Text | FieldType::Anything | FieldType::Choice(_));
     if takes_text || slot.part != Part::Whole || !slot.is_template() {
         return Ok(());
     }

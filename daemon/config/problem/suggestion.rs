@@ -5,12 +5,13 @@ pub(in crate::config) fn nearest<'a>(
     word: &str,
     known: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
-    let word: Vec<char> = word.chars().take(200).flat_map(char::to_lowercase).collect();
-    let most = (word.len() / 3).clamp(1, 3);
+    let word: String = word.chars().take(200).flat_map(char::to_lowercase).collect();
+    let length = word.chars().count();
+    let most = (length / 3).clamp(1, 3);
     let mut best: Option<(usize, &str)> = None;
     for candidate in known {
         let limit = best.map_or(most + 1, |(distance, _)| distance);
-        if let Some(distance) = distance(&word, candidate, limit) {
+        if let Some(distance) = distance((&word, length), candidate, limit) {
             best = Some((distance, candidate));
         }
     }
@@ -25,40 +26,22 @@ pub(crate) fn with_nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a s
     }
 }
 
-/// Returns the number of insertions, deletions, replacements and swaps of neighbours between two words; `None` from
-/// `limit` on.
-fn distance(word: &[char], candidate: &str, limit: usize) -> Option<usize> {
+/// Returns the number of insertions, deletions, replacements and swaps of neighbours between two words, the first of
+/// which has `length` characters; `None` from `limit` on.
+fn distance((word, length): (&str, usize), candidate: &str, limit: usize) -> Option<usize> {
     // A character has at most four bytes, so that the length alone excludes most candidates.
-    if candidate.len() >= (word.len() + limit) * 4 || candidate.len() + limit <= word.len() {
+    if candidate.len() >= (length + limit) * 4 || candidate.len() + limit <= length {
         return None;
     }
-    let other: Vec<char> = candidate.chars().flat_map(char::to_lowercase).collect();
-    if other.len().abs_diff(word.len()) >= limit {
+    let other: String = candidate.chars().flat_map(char::to_lowercase).collect();
+    if other.chars().count().abs_diff(length) >= limit {
         return None;
     }
-    let mut before: Vec<usize> = Vec::new();
-    let mut above: Vec<usize> = (0..=other.len()).collect();
-    for (row, a) in word.iter().enumerate() {
-        let mut here = vec![row + 1];
-        for (column, b) in other.iter().enumerate() {
-            let mut cost = (above[column] + usize::from(a != b))
-                .min(above[column + 1] + 1)
-                .min(here[column] + 1);
-            let swapped = row > 0
-                && column > 0
-                && Some(b) == word.get(row - 1)
-                && other.get(column - 1) == Some(a);
-            if swapped {
-                cost = cost.min(before[column - 1] + 1);
-            }
-            here.push(cost);
-        }
-        if here.iter().all(|cost| *cost >= limit) {
-            return None;
-        }
-        before = std::mem::replace(&mut above, here);
-    }
-    above.last().copied().filter(|cost| *cost < limit)
+    // Equal beginnings do not change the distance, and identities often have long ones.
+    let equal = word.char_indices().zip(other.char_indices()).find(|(a, b)| a != b);
+    let from = equal.map_or(word.len().min(other.len()), |((at, _), _)| at);
+    let rest = (word.get(from..)?, other.get(from..)?);
+    Some(strsim::osa_distance(rest.0, rest.1)).filter(|distance| *distance < limit)
 }
 
 #[cfg(test)]
@@ -77,6 +60,8 @@ mod tests {
             ("xyz", None),
             ("", None),
             ("groups", None),
+            ("cnoetnt", Some("content")),
+            ("cxxxent", None),
         ] {
             assert_eq!(nearest(word, known), meant, "{word}");
         }

@@ -251,14 +251,17 @@ impl Reader<'_> {
             return Err(declined());
         }
         match field.takes {
-            FieldType::Text | FieldType::Bool | FieldType::Int | FieldType::Float => {
-                match self.scalar(key, map)? {
-                    Some(scalar) => {
-                        scalar::convert(field.takes, scalar).ok_or_else(declined).map(Some)
-                    }
-                    None => Ok(None),
-                }
-            }
+            FieldType::Text
+            | FieldType::Bool
+            | FieldType::Int
+            | FieldType::Float
+            | FieldType::Choice(_)
+            | FieldType::Seconds
+            | FieldType::Milliseconds
+            | FieldType::Duration => match self.scalar(key, map)? {
+                Some(scalar) => scalar::convert(field.takes, scalar).ok_or_else(declined).map(Some),
+                None => Ok(None),
+            },
             FieldType::Texts => {
                 let texts = OneOrMany { reader: self, list_only: field.list_only };
                 Ok(map.next_value_seed(texts)?.map(Value::Texts))

@@ -10,7 +10,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use steadfast_resources::host::path_trust::{self, Reader};
+use steadfast_resources::host::input_trust::{self, Reader};
 
 /// The largest graph file, in bytes.
 pub(in crate::config) const LARGEST: u64 = 64 << 20;
@@ -31,7 +31,7 @@ pub(in crate::config) fn read(paths: &[PathBuf], problems: &mut Problems) -> Vec
             sources.extend(standard_input(problems));
         } else if path.is_dir() {
             // Users with write permission in the directory can add and remove graphs.
-            if let Ok(Some(doubt)) = path_trust::untrusted_writer(path) {
+            if let Ok(Some(doubt)) = input_trust::untrusted_writer(path) {
                 problems.push(untrusted(&path.display().to_string(), &doubt));
             }
             for file in folder(path, problems) {

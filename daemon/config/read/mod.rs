@@ -18,13 +18,13 @@ pub(super) mod typed;
 pub(super) mod yaml_tree;
 
 use super::ast::{Edge, EdgeSpots, End, GraphFile, Spans};
-use super::checks::edges::parts;
 use super::kinds::KindSet;
 use super::problem::code::Code;
 use super::problem::suggestion::nearest;
 use super::problem::{Problem, Problems, quoted};
 use super::scalar::Scalar;
 use super::source_file::{SourceFile, Span};
+use steadfast_resources::ResourceId;
 use yaml_tree::{Node, Tree};
 
 /// Reads one file; returns `None` if there is no tree.
@@ -190,7 +190,7 @@ impl<'t> Reader<'t, '_> {
     /// Reads an end of an edge that is written as `kind[name]`.
     fn end_as_text(&mut self, entry: Entry<'t>, what: &str) -> Option<End> {
         let text = self.text(entry, what)?;
-        let Some((kind, name)) = parts(&text) else {
+        let Some(ResourceId { kind, name }) = ResourceId::parse(&text) else {
             let found = format!("expected a resource as kind[name], found `{}`", quoted(&text));
             let hint = "name a resource by kind and name, for example file[motd]";
             let place = Some(self.source.place(self.value_span(entry)));

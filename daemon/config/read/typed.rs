@@ -148,7 +148,7 @@ impl<'de> Entries<'de> for One<'_> {
             return Err(declined());
         }
         let fields = std::mem::take(&mut given.fields);
-        let built = (self.spec.build)(&name, fields, self.reader.place);
+        let built = self.spec.build_resource(&name, fields, self.reader.place);
         let built = built.ok().ok_or_else(declined::<A::Error>)?;
         Ok(Resource {
             spec: self.spec,

@@ -1,9 +1,9 @@
 //! Removal vertices: each removes an object that an earlier graph declared, by its stored removal data.
 //!
 //! No graph declares these vertices; this folder must not decide which resources are removed (`driver/removal` does).
-//! Reading order: this file, `order`.
+//! Reading order: this file, `recorded_edges`.
 
-pub(super) mod order;
+pub(super) mod recorded_edges;
 
 use super::hash::Stable;
 use super::maintenance_window::Window;
@@ -11,7 +11,7 @@ use super::{Link, LoadedGraph, Vertex};
 use serde_json::{Map, Value as Json, json};
 use std::sync::Arc;
 use steadfast_engine::{Meta, WindowId};
-use steadfast_resources::{FieldType, KindSpec, Removal, Resource, Value, registry};
+use steadfast_resources::{FieldType, KindSpec, Removal, Resource, ResourceId, Value, registry};
 
 /// The key of the resources that a removal refreshes.
 const NOTIFIES: &str = "notifies";
@@ -21,7 +21,7 @@ impl Vertex {
     /// be removed.
     #[must_use]
     pub fn thing(resource: &dyn Resource) -> Option<u64> {
-        resource.removal().map(|removal| hash_of(&removal))
+        resource.footprint().removal.map(|removal| hash_of(&removal))
     }
 
     /// Returns the removal data of a resource, with its window and the resources that the removal refreshes: the text
@@ -32,7 +32,7 @@ impl Vertex {
         window: Option<&str>,
         notifies: &[Arc<str>],
     ) -> Option<String> {
-        let removal = resource.removal()?;
+        let removal = resource.footprint().removal?;
         let mut fields = Map::new();
         for (name, value) in removal.fields() {
             let value = match value {
@@ -83,8 +83,7 @@ impl LoadedGraph {
         (thing, text): (u64, &str),
     ) -> Result<usize, String> {
         let unreadable = || "the stored removal data cannot be read".to_owned();
-        let (kind, name) =
-            identity.strip_suffix(']').and_then(|it| it.split_once('[')).ok_or_else(unreadable)?;
+        let ResourceId { kind, name } = ResourceId::parse(identity).ok_or_else(unreadable)?;
         let Some(spec) = registry::find(kind) else {
             return Err(format!("kind `{kind}` is not in this build"));
         };
@@ -168,7 +167,7 @@ fn read(spec: &KindSpec, fields: &Json) -> Option<Removal> {
     let mut removal = Removal::new();
     for (field, value) in known {
         let value = match field.takes {
-            FieldType::Text => Value::Text(value.as_str()?.to_owned()),
+            FieldType::Text | FieldType::Choice(_) => Value::Text(value.as_str()?.to_owned()),
             FieldType::Bool => Value::Bool(value.as_bool()?),
             _ => return None,
         };

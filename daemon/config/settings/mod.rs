@@ -50,17 +50,17 @@ pub(super) static SETTINGS: &[FieldSpec] = &[
     ),
     FieldSpec::new(
         "sweep",
-        FieldType::Int,
+        FieldType::Seconds,
         "seconds for one sweep, a check of every resource; 0: disabled; default 600",
     ),
     FieldSpec::new(
         "grace",
-        FieldType::Int,
+        FieldType::Seconds,
         "seconds that running resources may take to finish after a stop; default 30",
     ),
     FieldSpec::new(
         "pause_limit",
-        FieldType::Int,
+        FieldType::Seconds,
         "seconds after which a pause ends automatically; default 28800",
     ),
     FieldSpec::new(

@@ -103,7 +103,7 @@ static WEBHOOK: &[FieldSpec] = &[
         "http:// or https:// URL; receives {batch, events} by POST",
     ),
     FieldSpec::new("headers", FieldType::TextMap, "headers of each request, such as Authorization"),
-    FieldSpec::new("timeout", FieldType::Int, "timeout of a request in seconds; default 10"),
+    FieldSpec::new("timeout", FieldType::Seconds, "timeout of a request in seconds; default 10"),
 ];
 
 const KINDS: [(&str, &[FieldSpec]); 3] =

@@ -1,7 +1,7 @@
 //! The graph registry: the identity, the vertex number and the resource of each vertex.
 
 use super::assign_ids::IdAssignment;
-use super::diff::GraphDiff;
+use super::load_report::GraphDiff;
 use super::to_engine::{nature_for_engine, renumber};
 use super::vertices::VertexTable;
 use crate::config::{LoadedGraph, Vertex, Window};
@@ -157,7 +157,7 @@ impl GraphRegistry {
         // A removal runs once: objects that later appear at its path are not ours.
         for entry in members.filter(|entry| !entry.removes) {
             let alone = sources.is_empty();
-            for source in entry.resource.watch() {
+            for source in entry.resource.footprint().watch {
                 if alone || !sources.contains(&source) {
                     sources.push(source);
                 }
@@ -413,7 +413,7 @@ impl GraphRegistry {
                 let owed = r.owed.as_ref().map(|(stamp, cause)| (Stamp(*stamp), by_name(cause)));
                 // An interrupted run counts only under the same definition, unless the resource declares a state.
                 let interrupted = r.interrupted.is_some_and(|definition| {
-                    entry.resource.nature().repeat == RunPolicy::State
+                    entry.resource.traits().repeat == RunPolicy::State
                         || definition == entry.definition
                 });
                 Some((id, RestoredState { owed, interrupted, done: r.done }))
@@ -450,12 +450,12 @@ impl PendingGraph {
 /// Returns the engine's specification of a vertex.
 pub(in crate::driver) fn declare(id: VertexId, vertex: &Vertex) -> VertexSpec {
     let (definition, meta) = (vertex.definition, Arc::clone(&vertex.meta));
-    VertexSpec { id, definition, meta, nature: nature_for_engine(vertex.resource.nature()) }
+    VertexSpec { id, definition, meta, nature: nature_for_engine(vertex.resource.traits()) }
 }
 
 impl Vertex {
     /// Returns the deadline of one run.
     pub(in crate::driver) fn timeout(&self) -> Option<Duration> {
-        self.meta.timeout.or_else(|| self.resource.nature().timeout)
+        self.meta.timeout.or_else(|| self.resource.traits().timeout)
     }
 }

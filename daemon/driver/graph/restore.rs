@@ -17,8 +17,8 @@ impl Driver {
     ) {
         for id in recall.iter().filter(|(_, r)| r.interrupted).map(|(id, _)| *id) {
             if let Some(entry) = self.table.waiting(id)
-                && entry.resource.nature().on_interrupt == OnInterrupt::Skip
-                && entry.resource.nature().repeat != RunPolicy::State
+                && entry.resource.traits().on_interrupt == OnInterrupt::Skip
+                && entry.resource.traits().repeat != RunPolicy::State
             {
                 let identity = Arc::clone(&entry.identity);
                 let recipe = entry.recipe.as_ref();

@@ -142,7 +142,7 @@ fn may_join(vertex: &Vertex) -> bool {
 
 /// Returns the grouping of a vertex; members of a group share one `rewatch` setting.
 fn grouping(vertex: &Vertex) -> Option<Grouping> {
-    let mut grouping = vertex.resource.grouping()?;
+    let mut grouping = vertex.resource.footprint().grouping?;
     if !vertex.rewatch {
         grouping.key.push_str(" without rewatch");
     }

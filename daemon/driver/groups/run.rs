@@ -140,7 +140,7 @@ impl Driver {
         let cause = self.cause(id);
         let Some((entry, live)) = self.table.get(id).zip(self.runs.0.get_mut(&run)) else { return };
         let Some(group) = self.table.groups().get(id) else { return };
-        let (seat, count) = (entry.resource.nature().seat, live.parts.len());
+        let (seat, count) = (entry.resource.traits().seat, live.parts.len());
         let changes = live.parts.iter_mut().map(|part| part.change.take()).collect();
         let history = self.history.as_ref();
         let keeper = |part: &MemberRun| history.and_then(|it| it.keeper(&part.identity, cause));

@@ -2,7 +2,7 @@
 
 use crate::driver::Driver;
 use steadfast_engine::{Class, Culprit, VertexId};
-use steadfast_resources::Claim;
+use steadfast_resources::HostObject;
 
 impl Driver {
     /// Returns the resource that undoes a contended one, if the engine names candidates. Among several candidates, the
@@ -19,11 +19,12 @@ impl Driver {
         let Some((culprit, contended)) = self.table.get(other).zip(self.table.get(id)) else {
             return true;
         };
-        let claims = contended.resource.claims();
-        let others = culprit.resource.claims();
-        let mut paths = claims.iter().filter_map(|claim| match claim {
-            Claim::Path(path) => Some(culprit.resource.may_change(path) || others.contains(claim)),
-            _ => None,
+        let claims = contended.resource.footprint().claims;
+        let others = culprit.resource.footprint().claims;
+        let claims_too = |object: &HostObject| others.iter().any(|other| other.object == *object);
+        let mut paths = claims.iter().filter_map(|claim| {
+            let path = claim.object.as_path()?;
+            Some(culprit.resource.may_change(path) || claims_too(&claim.object))
         });
         let first = paths.next();
         first.is_none_or(|may| may || paths.any(|may| may))

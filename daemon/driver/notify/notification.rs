@@ -1,7 +1,7 @@
 //! Notifications: the driver's reports of its work, for the log of a daemon, the progress of `apply` and the list of
 //! `plan`.
 
-use crate::driver::graph::diff::GraphDiff;
+use crate::driver::graph::load_report::GraphDiff;
 use crate::store::AuditEntry;
 use std::time::Duration;
 use steadfast_engine::{Class, Counts, HeldReason};

@@ -94,7 +94,8 @@ impl Driver {
         cancel: &CancellationToken,
     ) -> Option<PlannedStep> {
         let (id, entry) = (start.vertex, self.table.get(start.vertex)?);
-        let is_step = entry.resource.uses_only_files() && entry.meta.planned && !start.look;
+        let is_step =
+            entry.resource.footprint().uses_only_files && entry.meta.planned && !start.look;
         if !is_step || !self.is_plan() || !self.engine.is_allowed(id) {
             return None;
         }
@@ -140,21 +141,17 @@ impl Driver {
         if matches!(standing, VertexStatus::Stuck(..)) {
             return None;
         }
-        let path = |claim| match claim {
-            Claim::Path(path) => Some(path),
-            Claim::Unit { .. } | Claim::Package(_) => None,
-        };
-        let resource = &entry.resource;
-        let own: Vec<PathBuf> = resource.claims().into_iter().filter_map(path).collect();
-        let reads = resource.reads();
+        let footprint = entry.resource.footprint();
+        let own: Vec<PathBuf> = footprint.claims.into_iter().filter_map(Claim::into_path).collect();
+        let reads = footprint.reads;
         let has_paths = !own.is_empty() || !reads.is_empty();
         has_paths.then(|| PlannedPath {
             id,
             act: self.act(id, &standing, entry.meta.planned),
             own,
             reads,
-            holds: resource.purge_root().map(ToOwned::to_owned),
-            after: resource.path_after_apply(),
+            holds: footprint.purge_root,
+            after: footprint.path_after_apply,
             is_settled: standing == VertexStatus::Settled,
             removes: entry.removes,
         })

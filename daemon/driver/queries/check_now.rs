@@ -132,7 +132,7 @@ impl Driver {
     /// Returns the step of a resource in the overlay; `None` if the resource is checked on the host.
     fn step_on_resume(&self, id: VertexId, layer: &Layer) -> Option<PlannedStep> {
         let entry = self.table.get(id)?;
-        let is_step = entry.resource.uses_only_files() && !entry.meta.noop;
+        let is_step = entry.resource.footprint().uses_only_files && !entry.meta.noop;
         if !is_step || !self.engine.is_allowed(id) {
             return None;
         }
@@ -149,7 +149,7 @@ impl Driver {
             name: entry.identity.to_string(),
             resource: resource.unwrap_or_else(|| Arc::clone(&entry.resource)),
             meal,
-            seat: entry.resource.nature().seat,
+            seat: entry.resource.traits().seat,
             step: layer.and_then(|layer| self.step_on_resume(id, layer)),
         })
     }

@@ -398,7 +398,8 @@ impl Driver {
         }
         let Some(entry) = self.table.get(id) else { return String::new() };
         let mut words: Vec<&str> = Vec::new();
-        for source in entry.resource.watch() {
+        let footprint = entry.resource.footprint();
+        for source in footprint.watch {
             let word = match source {
                 WatchSource::Path { .. } | WatchSource::Supply(_) | WatchSource::Tree(_) => {
                     "inotify"
@@ -406,12 +407,18 @@ impl Driver {
                 WatchSource::Every(_) => "time",
                 WatchSource::Lines(_) => "a watch command",
                 WatchSource::Unit { .. } => "systemd",
+                WatchSource::Polled(_) => "a poll every 30 seconds",
             };
             if !words.contains(&word) {
                 words.push(word);
             }
         }
-        if words.is_empty() { "none needed".to_owned() } else { words.join(", ") }
+        let words = if words.is_empty() { "none needed".to_owned() } else { words.join(", ") };
+        if footprint.guard_watches.is_empty() {
+            return words;
+        }
+        let files = footprint.guard_watches.iter().map(|path| path.display().to_string());
+        format!("{words}; guard watches: {}", files.collect::<Vec<_>>().join(", "))
     }
 
     /// Returns the identities of these engine vertices; a group is replaced by its concerned members.

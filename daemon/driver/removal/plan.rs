@@ -9,7 +9,7 @@ use crate::store::{Origin, Ownership, ResourceRecord, StoredState};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use steadfast_resources::{Claim, DeclaredPaths, guard_removal};
+use steadfast_resources::{DeclaredPaths, HostObject, guard_removal};
 
 /// Ownership records by identity.
 pub(in crate::driver) type KeptOwned = HashMap<Arc<str>, Arc<Ownership>>;
@@ -203,7 +203,7 @@ fn add_removal_vertex(
 
 /// The claims of the resources of a graph.
 struct Claims {
-    exact: HashMap<Claim, usize>,
+    exact: HashMap<HostObject, usize>,
     paths: BTreeMap<PathBuf, usize>,
     /// Directories that a resource manages with all their content.
     trees: Vec<(PathBuf, usize)>,
@@ -215,15 +215,18 @@ struct Claims {
 impl Claims {
     fn of(loaded: &LoadedGraph) -> Self {
         let (mut exact, mut paths, mut trees) = (HashMap::new(), BTreeMap::new(), Vec::new());
-        let creating = loaded.vertices.iter().enumerate().filter(|(_, it)| it.resource.creates());
-        for (number, vertex) in creating {
-            for claim in vertex.resource.claims() {
-                if let Claim::Path(path) = &claim {
+        for (number, vertex) in loaded.vertices.iter().enumerate() {
+            let footprint = vertex.resource.footprint();
+            if !footprint.creates() {
+                continue;
+            }
+            for claim in footprint.claims.into_iter().filter(|claim| claim.creates) {
+                if let HostObject::Path(path) = &claim.object {
                     paths.insert(path.clone(), number);
                 }
-                exact.insert(claim, number);
+                exact.insert(claim.object, number);
             }
-            trees.extend(vertex.resource.purge_root().map(|path| (path.to_owned(), number)));
+            trees.extend(footprint.purge_root.map(|path| (path, number)));
         }
         let each = loaded.vertices.iter();
         let held = each.map(|vertex| (Arc::clone(&vertex.identity), Arc::clone(&vertex.resource)));
@@ -239,12 +242,12 @@ impl Claims {
                 .map(|vertex| vertex.identity.to_string())
                 .unwrap_or_default()
         };
-        for claim in tomb.resource.claims() {
-            if let Some(number) = self.exact.get(&claim) {
+        for claim in tomb.resource.footprint().claims {
+            if let Some(number) = self.exact.get(&claim.object) {
                 let says = format!("undeclared; {} now manages {claim}", name(*number));
                 return Some(Disposition::Forgotten(Some(says)));
             }
-            let Claim::Path(path) = &claim else { continue };
+            let Some(path) = claim.as_path() else { continue };
             if let Some((_, number)) = self.trees.iter().find(|(tree, _)| path.starts_with(tree)) {
                 let says = format!("undeclared; {} now manages {claim}", name(*number));
                 return Some(Disposition::Forgotten(Some(says)));

@@ -101,7 +101,7 @@ impl Driver {
         };
         let cancel = CancellationToken::new();
         let ask = self.ask(start, entry, &cancel);
-        let seat = entry.resource.nature().seat;
+        let seat = entry.resource.traits().seat;
         let recipe = entry.recipe.as_ref();
         let meal = recipe.map(|recipe| self.values.meal(&entry.identity, recipe)).transpose();
         let meal = match meal {
@@ -201,7 +201,7 @@ impl Driver {
         let history = self.history.as_ref();
         let keeper = history.and_then(|history| history.keeper(&live.identity, cause));
         let permit = self.key.mint(live.cancel.clone()).kept_by(keeper);
-        let (resource, seat) = (live.resource(), entry.resource.nature().seat);
+        let (resource, seat) = (live.resource(), entry.resource.traits().seat);
         let host = self.host.clone();
         self.echo.applying(id);
         let presence = Arc::clone(&self.presence);
@@ -303,6 +303,7 @@ impl Driver {
         live.took = live.started.elapsed();
         let is_one = live.parts.is_empty();
         let (outcome, parcel) = self.packed(run, outcome);
+        let freed = self.watches.note_outcome(id, &outcome);
         let Some(live) = self.runs.0.get_mut(&run) else { return };
         let outcome = match outcome {
             Outcome::Unchanged => {
@@ -342,13 +343,14 @@ impl Driver {
             self.exchange(run, parcel);
         }
         self.turn(Event::Ended(run, outcome));
+        freed.into_iter().for_each(|id| self.turn(Event::Look(id)));
         self.drop_unless_closing(run);
     }
 
     /// Arms the sources of a refreshed vertex again: a refresh restarts the interval of a timer.
     fn restart_intervals(&self, id: VertexId) {
         let Some((hub, entry)) = self.hub.as_ref().zip(self.table.get(id)) else { return };
-        let sources = entry.resource.watch();
+        let sources = entry.resource.footprint().watch;
         if sources.iter().any(|source| matches!(source, WatchSource::Every(_))) {
             hub.arm(id, sources);
         }

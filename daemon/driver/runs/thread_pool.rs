@@ -45,6 +45,8 @@ struct State<J> {
     blocked: usize,
     /// The time at which a job was last taken, or put into an empty queue.
     moved: Instant,
+    /// True if the last start of a thread failed, which is logged once.
+    lacks_threads: bool,
 }
 
 impl<J> std::fmt::Debug for Pool<J> {
@@ -82,7 +84,8 @@ impl<J: Send + 'static> Pool<J> {
         let base = std::thread::available_parallelism().map_or(2, usize::from).max(2);
         let moved = Instant::now();
         let jobs = VecDeque::new();
-        let state = State { jobs, threads: 0, idle: 0, woken: 0, blocked: 0, moved };
+        let state =
+            State { jobs, threads: 0, idle: 0, woken: 0, blocked: 0, moved, lacks_threads: false };
         let (state, work) = (Mutex::new(state), Condvar::new());
         let (act, done) = (Box::new(act), Box::new(done));
         Self(Arc::new(Shared { state, work, act, done, base, most }))
@@ -134,9 +137,15 @@ impl<J: Send + 'static> Pool<J> {
         let shared = Arc::clone(&self.0);
         let name = "steadfast-work".to_owned();
         match std::thread::Builder::new().name(name).spawn(move || work(&shared)) {
-            Ok(_handle) => state.threads += 1,
-            // The other threads serve the queue; without any, the next job tries again.
-            Err(error) => tracing::warn!(%error, "cannot start a thread"),
+            Ok(_handle) => {
+                state.threads += 1;
+                state.lacks_threads = false;
+            }
+            // The other threads serve the queue; without any, the next call of `nudge` tries again.
+            Err(error) if !std::mem::replace(&mut state.lacks_threads, true) => {
+                tracing::warn!(%error, "cannot start a thread; retrying");
+            }
+            Err(_) => {}
         }
     }
 }

@@ -172,7 +172,7 @@ impl SentRecord {
                     .decrypt(&secret, &[sender, &name])
                     .map(saved)
                     // An older ciphertext may have been put back.
-                    .filter(|datum| datum.seal(key) == seal),
+                    .filter(|datum| datum.has_seal(key, &seal)),
                 Body::TooLong => Some(SentValue::TooLong),
                 Body::Hashed => None,
             };

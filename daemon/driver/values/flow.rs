@@ -30,7 +30,7 @@ impl Driver {
     pub(in crate::driver) fn ask_to_send(&mut self, silent: BTreeSet<VertexId>) {
         for id in silent {
             let Some(entry) = self.table.get(id) else { continue };
-            let is_state = entry.resource.nature().repeat == RunPolicy::State;
+            let is_state = entry.resource.traits().repeat == RunPolicy::State;
             self.turn(if is_state { Event::Suspect(id) } else { Event::Redo(id) });
         }
     }

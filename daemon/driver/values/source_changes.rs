@@ -67,20 +67,22 @@ impl Driver {
     /// Returns true if no run of ours since the last apply of a copy can have changed its source.
     fn is_supplied_by_others(&self, id: VertexId) -> bool {
         let Some(copy) = self.table.get(id) else { return false };
-        let claims = copy.resource.claims();
-        let sources = copy.resource.watch().into_iter().filter_map(|source| match source {
-            WatchSource::Path { path, .. } | WatchSource::Tree(path) => Some(path),
-            _ => None,
-        });
-        let sources: Vec<PathBuf> =
-            sources.filter(|path| !claims.contains(&Claim::Path(path.clone()))).collect();
+        let claims = copy.resource.footprint().claims;
+        let sources =
+            copy.resource.footprint().watch.into_iter().filter_map(|source| match source {
+                WatchSource::Path { path, .. } | WatchSource::Tree(path) => Some(path),
+                _ => None,
+            });
+        let sources: Vec<PathBuf> = sources
+            .filter(|path| !claims.iter().any(|claim| claim.as_path() == Some(path)))
+            .collect();
         if sources.is_empty() || sources.iter().any(|source| is_near_one(&claims, source)) {
             return false;
         }
         let Some(others) = self.applies.since_last_of(id, Instant::now()) else { return false };
         others.into_iter().all(|other| {
             let Some(other) = self.table.get(other) else { return false };
-            let claims = other.resource.claims();
+            let claims = other.resource.footprint().claims;
             sources
                 .iter()
                 .all(|source| !other.resource.may_change(source) && !is_near_one(&claims, source))
@@ -90,8 +92,6 @@ impl Driver {
 
 /// Returns true if a path is claimed, or is above or below a claimed path.
 fn is_near_one(claims: &[Claim], path: &Path) -> bool {
-    claims.iter().any(|claim| match claim {
-        Claim::Path(other) => path.starts_with(other) || other.starts_with(path),
-        _ => false,
-    })
+    let mut claimed = claims.iter().filter_map(Claim::as_path);
+    claimed.any(|other| path.starts_with(other) || other.starts_with(path))
 }

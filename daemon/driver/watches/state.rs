@@ -1,10 +1,10 @@
 //! The state of the watch of each vertex: requested, established or failed.
 
 use super::sweep::{Sweep, UNWATCHED};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 use steadfast_engine::VertexId;
-use steadfast_resources::CheckResult;
+use steadfast_resources::{CheckResult, Outcome};
 use tokio::time::Instant;
 
 /// The time without progress of the hub after which requested watches count as failed.
@@ -24,14 +24,53 @@ pub(in crate::driver) struct WatchStates {
     unwatched: BTreeSet<VertexId>,
     /// The time at which the loss of a watch was last reported.
     loss_reported: HashMap<VertexId, Instant>,
+    /// Vertices with a source that has no events.
+    polled_sources: BTreeSet<VertexId>,
     /// Vertices with a failure that may pass without an event.
     passing: BTreeSet<VertexId>,
+    /// Vertices whose apply failed for a full or read-only file system, or for a lack of descriptors.
+    exhausted: Exhausted,
     /// Watches that were closed and reopened: an answer may belong to the earlier request.
     reopened: BTreeSet<VertexId>,
     /// The last progress counter of the hub, and the time at which it was first seen.
     progress: (u64, Instant),
     /// The sweep over polled vertices.
     pub(in crate::driver) sweep: Sweep,
+}
+
+/// The number of exhausted vertices that are tried in one sweep; a success frees all others.
+const PROBES: usize = 16;
+
+/// Vertices in the order of their last failures.
+#[derive(Debug, Default)]
+struct Exhausted {
+    order: BTreeMap<u64, VertexId>,
+    numbers: HashMap<VertexId, u64>,
+    last: u64,
+}
+
+impl Exhausted {
+    fn put(&mut self, id: VertexId) {
+        self.remove(id);
+        self.last += 1;
+        self.order.insert(self.last, id);
+        self.numbers.insert(id, self.last);
+    }
+
+    /// Removes a vertex; returns true if it was there.
+    fn remove(&mut self, id: VertexId) -> bool {
+        self.numbers.remove(&id).and_then(|number| self.order.remove(&number)).is_some()
+    }
+
+    /// Returns the vertices to try next: those that failed least recently.
+    fn probes(&self) -> impl Iterator<Item = VertexId> {
+        self.order.values().take(PROBES).copied()
+    }
+
+    fn take_all(&mut self) -> Vec<VertexId> {
+        self.numbers.clear();
+        std::mem::take(&mut self.order).into_values().collect()
+    }
 }
 
 impl WatchStates {
@@ -41,7 +80,9 @@ impl WatchStates {
             asked: BTreeSet::new(),
             unwatched: BTreeSet::new(),
             loss_reported: HashMap::new(),
+            polled_sources: BTreeSet::new(),
             passing: BTreeSet::new(),
+            exhausted: Exhausted::default(),
             reopened: BTreeSet::new(),
             progress: (0, Instant::now()),
             sweep: Sweep::new(Some(UNWATCHED)),
@@ -57,11 +98,17 @@ impl WatchStates {
         self.open.insert(id);
     }
 
+    /// Notes that a source of the vertex has no events, so that the sweep examines the vertex too.
+    pub(in crate::driver) fn poll_too(&mut self, id: VertexId) {
+        self.polled_sources.insert(id);
+    }
+
     /// Notes the end of a watch.
     pub(in crate::driver) fn close(&mut self, id: VertexId) {
         self.open.remove(&id);
         self.asked.remove(&id);
         self.unwatched.remove(&id);
+        self.polled_sources.remove(&id);
         self.reopened.insert(id);
     }
 
@@ -70,6 +117,7 @@ impl WatchStates {
         self.close(id);
         self.reopened.remove(&id);
         self.passing.remove(&id);
+        self.exhausted.remove(id);
         self.loss_reported.remove(&id);
     }
 
@@ -106,16 +154,41 @@ impl WatchStates {
         } else {
             self.passing.remove(&id);
         }
+        if matches!(verdict, CheckResult::Same) {
+            self.exhausted.remove(id);
+        }
+    }
+
+    /// Notes the outcome of an apply. Returns the vertices whose failure has probably passed, after a success of one
+    /// with such a failure.
+    pub(in crate::driver) fn note_outcome(
+        &mut self,
+        id: VertexId,
+        outcome: &Outcome,
+    ) -> Vec<VertexId> {
+        let had = self.exhausted.remove(id);
+        match outcome {
+            Outcome::Failed { trouble, .. } if trouble.passes => self.exhausted.put(id),
+            Outcome::Changed(_) | Outcome::Unchanged if had => return self.exhausted.take_all(),
+            _ => {}
+        }
+        Vec::new()
     }
 
     /// Returns the vertices that are polled.
     pub(in crate::driver) fn polled(&self) -> Vec<VertexId> {
-        self.unwatched.union(&self.passing).copied().collect()
+        let mut polled: BTreeSet<_> = self.unwatched.union(&self.passing).copied().collect();
+        polled.extend(&self.polled_sources);
+        polled.extend(self.exhausted.probes());
+        polled.into_iter().collect()
     }
 
     /// Returns the time of the next poll.
     pub(in crate::driver) fn next_look(&self) -> Option<Instant> {
-        let any = !self.unwatched.is_empty() || !self.passing.is_empty();
+        let any = !(self.unwatched.is_empty()
+            && self.passing.is_empty()
+            && self.polled_sources.is_empty()
+            && self.exhausted.order.is_empty());
         self.sweep.next().filter(|_| any)
     }
 
@@ -199,5 +272,42 @@ mod tests {
         watches.note_verdict(id, &CheckResult::Unknown(trouble.passing()));
         watches.forget(id);
         assert!(watches.polled().is_empty() && watches.next_look().is_none());
+    }
+
+    #[test]
+    fn a_source_without_events_is_polled_until_its_watch_is_closed() {
+        let (mut watches, id) = (WatchStates::new(), VertexId(1));
+        watches.poll_too(id);
+        watches.ask(id);
+        watches.stands(id);
+        assert!(watches.polled() == [id] && watches.next_look().is_some());
+        assert!(watches.without().is_empty(), "the other sources are watched");
+        watches.close(id);
+        assert!(watches.polled().is_empty() && watches.next_look().is_none());
+    }
+
+    /// R5: of many vertices that failed for a full disk a few are tried at a time, each in its turn; one success frees
+    /// all others.
+    #[test]
+    fn one_success_frees_the_others() {
+        let mut watches = WatchStates::new();
+        let failed = |passes| {
+            let trouble = Failure { passes, ..Failure::new("cannot write f: no space left") };
+            Outcome::Failed { trouble, touched: false }
+        };
+        assert!(watches.note_outcome(VertexId(99), &failed(false)).is_empty());
+        assert!(watches.polled().is_empty() && watches.next_look().is_none());
+        for number in 0..20 {
+            assert!(watches.note_outcome(VertexId(number), &failed(true)).is_empty());
+        }
+        let first = watches.polled();
+        assert_eq!(first.len(), PROBES);
+        for id in first {
+            watches.note_outcome(id, &failed(true));
+        }
+        assert!(watches.polled().contains(&VertexId(19)), "each has its turn");
+        assert_eq!(watches.note_outcome(VertexId(50), &Outcome::Unchanged), []);
+        assert_eq!(watches.note_outcome(VertexId(19), &Outcome::Unchanged).len(), 19);
+        assert!(watches.polled().is_empty());
     }
 }

@@ -10,7 +10,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use steadfast_resources::host::files::printable;
-use steadfast_resources::host::path_trust::Reader;
+use steadfast_resources::host::input_trust::Reader;
 
 /// A file that receives events.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ mod webhook;
 pub use dead_letter::Unsent;
 pub use file::ToFile;
 pub use journald::ToJournald;
-pub use webhook::ToWebhook;
+pub use webhook::{NoCertificates, ToWebhook};
 
 use super::log::{Mark, Place, Reader, Unreadable};
 use super::{Event, Level, NewEvent, Standing, Stream, what};

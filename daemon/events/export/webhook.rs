@@ -14,6 +14,11 @@ use tokio::time::timeout;
 /// The number of bytes read of a reply; the content is not used.
 const ANSWER: usize = 64 * 1024;
 
+/// The host has no readable certificates of trusted authorities.
+#[derive(Debug, thiserror::Error)]
+#[error("no trusted certificates: {0}")]
+pub struct NoCertificates(#[source] std::io::Error);
+
 /// A server that receives events.
 #[derive(Debug)]
 pub struct ToWebhook {
@@ -34,15 +39,15 @@ impl ToWebhook {
     /// Creates a sink for a URL. For https, the host's trusted certificates verify the server.
     ///
     /// # Errors
-    /// A message if no trusted certificates can be read.
+    /// No trusted certificates can be read.
     pub fn new(
         url: String,
         headers: Vec<(String, String)>,
         patience: Duration,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, NoCertificates> {
         let client = if url.starts_with("https:") {
             let roots = HttpsConnectorBuilder::new().with_native_roots();
-            let roots = roots.map_err(|error| format!("no trusted certificates: {error}"))?;
+            let roots = roots.map_err(NoCertificates)?;
             let connector = roots.https_only().enable_http1().build();
             Caller::Secure(Client::builder(TokioExecutor::new()).build(connector))
         } else {

@@ -5,12 +5,13 @@
 //! waits for that.
 
 use super::rows::keepable;
-use super::{Log, Mark, Retention};
+use super::{Log, Mark, Retention, path};
 use crate::events::bus::{MarkRequest, Queue, Shared, Stream, WAITING, dropped};
 use crate::events::event::{Event, Level, NewEvent, unix_ms, what};
 use crate::events::repeat_filter::RepeatFilter;
+use crate::store::retention_clock::{RetentionClock, since_boot};
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -46,6 +47,7 @@ struct Work {
     run: Option<u64>,
     trouble: Option<Trouble>,
     looked: Option<Instant>,
+    retention: Option<RetentionClock>,
 }
 
 /// An event that waits to be written.
@@ -143,7 +145,7 @@ impl LogWriter {
                 drop(order.done.send(Ok(())));
             }
             if work.waiting.is_empty() {
-                return work.trim();
+                return work.trim(&self.directory);
             }
         }
     }
@@ -291,13 +293,16 @@ impl Work {
     }
 
     /// Deletes events beyond the limits; returns true if more must be deleted.
-    fn trim(&mut self) -> bool {
+    fn trim(&mut self, directory: &Path) -> bool {
         let is_due = self.looked.is_none_or(|looked| looked.elapsed() >= LOOK);
         let Some(log) = &mut self.log else { return false };
         if is_due {
             self.looked = Some(Instant::now());
         }
         // A failed deletion is harmless; a lasting failure shows at the next event.
-        log.trim(unix_ms(), is_due).unwrap_or_default()
+        let clock = self.retention.get_or_insert_with(|| RetentionClock::beside(&path(directory)));
+        let now = clock.read(Duration::from_millis(unix_ms()), since_boot());
+        let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+        log.trim(now, is_due).unwrap_or_default()
     }
 }

@@ -28,6 +28,7 @@ pub use repair::{Imported, RepairReport};
 use super::database::{self, Fault};
 use super::integrity;
 use super::integrity::RecordReaders;
+use super::key_check;
 use super::regular_file;
 use super::replay::{Records, fold, settle};
 use super::state_dir;
@@ -124,7 +125,9 @@ impl SqliteStore {
     /// A state without its key is damaged: with another key every hashed value would count as changed.
     pub fn key(state_directory: &Path) -> Result<Key, StoreError> {
         let key = read_only::key_of(state_directory, || read_only::holds_rows(state_directory))?;
-        key.map_or_else(|| state_dir::make_key(state_directory), Ok)
+        let Some(key) = key else { return state_dir::make_key(state_directory) };
+        key_check::complete(state_directory, &key.0);
+        Ok(key)
     }
 
     /// Returns the key of the hashes without making one.

@@ -288,7 +288,7 @@ impl Listener {
 
     /// Reads once and reports the events. Returns true if any of them matters to a vertex; `None` if there were none.
     fn read(&self, buffer: &mut [MaybeUninit<u8>]) -> Result<Option<bool>, Errno> {
-        #[cfg(debug_assertions)]
+        #[cfg(feature = "fault-injection")]
         crate::fault_injection::suffer("inotify").map_err(|_fault| Errno::IO)?;
         let mut batch = Batch::default();
         let mut reader = Reader::new(&self.inotify, buffer);

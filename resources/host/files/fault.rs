@@ -1,7 +1,7 @@
 //! Failures of file system steps, with the knowledge whether anything was changed before.
 
-use super::accounts::{AccountKind, account_name};
 use crate::failure::Failure;
+use crate::host::files::objects::accounts::{AccountKind, account_name};
 use crate::permit::Revoked;
 use rustix::io::Errno;
 use std::os::unix::ffi::OsStrExt as _;
@@ -110,11 +110,12 @@ fn os_trouble(doing: &str, path: &Path, errno: Errno, user: &str) -> Failure {
         Errno::PERM => said(doing, path, &format!("not permitted to user {user}"))
             .hint("the owner differs, the file is immutable (lsattr), or steadfast is not root"),
         Errno::NOSPC | Errno::DQUOT => {
-            said(doing, path, &text).hint("free disk space; the run is retried")
+            said(doing, path, &text).hint("free disk space; the run is retried").passing()
         }
         Errno::ROFS => said(doing, path, &text)
-            .hint("remount the file system writable, or remove the resource"),
-        Errno::MFILE | Errno::NFILE => said(doing, path, &text).hint("raise LimitNOFILE"),
+            .hint("remount the file system writable, or remove the resource")
+            .passing(),
+        Errno::MFILE | Errno::NFILE => said(doing, path, &text).hint("raise LimitNOFILE").passing(),
         _ => said(doing, path, &text),
     }
 }

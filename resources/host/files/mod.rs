@@ -3,68 +3,41 @@
 //! An [`Entry`] is a name in a directory that was resolved once and safely. Every step goes through the
 //! descriptor of that directory and must never resolve the path again.
 //!
-//! Reading order: `entry.rs`, `safe_path.rs` (safe resolution), `fault.rs`, `read.rs`, `write.rs` with
-//! `staged_file.rs` and `temp_names.rs`, `attributes.rs`, `create.rs`, `remove.rs`, `dir_walk.rs`. Protection
-//! against other users: `takeover.rs`, `takeover_mark.rs`, `handover_mark.rs`, `made_mark.rs`,
-//! `moved_objects.rs`, `fs_identity.rs`, `protected_paths.rs`. History: `prior_state.rs`, `restore.rs`,
-//! `enclosure.rs`, `backup.rs`. The rest: `accounts.rs`, `content.rs`, `directory_identity.rs`, `path_forecast.rs`,
-//! `sync.rs`, `temp_cleanup.rs`, `xattr.rs`.
+//! Reading order: `paths/` (a path becomes an entry), `fault.rs`, `content/` (read and write), `objects/` (attributes,
+//! links, directories, removal), `takeover/` (protection against other users), `prior_state/` (before a change).
 
-mod accounts;
-mod attributes;
-mod backup;
 mod content;
-mod create;
-mod dir_walk;
-mod directory_identity;
-mod enclosure;
-mod entry;
 mod fault;
-mod fs_identity;
-mod handover_mark;
-mod made_mark;
-mod moved_objects;
-mod path_forecast;
+mod objects;
+mod paths;
 mod prior_state;
-mod protected_paths;
-mod read;
-mod remove;
-mod restore;
-mod safe_path;
-mod staged_file;
-mod sync;
 mod takeover;
-mod takeover_mark;
-mod temp_cleanup;
-mod temp_names;
-mod write;
-mod xattr;
 
-pub use accounts::{AccountKind, Accounts, account_name};
-pub use attributes::Attributes;
-pub use content::{Content, Origin};
-pub use dir_walk::{DirWalk, Entered};
-pub use directory_identity::{Directory, DirectoryIds};
-pub use enclosure::RestoredDirectories;
-pub use entry::{Entry, EntryStat, SET_ID};
+pub use content::new_content::{Content, Origin};
+pub use content::read::Comparison;
+pub use content::temp_names::is_temporary;
+pub use content::write::{Acceptance, Draft, Put};
 pub(crate) use fault::said;
 pub use fault::{Fault, Why, printable};
-pub use path_forecast::{Coming, End, Ground, Name, Resolution, Resolver, Thing};
-pub use prior_state::{Noted, denies_others};
-pub use protected_paths::{is_purgeable, is_sacred};
-pub use read::Comparison;
-pub use remove::Reach;
-pub use takeover::own_gid;
-pub use temp_names::is_temporary;
-pub use write::{Acceptance, Draft, Put};
+pub use objects::accounts::{AccountKind, Accounts, account_name};
+pub use objects::attributes::Attributes;
+pub use objects::remove::Reach;
+pub use paths::dir_walk::{DirWalk, Entered};
+pub use paths::directory_identity::{Directory, DirectoryIds};
+pub use paths::entry::{Entry, EntryStat, SET_ID};
+pub use paths::path_forecast::{Coming, End, Ground, Name, Resolution, Resolver, Thing};
+pub use paths::protected_paths::{is_purgeable, is_sacred};
+pub use prior_state::enclosure::RestoredDirectories;
+pub use prior_state::record::{Noted, denies_others};
+pub use takeover::rules::own_gid;
 
 use crate::failure::Failure;
 pub(crate) use crate::host::kernel::Mounts;
+use content::sync::DirectorySyncs;
+use content::temp_names::Names;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Mutex;
-use sync::DirectorySyncs;
-use temp_names::Names;
 
 /// The shared state of all work on files.
 #[derive(Debug)]
@@ -75,11 +48,11 @@ pub struct Files {
     names: Names,
     swept: Mutex<HashSet<(u64, u64)>>,
     /// The directories that other users could change until this process took them over.
-    taken_over: Mutex<HashMap<(u64, u64), takeover_mark::Closed>>,
+    taken_over: Mutex<HashMap<(u64, u64), takeover::takeover_mark::Closed>>,
     /// The directories that changed their owner in this process.
-    handed_over: Mutex<HashMap<(u64, u64), handover_mark::Handover>>,
+    handed_over: Mutex<HashMap<(u64, u64), takeover::handover_mark::Handover>>,
     /// The entries of the directories that this process gave away or opened.
-    placed: Mutex<moved_objects::Placed>,
+    placed: Mutex<takeover::moved_objects::Placed>,
 }
 
 impl Default for Files {
@@ -146,6 +119,6 @@ impl Files {
     /// Makes the failure of a missing parent directory.
     #[must_use]
     pub fn no_directory(path: &Path) -> Failure {
-        safe_path::no_parent(path)
+        paths::managed_path::no_parent(path)
     }
 }

@@ -27,6 +27,15 @@ pub(crate) fn runs_commands() -> bool {
     dispatch::runs_commands()
 }
 
+/// Returns true if this thread works in an overlay or in a simulated host, so that its work must stay here.
+pub(crate) fn is_bound_to_thread() -> bool {
+    #[cfg(feature = "simulated-host")]
+    if dispatch::simulated(|_| ()).is_some() {
+        return true;
+    }
+    dispatch::overlay(|_| ()).is_some()
+}
+
 /// Returns true if the name in a directory is the root of another mounted file system.
 pub(crate) fn is_mount_root(directory: impl std::os::fd::AsFd, name: &std::ffi::OsStr) -> bool {
     use rustix::fs::{AtFlags, StatxAttributes, StatxFlags, statx};

@@ -3,6 +3,7 @@
 use super::detached_stdio::DetachedStdio;
 use super::line_stream::{Line, Splitter};
 use super::process_group::{Group, is_alive};
+use super::spawner;
 use super::spawner::spawn;
 use super::working_directory::not_entered;
 use crate::failure::Failure;
@@ -138,8 +139,14 @@ async fn terminate(group: &Group, leader: Pid) {
     group.signal(Signal::TERM);
     let over = Instant::now() + GRACE;
     while Instant::now() < over {
-        let look = tokio::task::spawn_blocking(move || is_alive(leader)).await;
-        if matches!(look, Ok(false)) {
+        let is_gone = match spawner::handle() {
+            Ok(handle) => {
+                matches!(handle.spawn_blocking(move || is_alive(leader)).await, Ok(false))
+            }
+            // Without a thread for the look, the processes get the whole grace period.
+            Err(_) => false,
+        };
+        if is_gone {
             break;
         }
         sleep(LOOK).await;

@@ -8,7 +8,7 @@ use super::run_as::{Account, Switch, account};
 use super::working_directory::Entry;
 use crate::escape::short;
 use crate::failure::Failure;
-use crate::host::path_trust::Reader;
+use crate::host::input_trust::Reader;
 use crate::host::{Command, MAX_TASKS};
 use rustix::process::{Resource, getrlimit};
 use std::os::unix::fs::PermissionsExt as _;

@@ -22,39 +22,77 @@ use rustix::fs::Mode;
 use rustix::process::Pid;
 use std::io::{self, ErrorKind};
 use std::process::{Child, Command as Process};
-use std::sync::OnceLock;
-use std::time::Duration;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle};
 use tokio_util::sync::CancellationToken;
 
-static HANDLE: OnceLock<Result<Handle, Failure>> = OnceLock::new();
+/// The time for which an idle thread of the runtime stays.
+const KEEP: Duration = Duration::from_mins(1);
+
+/// The runtime with the time at which it surely had a thread.
+static RUNTIME: Mutex<Option<(Handle, Instant)>> = Mutex::new(None);
 
 thread_local! {
     /// True if this thread has a umask and a working directory of its own.
     static ALONE: bool = unshare(CloneFlags::CLONE_FS).is_ok();
 }
 
-/// Returns the runtime that supervises children; the caller may run on any runtime or none.
-pub(in crate::host) fn handle() -> Result<&'static Handle, Failure> {
-    HANDLE.get_or_init(start).as_ref().map_err(Clone::clone)
+/// The age from which the threads of the runtime may all have ended.
+const FRESH: Duration = Duration::from_secs(30);
+
+/// Returns the runtime that supervises children; the caller may run on any runtime or none. Tokio panics if it needs a
+/// first thread and none can be started, so this function fails instead: a later call tries again.
+pub(in crate::host) fn handle() -> Result<Handle, Failure> {
+    let mut runtime = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((handle, since)) = &*runtime
+        && since.elapsed() < FRESH
+    {
+        return Ok(handle.clone());
+    }
+    let handle = match &*runtime {
+        Some((handle, _)) => handle.clone(),
+        None => start()?,
+    };
+    start_thread("spawn-test", || ())?.join().unwrap_or_default();
+    // This thread stays for `KEEP` after its last job.
+    handle.spawn_blocking(|| ());
+    *runtime = Some((handle.clone(), Instant::now()));
+    Ok(handle)
+}
+
+fn start_thread(
+    name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, Failure> {
+    let trouble = |why| Failure::new(format!("no thread for commands: {why}"));
+    std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(trouble)
 }
 
 fn start() -> Result<Handle, Failure> {
-    let trouble = |why| Failure::new(format!("no thread for commands: {why}"));
-    let runtime = Builder::new_current_thread()
-        .enable_io()
-        .enable_time()
-        .thread_name("spawn")
-        .thread_keep_alive(Duration::from_mins(1))
-        .max_blocking_threads(64)
-        .build()
-        .map_err(trouble)?;
-    let handle = runtime.handle().clone();
-    std::thread::Builder::new()
-        .name("processes".to_owned())
-        .spawn(move || runtime.block_on(std::future::pending::<()>()))
-        .map_err(trouble)?;
-    Ok(handle)
+    let (sender, started) = sync_channel(1);
+    // The thread makes its runtime itself: a runtime must not be dropped where a start of the thread fails.
+    start_thread("processes", move || {
+        let runtime = Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .thread_name("spawn")
+            .thread_keep_alive(KEEP)
+            .max_blocking_threads(64)
+            .build();
+        match runtime {
+            Ok(runtime) => {
+                sender.send(Ok(runtime.handle().clone())).unwrap_or_default();
+                runtime.block_on(std::future::pending::<()>());
+            }
+            Err(why) => sender.send(Err(why)).unwrap_or_default(),
+        }
+    })?;
+    let trouble =
+        |why: &dyn ToString| Failure::new(format!("no thread for commands: {}", why.to_string()));
+    started.recv().map_err(|why| trouble(&why))?.map_err(|why| trouble(&why))
 }
 
 /// Starts a command on the calling thread; none if no caller wants the command any more.

@@ -9,7 +9,7 @@ use super::{End, run_as::Switch};
 use crate::escape::short;
 use crate::failure::Failure;
 use crate::host::Command;
-use crate::host::path_trust::{LINKS_AT_MOST, Reader, name};
+use crate::host::input_trust::{LINKS_AT_MOST, Reader, name};
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat};
 use rustix::io::Errno;
 use std::collections::VecDeque;

@@ -15,7 +15,7 @@ mod needs;
 mod run;
 
 use crate::change::{Change, CheckResult, Difference, Outcome};
-use crate::dependency::Need;
+use crate::footprint::Footprint;
 use crate::host::{Command, Host};
 use crate::kind::{FieldSpec, FieldType, Invalid, KindSpec};
 use crate::permit::Permit;
@@ -25,7 +25,7 @@ use crate::resource::{
 use crate::values::{Receives, SendSpec, Sent};
 use crate::watch_source::WatchSource;
 use guards::Guards;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 /// The declaration of the kind.
@@ -34,6 +34,8 @@ pub static SPEC: KindSpec = KindSpec {
     doc: "Runs a command if its guards allow it.",
     fields: FIELDS,
     sends: SENDS,
+    example: "exec:\n  - name: migrate\n    cmd: /usr/local/bin/migrate\n    creates: /var/lib/shop/migrated\n",
+    restore: None,
     build: declare::build,
 };
 
@@ -73,7 +75,7 @@ const FIELDS: &[FieldSpec] = &[
     .list_only()
     .receives(Receives::Shown),
     text("shell", "Shell that runs `cmd`, an absolute path (`/bin/sh`); default: none."),
-    text("cwd", "Working directory, absolute; default: /."),
+    text("cwd", "Working directory, absolute; default: /.").receives(Receives::Shown).example("/srv"),
     FieldSpec::new(
         "env",
         FieldType::TextMap,
@@ -83,23 +85,23 @@ const FIELDS: &[FieldSpec] = &[
     text(
         "user",
         "User to run as, name or number, with its supplementary groups; default: the user of the daemon. No terminal.",
-    ),
-    text("group", "Group to run as, name or number; default: primary group of the user."),
+    ).receives(Receives::Shown).example("root"),
+    text("group", "Group to run as, name or number; default: primary group of the user.").receives(Receives::Shown).example("root"),
     FieldSpec::new(
         "no_new_privs",
         FieldType::Bool,
         "Prevent the command and its children from gaining privileges by sudo, su or other set-user-ID programs; default: false.",
-    ),
+    ).receives(Receives::Shown),
     FieldSpec::new(
         "max_tasks",
         FieldType::Int,
         "With `user` or `group`: limit of processes and threads of the user on the host (RLIMIT_NPROC); default: 4096.",
-    ),
+    ).receives(Receives::Shown),
     FieldSpec::new(
         "timeout",
-        FieldType::Float,
+        FieldType::Duration,
         "Timeout of each command in seconds; then TERM, and KILL two seconds later. 0, the default: no limit.",
-    ),
+    ).receives(Receives::Shown),
     text("creates", "Absolute path: the command is skipped if it exists. Watched."),
     FieldSpec::new(
         "mtimes",
@@ -112,7 +114,7 @@ const FIELDS: &[FieldSpec] = &[
     text(
         "ifequals",
         "Skip the command if `ifcmd` exits with 0 and prints exactly this; one trailing newline is ignored.",
-    ),
+    ).receives(Receives::Shown).example("yes"),
     text("nifcmd", "Guard: skip the command if this exits with 0."),
     text("nifshell", "Shell that runs `nifcmd`; default: none."),
     text("nifcwd", "Working directory of `nifcmd`; default: `cwd`."),
@@ -132,14 +134,14 @@ const FIELDS: &[FieldSpec] = &[
         FieldType::Bool,
         "Run only when notified; default: false.",
     ),
-    FieldSpec::new("returns", FieldType::Texts, "Successful exit codes; default: [0]."),
+    FieldSpec::new("returns", FieldType::Texts, "Successful exit codes; default: [0].").receives(Receives::Shown),
     text(
         "changed_when",
         "Runs after the command succeeded, with the same shell: exit 0 means changed, any other code unchanged.",
     ),
     text("stdin", "Standard input of the command; default: empty. Never shown.")
         .receives(Receives::Secrets),
-    text("umask", "Umask, octal; default: 022."),
+    text("umask", "Umask, octal; default: 022.").receives(Receives::Shown).example("022"),
     FieldSpec::new(
         "always",
         FieldType::Bool,
@@ -209,31 +211,31 @@ impl Exec {
 }
 
 impl Resource for Exec {
-    fn warnings(&self) -> &[Invalid] {
-        &self.warnings
-    }
-
-    fn needs(&self) -> Vec<Need> {
-        self.needed()
+    fn footprint(&self) -> Footprint {
+        let guard_watches = self.guard_files();
+        let mut watch = self.watch.clone();
+        for path in &guard_watches {
+            let source = WatchSource::Path { path: path.clone(), below: false };
+            if !watch.contains(&source) {
+                watch.push(source);
+            }
+        }
+        Footprint {
+            requires: self.needed(),
+            watch,
+            guard_watches,
+            reads: self.read_by_guards(),
+            trusts: self.trusted(),
+            warnings: self.warnings.clone(),
+            ..Footprint::default()
+        }
     }
 
     fn may_change(&self, path: &Path) -> bool {
         self.commands().any(|command| argv::may_write(&command.argv, command.cwd.as_deref(), path))
     }
 
-    fn trusts(&self) -> Vec<PathBuf> {
-        self.trusted()
-    }
-
-    fn reads(&self) -> Vec<PathBuf> {
-        self.read_by_guards()
-    }
-
-    fn watch(&self) -> Vec<WatchSource> {
-        self.watch.clone()
-    }
-
-    fn nature(&self) -> Traits {
+    fn traits(&self) -> Traits {
         Traits {
             seat: ExecutorKind::Command,
             repeat: self.repeat(),

@@ -32,6 +32,7 @@ impl Exec {
                 | WatchSource::Tree(_)
                 | WatchSource::Every(_)
                 | WatchSource::Lines(_)
+                | WatchSource::Polled(_)
                 | WatchSource::Unit { .. } => {}
             }
         }
@@ -70,6 +71,24 @@ impl Exec {
         own.chain(named.map(PathBuf::from)).collect()
     }
 
+    /// Returns the files that decide about a guard command: each argument that is the absolute path of an existing
+    /// regular file, and the table that `getent passwd NAME` or `getent group NAME` reads.
+    pub(super) fn guard_files(&self) -> Vec<PathBuf> {
+        let guards = self.guards.only_if.iter().chain(&self.guards.unless);
+        let mut files: Vec<PathBuf> = Vec::new();
+        for guard in guards {
+            let arguments = guard.argv.iter().skip(1);
+            let paths = arguments.flat_map(|word| argv::paths_in(word)).map(PathBuf::from);
+            let tables = account_tables(&guard.argv).into_iter().map(PathBuf::from);
+            for path in paths.filter(|path| path.is_file()).chain(tables) {
+                if !files.contains(&path) {
+                    files.push(path);
+                }
+            }
+        }
+        files
+    }
+
     /// Returns every command of the exec.
     pub(super) fn commands(&self) -> impl Iterator<Item = &Command> {
         let watch = self.watch.iter().filter_map(|source| match source {
@@ -78,10 +97,26 @@ impl Exec {
             | WatchSource::Supply(_)
             | WatchSource::Tree(_)
             | WatchSource::Every(_)
+            | WatchSource::Polled(_)
             | WatchSource::Unit { .. } => None,
         });
         let guards = self.guards.only_if.iter().chain(&self.guards.unless);
         let more = guards.chain(&self.done).chain(&self.changed_when);
         std::iter::once(&self.command).chain(more).chain(watch)
     }
+}
+
+/// Returns the tables of accounts that a guard reads by `getent`.
+fn account_tables(argv: &[String]) -> Vec<&'static str> {
+    let words = argv.iter().flat_map(|word| word.split_whitespace()).collect::<Vec<_>>();
+    let tables = words.windows(2).filter_map(|pair| match pair {
+        [program, "passwd"] if is_getent(program) => Some("/etc/passwd"),
+        [program, "group"] if is_getent(program) => Some("/etc/group"),
+        _ => None,
+    });
+    tables.collect()
+}
+
+fn is_getent(program: &str) -> bool {
+    program.rsplit('/').next() == Some("getent")
 }

@@ -9,6 +9,7 @@ use crate::permit::Permit;
 use crate::values::{Sent, SentValue};
 use std::fmt::Write as _;
 use std::sync::PoisonError;
+use tokio_util::sync::CancellationToken;
 
 /// Runs the command of an exec, then `donecmd`, then `changed_when`.
 pub(super) async fn run(exec: &Exec, host: &Host, permit: &Permit) -> Outcome {
@@ -37,7 +38,14 @@ pub(super) async fn run(exec: &Exec, host: &Host, permit: &Permit) -> Outcome {
         }
     }
     *exec.printed.lock().unwrap_or_else(PoisonError::into_inner) = printed(exec, &finished);
-    if changed { Outcome::Changed(notes(exec, &finished)) } else { Outcome::Unchanged }
+    if !changed {
+        return Outcome::Unchanged;
+    }
+    let mut notes = notes(exec, &finished);
+    if !exec.guards.is_empty() && exec.still_due(host, permit).await {
+        notes.push("guard not satisfied by its command: the command runs again".to_owned());
+    }
+    Outcome::Changed(notes)
 }
 
 /// Returns the output for receivers. A stream that exceeded its limit is sent as too long: leaving the value
@@ -66,6 +74,15 @@ fn printed(exec: &Exec, finished: &Finished) -> Sent {
 }
 
 impl Exec {
+    /// Returns true if the guards ask for another run right after the command. A guard that fails says nothing.
+    async fn still_due(&self, host: &Host, permit: &Permit) -> bool {
+        let cancel = CancellationToken::new();
+        tokio::select! {
+            allowed = self.guards.allow(host, &cancel) => matches!(allowed, Ok(true)),
+            () = permit.revoked() => false,
+        }
+    }
+
     /// Runs a command after the main one. Every failure counts as a change, because the main command has run.
     async fn follow_up(
         &self,

@@ -4,36 +4,18 @@
 //! The kind must never follow a link that another user could exchange, and must not show or store sensitive
 //! content.
 //!
-//! Reading order: `declare.rs` and `declare_copy.rs` (the fields), `mode.rs`, `content.rs`, `plan.rs` (the
-//! data between check and apply), `check.rs`, `compare.rs` and `end_state.rs` (one object), `tree.rs` and
-//! `tree_purge.rs` (everything below a directory), `apply.rs`. The other files serve these: `claims.rs`,
-//! `copy_digest.rs`, `diff.rs`, `equality_cache.rs`, `loss_digest.rs`, `needs.rs`, `tree_faults.rs`,
-//! `tree_owners.rs`, `tree_report.rs`, `validate.rs`.
+//! Reading order: `declare/` (the fields), `check/` (one object is compared, and a plan made), `tree/` (everything
+//! below a directory), `apply/` (the plan is carried out).
 
 mod apply;
 mod check;
-mod claims;
-mod compare;
-mod content;
-mod copy_digest;
 mod declare;
-mod declare_copy;
-mod diff;
-mod end_state;
-mod equality_cache;
-mod loss_digest;
-mod mode;
-mod needs;
-mod plan;
 mod tree;
-mod tree_faults;
-mod tree_owners;
-mod tree_purge;
-mod tree_report;
-mod validate;
 
 use crate::change::{Change, CheckResult, Outcome};
-use crate::dependency::{HostObject, Need};
+use crate::claim::Claim;
+use crate::dependency::HostObject;
+use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::denies_others;
 use crate::kind::{FieldSpec, FieldType, Invalid, KindSpec, Value};
@@ -41,14 +23,15 @@ use crate::permit::Permit;
 use crate::removal::Removal;
 use crate::resource::{Answer, CheckRequest, ClosedDirectory, PathAfter, Resource};
 use crate::values::Receives;
-use crate::watch_source::{Claim, WatchSource};
-use claims::{Claims, Pattern};
-use content::{Body, SECRET};
-pub use diff::unified;
-use equality_cache::Known;
-use mode::Mode;
+use crate::watch_source::WatchSource;
+pub(crate) use apply::validate::Validation;
+pub use check::diff::unified;
+use check::equality_cache::Known;
+use declare::content::{Body, SECRET};
+use declare::exceptions::{Claims, Pattern};
+use declare::mode::Mode;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The declaration of the kind.
@@ -57,7 +40,9 @@ pub static SPEC: KindSpec = KindSpec {
     doc: "Manages a file, a directory (a path with a trailing /) or a link with content, owner, group and mode.",
     fields: FIELDS,
     sends: &[],
-    build: declare::build,
+    example: "file:\n  - name: /etc/motd\n    content: welcome\n    mode: 0644\n",
+    restore: None,
+    build: declare::fields::build,
 };
 
 const FIELDS: &[FieldSpec] = &[
@@ -78,7 +63,7 @@ const FIELDS: &[FieldSpec] = &[
     ),
     FieldSpec::new(
         "state",
-        FieldType::Text,
+        FieldType::Choice(&["exists", "absent", "undefined"]),
         "exists, absent, or undefined (manage the attributes of an existing object). Default: exists.",
     ),
     FieldSpec::new(
@@ -87,32 +72,32 @@ const FIELDS: &[FieldSpec] = &[
         "Complete content. Default: unchanged; empty when created.",
     )
     .receives(Receives::Seals),
-    FieldSpec::new("symlink", FieldType::Text, "Creates a symbolic link to this target."),
+    FieldSpec::new("symlink", FieldType::Text, "Creates a symbolic link to this target.").receives(Receives::Shown).example("/srv/current"),
     FieldSpec::new(
         "owner",
         FieldType::Text,
         "Owner, by name or number. Default: unchanged; the daemon's user when created, or when sensitive content replaces a file of another user. A file with declared content gets a new inode when its owner changes; without content, a process with the file open can still write it.",
-    ),
+    ).receives(Receives::Shown).example("root"),
     FieldSpec::new(
         "group",
         FieldType::Text,
         "Group, by name or number. Default: unchanged; the daemon's group when created.",
-    ),
+    ).receives(Receives::Shown).example("root"),
     FieldSpec::new(
         "mode",
         FieldType::Text,
         "Mode, 0644 or u=rw,g=r. Default: unchanged; when created 0644, for a directory 0755. Sensitive or secret content without a mode gets 0600, even if the existing file has a wider mode. Set-id bits are dropped on a change of owner unless the mode names them.",
-    ),
+    ).receives(Receives::Shown).example("0644"),
     FieldSpec::new(
         "force",
         FieldType::Bool,
         "Allows the loss of content: a directory with its content, a file that must become a directory or a link, a socket. Allows a change of owner or rights, or a copy for the declared owner, of an object that other users can have moved there: a directory that is not empty, a socket, or an object readable only by its owner. An inaccessible directory that other users can have moved there is never removed. Default: false.",
-    ),
+    ).receives(Receives::Shown),
     FieldSpec::new(
         "sensitive",
         FieldType::Bool,
         "Hides the content; without a mode the file gets 0600. Default: true if the mode denies others to read. false: the history always records the content; diffs show it only if the mode lets others read.",
-    ),
+    ).receives(Receives::Shown),
     FieldSpec::new(
         "source",
         FieldType::Text,
@@ -128,22 +113,22 @@ const FIELDS: &[FieldSpec] = &[
         "recurse",
         FieldType::Bool,
         "With source: copies the whole tree, links as links; otherwise applies owner, group and mode below the directory too; open files stay open. A mode like 0640 gives directories x where it gives r. Default: false.",
-    ),
+    ).receives(Receives::Shown),
     FieldSpec::new(
         "purge",
         FieldType::Bool,
         "Removes files and links in the directory that neither the source nor another resource declares; with recurse at any depth, including directories. Never removes mount points; sockets and devices only with force. Default: false.",
-    ),
+    ).receives(Receives::Shown),
     FieldSpec::new(
         "excludes",
         FieldType::Texts,
         "Names (*.log) or paths (cache/*) below the directory to ignore: not copied, changed or removed.",
-    ),
+    ).receives(Receives::Shown),
     FieldSpec::new(
         "validate",
         FieldType::Texts,
         "Command that must accept the new content first, as a string or a list: visudo -cf %s. %s is the path of the staged file. Timeout: one minute.",
-    ),
+    ).receives(Receives::Shown),
     FieldSpec::new(
         "backup",
         FieldType::Text,
@@ -153,7 +138,7 @@ const FIELDS: &[FieldSpec] = &[
         "replace",
         FieldType::Bool,
         "false: write the content once and never replace it; owner, group and mode stay managed. Default: true.",
-    ),
+    ).receives(Receives::Shown),
 ];
 
 /// A file as declared.
@@ -252,18 +237,29 @@ impl fmt::Debug for File {
     }
 }
 
-impl Resource for File {
-    fn uses_only_files(&self) -> bool {
-        true
+impl File {
+    /// Returns true if the resource makes its object exist, with all its bytes.
+    fn creates(&self) -> bool {
+        !matches!(self.shape, Shape::Absent | Shape::IfThere { .. })
     }
 
-    fn claims(&self) -> Vec<Claim> {
-        vec![Claim::Path(self.path.clone())]
+    /// Returns the claims: the object at the path, and its bytes if the declaration determines them.
+    fn claimed(&self) -> Vec<Claim> {
+        let path = Claim::path(self.path.clone()).creating(self.creates());
+        let content = HostObject::Content(self.path.clone());
+        let writes_bytes = match &self.shape {
+            Shape::Regular(body) => !matches!(body, Body::Any) && self.rare().replace,
+            Shape::Link(_) | Shape::Absent => true,
+            Shape::Directory(_) | Shape::IfThere { .. } => false,
+        };
+        let content = writes_bytes.then(|| Claim::exclusive(content).creating(self.creates()));
+        std::iter::once(path).chain(content).collect()
     }
 
-    /// Removes a directory only if it is empty, unless `force` allows the loss of its contents.
+    /// Returns the fields that remove the object. A directory is removed only if it is empty, unless `force`
+    /// allows the loss of its contents.
     fn removal(&self) -> Option<Removal> {
-        if matches!(self.shape, Shape::Absent | Shape::IfThere { .. }) {
+        if !self.creates() {
             return None;
         }
         let text = |text: &str| Value::Text(text.to_owned());
@@ -276,27 +272,6 @@ impl Resource for File {
         })
     }
 
-    fn warnings(&self) -> &[Invalid] {
-        &self.rare().warnings
-    }
-
-    /// Warns if a declared mode lets other users read a secret content.
-    fn doubts_of_secret(&self, field: &str) -> Option<Invalid> {
-        let mode = self.mode.as_ref()?.over(SECRET, false);
-        let is_read = field == "content" && !denies_others(mode);
-        let what = "the secret in the file is readable by others";
-        let hint = "set mode: 0600, or 0640 and a group";
-        is_read.then(|| Invalid::field("mode", what).hint(hint))
-    }
-
-    fn purge_root(&self) -> Option<&Path> {
-        self.holds_below().then_some(&self.path)
-    }
-
-    fn creates(&self) -> bool {
-        !matches!(self.shape, Shape::Absent | Shape::IfThere { .. })
-    }
-
     fn path_after_apply(&self) -> PathAfter {
         match &self.shape {
             Shape::Absent => PathAfter::Nothing,
@@ -307,15 +282,7 @@ impl Resource for File {
         }
     }
 
-    fn reads(&self) -> Vec<PathBuf> {
-        self.copied().to_vec()
-    }
-
-    fn with_claims(&self, claimed: Vec<PathBuf>) -> Option<Arc<dyn Resource>> {
-        let rare = RareFields { claims: Claims::new(claimed), ..self.rare().clone() };
-        Some(Arc::new(Self { rare: Some(Arc::new(rare)), ..self.clone() }))
-    }
-
+    /// Returns the directory that the resource closes to other users.
     fn closed_directory(&self) -> Option<ClosedDirectory> {
         let closes = matches!(self.shape, Shape::Directory(_))
             && self.mode.as_ref().is_some_and(Mode::is_exact)
@@ -323,24 +290,7 @@ impl Resource for File {
         closes.then(|| ClosedDirectory { path: self.path.clone(), owner: self.owner.clone() })
     }
 
-    fn with_closed_directory(&self, directory: ClosedDirectory) -> Option<Arc<dyn Resource>> {
-        let rare = RareFields { below: Some(directory), ..self.rare().clone() };
-        Some(Arc::new(Self { rare: Some(Arc::new(rare)), ..self.clone() }))
-    }
-
-    fn provides(&self) -> Vec<HostObject> {
-        self.tokens()
-    }
-
-    fn needs(&self) -> Vec<Need> {
-        self.needed()
-    }
-
-    fn trusts(&self) -> Vec<PathBuf> {
-        self.trusted()
-    }
-
-    fn watch(&self) -> Vec<WatchSource> {
+    fn watched(&self) -> Vec<WatchSource> {
         let mut sources = vec![self.own_source()];
         let alone = |path: &PathBuf| WatchSource::Path { path: path.clone(), below: false };
         match &self.shape {
@@ -357,6 +307,46 @@ impl Resource for File {
             | Shape::IfThere { .. } => {}
         }
         sources
+    }
+}
+
+impl Resource for File {
+    fn footprint(&self) -> Footprint {
+        Footprint {
+            claims: self.claimed(),
+            provides: self.tokens(),
+            requires: self.needed(),
+            watch: self.watched(),
+            guard_watches: Vec::new(),
+            reads: self.copied().to_vec(),
+            trusts: self.trusted(),
+            purge_root: self.holds_below().then(|| self.path.clone()),
+            closed_directory: self.closed_directory(),
+            path_after_apply: self.path_after_apply(),
+            removal: self.removal(),
+            warnings: self.rare().warnings.clone(),
+            grouping: None,
+            uses_only_files: true,
+        }
+    }
+
+    /// Warns if a declared mode lets other users read a secret content.
+    fn doubts_of_secret(&self, field: &str) -> Option<Invalid> {
+        let mode = self.mode.as_ref()?.over(SECRET, false);
+        let is_read = field == "content" && !denies_others(mode);
+        let what = "the secret in the file is readable by others";
+        let hint = "set mode: 0600, or 0640 and a group";
+        is_read.then(|| Invalid::field("mode", what).hint(hint))
+    }
+
+    fn with_claims(&self, claimed: Vec<PathBuf>) -> Option<Arc<dyn Resource>> {
+        let rare = RareFields { claims: Claims::new(claimed), ..self.rare().clone() };
+        Some(Arc::new(Self { rare: Some(Arc::new(rare)), ..self.clone() }))
+    }
+
+    fn with_closed_directory(&self, directory: ClosedDirectory) -> Option<Arc<dyn Resource>> {
+        let rare = RareFields { below: Some(directory), ..self.rare().clone() };
+        Some(Arc::new(Self { rare: Some(Arc::new(rare)), ..self.clone() }))
     }
 
     fn check<'a>(&'a self, host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult> {

@@ -4,8 +4,8 @@ use super::name::{is_name, is_version};
 use super::{Answers, Conffiles, Declared, Pkg, Together, Want, declare};
 use crate::failure::Failure;
 use crate::host::packages::{Packages, State};
+use crate::kind::Restoring;
 use crate::prior_state::{After, FieldValues, FormerValue};
-use crate::registry::Restoring;
 use std::sync::Arc;
 
 const VERSION: &str = "version";

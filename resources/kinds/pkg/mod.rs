@@ -15,10 +15,11 @@ mod name;
 mod outcome;
 mod resolve;
 
-pub(crate) use former::restoring;
-
 use crate::change::{Change, CheckResult, Outcome};
+use crate::claim::Claim;
+use crate::dependency::HostObject;
 use crate::failure::Failure;
+use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::packages::{LISTS, STATUS};
 use crate::kind::{FieldSpec, FieldType, KindSpec, Value};
@@ -26,7 +27,8 @@ use crate::permit::Permit;
 use crate::removal::Removal;
 use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
 use crate::transaction::{Grouping, Member, Transaction};
-use crate::watch_source::{Claim, WatchSource};
+use crate::values::Receives;
+use crate::watch_source::WatchSource;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,47 +41,49 @@ pub static SPEC: KindSpec = KindSpec {
             "state",
             FieldType::Text,
             "installed, newest, absent, or a version; default: installed, any version.",
-        ),
+        ).receives(Receives::Shown).example("installed"),
         FieldSpec::new(
             "hold",
             FieldType::Bool,
             "Hold the version (apt-mark hold); default: not managed.",
-        ),
+        ).receives(Receives::Shown),
         FieldSpec::new(
             "purge",
             FieldType::Bool,
             "With `state: absent`, also remove the configuration; default: false.",
-        ),
+        ).receives(Receives::Shown),
         FieldSpec::new(
             "recommends",
             FieldType::Bool,
             "Install recommended packages too; default: configuration of apt.",
-        ),
+        ).receives(Receives::Shown),
         FieldSpec::new(
             "conffiles",
-            FieldType::Text,
+            FieldType::Choice(&["keep", "replace"]),
             "Treatment of locally changed configuration files: keep, or replace by the version of the package; default: keep.",
-        ),
+        ).receives(Receives::Shown),
         FieldSpec::new(
             "cache_age",
-            FieldType::Int,
+            FieldType::Seconds,
             "Maximum age of the package lists in seconds; older lists are updated before the installation; default: never.",
-        ),
+        ).receives(Receives::Shown),
         FieldSpec::new(
             "debconf",
             FieldType::TextMap,
             "Debconf answers set before the installation, each QUESTION: TYPE VALUE.",
-        ),
+        ).receives(Receives::Shown),
         FieldSpec::new(
             "lock_wait",
-            FieldType::Int,
+            FieldType::Seconds,
             "Seconds to wait for another package manager; default: 120.",
-        ),
+        ).receives(Receives::Shown),
         FieldSpec::ignored("allowuntrusted", "packages are never installed from untrusted places"),
         FieldSpec::ignored("allownonfree", "the repositories determine the available packages"),
         FieldSpec::ignored("allowunsupported", "the repositories determine the available packages"),
     ],
     sends: &[],
+    example: "pkg:\n  - name: nginx\n    state: installed\n",
+    restore: Some(former::restoring),
     build: declare::build,
 };
 
@@ -143,41 +147,39 @@ fn unite(parts: Vec<Member>) -> Arc<dyn Transaction> {
     Arc::new(Together(declared.collect()))
 }
 
-impl Resource for Pkg {
-    fn grouping(&self) -> Option<Grouping> {
-        let Declared { recommends, conffiles, .. } = &*self.declared;
-        Some(Grouping {
-            key: format!("pkg recommends {recommends:?} conffiles {conffiles:?}"),
-            part: Arc::<Declared>::clone(&self.declared),
-            unite,
-        })
-    }
-
-    fn creates(&self) -> bool {
-        self.declared.is_to_be_there()
-    }
-
-    /// Claims the package of every architecture: removing one of them may require removing the others.
-    fn claims(&self) -> Vec<Claim> {
-        let (name, _) = self.declared.name.split_once(':').unwrap_or((&self.declared.name, ""));
-        vec![Claim::Package(name.to_owned())]
-    }
-
-    /// Leaves the configuration in place, as apt does, unless the package is to be purged.
-    fn removal(&self) -> Option<Removal> {
-        let absent = || Removal::new().with("state", Value::Text("absent".to_owned()));
-        self.declared.is_to_be_there().then(absent)
-    }
-
-    fn watch(&self) -> Vec<WatchSource> {
+impl Pkg {
+    fn watched(&self) -> Vec<WatchSource> {
         let mut sources = vec![WatchSource::Path { path: STATUS.into(), below: false }];
         if self.declared.want == Want::Newest {
             sources.push(WatchSource::Path { path: LISTS.into(), below: true });
         }
         sources
     }
+}
 
-    fn nature(&self) -> Traits {
+impl Resource for Pkg {
+    /// Claims the package of every architecture: removing one of them may require removing the others. Several
+    /// resources may share the claim. A removal leaves the configuration in place, as apt does, unless the package
+    /// is to be purged.
+    fn footprint(&self) -> Footprint {
+        let Declared { recommends, conffiles, name, .. } = &*self.declared;
+        let (name, _) = name.split_once(':').unwrap_or((name, ""));
+        let creates = self.declared.is_to_be_there();
+        let absent = || Removal::new().with("state", Value::Text("absent".to_owned()));
+        Footprint {
+            claims: vec![Claim::shared(HostObject::Package(name.to_owned())).creating(creates)],
+            removal: creates.then(absent),
+            watch: self.watched(),
+            grouping: Some(Grouping {
+                key: format!("pkg recommends {recommends:?} conffiles {conffiles:?}"),
+                part: Arc::<Declared>::clone(&self.declared),
+                unite,
+            }),
+            ..Footprint::default()
+        }
+    }
+
+    fn traits(&self) -> Traits {
         Traits { seat: ExecutorKind::Command, cancellable: false, ..Traits::default() }
     }
 

@@ -14,14 +14,18 @@ mod flapping;
 mod name;
 
 use crate::change::{Change, CheckResult, Outcome};
+use crate::claim::Claim;
 use crate::dependency::{HostObject, Need};
+use crate::failure::Failure;
+use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::systemd::Bus;
 use crate::kind::{FieldSpec, FieldType, Invalid, KindSpec, Value};
 use crate::permit::Permit;
 use crate::removal::Removal;
 use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, RunPolicy, Traits};
-use crate::watch_source::{Claim, WatchSource};
+use crate::values::Receives;
+use crate::watch_source::WatchSource;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -32,31 +36,33 @@ pub static SPEC: KindSpec = KindSpec {
     fields: &[
         FieldSpec::new(
             "state",
-            FieldType::Text,
+            FieldType::Choice(&["running", "stopped"]),
             "running (a service restarted by systemd 3 times within 2 minutes fails) or stopped; default: not managed.",
-        ),
+        ).receives(Receives::Shown),
         FieldSpec::new(
             "startup",
-            FieldType::Text,
+            FieldType::Choice(&["enabled", "disabled", "masked"]),
             "Boot behaviour: enabled, disabled or masked; default: not managed.",
-        ),
+        ).receives(Receives::Shown),
         FieldSpec::new(
             "session",
             FieldType::Bool,
             "Manage a unit of the daemon's user instead of a system unit; default: false.",
-        ),
+        ).receives(Receives::Shown),
         FieldSpec::new(
             "refresh",
-            FieldType::Text,
+            FieldType::Choice(&["reload", "restart", "none"]),
             "Reaction of a running unit to a notification: reload (restart if not supported), restart or none; default: reload.",
-        ),
+        ).receives(Receives::Shown),
         FieldSpec::new(
             "daemon_reload",
             FieldType::Bool,
             "Reload of changed unit files: true at once, false never; default: before an action on the unit.",
-        ),
+        ).receives(Receives::Shown),
     ],
     sends: &[],
+    example: "svc:\n  - name: nginx\n    state: running\n    startup: enabled\n",
+    restore: None,
     build: declare::build,
 };
 
@@ -101,6 +107,16 @@ enum Refresh {
     Nothing,
 }
 
+/// Returns the full name of a unit; a name without a type is a service.
+///
+/// # Errors
+///
+/// Fails if the text is no name of a unit.
+pub(crate) fn unit_name(name: &str) -> Result<String, Failure> {
+    name::whole(name)
+        .map_err(|invalid| Failure { hint: invalid.hint, ..Failure::new(invalid.what) })
+}
+
 impl Svc {
     /// Returns true if none of the declared effects (a running unit, a start at boot) exists yet.
     fn creates(&self, plan: &check::Plan) -> bool {
@@ -121,15 +137,7 @@ impl Svc {
     }
 }
 
-impl Resource for Svc {
-    fn warnings(&self) -> &[Invalid] {
-        &self.warnings
-    }
-
-    fn claims(&self) -> Vec<Claim> {
-        vec![Claim::Unit { session: self.bus == Bus::Session, name: self.unit.clone() }]
-    }
-
+impl Svc {
     /// Reverts the effects of the resource: the unit is stopped and not started at boot any more.
     fn removal(&self) -> Option<Removal> {
         let (runs, starts) = self.brings()?;
@@ -141,14 +149,14 @@ impl Resource for Svc {
         Some(if session { removal.with("session", Value::Bool(true)) } else { removal })
     }
 
-    fn needs(&self) -> Vec<Need> {
+    fn required(&self) -> Vec<Need> {
         let session = self.bus == Bus::Session;
         let unit = |name| Need::exact(HostObject::Unit { session, name }, "defines the unit");
         let template = name::template(&self.unit);
         std::iter::once(self.unit.clone()).chain(template).map(unit).collect()
     }
 
-    fn watch(&self) -> Vec<WatchSource> {
+    fn watched(&self) -> Vec<WatchSource> {
         if !self.is_watched() {
             return Vec::new();
         }
@@ -160,8 +168,22 @@ impl Resource for Svc {
         }
         sources
     }
+}
 
-    fn nature(&self) -> Traits {
+impl Resource for Svc {
+    fn footprint(&self) -> Footprint {
+        let (session, name) = (self.bus == Bus::Session, self.unit.clone());
+        Footprint {
+            claims: vec![Claim::exclusive(HostObject::Unit { session, name })],
+            requires: self.required(),
+            watch: self.watched(),
+            removal: self.removal(),
+            warnings: self.warnings.clone(),
+            ..Footprint::default()
+        }
+    }
+
+    fn traits(&self) -> Traits {
         Traits {
             seat: ExecutorKind::Command,
             repeat: RunPolicy::State,

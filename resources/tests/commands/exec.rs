@@ -26,20 +26,20 @@ fn without_a_guard_it_runs_when_it_is_asked_to() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ran");
     let exec = recorder(&file, []);
-    assert_eq!(exec.nature().repeat, RunPolicy::Once);
-    assert_eq!(exec.nature().seat, ExecutorKind::Command);
+    assert_eq!(exec.traits().repeat, RunPolicy::Once);
+    assert_eq!(exec.traits().seat, ExecutorKind::Command);
     assert!(!differs(&exec, LOOK), "a look never runs a deed");
     assert!(differs(&exec, EVENT) && differs(&exec, REFRESH));
     assert_eq!(runs(&file), 0, "a check runs nothing");
     assert_eq!(run(&exec), changed("ran: exit 0"));
     assert_eq!(runs(&file), 1);
-    assert_eq!(recorder(&file, [yes("always")]).nature().repeat, RunPolicy::EachStart);
+    assert_eq!(recorder(&file, [yes("always")]).traits().repeat, RunPolicy::EachStart);
 }
 
 #[test]
 fn refresh_only_runs_when_it_is_notified() {
     let exec = exec([text("cmd", "true"), yes("refresh_only")]);
-    assert_eq!(exec.nature().repeat, RunPolicy::Events);
+    assert_eq!(exec.traits().repeat, RunPolicy::Events);
     assert!(!differs(&exec, EVENT) && !differs(&exec, LOOK) && differs(&exec, REFRESH));
     let folder = tempfile::tempdir().unwrap();
     let guarded = recorder(folder.path(), [yes("refresh_only"), text("creates", "/nowhere")]);
@@ -51,8 +51,8 @@ fn creates_guards_and_is_watched() {
     let folder = tempfile::tempdir().unwrap();
     let (file, made) = (folder.path().join("ran"), folder.path().join("made"));
     let exec = recorder(&file, [text("creates", made.to_str().unwrap())]);
-    assert_eq!(exec.nature().repeat, RunPolicy::State);
-    assert_eq!(exec.watch(), [WatchSource::Path { path: made.clone(), below: false }]);
+    assert_eq!(exec.traits().repeat, RunPolicy::State);
+    assert_eq!(exec.footprint().watch, [WatchSource::Path { path: made.clone(), below: false }]);
     assert!(differs(&exec, LOOK), "a look sees that it is missing");
     let premise = change(check(&exec, EVENT));
     fs::write(&made, "").unwrap();
@@ -89,14 +89,14 @@ fn mtimes_force_a_run_when_one_is_newer_than_creates() {
     stamp(&source, 3001);
     assert!(differs(&exec, EVENT) && differs(&exec, LOOK));
     assert_eq!(run(&exec), changed("ran: exit 0"));
-    assert_eq!(exec.watch().len(), 2);
+    assert_eq!(exec.footprint().watch.len(), 2);
 }
 
 #[test]
 fn ifcmd_and_nifcmd_guard() {
     let ask = |given: Vec<_>| {
         let exec = exec(given.into_iter().chain([text("cmd", "true")]));
-        assert_eq!(exec.nature().repeat, RunPolicy::State);
+        assert_eq!(exec.traits().repeat, RunPolicy::State);
         assert_eq!(differs(&exec, EVENT), differs(&exec, REFRESH));
         differs(&exec, LOOK)
     };
@@ -340,8 +340,10 @@ fn watch_sources_of_a_command() {
         texts("watchfiles", &["/etc/passwd", "/etc/cron.d/"]),
         ("timeout", Value::Float(3.0)),
     ]);
-    assert_eq!(exec.nature().repeat, RunPolicy::Once);
-    let [WatchSource::Lines(command), rest @ ..] = &exec.watch()[..] else { panic!("lines first") };
+    assert_eq!(exec.traits().repeat, RunPolicy::Once);
+    let [WatchSource::Lines(command), rest @ ..] = &exec.footprint().watch[..] else {
+        panic!("lines first")
+    };
     assert_eq!(command.argv, ["/bin/sh", "-c", "echo $1; sleep 1"]);
     assert_eq!(command.cwd.as_deref(), Some(Path::new("/tmp")));
     assert_eq!((command.user.as_deref(), command.timeout), (Some("nobody"), None));
@@ -351,9 +353,36 @@ fn watch_sources_of_a_command() {
 
 #[test]
 fn interruption_policies_are_read() {
-    let nature = |word: &str| exec([text("on_interrupt", word)]).nature().on_interrupt;
+    let nature = |word: &str| exec([text("on_interrupt", word)]).traits().on_interrupt;
     assert_eq!(nature("rerun"), OnInterrupt::Again);
     assert_eq!(nature("skip"), OnInterrupt::Skip);
     assert_eq!(nature("ask"), OnInterrupt::Wait);
-    assert_eq!(exec([]).nature().on_interrupt, OnInterrupt::Again);
+    assert_eq!(exec([]).traits().on_interrupt, OnInterrupt::Again);
+}
+
+#[test]
+fn files_that_a_guard_reads_are_watched() {
+    let folder = tempfile::tempdir().unwrap();
+    let read = folder.path().join("read");
+    fs::write(&read, "x").unwrap();
+    let guard = format!("grep -q x {} /nowhere/else", read.display());
+    let footprint = exec([text("ifcmd", guard)]).footprint();
+    assert_eq!(footprint.guard_watches, [read.clone()], "a missing file is not watched");
+    assert!(footprint.watch.contains(&WatchSource::Path { path: read, below: false }));
+    let footprint = exec([text("nifcmd", "getent passwd alice")]).footprint();
+    assert_eq!(footprint.guard_watches, [Path::new("/etc/passwd")]);
+}
+
+#[test]
+fn a_guard_that_asks_again_is_reported() {
+    let again = exec([text("ifcmd", "true")]);
+    let Outcome::Changed(notes) = run(&again) else { panic!("the command runs") };
+    assert!(notes.iter().any(|note| note.contains("guard not satisfied")), "{notes:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let made = folder.path().join("made");
+    let once = exec([
+        text("cmd", format!("touch {}", made.display())),
+        text("creates", made.to_str().unwrap()),
+    ]);
+    assert_eq!(run(&once), changed("ran: exit 0"));
 }

@@ -81,7 +81,7 @@ fn an_empty_text_is_as_good_as_none() {
         ["shell", "cwd", "user", "group", "creates", "ifcmd", "ifshell", "watchcmd", "watchshell"];
     let given = names.map(|name| text(name, ""));
     let resource = exec(given.into_iter().chain([("timeout", Value::Float(0.0))]));
-    assert!(resource.watch().is_empty());
+    assert!(resource.footprint().watch.is_empty());
 }
 
 #[test]

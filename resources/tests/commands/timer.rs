@@ -7,9 +7,9 @@ use steadfast_resources::{OnInterrupt, Outcome, RunPolicy, Value, WatchSource};
 #[test]
 fn a_tick_is_a_change_and_a_restart_is_none() {
     let timer = build("timer", [("interval", Value::Float(0.5))]).unwrap();
-    assert_eq!(timer.watch(), [WatchSource::Every(Duration::from_millis(500))]);
-    assert_eq!(timer.nature().repeat, RunPolicy::Events, "it does not tick at load");
-    assert_eq!(timer.nature().on_interrupt, OnInterrupt::Skip);
+    assert_eq!(timer.footprint().watch, [WatchSource::Every(Duration::from_millis(500))]);
+    assert_eq!(timer.traits().repeat, RunPolicy::Events, "it does not tick at load");
+    assert_eq!(timer.traits().on_interrupt, OnInterrupt::Skip);
     assert!(!differs(&timer, LOOK));
     let tick = change(check(&timer, EVENT));
     assert_eq!(apply(&timer, tick), Outcome::Changed(vec!["tick".to_owned()]));

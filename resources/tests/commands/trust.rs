@@ -21,7 +21,7 @@ fn programs_of_somebody_else_are_named_and_run() {
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     chown(&program, Some(NOBODY), None).unwrap();
     let argv = || texts("args", &[program.to_str().unwrap(), "word"]);
-    let trusts = |given: Vec<_>| build("exec", given).unwrap().trusts();
+    let trusts = |given: Vec<_>| build("exec", given).unwrap().footprint().trusts;
     assert_eq!(trusts(vec![argv()]), vec![program.clone()]);
     assert_eq!(trusts(vec![argv(), text("user", "nobody")]), Vec::<PathBuf>::new());
     assert_eq!(trusts(vec![texts("args", &["true"])]), Vec::<PathBuf>::new(), "from PATH");
@@ -36,7 +36,7 @@ fn programs_from_the_folder_and_from_a_declared_path_are_named() {
     let program = dir.path().join("program");
     fs::copy("/bin/true", &program).unwrap();
     let folder = dir.path().to_str().unwrap();
-    let trusts = |given: Vec<_>| build("exec", given).unwrap().trusts();
+    let trusts = |given: Vec<_>| build("exec", given).unwrap().footprint().trusts;
     let here = |name| vec![texts("args", &[name]), text("cwd", folder)];
     assert_eq!(trusts(here("./program")), vec![dir.path().join("./program")]);
     assert_eq!(trusts(here("program")), Vec::<PathBuf>::new(), "the folder is not in PATH");

@@ -262,16 +262,16 @@ fn paths_are_relative_to_the_graph_and_watched() {
     let of = |name: &str, given: &[(&str, &str)]| build_at("file", name, given, &place).unwrap();
     let path = |path: &str, below| WatchSource::Path { path: path.into(), below };
     assert_eq!(
-        of("/a", &[("source", "files/../a")]).watch(),
+        of("/a", &[("source", "files/../a")]).footprint().watch,
         [path("/a", false), path("/srv/graph/a", false)]
     );
     assert_eq!(
-        of("/a", &[("fragments", "one\n/two/")]).watch(),
+        of("/a", &[("fragments", "one\n/two/")]).footprint().watch,
         [path("/a", false), path("/srv/graph/one", true), path("/two", true)]
     );
-    assert_eq!(of("/a/", &[("purge", "true")]).watch(), [path("/a", true)]);
+    assert_eq!(of("/a/", &[("purge", "true")]).footprint().watch, [path("/a", true)]);
     assert_eq!(
-        of("/a/", &[("source", "tree/"), ("recurse", "true")]).watch(),
+        of("/a/", &[("source", "tree/"), ("recurse", "true")]).footprint().watch,
         [WatchSource::Tree("/a".into()), WatchSource::Tree("/srv/graph/tree".into())]
     );
 }

@@ -16,8 +16,8 @@ fn fields(name: &str, given: &[(&str, &str)]) -> Vec<Option<&'static str>> {
 }
 
 fn path_of(name: &str, given: &[(&str, &str)]) -> String {
-    match build("file", name, given).expect("accepted").claims().as_slice() {
-        [Claim::Path(path)] => path.to_str().unwrap().to_owned(),
+    match build("file", name, given).expect("accepted").footprint().claims.as_slice() {
+        [claim, ..] => claim.as_path().unwrap().to_str().unwrap().to_owned(),
         other => panic!("one claim, found {other:?}"),
     }
 }
@@ -100,7 +100,7 @@ fn absent_stands_beside_the_other_fields() {
 #[test]
 fn recurse_alone_is_a_warning() {
     let tree = build("file", "/srv/x/", &[("recurse", "true")]).expect("valid");
-    let doubts: Vec<_> = tree.warnings().iter().map(|doubt| doubt.field).collect();
+    let doubts: Vec<_> = tree.footprint().warnings.iter().map(|doubt| doubt.field).collect();
     assert_eq!(doubts, [Some("recurse")]);
 }
 
@@ -142,8 +142,8 @@ fn sacred_paths_are_refused_at_load() {
 #[test]
 fn it_watches_and_claims_its_path() {
     let file = build("file", "x", &[("path", "/srv//a/")]).unwrap();
-    assert_eq!(file.watch(), [WatchSource::Path { path: "/srv/a".into(), below: false }]);
-    assert_eq!(file.claims(), [Claim::Path("/srv/a".into())]);
+    assert_eq!(file.footprint().watch, [WatchSource::Path { path: "/srv/a".into(), below: false }]);
+    assert_eq!(file.footprint().claims, [Claim::path("/srv/a")]);
 }
 
 /// S-6: debug output contains no content.
@@ -195,10 +195,10 @@ fn conflicting_fields_are_rejected_at_their_place() {
 #[test]
 fn a_mode_that_makes_a_whole_tree_executable_is_doubted() {
     let tree = build("file", "/a/", &[("recurse", "true"), ("mode", "0755")]).unwrap();
-    assert_eq!(tree.warnings().len(), 1);
+    assert_eq!(tree.footprint().warnings.len(), 1);
     for mode in ["0644", "u=rwX,go=rX"] {
         let tree = build("file", "/a/", &[("recurse", "true"), ("mode", mode)]).unwrap();
-        assert!(tree.warnings().is_empty(), "{mode}");
+        assert!(tree.footprint().warnings.is_empty(), "{mode}");
     }
 }
 
@@ -206,7 +206,7 @@ fn a_mode_that_makes_a_whole_tree_executable_is_doubted() {
 fn only_who_holds_what_is_below_minds_what_others_declare_there() {
     let minds = |given: &[(&str, &str)]| {
         let file = build("file", "/a/", given).unwrap();
-        file.purge_root().map(std::path::Path::to_owned)
+        file.footprint().purge_root
     };
     assert_eq!(minds(&[]), None);
     assert_eq!(minds(&[("mode", "0755")]), None);

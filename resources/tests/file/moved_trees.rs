@@ -59,7 +59,7 @@ fn a_closed_directory_of_a_source_is_closed_to_the_user_who_has_one_there() {
     }
 }
 
-/// What lies below a directory that is refused is left alone.
+/// Objects below a rejected directory are left alone.
 #[test]
 fn nothing_below_a_refused_directory_is_changed() {
     demand_root();

@@ -80,8 +80,8 @@ fn a_file_is_made_only_below_the_declared_directory_that_is_closed() {
     make_directory(&home, (STRANGER, 0o755));
     let private = home.join("private");
     let directory = file(crate::takeover::slash(&private), &[("owner", "games"), ("mode", "0700")]);
-    let closed = directory.closed_directory().unwrap();
-    assert!(file("/srv/open/", &[("mode", "0711")]).closed_directory().is_none());
+    let closed = directory.footprint().closed_directory.unwrap();
+    assert!(file("/srv/open/", &[("mode", "0711")]).footprint().closed_directory.is_none());
     let below = |name: &str, given: &[(&str, &str)]| {
         let path = private.join(name);
         file(path, given).with_closed_directory(closed.clone()).unwrap()
@@ -105,7 +105,8 @@ fn a_file_is_made_only_below_the_declared_directory_that_is_closed() {
     // Nobody else can have put this directory there.
     let own = dir.path().join("own");
     make_directory(&own, (0, 0o755));
-    let directory = file(crate::takeover::slash(&own), &[("mode", "0700")]).closed_directory();
+    let directory = file(crate::takeover::slash(&own), &[("mode", "0700")]);
+    let directory = directory.footprint().closed_directory;
     let content = file(own.join("f"), &[("content", "x")]);
     made(&host, &content.with_closed_directory(directory.unwrap()).unwrap());
 }

@@ -78,7 +78,7 @@ impl Garden {
     }
 
     fn claiming(&self, held: &Arc<dyn Resource>, claimed: &[&str]) -> Arc<dyn Resource> {
-        assert_eq!(held.purge_root(), Some(self.target().as_path()));
+        assert_eq!(held.footprint().purge_root, Some(self.target()));
         let claimed = claimed.iter().map(|path| self.target().join(path)).collect();
         held.with_claims(claimed).expect("it minds")
     }

@@ -1,7 +1,7 @@
 //! Tests of the fields of a svc: valid values and problems.
 
 use crate::fake::{build, svc};
-use steadfast_resources::{Claim, WatchSource};
+use steadfast_resources::{Claim, HostObject, WatchSource};
 
 fn wrong(name: &str, given: &[(&'static str, &str)]) -> Vec<String> {
     let problems = build(name, given).unwrap_err();
@@ -28,24 +28,27 @@ fn contradictory_fields_are_rejected() {
     assert_eq!(wrong("getty@", &[("state", "running")]).len(), 1);
     assert!(build("getty@", &[("startup", "enabled")]).is_ok());
     let doubtful = svc("a", &[("state", "stopped"), ("refresh", "restart")]);
-    assert_eq!(doubtful.warnings().len(), 1);
+    assert_eq!(doubtful.footprint().warnings.len(), 1);
 }
 
 /// Two names of one unit give the same claim; units of a user are distinct from those of the machine.
 #[test]
 fn a_unit_is_claimed_by_its_whole_name() {
-    let claims = |name, session| svc(name, &[("session", session)]).claims();
+    let claims = |name, session| svc(name, &[("session", session)]).footprint().claims;
     assert_eq!(claims("a", "false"), claims("a.service", "false"));
-    assert_eq!(claims("a", "false"), [Claim::Unit { session: false, name: "a.service".into() }]);
+    assert_eq!(
+        claims("a", "false"),
+        [Claim::exclusive(HostObject::Unit { session: false, name: "a.service".into() })]
+    );
     assert_ne!(claims("a", "false"), claims("a", "true"));
 }
 
 #[test]
 fn undeclared_fields_are_not_watched() {
-    assert_eq!(svc("a", &[]).watch(), []);
-    assert_eq!(svc("a", &[("refresh", "restart")]).watch(), []);
+    assert_eq!(svc("a", &[]).footprint().watch, []);
+    assert_eq!(svc("a", &[("refresh", "restart")]).footprint().watch, []);
     for field in [("state", "running"), ("startup", "disabled"), ("daemon_reload", "true")] {
-        let sources = svc("a", &[field]).watch();
+        let sources = svc("a", &[field]).footprint().watch;
         assert!(matches!(&sources[0], WatchSource::Unit { unit, .. } if **unit == *"a.service"));
     }
 }

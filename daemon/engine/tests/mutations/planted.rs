@@ -9,7 +9,7 @@ pub(crate) const ALL: &[Breakage] = &[
             "E-1, E-4",
             "a second event moves the mark of the first",
         ),
-        "readiness.rs",
+        "scheduling/readiness.rs",
         "        if newly {\n            vertex.dirty_since = stamp;\n            \
          self.stamp = stamp;\n            self.back_poke(id);",
         "        if newly || vertex.phase == Phase::Resting {\n            \
@@ -18,7 +18,7 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("planted-the-answer-crosses-the-cancel", "E-16", "begun after its cancel, it applies"),
-        "runs.rs",
+        "runs/steps.rs",
         "            self.ended(run, Outcome::Failed { touched: false });\n            return;\n        \
          }\n        now.station = Station::Applying;",
         "            self.touch(id);\n            return;\n        \
@@ -30,37 +30,37 @@ pub(crate) const ALL: &[Breakage] = &[
             "E-9",
             "after a restart the counter starts below what is owed",
         ),
-        "swap.rs",
+        "swaps/replacement.rs",
         "self.stamp = self.stamp.max(stamp);",
         "",
     ),
     broken(
         ("planted-durable-in-any-order", "E-10", "the later run is told before the earlier one"),
-        "runs.rs",
+        "runs/steps.rs",
         "Some((_, (_, earlier))) => earlier.extend(notices),",
         "Some(_) => self.out.extend(notices.into_iter().map(Action::Tell)),",
     ),
     broken(
         ("planted-thawed-and-left", "E-17", "what a dropped graph had frozen is not looked at"),
-        "waits.rs",
+        "swaps/waiting_graph.rs",
         "vertex.frozen = false;\n                self.touch(id);",
         "vertex.frozen = false;",
     ),
     broken(
         ("planted-a-number-given-anew", "E-9", "who has left is owed by runs in progress"),
-        "swap.rs",
+        "swaps/replacement.rs",
         "run.owes.retain(|child| gone.binary_search(child).is_err());",
         "run.owes.retain(|child| gone.binary_search(child).is_err() || !gone.is_empty());",
     ),
     broken(
         ("planted-a-slot-is-kept-by-a-ghost", "E-6", "the slot of the new kind is given back"),
-        "admission.rs",
+        "scheduling/admission.rs",
         "let lane = self.lanes.of(run.slot);",
         "let lane = self.lanes.of(vertex.nature.slot);",
     ),
     broken(
         ("planted-failed-before-it-owes", "E-10, E-3", "who fails and owes back-pokes itself"),
-        "runs.rs",
+        "runs/steps.rs",
         "        self.owe(id, &owes, stamp, run.station);\n        \
          let (permitted, station) = (run.station == Station::Applying, run.station);\n        \
          let mut notices: Vec<Notice> =\n            \

@@ -1,0 +1,111 @@
+//! The brake (E-20): a global limit that pauses all repairs if too many of them are undone. Watches continue, and the
+//! brake is reported.
+//!
+//! Only repeated repairs count: those of a vertex that was already repaired within the last minute. Repairing a whole
+//! tree once is normal work; repairing it again and again is not.
+
+use crate::engine::Engine;
+use crate::interface::action::Notice;
+use crate::interface::ids::{Tick, VertexId};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// The period over which repairs are counted, and the time for which the brake holds.
+pub(crate) const MINUTE: Duration = Duration::from_mins(1);
+
+/// The repairs of the last minute, and the state of the brake.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Brake {
+    /// The largest number of repeated repairs in a minute; none disables the brake.
+    pub(crate) limit: Option<u32>,
+    /// The time and vertex of each repair, and if it was a repeated one.
+    pub(crate) recent: VecDeque<(Tick, VertexId, bool)>,
+    repeated: u32,
+    /// The time before which nothing is repaired.
+    pub(crate) until: Option<Tick>,
+}
+
+impl Default for Brake {
+    fn default() -> Self {
+        Self { limit: Some(600), recent: VecDeque::new(), repeated: 0, until: None }
+    }
+}
+
+impl Brake {
+    /// Maps every moment in the past, for the comparison of states (see `ranked`).
+    pub(crate) fn map_past(&mut self, f: impl Fn(Tick) -> Tick) {
+        for (at, _, _) in &mut self.recent {
+            *at = f(*at);
+        }
+        // Entries of the same moment are forgotten together, so their order does not matter.
+        self.recent.make_contiguous().sort_unstable();
+    }
+}
+
+impl Engine {
+    /// Returns the engine with another limit on repeated repairs in a minute; none disables the brake. The default is
+    /// 600.
+    #[must_use]
+    pub fn with_brake(mut self, limit: Option<u32>) -> Self {
+        self.brake.limit = limit;
+        self
+    }
+
+    /// Changes the limit on repeated repairs in a minute; none disables the brake. An active brake continues to its
+    /// end.
+    pub fn set_brake(&mut self, limit: Option<u32>) {
+        self.brake.limit = limit;
+    }
+
+    /// Returns the time until which nothing is repaired, if the brake is active.
+    #[must_use]
+    pub fn braked_until(&self) -> Option<Tick> {
+        self.brake.until
+    }
+
+    /// Counts a repair. Repairs without a successor within the minute are forgotten.
+    pub(crate) fn count_repair(&mut self, id: VertexId) {
+        let now = self.now;
+        while let Some((at, other, again)) = self.brake.recent.front().copied() {
+            if at.after(MINUTE) > now {
+                break;
+            }
+            self.brake.recent.pop_front();
+            self.brake.repeated -= u32::from(again);
+            self.forget_old_rounds(other);
+        }
+        let last = self.fights.get(&id).and_then(|fight| fight.rounds.back());
+        let again = last.is_some_and(|round| round.at.after(MINUTE) > now);
+        self.brake.recent.push_back((now, id, again));
+        self.brake.repeated += u32::from(again);
+        let repairs = self.brake.repeated;
+        if self.brake.limit.is_none_or(|limit| repairs <= limit) {
+            return;
+        }
+        let until = now.after(MINUTE);
+        let newly = self.brake.until.replace(until).is_none();
+        self.brake.recent.clear();
+        self.brake.repeated = 0;
+        if newly {
+            self.tell(Notice::Braked { repairs, until });
+        }
+    }
+
+    fn forget_old_rounds(&mut self, id: VertexId) {
+        let now = self.now;
+        let old = self.fights.get(&id).is_some_and(|fight| {
+            fight.since.is_none()
+                && fight.rounds.back().is_none_or(|round| round.at.after(MINUTE) <= now)
+        });
+        if old {
+            self.fights.remove(&id);
+        }
+    }
+
+    pub(crate) fn fire_brake(&mut self) {
+        if self.brake.until.is_some_and(|until| until <= self.now) {
+            self.brake.until = None;
+            self.tell(Notice::Released);
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Contention (E-20): a vertex that is undone again and again is recognised, repaired less and less often, and
+//! reported.
+//!
+//! A *repair* is a run that changed something although its definition had converged before and nobody asked for a run;
+//! each repair follows a reversal. [`Meta::REVERSALS`] repairs of one vertex within [`Meta::REVERSAL_WINDOW`] are a
+//! contention. From then on the repair of drift is delayed, each time twice as long. The vertex counts against
+//! convergence and blocks no other vertex.
+
+use crate::contention::record::{Contention, SUSPECTS};
+use crate::engine::Engine;
+use crate::interface::action::{Class, Culprit, Notice};
+use crate::interface::ids::{Stamp, VertexId};
+use crate::interface::metaparams::{Check, Meta};
+use crate::state::vertex::{Causes, Run, RunKind, Vertex};
+
+/// Causes that are not drift: a change of the declaration, or a request of our own side.
+pub(crate) const ASKED: Causes = Causes::LOAD.and(Causes::OPERATOR).and(Causes::VALUE);
+
+impl Engine {
+    /// Examines an event of a vertex, or a look caused by an event that may be our own, for the runs that were writing
+    /// then.
+    pub(crate) fn witness(&mut self, id: VertexId, heard: bool) {
+        let Some(vertex) = self.vertex(id).filter(|v| v.nature.check != Check::Events) else {
+            // A poll tick has no culprit.
+            return;
+        };
+        let deed = !vertex.is_checkable();
+        match self.fights.get(&id).map(|fight| fight.round.says_all(heard)) {
+            Some(true) => return self.delay_repair(id, heard),
+            None if !deed => return,
+            Some(false) | None => {}
+        }
+        let (own, suspects) = (self.is_writing(id), self.writers(id));
+        let known = self.fights.contains_key(&id);
+        if !known && !own && suspects.is_empty() {
+            return;
+        }
+        let round = &mut self.fights.entry(id).or_default().round;
+        round.seen = round.seen.saturating_add(1);
+        round.own |= own;
+        round.heard |= heard && !own;
+        round.foreign |= heard && !own && suspects.is_empty();
+        round.suspects.extend(suspects);
+        round.suspects.sort_unstable();
+        round.suspects.dedup();
+        round.suspects.truncate(SUSPECTS);
+        self.delay_repair(id, heard);
+    }
+
+    /// Returns the class of the change that a run is about to make.
+    pub(crate) fn class_of(&self, id: VertexId) -> Class {
+        let Some((vertex, run)) = self.vertex(id).and_then(|v| Some((v, v.run()?))) else {
+            return Class::Intentional;
+        };
+        if run.remade {
+            return Class::Intentional;
+        }
+        if vertex.contended {
+            return match self.fights.get(&id).and_then(|fight| fight.party) {
+                Some(Culprit::Itself | Culprit::Ours(_)) => Class::NotIdempotent,
+                Some(Culprit::Foreign | Culprit::Unknown) | None => Class::Contended,
+            };
+        }
+        let moved = run.causes.has(Causes::EVENT.and(Causes::LOOK).and(Causes::POLL));
+        let by = vertex.owed_by.and_then(|by| self.vertex(by));
+        let wanted = Causes::OPERATOR.and(Causes::VALUE);
+        let asked = !vertex.done || run.causes.has(wanted);
+        let follows = run.refresh && !moved && by.is_some_and(|by| by.intended);
+        if asked || follows {
+            return Class::Intentional;
+        }
+        // A vertex that runs at each start has something to do each time, as declared; so do the vertices that it
+        // notifies.
+        let at_start = |vertex: &Vertex| vertex.nature.check == Check::EachStart;
+        let again = at_start(vertex) && run.causes.has(Causes::LOAD);
+        let with = run.refresh && by.is_some_and(at_start);
+        if !moved && (again || with) { Class::NotIdempotent } else { Class::Corrective }
+    }
+
+    /// Returns true if a run repairs drift: nobody asked for the run, and the vertex had converged under its present
+    /// definition. A vertex without a state to check repairs nothing; its runs count only if our own writes triggered
+    /// them.
+    pub(crate) fn is_repair(&self, id: VertexId) -> bool {
+        let Some((vertex, run)) = self.vertex(id).and_then(|v| Some((v, v.run()?))) else {
+            return false;
+        };
+        self.repairs(id, vertex, run)
+    }
+
+    fn repairs(&self, id: VertexId, vertex: &Vertex, run: &Run) -> bool {
+        let ours = || {
+            let round = self.fights.get(&id).map(|fight| &fight.round);
+            round.is_some_and(|r| r.own || !r.suspects.is_empty())
+        };
+        // A vertex that never converged is retried by its failures (E-10), but runs at once for each event.
+        let drifts = vertex.done || vertex.failing && run.causes.has(Causes::EVENT);
+        let drifts = drifts && !run.refresh && !run.causes.has(ASKED) && !self.one_shot;
+        let counts = vertex.is_checkable() || vertex.contended || ours();
+        run.kind == RunKind::Process && drifts && counts
+    }
+
+    /// Records that a run has applied a change, or found the vertex as declared. Returns the notices of that.
+    pub(crate) fn record_outcome(&mut self, id: VertexId, run: &Run, changed: bool) -> Vec<Notice> {
+        let Some(vertex) = self.vertex(id) else { return Vec::new() };
+        let (contended, is_deed) = (vertex.contended, !vertex.is_checkable());
+        let repair = changed && self.repairs(id, vertex, run);
+        if repair {
+            self.count_repair(id);
+        }
+        if repair && !run.supplied {
+            return self.book_round(id, run.begun);
+        }
+        if is_deed && changed {
+            // The operation was requested, or somebody else triggered it: there is no loop.
+            self.drop_rounds(id);
+        }
+        if contended {
+            let (now, floor) = (self.now, self.first_wait(id));
+            if let Some(fight) = self.fights.get_mut(&id) {
+                fight.not_before = fight.not_before.max(now.after(floor));
+            }
+            self.calm_down(id);
+        }
+        Vec::new()
+    }
+
+    fn drop_rounds(&mut self, id: VertexId) {
+        if self.fights.get(&id).is_some_and(|fight| fight.since.is_none()) {
+            self.fights.remove(&id);
+        }
+    }
+
+    /// Adds one repair: recognises a contention, or makes the next repair wait longer.
+    fn book_round(&mut self, id: VertexId, begun: Option<Stamp>) -> Vec<Notice> {
+        let now = self.now;
+        let fight = self.fights.entry(id).or_default();
+        fight.begun = begun.unwrap_or(fight.begun);
+        let mut round = std::mem::take(&mut fight.round);
+        round.at = now;
+        fight.rounds.push_back(round);
+        if fight.rounds.len() > Meta::REVERSALS {
+            fight.rounds.pop_front();
+        }
+        fight.repairs = fight.repairs.saturating_add(1);
+        let party = self.party(id);
+        let deed = self.vertex(id).is_some_and(|vertex| !vertex.is_checkable());
+        let by_ours = matches!(party, Some(Culprit::Itself | Culprit::Ours(_)));
+        let Some(fight) = self.fights.get_mut(&id) else { return Vec::new() };
+        // An operation that others trigger is not a contention, however often it runs.
+        if fight.since.is_none() && !(fight.is_one() && (!deed || by_ours)) {
+            return Vec::new();
+        }
+        fight.since.get_or_insert(now);
+        // An operation that no longer loops is triggered by others.
+        fight.party = party.or_else(|| deed.then_some(Culprit::Foreign));
+        let notices = fight.next_notice(id, now).into_iter().collect();
+        if deed && !self.is_ours_to_blame(id) {
+            self.record_other_cause(id);
+        } else {
+            self.wait_longer(id);
+        }
+        notices
+    }
+
+    /// Returns true if only our own vertices triggered the last run of an operation.
+    fn is_ours_to_blame(&self, id: VertexId) -> bool {
+        let last = self.fights.get(&id).and_then(|fight| fight.rounds.back());
+        last.is_some_and(|round| self.is_by_ours(id, round))
+    }
+
+    /// Records that somebody else triggered an operation. The contention ends if that was so for all recent rounds.
+    fn record_other_cause(&mut self, id: VertexId) {
+        let now = self.now;
+        let goes_round =
+            |fight: &Contention| fight.judged().any(|round| self.is_by_ours(id, round));
+        if !self.fights.get(&id).is_some_and(goes_round) {
+            self.end_fight(id);
+            return;
+        }
+        if let Some(fight) = self.fights.get_mut(&id) {
+            fight.doublings = 0;
+            fight.not_before = now;
+        }
+        self.calm_after(id, Meta::REVERSAL_WINDOW);
+    }
+}

@@ -1,0 +1,446 @@
+//! The worker that loads the graph: at the start, on request, and with `--watch` after a change of a file.
+//!
+//! A loaded graph is a value for the driver; no worker is restarted for a new graph. A rejected graph must never
+//! replace the running one. Reading order: this file, `settings` (the settings that a reload reads too), `stored` (the
+//! last-good graph), `watch` (the watch of the files).
+
+mod settings;
+mod stored;
+mod watch;
+
+use crate::config::{self, LoadedGraph, Options, Text};
+use crate::driver::{DriverEvent, LoadOutcome, Query};
+use crate::events::Publisher;
+use crate::signals::Stops;
+use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
+use crate::workers::Shared;
+use crate::workers::errors::GraphError;
+use crate::workers::graph::last_good_graph;
+use crate::workers::graph::last_good_graph::GraphVersion;
+use crate::workers::graph::settings::{HostSettings, SettingsChange};
+use crate::workers::reporting::sd_notify;
+use crate::workers::requests::queue::Requests;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, oneshot};
+use watch::GraphWatch;
+
+pub(in crate::workers) use settings::SettingsFile;
+
+/// The time to wait for the watch of the graph, or for its files to be quiet, before the graph is read anyway.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// The time for which a changed file must be quiet before it is read: editors write in steps.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// The time for which a graph must be the newest before it is stored as the last-good graph.
+const REST: Duration = Duration::from_millis(200);
+
+const AUTOMATIC: u8 = 1;
+const OPERATOR: u8 = 2;
+const EMPTYING: u8 = 4;
+
+/// The cause of a reload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::workers) enum ReloadCause {
+    /// A file has changed.
+    Nobody,
+    /// An operator's request: retries start anew, and resources removed from the graph may be removed from the host.
+    Operator,
+    /// An operator's request that also accepts a graph without any resource (B-16).
+    Emptying,
+}
+
+/// The rank of a rejected first graph among fatal failures.
+const RANK: u8 = 4;
+
+/// The source of the graph and the options for reading it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GraphSource {
+    /// The files or directories.
+    pub paths: Vec<PathBuf>,
+    /// The options.
+    pub options: Options,
+    /// True if the graph is read again after a change of a file.
+    pub watch: bool,
+    /// True if the settings of the host name the paths, and not the command line.
+    pub by_settings: bool,
+    /// The directory of the last-good graph, which runs if the graph is rejected at the start; `None` if no graph is
+    /// stored.
+    pub kept_in: Option<PathBuf>,
+}
+
+impl GraphSource {
+    /// Returns the paths that a stored graph must have; `None` if the settings name the paths, because they may be
+    /// wrong.
+    fn named(&self) -> Option<&[PathBuf]> {
+        (!self.by_settings).then_some(self.paths.as_slice())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The error of a rejected first graph: its problems as text.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct FirstRefused(pub String);
+
+/// A handle for requesting reloads of the graph. Clones share one loader.
+#[derive(Clone, Debug)]
+pub(in crate::workers) struct GraphLoader(Arc<ReloadRequest>);
+
+#[derive(Debug)]
+struct ReloadRequest {
+    graph: Mutex<GraphSource>,
+    settings: SettingsFile,
+    requests: Requests,
+    /// True if a graph was delivered before.
+    had_one: AtomicBool,
+    /// True if the last graph had no resources, and that was requested.
+    is_empty: AtomicBool,
+    /// The causes of the reload that has not begun yet.
+    who: AtomicU8,
+    /// The senders of the results of that reload.
+    answers: Mutex<Vec<oneshot::Sender<Result<LoadOutcome, String>>>>,
+    /// The number of reload requests.
+    events: AtomicU64,
+    wake: Notify,
+    teller: Publisher,
+    /// The reason why the last-good graph runs instead of the present one, if so.
+    instead: Mutex<Option<String>>,
+    /// The number of delivered graphs, and the number of the last stored one.
+    handed: AtomicU64,
+    stored_version: Mutex<u64>,
+    /// The last accepted graph.
+    taken: Mutex<LatestGraph>,
+}
+
+/// The last accepted graph: a restarted driver receives it again, even if the files have changed.
+#[derive(Debug, Default)]
+enum LatestGraph {
+    /// No graph was accepted yet.
+    #[default]
+    Nothing,
+    /// The number and the texts of the graph.
+    Here(u64, Arc<[Text]>),
+    /// The graph is stored in the state directory.
+    Stored,
+}
+
+/// Creates the worker that loads the graph.
+pub(in crate::workers) fn graph(shared: &Arc<Shared>, stops: Stops) -> Manifold {
+    let own = Arc::clone(shared);
+    shared.worker("graph", move |_, life: WorkerContext| {
+        let (own, stops) = (Arc::clone(&own), stops.clone());
+        let reloader = own.graph.clone();
+        async move {
+            let stopping = life.stopping().clone();
+            tokio::select! {
+                result = reloader.work(&own, &life, &stops) => result,
+                () = stopping.cancelled() => {
+                    reloader.rest().await;
+                    Ok(())
+                }
+            }
+        }
+    })
+}
+
+impl GraphLoader {
+    /// Creates a loader for a graph source, the settings and the requests of the driver.
+    #[must_use]
+    pub(in crate::workers) fn new(
+        (graph, settings): (GraphSource, SettingsFile),
+        requests: Requests,
+        teller: Publisher,
+    ) -> Self {
+        Self(Arc::new(ReloadRequest {
+            graph: Mutex::new(graph),
+            settings,
+            requests,
+            had_one: AtomicBool::new(false),
+            is_empty: AtomicBool::new(false),
+            who: AtomicU8::new(0),
+            answers: Mutex::default(),
+            events: AtomicU64::new(0),
+            wake: Notify::new(),
+            teller,
+            instead: Mutex::default(),
+            handed: AtomicU64::new(0),
+            stored_version: Mutex::default(),
+            taken: Mutex::default(),
+        }))
+    }
+
+    /// Returns the reason why the last-good graph or settings apply instead of the present ones, if so.
+    pub(in crate::workers) fn instead(&self) -> Option<String> {
+        let settings = lock(&self.0.settings.instead).clone();
+        let all: Vec<String> = settings.into_iter().chain(lock(&self.0.instead).clone()).collect();
+        (!all.is_empty()).then(|| all.join("\n"))
+    }
+
+    /// Returns the change of the settings that the last reload made.
+    pub(in crate::workers) fn settings_change(&self) -> SettingsChange {
+        lock(&self.0.settings.change).clone()
+    }
+
+    /// Returns the first path of the graph.
+    pub(in crate::workers) fn first_path(&self) -> Option<PathBuf> {
+        self.0.graph().paths.first().cloned()
+    }
+
+    /// Requests a reload, or joins one that has not begun. An operator's reload gives failed resources new retries.
+    pub(in crate::workers) fn reload(&self, asker: ReloadCause) {
+        self.ask(asker, None);
+    }
+
+    /// Requests a reload and optionally its result. The result is that of a reload that begins after this call.
+    pub(in crate::workers) fn ask(
+        &self,
+        asker: ReloadCause,
+        answer: Option<oneshot::Sender<Result<LoadOutcome, String>>>,
+    ) {
+        self.0.answers().extend(answer);
+        let who = match asker {
+            ReloadCause::Nobody => AUTOMATIC,
+            ReloadCause::Operator => OPERATOR,
+            ReloadCause::Emptying => OPERATOR | EMPTYING,
+        };
+        self.0.events.fetch_add(1, Ordering::SeqCst);
+        if self.0.who.fetch_or(who, Ordering::SeqCst) == 0 {
+            sd_notify::reloading();
+        }
+        self.0.wake.notify_one();
+    }
+
+    /// Waits until an active write of the last-good graph is complete, and prevents later ones.
+    async fn rest(&self) {
+        let this = Arc::clone(&self.0);
+        let rests = tokio::task::spawn_blocking(move || *this.stored_version() = u64::MAX);
+        drop(rests.await);
+    }
+
+    async fn work(
+        &self,
+        shared: &Arc<Shared>,
+        life: &WorkerContext,
+        stops: &Stops,
+    ) -> Result<(), Failure> {
+        let this = &self.0;
+        let mut drivers = this.requests.drivers();
+        drivers.mark_changed();
+        // The watch starts before the files are read, so that no change is missed.
+        let broken = Arc::new(Notify::new());
+        let mut watch = None;
+        self.follow(&this.graph(), &mut watch, &broken).await;
+        if !this.had_one.load(Ordering::SeqCst) {
+            ReloadRequest::read_first(this, stops).await?;
+        } else if watch.is_some() {
+            // The files may have changed while there was no watch.
+            self.reload(ReloadCause::Nobody);
+        }
+        life.ready(Outputs::none());
+        loop {
+            tokio::select! {
+                biased;
+                () = broken.notified() => return Err(Failure::again("the watch of the graph ended")),
+                () = this.wake.notified() => {}
+                Ok(()) = drivers.changed() => {}
+                () = GraphWatch::mounts(watch.as_ref()) => continue,
+                () = life.prove_alive() => continue,
+            }
+            if this.requests.lacks_graph() {
+                // A new driver has replaced a failed one.
+                life.during(ReloadRequest::hand_again(shared, this)).await;
+            }
+            if this.who.load(Ordering::SeqCst) == 0 {
+                continue;
+            }
+            life.during(this.left_alone()).await;
+            let who = this.who.swap(0, Ordering::SeqCst);
+            let answers = std::mem::take(&mut *this.answers());
+            life.set_status("reads");
+            let settings = life.during(this.read_settings()).await;
+            if let Ok(graph) = &settings.as_ref().map(|new| this.graph_of(new.as_ref())) {
+                life.during(self.follow(graph, &mut watch, &broken)).await;
+            }
+            life.during(ReloadRequest::reload(shared, this, (settings, who))).await;
+            if !answers.is_empty() {
+                this.requests.put(DriverEvent::Ask(Query::Taken(answers)));
+            }
+            life.set_status(format!("{} requested reloads", this.events.load(Ordering::SeqCst)));
+        }
+    }
+}
+
+impl ReloadRequest {
+    fn answers(&self) -> MutexGuard<'_, Vec<oneshot::Sender<Result<LoadOutcome, String>>>> {
+        lock(&self.answers)
+    }
+
+    /// Waits until the files are quiet: the beginning of a graph is a valid graph with fewer resources (F-20). A reload
+    /// by an operator does not wait.
+    async fn left_alone(&self) {
+        let began = tokio::time::Instant::now();
+        let is_automatic = || self.who.load(Ordering::SeqCst) == AUTOMATIC;
+        while is_automatic() && began.elapsed() < LONGEST_WAIT {
+            let before = self.events.load(Ordering::SeqCst);
+            tokio::time::sleep(QUIET).await;
+            if self.events.load(Ordering::SeqCst) == before {
+                return;
+            }
+        }
+    }
+
+    /// Loads the first graph; without one the daemon fails. A stop during the read takes precedence.
+    async fn read_first(this: &Arc<Self>, stops: &Stops) -> Result<(), Failure> {
+        let source = this.graph();
+        let allow_empty = !source.options.refuse_empty;
+        let graph = match this.read(source, allow_empty).await {
+            Ok(first) => first,
+            Err(why) => match this.accepted(&why.to_string()).await {
+                Some(kept) => kept,
+                None => return Err(Failure::fatal(RANK, FirstRefused(why.to_string()))),
+            },
+        };
+        if stops.is_asked() {
+            std::future::pending::<()>().await;
+        }
+        // The first graph is automatic: a host may boot during a deployment, and half a graph must remove nothing
+        // (B-16).
+        Self::put(this, graph, false);
+        this.had_one.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Delivers the last accepted graph to a restarted driver, because nobody has requested the present files. Reads
+    /// the files if no graph was accepted yet.
+    async fn hand_again(shared: &Arc<Shared>, this: &Arc<Self>) {
+        match this.latest().await {
+            Some(graph) => Self::put(this, graph, false),
+            None => Self::hand_over(shared, this, (None, AUTOMATIC, true)).await,
+        }
+    }
+
+    fn graph(&self) -> GraphSource {
+        lock(&self.graph).clone()
+    }
+
+    /// Returns the last accepted graph.
+    async fn latest(&self) -> Option<Box<LoadedGraph>> {
+        let here = match &*self.taken() {
+            LatestGraph::Nothing => return None,
+            LatestGraph::Here(_, texts) => Some(Arc::clone(texts)),
+            LatestGraph::Stored => None,
+        };
+        let graph = self.graph();
+        let read = tokio::task::spawn_blocking(move || {
+            let texts = match (here, &graph.kept_in) {
+                (Some(texts), _) => texts.to_vec(),
+                (None, Some(directory)) => last_good_graph::read(directory, graph.named())?.texts,
+                (None, None) => return None,
+            };
+            let options = Options { refuse_empty: false, ..graph.options };
+            let loaded = config::load_texts(texts, &options).inspect_err(|rejected| {
+                tracing::warn!(event = "warning", "the running graph is now rejected: {rejected}");
+            });
+            loaded.ok()
+        });
+        // The texts are recorded already.
+        Some(Box::new(LoadedGraph { texts: Vec::new(), ..read.await.ok()?? }))
+    }
+
+    /// Reads and delivers the graph. If it is rejected, a driver without a graph receives the last-good one.
+    async fn hand_over(
+        shared: &Arc<Shared>,
+        this: &Arc<Self>,
+        (settings, who, is_first): (Option<HostSettings>, u8, bool),
+    ) {
+        let source = this.graph_of(settings.as_ref());
+        let is_empty = this.is_empty.load(Ordering::SeqCst);
+        let operator = who & OPERATOR != 0;
+        match this.read(source, is_empty || who & EMPTYING != 0).await {
+            Ok(graph) => {
+                if let Some(settings) = settings {
+                    this.apply_settings(shared, settings).await;
+                }
+                Self::put(this, graph, operator);
+            }
+            Err(why) => {
+                let why = why.to_string();
+                if is_first && let Some(kept) = this.accepted(&why).await {
+                    return Self::put(this, kept, false);
+                }
+                this.requests.put(DriverEvent::Graph { graph: Err(why), operator });
+            }
+        }
+    }
+
+    /// Delivers a graph to the driver, and stores it when the driver has accepted it.
+    fn put(this: &Arc<Self>, mut graph: Box<LoadedGraph>, operator: bool) {
+        let texts: Arc<[Text]> = std::mem::take(&mut graph.texts).into();
+        let generation = GraphVersion::of(&graph);
+        this.requests.put(DriverEvent::Graph { graph: Ok(graph), operator });
+        if texts.is_empty() {
+            return;
+        }
+        let number = this.handed.fetch_add(1, Ordering::SeqCst) + 1;
+        let (to, fate) = oneshot::channel();
+        this.requests.put(DriverEvent::Ask(Query::Taken(vec![to])));
+        let this = Arc::clone(this);
+        tokio::spawn(async move {
+            let taken = match fate.await {
+                Ok(Ok(taken)) => taken,
+                Ok(Err(why)) => return this.hold(&why).await,
+                Err(_) => return,
+            };
+            *lock(&this.instead) = None;
+            this.take(number, Arc::clone(&texts));
+            let Some(directory) = this.graph().kept_in else { return };
+            this.store_settings(&directory).await;
+            if taken.looks_only {
+                return;
+            }
+            this.clear(&directory).await;
+            // A graph that is replaced at once need not be stored.
+            tokio::time::sleep(REST).await;
+            if this.handed.load(Ordering::SeqCst) != number {
+                return;
+            }
+            let keep = move || this.keep(&directory, number, (&generation, &texts));
+            drop(tokio::task::spawn_blocking(keep).await);
+        });
+    }
+
+    fn stored_version(&self) -> MutexGuard<'_, u64> {
+        lock(&self.stored_version)
+    }
+
+    fn taken(&self) -> MutexGuard<'_, LatestGraph> {
+        lock(&self.taken)
+    }
+
+    async fn read(
+        &self,
+        mut graph: GraphSource,
+        allow_empty: bool,
+    ) -> Result<Box<LoadedGraph>, GraphError> {
+        graph.options.refuse_empty = !allow_empty;
+        let read = tokio::task::spawn_blocking(move || config::load(&graph.paths, &graph.options));
+        match read.await {
+            Ok(Ok(loaded)) => {
+                for warning in &loaded.warnings {
+                    tracing::warn!(event = "warning", "{warning}");
+                }
+                self.is_empty.store(loaded.vertices.is_empty(), Ordering::SeqCst);
+                Ok(Box::new(loaded))
+            }
+            Ok(Err(rejected)) => Err(rejected.into()),
+            Err(panic) => Err(GraphError::Panicked(panic)),
+        }
+    }
+}

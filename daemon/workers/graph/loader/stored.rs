@@ -1,0 +1,109 @@
+//! The stored last-good graph: written when a graph is accepted, and run when the present graph is rejected at the
+//! start.
+
+use super::{LatestGraph, ReloadRequest, lock};
+use crate::config::{self, LoadedGraph, Options, Text};
+use crate::driver::{DriverEvent, DriverHealth, PingReply};
+use crate::events::{Level, NewEvent};
+use crate::workers::graph::last_good_graph;
+use crate::workers::graph::last_good_graph::GraphVersion;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tokio::sync::oneshot;
+
+impl ReloadRequest {
+    /// Handles a graph that the driver rejected. A driver without a graph runs the last accepted one: the host stays
+    /// managed even if a protected resource would be removed.
+    pub(super) async fn hold(&self, why: &str) {
+        let (to, pulse) = oneshot::channel();
+        let tell = move |pulse: DriverHealth| to.send(pulse.counts.total).unwrap_or_default();
+        self.requests.put(DriverEvent::Ping(PingReply(Box::new(tell))));
+        if pulse.await != Ok(0) {
+            return;
+        }
+        let graph = match self.latest().await {
+            Some(graph) => Some(graph),
+            None => self.accepted(why).await,
+        };
+        if let Some(graph) = graph {
+            self.requests.put(DriverEvent::Again(graph));
+        }
+    }
+
+    /// Records an accepted graph.
+    pub(super) fn take(&self, number: u64, texts: Arc<[Text]>) {
+        let mut latest = self.taken();
+        if !matches!(&*latest, LatestGraph::Here(other, _) if *other > number) {
+            *latest = LatestGraph::Here(number, texts);
+        }
+    }
+
+    /// Removes a partial file that a killed daemon left.
+    pub(super) async fn clear(self: &Arc<Self>, directory: &Path) {
+        let (this, directory) = (Arc::clone(self), directory.to_owned());
+        let cleared = tokio::task::spawn_blocking(move || {
+            let _alone = this.stored_version();
+            last_good_graph::clear(&directory)
+        });
+        if let Ok(Err(error)) = cleared.await {
+            tracing::warn!(event = "warning", "an old stored graph could not be removed: {error}");
+        }
+    }
+
+    /// Stores an accepted graph, unless a later one is stored already.
+    pub(super) fn keep(&self, directory: &Path, number: u64, given: (&GraphVersion, &[Text])) {
+        let mut last = self.stored_version();
+        if *last >= number {
+            return;
+        }
+        *last = number;
+        match last_good_graph::write(directory, &self.graph().paths, given) {
+            Ok(false) => {}
+            Ok(true) => {
+                let mut latest = self.taken();
+                if matches!(&*latest, LatestGraph::Here(here, _) if *here == number) {
+                    *latest = LatestGraph::Stored;
+                }
+            }
+            Err(error) => tracing::warn!(
+                event = "warning",
+                "the last-good graph could not be stored: {error}"
+            ),
+        }
+    }
+
+    /// Returns the last-good graph, for running it instead of a rejected one.
+    pub(super) async fn accepted(&self, why: &str) -> Option<Box<LoadedGraph>> {
+        let graph = self.graph();
+        let directory = graph.kept_in.clone()?;
+        let read = tokio::task::spawn_blocking(move || {
+            let kept = last_good_graph::read(&directory, graph.named())?;
+            let options = Options { refuse_empty: false, ..graph.options };
+            let loaded = config::load_texts(kept.texts, &options);
+            let loaded = loaded.inspect_err(|rejected| {
+                tracing::warn!(
+                    event = "warning",
+                    "the last-good graph cannot be used either: {rejected}"
+                );
+            });
+            Some((kept.at, loaded.ok()?))
+        });
+        // The texts are stored already.
+        let (at, loaded) = read.await.ok()??;
+        let loaded = LoadedGraph { texts: Vec::new(), ..loaded };
+        let time = i64::try_from(at).ok().and_then(|at| jiff::Timestamp::from_second(at).ok());
+        let time = time.map(|time| time.to_string()).unwrap_or_default();
+        let says = format!(
+            "running the last-good graph `{}`, accepted at {time}; the current graph file is rejected:\n{}",
+            loaded.name,
+            why.trim_end()
+        );
+        tracing::error!(event = "last_good_graph_used", "{says}");
+        self.teller.publish(NewEvent::new("last_good_graph_used", says.as_str(), Level::Error));
+        *lock(&self.instead) = Some(says);
+        *self.taken() = LatestGraph::Stored;
+        self.is_empty.store(loaded.vertices.is_empty(), Ordering::SeqCst);
+        Some(Box::new(loaded))
+    }
+}

@@ -1,0 +1,110 @@
+//! The worker of the event log: it runs the log writer from the moment when this process has the state directory until
+//! all recorders have ended.
+
+use crate::events::LogWriter;
+use crate::store::StateLock;
+use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
+use crate::workers::Shared;
+use crate::workers::TELLS;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// The time limit for recording the last events.
+const LAST: Duration = Duration::from_secs(3);
+
+/// The time limit for the recorders to send the last events.
+pub(in crate::workers) const TAIL: Duration = Duration::from_secs(5);
+
+/// The log writer, and the state of its thread.
+pub(in crate::workers) struct LogThread {
+    scribe: Arc<LogWriter>,
+    runs: watch::Sender<bool>,
+    /// The number of recorders that run.
+    pub(in crate::workers) recorders: watch::Sender<usize>,
+}
+
+impl LogThread {
+    pub(in crate::workers) fn new(scribe: LogWriter) -> Self {
+        let (runs, recorders) = (watch::Sender::default(), watch::Sender::default());
+        Self { scribe: Arc::new(scribe), runs, recorders }
+    }
+
+    /// Starts the thread of the log writer, unless it runs.
+    fn start(self: &Arc<Self>, hold: Arc<StateLock>) -> Result<(), Failure> {
+        if self.runs.send_replace(true) {
+            return Ok(());
+        }
+        let own = Running(Arc::clone(self), hold);
+        let thread = std::thread::Builder::new().name("events".to_owned());
+        thread.spawn(move || own.0.scribe.run()).map(drop).map_err(Failure::again)
+    }
+}
+
+/// A guard that records the end of the thread, and has the lock of the state directory until then.
+struct Running(Arc<LogThread>, #[expect(dead_code, reason = "held")] Arc<StateLock>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.runs.send_replace(false);
+    }
+}
+
+/// Creates the worker that records events. After a failure it is started again, and waiting events are recorded then.
+pub(in crate::workers) fn events(shared: &Arc<Shared>) -> Manifold {
+    let own = Arc::clone(shared);
+    let worker = shared.worker("events", move |_, life: WorkerContext| {
+        let shared = Arc::clone(&own);
+        async move {
+            life.set_status("waiting for the state directory");
+            let mut lock = shared.lock.subscribe();
+            let hold = tokio::select! {
+                hold = lock.wait_for(Option::is_some) => hold.map_err(Failure::again)?.clone(),
+                () = life.stopping().cancelled() => return Ok(()),
+            };
+            let Some(hold) = hold else { return Err(Failure::again("the state directory is not locked")) };
+            let press = &shared.press;
+            press.start(hold)?;
+            life.ready(Outputs::none());
+            let mut runs = press.runs.subscribe();
+            tokio::select! {
+                _ = runs.wait_for(|runs| !runs) => {
+                    return Err(Failure::again("the event log thread panicked; see the log for the location"));
+                }
+                () = tell(&shared, &life) => {}
+                never = life.watch_thread(|| press.scribe.ping()) => match never {},
+                () = life.stopping().cancelled() => {}
+            }
+            let how = if shared.ending.is_now() { "interrupted" } else { "stopped" };
+            press.scribe.finish(how, "the daemon ends".to_owned());
+            let mut standing = shared.stream.progress();
+            drop(timeout(LAST, standing.wait_for(|standing| standing.is_over)).await);
+            let mut recorders = press.recorders.subscribe();
+            drop(timeout(TAIL, recorders.wait_for(|count| *count == 0)).await);
+            press.scribe.leave();
+            drop(timeout(LAST, runs.wait_for(|runs| !runs)).await);
+            Ok(())
+        }
+    });
+    worker.handles("store").stop_rank(TELLS).grace(LAST * 2 + TAIL + LAST)
+}
+
+/// Reports the progress of the log as the status of the worker.
+async fn tell(shared: &Shared, life: &WorkerContext) {
+    let mut standing = shared.stream.progress();
+    loop {
+        life.set_status(match &*standing.borrow_and_update() {
+            standing if standing.trouble.is_some() => {
+                let why = standing.trouble.as_deref().unwrap_or_default();
+                format!("events are not recorded: {why}")
+            }
+            standing => format!("{} recorded", standing.last_number),
+        });
+        if standing.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+        // The pause limits the number of status changes.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}

@@ -1,0 +1,107 @@
+//! The workers of the recorders. A recorder delays no other worker; unsent events are sent later.
+
+use crate::config::Recorder as Declared;
+use crate::events::Stream;
+use crate::events::export::{NoCertificates, Recorder, Sink, ToFile, ToJournald, ToWebhook};
+use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
+use crate::workers::Shared;
+use crate::workers::TELLS;
+use crate::workers::reporting::event_log::TAIL;
+use crate::workers::silence;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Returns the name of the worker of a recorder.
+pub(in crate::workers) fn worker_name(declared: &Declared) -> String {
+    format!("recorder:{}", declared.name())
+}
+
+/// Creates the worker of a recorder that is declared in the settings.
+pub(in crate::workers) fn recorder(shared: &Arc<Shared>, declared: Declared) -> Manifold {
+    let (own, worker, name) = (Arc::clone(shared), worker_name(&declared), declared.name());
+    let said = Arc::new(Mutex::new(String::new()));
+    let worker = shared.worker(&worker, move |_, life: WorkerContext| {
+        let (shared, declared, name) = (Arc::clone(&own), declared.clone(), name.clone());
+        let said = Arc::clone(&said);
+        async move {
+            let _present = Present::new(&shared.press.recorders);
+            let sink = sink(&declared).map_err(|why| {
+                tell_anew(&said, &name, &why.to_string());
+                Failure::again(why)
+            })?;
+            let own = Arc::clone(&shared);
+            let recorder = Recorder {
+                name: name.into(),
+                sink,
+                stream: shared.stream.clone(),
+                state_directory: shared.state_directory.clone(),
+                turn: silence() / 3,
+                leaves: Box::new(move || !own.ending.is_ending()),
+            };
+            let _failing = Failing { stream: &shared.stream, name: Arc::clone(&recorder.name) };
+            life.ready(Outputs::none());
+            let says = |says: String| {
+                life.alive();
+                life.set_status(says);
+            };
+            tokio::select! {
+                ended = recorder.run(life.stopping(), says) => ended.map_err(Failure::again),
+                () = shared.ending.at_once() => {
+                    let name = &recorder.name;
+                    tracing::warn!(event = "recorder", "{name}: unsent events remain; the next start sends them");
+                    Ok(())
+                }
+            }
+        }
+    });
+    worker.handles("events").stop_rank(TELLS).grace(TAIL * 2)
+}
+
+/// Opens the destination of a declared recorder.
+pub(crate) fn sink(declared: &Declared) -> Result<Box<dyn Sink>, NoCertificates> {
+    Ok(match declared.clone() {
+        Declared::File { path } => Box::new(ToFile::new(path)),
+        Declared::Journald { socket } => Box::new(ToJournald::new(socket)),
+        Declared::Webhook { url, headers, timeout } => {
+            Box::new(ToWebhook::new(url, headers, Duration::from_secs(timeout))?)
+        }
+    })
+}
+
+/// Logs the reason why a recorder does not run, unless that reason was logged last.
+fn tell_anew(said: &Mutex<String>, name: &str, why: &str) {
+    let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+    if *said != why {
+        tracing::warn!(event = "recorder", "{name}: not running, retrying: {why}");
+        why.clone_into(&mut said);
+    }
+}
+
+/// A guard that ends the failure report of a recorder when the recorder ends.
+struct Failing<'a> {
+    stream: &'a Stream,
+    name: Arc<str>,
+}
+
+impl Drop for Failing<'_> {
+    fn drop(&mut self) {
+        self.stream.aside().succeeds(&self.name);
+    }
+}
+
+/// A guard that counts a running recorder.
+struct Present(watch::Sender<usize>);
+
+impl Present {
+    fn new(count: &watch::Sender<usize>) -> Self {
+        count.send_modify(|count| *count += 1);
+        Self(count.clone())
+    }
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}

@@ -1,0 +1,151 @@
+//! Replies to event queries: recorded events from the log, and new ones from the stream.
+
+use crate::control::{Replies, Reply};
+use crate::events::{Event, Next, Reader, Stream, Subscriber, Unreadable, Wanted};
+use std::path::Path;
+use std::time::Duration;
+
+/// The time for which the reply collects events that belong together.
+pub(in crate::workers) const TOGETHER: Duration = Duration::from_millis(5);
+
+/// The size of one write, in bytes.
+const ENOUGH: usize = 64 * 1024;
+
+/// The number of events read at once.
+const PAGE: usize = 1000;
+
+/// A query for events.
+pub(in crate::workers) struct EventQuery<'a> {
+    pub(in crate::workers) events: &'a Stream,
+    pub(in crate::workers) wanted: Wanted,
+    /// True if debug events are included.
+    pub(in crate::workers) debug: bool,
+}
+
+/// Adds a line of data to a reply.
+fn push(lines: &mut String, json: &str) {
+    lines.push_str("{\"data\":");
+    lines.push_str(json);
+    lines.push_str("}\n");
+}
+
+impl EventQuery<'_> {
+    /// Sends recorded events and then, with `follow`, new events until the daemon ends (C-19).
+    pub(in crate::workers) async fn tell(
+        &self,
+        state_directory: &Path,
+        follow: bool,
+        replies: &mut Replies,
+    ) -> Result<(), Reply> {
+        // The subscription begins before the log is read, so that each event is sent once.
+        let (lately, follower) = self.events.follow(|event| self.fits(event));
+        let standing = self.events.progress().borrow().clone();
+        let unreadable = |why: Unreadable| Reply::Unavailable(why.to_string());
+        let directory = state_directory.to_owned();
+        let opened = blocking(move || Reader::open(&directory)).await.map_err(unreadable);
+        match opened {
+            Ok(Some(reader)) => {
+                let wanted = self.wanted.clone();
+                let (reader, from) = blocking(move || {
+                    let from = reader.begin(&wanted);
+                    from.map(|from| (reader, from))
+                })
+                .await
+                .map_err(unreadable)?;
+                self.tell_kept(reader, from, standing.last_number, replies)
+                    .await
+                    .map_err(unreadable)?;
+            }
+            // Without a log, the events in memory are sent.
+            Ok(None) => {}
+            Err(why) if standing.trouble.is_none() => return Err(why),
+            Err(_) => {}
+        }
+        if standing.trouble.is_some() {
+            let mut lines = String::new();
+            for event in lately.iter().filter(|event| event.number.is_none()) {
+                push(&mut lines, event.json());
+            }
+            replies.lines(&lines).await;
+        }
+        if follow {
+            self.tell_coming(follower, standing.last_number, replies).await;
+        }
+        Ok(())
+    }
+
+    async fn tell_kept(
+        &self,
+        mut reader: Reader,
+        mut from: u64,
+        last: u64,
+        replies: &mut Replies,
+    ) -> Result<(), Unreadable> {
+        while from <= last {
+            let wanted = self.wanted.resource.clone();
+            let page = blocking(move || {
+                let events = reader.read(from, last, PAGE)?;
+                let next = events.last().and_then(|event| event.number).map(|number| number + 1);
+                let mut lines = String::new();
+                let fits = |event: &&Event| wanted.is_none() || event.resource == wanted;
+                for event in events.iter().filter(fits) {
+                    push(&mut lines, event.json());
+                }
+                Ok::<_, Unreadable>((reader, next, lines))
+            });
+            let (back, next, lines) = page.await?;
+            let Some(next) = next else { return Ok(()) };
+            (reader, from) = (back, next);
+            if !replies.lines(&lines).await {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    async fn tell_coming(&self, mut follower: Subscriber, last: u64, replies: &mut Replies) {
+        let is_new = |event: &Event| event.number.is_none_or(|number| number > last);
+        let is_wanted = |event: &Event| is_new(event) && self.fits(event);
+        let (mut lines, mut there) = (String::new(), true);
+        while there {
+            let Some(mut next) = follower.next_batch().await else { break };
+            lines.clear();
+            loop {
+                match next {
+                    Next::Event(event) if is_wanted(&event) => push(&mut lines, event.json()),
+                    Next::Event(_) => {}
+                    Next::Missed(missed) => push(&mut lines, &format!("{{\"missed\":{missed}}}")),
+                }
+                match follower.try_next() {
+                    Some(more) if lines.len() < ENOUGH => next = more,
+                    Some(more) => {
+                        // A write is limited in size; all events taken so far are sent.
+                        next = more;
+                        there = replies.lines(&std::mem::take(&mut lines)).await;
+                    }
+                    None => break,
+                }
+            }
+            there = there && replies.lines(&lines).await;
+        }
+        if there {
+            replies.lines("{\"data\":{\"end\":\"the daemon ends\"}}\n").await;
+        }
+    }
+
+    fn fits(&self, event: &Event) -> bool {
+        let Wanted { from, since, resource, .. } = &self.wanted;
+        from.is_none_or(|from| event.number.is_none_or(|number| number >= from))
+            && since.is_none_or(|since| event.at >= since)
+            && resource.as_ref().is_none_or(|name| event.resource.as_ref() == Some(name))
+            && (self.debug || event.level > crate::events::Level::Debug)
+    }
+}
+
+/// Runs work on a thread that may wait for a disk.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Unreadable> + Send + 'static,
+) -> Result<T, Unreadable> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(Unreadable::other(error.to_string())))
+}

@@ -1,0 +1,492 @@
+//! The handler of requests over the control socket: it passes them to the driver, the events, the graph loader or the
+//! log.
+
+use crate::config::with_nearest;
+use crate::control::{Peer, Replies, Reply, Request, RequestHandler};
+use crate::driver::commands::state_commands::Rejection;
+use crate::driver::status::{self, ResourceDetails, ResourceStatus, Status, Undone};
+use crate::driver::{DriverEvent, Query};
+use crate::events::Wanted;
+use crate::history::Undo;
+use crate::store::{Maintenance, StateCommand};
+use crate::supervisor::State;
+use crate::workers::Shared;
+use crate::workers::errors::{LogLevelError, MaintenanceError};
+use crate::workers::graph::loader::ReloadCause;
+use crate::workers::graph::settings::Reloaded;
+use crate::workers::reporting::health;
+use crate::workers::reporting::host_limits;
+use crate::workers::requests::event_query::EventQuery;
+use std::collections::BTreeSet;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_resources::{LONGEST_SPAN, printable};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+/// The time limit of a query to the driver. Its turns are short, but a graph may just be loading.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The time limit of a reload.
+const RELOAD: Duration = Duration::from_mins(1);
+
+/// The time limit of a check of resources.
+const LOOKS: Duration = Duration::from_mins(2);
+
+/// The interval at which a paused resource is polled until its run ends.
+const REST: Duration = Duration::from_millis(20);
+
+/// The maximum number of names considered for a suggestion.
+const KNOWN: usize = 100_000;
+
+/// The maximum length of the chain in a reply to `why`.
+const STEPS: usize = 100;
+
+/// A function that changes the level of the log. The error says why not.
+pub type SetLog = Box<dyn Fn(&str) -> Result<(), LogLevelError> + Send + Sync>;
+
+/// Converts the length of a pause, and rejects an invalid one.
+fn span(seconds: u64) -> Result<Duration, Reply> {
+    let most = LONGEST_SPAN.as_secs();
+    if (1..=most).contains(&seconds) {
+        return Ok(Duration::from_secs(seconds));
+    }
+    Err(Reply::Refused(format!("seconds: expected 1 to {most} (a year), found {seconds}")))
+}
+
+/// The handler of a daemon's requests.
+pub(in crate::workers) struct DaemonRequestHandler {
+    pub(in crate::workers) shared: Arc<Shared>,
+}
+
+/// The maximum number of rows of one reply, because replies are built in memory for many clients at once. A list
+/// reports the total number, and continues from any row.
+const ROWS: usize = 1000;
+
+impl RequestHandler for DaemonRequestHandler {
+    fn answer<'a>(
+        &'a self,
+        ask: Request,
+        peer: Peer,
+        replies: &'a mut Replies,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(async move {
+            let answered = match self.check_directory(&ask).await {
+                Ok(()) => self.attend(ask, peer, replies).await,
+                lost => lost,
+            };
+            if let Err(other) = answered {
+                replies.send(&other).await;
+            }
+        })
+    }
+}
+
+impl DaemonRequestHandler {
+    async fn attend(&self, ask: Request, peer: Peer, replies: &mut Replies) -> Result<(), Reply> {
+        if ask.changes() {
+            let command = printable(&ask.command()).into_owned();
+            tracing::info!(event = "request", uid = peer.uid, "command `{command}` received");
+        }
+        match ask {
+            Request::Status { most } => {
+                replies.data(&self.status(most.min(ROWS)).await?).await;
+            }
+            Request::Show { resource } => {
+                replies.data(&self.details(&resource).await?).await;
+            }
+            Request::List { filter, order, from, most } => {
+                let order = serde_json::from_value(order.into());
+                let order = order.map_err(|why| Reply::Refused(format!("order: {why}")))?;
+                let most = most.min(ROWS);
+                let wanted = status::Wanted { filter, order, from, most };
+                replies.data(&self.of_driver(|to| Query::List(wanted, to)).await?).await;
+            }
+            Request::Diff { resources, resume } => {
+                let look = |to| Query::Inspect { resources, resume, to };
+                let found = self.of_driver_in(LOOKS, look).await?;
+                replies.data(&found.map_err(Reply::Unknown)?).await;
+            }
+            Request::Names { prefix, most } => {
+                let names = |to| Query::Names(prefix, most.min(ROWS), to);
+                replies.data(&self.of_driver(names).await?).await;
+            }
+            Request::Why { resource } => {
+                replies.data(&self.why(resource).await?).await;
+            }
+            Request::Events { follow, resource, from, since, most, debug } => {
+                let wanted = Wanted { from, since, resource, most };
+                let telling = EventQuery { events: &self.shared.stream, wanted, debug };
+                telling.tell(&self.shared.state_directory, follow, replies).await?;
+            }
+            Request::Workers => {
+                replies.data(&self.shared.ending.supervisor.report()).await;
+            }
+            Request::Pause { seconds, reason, resources, drain } => {
+                self.pause((seconds, reason, drain), resources).await?;
+            }
+            Request::Resume { resources } if resources.is_empty() => {
+                self.of_next_driver(DriverEvent::Resume)?;
+            }
+            Request::Resume { resources } => self.order(resources, Query::Unpark).await?,
+            Request::Reload { allow_empty } => self.reload(allow_empty, replies).await?,
+            Request::Undo { resource, to, seconds, partial } => {
+                span(seconds)?;
+                let what = Undo { resource, to, partial };
+                replies.data(&self.undo(what, seconds).await?).await;
+            }
+            Request::StateImport => self.maintain(Maintenance::Import, replies).await?,
+            Request::StateRepair => self.maintain(Maintenance::Repair, replies).await?,
+            Request::Protect { resources } => {
+                self.change_state(StateCommand::Protect, resources, replies).await?;
+            }
+            Request::Unprotect { resources } => {
+                self.change_state(StateCommand::Unprotect, resources, replies).await?;
+            }
+            Request::Forget { resources } => {
+                self.change_state(StateCommand::Forget, resources, replies).await?;
+            }
+            Request::Retry { resources, persist: true } => {
+                self.change_state(StateCommand::Redo, resources, replies).await?;
+            }
+            Request::Retry { resources, .. } => self.order(resources, Query::Redo).await?,
+            Request::Check { resources } => self.order(resources, Query::Look).await?,
+            Request::Stop { now: true } => self.shared.ending.now(),
+            Request::Stop { now: false } => self.shared.ending.begin(),
+            Request::LogLevel { filter } => {
+                (self.shared.set_log)(&filter).map_err(|why| Reply::Refused(why.to_string()))?;
+            }
+            #[cfg(feature = "fault-injection")]
+            Request::Fault { worker, how } => {
+                let injected = self.shared.inject(&worker, &how);
+                injected.map_err(|why| Reply::Refused(why.to_string()))?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn change_state(
+        &self,
+        command: StateCommand,
+        resources: Vec<String>,
+        replies: &mut Replies,
+    ) -> Result<(), Reply> {
+        replies.data(&self.of_state(command, resources).await?).await;
+        Ok(())
+    }
+
+    async fn maintain(&self, what: Maintenance, replies: &mut Replies) -> Result<(), Reply> {
+        replies.data(&self.mend(what).await?).await;
+        Ok(())
+    }
+
+    /// Rejects a command that changes the state if the state directory was replaced: the next start could not know
+    /// about the change.
+    async fn check_directory(&self, ask: &Request) -> Result<(), Reply> {
+        if !matches!(
+            ask,
+            Request::Pause { .. }
+                | Request::Resume { .. }
+                | Request::Undo { .. }
+                | Request::StateImport
+                | Request::StateRepair
+                | Request::Protect { .. }
+                | Request::Unprotect { .. }
+                | Request::Forget { .. }
+                | Request::Retry { persist: true, .. }
+        ) {
+            return Ok(());
+        }
+        let Some(hold) = self.shared.lock.current() else { return Ok(()) };
+        let looked = tokio::task::spawn_blocking(move || hold.check_place());
+        match timeout(PATIENCE, looked).await {
+            Ok(Ok(Err(lost))) => Err(Reply::Refused(format!("{lost}; restart steadfast"))),
+            // The worker of the store reports a disk that does not answer.
+            Ok(Ok(Ok(())) | Err(_)) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Returns the status of the host and of the daemon.
+    async fn status(&self, most: usize) -> Result<Status, Reply> {
+        let mut found = match self.of_driver(|to| Query::Status(most, to)).await {
+            Err(_) if self.is_starting() => Status::starting(),
+            found => found?,
+        };
+        let graph = self.shared.graph.first_path();
+        found.fallback_reason = self.shared.graph.instead();
+        (found.reboot, found.checkout) = host_limits::look(graph).await;
+        found.daemon = health::look(&self.shared);
+        Ok(found)
+    }
+
+    /// Returns true if the first driver of this daemon has not started yet, and no worker before it has failed.
+    fn is_starting(&self) -> bool {
+        let report = self.shared.ending.supervisor.report();
+        let is_well = |name: &&str| report.workers.get(*name).is_none_or(|one| one.failures == 0);
+        *self.shared.requests.drivers().borrow() == 0
+            && report.state != State::Stopping
+            && ["lease", "store", "driver"].iter().all(is_well)
+    }
+
+    /// Carries out maintenance of the state. The daemon must be paused or only observing; afterwards the driver starts
+    /// again with the new state.
+    async fn mend(&self, what: Maintenance) -> Result<Vec<String>, Reply> {
+        let status = self.of_driver(|to| Query::Status(0, to)).await?;
+        if status.read_only.is_none() && !status.pause.is_some_and(|pause| pause.at_rest) {
+            return Err(Reply::Refused(MaintenanceError::NotPaused.to_string()));
+        }
+        let busy = || Reply::Unavailable("another state command is in progress".to_owned());
+        let mut drivers = self.shared.requests.drivers();
+        drivers.mark_unchanged();
+        let answer = self.shared.mending.ask(what).ok_or_else(busy)?;
+        match timeout(LOOKS, answer).await {
+            Ok(Ok(Ok(lines))) => {
+                // Later queries should reach the driver that has read the new state; the wait for it is limited.
+                drop(timeout(PATIENCE, drivers.changed()).await);
+                Ok(lines)
+            }
+            Ok(Ok(Err(why))) => Err(Reply::Refused(why.to_string())),
+            Ok(Err(_)) | Err(_) => {
+                Err(Reply::Unavailable("the state worker did not respond".to_owned()))
+            }
+        }
+    }
+
+    async fn of_driver<T>(
+        &self,
+        question: impl FnOnce(oneshot::Sender<T>) -> Query,
+    ) -> Result<T, Reply> {
+        self.of_driver_in(PATIENCE, question).await
+    }
+
+    /// Sends a query with its own time limit to the driver.
+    async fn of_driver_in<T>(
+        &self,
+        within: Duration,
+        question: impl FnOnce(oneshot::Sender<T>) -> Query,
+    ) -> Result<T, Reply> {
+        let (to, answer) = oneshot::channel();
+        if self.shared.requests.put_now(DriverEvent::Ask(question(to))).is_err() {
+            return Err(self.no_driver());
+        }
+        match timeout(within, answer).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(_)) => Err(self.no_driver()),
+            Err(_) => Err(Reply::Unavailable(self.busy())),
+        }
+    }
+
+    async fn pause(
+        &self,
+        (seconds, reason, drain): (Option<u64>, String, bool),
+        resources: Vec<String>,
+    ) -> Result<(), Reply> {
+        let limit = seconds.map(span).transpose()?;
+        if resources.is_empty() {
+            return self.of_next_driver(DriverEvent::Pause { reason, limit, drain });
+        }
+        if drain {
+            let why =
+                "only the whole daemon can drain; single resources pause after their current run";
+            return Err(Reply::Refused(why.to_owned()));
+        }
+        let park = |names, to| Query::Park { names, limit, reason, to };
+        self.order(resources, park).await
+    }
+
+    /// Sends a request to the driver, or to the next one; fails if there will be none.
+    fn of_next_driver(&self, request: DriverEvent) -> Result<(), Reply> {
+        if self.shared.ending.is_begun() {
+            return Err(self.no_driver());
+        }
+        self.shared.requests.put(request);
+        Ok(())
+    }
+
+    /// Describes a driver that has not answered.
+    fn busy(&self) -> String {
+        let report = self.shared.ending.supervisor.report();
+        let hangs = report.workers.get("driver").and_then(|worker| worker.hangs_for);
+        let busy = "the driver is busy and did not respond";
+        match hangs {
+            Some(long) => format!(
+                "{busy} for {} s: the driver hangs; the systemd watchdog restarts the daemon, or kill the process",
+                long / 1000
+            ),
+            None => format!("{busy}; try again in a few seconds"),
+        }
+    }
+
+    /// Describes why no driver runs, and the time of the next attempt.
+    fn no_driver(&self) -> Reply {
+        let report = self.shared.ending.supervisor.report();
+        if report.state == State::Stopping {
+            return Reply::Unavailable(health::ending(&report));
+        }
+        let driver = report.workers.get("driver");
+        let why = driver.and_then(|worker| worker.last_error.clone());
+        // A failure of the store also keeps the driver from running.
+        let why = why.or_else(|| report.workers.get("store")?.last_error.clone());
+        let next = driver.and_then(|worker| worker.next_attempt_in);
+        let next = next
+            .map(|ms| format!("; next try in {:.1} s", Duration::from_millis(ms).as_secs_f64()));
+        Reply::Unavailable(match why {
+            Some(why) => format!("the driver is not running: {why}{}", next.unwrap_or_default()),
+            None => "the driver is starting; try again in a moment".to_owned(),
+        })
+    }
+
+    async fn details(&self, resource: &str) -> Result<ResourceDetails, Reply> {
+        let found = self.of_driver(|to| Query::Show(resource.to_owned(), to)).await?;
+        match found {
+            Some(found) => Ok(found),
+            None => Err(self.unknown(&[resource.to_owned()]).await),
+        }
+    }
+
+    /// Returns the reply for unknown resources, with suggestions.
+    async fn unknown(&self, resources: &[String]) -> Reply {
+        let known = self.of_driver(|to| Query::Names(String::new(), KNOWN, to)).await;
+        let known = known.unwrap_or_default();
+        let near = |word: &String| {
+            // The name may lack its kind.
+            let bare = format!("[{word}]");
+            let named = known.iter().filter(|name| name.ends_with(&bare)).take(1);
+            match named.map(String::as_str).next() {
+                Some(name) => format!("{word} (did you mean {name}?)"),
+                None => with_nearest(word, known.iter().map(String::as_str)),
+            }
+        };
+        Reply::Unknown(resources.iter().map(near).collect())
+    }
+
+    /// Returns the chain from a resource through the resources that it waits for.
+    async fn why(&self, resource: String) -> Result<Vec<ResourceStatus>, Reply> {
+        let mut path = vec![self.details(&resource).await?.status];
+        let mut seen = BTreeSet::from([resource]);
+        while path.len() < STEPS {
+            let waits_for = path.last().map_or(&[][..], |last| &last.waits_for);
+            let Some(next) = waits_for.iter().find(|name| !seen.contains(*name)).cloned() else {
+                break;
+            };
+            path.push(self.details(&next).await?.status);
+            seen.insert(next);
+        }
+        Ok(path)
+    }
+
+    /// Undoes the last change of a resource at rest. A declared resource is paused, because its graph would revert the
+    /// undo.
+    async fn undo(&self, what: Undo, seconds: u64) -> Result<Undone, Reply> {
+        let (history, asked) = (Arc::clone(&self.shared.history), what.clone());
+        let resource = what.resource.clone();
+        // The history is checked before anything is paused.
+        let look = tokio::task::spawn_blocking(move || match history.read() {
+            Ok(Some(reader)) => reader.undo(&asked).map(drop).map_err(|why| why.to_string()),
+            Ok(None) => Err(format!("no recorded changes of {}", asked.resource)),
+            Err(why) => Err(why.to_string()),
+        });
+        look.await.map_err(|why| Reply::Refused(why.to_string()))?.map_err(Reply::Refused)?;
+        let question = |to| Query::Show(resource.clone(), to);
+        let before = self.of_driver(question).await?;
+        if before.is_some() {
+            let reason = "undone by command".to_owned();
+            let limit = Some(Duration::from_secs(seconds));
+            let names = vec![resource.clone()];
+            let park = |names, to| Query::Park { names, limit, reason, to };
+            if let Err(late) = self.order(names, park).await {
+                // The pause may have been stored although no answer came.
+                self.unpark(resource, before.as_ref()).await;
+                return Err(late);
+            }
+        }
+        let put_back = async {
+            if before.is_some() {
+                self.rests(&resource).await?;
+            }
+            let undone = self.of_driver_in(LOOKS, |answer| Query::Undo(what, answer));
+            undone.await?.map_err(|refused| Reply::Refused(refused.trouble.what))
+        };
+        match put_back.await {
+            Ok(lines) => Ok(Undone { lines, paused: before.is_some() }),
+            Err(refused) => {
+                self.unpark(resource, before.as_ref()).await;
+                Err(refused)
+            }
+        }
+    }
+
+    /// Resumes a resource after a failed undo, unless it was paused before.
+    async fn unpark(&self, resource: String, before: Option<&ResourceDetails>) {
+        if before.is_some_and(|before| before.status.pause.is_none())
+            && let Err(why) = self.order(vec![resource], Query::Unpark).await
+        {
+            tracing::warn!(?why, "the pause for the undo could not be ended");
+        }
+    }
+
+    /// Waits until no run of a resource is active.
+    async fn rests(&self, resource: &str) -> Result<(), Reply> {
+        let rests = async {
+            loop {
+                let pause = self.details(resource).await?.status.pause;
+                if pause.is_some_and(|pause| pause.at_rest) {
+                    return Ok(());
+                }
+                tokio::time::sleep(REST).await;
+            }
+        };
+        let late = |_| {
+            Err(Reply::Unavailable("the current run takes too long; try again later".to_owned()))
+        };
+        timeout(RELOAD, rests).await.unwrap_or_else(late)
+    }
+
+    async fn order(
+        &self,
+        resources: Vec<String>,
+        question: impl FnOnce(Vec<String>, oneshot::Sender<Vec<String>>) -> Query,
+    ) -> Result<(), Reply> {
+        let strangers = self.of_driver(|to| question(resources, to)).await?;
+        if strangers.is_empty() { Ok(()) } else { Err(self.unknown(&strangers).await) }
+    }
+
+    /// Carries out a state command; the reply means that it is durable.
+    async fn of_state(
+        &self,
+        order: StateCommand,
+        resources: Vec<String>,
+    ) -> Result<Vec<String>, Reply> {
+        let ordered = self.of_driver(|to| Query::Order(order, resources, to)).await?;
+        ordered.map_err(|declined| match declined {
+            Rejection::Unknown { names, known } => {
+                let all = || known.iter().map(String::as_str);
+                Reply::Unknown(names.iter().map(|name| with_nearest(name, all())).collect())
+            }
+            Rejection::Later(why) => Reply::Unavailable(why),
+            Rejection::Refused(why) => Reply::Refused(why),
+        })
+    }
+
+    /// Reads the graph again, and replies with the result of that reload.
+    async fn reload(&self, allow_empty: bool, replies: &mut Replies) -> Result<(), Reply> {
+        let (to, answer) = oneshot::channel();
+        let asker = if allow_empty { ReloadCause::Emptying } else { ReloadCause::Operator };
+        self.shared.graph.ask(asker, Some(to));
+        match timeout(RELOAD, answer).await {
+            Ok(Ok(Ok(taken))) => {
+                let settings = self.shared.graph.settings_change();
+                replies.data(&Reloaded { taken, settings }).await;
+                Ok(())
+            }
+            Ok(Ok(Err(why))) => Err(Reply::Rejected(format!(
+                "the previous graph is still running\n{}",
+                why.trim_end()
+            ))),
+            Ok(Err(_)) | Err(_) => {
+                Err(Reply::Unavailable("the result is not known yet".to_owned()))
+            }
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Requests of operators, by the control socket and by signals, and the queue in which they wait for the driver.
+//!
+//! The folder decides nothing about resources. A request is never lost with a failed driver.
+//!
+//! Reading order: `queue`, `handler`, `control`, `signals`, `event_query`.
+
+pub(in crate::workers) mod control;
+pub(in crate::workers) mod event_query;
+pub(in crate::workers) mod handler;
+pub(in crate::workers) mod queue;
+pub(in crate::workers) mod signals;

@@ -1,0 +1,353 @@
+//! The worker of the store: it opens the state, has the lock of the state directory, and offers the journal.
+//!
+//! If the store cannot be opened, the worker offers a store in memory instead, and the driver only observes (B-22). The
+//! worker tries again from time to time, and after a repair by the operator.
+
+use crate::driver::{DriverEvent, Signal};
+use crate::events::{self, Level, NewEvent};
+use crate::store::{
+    Journal, Key, MemoryStore, RecordReaders, SqliteStore, StateLock, Store as _, StoreError,
+    StoredState, mend,
+};
+use crate::supervisor::{Failure, Kind, Manifold, Outputs, WorkerContext};
+use crate::workers::Shared;
+use crate::workers::errors::MaintenanceError;
+use crate::workers::state::maintenance::{CarriedPauses, MaintenanceRequest};
+use crate::workers::state::record_readers::readers;
+use std::convert::Infallible;
+use std::path::Path;
+use std::sync::{Arc, Once};
+use std::time::Duration;
+use steadfast_resources::host::end_orphaned_commands;
+use tokio::sync::oneshot;
+
+/// The rank of a lost state directory among fatal failures.
+const RANK: u8 = 6;
+/// The rank of a state directory that cannot be locked at the start.
+const LOCK_RANK: u8 = 5;
+
+/// The interval at which an unusable store is opened again.
+const AGAIN: Duration = Duration::from_secs(15);
+
+/// The output of the worker.
+#[derive(Clone, Debug)]
+pub(in crate::workers) struct StoreOutput {
+    pub(in crate::workers) journal: Journal,
+    key: Option<Key>,
+    /// The reason why nothing may be changed: the journal is only in memory.
+    pub(in crate::workers) observing: Option<Arc<str>>,
+}
+
+impl StoreOutput {
+    /// Returns the whole stored state. Blocks.
+    pub(in crate::workers) fn recall(&self) -> Result<StoredState, StoreError> {
+        Ok(StoredState { key: self.key.clone(), ..self.journal.recall()? })
+    }
+
+    /// Creates a store in memory from the readable part of the state and the pauses carried over.
+    fn observing(shared: &Arc<Shared>, why: &str) -> Result<(Self, Observed), Failure> {
+        let directory = &shared.state_directory;
+        let key = SqliteStore::peek_key(directory);
+        let recalled = SqliteStore::peek(directory).unwrap_or_default();
+        let recalled = readers(|_, _| {}).only_known(recalled);
+        let mut memory = MemoryStore::with(recalled.clone());
+        let journal = Journal::spawn(Box::new(memory.clone())).map_err(Failure::again)?;
+        memory.commit(&shared.mending.carried.take()).map_err(Failure::again)?;
+        let observed = Observed {
+            shared: Arc::clone(shared),
+            journal: journal.clone(),
+            memory,
+            began: recalled,
+        };
+        Ok((Self { journal, key, observing: Some(why.into()) }, observed))
+    }
+}
+
+/// A state in memory. Dropping it carries its changed pauses over to the next usable state.
+struct Observed {
+    shared: Arc<Shared>,
+    journal: Journal,
+    memory: MemoryStore,
+    began: StoredState,
+}
+
+impl Drop for Observed {
+    fn drop(&mut self) {
+        self.journal.close();
+        match self.memory.recall() {
+            Ok(now) => self.shared.mending.carried.put(&self.began, &now),
+            Err(error) => tracing::debug!(%error, "in memory nothing is refused"),
+        }
+    }
+}
+
+/// Opens the state, and stores the pauses carried over.
+fn open(
+    hold: Arc<StateLock>,
+    directory: &Path,
+    readers: RecordReaders,
+    carried: &CarriedPauses,
+) -> Result<StoreOutput, StoreError> {
+    let mut store = SqliteStore::open_held(hold, readers)?;
+    let key = Some(SqliteStore::key(directory)?);
+    // Interrupted mutations are settled here, while the state can still be rejected.
+    store.recall()?;
+    carried.hand_over(&mut store)?;
+    let journal = Journal::spawn(Box::new(store));
+    let journal = journal.map_err(|error| StoreError::Directory {
+        dir: directory.display().to_string(),
+        why: error.to_string(),
+        denied: false,
+    })?;
+    Ok(StoreOutput { journal, key, observing: None })
+}
+
+/// Creates the worker of the store. While the state is unusable, the daemon only observes.
+pub(in crate::workers) fn store(shared: &Arc<Shared>) -> Manifold {
+    let (own, first) = (Arc::clone(shared), Arc::new(Once::new()));
+    let worker = shared.worker("store", move |_, life: WorkerContext| {
+        let (shared, first) = (Arc::clone(&own), Arc::clone(&first));
+        async move {
+            life.set_status("locks the state directory");
+            let hold = tokio::select! {
+                hold = life.during(shared.lock.take()) => hold,
+                () = life.stopping().cancelled() => return Ok(()),
+            };
+            // Another daemon has the directory, or it cannot be used: nothing can be recorded.
+            let hold = hold.map_err(|why| Failure::fatal(LOCK_RANK, why))?;
+            end_orphans(&shared, &first).await?;
+            let opened = try_open(&shared, Arc::clone(&hold)).await?;
+            match opened {
+                Ok(kept) => keep(&shared, &life, kept, hold).await,
+                Err(error) => observe(&shared, &life, &error, hold).await,
+            }
+        }
+    });
+    worker
+}
+
+/// Returns record readers that report repaired records to the log and as events.
+fn telling(shared: &Arc<Shared>) -> RecordReaders {
+    let teller = shared.teller.clone();
+    readers(move |event, line| {
+        tracing::warn!(event, "{line}");
+        teller.publish(NewEvent::new(event, line, Level::Warn));
+    })
+}
+
+/// Ends the commands that a killed daemon has left running, before the first run of this one.
+async fn end_orphans(shared: &Shared, first: &Arc<Once>) -> Result<(), Failure> {
+    let (directory, first) = (shared.state_directory.clone(), Arc::clone(first));
+    let ended = tokio::task::spawn_blocking(move || {
+        first.call_once(|| tell_orphans(&end_orphaned_commands(&directory)));
+    });
+    ended.await.map_err(Failure::again)
+}
+
+/// Logs the process groups of a killed daemon's commands that were ended.
+pub(crate) fn tell_orphans(groups: &[i32]) {
+    if !groups.is_empty() {
+        let groups: Vec<String> = groups.iter().map(ToString::to_string).collect();
+        tracing::warn!(
+            event = "orphans",
+            "ended commands that a killed steadfast left running; process groups: {}",
+            groups.join(", ")
+        );
+    }
+}
+
+async fn try_open(
+    shared: &Arc<Shared>,
+    hold: Arc<StateLock>,
+) -> Result<Result<StoreOutput, StoreError>, Failure> {
+    let (directory, history) = (shared.state_directory.clone(), Arc::clone(&shared.history));
+    let (readers, own) = (telling(shared), Arc::clone(shared));
+    let opened = tokio::task::spawn_blocking(move || {
+        let opened = open(hold, &directory, readers, &own.mending.carried)?;
+        history.drop_expired();
+        Ok(opened)
+    });
+    opened.await.map_err(Failure::again)
+}
+
+/// Offers the state until the daemon ends, the journal fails, or another state replaces it.
+async fn keep(
+    shared: &Arc<Shared>,
+    life: &WorkerContext,
+    kept: StoreOutput,
+    hold: Arc<StateLock>,
+) -> Result<(), Failure> {
+    life.set_status(format!("in {}", shared.state_directory.display()));
+    let journal = kept.journal.clone();
+    let closing = Closing(journal.clone());
+    life.ready(Outputs::none().with(kept));
+    let wanted = tokio::select! {
+        () = life.stopping().cancelled() => None,
+        () = hold.fenced().cancelled() => return Err(fenced(&hold)),
+        () = hold.lost().cancelled() => return Err(lost(&hold)),
+        () = journal.ended().cancelled() => return Err(Failure::again(StoreError::Ended)),
+        never = tend_history(shared) => match never {},
+        wanted = shared.mending.next() => Some(wanted),
+        never = life.watch_thread(|| answers(&hold, &journal)) => match never {},
+    };
+    // All writes are durable, and the directory is free, before the worker ends.
+    let history = Arc::clone(&shared.history);
+    let closed = tokio::task::spawn_blocking(move || {
+        drop(closing);
+        history.close();
+    });
+    closed.await.map_err(Failure::again)?;
+    match wanted {
+        None => Ok(()),
+        Some(wanted) => Err(life.during(carry_out(shared, wanted, hold, true)).await),
+    }
+}
+
+/// Checks that the state directory is still in place and that the journal's thread is alive. A hanging disk does not
+/// block the caller.
+fn answers(hold: &Arc<StateLock>, journal: &Journal) -> oneshot::Receiver<()> {
+    let (to, answer) = oneshot::channel();
+    let (hold, ping) = (Arc::clone(hold), journal.ping());
+    tokio::spawn(async move {
+        let looked = tokio::task::spawn_blocking(move || hold.look()).await;
+        if looked.is_ok() && ping.await.is_ok() {
+            // The receiver is dropped after the worker has ended.
+            to.send(()).unwrap_or_default();
+        }
+    });
+    answer
+}
+
+/// Replaces the writer of the history after its thread has failed. The driver is replaced too: a run may wait for a
+/// reply of the dead thread, and all resources are checked again.
+async fn tend_history(shared: &Shared) -> Infallible {
+    loop {
+        shared.history.broken().await;
+        let why = "the history thread has ended";
+        let history = Arc::clone(&shared.history);
+        if let Err(error) = tokio::task::spawn_blocking(move || history.drop_expired()).await {
+            tracing::error!(event = "history_unkept", "{error}");
+        }
+        // Without a driver there is nothing to restart.
+        drop(shared.requests.put_now(DriverEvent::Watched(vec![Signal::Broken(why.to_owned())])));
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+/// Offers a state in memory until the stored one is usable.
+async fn observe(
+    shared: &Arc<Shared>,
+    life: &WorkerContext,
+    error: &StoreError,
+    hold: Arc<StateLock>,
+) -> Result<(), Failure> {
+    let why = format!("{error}\n{}", advice(error));
+    life.set_status(format!("read-only: {error}"));
+    let own = Arc::clone(shared);
+    let kept = tokio::task::spawn_blocking(move || StoreOutput::observing(&own, &why)).await;
+    let (kept, observed) = kept.map_err(Failure::again)??;
+    let journal = kept.journal.clone();
+    let close = || tokio::task::spawn_blocking(move || drop(observed));
+    life.ready(Outputs::none().with(kept));
+    loop {
+        tokio::select! {
+            () = life.stopping().cancelled() => {
+                return close().await.map_err(Failure::again);
+            }
+            wanted = shared.mending.next() => {
+                close().await.map_err(Failure::again)?;
+                return Err(life.during(carry_out(shared, wanted, hold, false)).await);
+            }
+            () = hold.fenced().cancelled() => return Err(fenced(&hold)),
+            never = life.watch_thread(|| journal.ping()) => match never {},
+            () = tokio::time::sleep(AGAIN) => {}
+        }
+        let own = Arc::clone(&hold);
+        tokio::task::spawn_blocking(move || own.look()).await.map_err(Failure::again)?;
+        if let Ok(kept) = life.during(try_open(shared, Arc::clone(&hold))).await? {
+            let closed = tokio::task::spawn_blocking(move || drop(Closing(kept.journal))).await;
+            closed.map_err(Failure::again)?;
+            close().await.map_err(Failure::again)?;
+            return Err(Failure::again("the state can be written again"));
+        }
+    }
+}
+
+/// Returns the fatal failure after another daemon has taken the state.
+fn fenced(hold: &StateLock) -> Failure {
+    let why = hold.fault();
+    tracing::error!(event = "fenced", "{why}: no changes are started, and this daemon stops");
+    Failure::fatal(RANK, why)
+}
+
+/// Returns the failure after the state directory was removed or replaced: later changes could not be stored.
+fn lost(hold: &StateLock) -> Failure {
+    let why = hold.check_place().err().map(|why| why.to_string()).unwrap_or_default();
+    tracing::error!(event = "state_lost", "{why}: no changes are started");
+    Failure::again(why)
+}
+
+/// Carries out maintenance and replies; returns the reason for a restart of the worker. The daemon may have been
+/// resumed meanwhile, so that the pause is checked in the stored state.
+async fn carry_out(
+    shared: &Arc<Shared>,
+    MaintenanceRequest { what, answer }: MaintenanceRequest,
+    hold: Arc<StateLock>,
+    must_rest: bool,
+) -> Failure {
+    let (directory, readers) = (shared.state_directory.clone(), telling(shared));
+    if answer.is_closed() {
+        return Failure::again("the client of a state command has disconnected");
+    }
+    let work = move || {
+        if must_rest && !SqliteStore::rests(&directory)? {
+            return Err(MaintenanceError::NotPaused);
+        }
+        mend(what, &directory, hold, readers).map_err(MaintenanceError::Failed)
+    };
+    let done = tokio::task::spawn_blocking(work).await;
+    let done = done.unwrap_or_else(|error| Err(MaintenanceError::Panicked(error)));
+    if let Some(deed) = done.as_ref().ok().and_then(|lines| events::mended(what, lines)) {
+        shared.teller.publish(deed);
+    }
+    // The requester may be gone; the maintenance is done anyway.
+    drop(answer.send(done));
+    // A bounce does not count as a failure.
+    Failure::new(Kind::Bounce, "the state was replaced")
+}
+
+/// Returns advice for a state that cannot be used.
+fn advice(error: &StoreError) -> &'static str {
+    match error {
+        StoreError::Damaged { path, .. } if path.ends_with("values.key") => {
+            "hint: nothing was changed; restore values.key and values.key.check from one backup; `steadfast state repair` makes a new key and loses saved passwords"
+        }
+        StoreError::Damaged { .. } => {
+            "hint: nothing was changed; `steadfast state repair` recovers the readable records and keeps the damaged copy"
+        }
+        StoreError::Newer { .. } => {
+            "hint: nothing was changed; install the steadfast version that wrote the state; retrying every 15 s"
+        }
+        StoreError::Replaced { .. } => {
+            "hint: no more changes are made; `systemctl restart steadfast` continues with the current state"
+        }
+        StoreError::Database { .. }
+        | StoreError::Directory { .. }
+        | StoreError::OpenToOthers { .. }
+        | StoreError::Locked { .. }
+        | StoreError::Fenced { .. }
+        | StoreError::Behind(_)
+        | StoreError::Ended => {
+            "hint: check whether the file system is full or read-only; retrying every 15 s"
+        }
+    }
+}
+
+/// A guard that closes the journal when the worker ends for any reason.
+struct Closing(Journal);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}

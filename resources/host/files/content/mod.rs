@@ -1,0 +1,13 @@
+//! The content of files: read in pieces, and written whole by a staged file that replaces the old file.
+//!
+//! A file is never changed in place, and never replaced before the staged file is synced.
+//!
+//! Reading order: `read`, `new_content`, `write`, `staged_file`, `temp_names`, `temp_cleanup`, `sync`.
+
+pub(in crate::host::files) mod new_content;
+pub(in crate::host::files) mod read;
+pub(in crate::host::files) mod staged_file;
+pub(in crate::host::files) mod sync;
+pub(in crate::host::files) mod temp_cleanup;
+pub(in crate::host::files) mod temp_names;
+pub(in crate::host::files) mod write;

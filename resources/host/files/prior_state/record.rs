@@ -1,0 +1,112 @@
+//! Records the prior state of a path before a change, through the recorder of the run (decision 29).
+
+use crate::host::files::content::new_content::{Content, Origin};
+use crate::host::files::fault::{Fault, Why};
+use crate::host::files::objects::attributes::{handle_of, path_of};
+use crate::host::files::objects::xattr;
+use crate::host::files::paths::entry::{Entry, EntryStat};
+use crate::permit::Permit;
+use crate::prior_state::{
+    Loss, NotRecorded, PriorContent, PriorEntry, PriorShape, PriorState, PriorStateRecorder,
+};
+use rustix::fs::FileType;
+
+/// The record for the next change, if the run has a recorder.
+#[derive(Clone, Copy, Debug, Default)]
+#[must_use]
+pub struct Noted<'a>(Option<(&'a dyn PriorStateRecorder, u64)>);
+
+impl Noted<'_> {
+    /// Completes the record with the result of the change: nothing stays recorded of a change that was not made.
+    pub fn after<T>(self, done: Result<T, Fault>) -> Result<T, Fault> {
+        if let Some((keeper, number)) = self.0 {
+            keeper.settle(number, !matches!(done, Err(Fault { touched: false, .. })));
+        }
+        done
+    }
+}
+
+impl Entry<'_> {
+    /// Records the examined object, if the run has a recorder.
+    ///
+    /// # Errors
+    ///
+    /// If the recording fails, nothing may be changed at the path.
+    pub fn note<'p>(
+        &self,
+        permit: &'p Permit,
+        found: Option<&EntryStat>,
+        losing: Loss<'_>,
+    ) -> Result<Noted<'p>, Fault> {
+        let Some(keeper) = permit.keeper() else { return Ok(Noted(None)) };
+        permit.check()?;
+        let former = match found {
+            Some(found) => PriorState::Thing(thing(self, found, losing, keeper.largest())?),
+            None => PriorState::Nothing,
+        };
+        match keeper.keep(self.path, former, losing) {
+            Ok(number) => Ok(Noted(Some((keeper, number)))),
+            Err(trouble) => Err(Fault::refused(trouble)),
+        }
+    }
+}
+
+fn thing(
+    spot: &Entry<'_>,
+    found: &EntryStat,
+    losing: Loss<'_>,
+    largest: u64,
+) -> Result<PriorEntry, Fault> {
+    let has_extended =
+        losing.content && matches!(found.kind, FileType::RegularFile | FileType::Directory);
+    let extended = if has_extended {
+        xattr::read(&path_of(&handle_of(spot, found)?), losing.secret)
+    } else {
+        Vec::new()
+    };
+    let shape = match found.kind {
+        FileType::RegularFile => {
+            PriorShape::File(found.size, content(spot, found, losing, largest)?)
+        }
+        FileType::Directory => PriorShape::Directory,
+        FileType::Symlink => PriorShape::Link(spot.target()?),
+        FileType::Fifo
+        | FileType::Socket
+        | FileType::CharacterDevice
+        | FileType::BlockDevice
+        | FileType::Unknown => PriorShape::Other,
+    };
+    let enclosure = spot.enclosure()?;
+    Ok(PriorEntry { shape, mode: found.mode, uid: found.uid, gid: found.gid, extended, enclosure })
+}
+
+fn content(
+    spot: &Entry<'_>,
+    found: &EntryStat,
+    losing: Loss<'_>,
+    largest: u64,
+) -> Result<PriorContent, Fault> {
+    if !losing.content {
+        return Ok(PriorContent::Unkept(NotRecorded::Same));
+    }
+    if losing.secret {
+        return Ok(PriorContent::Unkept(NotRecorded::Secret));
+    }
+    let mut content = Content::default();
+    content.push(Origin::at(spot, found));
+    let at_most = usize::try_from(largest).unwrap_or(usize::MAX);
+    match content.bytes(at_most) {
+        Ok(Some(bytes)) => Ok(PriorContent::Bytes(bytes)),
+        Ok(None) => Ok(PriorContent::Unkept(NotRecorded::Large)),
+        Err(fault) if matches!(fault.why, Why::Moved | Why::Revoked) => Err(fault),
+        // An unreadable content cannot be recorded, which must not prevent the declared change.
+        Err(_) => Ok(PriorContent::Unkept(NotRecorded::Unreadable)),
+    }
+}
+
+/// Returns true if the mode denies others to read the file: the file is then sensitive, whatever is declared
+/// (S-19).
+#[must_use]
+pub fn denies_others(mode: u32) -> bool {
+    mode & 0o004 == 0
+}

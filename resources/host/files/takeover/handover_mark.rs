@@ -1,0 +1,137 @@
+//! Marks directories that changed their owner, with the user who could move entries into them before.
+//!
+//! A user can rename a private file of another user into a directory. The file stays suspect after the
+//! directory has changed its owner. The files of the earlier owner do not, because nobody else can have moved
+//! those. The mark is an extended attribute, like the mark of a directory that root took over
+//! (`takeover_mark.rs`), for objects of users.
+
+use crate::host::files::Files;
+use crate::host::files::content::read::{READ, seen};
+use crate::host::files::objects::attributes::{Attributes, path_of};
+use crate::host::files::paths::entry::EntryStat;
+use crate::host::files::takeover::takeover_mark::{Closed, is_older, moment};
+use crate::host::kernel::{fsetxattr, getxattr, openat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, XattrFlags};
+use std::ffi::OsStr;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
+use std::sync::PoisonError;
+
+const MARK: &str = "trusted.steadfast.handed_over";
+
+/// The mark of a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::host::files) struct Handover {
+    /// The time of the change of owner; none while the change is incomplete or was cut off.
+    at: Closed,
+    /// The only user, besides root, who could move entries into the directory before; none if several users
+    /// could.
+    by: Option<u32>,
+}
+
+impl Handover {
+    fn text(self) -> String {
+        let time = self.at.map(|(seconds, nanoseconds)| format!("{seconds}.{nanoseconds}"));
+        let user = self.by.map(|uid| uid.to_string());
+        format!("{}/{}", time.unwrap_or_default(), user.unwrap_or_default())
+    }
+
+    fn parse(value: &[u8]) -> Self {
+        let text = std::str::from_utf8(value).unwrap_or_default();
+        let (time, user) = text.split_once('/').unwrap_or_default();
+        Self { at: moment(time.as_bytes()), by: user.parse().ok() }
+    }
+
+    /// Returns true for a user whose own objects nobody else can have moved there.
+    fn clears(self, owner: u32) -> bool {
+        self.by.is_some_and(|uid| uid == 0 || uid == owner)
+    }
+}
+
+impl Files {
+    /// Marks a directory before a change of its owner, or before it is closed to users who could change it.
+    /// Returns none if no other user could move entries into the directory before.
+    pub(in crate::host::files) fn begin_handover(
+        &self,
+        handle: &OwnedFd,
+        found: &EntryStat,
+        wanted: Attributes,
+    ) -> Option<Handover> {
+        if found.kind != FileType::Directory || !self.is_root() {
+            return None;
+        }
+        // Everybody could move entries into a sticky directory; without the sticky bit, only its owner can.
+        let is_sticky = found.mode & wanted.mode.unwrap_or(found.mode) & 0o1000 != 0;
+        let is_one_users = is_sticky || self.is_closed_directory(handle, found, Some(found.uid));
+        let by = is_one_users.then_some(found.uid);
+        let stays = by.is_some() && wanted.owner.is_none_or(|uid| uid == found.uid);
+        if by == Some(0) || stays {
+            return None;
+        }
+        let before = self.handover_of(found.identity, &path_of(handle));
+        let by = by.filter(|_| before.is_none_or(|before| before.by == by));
+        let mark = Handover { at: None, by };
+        self.mark_handover(handle, found.identity, mark);
+        Some(mark)
+    }
+
+    /// Records the time of the finished change in the mark.
+    pub(in crate::host::files) fn finish_handover(&self, handle: &OwnedFd, mark: Handover) {
+        if let Ok(now) = seen(handle) {
+            let nanoseconds = u32::try_from(now.changed.1).unwrap_or_default();
+            let mark = Handover { at: Some((now.changed.0, nanoseconds)), ..mark };
+            self.mark_handover(handle, now.identity, mark);
+        }
+    }
+
+    fn mark_handover(&self, handle: &OwnedFd, identity: (u64, u64), mark: Handover) {
+        let mut marks = self.handed_over.lock().unwrap_or_else(PoisonError::into_inner);
+        marks.insert(identity, mark);
+        drop(marks);
+        // A path-only handle cannot set attributes.
+        if let Ok(directory) = openat(handle, ".", READ | OFlags::DIRECTORY, Mode::empty()) {
+            match fsetxattr(&directory, MARK, mark.text().as_bytes(), XattrFlags::empty()) {
+                // Without extended attributes on this file system, the mark stays in memory.
+                Ok(()) | Err(_) => {}
+            }
+        }
+    }
+
+    fn handover_of(&self, identity: (u64, u64), path: &str) -> Option<Handover> {
+        let marks = self.handed_over.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = marks.get(&identity).copied();
+        drop(marks);
+        known.or_else(|| read(path))
+    }
+
+    /// Returns true if another user can have put this owner's entry into the directory before the change of
+    /// owner.
+    pub(in crate::host::files) fn is_older_than_handover(
+        &self,
+        directory: &OwnedFd,
+        identity: (u64, u64),
+        (name, owner): (&OsStr, u32),
+    ) -> bool {
+        let mark = self.handover_of(identity, &path_of(directory));
+        mark.is_some_and(|mark| !mark.clears(owner) && is_older(directory.as_fd(), name, mark.at))
+    }
+
+    /// Returns true if the path to this owner's object leads through an entry that another user can have put
+    /// there.
+    pub(in crate::host::files) fn leads_through_handover(&self, path: &Path, owner: u32) -> bool {
+        let pairs = path.ancestors().zip(path.ancestors().skip(1));
+        self.is_root()
+            && pairs.into_iter().any(|(entry, above)| {
+                let mark = above.to_str().and_then(read);
+                mark.is_some_and(|mark| {
+                    !mark.clears(owner) && is_older(CWD, entry.as_os_str(), mark.at)
+                })
+            })
+    }
+}
+
+fn read(directory: &str) -> Option<Handover> {
+    let mut value = [0_u8; 64];
+    let length = getxattr(directory, MARK, &mut value).ok()?;
+    value.get(..length).map(Handover::parse)
+}

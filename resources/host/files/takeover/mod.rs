@@ -1,0 +1,13 @@
+//! Protection against other users: objects that they prepared, moved, or can still write.
+//!
+//! The folder judges and marks; it never changes the content of an object.
+//!
+//! Reading order: `rules` (attributes that stay on a takeover), `takeover_mark`, `handover_mark`, `made_mark` (marks on
+//! directories), `moved_objects`, `fs_identity`.
+
+pub(in crate::host::files) mod fs_identity;
+pub(in crate::host::files) mod handover_mark;
+pub(in crate::host::files) mod made_mark;
+pub(in crate::host::files) mod moved_objects;
+pub(in crate::host::files) mod rules;
+pub(in crate::host::files) mod takeover_mark;

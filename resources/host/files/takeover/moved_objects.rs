@@ -1,0 +1,251 @@
+//! Rules for directories, sockets and FIFOs that another user can have moved to a managed name.
+//!
+//! A user who moves a file could as well put another file in its place, so a right to write the file gives
+//! that user nothing new. The entries of a directory, and the process behind a socket or FIFO, are those of
+//! its owner.
+
+use crate::host::files::Files;
+use crate::host::files::content::read::{READ, open_listed, seen};
+use crate::host::files::fault::{Fault, said};
+use crate::host::files::objects::attributes::Attributes;
+use crate::host::files::paths::entry::{Entry, EntryStat};
+use crate::host::files::takeover::made_mark::mark_path;
+use crate::host::kernel::{Entries, openat, statat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::sync::PoisonError;
+
+/// A name with the identity of its object.
+type Name = (OsString, (u64, u64));
+
+/// The entries of directories that this process gave away or opened, by the identity of the directory. They
+/// were at their names before the new users could move them.
+pub(in crate::host::files) type Placed = HashMap<(u64, u64), Listing>;
+
+/// The entries of one directory at the time of its change.
+#[derive(Debug)]
+pub(in crate::host::files) struct Listing {
+    /// The only user, besides root, who could move these entries before.
+    by: u32,
+    entries: HashSet<Name>,
+}
+
+impl Files {
+    /// Rejects a change that gives a user a right to write or enter an object which that user did not have, if
+    /// somebody besides its owner can have moved the object to this name. Regular files and empty directories
+    /// are not rejected.
+    pub fn guard_moved(
+        &self,
+        spot: &Entry<'_>,
+        found: &EntryStat,
+        wanted: Attributes,
+    ) -> Result<(), Fault> {
+        let is_directory = found.kind == FileType::Directory;
+        let is_judged = is_directory || matches!(found.kind, FileType::Socket | FileType::Fifo);
+        if !is_judged || !self.is_root() || !self.lends(found, wanted) {
+            return Ok(());
+        }
+        if (is_directory && spot.is_empty()?) || !self.is_brought(spot, found, wanted)? {
+            return Ok(());
+        }
+        let holds = if is_directory { "it is not empty" } else { "it is in use by its owner" };
+        let why = format!("{holds}, and others can have moved it there");
+        Err(refused("change", spot.path(), &why))
+    }
+
+    /// Rejects giving away a file of root's that somebody else can have moved to this name.
+    pub fn guard_given(
+        &self,
+        spot: &Entry<'_>,
+        found: &EntryStat,
+        wanted: Attributes,
+    ) -> Result<(), Fault> {
+        let is_roots = found.kind == FileType::RegularFile && !self.is_strangers(found);
+        let is_given = is_roots && self.is_root() && self.changes_owner(found, wanted);
+        if !is_given || !self.is_brought(spot, found, wanted)? {
+            return Ok(());
+        }
+        let why = "it is root's, and others can have moved it there";
+        Err(refused("change", spot.path(), why))
+    }
+
+    /// Returns true if somebody besides its owner can have moved the managed directory to its name, and this
+    /// program has not made it.
+    pub fn is_doubtful_tree(&self, spot: &Entry<'_>, found: &EntryStat) -> Result<bool, Fault> {
+        Ok(self.is_root()
+            && self.is_movable_by_others(spot, found)?
+            && !Self::was_made_here(spot, found)?)
+    }
+
+    /// Rejects the purge of a private object of a user below a directory that others can have moved.
+    pub fn guard_purged(
+        &self,
+        spot: &Entry<'_>,
+        found: &EntryStat,
+        owner: Option<u32>,
+    ) -> Result<(), Fault> {
+        if !self.is_strangers(found)
+            || Some(found.uid) == owner
+            || !crate::host::files::takeover::rules::is_shut(found)
+        {
+            return Ok(());
+        }
+        let why = "it is private, and others can have moved the directory above it";
+        Err(Fault::refused(
+            said("purge", spot.path(), why)
+                .hint("remove it by hand, or write force: true if all below may go"),
+        ))
+    }
+
+    /// Records that a directory and its entries are at their names, before a change that lets other users move
+    /// them. Marks make the record durable: the next run finishes a change that a crash interrupted.
+    pub(in crate::host::files) fn note_placed(
+        &self,
+        spot: &Entry<'_>,
+        handle: &OwnedFd,
+        (found, wanted): (&EntryStat, Attributes),
+    ) -> Result<(), Fault> {
+        if found.kind != FileType::Directory || !self.is_root() {
+            return Ok(());
+        }
+        let lends = self.lends(found, wanted);
+        let is_moved = match self.is_moved(spot, found) {
+            Err(fault) if lends => return Err(fault),
+            judged => judged.unwrap_or(true),
+        };
+        if lends && (!is_moved || spot.is_empty()?) {
+            self.mark_in_place(spot, handle)?;
+        }
+        let is_sticky = found.mode & 0o1000 != 0;
+        let is_one_users = is_sticky || self.is_closed_directory(handle, found, Some(found.uid));
+        if is_moved || !is_one_users {
+            return Ok(());
+        }
+        let entries = match entries(handle, is_sticky) {
+            Ok(entries) => entries,
+            Err(fault) if lends => return Err(fault),
+            Err(_) => return Ok(()),
+        };
+        if entries.is_empty() {
+            return Ok(());
+        }
+        if lends {
+            for (name, identity) in &entries {
+                mark_entry(spot, handle, (name, *identity), found.uid)?;
+            }
+        }
+        let mut placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
+        placed.insert(found.identity, Listing { by: found.uid, entries });
+        drop(placed);
+        Ok(())
+    }
+
+    /// Returns true if somebody besides the owner can have moved the object to its name. Any user can have moved
+    /// a socket or file into a sticky directory, unless the graph names its owner.
+    fn is_brought(
+        &self,
+        spot: &Entry<'_>,
+        found: &EntryStat,
+        wanted: Attributes,
+    ) -> Result<bool, Fault> {
+        let is_from_anywhere = found.kind != FileType::Directory
+            && wanted.owner != Some(found.uid)
+            && spot.directory_seen()?.mode & 0o1000 != 0;
+        Ok((is_from_anywhere && !self.was_placed(spot, found)?) || self.is_moved(spot, found)?)
+    }
+
+    fn is_moved(&self, spot: &Entry<'_>, found: &EntryStat) -> Result<bool, Fault> {
+        if !self.is_movable_by_others(spot, found)? || self.was_placed(spot, found)? {
+            return Ok(false);
+        }
+        Ok(found.kind != FileType::Directory || !Self::was_made_here(spot, found)?)
+    }
+
+    /// Returns true if the object was at this name before this process let other users move it.
+    fn was_placed(&self, spot: &Entry<'_>, found: &EntryStat) -> Result<bool, Fault> {
+        let above = spot.directory_seen()?.identity;
+        let placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(placed.get(&above).is_some_and(|listing| {
+            (listing.by == 0 || listing.by == found.uid)
+                && listing.entries.contains(&(spot.name.to_owned(), found.identity))
+        }))
+    }
+
+    fn changes_owner(&self, found: &EntryStat, wanted: Attributes) -> bool {
+        wanted.owner.is_some_and(|uid| !self.believes(uid, Some(found.uid)))
+    }
+
+    /// Returns true if the change gives a user a right to change what the object stands for.
+    fn lends(&self, found: &EntryStat, wanted: Attributes) -> bool {
+        let is_directory = found.kind == FileType::Directory;
+        let bits = if is_directory { 0o003 } else { 0o002 };
+        let mode = wanted.mode.unwrap_or(found.mode);
+        let group = wanted.group.unwrap_or(found.gid);
+        // The members of a new group had at least the rights of others.
+        let had = if group == found.gid { found.mode } else { found.mode << 3 };
+        let by_group = group != 0 && mode & !had & (bits << 3) != 0;
+        let by_others = mode & !found.mode & bits != 0;
+        let frees = is_directory && found.mode & !mode & 0o1000 != 0 && mode & 0o022 != 0;
+        self.changes_owner(found, wanted) || by_group || by_others || frees
+    }
+}
+
+/// Marks an entry of a directory that its only user gives away, if it is a directory that nobody else can have
+/// put there.
+fn mark_entry(
+    above: &Entry<'_>,
+    directory: &OwnedFd,
+    (name, identity): (&OsStr, (u64, u64)),
+    by: u32,
+) -> Result<(), Fault> {
+    let flags = READ | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+    let entry = match openat(directory, name, flags, Mode::empty()) {
+        Ok(entry) => entry,
+        // It is no directory, or another one by now.
+        Err(Errno::NOTDIR | Errno::NOENT | Errno::LOOP) => return Ok(()),
+        Err(errno) => return Err(Fault::os("mark the directories in")(errno)),
+    };
+    let now = seen(&entry)?;
+    if now.identity == identity && (by == 0 || by == now.uid) {
+        mark_path(&entry, &above.path.join(name))?;
+    }
+    Ok(())
+}
+
+fn refused(doing: &str, path: &Path, why: &str) -> Fault {
+    Fault::refused(
+        said(doing, path, why)
+            .hint("change it by hand, or write force: true if it may be given away"),
+    )
+}
+
+/// Returns the entries of a directory that are no regular files. A sticky directory protects only its
+/// directories: any user can move another object of a different user into it.
+fn entries(handle: &OwnedFd, only_directories: bool) -> Result<HashSet<Name>, Fault> {
+    let directory = open_listed(handle, Path::new("."))?;
+    let mut found = HashSet::new();
+    for entry in Entries::read_from(&directory).map_err(Fault::os("list"))? {
+        let entry = entry.map_err(Fault::os("list"))?;
+        let name = entry.file_name().to_bytes();
+        let name = OsStr::from_bytes(name);
+        let stat = match statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => continue,
+            stat => stat.map_err(Fault::os("list"))?,
+        };
+        let seen = EntryStat::of(&stat);
+        let is_kept = match seen.kind {
+            FileType::Directory => !matches!(name.as_bytes(), b"." | b".."),
+            FileType::RegularFile | FileType::Symlink => false,
+            _ => !only_directories,
+        };
+        if is_kept {
+            found.insert((name.to_owned(), seen.identity));
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,150 @@
+//! Marks directories that other users could change until root took them over.
+//!
+//! A user can rename a private file of root into the user's own directory. The file stays suspect after root
+//! has taken the directory over, also for a later process. The mark is an extended attribute that only root
+//! can read and write, and holds the time of the takeover: a later entry is root's work. On a file system
+//! without such attributes, the mark lasts as long as the process.
+
+use crate::host::files::Files;
+use crate::host::files::content::read::{READ, seen};
+use crate::host::files::objects::attributes::Attributes;
+use crate::host::files::paths::entry::{Entry, EntryStat};
+use crate::host::kernel::{born_at, fgetxattr, fsetxattr, getxattr, openat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, XattrFlags};
+use std::ffi::OsStr;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::PoisonError;
+
+const MARK: &str = "trusted.steadfast.taken_over";
+
+/// Seconds and nanoseconds since 1970, by the clock that stamps files.
+type Moment = (i64, u32);
+
+/// The time at which a directory was closed to others; none while this is incomplete or was cut off.
+pub(in crate::host::files) type Closed = Option<Moment>;
+
+/// Returns true if the file has the mark of a file that others may have open.
+pub(in crate::host::files) fn has_open_mark(file: &OwnedFd) -> bool {
+    fgetxattr(file, MARK, &mut [0; 64]).is_ok()
+}
+
+impl Files {
+    /// Marks a directory that others can change before root takes it over. Returns true if the directory is such
+    /// a one.
+    pub(in crate::host::files) fn begin_takeover(
+        &self,
+        handle: &OwnedFd,
+        found: &EntryStat,
+    ) -> bool {
+        let is_open = found.kind == FileType::Directory
+            && self.is_root()
+            && !self.is_closed_directory(handle, found, None);
+        if is_open {
+            self.mark(handle, found.identity, None);
+        }
+        is_open
+    }
+
+    /// Marks a regular file that another user can have open for writing when its attributes change: a declared
+    /// content later gets a new inode.
+    pub(in crate::host::files) fn mark_open_file(
+        &self,
+        spot: &Entry<'_>,
+        found: &EntryStat,
+        after: Attributes,
+    ) {
+        let is_file = found.kind == FileType::RegularFile && self.is_root();
+        if is_file
+            && self.may_be_open(spot, found, after)
+            && let Ok(file) = openat(&spot.directory, spot.name, READ, Mode::empty())
+            && seen(&file).is_ok_and(|now| now.identity == found.identity)
+        {
+            match fsetxattr(&file, MARK, b"", XattrFlags::empty()) {
+                // Without extended attributes on this file system, there is no mark.
+                Ok(()) | Err(_) => {}
+            }
+        }
+    }
+
+    /// Returns true if the regular file has the mark of a file that another user can have open.
+    #[must_use]
+    pub fn is_marked_open(&self, spot: &Entry<'_>) -> bool {
+        let directory = format!("/proc/self/fd/{}", spot.directory.as_raw_fd());
+        self.is_root()
+            && getxattr(Path::new(&directory).join(spot.name), MARK, &mut [0; 64]).is_ok()
+    }
+
+    /// Records the time at which the directory was closed to others; a directory that is still open gets no time.
+    pub(in crate::host::files) fn finish_takeover(&self, handle: &OwnedFd) {
+        if let Ok(now) = seen(handle)
+            && self.is_closed_directory(handle, &now, None)
+        {
+            let nanoseconds = u32::try_from(now.changed.1).unwrap_or_default();
+            self.mark(handle, now.identity, Some((now.changed.0, nanoseconds)));
+        }
+    }
+
+    fn mark(&self, handle: &OwnedFd, identity: (u64, u64), closed: Closed) {
+        let mut marks = self.taken_over.lock().unwrap_or_else(PoisonError::into_inner);
+        marks.insert(identity, closed);
+        drop(marks);
+        // A path-only handle cannot set attributes.
+        if let Ok(directory) = openat(handle, ".", READ | OFlags::DIRECTORY, Mode::empty()) {
+            let text = closed.map(|(seconds, nanoseconds)| format!("{seconds}.{nanoseconds}"));
+            let value = text.unwrap_or_default();
+            match fsetxattr(&directory, MARK, value.as_bytes(), XattrFlags::empty()) {
+                // Without extended attributes on this file system, the mark stays in memory.
+                Ok(()) | Err(_) => {}
+            }
+        }
+    }
+
+    /// Returns true if another user can have put this entry into the directory before root took it over.
+    pub(in crate::host::files) fn is_older_than_takeover(
+        &self,
+        directory: &OwnedFd,
+        identity: (u64, u64),
+        name: &OsStr,
+    ) -> bool {
+        let marks = self.taken_over.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = marks.get(&identity).copied();
+        drop(marks);
+        let path = format!("/proc/self/fd/{}", directory.as_raw_fd());
+        let Some(closed) = known.or_else(|| read(&path)) else { return false };
+        is_older(directory.as_fd(), name, closed)
+    }
+
+    /// Returns true if the path leads through an entry that another user can have put there.
+    pub(in crate::host::files) fn leads_through_takeover(&self, path: &Path) -> bool {
+        let pairs = path.ancestors().zip(path.ancestors().skip(1));
+        self.is_root()
+            && pairs.into_iter().any(|(entry, above)| {
+                let closed = above.to_str().and_then(read);
+                closed.is_some_and(|closed| is_older(CWD, entry.as_os_str(), closed))
+            })
+    }
+}
+
+pub(in crate::host::files) fn is_older(
+    directory: BorrowedFd<'_>,
+    name: &OsStr,
+    closed: Closed,
+) -> bool {
+    match (closed, born_at(directory, name)) {
+        (Some(closed), Some(born)) => born <= closed,
+        _ => true,
+    }
+}
+
+/// Returns the mark of a directory, if there is one.
+fn read(directory: &str) -> Option<Closed> {
+    let mut value = [0_u8; 64];
+    let length = getxattr(directory, MARK, &mut value).ok()?;
+    Some(value.get(..length).and_then(moment))
+}
+
+pub(in crate::host::files) fn moment(value: &[u8]) -> Closed {
+    let (seconds, nanoseconds) = std::str::from_utf8(value).ok()?.split_once('.')?;
+    Some((seconds.parse().ok()?, nanoseconds.parse().ok()?))
+}

@@ -1,0 +1,8 @@
+//! The apply of a file: the plan of a check is carried out under a permit.
+//!
+//! Nothing is changed if the premise of the plan has changed since the check.
+//!
+//! Reading order: `steps`, `validate`.
+
+pub(in crate::kinds::file) mod steps;
+pub(in crate::kinds::file) mod validate;

@@ -1,0 +1,81 @@
+//! Calls of programs by kinds: a query returns its output, and a change must end with success.
+
+use super::managed::WriteFailure;
+use crate::failure::Failure;
+use crate::host::{Command, End, Finished, Host};
+use crate::permit::Permit;
+use crate::secret::Secret;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// The deadline of a call, unless the kind has its own.
+pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
+
+/// Makes a command of a program that is searched in the fixed PATH.
+pub(crate) fn command(argv: &[&str]) -> Command {
+    let argv = argv.iter().map(|word| (*word).to_owned()).collect();
+    Command { argv, timeout: Some(TIMEOUT), ..Command::default() }
+}
+
+/// Makes a command that gets a secret on its standard input.
+pub(crate) fn command_with_input(argv: &[&str], input: Secret) -> Command {
+    Command { stdin: Some(input), ..command(argv) }
+}
+
+/// Runs a query and returns its standard output.
+///
+/// # Errors
+///
+/// Fails if the program cannot be started or does not end with code 0.
+pub(crate) async fn query_text(
+    host: &Host,
+    cancel: &CancellationToken,
+    argv: &[&str],
+) -> Result<String, Failure> {
+    let command = command(argv);
+    let finished = host.query(&command, cancel).await?;
+    match finished.end {
+        End::Exited(0) => Ok(finished.stdout.text().into_owned()),
+        _ => Err(failed(&command, &finished)),
+    }
+}
+
+/// Runs a command that changes the host and must end with code 0.
+///
+/// # Errors
+///
+/// Fails if the program cannot be started (nothing was changed), or if it ends otherwise.
+pub(crate) async fn run_change(
+    host: &Host,
+    permit: &Permit,
+    command: &Command,
+) -> Result<Finished, WriteFailure> {
+    let finished = host.run(command, permit).await.map_err(WriteFailure::untouched)?;
+    match finished.end {
+        End::Exited(0) => Ok(finished),
+        End::Cancelled { started: false } => {
+            Err(WriteFailure::untouched(Failure::new("the run was cancelled before this step")))
+        }
+        _ => Err(WriteFailure::touched(failed(command, &finished))),
+    }
+}
+
+/// Describes the end of a command that did not succeed, with its last lines of output.
+pub(crate) fn failed(command: &Command, finished: &Finished) -> Failure {
+    let program = command.argv.first().map_or("the command", String::as_str);
+    let end = match finished.end {
+        End::Exited(code) => format!("ended with code {code}"),
+        End::Killed(signal) => format!("was killed by signal {signal}"),
+        End::TimedOut => "timed out".to_owned(),
+        End::Cancelled { .. } => "was cancelled".to_owned(),
+    };
+    let mut what = format!("{program} {end}");
+    let lines = match finished.stderr.last_lines(4) {
+        lines if lines.is_empty() => finished.stdout.last_lines(4),
+        lines => lines,
+    };
+    for line in lines {
+        what.push_str(&format!("\n{line}"));
+    }
+    Failure::new(what)
+}

@@ -1,0 +1,206 @@
+//! Several resources in one: they are checked together and applied in order.
+
+use crate::change::{Change, CheckResult, Difference, Outcome};
+use crate::failure::Failure;
+use crate::footprint::Footprint;
+use crate::host::Host;
+use crate::kind::Invalid;
+use crate::permit::Permit;
+use crate::removal::Removal;
+use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
+use crate::values::Sent;
+use std::sync::Arc;
+
+/// A resource that consists of others, for example a file and the command that loads it.
+///
+/// The elements are applied in order, and each later one is checked again right before its apply, so it sees the
+/// effects of the earlier ones. Elements that work on files run on threads, and the others on none: a slow command
+/// occupies no thread.
+#[derive(Debug)]
+pub(crate) struct Sequence {
+    elements: Vec<Arc<dyn Resource>>,
+    removal: Option<Removal>,
+    warnings: Vec<Invalid>,
+    extra: Footprint,
+    traits: Traits,
+}
+
+impl Sequence {
+    /// Makes a sequence of elements.
+    pub(crate) fn new(elements: Vec<Arc<dyn Resource>>) -> Self {
+        let is_blocking = |it: &Arc<dyn Resource>| it.traits().seat == ExecutorKind::Thread;
+        let seat = if elements.iter().all(is_blocking) {
+            ExecutorKind::Thread
+        } else {
+            ExecutorKind::Command
+        };
+        let traits = Traits { seat, confined: true, ..Traits::default() };
+        let extra = Footprint { uses_only_files: true, ..Footprint::default() };
+        Self { elements, removal: None, warnings: Vec::new(), extra, traits }
+    }
+
+    /// Sets the fields that remove the object.
+    pub(crate) fn removed_by(self, removal: Option<Removal>) -> Self {
+        Self { removal, ..self }
+    }
+
+    /// Adds warnings about the fields.
+    pub(crate) fn with_warnings(self, warnings: Vec<Invalid>) -> Self {
+        Self { warnings, ..self }
+    }
+
+    /// Adds claims, needs or watches that no element has.
+    pub(crate) fn with_extra(self, extra: Footprint) -> Self {
+        Self { extra: Footprint { uses_only_files: true, ..extra }, ..self }
+    }
+
+    /// Changes the traits.
+    pub(crate) fn with_traits(self, change: impl FnOnce(Traits) -> Traits) -> Self {
+        let traits = change(self.traits);
+        Self { traits, ..self }
+    }
+
+    async fn check_element(
+        &self,
+        element: &Arc<dyn Resource>,
+        host: &Host,
+        ask: CheckRequest,
+    ) -> CheckResult {
+        if !self.moves_to_thread(element) {
+            return element.check(host, ask).await;
+        }
+        let (element, host) = (Arc::clone(element), host.clone());
+        let handle = tokio::runtime::Handle::current();
+        let work = move || handle.block_on(async { element.check(&host, ask).await });
+        match tokio::task::spawn_blocking(work).await {
+            Ok(result) => result,
+            Err(why) => CheckResult::Unknown(Failure::new(format!("the check ended: {why}"))),
+        }
+    }
+
+    async fn apply_element(
+        &self,
+        element: &Arc<dyn Resource>,
+        (host, permit): (&Host, &Permit),
+        change: Change,
+    ) -> Outcome {
+        if !self.moves_to_thread(element) {
+            return element.apply(host, permit, change).await;
+        }
+        let (element, host, permit) = (Arc::clone(element), host.clone(), permit.for_thread());
+        let handle = tokio::runtime::Handle::current();
+        let work = move || handle.block_on(async { element.apply(&host, &permit, change).await });
+        match tokio::task::spawn_blocking(work).await {
+            Ok(outcome) => outcome,
+            Err(why) => {
+                let trouble = Failure::new(format!("the apply ended: {why}"));
+                Outcome::Failed { trouble, touched: true }
+            }
+        }
+    }
+
+    /// Returns true if the element blocks and the sequence must not. In a simulated host and in an overlay, which
+    /// belong to a thread, everything stays on that thread.
+    fn moves_to_thread(&self, element: &Arc<dyn Resource>) -> bool {
+        self.traits.seat == ExecutorKind::Command
+            && element.traits().seat == ExecutorKind::Thread
+            && !crate::host::is_bound_to_thread()
+    }
+
+    async fn make_so(&self, host: &Host, permit: &Permit, change: Change) -> Outcome {
+        let asked = change.premise.downcast::<CheckRequest>().ok();
+        let ask = asked.map(|ask| *ask).unwrap_or_default();
+        let mut done = Vec::new();
+        for element in &self.elements {
+            if permit.check().is_err() {
+                return Outcome::Interrupted;
+            }
+            // A refresh of an element that was just changed is already satisfied by its change.
+            let outcome = match self.check_element(element, host, ask.clone()).await {
+                CheckResult::Same => continue,
+                CheckResult::Unknown(trouble) => Outcome::Failed { trouble, touched: false },
+                CheckResult::Differs(change) => {
+                    self.apply_element(element, (host, permit), change).await
+                }
+            };
+            match outcome {
+                Outcome::Unchanged => {}
+                Outcome::Changed(notes) => done.extend(notes),
+                Outcome::Failed { trouble, touched } => {
+                    return Outcome::Failed { trouble, touched: touched || !done.is_empty() };
+                }
+                Outcome::Interrupted => return Outcome::Interrupted,
+            }
+        }
+        if done.is_empty() { Outcome::Unchanged } else { Outcome::Changed(done) }
+    }
+
+    async fn look(&self, host: &Host, ask: CheckRequest) -> CheckResult {
+        let mut all: Vec<Change> = Vec::new();
+        let (mut is_first_new, mut has_any) = (false, false);
+        for (number, element) in self.elements.iter().enumerate() {
+            match self.check_element(element, host, ask.clone()).await {
+                CheckResult::Same => {}
+                // An earlier element that differs may be the cause, and its apply the cure.
+                CheckResult::Unknown(_) if has_any => {}
+                CheckResult::Unknown(trouble) => return CheckResult::Unknown(trouble),
+                CheckResult::Differs(change) => {
+                    is_first_new |= number == 0 && change.creates;
+                    has_any = true;
+                    all.push(change);
+                }
+            }
+        }
+        if all.is_empty() {
+            return CheckResult::Same;
+        }
+        let seal = all.iter().fold(0_u64, |seal, change| seal.rotate_left(7) ^ change.seal);
+        let (destructive, replaces) =
+            (all.iter().any(|it| it.destructive), all.iter().any(|it| it.replaces));
+        let differences: Vec<Difference> =
+            all.into_iter().flat_map(|change| change.differences).collect();
+        let ask = CheckRequest { cancel: tokio_util::sync::CancellationToken::new(), ..ask };
+        CheckResult::Differs(Change {
+            differences,
+            destructive,
+            seal,
+            creates: is_first_new,
+            replaces,
+            premise: Box::new(ask),
+        })
+    }
+}
+
+impl Resource for Sequence {
+    fn footprint(&self) -> Footprint {
+        let mut all = self.extra.clone();
+        for element in &self.elements {
+            let own = element.footprint();
+            all = all.and(Footprint { removal: None, grouping: None, ..own });
+        }
+        all.warnings.extend(self.warnings.iter().cloned());
+        let uses_only_files = all.uses_only_files && self.traits.seat == ExecutorKind::Thread;
+        Footprint { removal: self.removal.clone(), uses_only_files, ..all }
+    }
+
+    fn traits(&self) -> Traits {
+        self.traits
+    }
+
+    fn sends(&self) -> Sent {
+        self.elements.iter().flat_map(|element| element.sends()).collect()
+    }
+
+    fn check<'a>(&'a self, host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult> {
+        Box::pin(self.look(host, ask))
+    }
+
+    fn apply<'a>(
+        &'a self,
+        host: &'a Host,
+        permit: &'a Permit,
+        change: Change,
+    ) -> Answer<'a, Outcome> {
+        Box::pin(self.make_so(host, permit, change))
+    }
+}

@@ -1,0 +1,434 @@
+//! Edits of one part of a text file: everything outside the part stays byte for byte.
+//!
+//! Several resources may edit one file. Resources of one transaction group read the file once and write it once.
+
+use crate::change::{Change, CheckResult, Difference, Outcome};
+use crate::failure::Failure;
+use crate::footprint::Footprint;
+use crate::host::Host;
+use crate::host::files::{
+    Acceptance, Content, Draft, EntryStat, Fault, Files, Why, denies_others, said,
+};
+use crate::kind::Invalid;
+use crate::kinds::file::{Validation, unified};
+use crate::permit::Permit;
+use crate::prior_state::Loss;
+use crate::removal::Removal;
+use crate::resource::{Answer, CheckRequest, Resource, Traits};
+use crate::transaction::{Grouping, Member, Transaction};
+use rustix::fs::FileType;
+use std::any::Any;
+use std::fmt::Debug;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The size limit of an edited file in bytes.
+const LARGEST: usize = 16 << 20;
+
+/// The number of attempts on a file that changes meanwhile.
+const ATTEMPTS: usize = 3;
+
+/// The first character of the private range that stands for bytes that are not UTF-8.
+const RAW: u32 = 0x000f_ff00;
+
+/// An editor of one part of a text.
+pub(crate) trait Editor: Debug + Send + Sync {
+    /// Returns the text with the part as declared, or the equal text if the part is as declared. The text of a
+    /// missing file is empty.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text cannot be edited safely, for example because it is no valid JSON.
+    fn edit(&self, text: &str) -> Result<Edited, Failure>;
+
+    /// Returns the name of the aspect in differences: `line`, `key`, `block`.
+    fn aspect(&self) -> &'static str;
+
+    /// Returns true if the part must not be shown or recorded.
+    fn is_secret(&self) -> bool {
+        false
+    }
+}
+
+/// The result of an edit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Edited {
+    /// The complete new text.
+    pub(crate) text: String,
+    /// The part before the edit; empty if there was none.
+    pub(crate) from: String,
+    /// The part after the edit; empty if none is left.
+    pub(crate) to: String,
+}
+
+/// A resource that edits one part of a file.
+#[derive(Clone, Debug)]
+pub(crate) struct TextEdit {
+    pub(crate) path: PathBuf,
+    /// The name of the part, unique in the file: the claim of the resource.
+    pub(crate) part: String,
+    pub(crate) editor: Arc<dyn Editor>,
+    /// The mode of a new file; none if a missing file is a failure.
+    pub(crate) create: Option<u32>,
+    /// The command that must accept the new file; empty for none.
+    pub(crate) validate: Vec<String>,
+    pub(crate) removal: Option<Removal>,
+    pub(crate) warnings: Vec<Invalid>,
+}
+
+/// The state of a file before an edit.
+struct Found {
+    seen: Option<EntryStat>,
+    text: String,
+}
+
+impl TextEdit {
+    /// Makes an edit of an existing file.
+    pub(crate) fn new(path: PathBuf, part: String, editor: Arc<dyn Editor>) -> Self {
+        let (validate, warnings) = (Vec::new(), Vec::new());
+        Self { path, part, editor, create: None, validate, removal: None, warnings }
+    }
+
+    /// Reads the file.
+    fn read(&self, files: &Files) -> Result<Found, Fault> {
+        let Some(spot) = files.spot(&self.path)? else {
+            return match self.create {
+                Some(_) => Ok(Found { seen: None, text: String::new() }),
+                None => Err(Fault::refused(self.no_file())),
+            };
+        };
+        let Some(seen) = spot.look()? else {
+            return match self.create {
+                Some(_) => Ok(Found { seen: None, text: String::new() }),
+                None => Err(Fault::refused(self.no_file())),
+            };
+        };
+        if seen.kind == FileType::Symlink {
+            let trouble = said("edit", &self.path, "a symbolic link")
+                .hint("declare the path of the link's target");
+            return Err(Fault::refused(trouble));
+        }
+        if seen.kind != FileType::RegularFile {
+            return Err(Fault::refused(said("edit", &self.path, "not a regular file")));
+        }
+        let Some(bytes) = spot.content(&seen, LARGEST)? else {
+            return Err(Fault::refused(said("edit", &self.path, "the file exceeds 16 MiB")));
+        };
+        Ok(Found { seen: Some(seen), text: decoded(&bytes) })
+    }
+
+    fn no_file(&self) -> Failure {
+        said("edit", &self.path, "the file does not exist")
+            .hint("set `create: true`, or declare the file with its package or content")
+    }
+
+    /// Returns the difference of an edit; none if the part is as declared.
+    fn difference(&self, found: &Found, edited: &Edited) -> Option<Difference> {
+        if edited.text == found.text && (found.seen.is_some() || edited.text.is_empty()) {
+            return None;
+        }
+        let hides = self.editor.is_secret() || found.seen.is_some_and(|it| denies_others(it.mode));
+        let shown = |text: &str| match text {
+            "" => String::new(),
+            _ if hides => "not shown".to_owned(),
+            text => crate::escape::short(text, 200),
+        };
+        let (old, new) = (encoded(&found.text), encoded(&edited.text));
+        Some(Difference {
+            aspect: self.editor.aspect(),
+            from: shown(&edited.from),
+            to: shown(&edited.to),
+            diff: if hides { None } else { unified(&old, &new) },
+        })
+    }
+
+    fn failed(&self, files: &Files, fault: Fault) -> Outcome {
+        if matches!(fault.why, Why::Revoked) {
+            return Outcome::Interrupted;
+        }
+        let touched = fault.touched;
+        Outcome::Failed { trouble: files.trouble(fault, &self.path), touched }
+    }
+}
+
+/// Edits of one file, in the order of their resources.
+#[derive(Debug)]
+struct Together(Vec<Arc<TextEdit>>);
+
+fn unite(members: Vec<Member>) -> Arc<dyn Transaction> {
+    let edits = members.into_iter().filter_map(|member| member.downcast::<TextEdit>().ok());
+    Arc::new(Together(edits.collect()))
+}
+
+impl Together {
+    /// Compares each part with the file, which is read once.
+    fn compare(&self, host: &Host) -> Vec<CheckResult> {
+        let Some(first) = self.0.first() else { return Vec::new() };
+        let read = first.read(host.files());
+        let found = match &read {
+            Ok(found) => found,
+            Err(_) => {
+                let fault = |edit: &Arc<TextEdit>| match edit.read(host.files()) {
+                    Err(fault) => CheckResult::Unknown(host.files().trouble(fault, &edit.path)),
+                    Ok(found) => one_result(edit, &found),
+                };
+                return self.0.iter().map(fault).collect();
+            }
+        };
+        self.0.iter().map(|edit| one_result(edit, found)).collect()
+    }
+
+    /// Applies the edits that have a change. The file is written once, with all of them.
+    fn make_so(&self, host: &Host, permit: &Permit, is_due: &[bool]) -> Vec<Outcome> {
+        let mut attempt = 1;
+        loop {
+            let mut outcomes = vec![Outcome::Unchanged; self.0.len()];
+            match self.write(host, permit, is_due, &mut outcomes) {
+                Ok(()) => return outcomes,
+                Err(fault)
+                    if matches!(fault.why, Why::Moved) && attempt < ATTEMPTS && !fault.touched =>
+                {
+                    attempt += 1;
+                }
+                Err(fault) => {
+                    let Some(first) = self.0.first() else { return outcomes };
+                    let outcome = first.failed(host.files(), fault);
+                    for (slot, _) in outcomes.iter_mut().zip(is_due).filter(|(_, due)| **due) {
+                        if !matches!(slot, Outcome::Failed { .. }) {
+                            *slot = outcome.clone();
+                        }
+                    }
+                    return outcomes;
+                }
+            }
+        }
+    }
+
+    fn write(
+        &self,
+        host: &Host,
+        permit: &Permit,
+        is_due: &[bool],
+        outcomes: &mut [Outcome],
+    ) -> Result<(), Fault> {
+        let due = || self.0.iter().zip(is_due).enumerate().filter(|(_, (_, due))| **due);
+        let Some((_, (first, _))) = due().next() else { return Ok(()) };
+        let found = first.read(host.files())?;
+        let mut text = found.text.clone();
+        let mut edited_by = Vec::new();
+        for (number, (edit, _)) in due() {
+            match edit.editor.edit(&text) {
+                Ok(edited) => {
+                    if edited.text != text || found.seen.is_none() {
+                        edited_by.push(number);
+                    }
+                    text = edited.text;
+                }
+                Err(trouble) => set(outcomes, number, Outcome::Failed { trouble, touched: false }),
+            }
+        }
+        // Two parts that undo each other would be written for ever.
+        for (number, (edit, _)) in due() {
+            let is_kept = edit.editor.edit(&text).is_ok_and(|again| again.text == text);
+            let has_failed = matches!(outcomes.get(number), Some(Outcome::Failed { .. }));
+            if !is_kept && !has_failed {
+                let others: Vec<&str> = due()
+                    .filter(|(it, _)| *it != number)
+                    .map(|(_, (it, _))| it.part.as_str())
+                    .collect();
+                let why = format!("{} is undone by {}", edit.part, others.join(", "));
+                let trouble = said("edit", &edit.path, &why)
+                    .hint("two resources contradict each other: keep one of them");
+                return Err(Fault::refused(trouble));
+            }
+        }
+        let Some(writer) = edited_by.first().copied() else { return Ok(()) };
+        self.put(host, &permit.for_member(writer), first, (&found, &text))?;
+        for number in edited_by {
+            let note = self.0.get(number).map_or("", |edit| edit.editor.aspect());
+            set(outcomes, number, Outcome::Changed(vec![note.to_owned()]));
+        }
+        Ok(())
+    }
+
+    fn put(
+        &self,
+        host: &Host,
+        permit: &Permit,
+        edit: &TextEdit,
+        (found, text): (&Found, &str),
+    ) -> Result<(), Fault> {
+        let files = host.files();
+        let Some(spot) = files.spot(&edit.path)? else {
+            return Err(Fault::refused(Files::no_directory(&edit.path)));
+        };
+        let bytes = encoded(text);
+        let content = Content::of(&bytes);
+        let mode = found.seen.map_or(edit.create.unwrap_or(0o644), |seen| seen.mode);
+        let secret = self.0.iter().any(|edit| edit.editor.is_secret()) || denies_others(mode);
+        let validate = self.0.iter().find(|edit| !edit.validate.is_empty());
+        let validation = validate.map(|edit| Validation {
+            host,
+            permit,
+            argv: &edit.validate,
+            path: &edit.path,
+            secret,
+        });
+        let draft = Draft {
+            content: &content,
+            owner: found.seen.map(|seen| seen.uid),
+            group: found.seen.map(|seen| seen.gid),
+            mode,
+            instead_of: found.seen.as_ref(),
+            acceptance: validation.as_ref().map(|it| it as &dyn Acceptance),
+            extended: None,
+            sensitive: secret,
+        };
+        let what = if found.seen.is_some() { "content" } else { "created" };
+        let losing = Loss { content: found.seen.is_some(), secret, purged: false, what };
+        let noted = spot.note(permit, found.seen.as_ref(), losing)?;
+        noted.after(files.put(permit, &spot, &draft))?;
+        Ok(())
+    }
+}
+
+fn set(outcomes: &mut [Outcome], number: usize, outcome: Outcome) {
+    if let Some(slot) = outcomes.get_mut(number) {
+        *slot = outcome;
+    }
+}
+
+fn one_result(edit: &TextEdit, found: &Found) -> CheckResult {
+    let edited = match edit.editor.edit(&found.text) {
+        Ok(edited) => edited,
+        Err(trouble) => return CheckResult::Unknown(trouble),
+    };
+    let Some(difference) = edit.difference(found, &edited) else { return CheckResult::Same };
+    let mut seal = DefaultHasher::new();
+    (&edited.from, &edited.to).hash(&mut seal);
+    CheckResult::Differs(Change {
+        destructive: false,
+        seal: seal.finish(),
+        creates: edited.from.is_empty() && !edited.to.is_empty(),
+        replaces: found.seen.is_none(),
+        differences: vec![difference],
+        premise: Box::new(()),
+    })
+}
+
+impl Resource for TextEdit {
+    fn footprint(&self) -> Footprint {
+        let own = Footprint::of_part(&self.path, &self.part);
+        Footprint {
+            removal: self.removal.clone(),
+            warnings: self.warnings.clone(),
+            grouping: Some(Grouping {
+                key: format!("text {} {:?} {:?}", self.path.display(), self.create, self.validate),
+                part: Arc::new(self.clone()) as Arc<dyn Any + Send + Sync>,
+                unite,
+            }),
+            ..own
+        }
+    }
+
+    fn traits(&self) -> Traits {
+        Traits::default()
+    }
+
+    fn check<'a>(&'a self, host: &'a Host, _ask: CheckRequest) -> Answer<'a, CheckResult> {
+        Box::pin(async move {
+            match self.read(host.files()) {
+                Ok(found) => one_result(self, &found),
+                Err(fault) => CheckResult::Unknown(host.files().trouble(fault, &self.path)),
+            }
+        })
+    }
+
+    fn apply<'a>(
+        &'a self,
+        host: &'a Host,
+        permit: &'a Permit,
+        _change: Change,
+    ) -> Answer<'a, Outcome> {
+        Box::pin(async move {
+            let alone = Together(vec![Arc::new(self.clone())]);
+            alone.make_so(host, permit, &[true]).pop().unwrap_or(Outcome::Unchanged)
+        })
+    }
+}
+
+impl Transaction for Together {
+    fn check<'a>(&'a self, host: &'a Host, _ask: CheckRequest) -> Answer<'a, Vec<CheckResult>> {
+        Box::pin(async move { self.compare(host) })
+    }
+
+    fn apply<'a>(
+        &'a self,
+        host: &'a Host,
+        permit: &'a Permit,
+        changes: Vec<Option<Change>>,
+    ) -> Answer<'a, Vec<Outcome>> {
+        let is_due: Vec<bool> = changes.iter().map(Option::is_some).collect();
+        Box::pin(async move { self.make_so(host, permit, &is_due) })
+    }
+}
+
+/// Reads a text file for a kind that only looks at it; an empty text if the file does not exist.
+///
+/// # Errors
+///
+/// Fails if the file cannot be read or exceeds 16 MiB.
+pub(crate) fn text_of(files: &Files, path: &Path) -> Result<Option<String>, Failure> {
+    let read = || -> Result<Option<Vec<u8>>, Fault> {
+        let Some(origin) = files.origin(path)? else { return Ok(None) };
+        if origin.seen().kind != FileType::RegularFile {
+            return Err(Fault::refused(said("read", path, "not a regular file")));
+        }
+        let mut content = Content::default();
+        content.push(origin);
+        match content.bytes(LARGEST)? {
+            Some(bytes) => Ok(Some(bytes)),
+            None => Err(Fault::refused(said("read", path, "the file exceeds 16 MiB"))),
+        }
+    };
+    match read() {
+        Ok(bytes) => Ok(bytes.map(|bytes| decoded(&bytes))),
+        Err(fault) => Err(files.trouble(fault, path)),
+    }
+}
+
+/// Decodes bytes; each byte that is not UTF-8 becomes a character of a private range.
+fn decoded(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        let raw = chunk.invalid().iter().filter_map(|byte| char::from_u32(RAW + u32::from(*byte)));
+        text.extend(raw);
+    }
+    text
+}
+
+/// Encodes a text that [`decoded`] returned, possibly edited.
+fn encoded(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut buffer = [0; 4];
+    for letter in text.chars() {
+        match u32::from(letter).checked_sub(RAW).and_then(|raw| u8::try_from(raw).ok()) {
+            Some(byte) if byte >= 0x80 => bytes.push(byte),
+            _ => bytes.extend_from_slice(letter.encode_utf8(&mut buffer).as_bytes()),
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{decoded, encoded};
+
+    #[test]
+    fn every_byte_survives_an_edit() {
+        let all: Vec<u8> = (0..=255).chain("grüße\n".bytes()).collect();
+        assert_eq!(encoded(&decoded(&all)), all);
+    }
+}

@@ -1,0 +1,60 @@
+//! Whole files of other kinds: the kind `file` holds them, with its safety, history and undo.
+
+use crate::kind::{Fields, Invalid, Place, Value};
+use crate::resource::Resource;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A file, link or absence that a kind manages as a whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Shape<'a> {
+    /// A regular file with this content and octal mode; the owner is the daemon's user.
+    Content(&'a str, &'a str),
+    /// A symbolic link to this target.
+    Link(&'a str),
+    /// A directory with this octal mode.
+    Directory(&'a str),
+    /// Nothing.
+    Absent,
+}
+
+/// Builds the resource that manages the path.
+///
+/// # Errors
+///
+/// Returns the problems of the path.
+pub(crate) fn managed_file(
+    path: &Path,
+    shape: Shape<'_>,
+    validate: &[String],
+) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+    let mut fields = Fields::default();
+    let text = |text: &str| Value::Text(text.to_owned());
+    let Some(name) = path.to_str() else {
+        return Err(vec![Invalid::whole("the path is not UTF-8")]);
+    };
+    match shape {
+        Shape::Content(content, mode) => {
+            fields.insert("path", text(name));
+            fields.insert("content", text(content));
+            fields.insert("mode", text(mode));
+        }
+        Shape::Link(target) => {
+            fields.insert("path", text(name));
+            fields.insert("symlink", text(target));
+            fields.insert("force", Value::Bool(true));
+        }
+        Shape::Directory(mode) => {
+            fields.insert("path", text(&format!("{name}/")));
+            fields.insert("mode", text(mode));
+        }
+        Shape::Absent => {
+            fields.insert("path", text(name));
+            fields.insert("state", text("absent"));
+        }
+    }
+    if !validate.is_empty() {
+        fields.insert("validate", Value::Texts(validate.to_vec()));
+    }
+    crate::kinds::file::SPEC.build_resource(name, fields, &Place { base: PathBuf::from("/") })
+}

@@ -1,0 +1,155 @@
+//! The laws that every kind obeys, on the simulated host: one table of test cases for each kind.
+//!
+//! A new kind must have cases in `cases.rs`, or a reason in `UNTRIED` of this file. No test here may depend on the
+//! real clock or on the machine. Reading order: `cases.rs` (the table), `harness.rs`, this file (the laws).
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod cases;
+mod harness;
+#[path = "../file/support.rs"]
+#[expect(dead_code, reason = "these tests need a part of the harness")]
+mod support;
+
+use cases::CASES;
+use rustix::io::Errno;
+use std::collections::BTreeSet;
+use steadfast_resources::host::simulated::Fault;
+use steadfast_resources::{CheckResult, Outcome, registry};
+
+/// Kinds without cases here, with the reason.
+const UNTRIED: &[(&str, &str)] = &[
+    ("exec", "runs any command; resources/tests/commands has its tests"),
+    ("file", "resources/tests/simulated has 15 cases of its own, with every failing call"),
+    ("msg", "changes nothing on the host"),
+    ("noop", "changes nothing on the host"),
+    ("password", "changes nothing on the host"),
+    ("pkg", "needs apt and dpkg; tests/hosts has its tests on a booted Debian"),
+    ("print", "changes nothing on the host"),
+    ("svc", "needs systemd; resources/tests/units and tests/hosts have its tests"),
+    ("test", "a kind for tests"),
+    ("timer", "changes nothing on the host"),
+    ("value", "changes nothing on the host"),
+];
+
+/// Fields that no case declares, with the reason.
+const UNTRIED_FIELDS: &[(&str, &str, &str)] = &[];
+
+#[test]
+fn each_kind_has_cases_or_a_reason() {
+    let tried: BTreeSet<&str> = CASES.iter().map(|case| case.kind).collect();
+    for spec in registry::specs() {
+        let has_reason = UNTRIED.iter().any(|(kind, _)| *kind == spec.kind);
+        assert!(
+            tried.contains(spec.kind) != has_reason,
+            "{}: expected cases in resources/tests/laws/cases.rs, or a reason in UNTRIED",
+            spec.kind
+        );
+    }
+}
+
+/// L5: each field of a tried kind stands in some case.
+#[test]
+fn each_field_stands_in_a_case() {
+    let mut missing = Vec::new();
+    for spec in registry::specs() {
+        let cases: Vec<_> = CASES.iter().filter(|case| case.kind == spec.kind).collect();
+        if cases.is_empty() {
+            continue;
+        }
+        for field in spec.fields.iter().filter(|it| !it.later && it.ignored.is_none()) {
+            let is_tried =
+                cases.iter().any(|case| case.given.iter().any(|(name, _)| *name == field.name));
+            let has_reason = UNTRIED_FIELDS
+                .iter()
+                .any(|(kind, name, _)| *kind == spec.kind && *name == field.name);
+            if !is_tried && !has_reason {
+                missing.push(format!("{}.{}", spec.kind, field.name));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "expected a case or a reason for: {}", missing.join(", "));
+}
+
+/// L1: a check changes nothing.
+#[test]
+fn a_check_changes_nothing() {
+    for case in CASES {
+        let machine = case.machine();
+        let before = harness::visible(&machine);
+        let result = case.check(&machine);
+        assert!(
+            matches!(result, CheckResult::Differs(_)),
+            "{}: expected a difference, found {result:?}",
+            case.title()
+        );
+        assert_eq!(harness::visible(&machine), before, "{}", case.title());
+    }
+}
+
+/// L2: an apply does what the check has found, and the next check finds nothing.
+#[test]
+fn an_apply_converges() {
+    for case in CASES {
+        let machine = case.machine();
+        let done = case.hold(&machine);
+        assert!(matches!(done, Outcome::Changed(_)), "{}: {done:?}", case.title());
+        let again = case.check(&machine);
+        assert!(matches!(again, CheckResult::Same), "{}: {again:?}", case.title());
+        for (path, expected) in case.after {
+            let content = machine.content(path);
+            let content = content.map(|bytes| String::from_utf8(bytes).unwrap());
+            assert_eq!(content.as_deref(), *expected, "{}: {path}", case.title());
+        }
+    }
+}
+
+/// L3: a created object can be removed and created again, and a removal has no removal.
+#[test]
+fn a_removal_undoes_the_creation() {
+    for case in CASES {
+        let Some(removal) = case.removal() else { continue };
+        assert!(removal.footprint().removal.is_none(), "{}: a removal of a removal", case.title());
+        let machine = case.machine();
+        let done = case.hold(&machine);
+        assert!(matches!(done, Outcome::Changed(_)), "{}: {done:?}", case.title());
+        let gone = harness::hold(&machine, &removal);
+        assert!(matches!(gone, Outcome::Changed(_)), "{}: the removal: {gone:?}", case.title());
+        let again = harness::check(&machine, &removal);
+        assert!(matches!(again, CheckResult::Same), "{}: {again:?}", case.title());
+        let back = case.hold(&machine);
+        assert!(matches!(back, Outcome::Changed(_)), "{}: again: {back:?}", case.title());
+    }
+}
+
+/// L4: each system call fails in turn; `touched: false` is true, and the next run without faults converges.
+#[test]
+fn each_call_fails_in_turn() {
+    for case in CASES {
+        for errno in [Errno::IO, Errno::NOSPC] {
+            for call in 1..=case.count_calls() {
+                let machine = case.machine();
+                let before = harness::visible(&machine);
+                machine.set_faults([(call, Fault::Fails(errno))]);
+                let done = case.hold(&machine);
+                machine.set_faults([]);
+                let how = format!("{}: call {call} with {errno:?}: {done:?}", case.title());
+                if let Outcome::Failed { trouble, touched } = &done {
+                    let first = trouble.what.lines().next().unwrap_or_default();
+                    assert!(!first.is_empty() && first.chars().count() <= 100, "{how}");
+                    if !touched {
+                        assert_eq!(harness::visible(&machine), before, "{how}");
+                    }
+                }
+                machine.restart();
+                let healed = case.hold(&machine);
+                assert!(
+                    matches!(healed, Outcome::Changed(_) | Outcome::Unchanged),
+                    "{how}; then {healed:?}"
+                );
+                let again = case.check(&machine);
+                assert!(matches!(again, CheckResult::Same), "{how}; then {again:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! The examples of the kinds, and the tables of their fields.
+
+use super::Files;
+use steadfast::config::{Options, load};
+use steadfast_resources::{FieldType, Receives, registry};
+
+#[test]
+fn the_example_of_each_kind_is_a_valid_graph() {
+    for spec in registry::specs() {
+        assert!(!spec.example.is_empty(), "{}: expected an example, found none", spec.kind);
+        let resources: String = spec.example.lines().map(|line| format!("  {line}\n")).collect();
+        let files =
+            Files::new().with("graph.yaml", format!("graph: example\nresources:\n{resources}"));
+        let loaded = load(&[files.path("graph.yaml")], &Options::default());
+        let loaded = loaded.unwrap_or_else(|rejected| panic!("{}: {rejected}", spec.kind));
+        let prefix = format!("{}[", spec.kind);
+        assert!(loaded.vertices.iter().any(|it| it.identity.starts_with(&prefix)), "{}", spec.kind);
+    }
+}
+
+#[test]
+fn a_receiving_text_field_has_a_valid_placeholder() {
+    for spec in registry::specs() {
+        for field in spec.fields {
+            let is_text = field.takes == FieldType::Text && field.receives > Receives::Nothing;
+            let is_free = ["content", "body", "msg", "text", "stdin"].contains(&field.name);
+            assert!(
+                !is_text || is_free || field.example.is_some(),
+                "{}.{}: expected an example, because a placeholder is built before the value arrives",
+                spec.kind,
+                field.name
+            );
+        }
+    }
+}
