@@ -112,6 +112,8 @@ pub struct Need {
 pub enum Match {
     /// Only the exact object; every resource that offers the object.
     Exact,
+    /// Every offered repository, whatever its name.
+    EveryRepository,
     /// The exact path; if no resource offers the path, the nearest offered directory above.
     OrAbove,
     /// The path and everything offered below; if neither is offered, the nearest offered directory above.
@@ -133,6 +135,13 @@ impl Need {
     /// Makes a need for the object at a path and everything below.
     pub fn tree(path: impl Into<PathBuf>, because: &'static str) -> Self {
         Self { token: HostObject::Path(plain(&path.into())), scope: Match::AndBelow, because }
+    }
+
+    /// Makes a need for every repository of packages.
+    #[must_use]
+    pub fn repositories(because: &'static str) -> Self {
+        let token = HostObject::Repository(String::new());
+        Self { token, scope: Match::EveryRepository, because }
     }
 
     /// Makes a need for a user by name; a number makes no need.

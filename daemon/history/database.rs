@@ -144,8 +144,8 @@ impl Book {
         Ok(Self { connection, key, limits, total, next })
     }
 
-    /// Writes all jobs in one durable transaction, or none. Entries of the runs `live` are never dropped for room; `now`
-    /// is the time of retention.
+    /// Writes all jobs in one durable transaction, or none. Entries of the runs `live` are never dropped for room;
+    /// `now` is the time of retention.
     pub(super) fn commit(
         &mut self,
         jobs: &[Job],

@@ -1,4 +1,4 @@
-//! The check value of the key: a keyed hash of a constant, so that a damaged key is named and not taken for another one.
+//! The check value of the key: a keyed hash of a constant. A damaged key is named, and not taken for another one.
 
 use super::regular_file;
 use super::state_dir::private;

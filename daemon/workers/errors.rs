@@ -1,6 +1,7 @@
 //! The errors that workers pass to each other, to the driver, and to clients.
 
 use crate::config::Rejected;
+use crate::control::Reply;
 use thiserror::Error;
 use tokio::task::JoinError;
 
@@ -36,6 +37,12 @@ pub(super) enum SettingsError {
 #[error("{0}")]
 pub struct LogLevelError(pub String);
 
+impl From<LogLevelError> for Reply {
+    fn from(error: LogLevelError) -> Self {
+        Self::Refused(error.0)
+    }
+}
+
 /// The reason why maintenance of the state was not carried out.
 #[derive(Debug, Error)]
 pub(super) enum MaintenanceError {
@@ -68,4 +75,11 @@ pub(super) enum FaultError {
     /// The worker does not run or does not exist.
     #[error("no worker named `{0}` runs")]
     UnknownWorker(String),
+}
+
+#[cfg(feature = "fault-injection")]
+impl From<FaultError> for Reply {
+    fn from(error: FaultError) -> Self {
+        Self::Refused(error.to_string())
+    }
 }

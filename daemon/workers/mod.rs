@@ -47,8 +47,8 @@ use tokio::sync::watch;
 /// A function that creates the observer of a driver's notifications.
 pub type MakeAudience = Box<dyn Fn() -> Box<dyn Observer> + Send + Sync>;
 
-/// A function that makes the lease of a daemon. Its argument is the epoch of the lock of the state directory, none until
-/// the directory is locked.
+/// A function that makes the lease of a daemon. Its argument is the epoch of the lock of the state directory, none
+/// until the directory is locked.
 pub type MakeLease = Box<dyn FnOnce(watch::Receiver<Option<u64>>) -> Box<dyn Lease> + Send>;
 
 /// The parts of a daemon.

@@ -4,7 +4,7 @@
 //! must never know a kind or the graph.
 //!
 //! Reading order: `kernel/` (system calls), `files/`, `input_trust.rs` (files that root may read or run),
-//! `process/`, `secrets.rs`, `stat.rs`, `systemd/`, `packages/`, `journal.rs`.
+//! `process/`, `secrets.rs`, `stat.rs`, `tables/`, `systemd/`, `packages/`, `journal.rs`.
 
 pub mod files;
 pub mod input_trust;
@@ -15,6 +15,7 @@ mod process;
 mod secrets;
 mod stat;
 pub mod systemd;
+pub mod tables;
 
 pub use files::Files;
 pub use kernel::overlay::{Limits, Overlay};
@@ -38,6 +39,7 @@ pub struct Host {
     files: std::sync::Arc<Files>,
     systemd: std::sync::Arc<Systemd>,
     packages: std::sync::Arc<packages::Shared>,
+    tables: std::sync::Arc<tables::Tables>,
     command_records: Option<std::sync::Arc<process::command_records::CommandRecords>>,
 }
 

@@ -60,6 +60,19 @@ pub(crate) async fn run_change(
     }
 }
 
+/// Reads files on a thread, for a kind that must not block ([`crate::ExecutorKind::Command`]). In a simulated host and
+/// in an overlay, which belong to a thread, the work stays on that thread.
+///
+/// # Errors
+///
+/// Returns the error of the work.
+pub(crate) async fn read_on_thread<T: Send + 'static>(
+    host: &Host,
+    work: impl FnOnce(&Host) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    super::on_thread(host, work).await?
+}
+
 /// Describes the end of a command that did not succeed, with its last lines of output.
 pub(crate) fn failed(command: &Command, finished: &Finished) -> Failure {
     let program = command.argv.first().map_or("the command", String::as_str);

@@ -29,6 +29,11 @@ impl FieldReader {
         }
     }
 
+    /// Returns true if no problem was found so far.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.problems.is_empty()
+    }
+
     /// Returns a text without control characters except tabs; none if the field is absent or wrong.
     pub(crate) fn text(&mut self, field: &'static str) -> Option<String> {
         let text = self.fields.text(field)?;

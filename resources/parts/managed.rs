@@ -85,6 +85,12 @@ pub(crate) trait ValueSet: Debug + Send + Sync {
         None
     }
 
+    /// Returns true if the values are recorded for history and undo; false for objects whose former states are
+    /// recorded otherwise (files).
+    fn records_values(&self) -> bool {
+        true
+    }
+
     /// Returns the sent values, from the values of the last check or apply.
     fn sent(&self, _found: &FieldValues) -> Sent {
         Sent::new()
@@ -221,11 +227,11 @@ impl<V: ValueSet> Managed<V> {
         if permit.check().is_err() {
             return Outcome::Interrupted;
         }
-        let record =
-            permit.keeper().map(|keeper| keeper.keep_values(self.recorded(found, differing)));
+        let keeper = permit.keeper().filter(|_| self.set.records_values());
+        let record = keeper.map(|keeper| keeper.keep_values(self.recorded(found, differing)));
         let written = self.set.write(host, permit, differing).await;
         let after = self.set.read(host, &CancellationToken::new()).await;
-        if let (Some(keeper), Some(number), Ok(after)) = (permit.keeper(), record, &after) {
+        if let (Some(keeper), Some(number), Ok(after)) = (keeper, record, &after) {
             keeper.settle_values(number, self.recorded(after, differing));
         }
         if let Err(WriteFailure { trouble, touched }) = written {

@@ -4,16 +4,33 @@
 //!
 //! Reading order: `field_reader.rs` (fields to values), `text_edit.rs` (a part of a text file), `managed.rs` (named
 //! values, read and written by calls or commands), `sequence.rs` (several resources in one), `commands.rs` (calls of
-//! programs with checked ends), `whole_file.rs`.
+//! programs with checked ends), `whole_file.rs`, `fstab.rs` (rows of /etc/fstab, and the kernel's tables alike),
+//! `alternative.rs` (one of several forms), `assignment.rs` (`KEY=value`), `account_tools.rs`, `parent_directory.rs`,
+//! `blocking.rs`, `staging.rs`, `download.rs`.
 
+pub(crate) mod account_tools;
+pub(crate) mod alternative;
+pub(crate) mod assignment;
+pub(crate) mod blocking;
 pub(crate) mod commands;
+pub(crate) mod data;
+pub(crate) mod download;
+pub(crate) mod edit_fields;
+#[cfg(test)]
+pub(crate) mod edit_support;
 pub(crate) mod field_reader;
+pub(crate) mod fstab;
 pub(crate) mod managed;
+pub(crate) mod parent_directory;
 pub(crate) mod sequence;
+pub(crate) mod staging;
 pub(crate) mod text_edit;
+pub(crate) mod text_lines;
 pub(crate) mod whole_file;
 
+pub(crate) use blocking::on_thread;
 pub(crate) use field_reader::FieldReader;
 pub(crate) use managed::{Managed, ValueSet, WriteFailure};
+pub(crate) use parent_directory::ParentDirectory;
 pub(crate) use sequence::Sequence;
 pub(crate) use text_edit::{Edited, Editor, TextEdit};

@@ -23,6 +23,8 @@ pub(crate) struct Sequence {
     warnings: Vec<Invalid>,
     extra: Footprint,
     traits: Traits,
+    /// The element that stands for the existence of the object.
+    main: usize,
 }
 
 impl Sequence {
@@ -36,7 +38,7 @@ impl Sequence {
         };
         let traits = Traits { seat, confined: true, ..Traits::default() };
         let extra = Footprint { uses_only_files: true, ..Footprint::default() };
-        Self { elements, removal: None, warnings: Vec::new(), extra, traits }
+        Self { elements, removal: None, warnings: Vec::new(), extra, traits, main: 0 }
     }
 
     /// Sets the fields that remove the object.
@@ -52,6 +54,11 @@ impl Sequence {
     /// Adds claims, needs or watches that no element has.
     pub(crate) fn with_extra(self, extra: Footprint) -> Self {
         Self { extra: Footprint { uses_only_files: true, ..extra }, ..self }
+    }
+
+    /// Sets the element, counted from 0, whose creation counts as the creation of the object; by default the first.
+    pub(crate) fn created_by(self, main: usize) -> Self {
+        Self { main, ..self }
     }
 
     /// Changes the traits.
@@ -137,7 +144,7 @@ impl Sequence {
 
     async fn look(&self, host: &Host, ask: CheckRequest) -> CheckResult {
         let mut all: Vec<Change> = Vec::new();
-        let (mut is_first_new, mut has_any) = (false, false);
+        let (mut is_new, mut has_any) = (false, false);
         for (number, element) in self.elements.iter().enumerate() {
             match self.check_element(element, host, ask.clone()).await {
                 CheckResult::Same => {}
@@ -145,7 +152,7 @@ impl Sequence {
                 CheckResult::Unknown(_) if has_any => {}
                 CheckResult::Unknown(trouble) => return CheckResult::Unknown(trouble),
                 CheckResult::Differs(change) => {
-                    is_first_new |= number == 0 && change.creates;
+                    is_new |= number == self.main && change.creates;
                     has_any = true;
                     all.push(change);
                 }
@@ -164,7 +171,7 @@ impl Sequence {
             differences,
             destructive,
             seal,
-            creates: is_first_new,
+            creates: is_new,
             replaces,
             premise: Box::new(ask),
         })

@@ -402,11 +402,24 @@ pub(crate) fn text_of(files: &Files, path: &Path) -> Result<Option<String>, Fail
 fn decoded(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
-        text.push_str(chunk.valid());
+        for letter in chunk.valid().chars() {
+            if is_raw(letter) {
+                // A letter of the private range is kept as its bytes.
+                let bytes = letter.encode_utf8(&mut [0; 4]).bytes().collect::<Vec<_>>();
+                text.extend(bytes.iter().filter_map(|it| char::from_u32(RAW + u32::from(*it))));
+            } else {
+                text.push(letter);
+            }
+        }
         let raw = chunk.invalid().iter().filter_map(|byte| char::from_u32(RAW + u32::from(*byte)));
         text.extend(raw);
     }
     text
+}
+
+/// Returns true for a character that stands for a byte.
+fn is_raw(letter: char) -> bool {
+    u32::from(letter).checked_sub(RAW).is_some_and(|byte| (0x80..=0xff).contains(&byte))
 }
 
 /// Encodes a text that [`decoded`] returned, possibly edited.
@@ -430,5 +443,7 @@ mod tests {
     fn every_byte_survives_an_edit() {
         let all: Vec<u8> = (0..=255).chain("grüße\n".bytes()).collect();
         assert_eq!(encoded(&decoded(&all)), all);
+        let private = "a\u{fff80}\u{fffff}b".as_bytes();
+        assert_eq!(encoded(&decoded(private)), private);
     }
 }

@@ -1,6 +1,7 @@
 //! Retention: entries that are deleted for space, entries that are not, and histories that belong to another program.
 
-use crate::{Stage, is_changed, noise, open, open_after_jump};
+use crate::entries::noise;
+use crate::{Stage, is_changed, open, open_after_jump};
 use std::path::PathBuf;
 use steadfast::history::{Limits, Reader};
 use steadfast_resources::{NotRecorded, Outcome};

@@ -4,11 +4,15 @@
 //! with a message; no test is skipped. docs/development/testing.md describes the hosts.
 //!
 //! Nothing here changes the real host. Reading order: `control_groups`, `machine`, `host` and `service` (the
-//! harness), then `lifecycle`, `unit`, `reload`, `repair`, `settings`, `doctor`, `packages` and `units`.
+//! harness), then `lifecycle`, `unit`, `reload`, `repair`, `settings`, `doctor`, `kernel`, `packages`, `units`,
+//! `accounts`, `identity` and `sources`.
 
+mod accounts;
 mod control_groups;
 mod doctor;
 mod host;
+mod identity;
+mod kernel;
 mod lifecycle;
 mod machine;
 mod packages;
@@ -16,5 +20,6 @@ mod reload;
 mod repair;
 mod service;
 mod settings;
+mod sources;
 mod unit;
 mod units;

@@ -1,12 +1,12 @@
 //! The environment of a run: clock, agenda of events, simulated host, random numbers and trace.
 
-use crate::adversary::{meddle, shown};
-use crate::chance::Chance;
-use crate::coverage::Sights;
+use crate::host::adversary::{meddle, shown};
+use crate::host::world::{FileEvent, Who, World};
+use crate::input::chance::Chance;
+use crate::input::profile::Profile;
+use crate::judgement::coverage::Sights;
 use crate::listener::Heard;
-use crate::profile::Profile;
 use crate::trace::Trace;
-use crate::world::{FileEvent, Who, World};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;

@@ -1,11 +1,11 @@
 //! C-6: a machine sleeps longer than its lease is valid. All timers stand still, and no loss is reported yet.
 
-use crate::chance::Chance;
 use crate::environment::{Shared, Stage, here, lock};
+use crate::input::chance::Chance;
+use crate::input::profile::Profile;
+use crate::input::shape::load_outside;
 use crate::life::Life;
-use crate::profile::Profile;
 use crate::schedule::until;
-use crate::shape::load_outside;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

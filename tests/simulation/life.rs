@@ -1,11 +1,11 @@
 //! One life of the simulated daemon: its driver, from the start until a kill or an orderly stop.
 
 use crate::environment::{Event, Shared, here, lock};
+use crate::host::storage::Storage;
+use crate::host::world::{FileEvent, Who};
 use crate::listener::Listener;
 use crate::machinery::{OneThread, Works};
 use crate::run::SWEEP;
-use crate::storage::Storage;
-use crate::world::{FileEvent, Who};
 use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};

@@ -1,7 +1,7 @@
 //! The observer of a simulated driver: writes every notification to the trace and records the facts for the oracle.
 
-use crate::coverage::MADE_FIRST;
 use crate::environment::{Shared, Stage, lock};
+use crate::judgement::coverage::MADE_FIRST;
 use std::collections::{BTreeMap, BTreeSet};
 use steadfast::driver::{Notification, Observer};
 use steadfast_engine::HeldReason;

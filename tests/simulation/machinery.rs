@@ -1,7 +1,7 @@
 //! The runtime of a simulated driver: one thread, and an agenda that decides the order of events.
 
 use crate::environment::{Event, Shared, lock};
-use crate::harness::Meadow;
+use crate::host::harness::Meadow;
 use crate::run::WALL;
 use std::any::Any;
 use std::sync::{Arc, Mutex};

@@ -1,17 +1,19 @@
 //! F-16: a plan equals the apply that follows, for random graphs on random hosts. A saved plan does not apply steps
 //! that changed in between.
 
-use crate::adversary::{meddle, put_back};
-use crate::chance::Chance;
-use crate::commands;
-use crate::comparison::{Deeds, Done, misplanned_refreshes, not_done, unequal, unplanned, untold};
 use crate::environment::{Shared, Stage, here, lock};
+use crate::host::adversary::{meddle, put_back};
+use crate::host::commands;
+use crate::input::chance::Chance;
+use crate::input::linked_paths::{led, put_links};
+use crate::input::profile::Profile;
+use crate::input::removal::{Places, cut_off, marked, owed, without_some, without_wrong_names};
+use crate::input::shape::{Shape, Thing, load_outside};
+use crate::judgement::comparison::{
+    Deeds, Done, misplanned_refreshes, not_done, unequal, unplanned, untold,
+};
 use crate::life::Life;
-use crate::linked_paths::{led, put_links};
-use crate::profile::Profile;
-use crate::removal::{Places, cut_off, marked, owed, without_some, without_wrong_names};
 use crate::schedule::until;
-use crate::shape::{Shape, Thing, load_outside};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

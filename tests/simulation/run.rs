@@ -1,14 +1,14 @@
 //! One run: a seed gives a graph, a host and faults. After the faults end, the host must become as declared.
 
-use crate::adversary::{meddle, probe, put_back};
-use crate::chance::Chance;
-use crate::commands;
-use crate::coverage::Sights;
 use crate::environment::{Event, Shared, Stage, here, lock};
+use crate::host::adversary::{meddle, probe, put_back};
+use crate::host::commands;
+use crate::input::chance::Chance;
+use crate::input::profile::Profile;
+use crate::input::shape::{Shape, Thing, load_outside};
+use crate::judgement::coverage::Sights;
+use crate::judgement::oracle::{Since, complaints};
 use crate::life::Life;
-use crate::oracle::{Since, complaints};
-use crate::profile::Profile;
-use crate::shape::{Shape, Thing, load_outside};
 use std::future::poll_fn;
 use std::path::Path;
 use std::sync::{Arc, Mutex};

@@ -1,7 +1,7 @@
 //! The tests over many runs: ten thousand runs end as declared, replay identically, and together reach every
 //! situation.
 
-use crate::coverage::{MADE_FIRST, Sights};
+use crate::judgement::coverage::{MADE_FIRST, Sights};
 use crate::run::{Played, play, play_realizing};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

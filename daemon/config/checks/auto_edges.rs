@@ -26,6 +26,8 @@ struct Offers {
     paths: HashMap<Vec<u8>, usize>,
     /// The mount points. Every path at or below one needs the mount.
     mounts: HashMap<Vec<u8>, usize>,
+    /// The repositories of packages: a package may come from any of them.
+    repositories: Vec<usize>,
     others: HashMap<HostObject, Vec<usize>>,
     /// The paths again, ordered by their components; built at the first query for all paths below one.
     sorted: Option<BTreeMap<PathBuf, usize>>,
@@ -40,7 +42,12 @@ impl Offers {
             HostObject::Mount(path) => {
                 self.mounts.insert(path.into_os_string().into_encoded_bytes(), vertex);
             }
-            other => self.others.entry(other).or_default().push(vertex),
+            other => {
+                if matches!(other, HostObject::Repository(_)) {
+                    self.repositories.push(vertex);
+                }
+                self.others.entry(other).or_default().push(vertex);
+            }
         }
     }
 
@@ -56,6 +63,7 @@ impl Offers {
 
     fn serve_alone(&mut self, need: &Need, to: &mut Vec<usize>) {
         match (&need.token, need.scope) {
+            (_, Match::EveryRepository) => to.extend(&self.repositories),
             (HostObject::Path(path), Match::Exact) => {
                 to.extend(self.at(path.as_os_str().as_bytes()));
             }

@@ -39,7 +39,7 @@ fn distance((word, length): (&str, usize), candidate: &str, limit: usize) -> Opt
     }
     // Equal beginnings do not change the distance, and identities often have long ones.
     let equal = word.char_indices().zip(other.char_indices()).find(|(a, b)| a != b);
-    let from = equal.map_or(word.len().min(other.len()), |((at, _), _)| at);
+    let from = equal.map_or_else(|| word.len().min(other.len()), |((at, _), _)| at);
     let rest = (word.get(from..)?, other.get(from..)?);
     Some(strsim::osa_distance(rest.0, rest.1)).filter(|distance| *distance < limit)
 }

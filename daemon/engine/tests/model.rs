@@ -5,31 +5,25 @@
 //! reported. CI explores a small part. The whole of docs/model.md, with printed coverage, is explored by `cargo test -p
 //! steadfast-engine --release --test engine explore -- --ignored --nocapture --test-threads 1`.
 
-use self::budget::Budget;
-use self::explorer::{Explorer, Found};
-use self::features::{Configuration, FEATURES, Feature, configurations, graphs};
-use self::sights::Sights;
+use crate::model::configurations::budget::Budget;
+use crate::model::configurations::features::{
+    Configuration, FEATURES, Feature, configurations, graphs,
+};
+use crate::model::exploration::explorer::{Explorer, Found};
+use crate::model::exploration::sights;
+use crate::model::exploration::sights::Sights;
 use std::time::Instant;
 
-mod beginning;
-mod budget;
+mod configurations;
 mod documented;
-mod explorer;
-mod features;
-mod graph_of_states;
-mod grouping;
+mod exploration;
 mod happening;
-mod hashing;
 mod holding;
 mod larger;
 mod planning;
 mod remaking;
-mod rules;
 mod semaphores;
-mod sights;
 mod turns;
-mod waiting;
-mod walking;
 mod walks;
 
 /// Explores each configuration, prints the coverage, and checks that all wanted situations were seen.

@@ -198,8 +198,8 @@ impl Log {
         Ok(first)
     }
 
-    /// Deletes some of the events beyond the limits; returns true if more must be deleted. `now` is the time of retention
-    /// in milliseconds since 1970.
+    /// Deletes some of the events beyond the limits; returns true if more must be deleted. `now` is the time of
+    /// retention in milliseconds since 1970.
     ///
     /// # Errors
     /// [`Unwritable`] if the database fails.

@@ -155,12 +155,11 @@ impl DaemonRequestHandler {
             Request::Stop { now: true } => self.shared.ending.now(),
             Request::Stop { now: false } => self.shared.ending.begin(),
             Request::LogLevel { filter } => {
-                (self.shared.set_log)(&filter).map_err(|why| Reply::Refused(why.to_string()))?;
+                (self.shared.set_log)(&filter)?;
             }
             #[cfg(feature = "fault-injection")]
             Request::Fault { worker, how } => {
-                let injected = self.shared.inject(&worker, &how);
-                injected.map_err(|why| Reply::Refused(why.to_string()))?;
+                self.shared.inject(&worker, &how)?;
             }
         }
         Ok(())

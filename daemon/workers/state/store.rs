@@ -105,7 +105,7 @@ fn open(
 /// Creates the worker of the store. While the state is unusable, the daemon only observes.
 pub(in crate::workers) fn store(shared: &Arc<Shared>) -> Manifold {
     let (own, first) = (Arc::clone(shared), Arc::new(Once::new()));
-    let worker = shared.worker("store", move |_, life: WorkerContext| {
+    shared.worker("store", move |_, life: WorkerContext| {
         let (shared, first) = (Arc::clone(&own), Arc::clone(&first));
         async move {
             life.set_status("locks the state directory");
@@ -122,8 +122,7 @@ pub(in crate::workers) fn store(shared: &Arc<Shared>) -> Manifold {
                 Err(error) => observe(&shared, &life, &error, hold).await,
             }
         }
-    });
-    worker
+    })
 }
 
 /// Returns record readers that report repaired records to the log and as events.

@@ -158,6 +158,18 @@ pub fn pwrite<Fd: AsFd>(file: Fd, from: &[u8], offset: u64) -> Result<usize> {
     fork!(|host| host.write_at(file.as_fd(), from, offset), rustix::io::pwrite(file, from, offset))
 }
 
+/// Calls write(2) once, on a file whose writes are commands to the kernel. An overlay refuses with EROFS.
+pub fn write_parameter<Fd: AsFd>(file: Fd, value: &[u8]) -> Result<usize> {
+    if overlay(|_| ()).is_some() {
+        return Err(Errno::ROFS);
+    }
+    #[cfg(feature = "simulated-host")]
+    if let Some(answer) = simulated(|host| host.write_parameter(file.as_fd(), value)) {
+        return answer;
+    }
+    rustix::io::write(file, value)
+}
+
 /// Calls ftruncate(2).
 pub fn ftruncate<Fd: AsFd>(file: Fd, length: u64) -> Result<()> {
     fork!(|host| host.truncate(file.as_fd(), length), rustix::fs::ftruncate(file, length))

@@ -17,7 +17,7 @@ pub mod simulated;
 pub(crate) use dispatch::{
     chmodat, chownat, fchmod, fchown, fgetxattr, fsetxattr, fstat, fsync, ftruncate, getxattr,
     linkat, listxattr, mkdirat, openat, openat2, pwrite, read, readlinkat, removexattr, renameat,
-    renameat_with, statat, symlinkat, sync, unlinkat,
+    renameat_with, statat, symlinkat, sync, unlinkat, write_parameter,
 };
 pub(crate) use entries::Entries;
 pub(crate) use mounts::Mounts;
@@ -27,6 +27,11 @@ pub(crate) fn runs_commands() -> bool {
     dispatch::runs_commands()
 }
 
+/// Returns true if this thread works in an overlay, so that nothing may reach the host.
+pub(crate) fn is_in_overlay() -> bool {
+    dispatch::overlay(|_| ()).is_some()
+}
+
 /// Returns true if this thread works in an overlay or in a simulated host, so that its work must stay here.
 pub(crate) fn is_bound_to_thread() -> bool {
     #[cfg(feature = "simulated-host")]
@@ -34,6 +39,16 @@ pub(crate) fn is_bound_to_thread() -> bool {
         return true;
     }
     dispatch::overlay(|_| ()).is_some()
+}
+
+/// Returns true if the file system at a path is mounted read-only.
+pub(crate) fn is_read_only(path: &std::path::Path) -> bool {
+    #[cfg(feature = "simulated-host")]
+    if dispatch::simulated(|_| ()).is_some() {
+        return false;
+    }
+    rustix::fs::statvfs(path)
+        .is_ok_and(|stat| stat.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY))
 }
 
 /// Returns true if the name in a directory is the root of another mounted file system.

@@ -17,7 +17,7 @@ mod resolve;
 
 use crate::change::{Change, CheckResult, Outcome};
 use crate::claim::Claim;
-use crate::dependency::HostObject;
+use crate::dependency::{HostObject, Need};
 use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
@@ -169,6 +169,11 @@ impl Resource for Pkg {
         Footprint {
             claims: vec![Claim::shared(HostObject::Package(name.to_owned())).creating(creates)],
             removal: creates.then(absent),
+            requires: if creates {
+                vec![Need::repositories("provides packages")]
+            } else {
+                Vec::new()
+            },
             watch: self.watched(),
             grouping: Some(Grouping {
                 key: format!("pkg recommends {recommends:?} conffiles {conffiles:?}"),

@@ -7,6 +7,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod accounts;
 mod interleavings;
 mod matches_kernel;
 mod persistent_faults;

@@ -166,6 +166,7 @@ impl Row {
                 graph.put("file", format!("{}, {to}, {recv}", self.name("sent")));
             }
             ("test", "map") => self.test(graph),
+            ("user", "password") => self.user(graph),
             (kind, field) => {
                 panic!("S-6: `{kind}` takes secrets by `{field}`: add it to the table")
             }
@@ -174,7 +175,7 @@ impl Row {
 
     /// Returns true if the file `got/NUMBER` must contain the secret.
     pub(super) fn arrives(&self) -> bool {
-        (self.kind, self.field.name) != ("test", "map")
+        !matches!((self.kind, self.field.name), ("test", "map") | ("user", "password"))
     }
 
     fn file(&self, graph: &mut Graph) {
@@ -207,6 +208,14 @@ impl Row {
         put(graph, "doubtful", "true", ", ifcmd: env, donecmd: 'false'");
     }
 
+    /// Declares users that are absent, and one that is refused because the secret is no hash: the test changes no
+    /// account of its host.
+    fn user(&self, graph: &mut Graph) {
+        let slot = self.slot();
+        graph.put("user", format!("{}, state: absent, {slot}", self.name("well")));
+        graph.put("user", format!("{}, meta: {{noop: true}}, {slot}", self.name("refused")));
+    }
+
     fn test(&self, graph: &mut Graph) {
         let slot = self.slot();
         for (what, how) in
@@ -231,9 +240,11 @@ pub(super) fn sender(kind: &str, key: &str, name: &str) -> String {
     }
 }
 
-/// Returns every text value that a secret-taking kind sends.
+/// Returns every text value that a secret-taking kind sends. A user sends columns of /etc/passwd, which has no secrets.
 pub(super) fn senders() -> Vec<(&'static str, &'static str)> {
-    let takes = |spec: &KindSpec| spec.fields.iter().any(|f| f.receives >= Receives::Secrets);
+    let takes = |spec: &KindSpec| {
+        spec.kind != "user" && spec.fields.iter().any(|f| f.receives >= Receives::Secrets)
+    };
     let of = |spec: &&'static KindSpec| {
         let texts = spec.sends.iter().filter(|send| send.gives == FieldType::Text);
         texts.map(|send| (spec.kind, send.key)).collect::<Vec<_>>()

@@ -1,6 +1,6 @@
 //! The comparison of an exploration's coverage with docs/model.md, which reveals a lost feature.
 
-use super::explorer::Found;
+use crate::model::exploration::explorer::Found;
 use std::path::Path;
 
 /// Formats the table row of an exploration, without its time.

@@ -1,14 +1,14 @@
 //! Rare events of single vertices: a suspicion, a lost watch, a request of the operator, the pause of one vertex, a
 //! begin that cannot be stored, and a pause of all that ends by itself (E-1, E-4, E-10, E-15).
 
-use super::budget::Budget;
-use super::explorer::State;
-use super::features::{
+use crate::environment::{Watch, World};
+use crate::model::configurations::budget::Budget;
+use crate::model::configurations::features::{
     Configuration, FEATURES, Feature, HAPPENING, HOLDING, configurations, graphs,
 };
-use super::sights::Sights;
-use super::{EVENT, SETTLED, explore, explore_in_ci, remaking};
-use crate::environment::{Watch, World};
+use crate::model::exploration::explorer::State;
+use crate::model::exploration::sights::Sights;
+use crate::model::{EVENT, SETTLED, explore, explore_in_ci, remaking};
 use crate::step::Step;
 use crate::store::Entry;
 use std::time::Duration;

@@ -1,9 +1,12 @@
 //! Contention, the brake, windows, `realize`, groups and values: each alone, with each other, and with every other
 //! feature (E-4, E-17, E-19, E-20).
 
-use super::budget::Budget;
-use super::features::{Configuration, FEATURES, Feature, HOLDING, configurations, graphs};
-use super::{EVENT, SETTLED, explore, explore_in_ci, sights};
+use crate::model::configurations::budget::Budget;
+use crate::model::configurations::features::{
+    Configuration, FEATURES, Feature, HOLDING, configurations, graphs,
+};
+use crate::model::exploration::sights;
+use crate::model::{EVENT, SETTLED, explore, explore_in_ci};
 use steadfast_engine::{Meta, VertexSpec};
 
 /// Returns each feature alone on each graph of `count` vertices.

@@ -1,8 +1,11 @@
 //! The larger exploration, which CI does not run: one command, with its results in docs/model.md.
 
-use super::budget::Budget;
-use super::features::{Configuration, FEATURES, Feature, configurations, graphs};
-use super::{EVENT, LOAD, SETTLED, explore, pairs, sights, singles};
+use crate::model::configurations::budget::Budget;
+use crate::model::configurations::features::{
+    Configuration, FEATURES, Feature, configurations, graphs,
+};
+use crate::model::exploration::sights;
+use crate::model::{EVENT, LOAD, SETTLED, explore, pairs, singles};
 
 /// Two events, two turns, and every outcome.
 const THOROUGH: Budget = Budget { events: 2, thorough: true, turns: 2, ..SETTLED };

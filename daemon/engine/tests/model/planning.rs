@@ -1,11 +1,11 @@
 //! Plans (`plan`, `apply --plan`): nothing is applied, and findings may become uncertain at any time (E-11).
 
-use super::budget::Budget;
-use super::explorer::State;
-use super::features::{Configuration, Feature, configurations, graphs};
-use super::sights::Sights;
-use super::{LOAD, explore_in_ci};
 use crate::environment::World;
+use crate::model::configurations::budget::Budget;
+use crate::model::configurations::features::{Configuration, Feature, configurations, graphs};
+use crate::model::exploration::explorer::State;
+use crate::model::exploration::sights::Sights;
+use crate::model::{LOAD, explore_in_ci};
 use crate::step::Step;
 use steadfast_engine::{HeldReason, VertexId, VertexStatus};
 

@@ -2,12 +2,14 @@
 //! nothing else differs (E-20, docs/decisions/0012). A second engine verifies that the rest of the schedule is equal
 //! (`remade_equivalence.rs`).
 
-use super::budget::Budget;
-use super::explorer::State;
-use super::features::{Configuration, Feature, HOLDING, configurations, graphs};
-use super::sights::{self, Sights};
-use super::{EVENT, SETTLED, explore_in_ci};
 use crate::environment::{Station, World};
+use crate::model::configurations::budget::Budget;
+use crate::model::configurations::features::{
+    Configuration, Feature, HOLDING, configurations, graphs,
+};
+use crate::model::exploration::explorer::State;
+use crate::model::exploration::sights::{self, Sights};
+use crate::model::{EVENT, SETTLED, explore_in_ci};
 use crate::step::Step;
 use steadfast_engine::{Class, Outcome, RunVerdict, VertexId};
 

@@ -1,9 +1,10 @@
 //! E-14, for docs/semaphores.md: several semaphores of sizes 1 and 2, also with few slots, and swaps that change the
 //! counts.
 
-use super::budget::Budget;
-use super::features::{Configuration, graphs};
-use super::{explore, explore_in_ci, sights};
+use crate::model::configurations::budget::Budget;
+use crate::model::configurations::features::{Configuration, graphs};
+use crate::model::exploration::sights;
+use crate::model::{explore, explore_in_ci};
 use crate::shape::Shape;
 
 /// The semaphores that each of three vertices uses: sets of bits.

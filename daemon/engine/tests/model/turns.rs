@@ -1,9 +1,12 @@
 //! Several turns in one history: a swap, a crash with its restart, and a pause or a stop, each before, within or after
 //! the others.
 
-use super::budget::Budget;
-use super::features::{Configuration, FEATURES, Feature, configurations, graphs};
-use super::{explore, explore_in_ci, sights};
+use crate::model::configurations::budget::Budget;
+use crate::model::configurations::features::{
+    Configuration, FEATURES, Feature, configurations, graphs,
+};
+use crate::model::exploration::sights;
+use crate::model::{explore, explore_in_ci};
 
 /// Returns a budget for a swap, a crash, a pause and a stop, at most `count` in one history, without failures and
 /// events.

@@ -5,13 +5,14 @@
 //! first of them; `STEADFAST_WALK=1234:5` takes walk 5 of configuration 1234 alone. A violation is reported with the
 //! command that replays its walk.
 
-use super::budget::Budget;
-use super::explorer::{Explorer, Found};
-use super::features::{
+use crate::model::configurations::budget::Budget;
+use crate::model::configurations::features::{
     Configuration, FEATURES, Feature, HAPPENING, HOLDING, configurations, graphs,
 };
-use super::walking::{Seed, Walker};
-use super::{SETTLED, documented, happening, must_have_seen, remaking, report, sights, turns};
+use crate::model::exploration::explorer::{Explorer, Found};
+use crate::model::exploration::sights;
+use crate::model::exploration::walking::{Seed, Walker};
+use crate::model::{SETTLED, documented, happening, must_have_seen, remaking, report, turns};
 use std::collections::BTreeMap;
 use std::time::Instant;
 

@@ -1,8 +1,9 @@
 //! The content of files: read in pieces, and written whole by a staged file that replaces the old file.
 //!
-//! A file is never changed in place, and never replaced before the staged file is synced.
+//! A file is never changed in place, and never replaced before the staged file is synced. Kernel parameters are the
+//! exception (`tunable`).
 //!
-//! Reading order: `read`, `new_content`, `write`, `staged_file`, `temp_names`, `temp_cleanup`, `sync`.
+//! Reading order: `read`, `new_content`, `write`, `staged_file`, `temp_names`, `temp_cleanup`, `sync`, `tunable`.
 
 pub(in crate::host::files) mod new_content;
 pub(in crate::host::files) mod read;
@@ -10,4 +11,5 @@ pub(in crate::host::files) mod staged_file;
 pub(in crate::host::files) mod sync;
 pub(in crate::host::files) mod temp_cleanup;
 pub(in crate::host::files) mod temp_names;
+pub(in crate::host::files) mod tunable;
 pub(in crate::host::files) mod write;

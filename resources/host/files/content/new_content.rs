@@ -1,5 +1,6 @@
 //! The new content of a file: texts and other files in sequence, read in pieces and never loaded whole.
 
+use crate::hex::to_hex;
 use crate::host::files::Files;
 use crate::host::files::content::read::{READ, read_some, seen};
 use crate::host::files::fault::{Fault, said};
@@ -8,6 +9,7 @@ use crate::host::files::paths::managed_path::open_followed;
 use crate::host::input_trust::Reader;
 use crate::host::kernel::{openat, statat};
 use crate::permit::Revoked;
+use ring::digest::{Context, SHA256};
 use rustix::fs::{AtFlags, FileType, Mode};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -260,6 +262,21 @@ impl<'a> Content<'a> {
             Ok(true)
         })?;
         Ok(hasher.finish())
+    }
+
+    /// Returns the SHA-256 of all bytes in hexadecimal digits.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a file has changed since it was found or cannot be read, or if `cancel` is cancelled.
+    pub fn sha256(&self, cancel: &CancellationToken) -> Result<String, Fault> {
+        let mut hasher = Context::new(&SHA256);
+        let go_on = || if cancel.is_cancelled() { Err(Revoked) } else { Ok(()) };
+        self.feed(&go_on, &mut |piece| {
+            hasher.update(piece);
+            Ok(true)
+        })?;
+        Ok(to_hex(hasher.finish().as_ref()))
     }
 
     /// Passes the content on in pieces; returns false if `take` stops before the end.

@@ -133,6 +133,26 @@ impl Machine {
         Ok(most)
     }
 
+    /// Replaces the value of a parameter, as a write to a file of /proc/sys does.
+    pub(in crate::host::kernel) fn write_parameter(
+        &self,
+        file: BorrowedFd<'_>,
+        value: &[u8],
+    ) -> Result<usize> {
+        let is_short = self.begin("write", true)?;
+        let state = &mut *self.0.state.borrow_mut();
+        let open = state.of(file)?.clone();
+        let node = state.nodes.get_mut(&open.ino).ok_or(Errno::BADF)?;
+        let What::File(content) = &mut node.what else { return Err(Errno::BADF) };
+        if !open.writes {
+            return Err(Errno::BADF);
+        }
+        let most = if is_short { value.len().min(1) } else { value.len() };
+        *content = value.get(..most).unwrap_or(value).to_vec();
+        state.changed(open.ino, open.place.as_ref(), true);
+        Ok(most)
+    }
+
     pub(in crate::host::kernel) fn truncate(
         &self,
         file: BorrowedFd<'_>,

@@ -1,0 +1,94 @@
+//! Files of pseudo file systems (/proc, /sys): reading tables, and writing kernel parameters in place.
+//!
+//! The kernel reports the size 0 for these files and acts on each write(2), so a parameter is never staged and
+//! renamed, and its value is written with one call.
+
+use super::read::{READ, read_some, seen};
+use crate::host::files::Files;
+use crate::host::files::fault::{Fault, said};
+use crate::host::kernel::{is_in_overlay, openat, write_parameter};
+use crate::permit::Permit;
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::{Errno, retry_on_intr};
+use std::path::Path;
+
+/// The size limit of a table of the kernel in bytes.
+const LARGEST: usize = 16 << 20;
+
+/// The buffer size in bytes. The kernel fills one buffer consistently.
+const CHUNK: usize = 64 * 1024;
+
+impl Files {
+    /// Reads a file of the kernel completely. Returns `None` if the path does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the path is no regular file, exceeds 16 MiB, or cannot be read.
+    pub fn kernel_file(&self, path: &Path) -> Result<Option<Vec<u8>>, Fault> {
+        let Some(spot) = self.spot(path)? else { return Ok(None) };
+        let file = match openat(&spot.directory, spot.name, READ, Mode::empty()) {
+            Ok(file) => file,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(errno) => return Err(Fault::os("read")(errno)),
+        };
+        if seen(&file)?.kind != FileType::RegularFile {
+            return Err(Fault::refused(said("read", path, "not a regular file")));
+        }
+        let mut content = Vec::new();
+        let mut buffer = Vec::with_capacity(CHUNK);
+        loop {
+            read_some(&file, &mut buffer)?;
+            if buffer.is_empty() {
+                return Ok(Some(content));
+            }
+            content.extend_from_slice(&buffer);
+            if content.len() > LARGEST {
+                return Err(Fault::refused(said("read", path, "the file exceeds 16 MiB")));
+            }
+        }
+    }
+
+    /// Writes a kernel parameter with one write(2). The file is never created, and a link as the last part is not
+    /// followed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the parameter does not exist, the kernel rejects the value, the permit was revoked, or the thread
+    /// works in an overlay, where nothing may reach the kernel. A rejected list of values may be set in part.
+    pub fn write_tunable(&self, permit: &Permit, path: &Path, bytes: &[u8]) -> Result<(), Fault> {
+        if is_in_overlay() {
+            return Err(Fault::refused(said("write", path, "a plan writes no kernel parameters")));
+        }
+        let missing = || said("write", path, "the kernel has no such parameter");
+        let Some(spot) = self.spot(path)? else { return Err(Fault::refused(missing())) };
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = match openat(&spot.directory, spot.name, flags | OFlags::NONBLOCK, Mode::empty())
+        {
+            Ok(file) => file,
+            Err(Errno::NOENT) => return Err(Fault::refused(missing())),
+            Err(Errno::ROFS) => {
+                let trouble = said("write", path, "the parameter is read-only");
+                let hint = "a container may set few parameters: set this one on its host";
+                return Err(Fault::refused(trouble.hint(hint)));
+            }
+            Err(errno) => return Err(Fault::os("write")(errno)),
+        };
+        if seen(&file)?.kind != FileType::RegularFile {
+            return Err(Fault::refused(said("write", path, "not a regular file")));
+        }
+        permit.check()?;
+        let rejected = |errno: Errno| match errno {
+            Errno::INVAL => Fault::refused(
+                said("write", path, "the kernel rejects the value").hint("check its range"),
+            ),
+            errno => Fault::os("write")(errno),
+        };
+        let written = retry_on_intr(|| write_parameter(&file, bytes))
+            .map_err(|errno| rejected(errno).after(true))?;
+        if written == bytes.len() {
+            return Ok(());
+        }
+        let trouble = said("write", path, &format!("the kernel took {written} bytes only"));
+        Err(Fault::refused(trouble).after(true))
+    }
+}

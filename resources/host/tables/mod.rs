@@ -1,0 +1,262 @@
+//! The account tables of the host, read from their files and never through NSS.
+//!
+//! All readers share one parsed copy of each table, which lasts as long as the file's device, inode, size and times
+//! are the same. A line that is no row of the table is skipped; its number is kept for messages.
+//!
+//! Reading order: `passwd.rs`, `group.rs`, `shadow.rs`.
+
+pub mod group;
+pub mod passwd;
+pub mod shadow;
+
+pub use group::{GroupRow, GroupTable};
+pub use passwd::{Passwd, PasswdRow};
+pub use shadow::{Shadow, ShadowRow};
+
+use super::Host;
+use super::files::{Content, EntryStat, Fault, Files, Why, said};
+use super::kernel::{is_bound_to_thread, is_in_overlay, is_read_only, wall};
+use super::process::spawner;
+use crate::failure::Failure;
+use rustix::fs::FileType;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use zeroize::Zeroizing;
+
+/// The size limit of a table in bytes.
+const LARGEST: usize = 64 << 20;
+
+/// The size limit of a text of the kernel in bytes.
+const KERNEL_TEXT: usize = 1 << 20;
+
+/// The age of a file from which its times tell all later changes apart: the clock of file stamps ticks every 4 to
+/// 10 ms.
+const SETTLED: Duration = Duration::from_millis(20);
+
+/// The number of attempts on a table that is replaced meanwhile.
+const ATTEMPTS: usize = 3;
+
+/// A table in a text file, one row a line.
+pub trait Table: Sized {
+    /// The path of the file.
+    const PATH: &'static str;
+
+    /// Parses the text of the file. Lines that are no rows are counted in the result of [`Table::broken`].
+    fn parse(text: &str) -> Self;
+
+    /// Returns the numbers of the skipped lines, from 1.
+    fn broken(&self) -> &[usize];
+}
+
+/// The tables of one host.
+#[derive(Debug, Default)]
+pub struct Tables {
+    passwd: Cache<Passwd>,
+    group: Cache<GroupTable>,
+    shadow: Cache<Shadow>,
+    /// Held during each change of an account: the tools wait 15 s for each other and no longer.
+    pub(super) changes: tokio::sync::Mutex<()>,
+}
+
+/// The last parsed copy of a table.
+#[derive(Debug)]
+struct Cache<T>(Mutex<Option<Copy<T>>>);
+
+impl<T> Default for Cache<T> {
+    fn default() -> Self {
+        Self(Mutex::new(None))
+    }
+}
+
+#[derive(Debug)]
+struct Copy<T> {
+    stamp: EntryStat,
+    /// The file could have changed again within the same tick of the clock, unseen.
+    young: bool,
+    table: Arc<T>,
+}
+
+impl<T: Table> Cache<T> {
+    fn read(&self, files: &Files) -> Result<Arc<T>, Failure> {
+        let path = Path::new(T::PATH);
+        for _ in 1..ATTEMPTS {
+            match self.read_file(files, path) {
+                Err(fault) if matches!(fault.why, Why::Moved) => {}
+                read => return read.map_err(|fault| files.trouble(fault, path)),
+            }
+        }
+        self.read_file(files, path).map_err(|fault| files.trouble(fault, path))
+    }
+
+    fn read_file(&self, files: &Files, path: &Path) -> Result<Arc<T>, Fault> {
+        let origin = files
+            .origin(path)?
+            .ok_or_else(|| Fault::refused(said("read", path, "the file does not exist")))?;
+        let stamp = *origin.seen();
+        if stamp.kind != FileType::RegularFile {
+            return Err(Fault::refused(said("read", path, "not a regular file")));
+        }
+        // The stamps of an overlay are not those of the host.
+        let is_shared = !is_in_overlay();
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_shared
+            && let Some(copy) = last.as_ref()
+            && copy.stamp == stamp
+            && !copy.young
+        {
+            return Ok(Arc::clone(&copy.table));
+        }
+        let now = wall();
+        let mut content = Content::default();
+        content.push(origin);
+        let Some(bytes) = content.bytes(LARGEST)?.map(Zeroizing::new) else {
+            return Err(Fault::refused(said("read", path, "the file exceeds 64 MiB")));
+        };
+        let table = Arc::new(T::parse(&String::from_utf8_lossy(&bytes)));
+        if is_shared {
+            let young = is_young(&stamp, now);
+            *last = Some(Copy { stamp, young, table: Arc::clone(&table) });
+        }
+        Ok(table)
+    }
+}
+
+/// Returns true if the file changed within the last 20 ms, or in the future.
+fn is_young(stamp: &EntryStat, now: Duration) -> bool {
+    let (seconds, nanoseconds) = stamp.changed;
+    let Ok(seconds) = u64::try_from(seconds) else { return true };
+    let changed = Duration::new(seconds, u32::try_from(nanoseconds).unwrap_or_default());
+    changed + SETTLED > now
+}
+
+/// All three account tables in one reading.
+#[derive(Clone, Debug)]
+pub struct AccountTables {
+    /// The users.
+    pub passwd: Arc<Passwd>,
+    /// The groups.
+    pub group: Arc<GroupTable>,
+    /// The passwords and expiry dates, if they were asked for.
+    pub shadow: Option<Arc<Shadow>>,
+}
+
+impl Host {
+    /// Reads the users and groups, and with `shadow` also the passwords, without blocking the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a table is missing or cannot be read; reading the passwords needs root.
+    pub async fn account_tables(&self, shadow: bool) -> Result<AccountTables, Failure> {
+        if is_bound_to_thread() {
+            return self.read_accounts(shadow);
+        }
+        let host = self.clone();
+        let read = spawner::handle()?.spawn_blocking(move || host.read_accounts(shadow));
+        read.await.unwrap_or_else(|why| Err(Failure::new(format!("reading ended: {why}"))))
+    }
+
+    fn read_accounts(&self, shadow: bool) -> Result<AccountTables, Failure> {
+        let (tables, files) = (&self.tables, self.files());
+        let needs_root = |trouble: Failure| match files.is_root() {
+            true => trouble,
+            false => trouble.hint("passwords and expiry dates can only be read as root"),
+        };
+        Ok(AccountTables {
+            passwd: tables.passwd.read(files)?,
+            group: tables.group.read(files)?,
+            shadow: match shadow {
+                true => Some(tables.shadow.read(files).map_err(needs_root)?),
+                false => None,
+            },
+        })
+    }
+
+    /// Returns true if a directory, or a link to something, is at the path; does not block the calling thread.
+    pub(crate) async fn has_directory(&self, path: &Path) -> Result<bool, Failure> {
+        if is_bound_to_thread() {
+            return self.find_directory(path);
+        }
+        let (host, path) = (self.clone(), path.to_owned());
+        let found = spawner::handle()?.spawn_blocking(move || host.find_directory(&path));
+        found.await.unwrap_or_else(|why| Err(Failure::new(format!("looking ended: {why}"))))
+    }
+
+    /// Returns the text of a file of the kernel, for example below /proc; does not block the calling thread.
+    pub(crate) async fn kernel_text(&self, path: &Path) -> Result<String, Failure> {
+        if is_bound_to_thread() {
+            return self.read_kernel(path);
+        }
+        let (host, path) = (self.clone(), path.to_owned());
+        let read = spawner::handle()?.spawn_blocking(move || host.read_kernel(&path));
+        read.await.unwrap_or_else(|why| Err(Failure::new(format!("reading ended: {why}"))))
+    }
+
+    fn read_kernel(&self, path: &Path) -> Result<String, Failure> {
+        let files = self.files();
+        let read = || -> Result<Option<Vec<u8>>, Fault> {
+            let Some(spot) = files.spot(path)? else { return Ok(None) };
+            let Some(seen) = spot.look()? else { return Ok(None) };
+            spot.content(&seen, KERNEL_TEXT)
+        };
+        match read().map_err(|fault| files.trouble(fault, path))? {
+            Some(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            None => Err(said("read", path, "the file does not exist or is too large")),
+        }
+    }
+
+    fn find_directory(&self, path: &Path) -> Result<bool, Failure> {
+        let files = self.files();
+        let look = || files.spot(path)?.map_or(Ok(None), |spot| spot.look());
+        let found = look().map_err(|fault| files.trouble(fault, path))?;
+        Ok(found.is_some_and(|it| matches!(it.kind, FileType::Directory | FileType::Symlink)))
+    }
+
+    /// Returns true if the file system of the account tables is mounted read-only.
+    pub(crate) fn has_read_only_accounts(&self) -> bool {
+        is_read_only(Path::new("/etc"))
+    }
+
+    /// Waits for other changes of accounts by this process, and returns the right to make one.
+    pub(crate) async fn change_accounts(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.tables.changes.lock().await
+    }
+}
+
+impl AccountTables {
+    /// Returns a sentence about skipped lines, for messages about missing accounts; none if each line is a row.
+    #[must_use]
+    pub fn broken_lines(&self) -> Option<String> {
+        let all = [
+            (Passwd::PATH, self.passwd.broken()),
+            (GroupTable::PATH, self.group.broken()),
+            (Shadow::PATH, self.shadow.as_ref().map_or(&[][..], |shadow| shadow.broken())),
+        ];
+        let told = all.iter().filter_map(|(path, lines)| {
+            let first = lines.first()?;
+            Some(match lines.len() {
+                1 => format!("line {first} of {path} is broken"),
+                count => format!("line {first} and {} others of {path} are broken", count - 1),
+            })
+        });
+        let told: Vec<String> = told.collect();
+        (!told.is_empty())
+            .then(|| format!("{}: `pwck` and `grpck` show such lines", told.join(", ")))
+    }
+}
+
+/// Splits a line into exactly `COUNT` fields; none for any other number.
+fn fields<const COUNT: usize>(line: &str) -> Option<[&str; COUNT]> {
+    let mut parts = line.split(':');
+    let mut all = [""; COUNT];
+    for slot in &mut all {
+        *slot = parts.next()?;
+    }
+    parts.next().is_none().then_some(all)
+}
+
+/// Returns the lines that should be rows, with their numbers: no empty lines, comments and marks of NIS.
+fn rows(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let numbered = text.lines().enumerate().map(|(number, line)| (number + 1, line));
+    numbered.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with(['#', '+', '-']))
+}

@@ -1,0 +1,153 @@
+//! Reads the fields of an archive.
+
+use super::{Archive, Format, Origin, Unpacked};
+use crate::escape::short;
+use crate::host::files::is_sacred;
+use crate::kind::{Fields, Invalid, Place, Value};
+use crate::parts::download::{Download, read_checksum};
+use crate::parts::field_reader::{bounded, normal_path};
+use crate::parts::{FieldReader, Managed, Sequence};
+use crate::removal::Removal;
+use crate::resource::{Resource, Traits};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The ends of names, with their formats.
+const ENDS: [(&str, Format); 11] = [
+    (".tar", Format::Tar(None)),
+    (".tar.gz", Format::Tar(Some("--gzip"))),
+    (".tgz", Format::Tar(Some("--gzip"))),
+    (".tar.bz2", Format::Tar(Some("--bzip2"))),
+    (".tbz2", Format::Tar(Some("--bzip2"))),
+    (".tar.xz", Format::Tar(Some("--xz"))),
+    (".txz", Format::Tar(Some("--xz"))),
+    (".tar.zst", Format::Tar(Some("--zstd"))),
+    (".tzst", Format::Tar(Some("--zstd"))),
+    (".zip", Format::Zip),
+    (".jar", Format::Zip),
+];
+
+/// The time for unpacking, besides that of the download.
+const PATIENCE: Duration = Duration::from_hours(1);
+
+pub(super) fn build(
+    name: &str,
+    fields: Fields,
+    _place: &Place,
+) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+    let mut reader = FieldReader::new(fields);
+    let path = reader.path("path", name);
+    let is_free = !is_sacred(&path);
+    let problem =
+        ("expected a directory of its own, found a protected one", "for example /opt/app");
+    reader.require(is_free, "path", problem);
+    if !reader.is_present() {
+        reader.finish(())?;
+        return absent(&path);
+    }
+    let archive = read_fields(path, &mut reader);
+    let archive = reader.finish(archive)?;
+    let removal = Removal::new()
+        .with("path", Value::Text(archive.path.display().to_string()))
+        .with("state", Value::Text("absent".to_owned()));
+    let patience = PATIENCE
+        + match &archive.origin {
+            Origin::Url(download) => download.timeout,
+            Origin::File(..) => Duration::ZERO,
+        };
+    let traits = |traits| Traits { timeout: Some(patience), ..traits };
+    let managed: Arc<dyn Resource> = Arc::new(Managed::new(Unpacked(Arc::new(archive))));
+    Ok(Arc::new(Sequence::new(vec![managed]).removed_by(Some(removal)).with_traits(traits)))
+}
+
+/// Builds the resource that removes the directory with everything in it.
+fn absent(path: &Path) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+    let mut fields = Fields::default();
+    let name = format!("{}/", path.display());
+    fields.insert("path", Value::Text(name.clone()));
+    fields.insert("state", Value::Text("absent".to_owned()));
+    fields.insert("force", Value::Bool(true));
+    let place = Place { base: PathBuf::from("/") };
+    crate::kinds::file::SPEC.build_resource(&name, fields, &place)
+}
+
+fn read_fields(path: PathBuf, reader: &mut FieldReader) -> Archive {
+    let origin = read_origin(reader);
+    let named = match &origin {
+        Origin::File(path, _) => path.display().to_string(),
+        Origin::Url(download) => download.name().to_owned(),
+    };
+    let format = read_format(&named, reader);
+    let strip = reader.integer("strip", 0..=64).unwrap_or_default();
+    let mode = reader.text("mode").unwrap_or_else(|| "0755".to_owned());
+    let is_octal = u32::from_str_radix(&mode, 8).is_ok_and(|mode| mode <= 0o1777);
+    let problem = ("expected an octal mode without set-id bits", "for example 0755");
+    reader.require(is_octal, "mode", problem);
+    Archive {
+        path,
+        origin,
+        format,
+        strip: u32::try_from(strip).unwrap_or_default(),
+        creates: read_creates(reader),
+        owner: account("owner", reader),
+        group: account("group", reader),
+        mode,
+    }
+}
+
+fn read_origin(reader: &mut FieldReader) -> Origin {
+    let Some(text) = reader.text("source") else {
+        if !reader.fields.has("url") {
+            let what = "expected `source` or `url`, found neither";
+            let hint = "name an archive on the host, or an address with its checksum";
+            reader.reject(Invalid::whole(what).hint(hint));
+            return Origin::File(PathBuf::from("/"), None);
+        }
+        return Origin::Url(Box::new(Download::read(reader)));
+    };
+    let downloads = ["username", "password", "token", "cacert", "timeout"];
+    reader.exclude(&downloads, "belongs to a download: there is no `url`");
+    let path = normal_path(&text).unwrap_or_else(|| {
+        let what = bounded(format!("expected an absolute path without .., found {text}"));
+        reader.reject(Invalid::field("source", what));
+        PathBuf::from("/")
+    });
+    Origin::File(path, read_checksum(reader))
+}
+
+fn read_format(named: &str, reader: &mut FieldReader) -> Format {
+    let words = [
+        ("tar", Format::Tar(None)),
+        ("tar.gz", Format::Tar(Some("--gzip"))),
+        ("tar.bz2", Format::Tar(Some("--bzip2"))),
+        ("tar.xz", Format::Tar(Some("--xz"))),
+        ("tar.zst", Format::Tar(Some("--zstd"))),
+        ("zip", Format::Zip),
+    ];
+    let by_end = ENDS.iter().find(|(end, _)| named.ends_with(end)).map(|(_, format)| *format);
+    if reader.fields.has("format") {
+        return reader.choice("format", &words).unwrap_or(Format::Zip);
+    }
+    by_end.unwrap_or_else(|| {
+        let what = format!("the format of {} is unknown", short(named, 60));
+        reader.reject(Invalid::field("format", what).hint("for example format: tar.gz"));
+        Format::Zip
+    })
+}
+
+fn read_creates(reader: &mut FieldReader) -> Option<PathBuf> {
+    let path = PathBuf::from(reader.text("creates")?);
+    let is_below = path.components().all(|part| matches!(part, Component::Normal(_)));
+    let problem = ("expected a path below the directory", "for example bin/app");
+    reader.require(is_below && path.components().next().is_some(), "creates", problem);
+    Some(path)
+}
+
+fn account(field: &'static str, reader: &mut FieldReader) -> Option<String> {
+    let name = reader.text(field)?;
+    let is_name = !name.is_empty() && !name.starts_with('-') && !name.contains([':', ' ', '/']);
+    let problem = ("expected the name or number of an account", "for example www-data");
+    reader.require(is_name, field, problem);
+    Some(name)
+}

@@ -1,0 +1,262 @@
+//! `fetch`: a file from a server, with a checksum. The file counts as declared while it has the checksum, so nothing
+//! is downloaded for a check.
+
+use crate::dependency::Need;
+use crate::failure::Failure;
+use crate::footprint::Footprint;
+use crate::host::files::{Content, Draft, Entry, EntryStat, Fault, Files, denies_others, said};
+use crate::host::{Host, wall};
+use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
+use crate::parts::download::{self, Download};
+use crate::parts::staging::{DOWNLOADS, Staging};
+use crate::parts::whole_file::{Shape, managed_file};
+use crate::parts::{FieldReader, Managed, Sequence, ValueSet, WriteFailure, on_thread};
+use crate::permit::Permit;
+use crate::prior_state::{FieldValues, Loss};
+use crate::removal::Removal;
+use crate::resource::{Answer, ExecutorKind, Resource, Traits};
+use crate::values::{Receives, SendSpec, Sent, SentValue};
+use rustix::fs::FileType;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// The declaration of the kind.
+pub static SPEC: KindSpec = KindSpec {
+    kind: "fetch",
+    doc: "Downloads a file with curl and compares it with its checksum before it takes its place. The name is the path.",
+    fields: &[
+        download::URL,
+        download::CHECKSUM,
+        FieldSpec::new("path", FieldType::Text, "Absolute path of the file. Default: the name.")
+            .example("/opt/app.jar"),
+        FieldSpec::new(
+            "owner",
+            FieldType::Text,
+            "Owner, by name or number. Default: unchanged; the daemon's user when created.",
+        )
+        .example("root")
+        .receives(Receives::Shown),
+        FieldSpec::new("group", FieldType::Text, "Group, by name or number. Default: unchanged.")
+            .example("root")
+            .receives(Receives::Shown),
+        FieldSpec::new(
+            "mode",
+            FieldType::Text,
+            "Mode, 0644 or u=rw,g=r. Default: unchanged; 0644 when created.",
+        )
+        .example("0644")
+        .receives(Receives::Shown),
+        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the file.")
+            .default("exists"),
+        download::USERNAME,
+        download::PASSWORD,
+        download::TOKEN,
+        download::CACERT,
+        download::TIMEOUT,
+    ],
+    sends: &[SendSpec::new("checksum", FieldType::Text, "The checksum of the file, sha256:….")],
+    example: "fetch:\n  - name: /opt/app.jar\n    url: https://example.org/app-1.2.jar\n    checksum: sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824\n    mode: 0644\n",
+    restore: None,
+    build,
+};
+
+/// The mode of a new file.
+const MODE: u32 = 0o644;
+
+/// The content of a downloaded file.
+#[derive(Debug)]
+struct Fetched {
+    path: PathBuf,
+    download: Download,
+    /// The mode of a new file: never wider than the declared one.
+    mode: u32,
+    /// The declared mode stays with the kind `file`; without one, the mode of an old file stays.
+    has_mode: bool,
+    /// The last examined state of the file, with its checksum.
+    known: Mutex<Option<(EntryStat, String)>>,
+}
+
+fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+    let mut reader = FieldReader::new(fields);
+    let path = reader.path("path", name);
+    if !reader.is_present() {
+        reader.finish(())?;
+        return managed_file(&path, Shape::Absent, &[]);
+    }
+    let download = Download::read(&mut reader);
+    let mut attributes = Fields::default();
+    attributes.insert("path", Value::Text(path.display().to_string()));
+    let mode = reader.text("mode");
+    let words =
+        [("owner", reader.text("owner")), ("group", reader.text("group")), ("mode", mode.clone())];
+    let has_attributes = words.iter().any(|(_, word)| word.is_some());
+    for (field, word) in words {
+        if let Some(word) = word {
+            attributes.insert(field, Value::Text(word));
+        }
+    }
+    let attributes = crate::kinds::file::SPEC.build_resource(name, attributes, &place_of_root());
+    let attributes = match attributes {
+        Ok(attributes) => Some(attributes),
+        Err(problems) => {
+            problems.into_iter().for_each(|problem| reader.reject(problem));
+            None
+        }
+    };
+    let octal = mode.as_deref().and_then(|mode| u32::from_str_radix(mode, 8).ok());
+    let has_mode = mode.is_some();
+    let mode = if has_mode { octal.unwrap_or(0) & 0o600 | 0o600 } else { MODE };
+    let known = Mutex::default();
+    let removal = Removal::new()
+        .with("path", Value::Text(path.display().to_string()))
+        .with("state", Value::Text("absent".to_owned()));
+    let fetched = Fetched { path, download, mode, has_mode, known };
+    let fetched = reader.finish(fetched)?;
+    let patience = fetched.download.timeout + Duration::from_mins(5);
+    let mut elements: Vec<Arc<dyn Resource>> =
+        vec![Arc::new(Managed::new(Shared(Arc::new(fetched))))];
+    elements.extend(attributes.filter(|_| has_attributes));
+    let traits = |traits| Traits { timeout: Some(patience), ..traits };
+    Ok(Arc::new(Sequence::new(elements).removed_by(Some(removal)).with_traits(traits)))
+}
+
+fn place_of_root() -> Place {
+    Place { base: PathBuf::from("/") }
+}
+
+impl Fetched {
+    /// Returns the checksum of the file; none if there is no file. An unchanged file is not read again.
+    fn found(&self, files: &Files) -> Result<Option<String>, Failure> {
+        let find = || -> Result<Option<String>, Fault> {
+            let Some(spot) = files.spot(&self.path)? else { return Ok(None) };
+            let Some(seen) = spot.look()? else { return Ok(None) };
+            if seen.kind != FileType::RegularFile {
+                let trouble = said("fetch", &self.path, "not a regular file");
+                return Err(Fault::refused(trouble.hint("remove the object at the path")));
+            }
+            if let Some((before, sum)) = &*self.known.lock().unwrap_or_else(PoisonError::into_inner)
+                && *before == seen
+            {
+                return Ok(Some(sum.clone()));
+            }
+            let sum = self.sum(files, &spot, &seen)?;
+            // A young state can still change without a new time of change.
+            let age = wall().as_secs().cast_signed().saturating_sub(seen.changed.0);
+            let known = (age > 1).then(|| (seen, sum.clone()));
+            *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
+            Ok(Some(sum))
+        };
+        find().map_err(|fault| files.trouble(fault, &self.path))
+    }
+
+    fn sum(&self, files: &Files, spot: &Entry<'_>, seen: &EntryStat) -> Result<String, Fault> {
+        let mut content = Content::default();
+        content.push(files.origin_at(spot, seen)?);
+        content.sha256(&CancellationToken::new())
+    }
+
+    /// Writes the downloaded file to its place.
+    fn place(&self, host: &Host, permit: &Permit, staged: &Path) -> Result<(), WriteFailure> {
+        let files = host.files();
+        let put = || -> Result<(), Fault> {
+            let Some(origin) = files.origin(staged)? else { return Err(Fault::moved()) };
+            let Some(spot) = files.spot(&self.path)? else {
+                return Err(Fault::refused(Files::no_directory(&self.path)));
+            };
+            let seen = spot.look()?;
+            let mut content = Content::default();
+            content.push(origin);
+            let kept = seen.filter(|_| !self.has_mode).map(|seen| seen.mode & 0o777);
+            let mode = kept.unwrap_or(self.mode);
+            let draft = Draft {
+                content: &content,
+                owner: seen.map(|seen| seen.uid),
+                group: seen.map(|seen| seen.gid),
+                mode,
+                instead_of: seen.as_ref(),
+                acceptance: None,
+                extended: None,
+                sensitive: denies_others(mode),
+            };
+            let what = if seen.is_some() { "content" } else { "created" };
+            let losing = Loss { content: true, secret: false, purged: false, what };
+            let noted = spot.note(permit, seen.as_ref(), losing)?;
+            noted.after(files.put(permit, &spot, &draft))?;
+            Ok(())
+        };
+        put().map_err(|fault| {
+            let touched = fault.touched;
+            WriteFailure { trouble: files.trouble(fault, &self.path), touched }
+        })
+    }
+}
+
+/// The file, shared with the threads that read and write it.
+#[derive(Debug)]
+struct Shared(Arc<Fetched>);
+
+impl ValueSet for Shared {
+    fn wanted(&self) -> FieldValues {
+        vec![("content", Some(format!("sha256:{}", self.0.download.sha256)))]
+    }
+
+    fn read<'a>(
+        &'a self,
+        host: &'a Host,
+        _cancel: &'a CancellationToken,
+    ) -> Answer<'a, Result<FieldValues, Failure>> {
+        Box::pin(async move {
+            let fetched = Arc::clone(&self.0);
+            let found = on_thread(host, move |host| fetched.found(host.files())).await??;
+            Ok(vec![("content", found.map(|sum| format!("sha256:{sum}")))])
+        })
+    }
+
+    fn write<'a>(
+        &'a self,
+        host: &'a Host,
+        permit: &'a Permit,
+        _differing: &'a [&'static str],
+    ) -> Answer<'a, Result<(), WriteFailure>> {
+        Box::pin(async move {
+            let staging = Staging::make(host, permit, Path::new(DOWNLOADS)).await?;
+            let staged = staging.join("file");
+            let mut done = self.0.download.store(host, permit, &staged).await;
+            if done.is_ok() {
+                let (fetched, own_permit) = (Arc::clone(&self.0), permit.for_thread());
+                let work = move |host: &Host| fetched.place(host, &own_permit, &staged);
+                let placed = on_thread(host, work).await;
+                done = placed.unwrap_or_else(|trouble| Err(WriteFailure::touched(trouble)));
+            }
+            let touched = done.is_ok();
+            let removed = staging.remove(host, permit).await;
+            done.and(removed.map_err(|failure| WriteFailure { touched, ..failure }))
+        })
+    }
+
+    fn footprint(&self) -> Footprint {
+        let mut own = Footprint::of_file(&self.0.path);
+        let cacert = self.0.download.cacert.iter();
+        own.requires.extend(cacert.map(|path| Need::path(path.clone(), "is read by curl")));
+        Footprint { uses_only_files: false, ..own }
+    }
+
+    fn traits(&self) -> Traits {
+        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+    }
+
+    fn existence(&self) -> Option<&'static str> {
+        Some("content")
+    }
+
+    fn records_values(&self) -> bool {
+        false
+    }
+
+    fn sent(&self, found: &FieldValues) -> Sent {
+        let sum = found.iter().find_map(|(_, value)| value.clone());
+        sum.map(|sum| ("checksum", SentValue::Shown(Value::Text(sum)))).into_iter().collect()
+    }
+}

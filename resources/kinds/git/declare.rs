@@ -1,0 +1,115 @@
+//! Reads the fields of a working tree, and builds the resource that undoes a change.
+
+use super::Tree;
+use crate::escape::short;
+use crate::failure::Failure;
+use crate::host::files::is_sacred;
+use crate::kind::{Fields, Invalid, LONGEST_SPAN, Place, Restoring, Value};
+use crate::parts::{FieldReader, Managed, Sequence};
+use crate::prior_state::FormerValue;
+use crate::removal::Removal;
+use crate::resource::Resource;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+const DEADLINE: Duration = Duration::from_mins(10);
+
+pub(super) fn build(
+    name: &str,
+    fields: Fields,
+    _place: &Place,
+) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+    let mut reader = FieldReader::new(fields);
+    let path = reader.path("path", name);
+    let problem =
+        ("expected a directory of its own, found a protected one", "for example /srv/app");
+    reader.require(!is_sacred(&path), "path", problem);
+    if !reader.is_present() {
+        reader.finish(())?;
+        return absent(&path);
+    }
+    let repo = reader.required_text("repo");
+    check_repo(&repo, &mut reader);
+    let tree = read_tree(path, Some(repo), &mut reader);
+    let tree = reader.finish(tree)?;
+    let removal = Removal::new()
+        .with("path", Value::Text(tree.path.display().to_string()))
+        .with("state", Value::Text("absent".to_owned()));
+    let timeout = tree.timeout + Duration::from_mins(10);
+    let managed: Arc<dyn Resource> = Arc::new(Managed::new(tree));
+    let traits = |traits| crate::resource::Traits { timeout: Some(timeout), ..traits };
+    Ok(Arc::new(Sequence::new(vec![managed]).removed_by(Some(removal)).with_traits(traits)))
+}
+
+/// Builds the resource that removes the tree with everything in it.
+fn absent(path: &Path) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+    let mut fields = Fields::default();
+    let name = format!("{}/", path.display());
+    fields.insert("path", Value::Text(name.clone()));
+    fields.insert("state", Value::Text("absent".to_owned()));
+    fields.insert("force", Value::Bool(true));
+    let place = Place { base: PathBuf::from("/") };
+    crate::kinds::file::SPEC.build_resource(&name, fields, &place)
+}
+
+fn read_tree(path: PathBuf, repo: Option<String>, reader: &mut FieldReader) -> Tree {
+    let version = reader.text("version").unwrap_or_else(|| "HEAD".to_owned());
+    let is_name = !version.is_empty()
+        && !version.starts_with(['-', '/', '.'])
+        && !version.ends_with(['/', '.'])
+        && !version.contains("..")
+        && !version.contains("@{")
+        && !version.contains([' ', '~', '^', ':', '?', '*', '[', '\\']);
+    if !is_name {
+        let what =
+            format!("expected a branch, a tag or a full commit, found {}", short(&version, 40));
+        reader.reject(Invalid::field("version", what));
+    }
+    let seconds = reader.fields.float("timeout").unwrap_or_else(|| DEADLINE.as_secs_f64());
+    let timeout = Duration::try_from_secs_f64(seconds).ok();
+    let timeout = timeout.filter(|it| *it >= Duration::from_secs(1) && *it <= LONGEST_SPAN);
+    let problem = ("expected a span of time from 1s on", "for example 10m");
+    reader.require(timeout.is_some(), "timeout", problem);
+    Tree {
+        path,
+        repo,
+        version,
+        update: reader.fields.bool("update").unwrap_or_default(),
+        depth: reader.integer("depth", 1..=1_000_000),
+        force: reader.fields.bool("force").unwrap_or_default(),
+        user: reader.text("user"),
+        timeout: timeout.unwrap_or(DEADLINE),
+    }
+}
+
+fn check_repo(repo: &str, reader: &mut FieldReader) {
+    let is_safe = !repo.starts_with('-') && !repo.contains("::") && !repo.contains(' ');
+    let problem =
+        ("expected the address of a repository", "for example https://git.example.org/app.git");
+    reader.require(is_safe, "repo", problem);
+    let host =
+        repo.split_once("://").and_then(|(_, rest)| rest.split('/').next()).unwrap_or_default();
+    let has_password = host.rsplit_once('@').is_some_and(|(account, _)| account.contains(':'));
+    let hint = "use a key of ssh, or a credential helper in the configuration of `user`";
+    reader.require(!has_password, "repo", ("the address contains a password", hint));
+}
+
+/// Builds the resource that checks out the former commit, from the commits that were fetched.
+pub(super) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, Failure> {
+    let refused = |what: &str| {
+        Failure::new(what.to_owned()).hint("`steadfast history` shows the values: set them by hand")
+    };
+    let version = values.iter().find(|value| value.field == "version");
+    let commit = version.and_then(|value| value.before.clone());
+    let commit =
+        commit.ok_or_else(|| refused("there was no working tree before: remove it by hand"))?;
+    let mut fields = Fields::default();
+    fields.insert("version", Value::Text(commit.clone()));
+    let mut reader = FieldReader::new(fields);
+    let path = reader.path("path", name);
+    let tree = read_tree(path, None, &mut reader);
+    let tree = reader.finish(tree).map_err(|_| refused("the former version is no commit"))?;
+    let by_hand = format!("git -C {} checkout --detach {commit}", tree.path.display());
+    Ok(Restoring { resource: Arc::new(Managed::new(tree)), by_hand })
+}

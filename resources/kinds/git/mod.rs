@@ -1,0 +1,329 @@
+//! `git`: a working tree of a git repository at a branch, a tag or a commit.
+//!
+//! Hooks, file system monitors and the `ext` transport of git never run. Without `user`, git works as the daemon's user
+//! and rejects a tree of another user, who could run commands through its configuration.
+//!
+//! A fetched version is stored under a reference of its own (`refs/steadfast/version`), with its name in the
+//! configuration of the tree. A check compares HEAD with it and asks the server only with `update: true`.
+//!
+//! Reading order: `declare.rs` (the fields), this file, `fetch.rs` (the change).
+
+mod declare;
+mod fetch;
+
+use crate::claim::Claim;
+use crate::dependency::{HostObject, Need};
+use crate::failure::Failure;
+use crate::footprint::Footprint;
+use crate::host::{Command, End, Finished, Host};
+use crate::kind::{FieldSpec, FieldType, KindSpec, Value};
+use crate::parts::commands::{command, failed};
+use crate::parts::{ValueSet, WriteFailure};
+use crate::permit::Permit;
+use crate::prior_state::FieldValues;
+use crate::resource::{Answer, ExecutorKind, PathAfter, Traits};
+use crate::values::{Receives, SendSpec, Sent, SentValue};
+use crate::watch_source::WatchSource;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// The declaration of the kind.
+pub static SPEC: KindSpec = KindSpec {
+    kind: "git",
+    doc: "Manages a working tree of a git repository. The name is the directory. A refresh has no meaning.",
+    fields: &[
+        FieldSpec::new("path", FieldType::Text, "Absolute path of the directory. Default: the name.")
+            .example("/srv/app"),
+        FieldSpec::new(
+            "repo",
+            FieldType::Text,
+            "Address of the repository: a URL, HOST:PATH, or an absolute path. Required unless absent.",
+        )
+        .example("https://git.example.org/app.git")
+        .receives(Receives::Shown),
+        FieldSpec::new(
+            "version",
+            FieldType::Text,
+            "Branch, tag or full commit. HEAD is detached. Default: HEAD of the repository.",
+        )
+        .example("v1.2")
+        .receives(Receives::Shown),
+        FieldSpec::new(
+            "update",
+            FieldType::Bool,
+            "true asks the repository at each check and follows a branch; false keeps the commit that was fetched first for this version.",
+        )
+        .default("false")
+        .receives(Receives::Shown),
+        FieldSpec::new("depth", FieldType::Int, "Number of commits to fetch. Default: the whole history.")
+            .example("1")
+            .receives(Receives::Shown),
+        FieldSpec::new(
+            "force",
+            FieldType::Bool,
+            "true discards local changes of tracked files; false fails instead. Untracked files always stay.",
+        )
+        .default("false")
+        .receives(Receives::Shown),
+        FieldSpec::new(
+            "user",
+            FieldType::Text,
+            "User that git runs as and that owns the tree. The parent directory must allow that user to create it. Default: the daemon's user.",
+        )
+        .example("deploy")
+        .receives(Receives::Shown),
+        FieldSpec::new("timeout", FieldType::Duration, "Deadline of a fetch.")
+            .default("10m")
+            .receives(Receives::Shown),
+        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the directory.")
+            .default("exists"),
+    ],
+    sends: &[SendSpec::new("commit", FieldType::Text, "The commit of HEAD.")],
+    example: "git:\n  - name: /srv/app\n    repo: https://git.example.org/app.git\n    version: v1.2\n",
+    restore: Some(declare::restore),
+    build: declare::build,
+};
+
+/// The reference of the fetched version.
+const VERSION: &str = "refs/steadfast/version";
+
+/// The deadline of a local query.
+const QUERY: Duration = Duration::from_mins(2);
+
+/// A working tree as declared.
+#[derive(Debug)]
+struct Tree {
+    path: PathBuf,
+    /// The address; none for undo, which works with the fetched commits.
+    repo: Option<String>,
+    version: String,
+    update: bool,
+    depth: Option<i64>,
+    force: bool,
+    user: Option<String>,
+    timeout: Duration,
+}
+
+/// The found state of a working tree.
+#[derive(Debug)]
+struct Found {
+    repo: Option<String>,
+    head: Option<String>,
+    /// The commit of the declared version; none if it is unknown or not fetched.
+    wanted: Option<String>,
+    is_changed: bool,
+}
+
+impl Tree {
+    /// Returns a command of git in the tree, with everything off that a repository could run.
+    fn git(&self, words: &[&str]) -> Command {
+        let path = self.path.display().to_string();
+        let mut argv = vec!["git", "-C", &path];
+        argv.extend(SAFE);
+        argv.extend(words);
+        self.as_user(command(&argv))
+    }
+
+    /// Returns a command of git outside the tree.
+    fn git_outside(&self, words: &[&str]) -> Command {
+        let mut argv = vec!["git"];
+        argv.extend(SAFE);
+        argv.extend(words);
+        self.as_user(command(&argv))
+    }
+
+    fn as_user(&self, command: Command) -> Command {
+        let env = [
+            ("GIT_TERMINAL_PROMPT", "0"),
+            ("GIT_ASKPASS", "/bin/false"),
+            ("GIT_SSH_COMMAND", "ssh -oBatchMode=yes"),
+            ("LC_ALL", "C.UTF-8"),
+        ];
+        let env = env.map(|(name, value)| (name.to_owned(), value.into())).to_vec();
+        let user = self.user.clone();
+        Command { env, user, timeout: Some(QUERY), no_new_privs: true, ..command }
+    }
+
+    async fn ask(
+        &self,
+        host: &Host,
+        cancel: &CancellationToken,
+        words: &[&str],
+    ) -> Result<Finished, Failure> {
+        let finished = host.query(&self.git(words), cancel).await;
+        finished.map_err(|trouble| trouble.hint("`git` needs the package git"))
+    }
+
+    /// Returns the output of a query of one line; none if git ends with another code than 0.
+    async fn line(
+        &self,
+        host: &Host,
+        cancel: &CancellationToken,
+        words: &[&str],
+    ) -> Result<Option<String>, Failure> {
+        let finished = self.ask(host, cancel, words).await?;
+        let text = finished.stdout.text().trim().to_owned();
+        Ok((finished.is_success() && !text.is_empty()).then_some(text))
+    }
+
+    /// Reads the tree; none if there is no repository at the path.
+    async fn look(
+        &self,
+        host: &Host,
+        cancel: &CancellationToken,
+    ) -> Result<Option<Found>, Failure> {
+        if host.look(&self.path.join(".git")).await.is_err() {
+            return Ok(None);
+        }
+        let words = ["rev-parse", "--git-dir"];
+        let finished = self.ask(host, cancel, &words).await?;
+        if finished.end != End::Exited(0) {
+            return Err(self.unreadable(&words, &finished));
+        }
+        let line = async |words: &[&str]| self.line(host, cancel, words).await;
+        let head = line(&["rev-parse", "--verify", "-q", "HEAD^{commit}"]).await?;
+        let repo = line(&["config", "--get", "remote.origin.url"]).await?;
+        let wanted = self.wanted_commit(host, cancel).await?;
+        let status = ["status", "--porcelain", "--untracked-files=no", "--ignore-submodules"];
+        let finished = self.ask(host, cancel, &status).await?;
+        if head.is_some() && finished.end != End::Exited(0) {
+            return Err(self.unreadable(&status, &finished));
+        }
+        let is_changed = head.is_some() && finished.stdout.total() > 0;
+        Ok(Some(Found { repo, head, wanted, is_changed }))
+    }
+
+    fn unreadable(&self, words: &[&str], finished: &Finished) -> Failure {
+        let trouble = failed(&self.git(words), finished);
+        trouble.hint("`user` must be the owner of the tree; remove the directory to clone it again")
+    }
+
+    /// Returns the commit of the declared version.
+    async fn wanted_commit(
+        &self,
+        host: &Host,
+        cancel: &CancellationToken,
+    ) -> Result<Option<String>, Failure> {
+        if is_commit(&self.version) {
+            return Ok(Some(self.version.clone()));
+        }
+        if self.update
+            && let Some(repo) = &self.repo
+        {
+            return fetch::remote_commit(self, repo, (host, cancel))
+                .await
+                .map(|(_, commit)| Some(commit));
+        }
+        let line = async |words: &[&str]| self.line(host, cancel, words).await;
+        let stored = line(&["config", "--get", "steadfast.version"]).await?;
+        let is_stored = stored.as_ref() == Some(&self.version);
+        let tag = format!("refs/tags/{}", self.version);
+        let branch = format!("refs/remotes/origin/{}", self.version);
+        let names = if is_stored { vec![VERSION] } else { vec![tag.as_str(), branch.as_str()] };
+        for name in names {
+            let commit = format!("{name}^{{commit}}");
+            if let Some(found) = line(&["rev-parse", "--verify", "-q", &commit]).await? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The options of every call: nothing of a repository runs.
+const SAFE: [&str; 8] = [
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "protocol.ext.allow=never",
+    "-c",
+    "advice.detachedHead=false",
+];
+
+/// Returns true if the text is a full commit id.
+fn is_commit(text: &str) -> bool {
+    matches!(text.len(), 40 | 64)
+        && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+impl ValueSet for Tree {
+    fn wanted(&self) -> FieldValues {
+        let repo = self.repo.as_ref().map(|repo| ("repo", Some(repo.clone())));
+        let version = ("version", Some(self.version.clone()));
+        let changes = ("changes", Some("none".to_owned()));
+        repo.into_iter().chain([version, changes]).collect()
+    }
+
+    fn read<'a>(
+        &'a self,
+        host: &'a Host,
+        cancel: &'a CancellationToken,
+    ) -> Answer<'a, Result<FieldValues, Failure>> {
+        Box::pin(async move {
+            let Some(found) = self.look(host, cancel).await? else {
+                // Nothing can be changed in a tree that does not exist.
+                let changes = ("changes", Some("none".to_owned()));
+                return Ok(vec![("repo", None), ("version", None), changes]);
+            };
+            if found.is_changed && !self.force {
+                let what = "the working tree has local changes";
+                let hint = "commit or undo them; `force: true` discards them";
+                let path = self.path.display();
+                return Err(Failure::new(format!("{what}\n{path}")).hint(hint));
+            }
+            let is_there = found.head.is_some() && found.head == found.wanted;
+            let version = if is_there { Some(self.version.clone()) } else { found.head.clone() };
+            let changes = if found.is_changed { "yes" } else { "none" };
+            let changes = ("changes", Some(changes.to_owned()));
+            Ok(vec![("repo", found.repo), ("version", version), changes, ("commit", found.head)])
+        })
+    }
+
+    fn write<'a>(
+        &'a self,
+        host: &'a Host,
+        permit: &'a Permit,
+        _differing: &'a [&'static str],
+    ) -> Answer<'a, Result<(), WriteFailure>> {
+        Box::pin(fetch::bring(self, host, permit))
+    }
+
+    fn footprint(&self) -> Footprint {
+        let path = &self.path;
+        let parent = path.parent().map(|parent| Need::path(parent, "contains the tree"));
+        let user = self.user.iter().filter_map(|user| Need::user(user, "owns the tree"));
+        let local = self.repo.iter().filter(|repo| repo.starts_with('/'));
+        let local = local.map(|repo| Need::path(repo, "is the repository"));
+        let watch = |path: PathBuf, below| WatchSource::Path { path, below };
+        Footprint {
+            claims: vec![Claim::path(path.clone())],
+            provides: vec![HostObject::Path(path.clone())],
+            requires: parent.into_iter().chain(user).chain(local).collect(),
+            watch: vec![
+                watch(path.clone(), true),
+                watch(path.join(".git/HEAD"), false),
+                watch(path.join(".git/config"), false),
+            ],
+            path_after_apply: PathAfter::Directory,
+            ..Footprint::default()
+        }
+    }
+
+    fn traits(&self) -> Traits {
+        let timeout = Some(self.timeout + Duration::from_mins(10));
+        Traits { seat: ExecutorKind::Command, confined: true, timeout, ..Traits::default() }
+    }
+
+    fn existence(&self) -> Option<&'static str> {
+        Some("version")
+    }
+
+    fn sent(&self, found: &FieldValues) -> Sent {
+        let commit = found.iter().find(|(name, _)| *name == "commit");
+        let commit = commit.and_then(|(_, value)| value.clone());
+        commit.map(|it| ("commit", SentValue::Shown(Value::Text(it)))).into_iter().collect()
+    }
+}

@@ -1,0 +1,377 @@
+//! `locale`: a generated locale, and the default language of the host.
+//!
+//! `/etc/locale.gen` lists the locales, locale-gen makes them, and `/etc/default/locale` (elsewhere
+//! `/etc/locale.conf`) names the default ones.
+
+use crate::claim::Claim;
+use crate::dependency::{HostObject, Need};
+use crate::escape::short;
+use crate::failure::Failure;
+use crate::footprint::Footprint;
+use crate::host::Host;
+use crate::host::files::Fault;
+use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
+use crate::parts::FieldReader;
+use crate::parts::Sequence;
+use crate::parts::alternative::Alternative;
+use crate::parts::assignment::Assignment;
+use crate::parts::commands::{command, query_text, run_change};
+use crate::parts::field_reader::bounded;
+use crate::parts::{Edited, Editor, TextEdit};
+use crate::parts::{Managed, ValueSet, WriteFailure};
+use crate::permit::Permit;
+use crate::prior_state::FieldValues;
+use crate::removal::Removal;
+use crate::resource::{Answer, ExecutorKind, Resource, Traits};
+use crate::values::Receives;
+use crate::watch_source::WatchSource;
+use rustix::fs::FileType;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// The list of the locales to make.
+const LIST: &str = "/etc/locale.gen";
+
+/// The files with the default language: of Debian, and of systemd elsewhere.
+const DEFAULTS: [&str; 2] = ["/etc/default/locale", "/etc/locale.conf"];
+
+/// The deadline of locale-gen, which takes some seconds for each locale.
+const GENERATION: Duration = Duration::from_mins(10);
+
+/// The declaration of the kind.
+pub static SPEC: KindSpec = KindSpec {
+    kind: "locale",
+    doc: "Manages a locale of the host and the default language. The name is the locale, for example de_DE.UTF-8.",
+    fields: &[
+        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Existence of the locale.")
+            .default("exists"),
+        FieldSpec::new(
+            "charset",
+            FieldType::Text,
+            "Character set as in /etc/locale.gen; default: the end of the name, or ISO-8859-1.",
+        )
+        .example("UTF-8")
+        .receives(Receives::Shown),
+        FieldSpec::new(
+            "default",
+            FieldType::Bool,
+            "Make the locale the default language (LANG) of the host. The language stays when the resource leaves the graph.",
+        )
+        .default("false"),
+        FieldSpec::new(
+            "variables",
+            FieldType::TextMap,
+            "Further variables of the default language, for example LC_TIME: en_GB.UTF-8; others are not managed.",
+        )
+        .example("{LC_TIME: en_GB.UTF-8}")
+        .receives(Receives::Shown),
+    ],
+    sends: &[],
+    example: "locale:\n  - name: de_DE.UTF-8\n    default: true\n    variables: {LC_TIME: en_GB.UTF-8}\n",
+    restore: None,
+    build,
+};
+
+fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+    let mut reader = FieldReader::new(fields);
+    if !is_locale(name) {
+        let what = format!("expected a locale, found {}", short(name, 40));
+        reader.reject(Invalid::whole(bounded(what)).hint("for example de_DE.UTF-8 or C.UTF-8"));
+    }
+    let is_present = reader.is_present();
+    let usual = name.split('@').next().and_then(|name| name.split_once('.'));
+    let usual = usual.map_or("ISO-8859-1", |(_, charset)| charset);
+    let charset = reader.text("charset").unwrap_or_else(|| usual.to_owned());
+    let is_charset = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let message = ("expected the name of a character set", "for example UTF-8 or ISO-8859-15");
+    reader.require(!charset.is_empty() && charset.bytes().all(is_charset), "charset", message);
+    let is_default = reader.fields.bool("default").unwrap_or_default();
+    if !is_present {
+        let message = ("an absent locale cannot be the default", "omit `default`");
+        reader.require(!is_default, "default", message);
+        reader.exclude(&["variables"], "has no effect with `state: absent`");
+    }
+    if is_builtin(name) {
+        let message = ("the C library contains this locale: it cannot be removed", "omit `state`");
+        reader.require(is_present, "state", message);
+    }
+    let mut assignments: Vec<(String, String)> =
+        reader.fields.text_map("variables").unwrap_or_default();
+    for (key, value) in &assignments {
+        let is_key =
+            key == "LANGUAGE" || key.strip_prefix("LC_").is_some_and(|rest| !rest.is_empty());
+        let is_plain = key.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+        let message =
+            ("expected variables like LC_TIME or LANGUAGE", "LANG is set by `default: true`");
+        reader.require(is_key && is_plain && key != "LC_ALL", "variables", message);
+        let is_value =
+            value.split(':').all(is_locale) || (key == "LANGUAGE" && !value.contains('\n'));
+        let message =
+            ("expected locales as values of `variables`", "for example LC_TIME: en_GB.UTF-8");
+        reader.require(is_value, "variables", message);
+    }
+    if is_default {
+        assignments.insert(0, ("LANG".to_owned(), name.to_owned()));
+    }
+    reader.finish(())?;
+    let mut elements: Vec<Arc<dyn Resource>> = Vec::new();
+    if !is_builtin(name) {
+        elements.push(list_entry(name, charset.clone(), is_present));
+        let generated = Generated { name: name.to_owned(), is_present };
+        elements.push(Arc::new(Managed::new(generated)));
+    }
+    elements.extend(assignments.into_iter().map(|(key, value)| default_variable(key, value)));
+    if elements.is_empty() {
+        let generated = Generated { name: name.to_owned(), is_present };
+        elements.push(Arc::new(Managed::new(generated)));
+    }
+    let removal = (is_present && !is_builtin(name)).then(|| {
+        let text = |text: &str| Value::Text(text.to_owned());
+        Removal::new().with("state", text("absent")).with("charset", text(&charset))
+    });
+    Ok(Arc::new(Sequence::new(elements).removed_by(removal)))
+}
+
+/// Returns true if the text can be the name of a locale.
+fn is_locale(text: &str) -> bool {
+    let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-@".contains(&byte);
+    let starts_well = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
+    starts_well && text.len() <= 60 && !text.contains("..") && text.bytes().all(is_sign)
+}
+
+/// Returns true for the locales of the C library, which nothing generates.
+fn is_builtin(name: &str) -> bool {
+    matches!(normal(name).as_str(), "C" | "POSIX" | "C.utf8")
+}
+
+/// Returns the name as `locale -a` writes it: the character set in small letters and without signs.
+fn normal(name: &str) -> String {
+    let (name, modifier) = match name.split_once('@') {
+        Some((name, modifier)) => (name, format!("@{modifier}")),
+        None => (name, String::new()),
+    };
+    let Some((language, charset)) = name.split_once('.') else {
+        return format!("{name}{modifier}");
+    };
+    let charset: String = charset
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .map(|letter| letter.to_ascii_lowercase())
+        .collect();
+    format!("{language}.{charset}{modifier}")
+}
+
+/// Makes the entry of the list.
+fn list_entry(name: &str, charset: String, is_present: bool) -> Arc<dyn Resource> {
+    let editor = Arc::new(ListEntry { name: name.to_owned(), charset, is_present });
+    let part = format!("locale {}", normal(name));
+    let edit = TextEdit::new(PathBuf::from(LIST), part, editor);
+    Arc::new(TextEdit { create: Some(0o644), ..edit })
+}
+
+/// Makes the assignment of a variable in the file that this host uses.
+fn default_variable(key: String, value: String) -> Arc<dyn Resource> {
+    let form = |path: &str| -> Arc<dyn Resource> {
+        let editor = Arc::new(Assignment { key: key.clone(), value: Some(value.clone()) });
+        let edit = TextEdit::new(PathBuf::from(path), key.clone(), editor);
+        Arc::new(TextEdit { create: Some(0o644), ..edit })
+    };
+    let forms = DEFAULTS.iter().map(|path| form(path)).collect();
+    Arc::new(Alternative::new(forms, Box::new(choose_file)))
+}
+
+/// Chooses `/etc/locale.conf` if Debian's file is a link or the only missing one of the two.
+fn choose_file(host: &Host) -> Result<usize, Failure> {
+    let files = host.files();
+    let [debian, other] = DEFAULTS.map(Path::new);
+    let kind_of = |path: &Path| {
+        let look = || -> Result<Option<FileType>, Fault> {
+            let Some(spot) = files.spot(path)? else { return Ok(None) };
+            Ok(spot.look()?.map(|seen| seen.kind))
+        };
+        look().map_err(|fault| files.trouble(fault, path))
+    };
+    Ok(match (kind_of(debian)?, kind_of(other)?) {
+        (Some(FileType::Symlink), _) | (None, Some(FileType::RegularFile)) => 1,
+        _ => 0,
+    })
+}
+
+/// A line of `/etc/locale.gen`. An unwanted line becomes a comment, as Debian writes it.
+#[derive(Debug)]
+struct ListEntry {
+    name: String,
+    charset: String,
+    is_present: bool,
+}
+
+impl ListEntry {
+    /// Returns true if the words of a line are this locale with this character set.
+    fn is_own(&self, line: &str) -> bool {
+        let mut words = line.split_whitespace();
+        let is_same = words.next() == Some(&self.name) && words.next() == Some(&self.charset);
+        is_same && words.next().is_none_or(|word| word.starts_with('#'))
+    }
+}
+
+impl Editor for ListEntry {
+    fn edit(&self, text: &str) -> Result<Edited, Failure> {
+        let entry = format!("{} {}", self.name, self.charset);
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        let active = lines.iter().any(|line| self.is_own(line));
+        let shown = |is_listed: bool| if is_listed { entry.clone() } else { String::new() };
+        let (from, to) = (shown(active), shown(self.is_present));
+        if active == self.is_present {
+            return Ok(Edited { text: text.to_owned(), from, to });
+        }
+        let mut edited = String::with_capacity(text.len() + 40);
+        if !self.is_present {
+            for line in lines {
+                edited.push_str(if self.is_own(line) { "# " } else { "" });
+                edited.push_str(line);
+            }
+            return Ok(Edited { text: edited, from, to });
+        }
+        let comment = |line: &&str| line.strip_prefix('#').is_some_and(|rest| self.is_own(rest));
+        let at = lines.iter().position(comment);
+        for (number, line) in lines.iter().enumerate() {
+            match Some(number) == at {
+                true => edited.push_str(line.trim_start_matches(['#', ' '])),
+                false => edited.push_str(line),
+            }
+        }
+        if at.is_none() {
+            let is_open = !edited.is_empty() && !edited.ends_with('\n');
+            edited.push_str(if is_open { "\n" } else { "" });
+            edited.push_str(&format!("{entry}\n"));
+        }
+        Ok(Edited { text: edited, from, to })
+    }
+
+    fn aspect(&self) -> &'static str {
+        "locale.gen"
+    }
+}
+
+/// The locale as the C library has it.
+#[derive(Debug)]
+struct Generated {
+    name: String,
+    is_present: bool,
+}
+
+impl ValueSet for Generated {
+    fn wanted(&self) -> FieldValues {
+        vec![("generated", self.is_present.then(|| normal(&self.name)))]
+    }
+
+    fn read<'a>(
+        &'a self,
+        host: &'a Host,
+        cancel: &'a CancellationToken,
+    ) -> Answer<'a, Result<FieldValues, Failure>> {
+        Box::pin(async move {
+            let all = query_text(host, cancel, &["locale", "-a"]).await?;
+            let own = normal(&self.name);
+            let found = all.lines().find(|line| normal(line.trim()) == own);
+            Ok(vec![("generated", found.map(|_| own))])
+        })
+    }
+
+    fn write<'a>(
+        &'a self,
+        host: &'a Host,
+        permit: &'a Permit,
+        _differing: &'a [&'static str],
+    ) -> Answer<'a, Result<(), WriteFailure>> {
+        Box::pin(async move {
+            let own = normal(&self.name);
+            let mut call = match self.is_present {
+                true => command(&["locale-gen", "--keep-existing"]),
+                false => command(&["localedef", "--delete-from-archive", &own]),
+            };
+            call.timeout = Some(GENERATION);
+            let done = run_change(host, permit, &call).await.map(drop);
+            let hint = match self.is_present {
+                true => "install the package locales, and check the line in /etc/locale.gen",
+                false => "a locale outside the archive is a directory below /usr/lib/locale",
+            };
+            done.map_err(|failure| WriteFailure { trouble: failure.trouble.hint(hint), ..failure })
+        })
+    }
+
+    fn footprint(&self) -> Footprint {
+        let own = HostObject::Other("locale", format!("the locale {}", normal(&self.name)));
+        let package = HostObject::Package("locales".to_owned());
+        let archive = PathBuf::from("/usr/lib/locale");
+        Footprint {
+            claims: vec![Claim::exclusive(own).creating(self.is_present)],
+            requires: vec![Need::exact(package, "brings locale-gen")],
+            watch: vec![WatchSource::Path { path: archive, below: true }],
+            ..Footprint::default()
+        }
+    }
+
+    fn traits(&self) -> Traits {
+        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+    }
+
+    fn existence(&self) -> Option<&'static str> {
+        Some("generated")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Editor as _, ListEntry, is_builtin, is_locale, normal};
+
+    fn edit(text: &str, name: &str, is_present: bool) -> String {
+        let (name, charset) = (name.to_owned(), "UTF-8".to_owned());
+        ListEntry { name, charset, is_present }.edit(text).expect("an edit").text
+    }
+
+    #[test]
+    fn names_are_compared_as_the_c_library_writes_them() {
+        assert_eq!(normal("de_DE.UTF-8"), "de_DE.utf8");
+        assert_eq!(normal("de_DE.ISO-8859-15@euro"), "de_DE.iso885915@euro");
+        assert_eq!(normal("de_DE@euro"), "de_DE@euro");
+        assert!(
+            is_builtin("C.UTF-8")
+                && is_builtin("C.utf8")
+                && is_builtin("C")
+                && !is_builtin("de_DE")
+        );
+        assert!(is_locale("ca_ES.UTF-8@valencia") && is_locale("C"));
+        for bad in ["", "../x", "de DE", "de/DE", "_x", "a..b"] {
+            assert!(!is_locale(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_line_of_the_list_changes_and_the_rest_stays() {
+        let text = "# a list\n# de_DE.UTF-8 UTF-8\n# de_DE ISO-8859-1\nen_US.UTF-8 UTF-8\nodd";
+        let with = "# a list\nde_DE.UTF-8 UTF-8\n# de_DE ISO-8859-1\nen_US.UTF-8 UTF-8\nodd";
+        assert_eq!(edit(text, "de_DE.UTF-8", true), with);
+        assert_eq!(edit(with, "de_DE.UTF-8", true), with);
+        assert_eq!(edit(with, "de_DE.UTF-8", false), text);
+        assert_eq!(edit(text, "fr_FR.UTF-8", true), format!("{text}\nfr_FR.UTF-8 UTF-8\n"));
+        assert_eq!(edit(text, "fr_FR.UTF-8", false), text);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn foreign_lines_survive(text in "((# ?)?(a_A|b_B|x y)( UTF-8)?\n){0,8}") {
+            let foreign = |text: &str| -> Vec<String> {
+                let is_own = |line: &&str| line.trim_start_matches(['#', ' ']).starts_with("a_A UTF-8");
+                text.lines().filter(|line| !is_own(line)).map(ToOwned::to_owned).collect()
+            };
+            for is_present in [true, false] {
+                let edited = edit(&text, "a_A", is_present);
+                proptest::prop_assert_eq!(foreign(&edited), foreign(&text));
+                proptest::prop_assert_eq!(edit(&edited, "a_A", is_present), edited);
+            }
+        }
+    }
+}

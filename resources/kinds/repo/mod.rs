@@ -1,0 +1,267 @@
+//! `repo`: a repository of apt, in a deb822 file in /etc/apt/sources.list.d, with its package lists.
+//!
+//! A repository counts as declared once apt has read its lists: a wrong key or an unreachable server fails the
+//! repository and none of its packages. Before the file changes, the old lists of the repository are removed, so lists
+//! on the disk always belong to the present declaration.
+//!
+//! Reading order: `declare.rs` (the fields and the file), `lists.rs` (names of lists), this file.
+
+mod declare;
+mod lists;
+
+use crate::change::{Change, CheckResult, Difference, Outcome};
+use crate::escape::short;
+use crate::failure::Failure;
+use crate::footprint::Footprint;
+use crate::host::Host;
+use crate::host::packages::{Access, Ran, apt, complaint};
+use crate::kind::{FieldSpec, FieldType, KindSpec};
+use crate::parts::commands::{command, run_change};
+use crate::parts::{WriteFailure, on_thread};
+use crate::permit::Permit;
+use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
+use crate::values::Receives;
+use futures_util::FutureExt as _;
+use lists::ListNames;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The declaration of the kind.
+pub static SPEC: KindSpec = KindSpec {
+    kind: "repo",
+    doc: "Manages a repository of apt in /etc/apt/sources.list.d/NAME.sources, and reads its package lists. Packages wait for all repositories of the graph.",
+    fields: &[
+        FieldSpec::new("uris", FieldType::Texts, "Addresses of the repository; required unless absent.")
+            .example("[https://deb.example.org/debian]")
+            .receives(Receives::Shown),
+        FieldSpec::new(
+            "suites",
+            FieldType::Texts,
+            "Suites; a suite that ends in / is a folder without components. Required unless absent.",
+        )
+        .example("[bookworm]")
+        .receives(Receives::Shown),
+        FieldSpec::new("components", FieldType::Texts, "Components of the suites.")
+            .example("[main]")
+            .receives(Receives::Shown),
+        FieldSpec::new("types", FieldType::Texts, "deb, deb-src or both.").default("[deb]"),
+        FieldSpec::new(
+            "architectures",
+            FieldType::Texts,
+            "Architectures. Default: those of dpkg.",
+        )
+        .example("[amd64]")
+        .receives(Receives::Shown),
+        FieldSpec::new(
+            "signed_by",
+            FieldType::Text,
+            "The key that signs the repository: the text of an ASCII-armoured public key, or the absolute path of a key file. Default: the keys that apt trusts for all repositories.",
+        )
+        .example("/usr/share/keyrings/debian-archive-keyring.gpg")
+        .receives(Receives::Shown),
+        FieldSpec::new(
+            "trusted",
+            FieldType::Bool,
+            "true accepts the repository without a signature: everybody on the way to the server can then install programs on this host.",
+        )
+        .default("false"),
+        FieldSpec::new("enabled", FieldType::Bool, "false keeps the file, and apt does not use it.")
+            .default("true")
+            .receives(Receives::Shown),
+        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the file.")
+            .default("exists"),
+    ],
+    sends: &[],
+    example: "repo:\n  - name: example\n    uris: [https://deb.example.org/debian]\n    suites: [bookworm]\n    components: [main]\n    signed_by: /usr/share/keyrings/example.gpg\n",
+    restore: None,
+    build: declare::build,
+};
+
+/// The time limit for another package manager that holds the lock.
+const LOCK_WAIT: Duration = Duration::from_mins(2);
+
+/// Runs a command and gives the folders of the lists their former times again: the age of the lists (`cache_age` of
+/// `pkg`) is the age of all of them.
+const WITH_OLD_TIMES: &str = r#"
+lists=/var/lib/apt/lists
+old=$(stat -c %Y "$lists/partial" 2>/dev/null || echo 0)
+all=$(stat -c %Y "$lists" 2>/dev/null || echo 0)
+"$@"
+code=$?
+touch -d "@$old" "$lists/partial" 2>/dev/null
+touch -d "@$all" "$lists" 2>/dev/null
+exit "$code"
+"#;
+
+/// The file of a repository. Before a change, the lists that were read under the old declaration are removed.
+#[derive(Debug)]
+struct Declaration {
+    file: Arc<dyn Resource>,
+    lists: ListNames,
+}
+
+/// The lists of a repository, which apt must have read.
+#[derive(Debug)]
+struct Lists {
+    name: String,
+    path: PathBuf,
+    names: ListNames,
+}
+
+impl Declaration {
+    async fn make_so(&self, host: &Host, permit: &Permit, change: Change) -> Outcome {
+        let old = self.lists.present(host).await;
+        if !old.is_empty() {
+            let mut argv = vec!["rm", "-f", "--"];
+            argv.extend(old.iter().filter_map(|path| path.to_str()));
+            if let Err(WriteFailure { trouble, touched }) =
+                run_change(host, permit, &command(&argv)).await
+            {
+                return ended(permit, trouble, touched);
+            }
+        }
+        let (file, own_permit) = (Arc::clone(&self.file), permit.for_thread());
+        // An apply of a file never waits.
+        let work = move |host: &Host| file.apply(host, &own_permit, change).now_or_never();
+        match on_thread(host, work).await {
+            Ok(Some(outcome)) => outcome,
+            Ok(None) => ended(permit, Failure::new("the file was not written"), true),
+            Err(trouble) => ended(permit, trouble, true),
+        }
+    }
+}
+
+fn ended(permit: &Permit, trouble: Failure, touched: bool) -> Outcome {
+    match permit.check() {
+        Err(_) => Outcome::Interrupted,
+        Ok(()) => Outcome::Failed { trouble, touched },
+    }
+}
+
+impl Resource for Declaration {
+    fn footprint(&self) -> Footprint {
+        self.file.footprint()
+    }
+
+    fn traits(&self) -> Traits {
+        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+    }
+
+    fn check<'a>(&'a self, host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult> {
+        Box::pin(async move {
+            let file = Arc::clone(&self.file);
+            let work = move |host: &Host| file.check(host, ask).now_or_never();
+            match on_thread(host, work).await {
+                Ok(Some(result)) => result,
+                Ok(None) => CheckResult::Unknown(Failure::new("the file was not examined")),
+                Err(trouble) => CheckResult::Unknown(trouble),
+            }
+        })
+    }
+
+    fn apply<'a>(
+        &'a self,
+        host: &'a Host,
+        permit: &'a Permit,
+        change: Change,
+    ) -> Answer<'a, Outcome> {
+        Box::pin(self.make_so(host, permit, change))
+    }
+}
+
+impl Lists {
+    /// Returns the command that reads the lists of this repository and no other.
+    fn update(&self) -> Vec<String> {
+        let list = format!("Dir::Etc::sourcelist={}", self.path.display());
+        let update = apt(&[
+            "-o",
+            &list,
+            "-o",
+            "Dir::Etc::sourceparts=-",
+            "-o",
+            "APT::Get::List-Cleanup=0",
+            "-o",
+            "APT::Update::Error-Mode=any",
+            "-o",
+            "Acquire::Retries=0",
+            "-o",
+            "Acquire::http::Timeout=20",
+            "-o",
+            "Acquire::https::Timeout=20",
+            "update",
+        ]);
+        let shell = ["sh", "-c", WITH_OLD_TIMES, "sh"].map(ToOwned::to_owned);
+        shell.into_iter().chain(update).collect()
+    }
+
+    async fn read(&self, host: &Host, permit: &Permit) -> Outcome {
+        let Some(mut turn) = host.package_turn(LOCK_WAIT, permit).await else {
+            return Outcome::Interrupted;
+        };
+        loop {
+            match host.transact(&mut turn, (self.update(), None), permit).await {
+                Err(trouble) => return ended(permit, trouble, false),
+                Ok(Ran::Refused) => {}
+                Ok(Ran::Without(Access::Locked(holder))) => {
+                    let seconds = turn.patience().as_secs();
+                    let what = format!("the lists are locked by {holder}; waited {seconds} s");
+                    return ended(permit, Failure::new(what).passing(), false);
+                }
+                Ok(Ran::Without(_)) => return Outcome::Interrupted,
+                Ok(Ran::Finished(finished, _)) if finished.is_success() => {
+                    return match self.names.missing(host).await {
+                        None => Outcome::Changed(vec!["lists read".to_owned()]),
+                        Some(uri) => {
+                            ended(permit, self.unread(&format!("no lists of {uri}")), true)
+                        }
+                    };
+                }
+                Ok(Ran::Finished(finished, _)) => {
+                    return ended(permit, self.unread(&complaint(&finished).what), true);
+                }
+            }
+        }
+    }
+
+    fn unread(&self, why: &str) -> Failure {
+        let what =
+            format!("the package lists of {} could not be read\n{why}", short(&self.name, 50));
+        Failure::new(what).hint("check `uris`, `suites`, `components` and `signed_by`").passing()
+    }
+}
+
+impl Resource for Lists {
+    fn traits(&self) -> Traits {
+        Traits {
+            seat: ExecutorKind::Command,
+            confined: true,
+            cancellable: false,
+            ..Traits::default()
+        }
+    }
+
+    fn check<'a>(&'a self, host: &'a Host, _ask: CheckRequest) -> Answer<'a, CheckResult> {
+        Box::pin(async move {
+            let Some(uri) = self.names.missing(host).await else { return CheckResult::Same };
+            let (from, to) = (String::new(), format!("read from {uri}"));
+            CheckResult::Differs(Change {
+                differences: vec![Difference { aspect: "lists", from, to, diff: None }],
+                destructive: false,
+                seal: 0,
+                creates: false,
+                replaces: false,
+                premise: Box::new(()),
+            })
+        })
+    }
+
+    fn apply<'a>(
+        &'a self,
+        host: &'a Host,
+        permit: &'a Permit,
+        _change: Change,
+    ) -> Answer<'a, Outcome> {
+        Box::pin(self.read(host, permit))
+    }
+}

@@ -1,0 +1,255 @@
+//! Swap space in use, read from the kernel's table and changed by swapon(8) and swapoff(8).
+
+use super::SwapFile;
+use crate::failure::Failure;
+use crate::footprint::Footprint;
+use crate::host::files::{Files, said};
+use crate::host::input_trust::Reader;
+use crate::host::{Command, Host};
+use crate::kind::{Restoring, Value};
+use crate::parts::commands::{command, read_on_thread, run_change};
+use crate::parts::fstab::{decode, device_path};
+use crate::parts::{Managed, ValueSet, WriteFailure};
+use crate::permit::Permit;
+use crate::prior_state::{FieldValues, FormerValue};
+use crate::resource::{Answer, ExecutorKind, Traits};
+use crate::values::{Sent, SentValue};
+use crate::watch_source::WatchSource;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// The kernel's table of swap space.
+const TABLE: &str = "/proc/swaps";
+
+/// The deadline of a command: writing swapped pages back takes long.
+const PATIENCE: Duration = Duration::from_mins(30);
+
+const STATE: &str = "state";
+const PRIORITY: &str = "priority";
+const ON: &str = "on";
+
+/// Swap space as declared.
+#[derive(Clone, Debug)]
+pub(super) struct Live {
+    pub(super) device: String,
+    pub(super) is_on: bool,
+    pub(super) priority: Option<i64>,
+    /// The options of swapon(8) without the priority.
+    pub(super) options: Vec<String>,
+    /// The file to make if it is absent.
+    pub(super) file: Option<SwapFile>,
+}
+
+/// The state of swap space: in use with a priority, or not in use.
+type Used = Option<i64>;
+
+impl Live {
+    fn read_used(&self, files: &Files) -> Result<Used, Failure> {
+        let path = Path::new(TABLE);
+        let bytes = match files.kernel_file(path) {
+            Ok(bytes) => bytes.unwrap_or_default(),
+            Err(fault) => return Err(files.trouble(fault, path)),
+        };
+        let own = device_path(files, &self.device);
+        let is_own =
+            |name: &str| name == self.device || (own.is_some() && device_path(files, name) == own);
+        let text = String::from_utf8_lossy(&bytes);
+        Ok(parse_table(&text).into_iter().find(|(name, _)| is_own(name)).map(|(_, number)| number))
+    }
+
+    /// Makes the swap file under another name, and renames it: a file that is cut off is never used.
+    async fn make_file(
+        &self,
+        host: &Host,
+        permit: &Permit,
+        file: &SwapFile,
+    ) -> Result<bool, WriteFailure> {
+        let path = file.path.clone();
+        let is_there = read_on_thread(host, move |host| find_file(host.files(), &path));
+        if is_there.await.map_err(WriteFailure::untouched)? {
+            return Ok(false);
+        }
+        let path = file.path.to_string_lossy();
+        let new = format!("{path}.steadfast-new");
+        let private = |argv: &[&str]| Command { umask: Some(0o077), ..patient(argv) };
+        let steps = [
+            private(&["rm", "-f", &new]),
+            private(&["fallocate", "-l", &file.bytes.to_string(), &new]),
+            private(&["mkswap", &new]),
+            private(&["mv", "-n", "-T", &new, &path]),
+        ];
+        for (done, step) in steps.iter().enumerate() {
+            run_change(host, permit, step).await.map_err(|it| it.after(done > 0))?;
+        }
+        Ok(true)
+    }
+
+    async fn turn_on(&self, host: &Host, permit: &Permit) -> Result<(), WriteFailure> {
+        let made = match &self.file {
+            Some(file) => self.make_file(host, permit, file).await?,
+            None => false,
+        };
+        let priority = self.priority.map(|number| number.to_string());
+        let options = self.options.join(",");
+        let mut argv = vec!["swapon"];
+        if let Some(priority) = &priority {
+            argv.extend(["-p", priority]);
+        }
+        if !options.is_empty() {
+            argv.extend(["-o", &options]);
+        }
+        argv.push(&self.device);
+        run_change(host, permit, &patient(&argv)).await.map(drop).map_err(|it| it.after(made))
+    }
+
+    async fn turn_off(&self, host: &Host, permit: &Permit) -> Result<(), WriteFailure> {
+        run_change(host, permit, &patient(&["swapoff", &self.device])).await.map(drop)
+    }
+}
+
+fn patient(argv: &[&str]) -> Command {
+    Command { timeout: Some(PATIENCE), ..command(argv) }
+}
+
+/// Returns true if the file is there; fails if another user could exchange the new file.
+fn find_file(files: &Files, path: &Path) -> Result<bool, Failure> {
+    let look = || files.spot(path)?.map_or(Ok(None), |spot| spot.look());
+    if look().map_err(|fault| files.trouble(fault, path))?.is_some() {
+        return Ok(true);
+    }
+    let Some(parent) = path.parent() else { return Ok(false) };
+    let reader = Reader::here();
+    match reader.doubts_on_the_way(path).filter(|_| reader.is_strict()) {
+        Some(doubt) => {
+            Err(said("create", path, &format!("another user could change {}", parent.display()))
+                .hint(format!("make root the owner: {doubt}")))
+        }
+        None => Ok(false),
+    }
+}
+
+/// Parses the table: file name, type, size, used, priority, after a line of titles.
+fn parse_table(text: &str) -> Vec<(String, i64)> {
+    let row = |line: &str| {
+        let mut words = line.split_whitespace();
+        let name = decode(words.next()?);
+        Some((name, words.nth(3)?.parse().ok()?))
+    };
+    text.lines().skip(1).filter_map(row).collect()
+}
+
+impl ValueSet for Live {
+    fn wanted(&self) -> FieldValues {
+        let mut values = vec![(STATE, self.is_on.then(|| ON.to_owned()))];
+        if let Some(priority) = self.priority.filter(|_| self.is_on) {
+            values.push((PRIORITY, Some(priority.to_string())));
+        }
+        if !self.is_on {
+            values.push((PRIORITY, None));
+        }
+        values
+    }
+
+    fn read<'a>(
+        &'a self,
+        host: &'a Host,
+        _cancel: &'a CancellationToken,
+    ) -> Answer<'a, Result<FieldValues, Failure>> {
+        let own = self.clone();
+        Box::pin(read_on_thread(host, move |host| {
+            let used = own.read_used(host.files())?;
+            let on = used.map(|_| ON.to_owned());
+            Ok(vec![(STATE, on), (PRIORITY, used.map(|number| number.to_string()))])
+        }))
+    }
+
+    fn write<'a>(
+        &'a self,
+        host: &'a Host,
+        permit: &'a Permit,
+        differing: &'a [&'static str],
+    ) -> Answer<'a, Result<(), WriteFailure>> {
+        Box::pin(async move {
+            if !self.is_on {
+                return self.turn_off(host, permit).await;
+            }
+            // The kernel sets the priority of swap space that is turned on, and never later.
+            let is_on = !differing.contains(&STATE);
+            if is_on {
+                self.turn_off(host, permit).await?;
+            }
+            self.turn_on(host, permit).await.map_err(|it| it.after(is_on))
+        })
+    }
+
+    fn footprint(&self) -> Footprint {
+        Footprint { watch: vec![WatchSource::Polled(TABLE.into())], ..Footprint::default() }
+    }
+
+    fn traits(&self) -> Traits {
+        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+    }
+
+    fn existence(&self) -> Option<&'static str> {
+        Some(STATE)
+    }
+
+    fn sent(&self, found: &FieldValues) -> Sent {
+        let number = found.iter().find(|(name, _)| *name == PRIORITY);
+        let number = number.and_then(|(_, value)| value.as_deref()?.parse().ok());
+        number.map(|it| ("priority", SentValue::Shown(Value::Int(it)))).into_iter().collect()
+    }
+}
+
+/// Builds the swap space that restores its state from before a change.
+pub(super) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, Failure> {
+    let before = |field: &str| {
+        values.iter().find(|value| value.field == field).and_then(|value| value.before.clone())
+    };
+    let was_turned = values.iter().any(|value| value.field == STATE);
+    let is_on = !was_turned || before(STATE).is_some();
+    // The kernel gives negative priorities itself.
+    let priority = before(PRIORITY).and_then(|text| text.parse().ok()).filter(|it: &i64| *it >= 0);
+    let by_hand = match (is_on, priority) {
+        (false, _) => format!("swapoff {name}"),
+        (true, None) => format!("swapon {name}"),
+        (true, Some(priority)) => format!("swapon -p {priority} {name}"),
+    };
+    let device = name.to_owned();
+    let live = Live { device, is_on, priority, options: Vec::new(), file: None };
+    Ok(Restoring { resource: Arc::new(Managed::new(live)), by_hand })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{parse_table, restore};
+    use crate::prior_state::{After, FormerValue};
+
+    #[test]
+    fn the_table_is_read() {
+        let text = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n\
+            /dev/dm-0                               partition\t999420\t\t0\t\t-2\n\
+            /swap\\040file file 1 0 5\nbroken\n";
+        let rows = [("/dev/dm-0".to_owned(), -2), ("/swap file".to_owned(), 5)];
+        assert_eq!(parse_table(text), rows);
+        assert!(parse_table("").is_empty());
+    }
+
+    #[test]
+    fn former_states_are_restored() {
+        let value = |field: &str, before: Option<&str>| FormerValue {
+            field: field.to_owned(),
+            before: before.map(ToOwned::to_owned),
+            after: After::Unknown,
+        };
+        let by_hand = |values: &[FormerValue]| restore("/swap", values).unwrap().by_hand;
+        assert_eq!(by_hand(&[value("state", None), value("priority", None)]), "swapoff /swap");
+        assert_eq!(
+            by_hand(&[value("state", Some("on")), value("priority", Some("-2"))]),
+            "swapon /swap"
+        );
+        assert_eq!(by_hand(&[value("priority", Some("3"))]), "swapon -p 3 /swap");
+    }
+}

@@ -1,0 +1,258 @@
+//! `unit`: a systemd unit file or drop-in in /etc/systemd/system, verified before it is written.
+//!
+//! systemd reads its files again after each change. With `enabled` and `running`, the resource also manages the unit
+//! as `svc` does; a resource `svc` for the same unit is then rejected.
+//!
+//! Reading order: this file, `needs.rs` (the objects that the content names), `reload.rs`.
+
+mod needs;
+mod reload;
+
+use crate::dependency::HostObject;
+use crate::escape::short;
+use crate::footprint::Footprint;
+use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
+use crate::parts::whole_file::{Shape, managed_file};
+use crate::parts::{FieldReader, ParentDirectory, Sequence};
+use crate::removal::Removal;
+use crate::resource::Resource;
+use crate::values::Receives;
+use reload::Reload;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The declaration of the kind.
+pub static SPEC: KindSpec = KindSpec {
+    kind: "unit",
+    doc: "Manages a unit file or a drop-in of systemd in /etc/systemd/system; systemd then reads its files again. The name is the full name of the unit. A refresh reads the files again.",
+    fields: &[
+        FieldSpec::new("content", FieldType::Text, "Complete content of the file; required unless absent.")
+            .example("[Service]\nExecStart=/bin/true\n")
+            .receives(Receives::Shown),
+        FieldSpec::new(
+            "drop_in",
+            FieldType::Text,
+            "Name of a drop-in, without .conf: the file is NAME.d/DROP_IN.conf and extends the unit. Default: the unit file itself.",
+        )
+        .example("limits"),
+        FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the file.")
+            .default("exists"),
+        FieldSpec::new(
+            "enabled",
+            FieldType::Bool,
+            "Start of the unit at boot; false disables it. Default: not managed.",
+        )
+        .receives(Receives::Shown),
+        FieldSpec::new(
+            "running",
+            FieldType::Bool,
+            "true starts the unit, false stops it; a change of the content alone restarts nothing. Default: not managed.",
+        )
+        .receives(Receives::Shown),
+        FieldSpec::new(
+            "verify",
+            FieldType::Bool,
+            "Verification by `systemd-analyze verify` before the file is written, where that program is installed.",
+        )
+        .default("true"),
+    ],
+    sends: &[],
+    example: "unit:\n  - name: hello.service\n    content: |\n      [Service]\n      ExecStart=/bin/sleep infinity\n      [Install]\n      WantedBy=multi-user.target\n    enabled: true\n    running: true\n",
+    restore: None,
+    build,
+};
+
+/// The folder of the administrator's units.
+const FOLDER: &str = "/etc/systemd/system";
+
+/// The unit types that have files.
+const TYPES: [&str; 9] =
+    ["service", "socket", "timer", "target", "path", "mount", "automount", "swap", "slice"];
+
+/// The longest name that systemd accepts, in bytes.
+const LONGEST: usize = 255;
+
+/// Longer than systemd's own start timeout (90 s by default), so that systemd reports the reason first.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+/// The arguments are the staged file, the unit and the drop-in. The file is judged under its own name, in a private
+/// folder that stands before the others.
+const VERIFY: &str = r#"
+command -v systemd-analyze >/dev/null || exit 0
+dir=$(mktemp -d /run/steadfast-verify.XXXXXX 2>/dev/null || mktemp -d) || exit 1
+trap 'rm -rf -- "$dir"' EXIT
+if [ -n "$3" ]; then
+  main=$(systemctl show -P FragmentPath -- "$2" 2>/dev/null)
+  [ -n "$main" ] || { echo "expected the unit $2, found none" >&2; exit 1; }
+  cp -L -- "$main" "$dir/$2" && mkdir "$dir/$2.d" && cp -- "$1" "$dir/$2.d/$3.conf" || exit 1
+else
+  cp -- "$1" "$dir/$2" || exit 1
+fi
+strict=
+systemd-analyze --help | grep -q recursive-errors && strict=--recursive-errors=no
+found=$(systemd-analyze verify --man=no $strict "$dir/$2" 2>&1) && exit 0
+printf '%b\n' "$found" | sed "s|$dir/||g" >&2
+exit 1
+"#;
+
+/// The declaration of one file.
+#[derive(Debug)]
+struct Declared {
+    unit: String,
+    drop_in: Option<String>,
+    path: PathBuf,
+    present: bool,
+    content: String,
+    enabled: Option<bool>,
+    running: Option<bool>,
+    verify: bool,
+}
+
+fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+    let mut reader = FieldReader::new(fields);
+    check_name(name, &mut reader);
+    let declared = read_fields(name, &mut reader);
+    let declared = reader.finish(declared)?;
+    Ok(Arc::new(declared.sequence()?))
+}
+
+fn check_name(name: &str, reader: &mut FieldReader) {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.\\@".contains(&byte);
+    let (stem, suffix) = name.rsplit_once('.').unwrap_or((name, ""));
+    let is_unit = TYPES.contains(&suffix)
+        && !stem.is_empty()
+        && !stem.starts_with(['@', '.'])
+        && stem.bytes().all(allowed)
+        && name.len() <= LONGEST;
+    if !is_unit {
+        let what = format!("expected the full name of a unit, found `{}`", short(name, 40));
+        reader.reject(Invalid::whole(what).hint("for example backup.service or backup.timer"));
+    }
+}
+
+fn read_fields(name: &str, reader: &mut FieldReader) -> Declared {
+    let drop_in = reader.text("drop_in").map(|text| match text.strip_suffix(".conf") {
+        Some(stem) => stem.to_owned(),
+        None => text,
+    });
+    if let Some(stem) = &drop_in {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
+        let is_plain = !stem.is_empty() && !stem.starts_with('.') && stem.bytes().all(allowed);
+        let problem = ("expected the name of a drop-in", "use letters, digits and -_.@");
+        reader.require(is_plain, "drop_in", problem);
+    }
+    let path = match &drop_in {
+        Some(stem) => Path::new(FOLDER).join(format!("{name}.d")).join(format!("{stem}.conf")),
+        None => Path::new(FOLDER).join(name),
+    };
+    let present = reader.is_present();
+    let content = reader.lines("content");
+    if present {
+        let problem = ("expected `content`, found none", "write the lines of the unit file");
+        reader.require(content.is_some(), "content", problem);
+        let empty = content.as_ref().is_some_and(|text| text.trim().is_empty());
+        let problem = ("an empty unit file masks the unit", "use `svc` with `startup: masked`");
+        reader.require(!empty, "content", problem);
+    }
+    let (enabled, running) = (reader.fields.bool("enabled"), reader.fields.bool("running"));
+    let is_template = name.contains("@.");
+    let problem = ("a template cannot run", "set `running` on an instance with `svc`");
+    reader.require(!(is_template && running.is_some()), "running", problem);
+    let problem = ("an absent unit cannot run", "omit `running`, or set it to false");
+    reader.require(present || running != Some(true), "running", problem);
+    let problem = ("an absent unit cannot start at boot", "omit `enabled`, or set it to false");
+    reader.require(present || enabled != Some(true), "enabled", problem);
+    let verify = reader.fields.bool("verify").unwrap_or(true);
+    let (unit, content) = (name.to_owned(), content.unwrap_or_default());
+    Declared { unit, drop_in, path, present, content, enabled, running, verify }
+}
+
+impl Declared {
+    fn sequence(&self) -> Result<Sequence, Vec<Invalid>> {
+        let mut elements: Vec<Arc<dyn Resource>> = Vec::new();
+        let service = self.service()?;
+        let file = self.file()?;
+        let reload: Arc<dyn Resource> = Arc::new(Reload {
+            unit: self.unit.clone(),
+            defines: self.present && self.drop_in.is_none(),
+            template: self.unit.contains("@.").then(|| Arc::clone(&file)),
+            pending: false.into(),
+        });
+        if self.present {
+            if self.drop_in.is_some() {
+                let folder = self.path.parent().unwrap_or(Path::new(FOLDER)).to_owned();
+                elements.push(Arc::new(ParentDirectory(folder)));
+            }
+            elements.extend([file, reload]);
+            elements.extend(service);
+        } else {
+            elements.extend(service);
+            elements.extend([file, reload]);
+        }
+        let requires =
+            if self.present { needs::needed(&self.unit, &self.content) } else { Vec::new() };
+        let provides = if self.present { vec![self.object()] } else { Vec::new() };
+        let extra = Footprint { requires, provides, ..Footprint::default() };
+        let patience = |traits| crate::resource::Traits { timeout: Some(PATIENCE), ..traits };
+        Ok(Sequence::new(elements)
+            .removed_by(self.removal())
+            .with_extra(extra)
+            .with_traits(patience))
+    }
+
+    fn object(&self) -> HostObject {
+        HostObject::Unit { session: false, name: self.unit.clone() }
+    }
+
+    fn file(&self) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+        if !self.present {
+            return managed_file(&self.path, Shape::Absent, &[]);
+        }
+        let drop_in = self.drop_in.as_deref().unwrap_or_default();
+        let validate = ["/bin/sh", "-c", VERIFY, "sh", "%s", &self.unit, drop_in];
+        let validate = validate.map(ToOwned::to_owned);
+        let validate = if self.verify { validate.as_slice() } else { &[] };
+        managed_file(&self.path, Shape::Content(&self.content, "0644"), validate)
+    }
+
+    /// Returns the resource that starts, stops, enables and disables the unit. A notification reaches only the files.
+    fn service(&self) -> Result<Option<Arc<dyn Resource>>, Vec<Invalid>> {
+        if self.enabled.is_none() && self.running.is_none() {
+            return Ok(None);
+        }
+        let mut fields = Fields::default();
+        let mut word = |field, is, (yes, no): (&str, &str)| {
+            if let Some(is) = is {
+                let word: &str = if is { yes } else { no };
+                fields.insert(field, Value::Text(word.to_owned()));
+            }
+        };
+        word("startup", self.enabled, ("enabled", "disabled"));
+        word("state", self.running, ("running", "stopped"));
+        if self.running != Some(false) {
+            word("refresh", Some(true), ("none", "none"));
+        }
+        let place = Place { base: PathBuf::from("/") };
+        crate::kinds::svc::SPEC.build_resource(&self.unit, fields, &place).map(Some)
+    }
+
+    /// Reverts the effects: the unit is stopped and disabled if the resource has started and enabled it, and the file
+    /// is removed.
+    fn removal(&self) -> Option<Removal> {
+        if !self.present {
+            return None;
+        }
+        let mut removal = Removal::new().with("state", Value::Text("absent".to_owned()));
+        if let Some(stem) = &self.drop_in {
+            removal = removal.with("drop_in", Value::Text(stem.clone()));
+        }
+        if self.enabled == Some(true) {
+            removal = removal.with("enabled", Value::Bool(false));
+        }
+        if self.running == Some(true) {
+            removal = removal.with("running", Value::Bool(false));
+        }
+        Some(removal)
+    }
+}

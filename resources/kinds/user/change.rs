@@ -1,0 +1,232 @@
+//! Changes a user by the account tools.
+
+use super::{User, expiry};
+use crate::failure::Failure;
+use crate::host::Host;
+use crate::host::files::is_sacred;
+use crate::host::tables::{AccountTables, PasswdRow};
+use crate::parts::WriteFailure;
+use crate::parts::account_tools::{run_tool, words};
+use crate::parts::field_reader::bounded;
+use crate::permit::Permit;
+use crate::secret::Secret;
+use std::path::Path;
+
+/// The run of one change: each step is a tool, and a failure after the first one has touched the host.
+struct Steps<'a> {
+    host: &'a Host,
+    permit: &'a Permit,
+    touched: bool,
+}
+
+impl Steps<'_> {
+    async fn run(&mut self, argv: Vec<String>, input: Option<Secret>) -> Result<(), WriteFailure> {
+        let done = run_tool(self.host, self.permit, argv, input).await;
+        done.map_err(|failure| failure.after(self.touched))?;
+        self.touched = true;
+        Ok(())
+    }
+}
+
+impl User {
+    pub(super) async fn change(
+        &self,
+        host: &Host,
+        permit: &Permit,
+        differing: &[&'static str],
+    ) -> Result<(), WriteFailure> {
+        let tables = host.account_tables(self.needs_shadow()).await;
+        let tables = tables.map_err(WriteFailure::untouched)?;
+        let mut steps = Steps { host, permit, touched: false };
+        let Some(row) = tables.passwd.get(&self.name) else {
+            if !self.is_present {
+                return Ok(());
+            }
+            self.guard_values(&tables, differing).map_err(WriteFailure::untouched)?;
+            steps.run(self.creation(&tables), None).await?;
+            if self.password.is_some() {
+                self.set_password(&mut steps, self.is_locked == Some(true)).await?;
+            }
+            return Ok(());
+        };
+        if !self.is_present {
+            self.guard_removal(row, host).map_err(WriteFailure::untouched)?;
+            return steps.run(self.deletion(row)?, None).await;
+        }
+        self.guard_values(&tables, differing).map_err(WriteFailure::untouched)?;
+        if let Some(argv) = self.modification(differing, row) {
+            steps.run(argv, None).await?;
+        }
+        self.change_memberships(&mut steps, &tables, differing).await?;
+        self.change_password(&mut steps, &tables, differing).await?;
+        self.make_home(&mut steps, row, differing).await
+    }
+
+    /// Returns the call that makes the user.
+    fn creation(&self, tables: &AccountTables) -> Vec<String> {
+        let mut argv = words(&["useradd"]);
+        let mut option = |name: &str, value: Option<&str>| {
+            argv.extend(value.into_iter().flat_map(|value| words(&[name, value])));
+        };
+        let uid = self.uid.map(|uid| uid.to_string());
+        option("--uid", uid.as_deref());
+        // useradd refuses a user whose own group is there already, unless that group is named.
+        let own = tables.group.get(&self.name).map(|group| group.name.as_str());
+        option("--gid", self.group.as_deref().or(own));
+        let groups = self.groups.as_ref().map(|groups| groups.join(","));
+        option("--groups", groups.as_deref().filter(|groups| !groups.is_empty()));
+        option("--shell", self.shell.as_deref());
+        option("--home-dir", self.home.as_deref());
+        option("--comment", self.comment.as_deref());
+        option("--expiredate", self.expiry.as_deref().filter(|date| *date != expiry::NEVER));
+        argv.extend(self.system.then(|| "--system".to_owned()));
+        argv.extend(self.shares_uid.then(|| "--non-unique".to_owned()));
+        let home = if self.manages_home { "--create-home" } else { "--no-create-home" };
+        argv.extend(words(&[home, &self.name]));
+        argv
+    }
+
+    fn deletion(&self, row: &PasswdRow) -> Result<Vec<String>, WriteFailure> {
+        if !(self.manages_home && self.removes_home) {
+            return Ok(words(&["userdel", &self.name]));
+        }
+        if is_sacred(Path::new(&row.home)) {
+            let what = bounded(format!("the home directory {} is never removed", row.home));
+            let trouble = Failure::new(what).hint("omit `remove_home`: the path is protected");
+            return Err(WriteFailure::untouched(trouble));
+        }
+        Ok(words(&["userdel", "--remove", &self.name]))
+    }
+
+    /// Returns the call that changes the differing columns; none if none differs.
+    fn modification(&self, differing: &[&'static str], row: &PasswdRow) -> Option<Vec<String>> {
+        let mut argv = words(&["usermod"]);
+        let mut option = |aspect: &str, name: &str, value: Option<&str>| {
+            let value = value.filter(|_| differing.contains(&aspect));
+            argv.extend(value.into_iter().flat_map(|value| words(&[name, value])));
+        };
+        let uid = self.uid.map(|uid| uid.to_string());
+        option("uid", "--uid", uid.as_deref());
+        option("group", "--gid", self.group.as_deref());
+        let groups = self.groups.as_ref().map(|groups| groups.join(","));
+        option("groups", "--groups", groups.as_deref());
+        option("shell", "--shell", self.shell.as_deref());
+        option("homedir", "--home", self.home.as_deref());
+        option("comment", "--comment", self.comment.as_deref());
+        let expiry =
+            self.expiry.as_deref().map(|date| if date == expiry::NEVER { "" } else { date });
+        option("expiry", "--expiredate", expiry);
+        // usermod moves a directory only to a place where nothing is.
+        if self.manages_home && differing.contains(&"homedir") && differing.contains(&"home") {
+            argv.extend((row.home != "/").then(|| "--move-home".to_owned()));
+        }
+        if self.shares_uid && differing.contains(&"uid") {
+            argv.push("--non-unique".to_owned());
+        }
+        (argv.len() > 1).then(|| {
+            argv.push(self.name.clone());
+            argv
+        })
+    }
+
+    async fn change_memberships(
+        &self,
+        steps: &mut Steps<'_>,
+        tables: &AccountTables,
+        differing: &[&'static str],
+    ) -> Result<(), WriteFailure> {
+        if !differing.contains(&"memberships") {
+            return Ok(());
+        }
+        let is_in = |group: &str| tables.group.groups_of(&self.name).any(|row| row.name == group);
+        let missing = self.groups.iter().flatten().map(String::as_str).filter(|it| !is_in(it));
+        let missing: Vec<&str> = missing.collect();
+        if !missing.is_empty() {
+            let list = missing.join(",");
+            let argv = words(&["usermod", "--append", "--groups", &list, &self.name]);
+            steps.run(argv, None).await?;
+        }
+        for group in self.left_groups.iter().filter(|group| is_in(group)) {
+            steps.run(words(&["gpasswd", "--delete", &self.name, group]), None).await?;
+        }
+        Ok(())
+    }
+
+    async fn change_password(
+        &self,
+        steps: &mut Steps<'_>,
+        tables: &AccountTables,
+        differing: &[&'static str],
+    ) -> Result<(), WriteFailure> {
+        let row = tables.shadow.as_ref().and_then(|shadow| shadow.get(&self.name));
+        if differing.contains(&"password") {
+            // A lock that nobody declared stays.
+            let is_locked = row.is_some_and(|row| row.is_locked() && row.has_password());
+            return self.set_password(steps, self.is_locked.unwrap_or(is_locked)).await;
+        }
+        if differing.contains(&"lock") {
+            let how = if self.is_locked == Some(true) { "--lock" } else { "--unlock" };
+            return steps.run(words(&["usermod", how, &self.name]), None).await;
+        }
+        Ok(())
+    }
+
+    /// Sets the password, with a lock in the same step: an unlocked password is never there meanwhile.
+    async fn set_password(&self, steps: &mut Steps<'_>, locked: bool) -> Result<(), WriteFailure> {
+        let hash = self.password.as_ref().map_or("", Secret::reveal);
+        let mark = if locked && !hash.starts_with('!') { "!" } else { "" };
+        let line = Secret::from(format!("{}:{mark}{hash}\n", self.name));
+        steps.run(words(&["chpasswd", "--encrypted"]), Some(line)).await
+    }
+
+    /// Makes the home directory of an existing user, unless usermod has moved the former one there.
+    async fn make_home(
+        &self,
+        steps: &mut Steps<'_>,
+        row: &PasswdRow,
+        differing: &[&'static str],
+    ) -> Result<(), WriteFailure> {
+        if !differing.contains(&"home") {
+            return Ok(());
+        }
+        let home = Path::new(self.home.as_deref().unwrap_or(&row.home));
+        let exists = steps.host.has_directory(home).await;
+        if exists.map_err(|it| WriteFailure::untouched(it).after(steps.touched))? {
+            return Ok(());
+        }
+        // The umask of a new home directory: nobody else may look into it.
+        steps.run(words(&["mkhomedir_helper", &self.name, "0077"]), None).await
+    }
+
+    /// Refuses values that belong to other accounts or that do not exist, before anything is changed.
+    fn guard_values(&self, tables: &AccountTables, differing: &[&str]) -> Result<(), Failure> {
+        let owner = self.uid.filter(|_| differing.contains(&"uid") && !self.shares_uid);
+        let owner = owner.and_then(|uid| tables.passwd.by_uid(uid));
+        if let Some(owner) = owner.filter(|owner| owner.name != self.name) {
+            let what = bounded(format!("the uid {} belongs to the user {}", owner.uid, owner.name));
+            let hint = "choose another `uid`, or set `allowduplicateuid: true`";
+            return Err(Failure::new(what).hint(hint));
+        }
+        let primary = self.group.iter().filter(|group| group.parse::<u32>().is_err());
+        for group in primary.chain(self.groups.iter().flatten()) {
+            if tables.group.get(group).is_none() {
+                let what = bounded(format!("the group {group} does not exist"));
+                let hint = || "declare the group, or create it with its package".to_owned();
+                let hint = tables.broken_lines().unwrap_or_else(hint);
+                return Err(Failure::new(what).hint(hint));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses the removal of root and of the user that this process runs as.
+    fn guard_removal(&self, row: &PasswdRow, host: &Host) -> Result<(), Failure> {
+        if row.uid == 0 || row.uid == host.files().own_uid() {
+            let what =
+                bounded(format!("the user {} (uid {}) must not be removed", row.name, row.uid));
+            let hint = "root and the user of this process are never removed";
+            return Err(Failure::new(what).hint(hint));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,138 @@
+//! The programs that change users and groups (useradd, usermod, gpasswd, chpasswd, …), with their failures explained.
+
+use super::commands::{TIMEOUT, failed};
+use super::field_reader::bounded;
+use super::managed::WriteFailure;
+use crate::failure::Failure;
+use crate::host::{Command, End, Finished, Host};
+use crate::permit::Permit;
+use crate::secret::Secret;
+
+/// The longest name of a user or group.
+const LONGEST_NAME: usize = 32;
+
+/// Returns the reason if the tools would not accept the name of a user or group.
+pub(crate) fn name_problem(name: &str) -> Option<&'static str> {
+    let is_odd =
+        |letter: char| letter.is_whitespace() || letter.is_control() || ":,/\\\"'".contains(letter);
+    match name {
+        "" | "." | ".." => Some("expected a name, found none"),
+        _ if name.len() > LONGEST_NAME => Some("expected a name of at most 32 bytes"),
+        _ if name.starts_with(['-', '+', '~', '!']) => {
+            Some("a name must not start with - + ~ or !")
+        }
+        _ if name.contains(is_odd) => {
+            Some("a name has no spaces, colons, commas, slashes or quotes")
+        }
+        _ if name.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Some("a name must not be a number, which would be taken for an id")
+        }
+        _ => None,
+    }
+}
+
+/// Runs an account tool while no other run of this process changes accounts.
+///
+/// # Errors
+///
+/// Fails if the tool cannot be started or does not end with code 0. The failure explains locks, missing rights and
+/// read-only file systems.
+pub(crate) async fn run_tool(
+    host: &Host,
+    permit: &Permit,
+    argv: Vec<String>,
+    input: Option<Secret>,
+) -> Result<(), WriteFailure> {
+    let command = Command {
+        argv,
+        stdin: input,
+        // The messages are read by this program.
+        env: vec![("LC_ALL".to_owned(), "C".into())],
+        timeout: Some(TIMEOUT),
+        ..Command::default()
+    };
+    let cancelled =
+        || WriteFailure::untouched(Failure::new("the run was cancelled before this step"));
+    let _turn = tokio::select! {
+        biased;
+        () = permit.revoked() => return Err(cancelled()),
+        turn = host.change_accounts() => turn,
+    };
+    let finished = host.run(&command, permit).await.map_err(WriteFailure::untouched)?;
+    match finished.end {
+        End::Exited(0) => Ok(()),
+        End::Cancelled { started: false } => Err(cancelled()),
+        _ => Err(explained(host, &command, &finished)),
+    }
+}
+
+/// Describes the failure of a tool.
+fn explained(host: &Host, command: &Command, finished: &Finished) -> WriteFailure {
+    let program = command.argv.first().map_or("", String::as_str);
+    let said = format!("{}\n{}", finished.stderr.text(), finished.stdout.text());
+    let has = |words: &str| said.contains(words);
+    let plain = failed(command, finished);
+    let renamed = |first: String| {
+        let rest = plain.what.split_once('\n').map_or("", |(_, rest)| rest);
+        Failure::new(format!("{}\n{rest}", bounded(first)).trim_end().to_owned())
+    };
+    if has("Read-only file system") || (has("cannot lock") && host.has_read_only_accounts()) {
+        let trouble =
+            renamed(format!("{program} cannot write the account files: read-only file system"));
+        let hint = "make /etc writable: `findmnt -T /etc` shows its mount";
+        return WriteFailure::untouched(trouble.hint(hint).passing());
+    }
+    if has("Permission denied") || has("permission denied") {
+        let trouble = renamed(format!("{program} has no right to change the account files"));
+        return WriteFailure::untouched(
+            trouble.hint("steadfast must run as root to change accounts"),
+        );
+    }
+    if has("cannot lock") || has("try again later") {
+        let trouble = renamed(format!("{program} waited for the lock of the account files"));
+        let hint = "another program changes accounts and holds /etc/.pwd.lock; the run is repeated";
+        return WriteFailure::untouched(trouble.hint(hint).passing());
+    }
+    if has("currently used by process") || has("is currently logged in") {
+        let trouble = renamed(format!("{program} does not change a user with running processes"));
+        let hint = "end the processes: `loginctl terminate-user NAME`, or `pkill -u NAME`";
+        return WriteFailure::untouched(trouble.hint(hint).passing());
+    }
+    if has("No space left") {
+        return WriteFailure::touched(
+            plain.hint("free space on the file system of /etc").passing(),
+        );
+    }
+    // Code 2: wrong usage; 3: wrong argument; 4: id in use; 6: no such account; 9: name in use. The tools examine all
+    // of this before they write.
+    let is_examined = program != "chpasswd" && program != "gpasswd";
+    match finished.end {
+        End::Exited(2 | 3 | 4 | 6 | 9) if is_examined => WriteFailure::untouched(plain),
+        _ => WriteFailure::touched(plain),
+    }
+}
+
+/// Collects the words of a command line.
+pub(crate) fn words(all: &[&str]) -> Vec<String> {
+    all.iter().map(|word| (*word).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::name_problem;
+
+    #[test]
+    fn only_names_that_the_tools_accept_are_accepted() {
+        for name in ["eve", "www-data", "_apt", "systemd-network", "a.b", "Domain$", "3com", "grün"]
+        {
+            assert_eq!(name_problem(name), None, "{name}");
+        }
+        let long = "x".repeat(33);
+        for name in
+            ["", "..", "-r", "+", "~x", "a b", "a:b", "a,b", "a/b", "0", "12", "a\nb", &long]
+        {
+            let problem = name_problem(name).expect("a problem");
+            assert!(problem.len() <= 100, "{name}");
+        }
+    }
+}

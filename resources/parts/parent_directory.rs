@@ -1,0 +1,92 @@
+//! A directory that several resources put their files into: it is made if it is missing, and claimed by none.
+
+use crate::change::{Change, CheckResult, Difference, Outcome};
+use crate::dependency::Need;
+use crate::footprint::Footprint;
+use crate::host::Host;
+use crate::host::files::{Attributes, Fault, Files, Why};
+use crate::permit::Permit;
+use crate::prior_state::Loss;
+use crate::resource::{Answer, CheckRequest, Resource};
+use crate::watch_source::WatchSource;
+use std::path::PathBuf;
+
+/// The mode of a new directory.
+const MODE: u32 = 0o755;
+
+/// A resource that makes a missing directory. An existing object at the path stays as it is.
+#[derive(Debug)]
+pub(crate) struct ParentDirectory(pub(crate) PathBuf);
+
+impl ParentDirectory {
+    fn exists(&self, files: &Files) -> Result<bool, Fault> {
+        let Some(spot) = files.spot(&self.0)? else {
+            return Err(Fault::refused(Files::no_directory(&self.0)));
+        };
+        Ok(spot.look()?.is_some())
+    }
+
+    fn make(&self, files: &Files, permit: &Permit) -> Result<bool, Fault> {
+        let Some(spot) = files.spot(&self.0)? else {
+            return Err(Fault::refused(Files::no_directory(&self.0)));
+        };
+        if spot.look()?.is_some() {
+            return Ok(false);
+        }
+        let losing = Loss { content: true, secret: false, purged: false, what: "created" };
+        let noted = spot.note(permit, None, losing)?;
+        let wanted = Attributes { mode: Some(MODE), ..Attributes::default() };
+        noted.after(files.make_directory(permit, &spot, wanted))?;
+        Ok(true)
+    }
+}
+
+impl Resource for ParentDirectory {
+    fn footprint(&self) -> Footprint {
+        Footprint {
+            requires: vec![Need::path(self.0.clone(), "contains the file")],
+            watch: vec![WatchSource::Path { path: self.0.clone(), below: false }],
+            uses_only_files: true,
+            ..Footprint::default()
+        }
+    }
+
+    fn check<'a>(&'a self, host: &'a Host, _ask: CheckRequest) -> Answer<'a, CheckResult> {
+        Box::pin(async move {
+            match self.exists(host.files()) {
+                Ok(true) => CheckResult::Same,
+                Ok(false) => {
+                    let (from, to) = (String::new(), self.0.display().to_string());
+                    CheckResult::Differs(Change {
+                        differences: vec![Difference { aspect: "directory", from, to, diff: None }],
+                        destructive: false,
+                        seal: 0,
+                        creates: true,
+                        replaces: false,
+                        premise: Box::new(()),
+                    })
+                }
+                Err(fault) => CheckResult::Unknown(host.files().trouble(fault, &self.0)),
+            }
+        })
+    }
+
+    fn apply<'a>(
+        &'a self,
+        host: &'a Host,
+        permit: &'a Permit,
+        _change: Change,
+    ) -> Answer<'a, Outcome> {
+        Box::pin(async move {
+            match self.make(host.files(), permit) {
+                Ok(true) => Outcome::Changed(vec!["directory".to_owned()]),
+                Ok(false) => Outcome::Unchanged,
+                Err(Fault { why: Why::Revoked, .. }) => Outcome::Interrupted,
+                Err(fault) => {
+                    let touched = fault.touched;
+                    Outcome::Failed { trouble: host.files().trouble(fault, &self.0), touched }
+                }
+            }
+        })
+    }
+}

@@ -1,0 +1,195 @@
+//! Tests of the kinds that edit a part of a text file, on real files: several resources of one file, commands that
+//! reject the new file, history, secrets, and files of other users.
+//!
+//! The tests must run as root, because some give files to another user. Reading order: `recorder.rs` (a history in
+//! memory), this file.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod recorder;
+#[path = "../file/support.rs"]
+#[expect(dead_code, reason = "these tests need a part of the harness")]
+mod support;
+
+use futures_util::FutureExt as _;
+use recorder::Recorder;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use steadfast_resources::{
+    Change, CheckRequest, CheckResult, Fields, Host, Outcome, Place, Resource, Secret, Value,
+    registry,
+};
+use support::{apply_with, build, change, check, hold, made, mode, permit, refused, scratch};
+use tokio_util::sync::CancellationToken;
+
+fn resource(kind: &str, path: &Path, given: &[(&str, &str)]) -> Arc<dyn Resource> {
+    build(kind, path.to_str().unwrap(), given).unwrap_or_else(|wrong| panic!("{wrong:?}"))
+}
+
+/// Checks resources of one transaction group, and applies all that differ together.
+fn hold_together(host: &Host, resources: &[Arc<dyn Resource>]) -> Vec<Outcome> {
+    let groups: Vec<_> =
+        resources.iter().map(|it| it.footprint().grouping.expect("a group")).collect();
+    assert!(groups.windows(2).all(|two| two[0].key == two[1].key), "one group");
+    let unite = groups[0].unite;
+    let together = unite(groups.into_iter().map(|it| it.part).collect());
+    let results = together.check(host, CheckRequest::default()).now_or_never().unwrap();
+    let change = |result| match result {
+        CheckResult::Differs(change) => Some(change),
+        CheckResult::Same => None,
+        CheckResult::Unknown(trouble) => panic!("{trouble}"),
+    };
+    let changes: Vec<Option<Change>> = results.into_iter().map(change).collect();
+    let permit = permit(&CancellationToken::new());
+    together.apply(host, &permit, changes).now_or_never().unwrap()
+}
+
+#[test]
+fn several_resources_write_one_file_once() {
+    let (host, folder) = (Host::default(), scratch());
+    let path = folder.path().join("f");
+    std::fs::write(&path, b"a\xff=1\r\n[s]\r\nx=1\r\n# end").unwrap();
+    let inode = |path: &Path| std::os::unix::fs::MetadataExt::ino(&path.metadata().unwrap());
+    let before = inode(&path);
+    let all = [
+        resource("line", &path, &[("line", "one"), ("before", "BOF")]),
+        resource("ini", &path, &[("section", "s"), ("key", "x"), ("value", "2")]),
+        resource("block", &path, &[("content", "b"), ("marker", "; {mark}")]),
+    ];
+    let done = hold_together(&host, &all);
+    assert!(done.iter().all(|it| matches!(it, Outcome::Changed(_))), "{done:?}");
+    let expected = b"one\r\na\xff=1\r\n[s]\r\nx=2\r\n# end\r\n; BEGIN\r\nb\r\n; END";
+    assert_eq!(std::fs::read(&path).unwrap(), expected);
+    assert_ne!(inode(&path), before, "written as a new file");
+    for one in &all {
+        assert!(matches!(check(&host, one), CheckResult::Same));
+    }
+}
+
+#[test]
+fn a_contradiction_changes_nothing() {
+    let (host, folder) = (Host::default(), scratch());
+    let path = folder.path().join("f");
+    std::fs::write(&path, "x=1\n").unwrap();
+    let one = resource("line", &path, &[("line", "x=2"), ("match", "^x=")]);
+    let two = resource("line", &path, &[("line", "x=3"), ("match", "^x")]);
+    for outcome in hold_together(&host, &[one, two]) {
+        let Outcome::Failed { trouble, touched: false } = outcome else { panic!("{outcome:?}") };
+        assert!(trouble.what.contains("is undone by"), "{trouble}");
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "x=1\n");
+}
+
+#[test]
+fn a_rejected_file_is_not_written() {
+    let (host, folder) = (Host::default(), scratch());
+    for (kind, given, text) in [
+        ("line", &[("line", "bad")][..], "a\n"),
+        ("block", &[("content", "bad")], "a\n"),
+        ("ini", &[("key", "k"), ("value", "bad")], "a=1\n"),
+        ("json", &[("key", "k"), ("value", "bad")], "{}"),
+        ("yaml", &[("key", "k"), ("value", "bad")], "a: 1\n"),
+        ("toml", &[("key", "k"), ("value", "bad")], "a = 1\n"),
+    ] {
+        let path = folder.path().join(kind);
+        std::fs::write(&path, text).unwrap();
+        let accepts = |command| {
+            let validate = [("validate", command)];
+            resource(kind, &path, &[given, &validate].concat())
+        };
+        let message = refused(&host, &accepts("grep -q good %s"));
+        assert!(message.contains("validate rejected the content"), "{message}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        made(&host, &accepts("grep -q bad %s"));
+    }
+    let path = folder.path().join("hosts");
+    std::fs::write(&path, "# c\n").unwrap();
+    let given = [("path", path.to_str().unwrap()), ("ip", "::1"), ("validate", "grep -q other %s")];
+    let hosts = build("hosts", "db", &given).unwrap();
+    assert!(refused(&host, &hosts).contains("validate rejected the content"));
+}
+
+#[test]
+fn a_missing_file_and_a_link_are_refused() {
+    let (host, folder) = (Host::default(), scratch());
+    let path = folder.path().join("f");
+    assert!(refused(&host, &resource("line", &path, &[("line", "a")])).contains("does not exist"));
+    let absent = resource("line", &path, &[("line", "a"), ("state", "absent")]);
+    assert!(matches!(check(&host, &absent), CheckResult::Same), "absent in a missing file");
+    std::os::unix::fs::symlink("/etc/passwd", &path).unwrap();
+    assert!(refused(&host, &resource("line", &path, &[("line", "a")])).contains("symbolic link"));
+}
+
+#[test]
+fn the_history_has_the_whole_former_file() {
+    let (host, folder) = (Host::default(), scratch());
+    let path = folder.path().join("f");
+    std::fs::write(&path, b"{\"a\": 1} // \xfe").unwrap();
+    let json = resource("json", &path, &[("key", "a"), ("value", "2")]);
+    let recorder = Arc::new(Recorder::default());
+    let permit = permit(&CancellationToken::new()).kept_by(Some(recorder.clone()));
+    let done = apply_with(&host, &json, change(&host, &json), &permit);
+    assert!(matches!(done, Outcome::Changed(_)), "{done:?}");
+    assert_eq!(recorder.contents(&path), [Some(b"{\"a\": 1} // \xfe".to_vec())]);
+}
+
+/// Builds a resource with one secret field.
+fn with_secret(kind: &str, path: &Path, given: &[(&str, &str)], field: &str) -> Arc<dyn Resource> {
+    let spec = registry::find(kind).unwrap();
+    let name = |name: &str| spec.fields.iter().find(|it| it.name == name).expect("a field").name;
+    let mut fields = Fields::default();
+    for (key, text) in given {
+        let value = if *text == "true" { Value::Bool(true) } else { Value::Text((*text).into()) };
+        fields.insert(name(key), value);
+    }
+    fields.insert(name(field), Value::Secret(Secret::from("hunter2")));
+    let place = Place { base: PathBuf::from("/") };
+    spec.build_resource(path.to_str().unwrap(), fields, &place).expect("valid")
+}
+
+#[test]
+fn a_secret_is_written_and_never_shown() {
+    let (host, folder) = (Host::default(), scratch());
+    for (kind, given, field) in [
+        ("line", &[][..], "line"),
+        ("block", &[], "content"),
+        ("ini", &[("key", "k")], "value"),
+        ("json", &[("key", "k")], "value"),
+        ("yaml", &[("key", "k")], "value"),
+        ("toml", &[("key", "k")], "value"),
+    ] {
+        let path = folder.path().join(kind);
+        let secret = with_secret(kind, &path, &[given, &[("create", "true")]].concat(), field);
+        let difference = change(&host, &secret);
+        let shown = format!("{secret:?} {difference:?} {:?}", secret.footprint());
+        assert!(!shown.contains("hunter2"), "{kind}: {shown}");
+        let recorder = Arc::new(Recorder::default());
+        let permit = permit(&CancellationToken::new()).kept_by(Some(recorder.clone()));
+        let done = apply_with(&host, &secret, difference, &permit);
+        assert!(!format!("{done:?}").contains("hunter2"));
+        assert_eq!(mode(&path), 0o600, "{kind}");
+        assert!(std::fs::read_to_string(&path).unwrap().contains("hunter2"), "{kind}");
+        // The removal hides the secret too, and the history does not record it.
+        let Some(removal) = secret.footprint().removal else { continue };
+        let absent = removal.build(registry::find(kind).unwrap(), path.to_str().unwrap()).unwrap();
+        support::chmod(&path, 0o644);
+        let gone = change(&host, &absent);
+        assert!(!format!("{gone:?}").contains("hunter2"), "{kind}: {gone:?}");
+        let done = apply_with(&host, &absent, gone, &permit);
+        assert!(matches!(done, Outcome::Changed(_)), "{done:?}");
+        assert!(recorder.contents(&path).iter().all(Option::is_none), "{kind}");
+    }
+}
+
+#[test]
+fn foreign_owner_and_mode_stay() {
+    support::demand_root();
+    let (host, folder) = (Host::default(), scratch());
+    let path = folder.path().join("f");
+    std::fs::write(&path, "a\n").unwrap();
+    std::os::unix::fs::chown(&path, Some(1234), Some(4321)).unwrap();
+    support::chmod(&path, 0o640);
+    made(&host, &resource("line", &path, &[("line", "b")]));
+    assert_eq!((support::owner(&path), mode(&path)), ((1234, 4321), 0o640));
+    assert!(matches!(hold(&host, &resource("line", &path, &[("line", "b")])), Outcome::Unchanged));
+}

@@ -1,0 +1,11 @@
+//! The test cases of the laws, by sort of kinds.
+
+mod accounts;
+mod edits;
+
+use crate::harness::Case;
+
+/// Returns all test cases.
+pub(crate) fn all() -> impl Iterator<Item = &'static Case> {
+    edits::CASES.iter().chain(accounts::CASES)
+}

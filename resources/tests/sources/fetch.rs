@@ -1,0 +1,100 @@
+//! `fetch`: downloads, checksums, credentials and failures.
+
+use crate::support::{Server, check, hold, made, refused, removed, resource, shell, sum};
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use steadfast_resources::{CheckResult, Outcome};
+use tempfile::tempdir;
+
+#[test]
+fn a_file_is_downloaded_once_and_replaced_when_its_checksum_changes() {
+    let (server, folder) = (Server::start(), tempdir().unwrap());
+    let path = folder.path().join("app");
+    let (url, first) = server.offer("/app", b"one");
+    let fetch = resource("fetch", &path, &[("url", &url), ("checksum", &first), ("mode", "0640")]);
+    let CheckResult::Differs(change) = check(&fetch) else { panic!("the file is missing") };
+    assert!(change.creates && !path.exists(), "a check changes nothing");
+    made(&fetch);
+    assert_eq!(fs::read(&path).unwrap(), b"one");
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o640);
+    assert!(matches!(hold(&fetch), Outcome::Unchanged));
+    assert_eq!(server.heads().len(), 1, "a check downloads nothing");
+    fs::write(&path, "broken").unwrap();
+    made(&fetch);
+    assert_eq!(fs::read(&path).unwrap(), b"one");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    made(&fetch);
+    assert_eq!(server.heads().len(), 2, "a mode is set without a download");
+    let (url, second) = server.offer("/app", b"two");
+    made(&resource("fetch", &path, &[("url", &url), ("checksum", &second)]));
+    assert_eq!(fs::read(&path).unwrap(), b"two");
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o640, "an undeclared mode stays");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside");
+    removed("fetch", &path, &fetch);
+}
+
+#[test]
+fn files_and_redirections_are_downloaded() {
+    let (server, folder) = (Server::start(), tempdir().unwrap());
+    let (_, checksum) = server.offer("/app", b"one");
+    let path = folder.path().join("moved");
+    let url = format!("{}/moved/app", server.address);
+    made(&resource("fetch", &path, &[("url", &url), ("checksum", &checksum)]));
+    let source = folder.path().join("source file");
+    fs::write(&source, "local").unwrap();
+    let url = format!("file://{}", source.display()).replace(' ', "%20");
+    let path = folder.path().join("copy");
+    made(&resource("fetch", &path, &[("url", &url), ("checksum", &sum(b"local"))]));
+    assert_eq!(fs::read(&path).unwrap(), b"local");
+}
+
+#[test]
+fn credentials_reach_the_server_and_no_argument() {
+    let (server, folder) = (Server::start(), tempdir().unwrap());
+    let (url, checksum) = server.offer("/app", b"one");
+    let path = folder.path().join("a");
+    let given = [
+        ("url", url.as_str()),
+        ("checksum", &checksum),
+        ("username", "me"),
+        ("password", "secret:p\"w\\"),
+    ];
+    let fetch = resource("fetch", &path, &given);
+    assert!(!format!("{fetch:?}").contains("p\\\"w"), "{fetch:?}");
+    made(&fetch);
+    // The base64 of me:p"w\ by another program.
+    let expected = shell(folder.path(), r#"printf '%s' 'me:p"w\' | base64"#);
+    let head = server.heads().pop().unwrap();
+    assert!(head.contains(&format!("Authorization: Basic {expected}")), "{head}");
+    let path = folder.path().join("b");
+    let given = [("url", url.as_str()), ("checksum", &checksum), ("token", "secret:abc")];
+    made(&resource("fetch", &path, &given));
+    let head = server.heads().pop().unwrap();
+    assert!(head.contains("Authorization: Bearer abc"), "{head}");
+}
+
+#[test]
+fn a_failed_download_changes_nothing() {
+    let (server, folder) = (Server::start(), tempdir().unwrap());
+    let (url, _) = server.offer("/app", b"one");
+    let path = folder.path().join("app");
+    fs::write(&path, "old").unwrap();
+    let wrong = sum(b"other");
+    let fetch = |url: &str, more: &[(&'static str, &'static str)]| {
+        let given = [("url", url), ("checksum", wrong.as_str())].into_iter();
+        resource("fetch", &path, &given.chain(more.iter().copied()).collect::<Vec<_>>())
+    };
+    let said = refused(&fetch(&url, &[]));
+    assert!(said.contains("does not have its checksum") && said.contains(&sum(b"one")), "{said}");
+    let said = refused(&fetch(&format!("{}/missing?token=x", server.address), &[]));
+    assert!(said.contains("404") && !said.contains("token=x"), "{said}");
+    let said = refused(&fetch("http://127.0.0.1:1/app", &[]));
+    assert!(said.contains("cannot download"), "{said}");
+    let said = refused(&fetch(&format!("{}/hangs", server.address), &[("timeout", "1")]));
+    assert!(said.contains("too slow"), "{said}");
+    assert_eq!(fs::read(&path).unwrap(), b"old");
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    let said = refused(&fetch(&url, &[]));
+    assert!(said.contains("not a regular file"), "{said}");
+}

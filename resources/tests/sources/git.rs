@@ -1,0 +1,123 @@
+//! `git`: branches, tags and commits of a real repository.
+
+use crate::support::{hold, made, refused, removed, resource, shell};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use steadfast_resources::{After, FormerValue, Outcome, Resource, registry};
+use tempfile::{TempDir, tempdir};
+
+/// Makes the repository `origin` with the commits `one` (tag v1) and `two` on the branch main.
+fn repository() -> TempDir {
+    let folder = tempdir().unwrap();
+    let script =
+        "git init -q -b main origin; cd origin; git config user.name a; git config user.email a@b
+        echo one >file; git add file; git commit -q -m one; git tag -a v1 -m v1
+        echo two >file; git commit -q -a -m two";
+    shell(folder.path(), script);
+    folder
+}
+
+fn tree(folder: &Path, given: &[(&str, &str)]) -> Arc<dyn Resource> {
+    let repo = folder.join("origin");
+    let own = [("repo", repo.to_str().unwrap())];
+    let all: Vec<_> = own.into_iter().chain(given.iter().copied()).collect();
+    resource("git", &folder.join("tree"), &all)
+}
+
+fn content(folder: &Path) -> String {
+    fs::read_to_string(folder.join("tree/file")).unwrap()
+}
+
+#[test]
+fn a_tree_follows_its_declared_version() {
+    let folder = repository();
+    let at = folder.path();
+    made(&tree(at, &[]));
+    assert_eq!(content(at), "two\n");
+    made(&tree(at, &[("version", "v1")]));
+    assert_eq!(content(at), "one\n");
+    let main = tree(at, &[("version", "main")]);
+    made(&main);
+    assert_eq!(content(at), "two\n");
+    shell(at, "cd origin; echo three >file; git commit -q -a -m three");
+    assert!(matches!(hold(&main), Outcome::Unchanged), "a check asks no server");
+    made(&tree(at, &[("version", "main"), ("update", "true")]));
+    assert_eq!(content(at), "three\n");
+    let commit = shell(at, "git -C origin rev-parse v1^{commit}");
+    made(&tree(at, &[("version", &commit)]));
+    assert_eq!(content(at), "one\n");
+    removed("git", &at.join("tree"), &main);
+}
+
+#[test]
+fn a_shallow_tree_has_one_commit() {
+    let folder = repository();
+    let url = format!("file://{}", folder.path().join("origin").display());
+    let path = folder.path().join("tree");
+    made(&resource("git", &path, &[("repo", &url), ("depth", "1"), ("version", "main")]));
+    assert_eq!(shell(&path, "git rev-list --count HEAD"), "1");
+    assert!(shell(&path, "git rev-parse HEAD").len() == 40 && content(folder.path()) == "two\n");
+}
+
+#[test]
+fn local_changes_are_kept_unless_force_is_set() {
+    let folder = repository();
+    let at = folder.path();
+    made(&tree(at, &[]));
+    fs::write(at.join("tree/file"), "mine\n").unwrap();
+    fs::write(at.join("tree/untracked"), "mine\n").unwrap();
+    let said = refused(&tree(at, &[]));
+    assert!(said.contains("local changes"), "{said}");
+    assert_eq!(content(at), "mine\n");
+    made(&tree(at, &[("force", "true")]));
+    assert_eq!(content(at), "two\n");
+    assert!(at.join("tree/untracked").exists());
+}
+
+#[test]
+fn hooks_and_monitors_never_run() {
+    let folder = repository();
+    let at = folder.path();
+    let own = tree(at, &[]);
+    made(&own);
+    shell(at, "cd tree/.git; mkdir -p hooks; printf '#!/bin/sh\\ntouch %s/ran\\n' \"$PWD\" >hooks/post-checkout
+        chmod 755 hooks/post-checkout; cp hooks/post-checkout monitor; git config core.fsmonitor \"$PWD/monitor\"");
+    made(&tree(at, &[("version", "v1")]));
+    assert!(!at.join("tree/.git/ran").exists());
+}
+
+#[test]
+fn wrong_places_and_versions_are_one_clear_failure() {
+    let folder = repository();
+    let at = folder.path();
+    let said = refused(&tree(at, &[("version", "v9")]));
+    assert!(said.contains("no branch or tag v9"), "{said}");
+    let path = at.join("tree");
+    let said = refused(&resource("git", &path, &[("repo", at.join("none").to_str().unwrap())]));
+    assert!(said.contains("cannot read the repository"), "{said}");
+    assert!(!path.exists());
+    fs::create_dir(&path).unwrap();
+    fs::write(path.join("mine"), "").unwrap();
+    let said = refused(&tree(at, &[]));
+    assert!(said.contains("not empty"), "{said}");
+}
+
+#[test]
+fn undo_checks_out_the_former_commit() {
+    let folder = repository();
+    let at = folder.path();
+    made(&tree(at, &[]));
+    let former = shell(at, "git -C tree rev-parse HEAD");
+    made(&tree(at, &[("version", "v1")]));
+    let value = FormerValue {
+        field: "version".to_owned(),
+        before: Some(former.clone()),
+        after: After::Value("v1".to_owned()),
+    };
+    let path = at.join("tree");
+    let undone = registry::restoring(&format!("git[{}]", path.display()), &[value]).unwrap();
+    made(&undone.resource);
+    assert_eq!(shell(at, "git -C tree rev-parse HEAD"), former);
+    assert!(undone.by_hand.contains(&former));
+}

@@ -1,0 +1,143 @@
+//! Users and groups on a host: made by the shadow tools, repaired after changes by hand, and removed.
+
+use crate::host::Host;
+use crate::service::GRAPH;
+
+/// A password hash that no command line and no log may contain.
+const HASH: &str = "$6$saltsalt$canary5f1d9canary5f1d9canary5f1d9canary5f1d9";
+
+const ACCOUNTS: &str = r#"
+graph: accounts
+resources:
+  user:
+    - name: eve
+      uid: 2100
+      group: dev
+      groups: [adm]
+      append: true
+      shell: /bin/bash
+      homedir: /srv/eve
+      manage_home: true
+      comment: Eve Example
+      password: "$HASH"
+      expiry: "2030-01-01"
+  group:
+    - {name: dev, gid: 2000}
+    - {name: ops, members: [eve, backup]}
+"#;
+
+const ABSENT: &str = r#"
+graph: accounts
+resources:
+  user:
+    - {name: eve, state: absent, manage_home: true, remove_home: true}
+  group:
+    - {name: dev, state: absent}
+    - {name: ops, state: absent}
+"#;
+
+/// Prints everything that the graph declares, as other programs see it.
+const LOOK: &str = "getent passwd eve; getent group dev ops | sed 's/^ops:x:[0-9]*:/ops:x:N:/'; \
+    id -nG eve | tr ' ' '\\n' | sort | tr '\\n' ' '; getent shadow eve | cut -d: -f2,8; \
+    stat -c '%U %F' /srv/eve";
+
+/// Puts a script in front of each tool that records its arguments and variables.
+const RECORD: &str = r#"
+for tool in useradd usermod userdel groupadd groupmod groupdel gpasswd chpasswd; do
+  printf '#!/bin/sh\n(echo "%s $*"; env) >>/root/calls\nexec /usr/sbin/%s "$@"\n' $tool $tool >/usr/local/sbin/$tool
+  chmod 0755 /usr/local/sbin/$tool
+done
+ln -sf /usr/bin/gpasswd /usr/sbin/gpasswd
+"#;
+
+fn declared() -> String {
+    format!(
+        "eve:x:2100:2000:Eve Example:/srv/eve:/bin/bash\ndev:x:2000:\nops:x:N:backup,eve\n\
+         adm dev ops {HASH}:21915\neve directory\n"
+    )
+}
+
+fn look(host: &Host) -> String {
+    host.run(&["sh", "-c", LOOK]).stdout
+}
+
+fn holding() -> Host {
+    let host = Host::boot();
+    host.shell(RECORD);
+    host.write(GRAPH, &ACCOUNTS.replace("$HASH", HASH));
+    host.start();
+    host.until("the accounts to be made", || look(&host) == declared());
+    host
+}
+
+#[test]
+fn accounts_are_made_repaired_and_removed() {
+    let host = holding();
+    for damage in [
+        "sed -i /^eve:/d /etc/passwd",
+        "userdel -f eve",
+        "usermod --shell /bin/sh --comment x --expiredate '' eve",
+        "usermod --gid nogroup eve",
+        "gpasswd --delete eve adm",
+        "gpasswd --members root ops",
+        "sed -i /^ops:/d /etc/group",
+        "echo 'eve:$6$other$other' | chpasswd --encrypted",
+        "rm -r /srv/eve",
+        "usermod --uid 2101 eve; echo foreign:line >>/etc/passwd",
+        "groupmod --gid 2500 dev",
+    ] {
+        host.shell(damage);
+        host.until(damage, || look(&host) == declared());
+    }
+    let passwd = host.read("/etc/passwd").unwrap_or_default();
+    assert!(passwd.contains("foreign:line\n"), "a broken line is not ours: {passwd}");
+
+    let calls = host.read("/root/calls").unwrap_or_default();
+    assert!(
+        calls.contains("useradd --uid 2100") && calls.contains("chpasswd --encrypted"),
+        "{calls}"
+    );
+    assert!(!calls.contains("canary5f1d9"), "a hash on a command line or in a variable: {calls}");
+    let log = host.log().join("\n");
+    assert!(log.contains("user[eve]") && !log.contains("canary5f1d9"), "{log}");
+
+    host.write(GRAPH, ABSENT);
+    assert_eq!(host.systemctl("reload").code, Some(0), "{}", host.tell());
+    host.until("the accounts to be removed", || {
+        host.run(&["sh", "-c", LOOK]).stdout.trim().is_empty()
+    });
+    assert!(
+        host.run(&["ls", "/srv"]).stdout.is_empty(),
+        "the home directory is removed with its user"
+    );
+}
+
+/// A lock of another program and a read-only file system are failures that pass.
+#[test]
+fn a_locked_and_a_read_only_table_heal() {
+    let host = Host::boot();
+    host.write("/run/graph/graph.yaml", "graph: g\nresources:\n  group:\n    - name: late\n");
+    let apply = "cd /run/graph && steadfast apply --state-dir /run/state graph.yaml 2>&1 || true";
+    host.shell("mount --bind /etc /etc && mount -o remount,ro,bind /etc");
+    let said = host.shell(apply);
+    assert!(said.contains("read-only file system") && said.contains("findmnt"), "{said}");
+    // A lock file with the number of a running process.
+    host.shell("umount /etc; printf 1 >/etc/group.lock");
+    let said = host.shell(apply);
+    assert!(said.contains("groupadd waited for the lock of the account files"), "{said}");
+    host.shell("rm /etc/group.lock");
+    host.shell(apply);
+    host.shell("getent group late");
+}
+
+/// The tables can be read without root, and a change says that it needs root.
+#[test]
+fn a_change_without_root_is_one_clear_failure() {
+    let host = Host::boot();
+    host.write("/run/graph/graph.yaml", "graph: g\nresources:\n  user:\n    - name: late\n");
+    let apply = "mkdir /run/state && chown nobody /run/state && setpriv --reuid nobody --clear-groups \
+        steadfast apply --state-dir /run/state /run/graph/graph.yaml 2>&1 || true";
+    let said = host.shell(apply);
+    assert!(said.contains("steadfast must run as root to change accounts"), "{said}");
+    assert!(host.run(&["getent", "passwd", "late"]).stdout.is_empty());
+}

@@ -1,0 +1,160 @@
+//! The kinds `unit`, `repo` and `firewall` on a booted host, without a network.
+
+use crate::host::Host;
+use crate::service::GRAPH;
+
+/// Applies a graph; returns the exit code and all output.
+fn apply(host: &Host, resources: &str) -> (i32, String) {
+    host.write(GRAPH, &format!("graph: host\nresources:\n{resources}"));
+    let answer = host.run(&["steadfast", "apply", "--detailed-exitcode", GRAPH]);
+    (answer.code.expect("an exit code"), answer.stdout + &answer.stderr)
+}
+
+/// Applies a graph that must change something, and again without a change.
+fn made(host: &Host, resources: &str) {
+    let (code, said) = apply(host, resources);
+    assert_eq!(code, 2, "something is changed: {said}");
+    let (code, said) = apply(host, resources);
+    assert_eq!(code, 0, "nothing is changed again: {said}");
+}
+
+fn refused(host: &Host, resources: &str, expected: &str) {
+    let (code, said) = apply(host, resources);
+    assert!(code == 1 && said.contains(expected), "{code}: {said}");
+}
+
+const UNITS: &str = r"
+  unit:
+    - name: hello.service
+      meta: { on_remove: delete }
+      content: |
+        [Service]
+        ExecStart=/bin/sleep 1001
+        [Install]
+        WantedBy=multi-user.target
+      enabled: true
+      running: true
+    - name: hello.timer
+      content: |
+        [Timer]
+        OnCalendar=daily
+";
+
+const DROP_IN: &str = r"
+  unit:
+    - name: dbus.service
+      drop_in: limits
+      content: |
+        [Service]
+        LimitNOFILE=4321
+";
+
+#[test]
+fn a_unit_is_verified_loaded_started_and_removed() {
+    let host = Host::boot();
+    let show = |property: &str, unit: &str| {
+        let shown = host.run(&["systemctl", "show", "-P", property, unit]);
+        shown.stdout.trim().to_owned()
+    };
+    made(&host, UNITS);
+    let state = ["ActiveState", "UnitFileState"].map(|name| show(name, "hello.service"));
+    assert_eq!(state, ["active", "enabled"]);
+    assert!(show("ExecStart", "hello.service").contains("1001"));
+    made(&host, &UNITS.replace("1001", "1002"));
+    assert!(show("ExecStart", "hello.service").contains("1002"), "systemd has read the file again");
+    made(&host, DROP_IN);
+    assert_eq!(show("LimitNOFILE", "dbus.service"), "4321");
+    // The first graph is gone with its resources: the unit is stopped, disabled and removed.
+    assert_eq!(show("ActiveState", "hello.service"), "inactive");
+    assert_eq!(host.read("/etc/systemd/system/hello.service"), None);
+    refused(
+        &host,
+        "  unit:\n    - name: none.service\n      drop_in: a\n      content: \"[Service]\\n\"\n",
+        "expected the unit none.service, found none",
+    );
+    refused(
+        &host,
+        "  unit:\n    - name: bad.service\n      content: |\n        [Service]\n        ExecStart=relative\n",
+        "validate rejected the content",
+    );
+    assert_eq!(host.read("/etc/systemd/system/bad.service"), None);
+}
+
+/// Shell functions that make a flat repository of one package, and serve nothing.
+const REPOSITORY: &str = r#"
+mkdir -p /repo /run/build/DEBIAN
+printf 'Package: hello\nVersion: 1\nArchitecture: all\nMaintainer: a <a@b.c>\nDescription: d\n' >/run/build/DEBIAN/control
+dpkg-deb --root-owner-group -Znone --build /run/build /repo >/dev/null
+cd /repo
+for deb in *.deb; do
+  dpkg-deb -f "$deb"; echo "Filename: ./$deb"; echo "Size: $(stat -c %s "$deb")"
+  echo "SHA256: $(sha256sum "$deb" | cut -d' ' -f1)"; echo
+done >Packages
+rm -f /etc/apt/sources.list /etc/apt/sources.list.d/*
+rm -rf /var/lib/apt/lists/*
+"#;
+
+#[test]
+fn packages_come_from_a_repository_of_the_same_graph() {
+    let host = Host::boot();
+    host.shell(REPOSITORY);
+    let graph = "  pkg:\n    - name: hello\n  repo:\n    - name: own\n      meta: { on_remove: delete }\n      uris: [\"copy:/repo\"]\n      suites: [\"./\"]\n      trusted: true\n";
+    made(&host, graph);
+    assert_eq!(host.shell("dpkg-query -W -f '${Version}' hello"), "1");
+    let wrong = "  repo:\n    - name: own\n      meta: { on_remove: delete }\n      uris: [\"copy:/nowhere\"]\n      suites: [\"./\"]\n      trusted: true\n";
+    refused(&host, wrong, "the package lists of own could not be read");
+    // The failure stays until its cause is gone.
+    refused(&host, wrong, "the package lists of own could not be read");
+    host.shell("cp -a /repo /nowhere");
+    made(&host, wrong);
+    let unsigned = wrong.replace("      trusted: true\n", "");
+    refused(&host, &unsigned, "could not be read");
+    let (code, said) = apply(&host, "  noop:\n    - name: a\n");
+    assert_eq!(code, 2, "{said}");
+    assert_eq!(host.read("/etc/apt/sources.list.d/own.sources"), None);
+}
+
+const RULES: &str = r#"
+  firewall:
+    - name: web
+      meta: { on_remove: delete }
+      content: |
+        define ports = { 80, 443 }
+        table inet web {
+          set seen { type ipv4_addr; flags dynamic,timeout; timeout 1h; }
+          set met { type ipv4_addr; flags dynamic; }
+          chain input {
+            type filter hook input priority 0; policy accept;
+            iifname "lo" accept
+            tcp dport $ports counter accept comment "web"
+          }
+        }
+"#;
+
+#[test]
+fn tables_are_replaced_alone_and_drift_is_repaired() {
+    let host = Host::boot();
+    host.shell("nft add table inet foreign; nft add chain inet foreign a; nft add rule inet foreign a counter");
+    let foreign = host.shell("nft list table inet foreign");
+    made(&host, RULES);
+    assert!(host.shell("nft list table inet web").contains("dport { 80, 443 }"));
+    // A dynamic element and a counter are no drift.
+    host.shell(
+        "nft add element inet web seen { 192.0.2.1 }; nft add element inet web met { 192.0.2.1 }",
+    );
+    let (code, said) = apply(&host, RULES);
+    assert_eq!(code, 0, "{said}");
+    host.shell("nft flush chain inet web input");
+    made(&host, RULES);
+    // The stored file loads the same tables.
+    host.shell("nft delete table inet web; nft -f /etc/nftables.d/web.nft");
+    let (code, said) = apply(&host, RULES);
+    assert_eq!(code, 0, "{said}");
+    refused(&host, &RULES.replace("policy accept", "policy perhaps"), "nft rejected the content");
+    assert!(host.shell("nft list table inet web").contains("dport"), "the old rules stay");
+    let (code, said) = apply(&host, "  noop:\n    - name: a\n");
+    assert_eq!(code, 2, "{said}");
+    assert_eq!(host.run(&["nft", "list", "table", "inet", "web"]).code, Some(1));
+    assert_eq!(host.read("/etc/nftables.d/web.nft"), None);
+    assert_eq!(host.shell("nft list table inet foreign"), foreign);
+}
