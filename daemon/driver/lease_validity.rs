@@ -1,6 +1,5 @@
 //! The validity of the lease: the right to begin changes, until its loss or its expiry (C-4, C-6).
 
-use super::Driver;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,33 +27,15 @@ impl LeaseValidity {
         Self(Some((end, clock)))
     }
 
-    fn is_over(&self) -> bool {
-        self.0.as_ref().is_some_and(|(end, clock)| clock() >= *end)
+    /// Returns the reason for which the right is not valid now.
+    pub(super) fn refusal(&self) -> Option<&'static str> {
+        let is_over = self.0.as_ref().is_some_and(|(end, clock)| clock() >= *end);
+        is_over.then_some(OVER)
     }
 }
 
 impl std::fmt::Debug for LeaseValidity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Right").field(&self.0.as_ref().map(|(end, _)| end)).finish()
-    }
-}
-
-impl Driver {
-    /// Updates the lease. Resources that were refused without a lease are tried again when the lease is back.
-    pub(super) fn note_lease(&mut self, lease: Result<LeaseValidity, String>) {
-        let was_without = self.without_lease().is_some();
-        self.lease = lease;
-        if was_without && self.without_lease().is_none() {
-            self.try_failed_again();
-        }
-    }
-
-    /// Returns the reason for which nothing may begin now; `None` if the lease is valid.
-    pub(super) fn without_lease(&self) -> Option<String> {
-        match &self.lease {
-            Ok(right) if right.is_over() => Some(OVER.to_owned()),
-            Ok(_) => None,
-            Err(why) => Some(why.clone()),
-        }
     }
 }

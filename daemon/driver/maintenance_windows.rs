@@ -74,10 +74,12 @@ impl MaintenanceWindows {
 impl Driver {
     /// Reports opened and closed windows to the engine.
     pub(super) fn look_at_clock(&mut self) {
-        if self.table.windows().is_empty() {
+        if self.graph.windows().is_empty() {
             return;
         }
-        for (window, open) in self.windows.changes(self.machinery.wall(), self.table.windows()) {
+        for (window, open) in
+            self.permission.windows.changes(self.runtime.wall(), self.graph.windows())
+        {
             self.turn(Event::Window { window, open });
         }
     }

@@ -1,27 +1,27 @@
 //! The end of a driver: the condition for its end, and its result.
 
+use super::mode::DriverMode;
 use super::{Driver, DriverExit, FinalStatus};
-use std::sync::Arc;
 use steadfast_engine::{Mode, VertexStatus};
 
 impl Driver {
     /// Returns true when the driver has come to its end.
     pub(super) fn is_over(&self) -> bool {
-        let loaded = self.recalled.is_none();
-        let is_stopped = self.engine.mode() == Mode::Stopped && self.undoing.is_over();
-        let is_at_rest =
-            self.engine.is_at_rest() && !self.foresight.is_asked() && self.is_done_with_secrets();
+        let loaded = !self.mode.is_starting();
+        let is_stopped = self.engine.mode() == Mode::Stopped && self.commands.undos.is_over();
+        let is_at_rest = self.engine.is_at_rest()
+            && !self.one_shot.overlaps.is_asked()
+            && self.is_done_with_secrets();
         let ends = is_stopped || (self.settings.one_shot && loaded && is_at_rest);
-        ends && self.is_swept_by().is_none()
+        ends && self.permission.cleanup_until().is_none()
     }
 
     /// Closes the watches and the journal, and returns the result.
     pub(super) fn finish(mut self) -> DriverExit {
-        let mut moved = std::mem::take(&mut self.moved);
-        moved.sort_by(|a, b| a.0.cmp(&b.0));
-        let changed = std::mem::take(&mut self.changed);
+        let moved = self.one_shot.take_differences();
+        let changed = std::mem::take(&mut self.one_shot.changed);
         let standings = self
-            .table
+            .graph
             .ids()
             .filter_map(|id| {
                 let standing = self.current_status(id)?;
@@ -29,23 +29,20 @@ impl Driver {
                     VertexStatus::WaitingFor(ids) | VertexStatus::Asking(ids) => self.names(ids),
                     _ => Vec::new(),
                 };
-                let identity = self.table.name(id).to_owned();
-                let trouble = self.troubles.get(&id).cloned();
+                let identity = self.graph.name(id).to_owned();
+                let trouble = self.runs.failures.get(&id).cloned();
                 Some(FinalStatus { identity, status: standing, trouble, waits_for })
             })
             .collect();
         let converged = self.engine.is_converged();
-        let (refused, broken) = (self.refused.take(), self.broken.take());
-        let patience = self.patience();
-        let unkept = self.unkept.take().filter(|_| self.given_up).map(|(_, why)| (patience, why));
-        if let Some(hub) = self.hub.take() {
-            hub.close();
-        }
-        if let Some(keeper) = self.keeper.take() {
-            self.close_keeper(keeper);
-        }
-        self.inbox.put_first(std::mem::take(&mut self.left));
-        self.presence = Arc::default();
+        let refused = self.one_shot.rejection.take();
+        let (broken, mut leftover) = std::mem::replace(&mut self.mode, DriverMode::Running).end();
+        let unkept = self.journal.given_up();
+        self.watches.end();
+        let done = self.journal.close(&self.runtime.inbox(), &mut leftover);
+        self.tell_done(&done);
+        self.runtime.inbox().put_first(leftover);
+        self.runtime.drop_presence();
         if broken.is_none() {
             leave_to_the_kernel(self);
         }

@@ -46,7 +46,10 @@ pub(super) fn remove(directory: &Path) -> std::io::Result<()> {
 
 fn check_value(key: &[u8; 32]) -> Vec<u8> {
     let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), CONSTANT);
-    let mut text: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut text = String::new();
+    for byte in tag.as_ref() {
+        text.push_str(&format!("{byte:02x}"));
+    }
     text.push('\n');
     text.into_bytes()
 }

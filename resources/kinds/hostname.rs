@@ -89,7 +89,9 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
     let file = match file {
         Ok(file) => Some(file),
         Err(problems) => {
-            problems.into_iter().for_each(|problem| reader.reject(problem));
+            for problem in problems {
+                reader.reject(problem);
+            }
             None
         }
     };

@@ -74,7 +74,7 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
         let hint = "for example 192.0.2.7 or 2001:db8::7";
         reader.require(address.is_some(), "ip", ("expected an IPv4 or IPv6 address", hint));
     }
-    let is_ipv6 = family.or(address.map(|it| it.is_ipv6())).unwrap_or(false);
+    let is_ipv6 = family.or_else(|| address.map(|it| it.is_ipv6())).unwrap_or(false);
     let fits = address.is_none_or(|it| it.is_ipv6() == is_ipv6);
     let hint = "omit `family`, or correct the address";
     reader.require(fits, "family", ("the family is not that of `ip`", hint));

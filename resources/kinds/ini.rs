@@ -154,9 +154,10 @@ impl Ini {
             Some((at, name.split_once(']')?.0.trim().to_owned()))
         });
         let headers: Vec<(usize, String)> = headers.collect();
-        let end_of = |number: usize| headers.get(number).map_or(lines.count(), |(at, _)| *at);
+        let end_of =
+            |number: usize| headers.get(number).map_or_else(|| lines.count(), |(at, _)| *at);
         match &self.section {
-            None => vec![0..end_of(0)],
+            None => std::iter::once(0..end_of(0)).collect(),
             Some(section) => {
                 let own = headers.iter().enumerate().filter(|(_, (_, name))| name == section);
                 own.map(|(number, (at, _))| at + 1..end_of(number + 1)).collect()
@@ -180,7 +181,7 @@ impl Ini {
         let end = if value.starts_with(|letter| self.comments.contains(letter)) {
             0
         } else {
-            comment_start(value, &self.comments).unwrap_or(value.trim_end().len())
+            comment_start(value, &self.comments).unwrap_or_else(|| value.trim_end().len())
         };
         let start = line.len() - length;
         Some(Entry { line: at, value: Some(start..start + end), key_end })
@@ -259,7 +260,7 @@ impl Ini {
             let blank = line.len() - line.trim_start().len();
             if goes_on { "" } else { line.get(..blank).unwrap_or_default() }
         });
-        let near = last.unwrap_or(lines.count());
+        let near = last.unwrap_or_else(|| lines.count());
         let rest = wanted.map_or_else(String::new, |value| {
             format!("{}{value}", self.separator_near(lines, near))
         });

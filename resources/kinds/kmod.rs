@@ -212,9 +212,10 @@ impl ValueSet for Live {
                 let trouble = Failure::new(what).hint("it cannot be unloaded: remove the resource");
                 return Err(WriteFailure::untouched(trouble));
             }
-            let argv: &[&str] = match self.is_loaded {
-                true => &["modprobe", &self.name],
-                false => &["modprobe", "-r", &self.name],
+            let argv: &[&str] = if self.is_loaded {
+                &["modprobe", &self.name]
+            } else {
+                &["modprobe", "-r", &self.name]
             };
             run_change(host, permit, &command(argv)).await.map(drop)
         })
@@ -248,10 +249,8 @@ fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, Failure> {
         return Err(Failure::new(format!("{name} is no name of a module")));
     }
     let is_loaded = values.iter().any(|value| value.field == MODULE && value.before.is_some());
-    let by_hand = match is_loaded {
-        true => format!("modprobe {name}"),
-        false => format!("modprobe -r {name}"),
-    };
+    let by_hand =
+        if is_loaded { format!("modprobe {name}") } else { format!("modprobe -r {name}") };
     let live = Live { name: name.replace('-', "_"), is_loaded };
     Ok(Restoring { resource: Arc::new(Managed::new(live)), by_hand })
 }

@@ -122,7 +122,7 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
         let generated = Generated { name: name.to_owned(), is_present };
         elements.push(Arc::new(Managed::new(generated)));
     }
-    elements.extend(assignments.into_iter().map(|(key, value)| default_variable(key, value)));
+    elements.extend(assignments.into_iter().map(|(key, value)| default_variable(&key, &value)));
     if elements.is_empty() {
         let generated = Generated { name: name.to_owned(), is_present };
         elements.push(Arc::new(Managed::new(generated)));
@@ -172,10 +172,10 @@ fn list_entry(name: &str, charset: String, is_present: bool) -> Arc<dyn Resource
 }
 
 /// Makes the assignment of a variable in the file that this host uses.
-fn default_variable(key: String, value: String) -> Arc<dyn Resource> {
+fn default_variable(key: &str, value: &str) -> Arc<dyn Resource> {
     let form = |path: &str| -> Arc<dyn Resource> {
-        let editor = Arc::new(Assignment { key: key.clone(), value: Some(value.clone()) });
-        let edit = TextEdit::new(PathBuf::from(path), key.clone(), editor);
+        let editor = Arc::new(Assignment { key: key.to_owned(), value: Some(value.to_owned()) });
+        let edit = TextEdit::new(PathBuf::from(path), key.to_owned(), editor);
         Arc::new(TextEdit { create: Some(0o644), ..edit })
     };
     let forms = DEFAULTS.iter().map(|path| form(path)).collect();
@@ -237,9 +237,10 @@ impl Editor for ListEntry {
         let comment = |line: &&str| line.strip_prefix('#').is_some_and(|rest| self.is_own(rest));
         let at = lines.iter().position(comment);
         for (number, line) in lines.iter().enumerate() {
-            match Some(number) == at {
-                true => edited.push_str(line.trim_start_matches(['#', ' '])),
-                false => edited.push_str(line),
+            if Some(number) == at {
+                edited.push_str(line.trim_start_matches(['#', ' ']));
+            } else {
+                edited.push_str(line);
             }
         }
         if at.is_none() {
@@ -288,15 +289,17 @@ impl ValueSet for Generated {
     ) -> Answer<'a, Result<(), WriteFailure>> {
         Box::pin(async move {
             let own = normal(&self.name);
-            let mut call = match self.is_present {
-                true => command(&["locale-gen", "--keep-existing"]),
-                false => command(&["localedef", "--delete-from-archive", &own]),
+            let mut call = if self.is_present {
+                command(&["locale-gen", "--keep-existing"])
+            } else {
+                command(&["localedef", "--delete-from-archive", &own])
             };
             call.timeout = Some(GENERATION);
             let done = run_change(host, permit, &call).await.map(drop);
-            let hint = match self.is_present {
-                true => "install the package locales, and check the line in /etc/locale.gen",
-                false => "a locale outside the archive is a directory below /usr/lib/locale",
+            let hint = if self.is_present {
+                "install the package locales, and check the line in /etc/locale.gen"
+            } else {
+                "a locale outside the archive is a directory below /usr/lib/locale"
             };
             done.map_err(|failure| WriteFailure { trouble: failure.trouble.hint(hint), ..failure })
         })

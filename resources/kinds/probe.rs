@@ -332,7 +332,7 @@ impl Resource for Probe {
                 requires.push(Need::path(file.clone(), "is read"));
             }
         }
-        Footprint { watch, requires, trusts, ..Footprint::default() }
+        Footprint { requires, watch, trusts, ..Footprint::default() }
     }
 
     fn traits(&self) -> Traits {

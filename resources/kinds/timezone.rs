@@ -55,10 +55,10 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
     let link = |target: &str| managed_file(Path::new(LINK), Shape::Link(target), &[]);
     let forms = vec![link(&full)?, link(&relative)?];
     let choose = Box::new(move |host: &Host| choose_link(host, &full, &relative));
-    let line = format!("{zone}\n");
+    let text = format!("{zone}\n");
     let elements: Vec<Arc<dyn Resource>> = vec![
         Arc::new(Alternative::new(forms, choose)),
-        managed_file(Path::new("/etc/timezone"), Shape::Content(&line, "0644"), &[])?,
+        managed_file(Path::new("/etc/timezone"), Shape::Content(&text, "0644"), &[])?,
     ];
     let own = HostObject::Other("timezone", "the time zone of the host".to_owned());
     let zones = HostObject::Package("tzdata".to_owned());

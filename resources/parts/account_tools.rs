@@ -62,12 +62,12 @@ pub(crate) async fn run_tool(
     match finished.end {
         End::Exited(0) => Ok(()),
         End::Cancelled { started: false } => Err(cancelled()),
-        _ => Err(explained(host, &command, &finished)),
+        _ => Err(explained(&command, &finished)),
     }
 }
 
 /// Describes the failure of a tool.
-fn explained(host: &Host, command: &Command, finished: &Finished) -> WriteFailure {
+fn explained(command: &Command, finished: &Finished) -> WriteFailure {
     let program = command.argv.first().map_or("", String::as_str);
     let said = format!("{}\n{}", finished.stderr.text(), finished.stdout.text());
     let has = |words: &str| said.contains(words);
@@ -76,7 +76,7 @@ fn explained(host: &Host, command: &Command, finished: &Finished) -> WriteFailur
         let rest = plain.what.split_once('\n').map_or("", |(_, rest)| rest);
         Failure::new(format!("{}\n{rest}", bounded(first)).trim_end().to_owned())
     };
-    if has("Read-only file system") || (has("cannot lock") && host.has_read_only_accounts()) {
+    if has("Read-only file system") || (has("cannot lock") && Host::has_read_only_accounts()) {
         let trouble =
             renamed(format!("{program} cannot write the account files: read-only file system"));
         let hint = "make /etc writable: `findmnt -T /etc` shows its mount";

@@ -235,7 +235,7 @@ pub(crate) fn read_checksum(reader: &mut FieldReader) -> Option<String> {
 fn check_url(url: &str, reader: &mut FieldReader) {
     let known = ["http://", "https://", "file:///"].iter().any(|scheme| url.starts_with(scheme));
     let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic());
-    if !url.is_empty() && !(known && is_plain) {
+    if !(url.is_empty() || known && is_plain) {
         let what = format!("expected an http, https or file address, found {}", short(url, 40));
         reader.reject(
             Invalid::field("url", what).hint("spaces and other characters are written as %20"),
@@ -287,7 +287,7 @@ mod tests {
             password: Some("x\"\\n".into()),
             token: None,
             cacert: None,
-            timeout: Duration::from_secs(60),
+            timeout: Duration::from_mins(1),
         };
         let config = download.config(Path::new("/t/f"));
         assert!(config.contains("user = \"me:x\\\"\\\\n\"\n"), "{config}");

@@ -89,13 +89,12 @@ impl FieldReader {
     /// Returns an absolute, normalised path: of the field, or else of the resource's name.
     pub(crate) fn path(&mut self, field: &'static str, name: &str) -> PathBuf {
         let text = self.text(field).unwrap_or_else(|| name.to_owned());
-        match normal_path(&text) {
-            Some(path) => path,
-            None => {
-                let what = bounded(format!("expected an absolute path without .., found {text}"));
-                self.problems.push(Invalid::field(field, what).hint("for example /etc/hosts"));
-                PathBuf::from("/")
-            }
+        if let Some(path) = normal_path(&text) {
+            path
+        } else {
+            let what = bounded(format!("expected an absolute path without .., found {text}"));
+            self.problems.push(Invalid::field(field, what).hint("for example /etc/hosts"));
+            PathBuf::from("/")
         }
     }
 

@@ -103,9 +103,8 @@ impl Editor for RowEditor {
             return Ok(Edited { text: text.to_owned(), to: from.clone(), from });
         }
         let end = line.get(without_end(line).len()..).unwrap_or_default();
-        let replaced = |each: &str| match is_own(&each) {
-            true => format!("{}{end}", row.line()),
-            false => each.to_owned(),
+        let replaced = |each: &str| {
+            if is_own(&each) { format!("{}{end}", row.line()) } else { each.to_owned() }
         };
         let text = text.split_inclusive('\n').map(replaced).collect();
         Ok(Edited { text, from, to: row.line() })
@@ -218,9 +217,8 @@ fn udev_name(label: &str) -> String {
     let is_kept = |letter: char| {
         letter.is_ascii_alphanumeric() || "#+-.:=@_".contains(letter) || !letter.is_ascii()
     };
-    let piece = |letter: char| match is_kept(letter) {
-        true => letter.to_string(),
-        false => format!("\\x{:02x}", u32::from(letter)),
+    let piece = |letter: char| {
+        if is_kept(letter) { letter.to_string() } else { format!("\\x{:02x}", u32::from(letter)) }
     };
     label.chars().map(piece).collect()
 }

@@ -166,15 +166,12 @@ impl Together {
     fn compare(&self, host: &Host) -> Vec<CheckResult> {
         let Some(first) = self.0.first() else { return Vec::new() };
         let read = first.read(host.files());
-        let found = match &read {
-            Ok(found) => found,
-            Err(_) => {
-                let fault = |edit: &Arc<TextEdit>| match edit.read(host.files()) {
-                    Err(fault) => CheckResult::Unknown(host.files().trouble(fault, &edit.path)),
-                    Ok(found) => one_result(edit, &found),
-                };
-                return self.0.iter().map(fault).collect();
-            }
+        let Ok(found) = &read else {
+            let fault = |edit: &Arc<TextEdit>| match edit.read(host.files()) {
+                Err(fault) => CheckResult::Unknown(host.files().trouble(fault, &edit.path)),
+                Ok(found) => one_result(edit, &found),
+            };
+            return self.0.iter().map(fault).collect();
         };
         self.0.iter().map(|edit| one_result(edit, found)).collect()
     }
@@ -195,9 +192,7 @@ impl Together {
                     let Some(first) = self.0.first() else { return outcomes };
                     let outcome = first.failed(host.files(), fault);
                     for (slot, _) in outcomes.iter_mut().zip(is_due).filter(|(_, due)| **due) {
-                        if !matches!(slot, Outcome::Failed { .. }) {
-                            *slot = outcome.clone();
-                        }
+                        keep_failure(slot, &outcome);
                     }
                     return outcomes;
                 }
@@ -265,7 +260,7 @@ impl Together {
         };
         let bytes = encoded(text);
         let content = Content::of(&bytes);
-        let mode = found.seen.map_or(edit.create.unwrap_or(0o644), |seen| seen.mode);
+        let mode = found.seen.map_or_else(|| edit.create.unwrap_or(0o644), |seen| seen.mode);
         let secret = self.0.iter().any(|edit| edit.editor.is_secret()) || denies_others(mode);
         let validate = self.0.iter().find(|edit| !edit.validate.is_empty());
         let validation = validate.map(|edit| Validation {
@@ -290,6 +285,13 @@ impl Together {
         let noted = spot.note(permit, found.seen.as_ref(), losing)?;
         noted.after(files.put(permit, &spot, &draft))?;
         Ok(())
+    }
+}
+
+/// Sets an outcome, unless the member has failed for a reason of its own.
+fn keep_failure(slot: &mut Outcome, outcome: &Outcome) {
+    if !matches!(slot, Outcome::Failed { .. }) {
+        *slot = outcome.clone();
     }
 }
 

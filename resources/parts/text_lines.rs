@@ -149,8 +149,8 @@ impl Insertion {
         match self {
             Self::End => lines.count(),
             Self::Start => 0,
-            Self::After(pattern) => last(pattern).map_or(lines.count(), |at| at + 1),
-            Self::Before(pattern) => last(pattern).unwrap_or(lines.count()),
+            Self::After(pattern) => last(pattern).map_or_else(|| lines.count(), |at| at + 1),
+            Self::Before(pattern) => last(pattern).unwrap_or_else(|| lines.count()),
         }
     }
 }

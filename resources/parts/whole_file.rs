@@ -12,8 +12,6 @@ pub(crate) enum Shape<'a> {
     Content(&'a str, &'a str),
     /// A symbolic link to this target.
     Link(&'a str),
-    /// A directory with this octal mode.
-    Directory(&'a str),
     /// Nothing.
     Absent,
 }
@@ -43,10 +41,6 @@ pub(crate) fn managed_file(
             fields.insert("path", text(name));
             fields.insert("symlink", text(target));
             fields.insert("force", Value::Bool(true));
-        }
-        Shape::Directory(mode) => {
-            fields.insert("path", text(&format!("{name}/")));
-            fields.insert("mode", text(mode));
         }
         Shape::Absent => {
             fields.insert("path", text(name));

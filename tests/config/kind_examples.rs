@@ -8,7 +8,7 @@ use steadfast_resources::{FieldType, Receives, registry};
 fn the_example_of_each_kind_is_a_valid_graph() {
     for spec in registry::specs() {
         assert!(!spec.example.is_empty(), "{}: expected an example, found none", spec.kind);
-        let resources: String = spec.example.lines().map(|line| format!("  {line}\n")).collect();
+        let resources: String = spec.example.lines().flat_map(|line| ["  ", line, "\n"]).collect();
         let files =
             Files::new().with("graph.yaml", format!("graph: example\nresources:\n{resources}"));
         let loaded = load(&[files.path("graph.yaml")], &Options::default());

@@ -26,7 +26,7 @@ resources:
     - {name: ops, members: [eve, backup]}
 "#;
 
-const ABSENT: &str = r#"
+const ABSENT: &str = r"
 graph: accounts
 resources:
   user:
@@ -34,7 +34,7 @@ resources:
   group:
     - {name: dev, state: absent}
     - {name: ops, state: absent}
-"#;
+";
 
 /// Prints everything that the graph declares, as other programs see it.
 const LOOK: &str = "getent passwd eve; getent group dev ops | sed 's/^ops:x:[0-9]*:/ops:x:N:/'; \

@@ -12,14 +12,14 @@ resources:
     - name: Europe/Berlin
 "#;
 
-const LANGUAGE: &str = r#"
+const LANGUAGE: &str = r"
 graph: language
 resources:
   locale:
     - name: de_DE.UTF-8
       default: true
       variables: {LC_TIME: C.UTF-8}
-"#;
+";
 
 /// A stand-in of the program of the package `locales`, which a minimal host lacks: each listed locale becomes a copy
 /// of C.UTF-8 in the archive.

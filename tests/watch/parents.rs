@@ -151,9 +151,9 @@ fn mounts_over_a_parent_are_reported() {
         let heard = ears.heard(1);
         let lazily = ["umount", "-l", &over];
         if round == 0 {
-            mount(&["umount", &over])
+            mount(&["umount", &over]);
         } else {
-            mount(&lazily)
+            mount(&lazily);
         }
         ears.until(1, |now| now.changed + now.suspect > heard.changed + heard.suspect);
         ears.settle();

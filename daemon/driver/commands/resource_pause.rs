@@ -99,7 +99,7 @@ impl Driver {
 
     /// Returns true if the resource is paused on its own.
     pub(in crate::driver) fn is_parked(&self, id: VertexId) -> bool {
-        self.parking.holds(id)
+        self.commands.pauses.holds(id)
     }
 
     /// Pauses resources; returns the entries to record.
@@ -119,15 +119,15 @@ impl Driver {
         }
         let mut entries = Vec::new();
         let until = Instant::now() + limit;
-        let until_unix = self.machinery.wall().as_secs().saturating_add(limit.as_secs());
+        let until_unix = self.runtime.wall().as_secs().saturating_add(limit.as_secs());
         for id in self.ids_of(names) {
             let reason = reason.to_owned();
             let lasts = Some(limit.as_secs());
             let pause = Some(PauseRecord { reason: reason.clone(), until_unix, lasts });
-            entries.push(Entry::Park { identity: self.identity(id), pause });
-            let identity = self.table.name(id);
-            self.audience.hear(&Notification::Parked { identity, reason: &reason, limit });
-            self.parking.each.insert(id, PausedResource { until, reason });
+            entries.push(Entry::Park { identity: self.graph.identity(id), pause });
+            let identity = self.graph.name(id);
+            self.notifier.tell(&Notification::Parked { identity, reason: &reason, limit });
+            self.commands.pauses.each.insert(id, PausedResource { until, reason });
         }
         self.tell_parked(false);
         Ok(entries)
@@ -144,7 +144,7 @@ impl Driver {
 
     /// Ends the pauses that are over.
     pub(in crate::driver) fn end_parking(&mut self, now: Instant) {
-        let over = self.parking.each.iter().filter(|(_, parked)| parked.until <= now);
+        let over = self.commands.pauses.each.iter().filter(|(_, parked)| parked.until <= now);
         let over: Vec<VertexId> = over.map(|(id, _)| *id).collect();
         if !over.is_empty() {
             let entries = self.let_go(over);
@@ -156,9 +156,9 @@ impl Driver {
     fn let_go(&mut self, ids: Vec<VertexId>) -> Vec<Entry> {
         let mut entries = Vec::new();
         for id in ids {
-            if self.parking.each.remove(&id).is_some() {
-                entries.push(Entry::Park { identity: self.identity(id), pause: None });
-                self.audience.hear(&Notification::Unparked(self.table.name(id)));
+            if self.commands.pauses.each.remove(&id).is_some() {
+                entries.push(Entry::Park { identity: self.graph.identity(id), pause: None });
+                self.notifier.tell(&Notification::Unparked(self.graph.name(id)));
             }
         }
         self.tell_parked(false);
@@ -169,16 +169,18 @@ impl Driver {
     /// is in effect in any case.
     fn keep_parked(&mut self, entries: Vec<Entry>, mut to: Option<oneshot::Sender<Vec<String>>>) {
         let answer = |to: Option<oneshot::Sender<_>>| drop(to.map(|to| to.send(Vec::new())));
-        let Some(keeper) = &mut self.keeper else { return answer(to) };
-        let now = if keeper.is_sound() { None } else { to.take() };
+        if !self.journal.exists() {
+            return answer(to);
+        }
+        let now = if self.journal.is_sound() { None } else { to.take() };
         let to: Box<dyn FnOnce(CommandResult) + Send> = Box::new(move |_said| answer(to));
-        keeper
-            .order(entries, PendingReply { to: Some(to), messages: Vec::new(), deeds: Vec::new() });
+        let reply = PendingReply { to: Some(to), messages: Vec::new(), deeds: Vec::new() };
+        self.journal.record_command(entries, reply);
         answer(now);
     }
 
     fn ids_of(&self, names: &[String]) -> Vec<VertexId> {
-        let ids: BTreeSet<_> = names.iter().filter_map(|name| self.table.number(name)).collect();
+        let ids: BTreeSet<_> = names.iter().filter_map(|name| self.graph.number(name)).collect();
         ids.into_iter().collect()
     }
 
@@ -187,48 +189,49 @@ impl Driver {
         if self.settings.one_shot {
             return;
         }
-        let now = self.machinery.wall();
+        let now = self.runtime.wall();
         for (identity, remembered) in &recalled.resources {
-            let Some((record, id)) = remembered.parked.as_ref().zip(self.table.number(identity))
+            let Some((record, id)) = remembered.parked.as_ref().zip(self.graph.number(identity))
             else {
                 continue;
             };
             let left = record.remaining(now, self.settings.pause_limit, LONGEST_SPAN);
             if left.is_zero() {
-                if let Some(keeper) = &mut self.keeper {
-                    let identity = Arc::from(identity.as_str());
-                    keeper.soon(Entry::Park { identity, pause: None });
-                }
+                let identity = Arc::from(identity.as_str());
+                self.journal.record_soon(Entry::Park { identity, pause: None });
                 continue;
             }
             let until = Instant::now() + left;
-            self.parking.each.insert(id, PausedResource { until, reason: record.reason.clone() });
+            self.commands
+                .pauses
+                .each
+                .insert(id, PausedResource { until, reason: record.reason.clone() });
         }
     }
 
     /// Sends changed pauses to the engine. `waiting` also pauses the group leaders of the waiting graph.
     pub(in crate::driver) fn tell_parked(&mut self, waiting: bool) {
-        let leader = |id: &VertexId| self.table.groups().leader(*id);
-        let mut wanted: BTreeSet<VertexId> = self.parking.each.keys().map(leader).collect();
+        let leader = |id: &VertexId| self.graph.groups().leader(*id);
+        let mut wanted: BTreeSet<VertexId> = self.commands.pauses.each.keys().map(leader).collect();
         if waiting {
-            let leaders = self.parking.each.keys().map(|id| self.table.waiting_leader(*id));
+            let leaders = self.commands.pauses.each.keys().map(|id| self.graph.waiting_leader(*id));
             wanted.extend(leaders);
         }
-        let told = std::mem::replace(&mut self.parking.known_to_engine, wanted.clone());
+        let told = std::mem::replace(&mut self.commands.pauses.known_to_engine, wanted.clone());
         let ended = told.difference(&wanted).map(|vertex| (*vertex, false));
         let begun = wanted.difference(&told).map(|vertex| (*vertex, true));
         let changes: Vec<_> = ended.chain(begun).collect();
         for (vertex, parked) in changes {
-            self.next.push_back(Event::Park { vertex, parked });
+            self.next_events.push_back(Event::Park { vertex, parked });
         }
     }
 
     /// Lists at most `most` pauses of single resources in the order of vertex numbers.
     pub(in crate::driver) fn single_pauses(&self, most: usize) -> Vec<SinglePause> {
-        let each = self.parking.each.keys().take(most).filter_map(|id| {
+        let each = self.commands.pauses.each.keys().take(most).filter_map(|id| {
             let standing = self.current_status(*id)?;
-            let pause = self.parking.status(*id, &standing)?;
-            Some(SinglePause { resource: self.table.name(*id).to_owned(), pause })
+            let pause = self.commands.pauses.status(*id, &standing)?;
+            Some(SinglePause { resource: self.graph.name(*id).to_owned(), pause })
         });
         each.collect()
     }

@@ -58,14 +58,12 @@ impl Driver {
             };
             says.push(format!("{name} {words}"));
         }
-        if let Some(keeper) = &mut self.keeper {
-            let to = Box::new(|said| drop(to.send(said)));
-            keeper.order(entries, PendingReply { to: Some(to), messages: says, deeds });
-        }
+        let to = Box::new(|said| drop(to.send(said)));
+        self.journal.record_command(entries, PendingReply { to: Some(to), messages: says, deeds });
         if matches!(order, StateCommand::Forget | StateCommand::Redo) {
             let running = names.iter().filter_map(|name| self.runs_as(name));
             let leaders: BTreeSet<VertexId> =
-                running.map(|id| self.table.groups().leader(id)).collect();
+                running.map(|id| self.graph.groups().leader(id)).collect();
             for id in leaders {
                 self.turn(Event::Redo(id));
             }
@@ -73,24 +71,24 @@ impl Driver {
     }
 
     fn runs_as(&self, name: &str) -> Option<VertexId> {
-        self.table.number(name).filter(|id| self.table.get(*id).is_some())
+        self.graph.number(name).filter(|id| self.graph.get(*id).is_some())
     }
 
     fn consider(&self, order: StateCommand, names: &[String]) -> Result<(), Rejection> {
-        if self.keeper.is_none() {
+        if !self.journal.exists() {
             return Err(Rejection::Refused("no state directory is in use".to_owned()));
         }
-        if let Some(why) = &self.observing {
+        if let Some(why) = self.mode.read_only() {
             return Err(Rejection::Later(format!(
                 "the daemon is read-only, nothing is stored: {why}"
             )));
         }
-        if self.keeper.as_ref().is_some_and(|keeper| !keeper.is_sound()) {
+        if !self.journal.is_sound() {
             let says =
                 "the state cannot be written now; nothing was changed; see `steadfast events`";
             return Err(Rejection::Later(says.to_owned()));
         }
-        if self.table.change().is_some() {
+        if self.graph.change().is_some() {
             let says = "a new graph is waiting for running resources; try again later";
             return Err(Rejection::Later(says.to_owned()));
         }
@@ -108,19 +106,20 @@ impl Driver {
     fn is_known(&self, name: &str) -> bool {
         self.runs_as(name).is_some()
             || self.ownership.record(name).is_some()
-            || self.departed.contains(name)
-            || self.recalled.as_ref().is_some_and(|it| it.resources.contains_key(name))
+            || self.ownership.undeclared.contains(name)
+            || self.mode.stored().is_some_and(|it| it.resources.contains_key(name))
     }
 
     fn all_known(&self) -> impl Iterator<Item = &str> {
-        let recalled = self.recalled.iter().flat_map(|it| it.resources.keys().map(String::as_str));
-        let running = self.table.ids().map(|id| self.table.name(id));
-        let left = self.ownership.names().chain(self.departed.names());
+        let recalled =
+            self.mode.stored().into_iter().flat_map(|it| it.resources.keys().map(String::as_str));
+        let running = self.graph.ids().map(|id| self.graph.name(id));
+        let left = self.ownership.names().chain(self.ownership.undeclared.names());
         running.chain(left).chain(recalled)
     }
 
     fn refusal(&self, order: StateCommand, name: &str) -> Option<String> {
-        let entry = self.runs_as(name).and_then(|id| self.table.get(id));
+        let entry = self.runs_as(name).and_then(|id| self.graph.get(id));
         if entry.is_some_and(|entry| entry.removes) {
             return Some(format!("{name} is undeclared and being removed"));
         }
@@ -131,14 +130,14 @@ impl Driver {
     }
 
     fn judge(&self, order: StateCommand, name: &str) -> Effect {
-        let entry = self.runs_as(name).and_then(|id| self.table.get(id));
+        let entry = self.runs_as(name).and_then(|id| self.graph.get(id));
         order.judge(name, self.ownership.record(name), entry.map(|entry| entry.protect))
     }
 
     /// Drops the sent values of a resource whose values are made only once, so that they are made again.
     fn unsend(&mut self, name: &Arc<str>) -> Entry {
         self.values.unsend(name);
-        let recalled = self.recalled.as_mut();
+        let recalled = self.mode.stored_mut();
         if let Some(kept) = recalled.and_then(|it| it.resources.get_mut(name.as_ref())) {
             kept.sent = None;
         }
@@ -152,16 +151,18 @@ impl Driver {
         let entry = order.entry(name, before.as_ref(), self.ownership.graph());
         self.ownership.order(order, name, running);
         // A resource in no graph needs no other record either.
-        let left = order == StateCommand::Forget && running.is_none() && self.recalled.is_none();
+        let left = order == StateCommand::Forget && running.is_none() && !self.mode.is_starting();
         let entry = if left { Entry::Forget(Arc::clone(name)) } else { entry };
         if left {
-            self.departed.forget(name);
+            self.ownership.undeclared.forget(name);
             self.values.forget(name);
-        } else if let (StateCommand::Redo, Some(kept)) = (order, self.departed.get_mut(name)) {
+        } else if let (StateCommand::Redo, Some(kept)) =
+            (order, self.ownership.undeclared.get_mut(name))
+        {
             kept.done = None;
         }
         if let Some(kept) =
-            self.recalled.as_mut().and_then(|it| it.resources.get_mut(name.as_ref()))
+            self.mode.stored_mut().and_then(|it| it.resources.get_mut(name.as_ref()))
         {
             match order {
                 StateCommand::Forget => kept.anew(),

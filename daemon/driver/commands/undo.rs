@@ -1,7 +1,7 @@
 //! Undo: restores a prior state of a resource with a permit of its own, beside the engine, which sees the result as
 //! drift.
 
-use crate::driver::temp_cleanup::sweep;
+use crate::driver::temp_cleanup::clean_up;
 use crate::driver::undo_values::put_back;
 use crate::driver::{Driver, DriverEvent};
 use crate::history::{History, HistoryError, UNDO, Undo, Undoable};
@@ -98,7 +98,7 @@ pub fn undo(
     (what, cancel): (&Undo, CancellationToken),
 ) -> Undone {
     // The interrupted work may be an earlier undo.
-    sweep(key, host, history);
+    clean_up(key, host, history);
     let undoable = to_undo(history, what)?;
     let restoring = restoring(what, &undoable)?;
     let Undoable { steps, left, again, run, undoing, .. } = undoable;
@@ -222,14 +222,14 @@ impl ActiveUndos {
 impl Driver {
     /// Starts an undo on a blocking thread. The resource must be at rest, or in no graph.
     pub(in crate::driver) fn undo(&mut self, what: Undo, answer: oneshot::Sender<Undone>) {
-        let history = match self.may_undo(&what.resource) {
-            Ok(history) => history,
+        let (key, history) = match self.may_undo(&what.resource) {
+            Ok(found) => found,
             Err(why) => return drop(answer.send(Err(Failure::new(why).into()))),
         };
-        let (key, host) = (Arc::clone(&self.key), self.host.clone());
-        let (presence, inbox) = (Arc::clone(&self.presence), self.inbox.clone());
-        let cancel = self.undoing.cancel.clone();
-        self.undoing.under_way.insert(what.resource.clone());
+        let host = self.runtime.host.clone();
+        let (presence, inbox) = (self.runtime.presence(), self.runtime.inbox());
+        let cancel = self.commands.undos.cancel.clone();
+        self.commands.undos.under_way.insert(what.resource.clone());
         drop(tokio::task::spawn_blocking(move || {
             let undone = undo(&key, &host, &history, (&what, cancel));
             // The client may have gone.
@@ -242,22 +242,22 @@ impl Driver {
 
     /// Finishes an undo: reports it, and applies renames that waited for its end.
     pub(in crate::driver) fn undone(&mut self, resource: &str, deeds: &[AuditEntry]) {
-        self.undoing.end(resource);
+        self.commands.undos.end(resource);
         self.tell_done(deeds);
         self.rename_history();
     }
 
-    fn may_undo(&self, resource: &str) -> Result<Arc<History>, String> {
-        if self.undoing.under_way.contains(resource) {
+    fn may_undo(&self, resource: &str) -> Result<(Arc<MintKey>, Arc<History>), String> {
+        if self.commands.undos.under_way.contains(resource) {
             return Err(format!("an undo of {resource} is already in progress"));
         }
-        if let Some(why) = &self.observing {
+        if let Some(why) = self.mode.read_only() {
             return Err(format!("the daemon is read-only, no changes are made: {why}"));
         }
-        if let Some(why) = self.without_lease() {
+        if let Some(why) = self.permission.without_lease() {
             return Err(format!("no changes are made without the lease: {why}"));
         }
-        if let Some(id) = self.table.number(resource).filter(|id| self.table.get(*id).is_some()) {
+        if let Some(id) = self.graph.number(resource).filter(|id| self.graph.get(*id).is_some()) {
             if !self.is_parked(id) {
                 return Err(format!("{resource} is not paused: its graph would reverse the undo"));
             }
@@ -268,6 +268,6 @@ impl Driver {
                 return Err(format!("{resource} is being processed"));
             }
         }
-        self.history.clone().ok_or_else(|| "the history is disabled".to_owned())
+        self.permission.for_undo().ok_or_else(|| "the history is disabled".to_owned())
     }
 }

@@ -1,10 +1,12 @@
 //! The loaded graph: vertex numbers of identities, the difference from the previous graph, and the restored state.
 //!
-//! Invariant: this folder decides nothing about runs. Reading order: `registry.rs`, `vertices.rs`, `assign_ids.rs`,
-//! `load_report.rs`, `to_engine.rs`, `restore.rs`.
+//! Invariant: this folder decides nothing about runs. Reading order: `load.rs` (the steps of a load), `registry.rs`,
+//! `vertices.rs`, `assign_ids.rs`, `load_report.rs`, `to_engine.rs`, `restore.rs`.
 
 pub(super) mod assign_ids;
+pub(super) mod load;
 pub(super) mod load_report;
+pub(super) mod properties;
 pub(super) mod registry;
 #[cfg(test)]
 pub(super) mod registry_tests;

@@ -1,6 +1,7 @@
 //! The graph registry: the identity, the vertex number and the resource of each vertex.
 
 use super::assign_ids::IdAssignment;
+use super::load::LoadStatus;
 use super::load_report::GraphDiff;
 use super::to_engine::{nature_for_engine, renumber};
 use super::vertices::VertexTable;
@@ -46,6 +47,8 @@ pub(in crate::driver) struct GraphRegistry {
     buried: BTreeSet<VertexId>,
     /// Replaced graphs, until their memory is freed.
     replaced: Vec<OldGraph>,
+    /// The result of the last load, and the graph that waits to run.
+    pub(in crate::driver) loads: LoadStatus,
 }
 
 /// An accepted graph that waits to run.

@@ -5,8 +5,8 @@ use crate::driver::Driver;
 use crate::store::{Ended, Entry, StoredState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steadfast_engine::{Event, RestoredState, VertexId};
-use steadfast_resources::{LONGEST_SPAN, OnInterrupt, RunPolicy};
+use steadfast_engine::{RestoredState, VertexId};
+use steadfast_resources::{OnInterrupt, RunPolicy};
 
 impl Driver {
     /// Records the end of interrupted runs with `on_interrupt: skip`, so that they are not skipped again at each start.
@@ -16,20 +16,19 @@ impl Driver {
         stamp: u64,
     ) {
         for id in recall.iter().filter(|(_, r)| r.interrupted).map(|(id, _)| *id) {
-            if let Some(entry) = self.table.waiting(id)
+            if let Some(entry) = self.graph.waiting(id)
                 && entry.resource.traits().on_interrupt == OnInterrupt::Skip
                 && entry.resource.traits().repeat != RunPolicy::State
             {
                 let identity = Arc::clone(&entry.identity);
                 let recipe = entry.recipe.as_ref();
                 let hashes = recipe.map(|recipe| self.values.take_as_done(&identity, recipe));
-                let Some(keeper) = &mut self.keeper else { continue };
                 // Inputs come before the end: with the end alone, a later start would see other inputs.
                 if let Some(hashes) = hashes {
                     let identity = Arc::clone(&identity);
-                    keeper.other(Entry::Taken { identity, hashes: hashes.into() });
+                    self.journal.record(Entry::Taken { identity, hashes: hashes.into() });
                 }
-                keeper.other(Entry::End {
+                self.journal.record(Entry::End {
                     identity,
                     definition: entry.definition,
                     outcome: Ended::Well,
@@ -45,28 +44,18 @@ impl Driver {
     /// Handles records of identities that the first graph does not declare: forgotten after an operator's load of a
     /// complete graph, undeclared otherwise.
     pub(in crate::driver) fn forget_strangers(&mut self, recalled: &StoredState) {
-        let Some(keeper) = self.keeper.as_mut().filter(|_| self.settings.whole) else { return };
+        if !self.settings.whole || !self.journal.exists() {
+            return;
+        }
         for (identity, kept) in &recalled.resources {
-            if self.table.number(identity).is_some() {
+            if self.graph.number(identity).is_some() {
                 continue;
             }
             if !self.ownership.forgets() || self.ownership.stays(identity) {
-                self.departed.note(identity, kept);
+                self.ownership.undeclared.note(identity, kept);
             } else {
-                keeper.other(Entry::Forget(identity.as_str().into()));
+                self.journal.record(Entry::Forget(identity.as_str().into()));
             }
         }
-    }
-
-    /// Continues the pause of the previous session until its old end.
-    pub(in crate::driver) fn restore_pause(&mut self) {
-        if self.settings.one_shot {
-            return;
-        }
-        let Some(kept) = self.recalled.as_ref().and_then(|r| r.pause.clone()) else { return };
-        let left = kept.remaining(self.machinery.wall(), self.settings.pause_limit, LONGEST_SPAN);
-        let until = self.now().after(left);
-        (self.pause_reason, self.pause_until) = (kept.reason, until);
-        self.turn(Event::Pause(steadfast_engine::Pause { drain: false, until, recorded: true }));
     }
 }

@@ -1,7 +1,8 @@
 //! Group runs: one run for several resources, with a result for each member and one for the engine.
 
+use super::Groups;
 use crate::driver::queries::statistics::Moment;
-use crate::driver::runs::{ActiveRun, ActiveRuns, guarded};
+use crate::driver::runs::{ActiveRun, RunManager, guarded};
 use crate::driver::{Driver, DriverEvent, Notification, RunRef};
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -10,7 +11,6 @@ use steadfast_resources::{
     Answer, Change, CheckRequest, CheckResult, Difference, ExecutorKind, Failure, Outcome,
     Transaction,
 };
-use tracing::Instrument as _;
 
 /// One member of a group run.
 #[derive(Debug)]
@@ -47,10 +47,10 @@ pub(in crate::driver) enum MemberStates {
 impl Driver {
     /// Returns the members for a run of this vertex; empty if the vertex is a single resource.
     pub(in crate::driver) fn parts(&self, leader: VertexId) -> Vec<MemberRun> {
-        let Some(group) = self.table.groups().get(leader) else { return Vec::new() };
+        let Some(group) = self.graph.groups().get(leader) else { return Vec::new() };
         let part = |id: &VertexId| MemberRun {
             id: *id,
-            identity: self.identity(*id),
+            identity: self.graph.identity(*id),
             change: None,
             differences: Vec::new(),
             destructive: false,
@@ -67,28 +67,27 @@ impl Driver {
         ask: CheckRequest,
         run: RunId,
     ) {
-        let (host, presence) = (self.host.clone(), Arc::clone(&self.presence));
+        let host = self.runtime.host.clone();
         let work = async move {
             let verdicts = guarded(transaction.check(&host, ask)).await;
             let verdicts = verdicts.unwrap_or_else(|trouble| {
                 (0..count).map(|_| CheckResult::Unknown(trouble.clone())).collect()
             });
-            drop(presence);
             DriverEvent::CheckedParts(run, verdicts)
         };
         let span = self.span(run);
-        self.hands.run(seat, false, Box::pin(work.instrument(span)));
+        self.runtime.start_run((seat, false), span, work);
     }
 
     /// Processes the check results of all members, and reports one combined result to the engine.
     pub(in crate::driver) fn checked_parts(&mut self, run: RunId, verdicts: Vec<CheckResult>) {
-        let Some(live) = self.runs.0.get_mut(&run) else { return };
+        let Some(live) = self.runs.active.get_mut(&run) else { return };
         let (look, mut parts) = (live.look, std::mem::take(&mut live.parts));
         let mut whole = CheckResult::Same;
         for (part, verdict) in parts.iter_mut().zip(verdicts) {
-            self.times.note(part.id, Moment::Checked);
-            let verdict = if look && self.looks_back {
-                if self.changed.contains(&part.id) {
+            self.runs.statistics.note(part.id, Moment::Checked);
+            let verdict = if look && self.one_shot.is_final_check {
+                if self.one_shot.changed.contains(&part.id) {
                     self.look_back(part.id, verdict)
                 } else {
                     CheckResult::Same
@@ -100,13 +99,13 @@ impl Driver {
             };
             match verdict {
                 CheckResult::Same => {
-                    self.member_states.insert(part.id, MemberStates::Fine);
+                    self.runs.members.insert(part.id, MemberStates::Fine);
                     if !look {
-                        self.troubles.remove(&part.id);
+                        self.runs.failures.remove(&part.id);
                     }
                 }
                 CheckResult::Differs(change) => {
-                    self.member_states.insert(part.id, MemberStates::Differs);
+                    self.runs.members.insert(part.id, MemberStates::Differs);
                     part.differences.clone_from(&change.differences);
                     (part.destructive, part.creates) = (change.destructive, change.creates);
                     part.change = Some(change);
@@ -121,15 +120,15 @@ impl Driver {
                     });
                 }
                 CheckResult::Unknown(trouble) => {
-                    self.member_states.insert(part.id, MemberStates::Failed);
+                    self.runs.members.insert(part.id, MemberStates::Failed);
                     if matches!(whole, CheckResult::Same) {
                         whole = CheckResult::Unknown(trouble.clone());
                     }
-                    self.troubles.insert(part.id, trouble);
+                    self.runs.failures.insert(part.id, trouble);
                 }
             }
         }
-        if let Some(live) = self.runs.0.get_mut(&run) {
+        if let Some(live) = self.runs.active.get_mut(&run) {
             live.parts = parts;
         }
         self.found(run, whole);
@@ -138,37 +137,36 @@ impl Driver {
     /// Starts the apply of all members in one transaction.
     pub(in crate::driver) fn apply_parts(&mut self, run: RunId, id: VertexId) {
         let cause = self.cause(id);
-        let Some((entry, live)) = self.table.get(id).zip(self.runs.0.get_mut(&run)) else { return };
-        let Some(group) = self.table.groups().get(id) else { return };
+        let Some((entry, live)) = self.graph.get(id).zip(self.runs.active.get_mut(&run)) else {
+            return;
+        };
+        let Some(group) = self.graph.groups().get(id) else { return };
         let (seat, count) = (entry.resource.traits().seat, live.parts.len());
         let changes = live.parts.iter_mut().map(|part| part.change.take()).collect();
-        let history = self.history.as_ref();
-        let keeper = |part: &MemberRun| history.and_then(|it| it.keeper(&part.identity, cause));
-        let keepers = live.parts.iter().map(keeper).collect();
-        let permit = self.key.mint(live.cancel.clone()).kept_by_each(keepers);
+        let identities = live.parts.iter().map(|part| &*part.identity);
+        let permit = self.permission.mint_for_each(identities, cause, live.cancel.clone());
         let transaction = Arc::clone(&group.transaction);
-        let (host, presence) = (self.host.clone(), Arc::clone(&self.presence));
-        self.echo.applying(id);
+        let host = self.runtime.host.clone();
+        self.runs.echo.applying(id);
         let work = async move {
             let answer: Answer<'_, Vec<Outcome>> = transaction.apply(&host, &permit, changes);
             let outcomes = guarded(answer)
                 .await
                 .unwrap_or_else(|trouble| vec![Outcome::Failed { trouble, touched: true }; count]);
-            drop(presence);
             DriverEvent::EndedParts(run, outcomes)
         };
         let span = self.span(run);
-        self.hands.run(seat, true, Box::pin(work.instrument(span)));
+        self.runtime.start_run((seat, true), span, work);
     }
 
     /// Processes the outcomes of all members, and reports one combined outcome to the engine.
     pub(in crate::driver) fn ended_parts(&mut self, run: RunId, outcomes: Vec<Outcome>) {
-        let Some(live) = self.runs.0.get_mut(&run) else { return };
+        let Some(live) = self.runs.active.get_mut(&run) else { return };
         let mut sum = CombinedOutcome::default();
         for (part, outcome) in live.parts.iter_mut().zip(outcomes) {
-            let outcome = match self.member_states.get(&part.id) {
+            let outcome = match self.runs.members.get(&part.id) {
                 Some(MemberStates::Fine) => Outcome::Unchanged,
-                Some(MemberStates::Failed) => match self.troubles.get(&part.id).cloned() {
+                Some(MemberStates::Failed) => match self.runs.failures.get(&part.id).cloned() {
                     Some(trouble) => Outcome::Failed { trouble, touched: false },
                     None => outcome,
                 },
@@ -176,16 +174,16 @@ impl Driver {
             };
             let lately = match &outcome {
                 Outcome::Unchanged | Outcome::Changed(_) => {
-                    self.troubles.remove(&part.id);
+                    self.runs.failures.remove(&part.id);
                     MemberStates::Fine
                 }
                 Outcome::Failed { trouble, .. } => {
-                    self.troubles.insert(part.id, trouble.clone());
+                    self.runs.failures.insert(part.id, trouble.clone());
                     MemberStates::Failed
                 }
                 Outcome::Interrupted => MemberStates::Differs,
             };
-            self.member_states.insert(part.id, lately);
+            self.runs.members.insert(part.id, lately);
             sum.add(&outcome);
             part.outcome = Some(outcome);
         }
@@ -202,7 +200,7 @@ impl Driver {
                 Some(Outcome::Changed(notes)) => {
                     self.note_changed(part.id, class);
                     let (identity, differences) = (&*part.identity, part.differences.as_slice());
-                    self.audience.hear(&Notification::Changed {
+                    self.notifier.tell(&Notification::Changed {
                         identity,
                         differences,
                         notes,
@@ -213,14 +211,14 @@ impl Driver {
                     });
                     self.tell_removed(part.id, true);
                 }
-                Some(Outcome::Unchanged) => self.audience.hear(&Notification::Same(&part.identity)),
+                Some(Outcome::Unchanged) => self.notifier.tell(&Notification::Same(&part.identity)),
                 Some(Outcome::Failed { trouble, .. }) => {
                     let identity = &*part.identity;
-                    self.audience.hear(&Notification::Trouble { identity, trouble, run });
+                    self.notifier.tell(&Notification::Trouble { identity, trouble, run });
                 }
                 Some(Outcome::Interrupted) | None => {
-                    self.audience
-                        .hear(&Notification::Interrupted { identity: &part.identity, run });
+                    self.notifier
+                        .tell(&Notification::Interrupted { identity: &part.identity, run });
                 }
             }
         }
@@ -229,13 +227,13 @@ impl Driver {
     /// Returns the status of a resource: that of its vertex, except for group members to which the group's status does
     /// not apply.
     pub(in crate::driver) fn current_status(&self, id: VertexId) -> Option<VertexStatus> {
-        let groups = self.table.groups();
+        let groups = self.graph.groups();
         let leader = groups.leader(id);
         let standing = self.engine.vertex_status(leader)?;
         if groups.get(leader).is_none() {
             return Some(standing);
         }
-        Some(match (&standing, self.member_states.get(&id)) {
+        Some(match (&standing, self.runs.members.get(&id)) {
             (
                 VertexStatus::Failed
                 | VertexStatus::Delayed(_)
@@ -250,26 +248,10 @@ impl Driver {
         })
     }
 
-    /// Returns the group member that was changed last; among changes in the same second, the one with most changes. The
-    /// engine knows only that the group is contended.
-    pub(in crate::driver) fn changed_last(&self, leader: VertexId) -> VertexId {
-        let members = self.table.groups().members(&leader).iter().copied();
-        let youngest = members.min_by_key(|id| {
-            let age = self.times.age(*id, Moment::Changed).unwrap_or(u64::MAX);
-            (age, Reverse(self.times.changes(*id)))
-        });
-        youngest.unwrap_or(leader)
-    }
-
-    /// Returns true if the member was as declared at its last check.
-    pub(in crate::driver) fn is_fine(&self, id: VertexId) -> bool {
-        self.member_states.get(&id) == Some(&MemberStates::Fine)
-    }
-
     /// Returns the number of resources in each status; group members count individually.
     pub(in crate::driver) fn counts(&self) -> steadfast_engine::Counts {
         let mut counts = self.engine.counts();
-        for (leader, group) in self.table.groups().iter() {
+        for (leader, group) in self.graph.groups().iter() {
             let Some(standing) = self.engine.vertex_status(leader) else { continue };
             let count = counted(&mut counts, &standing);
             *count = count.saturating_sub(1);
@@ -282,7 +264,7 @@ impl Driver {
             }
         }
         // Removed resources are not counted.
-        for id in self.table.buried() {
+        for id in self.graph.buried() {
             if let Some(standing) = self.current_status(id) {
                 let count = counted(&mut counts, &standing);
                 *count = count.saturating_sub(1);
@@ -290,16 +272,6 @@ impl Driver {
             }
         }
         counts
-    }
-
-    /// Returns the members concerned by an event of their group: those that are not as declared, or all.
-    pub(in crate::driver) fn concerned(&self, leader: VertexId) -> Vec<VertexId> {
-        let members = self.table.groups().members(&leader);
-        let ill = |id: &&VertexId| {
-            self.member_states.get(*id).is_some_and(|it| *it != MemberStates::Fine)
-        };
-        let found: Vec<VertexId> = members.iter().filter(ill).copied().collect();
-        if members.len() < 2 || found.is_empty() { members.to_vec() } else { found }
     }
 }
 
@@ -356,10 +328,35 @@ impl CombinedOutcome {
     }
 }
 
-impl ActiveRuns {
+impl RunManager {
+    /// Returns the group member that was changed last; among changes in the same second, the one with most changes. The
+    /// engine knows only that the group is contended.
+    pub(in crate::driver) fn changed_last(&self, groups: &Groups, leader: VertexId) -> VertexId {
+        let members = groups.members(&leader).iter().copied();
+        let youngest = members.min_by_key(|id| {
+            let age = self.statistics.age(*id, Moment::Changed).unwrap_or(u64::MAX);
+            (age, Reverse(self.statistics.changes(*id)))
+        });
+        youngest.unwrap_or(leader)
+    }
+
+    /// Returns true if the member was as declared at its last check.
+    pub(in crate::driver) fn is_fine(&self, id: VertexId) -> bool {
+        self.members.get(&id) == Some(&MemberStates::Fine)
+    }
+
+    /// Returns the members concerned by an event of their group: those that are not as declared, or all.
+    pub(in crate::driver) fn concerned(&self, groups: &Groups, leader: VertexId) -> Vec<VertexId> {
+        let members = groups.members(&leader);
+        let ill =
+            |id: &&VertexId| self.members.get(*id).is_some_and(|it| *it != MemberStates::Fine);
+        let found: Vec<VertexId> = members.iter().filter(ill).copied().collect();
+        if members.len() < 2 || found.is_empty() { members.to_vec() } else { found }
+    }
+
     /// Returns the run of a vertex that may apply, not a plain check.
     pub(in crate::driver) fn run_of_vertex(&self, id: VertexId) -> Option<(RunRef, &ActiveRun)> {
-        let (run, live) = self.0.iter().find(|(_, live)| live.vertex == id && !live.look)?;
+        let (run, live) = self.active.iter().find(|(_, live)| live.vertex == id && !live.look)?;
         Some((RunRef { number: run.0, cause: live.cause }, live))
     }
 }

@@ -92,10 +92,10 @@ impl Driver {
     /// Counts a retry of a group; after some retries the failed members are split, so that dependents of the others
     /// need not wait.
     pub(in crate::driver) fn note_retry(&mut self, leader: VertexId) {
-        if self.table.groups().get(leader).is_none() || self.apart.refused.contains(&leader) {
+        if self.graph.groups().get(leader).is_none() || self.runs.split.refused.contains(&leader) {
             return;
         }
-        let tries = self.apart.tries.entry(leader).or_default();
+        let tries = self.runs.split.tries.entry(leader).or_default();
         *tries += 1;
         if *tries >= TRIES {
             self.part_who_failed(leader);
@@ -105,14 +105,14 @@ impl Driver {
     /// Splits the failed members from a failed group if other resources depend on the group; all members if it is
     /// unknown which have failed.
     pub(in crate::driver) fn part_who_failed(&mut self, leader: VertexId) {
-        let Some(group) = self.table.groups().get(leader) else { return };
-        if self.apart.refused.contains(&leader) {
+        let Some(group) = self.graph.groups().get(leader) else { return };
+        if self.runs.split.refused.contains(&leader) {
             return;
         }
         if self.engine.neighbours(leader).1.is_empty() {
             return;
         }
-        let is_failed = |id: &&VertexId| self.member_states.get(*id) == Some(&MemberStates::Failed);
+        let is_failed = |id: &&VertexId| self.runs.members.get(*id) == Some(&MemberStates::Failed);
         let failed: Vec<VertexId> = group.members.iter().filter(is_failed).copied().collect();
         if failed.len() == group.members.len() {
             return;
@@ -123,38 +123,38 @@ impl Driver {
 
     /// Splits the member that was changed last from a contended group.
     pub(in crate::driver) fn part_who_is_fought_over(&mut self, leader: VertexId) {
-        if self.table.groups().get(leader).is_some() {
-            let who = self.changed_last(leader);
+        if self.graph.groups().get(leader).is_some() {
+            let who = self.runs.changed_last(self.graph.groups(), leader);
             self.part(vec![who], "the repairs are repeatedly reverted");
         }
     }
 
     fn part(&mut self, who: Vec<VertexId>, why: &str) {
         for id in who {
-            let one = self.apart.each.entry(id).or_default();
+            let one = self.runs.split.each.entry(id).or_default();
             if std::mem::replace(&mut one.is_apart, true) {
                 continue;
             }
             one.times = one.times.saturating_add(1);
             one.well_since = None;
-            self.apart.is_due = true;
-            self.apart.look_at.get_or_insert_with(|| Instant::now() + LOOK);
-            self.audience.hear(&Notification::Apart { identity: self.table.name(id), why });
+            self.runs.split.is_due = true;
+            self.runs.split.look_at.get_or_insert_with(|| Instant::now() + LOOK);
+            self.notifier.tell(&Notification::Apart { identity: self.graph.name(id), why });
         }
     }
 
     /// Lets healthy members rejoin, and gives changed groups to the engine.
     pub(in crate::driver) fn tend_groups(&mut self, now: Instant) {
-        if self.apart.look_at.is_some_and(|at| at <= now) {
+        if self.runs.split.look_at.is_some_and(|at| at <= now) {
             self.look_who_is_well(now);
         }
         // A waiting graph runs with the groups of its load; changed groups follow after it.
-        let can = self.engine.mode() == Mode::Running && self.table.change().is_none();
-        if !can || !std::mem::take(&mut self.apart.is_due) {
+        let can = self.engine.mode() == Mode::Running && self.graph.change().is_none();
+        if !can || !std::mem::take(&mut self.runs.split.is_due) {
             return;
         }
-        self.table.keep_apart(self.apart.all());
-        let Some(graph) = self.table.regroup() else { return };
+        self.graph.keep_apart(self.runs.split.all());
+        let Some(graph) = self.graph.regroup() else { return };
         let recall = self.recall_regrouped();
         self.tell_parked(true);
         let swap = Swap { graph: Arc::new(graph), recall, operator: false };
@@ -162,28 +162,28 @@ impl Driver {
     }
 
     fn look_who_is_well(&mut self, now: Instant) {
-        for id in self.apart.all() {
+        for id in self.runs.split.all() {
             let is_well = self.current_status(id) == Some(VertexStatus::Settled);
-            let Some(one) = self.apart.each.get_mut(&id) else { continue };
+            let Some(one) = self.runs.split.each.get_mut(&id) else { continue };
             one.well_since = is_well.then(|| one.well_since.unwrap_or(now));
             if one.may_join(now) {
                 one.is_apart = false;
-                self.apart.is_due = true;
-                self.member_states.insert(id, MemberStates::Fine);
-                self.audience.hear(&Notification::Joined(self.table.name(id)));
+                self.runs.split.is_due = true;
+                self.runs.members.insert(id, MemberStates::Fine);
+                self.notifier.tell(&Notification::Joined(self.graph.name(id)));
             }
         }
-        let some = self.apart.each.values().any(|one| one.is_apart);
-        self.apart.look_at = some.then(|| now + LOOK);
+        let some = self.runs.split.each.values().any(|one| one.is_apart);
+        self.runs.split.look_at = some.then(|| now + LOOK);
     }
 
     /// Returns the restored state of changed groups: members that were as declared stay so, and a later change counts
     /// as a repair.
     fn recall_regrouped(&self) -> BTreeMap<VertexId, RestoredState> {
         let right = |(id, members, definition): (VertexId, Vec<VertexId>, u64)| {
-            let done = members.iter().all(|id| self.is_fine(*id)).then_some(definition);
+            let done = members.iter().all(|id| self.runs.is_fine(*id)).then_some(definition);
             (id, RestoredState { done, ..RestoredState::default() })
         };
-        self.table.regrouped().into_iter().map(right).collect()
+        self.graph.regrouped().into_iter().map(right).collect()
     }
 }

@@ -16,7 +16,7 @@ impl Driver {
     /// Returns true if a run of `other` may have changed the object of `id`. Any run may change an object without a
     /// path.
     fn may_have_undone(&self, other: VertexId, id: VertexId) -> bool {
-        let Some((culprit, contended)) = self.table.get(other).zip(self.table.get(id)) else {
+        let Some((culprit, contended)) = self.graph.get(other).zip(self.graph.get(id)) else {
             return true;
         };
         let claims = contended.resource.footprint().claims;

@@ -1,11 +1,12 @@
 //! Turns notices of the engine into notifications: vertex numbers become identities, and results of runs are added.
 //!
 //! Purpose: one place for all messages of the driver to its [`super::Observer`]. Invariants: a notification changes no
-//! state of the engine, and sending one never blocks. Reading order: `notification.rs` (the types), this file,
-//! `culprits.rs` (the culprit of a contention).
+//! state of the engine, and sending one never blocks. Reading order: `notification.rs` (the types), `notifier.rs` (the
+//! component), this file, `culprits.rs` (the culprit of a contention).
 
 pub(super) mod culprits;
 pub(super) mod notification;
+pub(super) mod notifier;
 
 use super::{ConflictCause, Driver, Notification, Progress, RunRef};
 use std::time::Duration;
@@ -21,25 +22,25 @@ impl Driver {
     pub(super) fn notify(&mut self, notice: Notice) {
         match notice {
             Notice::Loaded { .. } => self.tell_loaded(),
-            Notice::SwapWaits(_) if self.table.is_regrouping() => {}
+            Notice::SwapWaits(_) if self.graph.is_regrouping() => {}
             Notice::SwapWaits(ids) => {
                 self.note_taken(&ids);
                 let ids = self.all_concerned(&ids);
-                if let Some((_, change)) = self.table.change() {
-                    let waits = names(&self.table, &ids);
-                    self.audience.hear(&Notification::SwapWaits { waits, change });
+                if let Some((_, change)) = self.graph.change() {
+                    let waits = names(&self.graph, &ids);
+                    self.notifier.tell(&Notification::SwapWaits { waits, change });
                 }
             }
             Notice::SwapRefused => {
-                if self.table.drop_groups() {
+                if self.graph.drop_groups() {
                     return;
                 }
-                self.table.drop_pending();
+                self.graph.drop_pending();
                 self.refuse("the daemon is stopping".to_owned());
             }
             Notice::Ran(id, run, outcome) => self.tell_ran(id, run, outcome),
             Notice::CheckFailed(id, run) => {
-                let cause = self.runs.0.get(&run).map_or("", |live| live.cause);
+                let cause = self.runs.active.get(&run).map_or("", |live| live.cause);
                 self.tell_trouble(id, RunRef { number: run.0, cause });
             }
             Notice::Asking(id, _) => self.tell_asking(id),
@@ -54,61 +55,59 @@ impl Driver {
             | Notice::Braked { .. }
             | Notice::Released => self.tell_fight(&notice),
             Notice::Stuck(id, _) => {
-                for id in self.concerned(id) {
-                    self.audience.hear(&Notification::Stuck(self.table.name(id)));
+                for id in self.runs.concerned(self.graph.groups(), id) {
+                    self.notifier.tell(&Notification::Stuck(self.graph.name(id)));
                 }
             }
             Notice::Diverged(id) => self.tell_diverged(id),
             Notice::Converged => {
-                self.times.converged = Some(tokio::time::Instant::now());
+                self.runs.statistics.converged = Some(tokio::time::Instant::now());
                 let counts: Counts = self.counts();
-                let in_fight = std::mem::take(&mut self.skirmish);
-                self.audience.hear(&Notification::Converged { counts, in_fight });
+                let in_fight = std::mem::take(&mut self.notifier.contended_drift);
+                self.notifier.tell(&Notification::Converged { counts, in_fight });
             }
             Notice::Pausing(ids) => {
                 let ids = self.all_concerned(&ids);
-                self.audience.hear(&Notification::Pausing(names(&self.table, &ids)));
+                self.notifier.tell(&Notification::Pausing(names(&self.graph, &ids)));
             }
             Notice::Paused => {
-                let ends_in = self.until(self.pause_until);
-                self.audience.hear(&Notification::Paused { reason: &self.pause_reason, ends_in });
+                let ends_in = self.runtime.until(self.commands.pause_until);
+                self.notifier
+                    .tell(&Notification::Paused { reason: &self.commands.pause_reason, ends_in });
             }
-            Notice::Resumed => self.audience.hear(&Notification::Resumed),
+            Notice::Resumed => self.notifier.tell(&Notification::Resumed),
             Notice::PauseEnds(at) => {
-                let left = self.until(at);
-                self.audience.hear(&Notification::PauseEnds(left));
+                let left = self.runtime.until(at);
+                self.notifier.tell(&Notification::PauseEnds(left));
             }
             Notice::Stopping(ids) => {
                 let ids = self.all_concerned(&ids);
-                self.audience.hear(&Notification::Stopping(names(&self.table, &ids)));
+                self.notifier.tell(&Notification::Stopping(names(&self.graph, &ids)));
             }
             Notice::Stopped(ids) => {
                 let ids = self.all_concerned(&ids);
-                self.audience.hear(&Notification::Stopped(names(&self.table, &ids)));
+                self.notifier.tell(&Notification::Stopped(names(&self.graph, &ids)));
             }
         }
     }
 
     fn tell_loaded(&mut self) {
         // No change: the same graph with other groups. Arrivals and removals were reported before.
-        let Some(change) = self.graph_change.take() else { return };
-        if let Some(hub) = &self.hub {
-            // A mount makes no event: an operator who reloads the graph need not wait for the sweep.
-            if self.settings.sweep.is_some() { hub.walk_all() } else { hub.try_failed() }
-        }
+        let Some(change) = self.graph.loads.change.take() else { return };
+        self.watches.search_missed(self.settings.sweep.is_some());
         // A later convergence belongs to the new graph.
-        self.skirmish = false;
-        let graph = self.table.graph();
-        self.audience.hear(&Notification::Loaded { graph, change: &change });
+        self.notifier.contended_drift = false;
+        let graph = self.graph.graph();
+        self.notifier.tell(&Notification::Loaded { graph, change: &change });
     }
 
     /// Reports the first drift since convergence. Contended resources drift after each repair; the flag marks them.
     fn tell_diverged(&mut self, id: VertexId) {
-        self.times.converged = None;
-        self.skirmish = self.engine.is_contended(id);
-        let first = self.concerned(id).first().copied().unwrap_or(id);
-        let (identity, in_fight) = (self.table.name(first), self.skirmish);
-        self.audience.hear(&Notification::Diverged { identity, in_fight });
+        self.runs.statistics.converged = None;
+        self.notifier.contended_drift = self.engine.is_contended(id);
+        let first = self.runs.concerned(self.graph.groups(), id).first().copied().unwrap_or(id);
+        let (identity, in_fight) = (self.graph.name(first), self.notifier.contended_drift);
+        self.notifier.tell(&Notification::Diverged { identity, in_fight });
     }
 
     fn tell_fight(&mut self, notice: &Notice) {
@@ -118,23 +117,25 @@ impl Driver {
                     Culprit::Foreign => ConflictCause::Another,
                     Culprit::Itself => ConflictCause::Itself,
                     Culprit::Ours(other) => match self.culprit(other, vertex) {
-                        Some(other) => ConflictCause::Ours(self.table.name(other)),
+                        Some(other) => ConflictCause::Ours(self.graph.name(other)),
                         None => ConflictCause::Another,
                     },
                     Culprit::Unknown => ConflictCause::Unknown,
                 };
-                let identity = self.table.name(self.changed_last(vertex));
-                self.audience.hear(&Notification::Contended { identity, by, repairs });
+                let identity = self.graph.name(self.runs.changed_last(self.graph.groups(), vertex));
+                self.notifier.tell(&Notification::Contended { identity, by, repairs });
                 self.part_who_is_fought_over(vertex);
             }
             Notice::StillContended { vertex, repairs, since } => {
                 let next = match self.engine.vertex_status(vertex) {
-                    Some(VertexStatus::Contended { next: Some(at), .. }) => Some(self.until(at)),
+                    Some(VertexStatus::Contended { next: Some(at), .. }) => {
+                        Some(self.runtime.until(at))
+                    }
                     _ => None,
                 };
                 let lasts = Duration::from_nanos(self.now().0.saturating_sub(since.0));
-                let identity = self.table.name(self.changed_last(vertex));
-                self.audience.hear(&Notification::StillContended {
+                let identity = self.graph.name(self.runs.changed_last(self.graph.groups(), vertex));
+                self.notifier.tell(&Notification::StillContended {
                     identity,
                     repairs,
                     lasts,
@@ -142,34 +143,30 @@ impl Driver {
                 });
             }
             Notice::Calm(id) => {
-                let id = self.changed_last(id);
-                self.audience.hear(&Notification::Calm(self.table.name(id)));
+                let id = self.runs.changed_last(self.graph.groups(), id);
+                self.notifier.tell(&Notification::Calm(self.graph.name(id)));
             }
             Notice::Braked { repairs, until } => {
-                let pause = self.until(until);
-                self.audience.hear(&Notification::Braked { repairs, pause });
+                let pause = self.runtime.until(until);
+                self.notifier.tell(&Notification::Braked { repairs, pause });
             }
-            Notice::Released => self.audience.hear(&Notification::Released),
+            Notice::Released => self.notifier.tell(&Notification::Released),
             _ => {}
         }
     }
 
-    fn until(&self, at: Tick) -> Duration {
-        Duration::from_nanos(at.0.saturating_sub(self.now().0))
-    }
-
     fn all_concerned(&self, ids: &[VertexId]) -> Vec<VertexId> {
-        ids.iter().flat_map(|id| self.concerned(*id)).collect()
+        ids.iter().flat_map(|id| self.runs.concerned(self.graph.groups(), *id)).collect()
     }
 
     fn tell_recovered(&mut self, id: VertexId) {
-        self.times.note_right(id);
-        self.apart.recovered(id);
+        self.runs.statistics.note_right(id);
+        self.runs.split.recovered(id);
         let in_fight = self.engine.is_contended(id);
-        for id in self.table.groups().members(&id) {
-            self.troubles.remove(id);
-            self.audience
-                .hear(&Notification::Recovered { identity: self.table.name(*id), in_fight });
+        for id in self.graph.groups().members(&id) {
+            self.runs.failures.remove(id);
+            self.notifier
+                .tell(&Notification::Recovered { identity: self.graph.name(*id), in_fight });
         }
     }
 
@@ -179,49 +176,51 @@ impl Driver {
             // The parents have answered already, or answered before the end was durable.
             _ => Vec::new(),
         };
-        let above = names(&self.table, &above);
-        for id in self.concerned(id) {
-            self.audience
-                .hear(&Notification::Asking { identity: self.table.name(id), above: &above });
+        let above = names(&self.graph, &above);
+        for id in self.runs.concerned(self.graph.groups(), id) {
+            self.notifier
+                .tell(&Notification::Asking { identity: self.graph.name(id), above: &above });
         }
     }
 
     fn tell_excused(&mut self, id: VertexId) {
-        for id in self.concerned(id) {
-            self.audience.hear(&Notification::Excused(self.table.name(id)));
+        for id in self.runs.concerned(self.graph.groups(), id) {
+            self.notifier.tell(&Notification::Excused(self.graph.name(id)));
         }
     }
 
     fn tell_retrying(&mut self, id: VertexId, at: Tick) {
-        let (after, run) = (self.until(at), self.times.failing(id));
+        let (after, run) = (self.runtime.until(at), self.runs.statistics.failing(id));
         let in_fight = self.engine.is_contended(id);
-        for id in self.concerned(id) {
-            let (identity, trouble) = (self.table.name(id), self.troubles.get(&id));
-            self.audience.hear(&Notification::Retrying { identity, trouble, after, run, in_fight });
+        for id in self.runs.concerned(self.graph.groups(), id) {
+            let (identity, trouble) = (self.graph.name(id), self.runs.failures.get(&id));
+            self.notifier.tell(&Notification::Retrying { identity, trouble, after, run, in_fight });
         }
         self.note_retry(id);
     }
 
     pub(super) fn tell_started(&mut self, id: VertexId) {
-        for id in self.table.groups().members(&id) {
-            self.audience.hear(&Notification::Started(self.table.name(*id)));
+        for id in self.graph.groups().members(&id) {
+            self.notifier.tell(&Notification::Started(self.graph.name(*id)));
         }
     }
 
     fn tell_same(&mut self, id: VertexId) {
-        self.audience.hear(&Notification::Same(self.table.name(id)));
+        self.notifier.tell(&Notification::Same(self.graph.name(id)));
     }
 
     fn tell_ran(&mut self, id: VertexId, run: RunId, outcome: Outcome) {
-        let mut live = self.runs.0.remove(&run);
+        let mut live = self.runs.active.remove(&run);
         // A later run may have removed the record of this run.
         if let Some(trouble) = live.as_mut().and_then(|live| live.trouble.take()) {
-            self.troubles.insert(id, trouble);
+            self.runs.failures.insert(id, trouble);
         }
         let ran = RunRef { number: run.0, cause: live.as_ref().map_or("", |live| live.cause) };
         match outcome {
-            Outcome::Changed | Outcome::Unchanged => self.times.note_right(id),
-            Outcome::Failed { .. } | Outcome::Interrupted => self.times.note_failing(id, ran),
+            Outcome::Changed | Outcome::Unchanged => self.runs.statistics.note_right(id),
+            Outcome::Failed { .. } | Outcome::Interrupted => {
+                self.runs.statistics.note_failing(id, ran);
+            }
         }
         if let Some(live) = live.as_ref().filter(|live| !live.parts.is_empty()) {
             self.tell_parts(run, live);
@@ -234,13 +233,13 @@ impl Driver {
                 self.note_changed(id, class);
                 let identity = match &live {
                     Some(live) => &live.identity,
-                    None => self.table.name(id),
+                    None => self.graph.name(id),
                 };
                 let (differences, notes, took) = match &live {
                     Some(live) => (live.differences.as_slice(), live.notes.as_slice(), live.took),
                     None => (&[][..], &[][..], Duration::ZERO),
                 };
-                self.audience.hear(&Notification::Changed {
+                self.notifier.tell(&Notification::Changed {
                     identity,
                     differences,
                     notes,
@@ -254,26 +253,26 @@ impl Driver {
             Outcome::Unchanged => self.tell_same(id),
             Outcome::Failed { .. } => self.tell_trouble(id, ran),
             Outcome::Interrupted => {
-                let identity = self.table.name(id);
-                self.audience.hear(&Notification::Interrupted { identity, run: ran });
+                let identity = self.graph.name(id);
+                self.notifier.tell(&Notification::Interrupted { identity, run: ran });
             }
         }
     }
 
     pub(super) fn note_changed(&mut self, id: VertexId, class: Class) {
-        self.times.note_change(id, class);
+        self.runs.statistics.note_change(id, class);
         if self.settings.one_shot {
-            self.changed.insert(id);
+            self.one_shot.changed.insert(id);
         }
     }
 
     fn tell_trouble(&mut self, id: VertexId, run: RunRef) {
-        self.times.note_failing(id, run);
+        self.runs.statistics.note_failing(id, run);
         let unknown = Failure::new("the run failed without a reason");
-        for id in self.concerned(id) {
-            let trouble = self.troubles.get(&id).unwrap_or(&unknown);
-            let identity = self.table.name(id);
-            self.audience.hear(&Notification::Trouble { identity, trouble, run });
+        for id in self.runs.concerned(self.graph.groups(), id) {
+            let trouble = self.runs.failures.get(&id).unwrap_or(&unknown);
+            let identity = self.graph.name(id);
+            self.notifier.tell(&Notification::Trouble { identity, trouble, run });
         }
     }
 
@@ -281,21 +280,21 @@ impl Driver {
         let mut waiting = (Vec::new(), 0);
         // A scan of all vertices for each failure costs too much when many fail at once.
         let few = self.engine.counts().failed <= 20;
-        for other in self.table.ids().filter(|_| few) {
+        for other in self.graph.ids().filter(|_| few) {
             if let Some(VertexStatus::WaitingFor(ids)) = self.current_status(other)
                 && ids.contains(&id)
             {
                 waiting.1 += 1;
                 if waiting.0.len() < NAMED {
-                    waiting.0.push(self.table.name(other));
+                    waiting.0.push(self.graph.name(other));
                 }
             }
         }
-        let run = self.times.failing(id);
-        for id in self.concerned(id) {
-            let (identity, trouble) = (self.table.name(id), self.troubles.get(&id));
+        let run = self.runs.statistics.failing(id);
+        for id in self.runs.concerned(self.graph.groups(), id) {
+            let (identity, trouble) = (self.graph.name(id), self.runs.failures.get(&id));
             let waiting = waiting.clone();
-            self.audience.hear(&Notification::Failed { identity, trouble, waiting, run });
+            self.notifier.tell(&Notification::Failed { identity, trouble, waiting, run });
         }
         self.part_who_failed(id);
     }
@@ -303,33 +302,33 @@ impl Driver {
     /// Reports the progress: some running resources, and some waiting ones with one resource that each waits for.
     pub(super) fn tell_progress(&mut self) {
         const SCANNED: usize = 2000;
-        let live = self.runs.0.values().filter(|live| !live.look && !live.closing);
-        let running = live.take(NAMED).map(|live| self.table.name(live.vertex)).collect();
+        let live = self.runs.active.values().filter(|live| !live.look && !live.closing);
+        let running = live.take(NAMED).map(|live| self.graph.name(live.vertex)).collect();
         let mut waiting = Vec::new();
-        for id in self.table.ids().take(SCANNED) {
+        for id in self.graph.ids().take(SCANNED) {
             if let Some(VertexStatus::WaitingFor(whom) | VertexStatus::Asking(whom)) =
                 self.current_status(id)
                 && let Some(first) = whom.first()
             {
-                waiting.push((self.table.name(id), self.table.name(*first)));
+                waiting.push((self.graph.name(id), self.graph.name(*first)));
                 if waiting.len() == NAMED {
                     break;
                 }
             }
         }
         let counts = self.counts();
-        self.audience.hear(&Notification::Progress(Progress { counts, running, waiting }));
+        self.notifier.tell(&Notification::Progress(Progress { counts, running, waiting }));
     }
 
     fn tell_held(&mut self, id: VertexId, holding: HeldReason) {
         if holding == HeldReason::Operator {
-            self.times.note_undecided(id);
+            self.runs.statistics.note_undecided(id);
         }
         let (run, live) = self.runs.run_of_vertex(id).unzip();
         let until = match holding {
-            HeldReason::UnknownUntil(above) => Some(self.table.name(above)),
+            HeldReason::UnknownUntil(above) => Some(self.graph.name(above)),
             HeldReason::Window(window) => {
-                let windows = self.table.windows();
+                let windows = self.graph.windows();
                 windows.get(window.0 as usize).map(|(text, _)| text.as_str())
             }
             HeldReason::WouldChange | HeldReason::WouldRefresh | HeldReason::Operator => None,
@@ -341,7 +340,7 @@ impl Driver {
             {
                 continue;
             }
-            self.audience.hear(&Notification::Held {
+            self.notifier.tell(&Notification::Held {
                 identity: &part.identity,
                 holding,
                 until,
@@ -349,22 +348,22 @@ impl Driver {
                 destructive: part.destructive,
                 seal: part.seal(),
                 follows: false,
-                trouble: self.troubles.get(&part.id),
+                trouble: self.runs.failures.get(&part.id),
                 run,
             });
         }
         if !parts.is_empty() {
             return;
         }
-        self.audience.hear(&Notification::Held {
-            identity: self.table.name(id),
+        self.notifier.tell(&Notification::Held {
+            identity: self.graph.name(id),
             holding,
             until,
             differences: live.map_or(&[], |live| &live.differences),
             destructive: live.is_some_and(|live| live.destructive),
             seal: live.and_then(|live| live.change.as_ref()).map_or(0, |change| change.seal),
-            follows: self.foresight.follows(id),
-            trouble: self.troubles.get(&id),
+            follows: self.one_shot.overlaps.follows(id),
+            trouble: self.runs.failures.get(&id),
             run,
         });
     }

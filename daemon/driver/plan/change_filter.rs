@@ -7,7 +7,7 @@ use steadfast_resources::{CheckResult, Failure};
 impl Driver {
     /// Passes a check result through the guard, if there is one.
     pub(in crate::driver) fn admit(&self, id: VertexId, verdict: CheckResult) -> CheckResult {
-        match (&self.settings.guard, self.table.get(id)) {
+        match (&self.settings.guard, self.graph.get(id)) {
             (Some(guard), Some(entry)) => {
                 guard.admit(&entry.identity, entry.resource.traits().repeat, verdict)
             }
@@ -18,7 +18,7 @@ impl Driver {
     /// Returns the reason for which the guard forbids a run for any of its members.
     pub(in crate::driver) fn held_by_plan(&self, intent: &Intent) -> Option<Failure> {
         let guard = self.settings.guard.as_ref()?;
-        let mut members = self.table.groups().members(&intent.vertex).iter();
-        members.find_map(|id| guard.holds(self.table.name(*id)))
+        let mut members = self.graph.groups().members(&intent.vertex).iter();
+        members.find_map(|id| guard.holds(self.graph.name(*id)))
     }
 }

@@ -60,13 +60,13 @@ impl PlanOverlaps {
 impl Driver {
     /// Returns true if this session is a plan.
     pub(in crate::driver) fn is_plan(&self) -> bool {
-        let wants = self.foresight.is_rehearsal || self.audience.wants_foresight();
+        let wants = self.one_shot.overlaps.is_rehearsal || self.notifier.wants_foresight();
         self.settings.one_shot && wants
     }
 
     /// Starts a search for overlaps if any step changes something. Returns true if a result will follow.
     pub(in crate::driver) fn find_overlaps(&mut self) -> bool {
-        let is_done = self.foresight.is_over || self.engine.mode() == Mode::Stopped;
+        let is_done = self.one_shot.overlaps.is_over || self.engine.mode() == Mode::Stopped;
         if is_done || !self.is_plan() {
             return false;
         }
@@ -74,7 +74,7 @@ impl Driver {
         if subjects.iter().all(|subject| subject.act == PlannedEffect::Nothing) {
             return false;
         }
-        self.foresight.is_asked = true;
+        self.one_shot.overlaps.is_asked = true;
         let work = async move {
             let met = guarded(Box::pin(async move { find_overlaps(&subjects) })).await;
             // A panic is a bug; the plan stays as it was.
@@ -83,7 +83,7 @@ impl Driver {
                 Vec::new()
             }))
         };
-        self.hands.run(ExecutorKind::Thread, false, Box::pin(work));
+        self.runtime.start_job(ExecutorKind::Thread, work);
         true
     }
 
@@ -93,24 +93,24 @@ impl Driver {
         start: Start,
         cancel: &CancellationToken,
     ) -> Option<PlannedStep> {
-        let (id, entry) = (start.vertex, self.table.get(start.vertex)?);
+        let (id, entry) = (start.vertex, self.graph.get(start.vertex)?);
         let is_step =
             entry.resource.footprint().uses_only_files && entry.meta.planned && !start.look;
         if !is_step || !self.is_plan() || !self.engine.is_allowed(id) {
             return None;
         }
-        if self.foresight.layer.is_none() {
-            self.foresight.layer = Layer::new();
+        if self.one_shot.overlaps.layer.is_none() {
+            self.one_shot.overlaps.layer = Layer::new();
         }
-        let layer = self.foresight.layer.clone()?;
-        Some(PlannedStep { layer, id, permit: self.key.mint(cancel.clone()) })
+        let layer = self.one_shot.overlaps.layer.clone()?;
+        Some(PlannedStep { layer, id, permit: self.permission.mint_unrecorded(cancel.clone()) })
     }
 
     /// Predicts a failure: the check in the overlay has failed, and all earlier steps were done there or are declared
     /// `noop`.
     pub(in crate::driver) fn note_failure(&mut self, id: VertexId) {
-        let Some(layer) = self.foresight.layer.as_ref() else { return };
-        let stays = |above| self.table.get(above).is_some_and(|entry| !entry.meta.planned);
+        let Some(layer) = self.one_shot.overlaps.layer.as_ref() else { return };
+        let stays = |above| self.graph.get(above).is_some_and(|entry| !entry.meta.planned);
         let is_seen = |above| layer.is_done(above) || stays(above);
         let is_certain = layer.has_failed(id) && self.engine.unseen_above(id, is_seen).is_none();
         if is_certain {
@@ -120,7 +120,7 @@ impl Driver {
 
     /// Returns true if the step was checked after the other one was done in the overlay.
     fn has_seen(&self, id: VertexId, other: VertexId) -> bool {
-        let Some(layer) = &self.foresight.layer else { return false };
+        let Some(layer) = &self.one_shot.overlaps.layer else { return false };
         let would_change =
             matches!(self.current_status(other), Some(VertexStatus::Held(HeldReason::WouldChange)));
         would_change
@@ -131,12 +131,12 @@ impl Driver {
 
     /// Lists all resources with paths, and their planned effects.
     fn subjects(&self) -> Vec<PlannedPath> {
-        let ids = self.table.ids().chain(self.table.buried());
+        let ids = self.graph.ids().chain(self.graph.buried());
         ids.filter_map(|id| self.subject(id)).collect()
     }
 
     fn subject(&self, id: VertexId) -> Option<PlannedPath> {
-        let (entry, standing) = (self.table.get(id)?, self.current_status(id)?);
+        let (entry, standing) = (self.graph.get(id)?, self.current_status(id)?);
         // A hanging path must not be accessed.
         if matches!(standing, VertexStatus::Stuck(..)) {
             return None;
@@ -166,7 +166,7 @@ impl Driver {
                 PlannedEffect::Nothing
             }
             VertexStatus::Held(HeldReason::WouldChange) => {
-                match self.foresight.differing.get(&id) {
+                match self.one_shot.overlaps.differing.get(&id) {
                     Some(false) => PlannedEffect::Alters,
                     Some(true) | None => PlannedEffect::Replaces,
                 }
@@ -178,7 +178,7 @@ impl Driver {
 
     /// Marks each overlapped step as unknown until the other step.
     pub(in crate::driver) fn apply_overlaps(&mut self, met: Vec<(VertexId, Vec<VertexId>)>) {
-        self.foresight.is_asked = false;
+        self.one_shot.overlaps.is_asked = false;
         let mut is_new = false;
         for (id, mut others) in met {
             others.retain(|other| !self.has_seen(id, *other));
@@ -194,11 +194,11 @@ impl Driver {
             let until = self.engine.not_after(id, &others).filter(|_| is_told);
             let Some(until) = until else { continue };
             let before = self.current_status(id);
-            self.table.unmark_removed(id);
+            self.graph.unmark_removed(id);
             self.turn(Event::Doubt { vertex: id, until });
             // Without a new status a further search finds nothing more: the loop ends.
             is_new |= self.current_status(id) != before;
         }
-        self.foresight.is_over = !is_new;
+        self.one_shot.overlaps.is_over = !is_new;
     }
 }

@@ -18,16 +18,16 @@ impl Driver {
 
     /// Returns the identities of the resources that wait for this one.
     pub(in crate::driver) fn waiters(&self, id: VertexId) -> Vec<String> {
-        self.names(&self.engine.waiters(self.table.groups().leader(id), LOOKED_AT))
+        self.names(&self.engine.waiters(self.graph.groups().leader(id), LOOKED_AT))
     }
 
     /// Describes the awaited semaphores and their holders.
     pub(in crate::driver) fn semaphores_in_words(&self, id: VertexId) -> (String, Vec<String>) {
         let mut holders = Vec::new();
-        let taken = self.engine.semaphores_waited_for(self.table.groups().leader(id));
+        let taken = self.engine.semaphores_waited_for(self.graph.groups().leader(id));
         let words = taken.iter().map(|taken| {
             let names = self.names(&taken.holders);
-            let name = self.table.semaphore_name(taken.semaphore).unwrap_or("?");
+            let name = self.graph.semaphore_name(taken.semaphore).unwrap_or("?");
             let by = if names.is_empty() { "" } else { ", held by " };
             let words = format!("semaphore `{name}` ({}){by}{}", taken.count, names.join(", "));
             holders.extend(names);

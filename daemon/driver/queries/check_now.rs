@@ -63,14 +63,14 @@ impl Driver {
         let ids: Vec<VertexId> = if names.is_empty() {
             resting = self.find_resting();
             let is_next = |id: &VertexId| !resting.has(*id) && self.must_be_processed(*id);
-            self.table.ids().filter(is_next).collect()
+            self.graph.ids().filter(is_next).collect()
         } else {
             let strangers = self.strangers(names);
             if !strangers.is_empty() {
                 drop(to.send(Err(strangers)));
                 return;
             }
-            names.iter().filter_map(|name| self.table.number(name)).collect()
+            names.iter().filter_map(|name| self.graph.number(name)).collect()
         };
         let asked = ids.len();
         let layer = (resume || names.is_empty()).then(Layer::new).flatten();
@@ -82,7 +82,7 @@ impl Driver {
         let jobs = ids.into_iter().filter_map(|id| self.job(id, layer.as_ref()));
         let jobs: Vec<CheckNow> = jobs.collect();
         let (paused, waiting) = (self.names(&resting.paused), self.names(&resting.waiting));
-        let host = self.host.clone();
+        let host = self.runtime.host.clone();
         tokio::spawn(async move {
             let looks = stream::iter(jobs).map(|job| look(job, host.clone()).boxed());
             let in_time = tokio::time::sleep(ALL);
@@ -98,23 +98,23 @@ impl Driver {
     /// dependents.
     fn find_resting(&self) -> Resting {
         let mut resting = Resting::default();
-        let paused = self.table.ids().filter(|id| self.is_parked(*id));
+        let paused = self.graph.ids().filter(|id| self.is_parked(*id));
         resting.paused = paused.filter(|id| self.must_be_processed(*id)).collect();
         // A settled resource with a check due blocks nothing.
         let holds = |id: &&VertexId| self.current_status(**id) != Some(VertexStatus::Settled);
         let holding = resting.paused.iter().filter(holds);
-        let mut next: Vec<VertexId> = holding.map(|id| self.table.groups().leader(*id)).collect();
+        let mut next: Vec<VertexId> = holding.map(|id| self.graph.groups().leader(*id)).collect();
         resting.blocked.extend(&next);
         while let Some(id) = next.pop() {
             let (_, dependents) = self.engine.neighbours(id);
             next.extend(dependents.into_iter().filter(|id| resting.blocked.insert(*id)));
         }
         let waits = |id: &VertexId| {
-            resting.blocked.contains(&self.table.groups().leader(*id))
+            resting.blocked.contains(&self.graph.groups().leader(*id))
                 && !resting.paused.contains(id)
                 && self.must_be_processed(*id)
         };
-        resting.waiting = self.table.ids().filter(waits).collect();
+        resting.waiting = self.graph.ids().filter(waits).collect();
         resting
     }
 
@@ -122,7 +122,7 @@ impl Driver {
         match self.current_status(id) {
             None | Some(VertexStatus::Running(..) | VertexStatus::Stuck(..)) => false,
             Some(VertexStatus::Settled) => {
-                self.engine.is_to_be_looked_at(self.table.groups().leader(id))
+                self.engine.is_to_be_looked_at(self.graph.groups().leader(id))
             }
             Some(VertexStatus::Contended { next, .. }) => next.is_some(),
             Some(_) => true,
@@ -131,17 +131,17 @@ impl Driver {
 
     /// Returns the step of a resource in the overlay; `None` if the resource is checked on the host.
     fn step_on_resume(&self, id: VertexId, layer: &Layer) -> Option<PlannedStep> {
-        let entry = self.table.get(id)?;
+        let entry = self.graph.get(id)?;
         let is_step = entry.resource.footprint().uses_only_files && !entry.meta.noop;
         if !is_step || !self.engine.is_allowed(id) {
             return None;
         }
-        let permit = self.key.mint(CancellationToken::new());
+        let permit = self.permission.mint_unrecorded(CancellationToken::new());
         Some(PlannedStep { layer: layer.clone(), id, permit })
     }
 
     fn job(&self, id: VertexId, layer: Option<&Layer>) -> Option<CheckNow> {
-        let entry = self.table.get(id)?;
+        let entry = self.graph.get(id)?;
         let meal = entry.recipe.as_ref().map(|r| self.values.meal(&entry.identity, r)).transpose();
         let kept = self.values.stored_value(&entry.identity, entry.definition);
         let resource = kept.and_then(|kept| entry.resource.with_sent(kept));

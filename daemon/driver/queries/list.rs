@@ -13,15 +13,15 @@ type Rank = (Phase, Reverse<u64>);
 impl Driver {
     pub(in crate::driver) fn list(&self, wanted: &Wanted) -> List {
         let fits = |id: &VertexId| {
-            wanted.filter.is_empty() || self.table.name(*id).contains(&wanted.filter)
+            wanted.filter.is_empty() || self.graph.name(*id).contains(&wanted.filter)
         };
         let mut rows: Vec<(Rank, &str, VertexId, VertexStatus)> = self
-            .table
+            .graph
             .ids()
             .filter(fits)
             .filter_map(|id| {
                 let standing = self.current_status(id)?;
-                Some((self.rank(id, &standing, wanted.order), self.table.name(id), id, standing))
+                Some((self.rank(id, &standing, wanted.order), self.graph.name(id), id, standing))
             })
             .collect();
         rows.sort_unstable_by(|one, other| (one.0, one.1).cmp(&(other.0, other.1)));
@@ -37,10 +37,10 @@ impl Driver {
             Order::State => (phase(standing), Reverse(0)),
             // The last change first; unchanged resources come last.
             Order::Changed => {
-                let age = self.times.age(id, Moment::Changed);
+                let age = self.runs.statistics.age(id, Moment::Changed);
                 (Phase::Stuck, Reverse(age.map_or(0, |age| u64::MAX - age)))
             }
-            Order::Repairs => (Phase::Stuck, Reverse(u64::from(self.times.changes(id)))),
+            Order::Repairs => (Phase::Stuck, Reverse(u64::from(self.runs.statistics.changes(id)))),
         }
     }
 }

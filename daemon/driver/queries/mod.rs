@@ -93,7 +93,7 @@ impl Driver {
             Query::Undo(what, to) => self.undo(what, to),
             Query::Taken(all) => {
                 for to in all {
-                    drop(to.send(self.load_outcome.clone()));
+                    drop(to.send(self.graph.loads.outcome().clone()));
                 }
             }
             Query::Order(order, names, to) => self.order(order, &names, to),
@@ -127,14 +127,14 @@ impl Driver {
     }
 
     fn names_from(&self, prefix: &str, most: usize) -> Vec<String> {
-        let all = self.table.ids().map(|id| self.table.name(id));
+        let all = self.graph.ids().map(|id| self.graph.name(id));
         let mut names: Vec<&str> = all.filter(|name| name.starts_with(prefix)).collect();
         names.sort_unstable();
         names.into_iter().take(most).map(str::to_owned).collect()
     }
 
     fn running(&self, name: &str) -> Option<VertexId> {
-        self.table.number(name).filter(|id| self.table.get(*id).is_some())
+        self.graph.number(name).filter(|id| self.graph.get(*id).is_some())
     }
 
     /// Lists the identities that no running resource has.
@@ -149,13 +149,13 @@ impl Driver {
     /// The unknown identities.
     fn named(&self, names: &[String]) -> Result<Vec<VertexId>, Vec<String>> {
         if names.is_empty() {
-            return Ok(self.table.vertices().collect());
+            return Ok(self.graph.vertices().collect());
         }
         let strangers = self.strangers(names);
         if !strangers.is_empty() {
             return Err(strangers);
         }
-        let vertex = |name: &String| Some(self.table.groups().leader(self.running(name)?));
+        let vertex = |name: &String| Some(self.graph.groups().leader(self.running(name)?));
         let mut ids: Vec<VertexId> = Vec::new();
         for id in names.iter().filter_map(vertex) {
             if !ids.contains(&id) {
@@ -167,7 +167,7 @@ impl Driver {
 
     fn status(&self, most: usize) -> Status {
         let mut troubled: Vec<(Phase, VertexId, VertexStatus)> = self
-            .table
+            .graph
             .ids()
             .filter_map(|id| self.current_status(id).map(|standing| (id, standing)))
             .filter(|(_, standing)| *standing != VertexStatus::Settled)
@@ -181,14 +181,14 @@ impl Driver {
         troubled.truncate(most);
         let (verdict, counts) = (self.verdict(worst), self.counts());
         let suspected = if verdict == HostStatus::Paused { self.suspected() } else { 0 };
-        let converged = self.times.converged.filter(|_| verdict == HostStatus::Converged);
+        let converged = self.runs.statistics.converged.filter(|_| verdict == HostStatus::Converged);
         Status {
             verdict,
-            read_only: self.observing.as_ref().map(ToString::to_string),
-            rejected: self.refused_graph(),
+            read_only: self.mode.read_only().map(ToString::to_string),
+            rejected: self.graph.loads.rejection(),
             swap: self.swap_status(),
             converged_for: converged.map(|at| at.elapsed().as_secs()),
-            graph: self.table.graph().to_owned(),
+            graph: self.graph.graph().to_owned(),
             counts: Counts {
                 total: counts.total,
                 settled: counts.settled.saturating_sub(suspected),
@@ -201,26 +201,26 @@ impl Driver {
                 contended: counts.contended,
             },
             pending_removals: self.ownership.waiting(most),
-            unwatched: self.watches.without().len(),
+            unwatched: self.watches.states.without().len(),
             pause: self.pause_status(),
             paused: self.single_pauses(most),
             ages: Ages {
-                check: self.times.youngest(Moment::Checked),
-                repair: self.times.youngest(Moment::Changed),
-                event: self.times.youngest(Moment::Heard),
+                check: self.runs.statistics.youngest(Moment::Checked),
+                repair: self.runs.statistics.youngest(Moment::Changed),
+                event: self.runs.statistics.youngest(Moment::Heard),
             },
             changes: Changes {
-                intentional: self.times.total(Class::Intentional),
-                corrective: self.times.total(Class::Corrective),
-                not_idempotent: self.times.total(Class::NotIdempotent),
-                contended: self.times.total(Class::Contended),
+                intentional: self.runs.statistics.total(Class::Intentional),
+                corrective: self.runs.statistics.total(Class::Corrective),
+                not_idempotent: self.runs.statistics.total(Class::NotIdempotent),
+                contended: self.runs.statistics.total(Class::Contended),
             },
             unhealthy: troubled
                 .into_iter()
                 .map(|(_, id, standing)| self.resource_status(id, &standing))
                 .collect(),
             unhealthy_omitted: more,
-            uptime: self.began.elapsed().as_secs(),
+            uptime: self.runtime.uptime().as_secs(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             // Other workers own these fields and fill them in.
             fallback_reason: None,
@@ -234,13 +234,13 @@ impl Driver {
     fn suspected(&self) -> u32 {
         let is_suspected = |id: &VertexId| {
             self.current_status(*id) == Some(VertexStatus::Settled)
-                && self.engine.is_to_be_looked_at(self.table.groups().leader(*id))
+                && self.engine.is_to_be_looked_at(self.graph.groups().leader(*id))
         };
-        u32::try_from(self.table.ids().filter(is_suspected).count()).unwrap_or(u32::MAX)
+        u32::try_from(self.graph.ids().filter(is_suspected).count()).unwrap_or(u32::MAX)
     }
 
     fn verdict(&self, worst: Option<Phase>) -> HostStatus {
-        if self.observing.is_some() && self.engine.mode() == Mode::Running {
+        if self.mode.read_only().is_some() && self.engine.mode() == Mode::Running {
             return HostStatus::ReadOnly;
         }
         match (worst, self.engine.mode()) {
@@ -259,29 +259,29 @@ impl Driver {
 
     /// Returns true if this driver has loaded no graph yet.
     pub(super) fn is_starting(&self) -> bool {
-        self.recalled.is_some()
+        self.mode.is_starting()
     }
 
     /// Returns the caveat that the reply to a ping adds to the counts.
     pub(super) fn caveat(&self) -> Option<Caveat> {
-        let read_only = self.observing.is_some().then_some(Caveat::ReadOnly);
+        let read_only = self.mode.read_only().is_some().then_some(Caveat::ReadOnly);
         let starting = self.is_starting().then_some(Caveat::Starting);
-        let rejected = self.refused_since.is_some().then_some(Caveat::GraphRejected);
+        let rejected = self.graph.loads.is_rejected().then_some(Caveat::GraphRejected);
         read_only.or(starting).or(rejected)
     }
 
     fn pause_status(&self) -> Option<PauseStatus> {
         let mode = self.engine.mode();
         matches!(mode, Mode::Draining | Mode::Pausing | Mode::Paused).then(|| PauseStatus {
-            reason: self.pause_reason.clone(),
-            ends_in: Some(seconds(self.pause_until.0.saturating_sub(self.now().0))),
+            reason: self.commands.pause_reason.clone(),
+            ends_in: Some(self.runtime.until(self.commands.pause_until).as_secs()),
             at_rest: mode == Mode::Paused,
         })
     }
 
     pub(super) fn resource_status(&self, id: VertexId, standing: &VertexStatus) -> ResourceStatus {
         let (mut says, waits_for) = self.in_words(id, standing);
-        if self.apart.has(id) {
+        if self.runs.split.has(id) {
             says.push_str("; applied separately from its group until it is stable");
         }
         let tried_at = match standing {
@@ -296,31 +296,31 @@ impl Driver {
             _ => None,
         };
         let now = self.now().0;
-        let trouble = self.troubles.get(&id).map(|trouble| match &trouble.hint {
+        let trouble = self.runs.failures.get(&id).map(|trouble| match &trouble.hint {
             Some(hint) => format!("{trouble}; {hint}"),
             None => trouble.to_string(),
         });
         ResourceStatus {
-            resource: self.table.name(id).to_owned(),
+            resource: self.graph.name(id).to_owned(),
             phase: phase(standing),
             message: says,
             waits_for,
             next_try_in: tried_at.map(|at| seconds(at.0.saturating_sub(now))),
             running_for: since.map(|at| seconds(now.saturating_sub(at.0))),
             awaiting_operator_for: match standing {
-                VertexStatus::Held(HeldReason::Operator) => self.times.undecided(id),
+                VertexStatus::Held(HeldReason::Operator) => self.runs.statistics.undecided(id),
                 _ => None,
             },
             error: trouble,
             ages: Ages {
-                check: self.times.age(id, Moment::Checked),
-                repair: self.times.age(id, Moment::Changed),
-                event: self.times.age(id, Moment::Heard),
+                check: self.runs.statistics.age(id, Moment::Checked),
+                repair: self.runs.statistics.age(id, Moment::Changed),
+                event: self.runs.statistics.age(id, Moment::Heard),
             },
-            repairs: self.times.changes(id),
-            last_change: self.times.class(id).map(Into::into),
-            pause: self.parking.status(id, standing),
-            pending_removal: self.table.get(id).is_some_and(|entry| entry.removes),
+            repairs: self.runs.statistics.changes(id),
+            last_change: self.runs.statistics.class(id).map(Into::into),
+            pause: self.commands.pauses.status(id, standing),
+            pending_removal: self.graph.get(id).is_some_and(|entry| entry.removes),
         }
     }
 
@@ -331,7 +331,7 @@ impl Driver {
                 let who = match party {
                     Some(Culprit::Itself) => "the resource itself",
                     Some(Culprit::Ours(other)) => match self.culprit(*other, id) {
-                        Some(other) => self.table.name(other),
+                        Some(other) => self.graph.name(other),
                         None => "something else",
                     },
                     Some(_) | None => "something else",
@@ -377,14 +377,14 @@ impl Driver {
         if let VertexStatus::WaitingFor(ids) = &mut standing {
             self.worst_first(ids);
         }
-        let (needs, needed_by) = self.engine.neighbours(self.table.groups().leader(id));
+        let (needs, needed_by) = self.engine.neighbours(self.graph.groups().leader(id));
         ResourceDetails {
             status: self.resource_status(id, &standing),
             needs: self.names(&needs),
             needed_by: self.names(&needed_by),
             waited_for_by: self.waiters(id),
             watch: self.watch_in_words(id),
-            owned: self.ownership.record(self.table.name(id)).map(|owned| Ownership {
+            owned: self.ownership.record(self.graph.name(id)).map(|owned| Ownership {
                 created: owned.origin.map(|origin| origin == Origin::Created),
                 on_remove_delete: owned.delete,
                 protected: owned.is_protected(),
@@ -393,10 +393,10 @@ impl Driver {
     }
 
     fn watch_in_words(&self, id: VertexId) -> String {
-        if self.watches.without().contains(&self.table.groups().leader(id)) {
+        if self.watches.states.without().contains(&self.graph.groups().leader(id)) {
             return "not watched: polled every 30 seconds".to_owned();
         }
-        let Some(entry) = self.table.get(id) else { return String::new() };
+        let Some(entry) = self.graph.get(id) else { return String::new() };
         let mut words: Vec<&str> = Vec::new();
         let footprint = entry.resource.footprint();
         for source in footprint.watch {
@@ -423,8 +423,8 @@ impl Driver {
 
     /// Returns the identities of these engine vertices; a group is replaced by its concerned members.
     pub(super) fn names(&self, ids: &[VertexId]) -> Vec<String> {
-        let each = ids.iter().flat_map(|id| self.concerned(*id));
-        each.map(|id| self.table.name(id).to_owned()).collect()
+        let each = ids.iter().flat_map(|id| self.runs.concerned(self.graph.groups(), *id));
+        each.map(|id| self.graph.name(id).to_owned()).collect()
     }
 }
 

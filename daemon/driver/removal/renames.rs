@@ -11,12 +11,12 @@ use steadfast_engine::{RestoredState, VertexId};
 
 impl Driver {
     fn is_held(&self, name: &str) -> bool {
-        self.table.called(name).is_some() || self.ownership.records.contains_key(name)
+        self.graph.called(name).is_some() || self.ownership.records.contains_key(name)
     }
 
     fn has_run(&self, name: &str) -> bool {
-        let recalled = self.recalled.as_ref();
-        self.departed.contains(name)
+        let recalled = self.mode.stored();
+        self.ownership.undeclared.contains(name)
             || recalled.is_some_and(|recalled| recalled.resources.contains_key(name))
     }
 
@@ -52,12 +52,12 @@ impl Driver {
     /// Moves the history of renamed resources to their new identities.
     pub(in crate::driver) fn rename_history(&mut self) {
         // A running undo continues under its own identity.
-        if self.undoing.goes_on() {
+        if self.commands.undos.goes_on() {
             return;
         }
         let names = std::mem::take(&mut self.ownership.names);
-        if let Some(history) = self.history.as_ref().filter(|_| self.observing.is_none()) {
-            history.rename(names);
+        if self.mode.read_only().is_none() {
+            self.permission.rename_history(names);
         }
     }
 
@@ -75,7 +75,7 @@ impl Driver {
         let mut recall = BTreeMap::new();
         for Renamed { from, to, definition } in &self.ownership.renamed {
             self.values.copy(from, to, *definition);
-            let runs = self.table.called(from);
+            let runs = self.graph.called(from);
             if let Some((id, _)) = runs.filter(|(_, entry)| entry.definition == definition.0) {
                 recall.insert(
                     id,
@@ -92,19 +92,23 @@ impl Driver {
             let is_other = self.values.copy(&from, &to, definition);
             self.values.forget(&from);
             self.ownership.names.renamed.push((Arc::clone(&from), Arc::clone(&to)));
-            self.departed.forget(&from);
+            self.ownership.undeclared.forget(&from);
             if let Some(owned) = self.ownership.records.remove(&from) {
                 self.ownership.records.insert(Arc::clone(&to), owned);
             }
-            self.audience.hear(&Notification::Undeclared {
+            self.notifier.tell(&Notification::Undeclared {
                 identity: &from,
                 message: &format!("renamed to {to}"),
                 removed: false,
             });
             // One entry for all: after a crash in between, values under the new identity would be unreadable.
             let sent = if is_other { self.sent_as_written(&to) } else { None };
-            let Some(keeper) = &mut self.keeper else { continue };
-            keeper.soon(Entry::Rename { from, to, definition: Some(definition), sent });
+            self.journal.record_soon(Entry::Rename {
+                from,
+                to,
+                definition: Some(definition),
+                sent,
+            });
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Undeclared records: records of resources that have left the graph without an operator's reload, or under a read-only
 //! graph. A half-written or older graph file must lose nothing: returning resources continue with their records (B-16).
 
-use crate::driver::Driver;
+use crate::driver::{Driver, Notification};
 use crate::store::{Entry, ResourceRecord, StoredState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -45,20 +45,58 @@ impl UndeclaredRecords {
 }
 
 impl Driver {
+    /// Reports a removal that waits for the next load.
+    fn tell_if_kept(&mut self, identity: &Arc<str>) {
+        if self.ownership.keep_if_made_since(identity) {
+            let message =
+                "was created while the new graph was waiting; `steadfast reload` removes it";
+            self.notifier.tell(&Notification::Undeclared { identity, message, removed: false });
+        }
+    }
+
+    /// Forgets a vertex that the engine has forgotten; its records stay or go with it.
+    pub(in crate::driver) fn forget(&mut self, id: VertexId, recall: &RestoredState) {
+        self.commands.pauses.forget_vertex(id);
+        // The vertex has joined a group: the engine no longer knows it, and the resource stays.
+        if self.graph.groups().leader(id) != id {
+            return;
+        }
+        let remembered = self.remembered(id, recall);
+        self.runs.forget(id);
+        self.graph.apart.remove(&id);
+        self.watches.forget(id);
+        self.commands.pauses.forget(id);
+        self.values.rotation.forget(id);
+        let buried = self.graph.is_removed(id);
+        let Some(identity) = self.graph.forget(id) else { return };
+        if !buried {
+            self.tell_if_kept(&identity);
+        }
+        if !buried && !self.ownership.forgets() {
+            self.ownership.forget_vertex(id);
+            self.ownership.undeclared.note(&identity, &remembered);
+            return;
+        }
+        self.values.forget(&identity);
+        if !buried {
+            self.journal.record_all(self.ownership.forget_owned(id, &identity));
+        }
+    }
+
     /// Returns the record of a vertex that leaves, from the state that the engine had of it.
     pub(in crate::driver) fn remembered(
         &self,
         id: VertexId,
         recall: &RestoredState,
     ) -> ResourceRecord {
-        let cause = |by: Option<VertexId>| by.map_or("", |by| self.table.name(by)).to_owned();
-        let definition = self.table.get(id).map(|entry| entry.definition);
+        let cause = |by: Option<VertexId>| by.map_or("", |by| self.graph.name(by)).to_owned();
+        let definition = self.graph.get(id).map(|entry| entry.definition);
         ResourceRecord {
             // The engine knows the definition of a group only; a completed run counts for each member.
             done: definition.filter(|_| recall.done.is_some()),
             owed: recall.owed.map(|(stamp, by)| (stamp.0, cause(by))),
             interrupted: definition.filter(|_| recall.interrupted),
-            parked: self.parking.record(id, self.machinery.wall()),
+            parked: self.commands.pauses.record(id, self.runtime.wall()),
             ..ResourceRecord::default()
         }
     }
@@ -67,17 +105,17 @@ impl Driver {
     /// identities.
     fn returning(&self) -> StoredState {
         let comes = |identity: &str| {
-            let id = self.table.number(identity)?;
-            let is_new = self.table.waiting(id).is_some() && self.table.get(id).is_none();
+            let id = self.graph.number(identity)?;
+            let is_new = self.graph.waiting(id).is_some() && self.graph.get(id).is_none();
             is_new.then_some(id)
         };
-        let own = self.departed.0.iter();
+        let own = self.ownership.undeclared.0.iter();
         let mut resources: BTreeMap<String, ResourceRecord> = own
             .filter(|(identity, _)| comes(identity).is_some())
             .map(|(identity, kept)| (identity.clone(), kept.clone()))
             .collect();
         for Renamed { from, to, definition } in self.ownership.renamed() {
-            let Some(kept) = self.departed.0.get(from.as_ref()) else { continue };
+            let Some(kept) = self.ownership.undeclared.0.get(from.as_ref()) else { continue };
             if comes(to).is_some() {
                 let called = |old: u64| if old == definition.0 { definition.1 } else { old };
                 let kept = ResourceRecord { done: kept.done.map(called), ..kept.clone() };
@@ -98,12 +136,12 @@ impl Driver {
             return;
         }
         self.recall_parked(&back);
-        for (id, found) in self.table.recall(&back.resources) {
+        for (id, found) in self.graph.recall(&back.resources) {
             recall.entry(id).or_insert(found);
         }
         // A value was never sent, or another value was received: the run is repeated, as after a start.
-        for id in silent.iter().copied().chain(self.outdated_receivers()) {
-            if self.table.get(id).is_none() {
+        for id in silent.iter().copied().chain(self.values.outdated_receivers(&self.graph)) {
+            if self.graph.get(id).is_none() {
                 recall.entry(id).and_modify(|recall| recall.done = None);
             }
         }
@@ -113,20 +151,19 @@ impl Driver {
     /// forgotten.
     pub(in crate::driver) fn settle_departed(&mut self) {
         let runs = |identity: &str| {
-            self.table.number(identity).is_some_and(|id| self.table.get(id).is_some())
+            self.graph.number(identity).is_some_and(|id| self.graph.get(id).is_some())
         };
-        self.departed.0.retain(|identity, _| !runs(identity));
+        self.ownership.undeclared.0.retain(|identity, _| !runs(identity));
         if !self.ownership.forgets() {
             return;
         }
-        let gone = self.departed.0.keys().filter(|identity| !self.ownership.stays(identity));
+        let gone =
+            self.ownership.undeclared.0.keys().filter(|identity| !self.ownership.stays(identity));
         let gone: Vec<Arc<str>> = gone.map(|identity| identity.as_str().into()).collect();
         for identity in gone {
-            self.departed.forget(&identity);
+            self.ownership.undeclared.forget(&identity);
             self.values.forget(&identity);
-            if let Some(keeper) = &mut self.keeper {
-                keeper.other(Entry::Forget(identity));
-            }
+            self.journal.record(Entry::Forget(identity));
         }
     }
 }

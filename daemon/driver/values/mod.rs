@@ -18,6 +18,7 @@ pub(super) mod source_changes;
 use super::graph::registry::GraphRegistry;
 use crate::store::StoredState;
 use codec::{CopySource, Decoded, Field, ReceivedRecord, SentRecord};
+use secret_rotation::SecretRotation;
 use std::collections::HashMap;
 use std::sync::Arc;
 use steadfast_engine::VertexId;
@@ -42,6 +43,8 @@ pub(super) struct ValueStore {
     taken: HashMap<Arc<str>, ReceivedRecord>,
     /// Receivers of each sender in the running graph.
     receivers: HashMap<Arc<str>, Vec<VertexId>>,
+    /// The schedule of secret reads.
+    pub(super) rotation: SecretRotation,
 }
 
 /// The values that a resource sends, and their stored text.
@@ -91,7 +94,8 @@ impl ValueStore {
             let hashes = kept.taken.as_deref().and_then(ReceivedRecord::parse);
             taken.extend(hashes.map(|hashes| (name, hashes)));
         }
-        Self { key, host, sent, in_clear, taken, receivers: HashMap::new() }
+        let rotation = SecretRotation::default();
+        Self { key, host, sent, in_clear, taken, receivers: HashMap::new(), rotation }
     }
 
     /// Takes the senders whose secrets were stored in clear text; the caller stores them again, encrypted.

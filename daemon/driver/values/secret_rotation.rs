@@ -67,9 +67,9 @@ impl SecretRotation {
 impl Driver {
     /// Schedules secret reads for all eligible vertices of a new graph.
     pub(in crate::driver) fn read_secrets_of_all(&mut self) {
-        for id in self.table.receivers() {
+        for id in self.graph.receivers() {
             if self.may_be_rotated(id) {
-                self.rotated.wanted.insert(id);
+                self.values.rotation.wanted.insert(id);
             }
         }
     }
@@ -77,31 +77,31 @@ impl Driver {
     /// Schedules a secret read after events of the file may have been lost.
     pub(in crate::driver) fn suspect_secrets(&mut self, id: VertexId) {
         if self.may_be_rotated(id) {
-            self.rotated.wanted.insert(id);
+            self.values.rotation.wanted.insert(id);
         }
     }
 
     /// Returns true for a vertex without a checkable state that has secrets, none of them from a command.
     fn may_be_rotated(&self, id: VertexId) -> bool {
-        let recipe = self.table.get(id).and_then(|entry| entry.recipe.as_ref());
+        let recipe = self.graph.get(id).and_then(|entry| entry.recipe.as_ref());
         let stands = |supply: &Supply| !matches!(supply, Supply::Command(_));
         let takes = recipe
             .is_some_and(|recipe| secrets(recipe).next().is_some() && secrets(recipe).all(stands));
-        takes && self.is_deed(id)
+        takes && self.graph.is_deed(id)
     }
 
     /// Returns true if no read is active, and none can start now.
     pub(in crate::driver) fn is_done_with_secrets(&self) -> bool {
-        self.rotated.asked.is_empty() && self.free_to_read().is_empty()
+        self.values.rotation.asked.is_empty() && self.free_to_read().is_empty()
     }
 
     /// Lists the scheduled vertices without a run, a read or a pause.
     fn free_to_read(&self) -> Vec<VertexId> {
-        let rotated = &self.rotated;
+        let rotated = &self.values.rotation;
         if rotated.wanted.is_empty() {
             return Vec::new();
         }
-        let live: BTreeSet<VertexId> = self.runs.0.values().map(|live| live.vertex).collect();
+        let live: BTreeSet<VertexId> = self.runs.active.values().map(|live| live.vertex).collect();
         let is_free = |id: &VertexId| {
             !live.contains(id) && !rotated.asked.contains(id) && !self.is_parked(*id)
         };
@@ -110,46 +110,46 @@ impl Driver {
 
     /// Starts the due reads.
     pub(in crate::driver) fn tend_rotated(&mut self, now: Instant) {
-        let settled = self.rotated.settling.take(now);
+        let settled = self.values.rotation.settling.take(now);
         if matches!(self.engine.mode(), Mode::Stopping | Mode::Stopped) {
             return;
         }
         // A file that is being rewritten is empty for a moment.
         for id in settled {
             if self.may_be_rotated(id) {
-                self.rotated.wanted.insert(id);
+                self.values.rotation.wanted.insert(id);
             } else {
                 self.turn(Event::Changed(id));
             }
         }
-        let again = self.rotated.again.extract_if(.., |_, at| *at <= now);
+        let again = self.values.rotation.again.extract_if(.., |_, at| *at <= now);
         let again: Vec<VertexId> = again.map(|(id, _)| id).collect();
-        self.rotated.wanted.extend(again);
+        self.values.rotation.wanted.extend(again);
         // A pause of the daemon also pauses reads.
         if self.engine.mode() == Mode::Running {
-            let free = AT_ONCE.saturating_sub(self.rotated.asked.len());
+            let free = AT_ONCE.saturating_sub(self.values.rotation.asked.len());
             for id in self.free_to_read().into_iter().take(free) {
-                self.rotated.wanted.remove(&id);
+                self.values.rotation.wanted.remove(&id);
                 self.read_secrets(id);
             }
         }
     }
 
     fn read_secrets(&mut self, id: VertexId) {
-        let Some(Vertex { identity, recipe: Some(recipe), .. }) = self.table.get(id) else {
+        let Some(Vertex { identity, recipe: Some(recipe), .. }) = self.graph.get(id) else {
             return;
         };
         // A run reports a missing input itself.
         let Ok(meal) = self.values.meal(identity, recipe) else { return };
-        let (identity, host) = (Arc::clone(identity), self.host.clone());
-        self.rotated.asked.insert(id);
+        let (identity, host) = (Arc::clone(identity), self.runtime.host.clone());
+        self.values.rotation.asked.insert(id);
         let work = async move {
             let cancel = CancellationToken::new();
             let made = tokio::time::timeout(PATIENCE, meal.make(&host, &cancel)).await;
             let late = |_elapsed| Err(Failure::new("reading its secrets timed out"));
             DriverEvent::Rotated(id, identity, made.unwrap_or_else(late))
         };
-        self.hands.run(ExecutorKind::Command, false, Box::pin(work));
+        self.runtime.start_job(ExecutorKind::Command, work);
     }
 
     /// Processes the result of a secret read.
@@ -159,9 +159,9 @@ impl Driver {
         identity: &Arc<str>,
         made: Result<BuiltResource, Failure>,
     ) {
-        let is_same = self.table.get(id).is_some_and(|entry| entry.identity == *identity);
+        let is_same = self.graph.get(id).is_some_and(|entry| entry.identity == *identity);
         // A run has started in between, and reads the secrets itself.
-        if !self.rotated.asked.remove(&id) || !is_same {
+        if !self.values.rotation.asked.remove(&id) || !is_same {
             return;
         }
         let made = match made {
@@ -169,7 +169,7 @@ impl Driver {
             Err(trouble) => {
                 tracing::warn!(%identity, %trouble, "the rotation of the secrets is unknown");
                 if !self.settings.one_shot {
-                    self.rotated.again.insert(id, Instant::now() + AGAIN);
+                    self.values.rotation.again.insert(id, Instant::now() + AGAIN);
                 }
                 return;
             }
@@ -178,22 +178,23 @@ impl Driver {
             self.take_as_given(id, identity, &made);
         }
         let waits = self.current_status(id) == Some(VertexStatus::Held(HeldReason::Operator));
-        let is_told = self.rotated.reported.get(&id) == Some(&made.received);
+        let is_told = self.values.rotation.reported.get(&id) == Some(&made.received);
         if waits || is_told || !self.values.is_remade(identity, &made) {
             tracing::debug!(event = "unrotated", %identity, "the secrets are unchanged");
             return;
         }
-        self.rotated.reported.insert(id, made.received);
+        self.values.rotation.reported.insert(id, made.received);
         self.turn(Event::Received(id));
     }
 
     /// Records the present secrets as the inputs of an interrupted receiver that counts as done.
     fn take_as_given(&mut self, id: VertexId, identity: &Arc<str>, made: &BuiltResource) {
-        let recipe = self.table.get(id).and_then(|entry| entry.recipe.as_ref());
+        let recipe = self.graph.get(id).and_then(|entry| entry.recipe.as_ref());
         let Some(origins) = recipe.map(|recipe| self.values.fingerprint(recipe)) else { return };
         let hashes = self.values.note_taken(identity, Some((origins, made)), None);
-        if let (Some(keeper), Some(hashes)) = (&mut self.keeper, hashes) {
-            keeper.other(Entry::Taken { identity: Arc::clone(identity), hashes: hashes.into() });
+        if let Some(hashes) = hashes {
+            self.journal
+                .record(Entry::Taken { identity: Arc::clone(identity), hashes: hashes.into() });
         }
     }
 }

@@ -52,7 +52,7 @@ impl Driver {
     /// Reports to the engine that a run has other inputs than the last successful one: the inputs have changed, and no
     /// repair was undone.
     pub(in crate::driver) fn turn_remade(&mut self, run: RunId) {
-        let Some(live) = self.runs.0.get(&run) else { return };
+        let Some(live) = self.runs.active.get(&run) else { return };
         let (id, of) = (live.vertex, &live.identity);
         let is_remade = live.made.get().is_some_and(|made| self.values.is_remade(of, made));
         let is_copied = live.copied().is_some_and(|it| self.values.is_copied_anew(of, it));
@@ -66,7 +66,7 @@ impl Driver {
 
     /// Returns true if no run of ours since the last apply of a copy can have changed its source.
     fn is_supplied_by_others(&self, id: VertexId) -> bool {
-        let Some(copy) = self.table.get(id) else { return false };
+        let Some(copy) = self.graph.get(id) else { return false };
         let claims = copy.resource.footprint().claims;
         let sources =
             copy.resource.footprint().watch.into_iter().filter_map(|source| match source {
@@ -79,9 +79,11 @@ impl Driver {
         if sources.is_empty() || sources.iter().any(|source| is_near_one(&claims, source)) {
             return false;
         }
-        let Some(others) = self.applies.since_last_of(id, Instant::now()) else { return false };
+        let Some(others) = self.runs.recent_applies.since_last_of(id, Instant::now()) else {
+            return false;
+        };
         others.into_iter().all(|other| {
-            let Some(other) = self.table.get(other) else { return false };
+            let Some(other) = self.graph.get(other) else { return false };
             let claims = other.resource.footprint().claims;
             sources
                 .iter()

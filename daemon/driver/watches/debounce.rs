@@ -38,7 +38,7 @@ impl Debounce {
 impl Driver {
     /// Delivers the events whose time is over.
     pub(in crate::driver) fn tell_settled(&mut self, now: Instant) {
-        for id in self.settling.take(now) {
+        for id in self.watches.debounce.take(now) {
             self.turn(Event::Changed(id));
         }
     }

@@ -61,7 +61,7 @@ impl Sweep {
         due
     }
 
-    fn is_new_round(&self) -> bool {
+    pub(super) fn is_new_round(&self) -> bool {
         self.round.is_none()
     }
 }
@@ -70,7 +70,7 @@ impl Driver {
     /// Changes the settings of a running driver.
     pub(in crate::driver) fn tune(&mut self, Tuning { sweep, pause_limit, brake }: Tuning) {
         if self.settings.sweep != sweep {
-            self.sweep = Sweep::new(sweep);
+            self.watches.set_sweep(sweep);
         }
         self.engine.set_brake(brake);
         let settings = &mut self.settings;
@@ -79,21 +79,11 @@ impl Driver {
 
     /// Checks the vertices that are due in the sweeps.
     pub(in crate::driver) fn sweep_some(&mut self, now: Instant) {
-        if self.watches.next_look().is_some_and(|at| at <= now) {
-            let polled = self.watches.polled();
-            for id in self.watches.sweep.due(now, || polled).into_iter().rev() {
-                self.turn(Event::Look(id));
-            }
+        for id in self.watches.polled_now(now).into_iter().rev() {
+            self.turn(Event::Look(id));
         }
-        let table = &self.table;
-        let begins = self.sweep.is_new_round();
-        let due = self.sweep.due(now, || table.vertices().collect());
-        if begins
-            && !self.sweep.is_new_round()
-            && let Some(hub) = &self.hub
-        {
-            hub.walk_all();
-        }
+        let graph = &self.graph;
+        let due = self.watches.swept_now(now, || graph.vertices().collect());
         for id in due.into_iter().rev() {
             self.turn(Event::Look(id));
         }

@@ -158,16 +158,20 @@ impl Host {
 
     fn read_accounts(&self, shadow: bool) -> Result<AccountTables, Failure> {
         let (tables, files) = (&self.tables, self.files());
-        let needs_root = |trouble: Failure| match files.is_root() {
-            true => trouble,
-            false => trouble.hint("passwords and expiry dates can only be read as root"),
+        let needs_root = |trouble: Failure| {
+            if files.is_root() {
+                trouble
+            } else {
+                trouble.hint("passwords and expiry dates can only be read as root")
+            }
         };
         Ok(AccountTables {
             passwd: tables.passwd.read(files)?,
             group: tables.group.read(files)?,
-            shadow: match shadow {
-                true => Some(tables.shadow.read(files).map_err(needs_root)?),
-                false => None,
+            shadow: if shadow {
+                Some(tables.shadow.read(files).map_err(needs_root)?)
+            } else {
+                None
             },
         })
     }
@@ -213,7 +217,7 @@ impl Host {
     }
 
     /// Returns true if the file system of the account tables is mounted read-only.
-    pub(crate) fn has_read_only_accounts(&self) -> bool {
+    pub(crate) fn has_read_only_accounts() -> bool {
         is_read_only(Path::new("/etc"))
     }
 

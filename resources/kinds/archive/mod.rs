@@ -217,7 +217,7 @@ impl ValueSet for Unpacked {
         let mut requires: Vec<Need> = parent.into_iter().collect();
         requires.extend(owner.iter().filter_map(|name| Need::user(name, "owns the directory")));
         requires.extend(group.iter().filter_map(|name| Need::group(name, "owns the directory")));
-        let below = self.0.creates.as_deref().unwrap_or(Path::new(STAMP));
+        let below = self.0.creates.as_deref().unwrap_or_else(|| Path::new(STAMP));
         let mut watch = vec![
             WatchSource::Path { path: path.clone(), below: false },
             WatchSource::Path { path: path.join(below), below: false },

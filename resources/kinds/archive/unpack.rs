@@ -58,7 +58,7 @@ pub(super) async fn replace(
     let own = Arc::clone(archive);
     let guard = on_thread(host, move |host| own.guard_place(host.files())).await;
     guard.and_then(|guarded| guarded).map_err(WriteFailure::untouched)?;
-    let parent = archive.path.parent().unwrap_or(Path::new("/"));
+    let parent = archive.path.parent().unwrap_or_else(|| Path::new("/"));
     let staging = Staging::make(host, permit, parent).await?;
     let tree = prepare(archive, host, permit, &staging).await;
     let placed = match tree {
@@ -71,7 +71,7 @@ pub(super) async fn replace(
     };
     let touched = placed.is_ok();
     let removed = staging.remove(host, permit).await;
-    placed.and(removed.map_err(|failure| WriteFailure { touched, ..failure }))
+    placed.and_then(|()| removed.map_err(|failure| WriteFailure { touched, ..failure }))
 }
 
 /// Unpacks and judges the archive; returns the path of the tree.
@@ -213,7 +213,7 @@ async fn judge(host: &Host, tree: &str) -> Result<(), Failure> {
             "l" if leads_out(path, target) => {
                 return Err(unsafe_entry(path, "is a link that leads out"));
             }
-            "l" => continue,
+            "l" => {}
             "f" | "d" if mode & 0o6000 != 0 => return Err(unsafe_entry(path, "has a set-id bit")),
             "f" => {
                 let links = links.parse().unwrap_or(u64::MAX);

@@ -30,7 +30,7 @@ impl Editor for BlockEditor {
             }
             let job = lines.next_if(|next| !next.trim().is_empty() && !next.starts_with('#'));
             if !is_placed {
-                from = job.unwrap_or_default().trim_end().to_owned();
+                job.unwrap_or_default().trim_end().clone_into(&mut from);
                 self.place(&mut new);
                 is_placed = true;
             }

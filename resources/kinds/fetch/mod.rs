@@ -101,7 +101,9 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
     let attributes = match attributes {
         Ok(attributes) => Some(attributes),
         Err(problems) => {
-            problems.into_iter().for_each(|problem| reader.reject(problem));
+            for problem in problems {
+                reader.reject(problem);
+            }
             None
         }
     };
@@ -141,7 +143,7 @@ impl Fetched {
             {
                 return Ok(Some(sum.clone()));
             }
-            let sum = self.sum(files, &spot, &seen)?;
+            let sum = Self::sum(files, &spot, &seen)?;
             // A young state can still change without a new time of change.
             let age = wall().as_secs().cast_signed().saturating_sub(seen.changed.0);
             let known = (age > 1).then(|| (seen, sum.clone()));
@@ -151,7 +153,7 @@ impl Fetched {
         find().map_err(|fault| files.trouble(fault, &self.path))
     }
 
-    fn sum(&self, files: &Files, spot: &Entry<'_>, seen: &EntryStat) -> Result<String, Fault> {
+    fn sum(files: &Files, spot: &Entry<'_>, seen: &EntryStat) -> Result<String, Fault> {
         let mut content = Content::default();
         content.push(files.origin_at(spot, seen)?);
         content.sha256(&CancellationToken::new())
@@ -232,7 +234,7 @@ impl ValueSet for Shared {
             }
             let touched = done.is_ok();
             let removed = staging.remove(host, permit).await;
-            done.and(removed.map_err(|failure| WriteFailure { touched, ..failure }))
+            done.and_then(|()| removed.map_err(|failure| WriteFailure { touched, ..failure }))
         })
     }
 

@@ -39,7 +39,7 @@ exit 0
 
 /// Lists everything, as JSON and as text.
 const LIVE_WHOLE: &str =
-    r#"nft -j list ruleset && printf '\0' && nft -s list ruleset && printf '\0'"#;
+    r"nft -j list ruleset && printf '\0' && nft -s list ruleset && printf '\0'";
 
 /// A state of tables: comparable objects and the text for people.
 #[derive(Clone, Debug, Default)]
@@ -135,7 +135,7 @@ impl Loaded {
         Ok((live.listing != expected.listing).then_some((live, expected)))
     }
 
-    fn change(&self, live: &State, expected: &State, refresh: bool) -> Change {
+    fn change(live: &State, expected: &State, refresh: bool) -> Change {
         let names = |state: &State| {
             let names: Vec<String> = state.listing.keys().map(ToString::to_string).collect();
             short(&names.join(", "), 200)
@@ -162,7 +162,7 @@ impl Loaded {
             None if !refresh => Ok(CheckResult::Same),
             None => {
                 let expected = self.expected(host, &ask.cancel, false).await?;
-                Ok(CheckResult::Differs(self.change(&expected, &expected, true)))
+                Ok(CheckResult::Differs(Self::change(&expected, &expected, true)))
             }
             Some((live, expected)) => {
                 // The live kernel can know less than the empty namespace, for example an interface.
@@ -171,7 +171,7 @@ impl Loaded {
                 if finished.end != End::Exited(0) {
                     return Err(rejected(&finished));
                 }
-                Ok(CheckResult::Differs(self.change(&live, &expected, false)))
+                Ok(CheckResult::Differs(Self::change(&live, &expected, false)))
             }
         }
     }
@@ -189,9 +189,10 @@ impl Loaded {
             };
         }
         match self.difference(host, &CancellationToken::new()).await {
-            Ok(None) => Outcome::Changed(vec![match self.rules.present {
-                true => "tables loaded".to_owned(),
-                false => "tables deleted".to_owned(),
+            Ok(None) => Outcome::Changed(vec![if self.rules.present {
+                "tables loaded".to_owned()
+            } else {
+                "tables deleted".to_owned()
             }]),
             Ok(Some(_)) => {
                 let trouble = Failure::new("the tables were loaded, and differ from the content")

@@ -109,7 +109,8 @@ pub(super) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, F
     let mut reader = FieldReader::new(fields);
     let path = reader.path("path", name);
     let tree = read_tree(path, None, &mut reader);
-    let tree = reader.finish(tree).map_err(|_| refused("the former version is no commit"))?;
+    let tree =
+        reader.finish(tree).map_err(|_problems| refused("the former version is no commit"))?;
     let by_hand = format!("git -C {} checkout --detach {commit}", tree.path.display());
     Ok(Restoring { resource: Arc::new(Managed::new(tree)), by_hand })
 }

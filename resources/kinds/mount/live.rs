@@ -237,9 +237,10 @@ impl ValueSet for Live {
                 None => self.unmount(host, permit).await.map(drop),
                 Some(wanted) if differing == [OPTIONS] => self.remount(host, permit, wanted).await,
                 Some(wanted) => {
-                    let touched = match differing.contains(&STATE) {
-                        true => false,
-                        false => self.unmount(host, permit).await?,
+                    let touched = if differing.contains(&STATE) {
+                        false
+                    } else {
+                        self.unmount(host, permit).await?
                     };
                     self.mount(host, permit, wanted).await.map_err(|it| it.after(touched))
                 }

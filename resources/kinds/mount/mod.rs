@@ -99,12 +99,11 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
         );
     }
     let needs_device = matches!(state, State::Mounted | State::Present);
-    let row = match needs_device || reader.fields.has("device") {
-        true => Some(read_row(&point, &mut reader)),
-        false => {
-            reader.exclude(&["type", "options", "freq", "passno"], "needs `device`");
-            None
-        }
+    let row = if needs_device || reader.fields.has("device") {
+        Some(read_row(&point, &mut reader))
+    } else {
+        reader.exclude(&["type", "options", "freq", "passno"], "needs `device`");
+        None
     };
     reader.finish(())?;
     Ok(resource(point, state, row))

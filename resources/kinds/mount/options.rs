@@ -116,10 +116,10 @@ impl Options {
 fn bytes(text: &str) -> Option<u64> {
     let text = text.to_ascii_lowercase();
     let (digits, shift) = match text.char_indices().last()? {
-        (at, 'k') => (&text[..at], 10),
-        (at, 'm') => (&text[..at], 20),
-        (at, 'g') => (&text[..at], 30),
-        (at, 't') => (&text[..at], 40),
+        (at, 'k') => (text.get(..at).unwrap_or_default(), 10),
+        (at, 'm') => (text.get(..at).unwrap_or_default(), 20),
+        (at, 'g') => (text.get(..at).unwrap_or_default(), 30),
+        (at, 't') => (text.get(..at).unwrap_or_default(), 40),
         _ => (text.as_str(), 0),
     };
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)

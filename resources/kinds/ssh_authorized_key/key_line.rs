@@ -1,4 +1,4 @@
-//! Lines of authorized_keys: options, type, key, comment.
+//! Lines of `authorized_keys`: options, type, key, comment.
 
 use crate::failure::Failure;
 use crate::parts::text_lines::TextLines;
@@ -132,7 +132,7 @@ impl KeyLine {
 /// The editor of the keys of a file.
 #[derive(Debug)]
 pub(super) struct Keys {
-    pub(super) keys: Vec<KeyLine>,
+    pub(super) wanted: Vec<KeyLine>,
     pub(super) is_exclusive: bool,
     pub(super) is_present: bool,
 }
@@ -147,7 +147,7 @@ impl Keys {
     /// Returns true if a line must go: a second line of a key, an absent key, or a foreign key.
     fn is_removed(&self, found: &[(usize, KeyLine)], number: usize) -> bool {
         let Some((_, key)) = found.get(number) else { return false };
-        let is_own = self.keys.iter().any(|own| own.body == key.body);
+        let is_own = self.wanted.iter().any(|own| own.body == key.body);
         let is_second = || found.iter().take(number).any(|(_, earlier)| earlier.body == key.body);
         match (is_own, self.is_present) {
             // A second line could give the key other options.
@@ -165,7 +165,7 @@ impl Editor for Keys {
         let found = Self::found(&lines);
         let (mut from, mut to) = (Vec::new(), Vec::new());
         if self.is_present {
-            for key in &self.keys {
+            for key in &self.wanted {
                 match found.iter().find(|(_, it)| it.body == key.body) {
                     Some((_, it)) if key.is_satisfied_by(it) => {}
                     Some((at, it)) => {

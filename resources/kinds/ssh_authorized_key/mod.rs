@@ -144,17 +144,16 @@ impl AuthorizedKeys {
 
     /// Makes the resource for the present account of the user.
     fn resolve(&self, host: &Host) -> Result<Sequence, Failure> {
-        let (path, mode, mut elements) = match &self.path {
-            Some(path) => (path.clone(), 0o644, Vec::new()),
-            None => {
-                let account = Account::read(host.files(), &self.user)?;
-                let path = account.home.join(".ssh/authorized_keys");
-                let elements = if self.is_present { account.files(&path)? } else { Vec::new() };
-                (path, 0o600, elements)
-            }
+        let (path, mode, mut elements) = if let Some(path) = &self.path {
+            (path.clone(), 0o644, Vec::new())
+        } else {
+            let account = Account::read(host.files(), &self.user)?;
+            let path = account.home.join(".ssh/authorized_keys");
+            let elements = if self.is_present { account.files(&path)? } else { Vec::new() };
+            (path, 0o600, elements)
         };
         let editor = Keys {
-            keys: self.keys.clone(),
+            wanted: self.keys.clone(),
             is_exclusive: self.is_exclusive,
             is_present: self.is_present,
         };

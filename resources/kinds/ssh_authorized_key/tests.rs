@@ -11,7 +11,7 @@ const TWO: &str = "AAAAC3NzaC1lZDI1NTE5AAAAIFzUsFzUsFzUsFzUsFzUsFzUsFzUsFzUsFzUs
 
 fn keys(lines: &[&str], is_exclusive: bool, is_present: bool) -> Keys {
     let keys = lines.iter().map(|line| KeyLine::declared(line, None).expect("a key")).collect();
-    Keys { keys, is_exclusive, is_present }
+    Keys { wanted: keys, is_exclusive, is_present }
 }
 
 fn edit(keys: &Keys, text: &str) -> String {

@@ -204,6 +204,7 @@ impl ValueSet for Live {
 }
 
 /// Builds the swap space that restores its state from before a change.
+#[expect(clippy::unnecessary_wraps, reason = "the type of `KindSpec::restore`")]
 pub(super) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, Failure> {
     let before = |field: &str| {
         values.iter().find(|value| value.field == field).and_then(|value| value.before.clone())

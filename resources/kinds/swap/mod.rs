@@ -177,8 +177,7 @@ fn resource(
     let state_of_removal = if declared.file.is_some() { "absent" } else { "off" };
     let path = Path::new(&device).is_absolute().then(|| PathBuf::from(&device));
     let is_file = path.as_ref().filter(|path| !path.starts_with("/dev"));
-    let mut claims =
-        vec![Claim::exclusive(HostObject::Other("swap", device.clone())).creating(is_on)];
+    let mut claims = vec![Claim::exclusive(HostObject::Other("swap", device)).creating(is_on)];
     let mut requires = Vec::new();
     if let Some(path) = is_file {
         if declared.file.is_some() {

@@ -12,7 +12,7 @@ impl Key {
     /// Parses a name as sysctl(8) does: if the first separator is a dot, then `.` separates and `/` stands for a dot;
     /// otherwise `/` separates and dots belong to the names.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let swaps = text.find(['.', '/']).is_some_and(|at| text[at..].starts_with('.'));
+        let swaps = text.find(['.', '/']).is_some_and(|at| text.as_bytes().get(at) == Some(&b'.'));
         let swap = |letter| match letter {
             '.' if swaps => '/',
             '/' if swaps => '.',
@@ -80,7 +80,7 @@ impl Editor for LineEditor {
                 Some(present) if Some(at) == last => {
                     if is_same_value(present, value) {
                         new.push_str(line);
-                        to = from.to_owned();
+                        from.clone_into(&mut to);
                     } else {
                         new.push_str(&own);
                         new.push_str(line.get(line.trim_end().len()..).unwrap_or_default());

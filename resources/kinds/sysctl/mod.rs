@@ -82,10 +82,7 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
     let runtime = reader.fields.bool("runtime").unwrap_or(true) && is_present;
     let persist = reader.fields.bool("persist").unwrap_or(true) || !is_present;
     let path = reader.path("path", FILE);
-    let value = match is_present {
-        true => reader.required_text("value"),
-        false => String::new(),
-    };
+    let value = if is_present { reader.required_text("value") } else { String::new() };
     let module = reader.text("module").map(|module| module.replace('-', "_"));
     let nothing = ("`runtime` and `persist` are both false: nothing is left to do", "omit one");
     reader.require(runtime || persist, "persist", nothing);

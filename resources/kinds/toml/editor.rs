@@ -280,13 +280,12 @@ fn insert_inline(
     let span = table.span()?;
     let entry = format!("{} = {}", key(name), to_toml(value));
     let ends = table.get_values().into_iter().filter_map(|(_, value)| value.span());
-    Some(match ends.map(|it| it.end).max() {
-        Some(end) => vec![Splice::insert(end, format!(", {entry}"))],
-        None => {
-            let inner = span.start + 1..span.end.checked_sub(1)?;
-            text.get(inner.clone())?.trim().is_empty().then_some(())?;
-            vec![Splice::new(inner, format!(" {entry} "))]
-        }
+    Some(if let Some(end) = ends.map(|it| it.end).max() {
+        vec![Splice::insert(end, format!(", {entry}"))]
+    } else {
+        let inner = span.start + 1..span.end.checked_sub(1)?;
+        text.get(inner.clone())?.trim().is_empty().then_some(())?;
+        vec![Splice::new(inner, format!(" {entry} "))]
     })
 }
 

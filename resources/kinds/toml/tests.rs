@@ -101,10 +101,13 @@ fn any_file() -> impl Strategy<Value = String> {
     (pairs(), tables, any::<bool>(), any::<bool>()).prop_map(
         |(root, tables, is_windows, is_closed)| {
             let lines = |pairs: std::collections::BTreeMap<String, &str>| {
-                pairs
-                    .iter()
-                    .map(|(key, value)| format!("# about\n{key} = {value}\n"))
-                    .collect::<String>()
+                pairs.iter().fold(String::new(), |text, (key, value)| {
+                    text + &format!(
+                        "# about
+{key} = {value}
+"
+                    )
+                })
             };
             let mut text = lines(root);
             for (name, pairs) in tables {

@@ -181,7 +181,7 @@ impl Declared {
         });
         if self.present {
             if self.drop_in.is_some() {
-                let folder = self.path.parent().unwrap_or(Path::new(FOLDER)).to_owned();
+                let folder = self.path.parent().unwrap_or_else(|| Path::new(FOLDER)).to_owned();
                 elements.push(Arc::new(ParentDirectory(folder)));
             }
             elements.extend([file, reload]);
@@ -193,7 +193,7 @@ impl Declared {
         let requires =
             if self.present { needs::needed(&self.unit, &self.content) } else { Vec::new() };
         let provides = if self.present { vec![self.object()] } else { Vec::new() };
-        let extra = Footprint { requires, provides, ..Footprint::default() };
+        let extra = Footprint { provides, requires, ..Footprint::default() };
         let patience = |traits| crate::resource::Traits { timeout: Some(PATIENCE), ..traits };
         Ok(Sequence::new(elements)
             .removed_by(self.removal())

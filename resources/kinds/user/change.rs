@@ -50,7 +50,7 @@ impl User {
             return Ok(());
         };
         if !self.is_present {
-            self.guard_removal(row, host).map_err(WriteFailure::untouched)?;
+            Self::guard_removal(row, host).map_err(WriteFailure::untouched)?;
             return steps.run(self.deletion(row)?, None).await;
         }
         self.guard_values(&tables, differing).map_err(WriteFailure::untouched)?;
@@ -220,7 +220,7 @@ impl User {
     }
 
     /// Refuses the removal of root and of the user that this process runs as.
-    fn guard_removal(&self, row: &PasswdRow, host: &Host) -> Result<(), Failure> {
+    fn guard_removal(row: &PasswdRow, host: &Host) -> Result<(), Failure> {
         if row.uid == 0 || row.uid == host.files().own_uid() {
             let what =
                 bounded(format!("the user {} (uid {}) must not be removed", row.name, row.uid));

@@ -101,16 +101,13 @@ fn supplementary_groups(reader: &mut FieldReader) -> Option<Vec<String>> {
 /// Returns an absolute path that a row of the table can contain.
 fn path_text(field: &'static str, reader: &mut FieldReader) -> Option<String> {
     let text = reader.text(field)?;
-    match normal_path(&text).filter(|_| !text.contains(':')) {
-        Some(path) => path.to_str().map(ToOwned::to_owned),
-        None => {
-            let what =
-                format!("expected an absolute path without colons, found {}", short(&text, 30));
-            reader.reject(
-                Invalid::field(field, bounded(what)).hint("for example /bin/sh or /home/eve"),
-            );
-            None
-        }
+    if let Some(path) = normal_path(&text).filter(|_| !text.contains(':')) {
+        path.to_str().map(ToOwned::to_owned)
+    } else {
+        let what = format!("expected an absolute path without colons, found {}", short(&text, 30));
+        reader
+            .reject(Invalid::field(field, bounded(what)).hint("for example /bin/sh or /home/eve"));
+        None
     }
 }
 

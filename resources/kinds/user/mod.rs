@@ -138,6 +138,7 @@ pub static SPEC: KindSpec = KindSpec {
 
 /// A user as declared; `None` stands for an aspect that is not managed.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "the fields of a declaration")]
 struct User {
     name: String,
     is_present: bool,
@@ -180,11 +181,10 @@ impl User {
             return None;
         }
         let removal = Removal::new().with("state", Value::Text("absent".to_owned()));
-        Some(match self.manages_home && self.removes_home {
-            true => removal
-                .with("manage_home", Value::Bool(true))
-                .with("remove_home", Value::Bool(true)),
-            false => removal,
+        Some(if self.manages_home && self.removes_home {
+            removal.with("manage_home", Value::Bool(true)).with("remove_home", Value::Bool(true))
+        } else {
+            removal
         })
     }
 

@@ -20,16 +20,13 @@ pub(super) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, F
     let moved = |field: &str| values.iter().find(|it| it.field == field && it.is_moved());
     let before = |field: &str| moved(field).and_then(|value| value.before.clone());
     if let Some(state) = moved("state") {
-        return match state.before {
-            None => {
-                let user = User { name: name.to_owned(), ..User::default() };
-                let resource = Arc::new(Managed::new(user));
-                Ok(Restoring { resource, by_hand: format!("userdel {name}") })
-            }
-            Some(_) => {
-                let what = "the user was removed, and the history has no password and no groups";
-                Err(Failure::new(what).hint("declare the user again, or use a backup of /etc"))
-            }
+        return if state.before.is_none() {
+            let user = User { name: name.to_owned(), ..User::default() };
+            let resource = Arc::new(Managed::new(user));
+            Ok(Restoring { resource, by_hand: format!("userdel {name}") })
+        } else {
+            let what = "the user was removed, and the history has no password and no groups";
+            Err(Failure::new(what).hint("declare the user again, or use a backup of /etc"))
         };
     }
     let mut user = User { name: name.to_owned(), is_present: true, ..User::default() };

@@ -145,7 +145,7 @@ impl DataEditor {
                         if !rest.is_empty() && !matches!(entry.value.what, What::Scalar(_)) =>
                     {
                         let only = self.wanted.is_none() && rest.len() == 1;
-                        match self.emptied(entry, rest).filter(|_| only) {
+                        match Self::emptied(entry, rest).filter(|_| only) {
                             Some(empty) => Ok(self.set(text, (entries, entry), *is_flow, &empty)),
                             None => self.splices(text, &entry.value, rest),
                         }
@@ -181,7 +181,7 @@ impl DataEditor {
 
     /// Returns an empty map if the value at a path of one key is the only one of a map in block style: without its
     /// last entry, such a map has no text.
-    fn emptied(&self, entry: &Entry, rest: &[String]) -> Option<Tree> {
+    fn emptied(entry: &Entry, rest: &[String]) -> Option<Tree> {
         match (&entry.value.what, rest, entry.value.locked) {
             (What::Map { entries, is_flow: false }, [key], None) => {
                 let is_only = matches!(entries.as_slice(), [only] if only.key == *key);

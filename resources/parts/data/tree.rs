@@ -12,8 +12,8 @@ pub(crate) enum Tree {
     Text(String),
     /// A value that only one format has, as written: a date, a hexadecimal number, an alias.
     Other(String),
-    List(Vec<Tree>),
-    Map(Vec<(String, Tree)>),
+    List(Vec<Self>),
+    Map(Vec<(String, Self)>),
 }
 
 /// Shows no value: a tree may be secret.

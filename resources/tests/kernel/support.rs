@@ -279,7 +279,7 @@ fn run(machine: &Machine, argv: &[&str]) -> Result<(), &'static str> {
             let own = lines.iter().rposition(|line| line.split(' ').nth(4) == Some(point));
             let own = own.ok_or("umount: not mounted.")?;
             let kept = lines.iter().enumerate().filter(|(at, _)| *at != own);
-            let text: String = kept.map(|(_, line)| format!("{line}\n")).collect();
+            let text: String = kept.flat_map(|(_, line)| [line, "\n"]).collect();
             machine.write("/proc/self/mountinfo", text).unwrap();
             Ok(())
         }
@@ -334,10 +334,8 @@ fn mount(
     if device.starts_with("/dev/") && machine.content(device).is_none() {
         return Err("mount: special device does not exist.");
     }
-    let (number, root, source) = match is_bind {
-        true => ("8:1", device, "/dev/sda1"),
-        false => ("0:40", "/", device),
-    };
+    let (number, root, source) =
+        if is_bind { ("8:1", device, "/dev/sda1") } else { ("0:40", "/", device) };
     let flags = flags(options);
     let line = format!("30 22 {number} {root} {point} {flags} - {kind} {source} rw\n");
     let text = read(machine, "/proc/self/mountinfo") + &line;

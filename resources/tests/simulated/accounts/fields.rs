@@ -3,10 +3,13 @@
 use super::{build, list, text};
 use steadfast_resources::Value;
 
+/// A kind, a name, fields, and the field at fault.
+type Wrong = (&'static str, &'static str, Vec<(&'static str, Value)>, Option<&'static str>);
+
 #[test]
 fn wrong_fields_are_reported_with_their_names() {
     let flag = Value::Bool(true);
-    let cases: Vec<(&str, &str, Vec<(&str, Value)>, Option<&str>)> = vec![
+    let cases: Vec<Wrong> = vec![
         ("user", "a b", vec![], None),
         ("user", "-r", vec![], None),
         ("user", "1000", vec![], None),

@@ -24,7 +24,7 @@ fn reads(machine: &Machine, act: impl FnOnce()) -> usize {
 fn many_users_read_each_table_once() {
     let (machine, _calls) = tools::machine();
     let _entered = machine.enter();
-    machine.set_wall(machine.wall() + Duration::from_secs(60));
+    machine.set_wall(machine.wall() + Duration::from_mins(1));
     let host = Host::default();
     let user = good("user", "eve", &[("shell", text("/bin/sh"))]);
     let look = || assert!(matches!(check(&host, &user), CheckResult::Same));

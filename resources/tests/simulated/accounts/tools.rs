@@ -66,7 +66,7 @@ fn put(machine: &Machine, path: &str, name: &str, row: Option<&[String]>) {
     let old = text(machine, path);
     let is_own = |line: &&str| line.starts_with(&format!("{name}:"));
     let mut new: String =
-        old.lines().filter(|line| !is_own(line)).map(|line| format!("{line}\n")).collect();
+        old.lines().filter(|line| !is_own(line)).flat_map(|line| [line, "\n"]).collect();
     if let Some(row) = row {
         new += &format!("{}\n", row.join(":"));
     }
@@ -107,7 +107,7 @@ fn run(machine: &Machine, command: &Command) -> (i32, String) {
         "chpasswd" => {
             let line = command.stdin.as_ref().expect("a line").reveal().trim_end().to_owned();
             let (name, hash) = line.split_once(':').expect("two fields");
-            shadow(machine, name, |row| row[1] = hash.to_owned());
+            shadow(machine, name, |row| hash.clone_into(&mut row[1]));
         }
         "groupadd" => {
             let gid = option("--gid").unwrap_or("1500").to_owned();
@@ -131,7 +131,7 @@ fn run(machine: &Machine, command: &Command) -> (i32, String) {
             machine.make_directories(home).expect("made");
         }
         "hostname" => {
-            machine.replace("/proc/sys/kernel/hostname", format!("{name}\n")).expect("written")
+            machine.replace("/proc/sys/kernel/hostname", format!("{name}\n")).expect("written");
         }
         "locale" => return (0, locales(machine)),
         "locale-gen" => {
@@ -158,7 +158,7 @@ fn locales(machine: &Machine) -> String {
 
 type Options<'a> = dyn Fn(&str) -> Option<&'a str> + 'a;
 
-fn useradd<'a>(machine: &Machine, name: &str, argv: &[&str], option: &Options<'a>) {
+fn useradd(machine: &Machine, name: &str, argv: &[&str], option: &Options<'_>) {
     let uid = option("--uid").unwrap_or("1600").to_owned();
     let gid = option("--gid").map_or_else(|| "1600".to_owned(), |group| number(machine, group));
     if option("--gid").is_none() {
@@ -178,7 +178,7 @@ fn useradd<'a>(machine: &Machine, name: &str, argv: &[&str], option: &Options<'a
     expire(machine, name, option("--expiredate"));
 }
 
-fn usermod<'a>(machine: &Machine, name: &str, argv: &[&str], option: &Options<'a>) {
+fn usermod(machine: &Machine, name: &str, argv: &[&str], option: &Options<'_>) {
     let mut user = row(machine, PASSWD, name).expect("a user");
     for (key, column) in [("--uid", 2), ("--comment", 4), ("--home", 5), ("--shell", 6)] {
         if let Some(value) = option(key) {

@@ -1,0 +1,124 @@
+//! The permission to change the host: the key of all permits, the lease, the windows, and the history of prior states.
+//!
+//! Invariant: every permit of this driver comes from here.
+
+use super::lease_validity::LeaseValidity;
+use super::maintenance_windows::MaintenanceWindows;
+use super::temp_cleanup::clean_up;
+use super::{DriverEvent, Inbox, LocalMinute};
+use crate::history::{History, Names};
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_resources::{Host, MintKey, Permit};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// The time that the end of the driver waits for a cleanup; a directory may hang.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The permission to change the host.
+pub(super) struct ChangePermission {
+    /// The only key that mints permits.
+    key: Arc<MintKey>,
+    /// The right to begin changes, or the reason for its absence.
+    lease: Result<LeaseValidity, String>,
+    /// The store of prior states; `None` if nothing will be changed.
+    history: Option<Arc<History>>,
+    /// The deadline for the cleanup of temporary files that killed runs left; `None` once the cleanup is done. The
+    /// driver does not end before either.
+    cleanup_until: Option<Instant>,
+    /// The maintenance windows.
+    pub(super) windows: MaintenanceWindows,
+}
+
+impl ChangePermission {
+    /// Creates the permission of a session, with an endless lease.
+    pub(super) fn new(
+        key: Arc<MintKey>,
+        history: Option<Arc<History>>,
+        clock: fn() -> LocalMinute,
+    ) -> Self {
+        let lease = Ok(LeaseValidity::endless());
+        let windows = MaintenanceWindows::new(clock);
+        Self { key, lease, history, cleanup_until: None, windows }
+    }
+
+    /// Mints a permit that records no prior states, as for a step in the overlay of a plan.
+    pub(super) fn mint_unrecorded(&self, cancel: CancellationToken) -> Permit {
+        self.key.mint(cancel)
+    }
+
+    /// Mints the permit of a run of one resource.
+    pub(super) fn mint(&self, identity: &str, cause: &str, cancel: CancellationToken) -> Permit {
+        let history = self.history.as_ref();
+        let recorder = history.and_then(|history| history.keeper(identity, cause));
+        self.key.mint(cancel).kept_by(recorder)
+    }
+
+    /// Mints the permit of a run of several resources, in their order.
+    pub(super) fn mint_for_each<'a>(
+        &self,
+        identities: impl Iterator<Item = &'a str>,
+        cause: &str,
+        cancel: CancellationToken,
+    ) -> Permit {
+        let history = self.history.as_ref();
+        let recorder = |identity| history.and_then(|history| history.keeper(identity, cause));
+        self.key.mint(cancel).kept_by_each(identities.map(recorder).collect())
+    }
+
+    /// Returns the key and the history for an undo; `None` if the history is disabled.
+    pub(super) fn for_undo(&self) -> Option<(Arc<MintKey>, Arc<History>)> {
+        Some((Arc::clone(&self.key), Arc::clone(self.history.as_ref()?)))
+    }
+
+    /// Takes the lease, or the reason for its absence. Returns true if the lease is back.
+    pub(super) fn set_lease(&mut self, lease: Result<LeaseValidity, String>) -> bool {
+        let was_without = self.without_lease().is_some();
+        self.lease = lease;
+        was_without && self.without_lease().is_none()
+    }
+
+    /// Returns the reason for which nothing may begin now; `None` if the lease is valid.
+    pub(super) fn without_lease(&self) -> Option<String> {
+        match &self.lease {
+            Ok(right) => right.refusal().map(str::to_owned),
+            Err(why) => Some(why.clone()),
+        }
+    }
+
+    /// Moves the history of renamed resources to their new identities.
+    pub(super) fn rename_history(&self, names: Names) {
+        if let Some(history) = &self.history {
+            history.rename(names);
+        }
+    }
+
+    /// Starts the cleanup of temporary files that a killed session left, on a thread of its own.
+    pub(super) fn start_cleanup(&mut self, host: &Host, inbox: Inbox<DriverEvent>) {
+        let history = self.history.as_ref().filter(|history| history.was_cut_off());
+        let Some(history) = history.map(Arc::clone) else { return };
+        let (key, host) = (Arc::clone(&self.key), host.clone());
+        let thread = std::thread::Builder::new().name("strays".to_owned());
+        let begun = thread.spawn(move || {
+            clean_up(&key, &host, &history);
+            inbox.put(DriverEvent::Swept);
+        });
+        match begun {
+            Ok(_) => self.cleanup_until = Some(Instant::now() + PATIENCE),
+            Err(error) => {
+                tracing::warn!(%error, "temporary files of an interrupted run were not removed");
+            }
+        }
+    }
+
+    /// Notes the end of the cleanup.
+    pub(super) fn end_cleanup(&mut self) {
+        self.cleanup_until = None;
+    }
+
+    /// Returns the time until which the end of the driver waits for the cleanup; `None` if the cleanup is done or late.
+    pub(super) fn cleanup_until(&self) -> Option<Instant> {
+        self.cleanup_until.filter(|until| *until > Instant::now())
+    }
+}

@@ -1,0 +1,232 @@
+//! The check of a run: its start, and the processing of its result.
+
+use super::ActiveRun;
+use crate::config::Vertex;
+use crate::driver::plan::overlaps::check_step;
+use crate::driver::queries::statistics::Moment;
+use crate::driver::values::ReceiverInputs;
+use crate::driver::{Driver, DriverEvent, Notification};
+use crate::store::{Entry, Origin};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use steadfast_engine::{Class, Event, RunId, Start, VertexId, Why};
+use steadfast_resources::{
+    BuiltResource, CheckRequest, CheckResult, CopyDigestSlot, Failure, Host, Resource,
+};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+impl Driver {
+    fn ask(&self, start: Start, entry: &Vertex, cancel: &CancellationToken) -> CheckRequest {
+        // Plain checks and noop resources record nothing.
+        let keeps = !start.look && !entry.meta.noop && self.journal.exists();
+        let copies =
+            keeps.then(|| Arc::new(CopyDigestSlot::since(self.values.copied(&entry.identity))));
+        CheckRequest { refresh: start.refresh, run: !start.look, cancel: cancel.clone(), copies }
+    }
+
+    /// Starts the check of a vertex.
+    pub(in crate::driver) fn start(&mut self, start: Start) {
+        let Some(entry) = self.graph.get(start.vertex) else {
+            let trouble = Failure::new("the resource is no longer in the graph");
+            self.runtime
+                .inbox()
+                .put(DriverEvent::Checked(start.run, CheckResult::Unknown(trouble)));
+            return;
+        };
+        let cancel = CancellationToken::new();
+        let ask = self.ask(start, entry, &cancel);
+        let seat = entry.resource.traits().seat;
+        let recipe = entry.recipe.as_ref();
+        let meal = recipe.map(|recipe| self.values.meal(&entry.identity, recipe)).transpose();
+        let meal = match meal {
+            Ok(meal) => meal,
+            Err(trouble) => {
+                self.runtime
+                    .inbox()
+                    .put(DriverEvent::Checked(start.run, CheckResult::Unknown(trouble)));
+                None
+            }
+        };
+        let kept = self.values.stored_value(&entry.identity, entry.definition);
+        let resource = kept.and_then(|kept| entry.resource.with_sent(kept));
+        let resource = resource.unwrap_or_else(|| Arc::clone(&entry.resource));
+        let is_missing = recipe.is_some() && meal.is_none();
+        let group = self.graph.groups().get(start.vertex);
+        let transaction = group.map(|group| Arc::clone(&group.transaction));
+        let live = ActiveRun {
+            parts: self.parts(start.vertex),
+            vertex: start.vertex,
+            identity: Arc::clone(&entry.identity),
+            trouble: None,
+            look: start.look,
+            cause: self.cause(start.vertex),
+            refresh: start.refresh,
+            started: Instant::now(),
+            cancel,
+            resource: Arc::clone(&resource),
+            made: Arc::default(),
+            origins: meal.as_ref().map(|meal| meal.origins.clone()),
+            copies: ask.copies.clone(),
+            change: None,
+            differences: Vec::new(),
+            destructive: false,
+            creates: false,
+            notes: Vec::new(),
+            took: Duration::ZERO,
+            begun: false,
+            class: Class::Intentional,
+            in_fight: false,
+            closing: false,
+        };
+        let seat_and_count = (seat, live.parts.len());
+        let made = Arc::clone(&live.made);
+        self.runs.active.insert(start.run, live);
+        self.values.rotation.runs(start.vertex);
+        if is_missing {
+            return;
+        }
+        if let Some(transaction) = transaction {
+            self.check_parts(transaction, seat_and_count, ask, start.run);
+            return;
+        }
+        let (host, run) = (self.runtime.host.clone(), start.run);
+        let step = self.planned_step(start, &ask.cancel);
+        let work = async move {
+            let verdict = check_step(step, &host, (resource, meal, &made), ask).await;
+            DriverEvent::Checked(run, verdict)
+        };
+        let span = self.span(run);
+        self.runtime.start_run((seat, false), span, work);
+    }
+
+    /// Returns the span for all log lines of a run.
+    pub(in crate::driver) fn span(&self, run: RunId) -> tracing::Span {
+        let Some(live) = self.runs.active.get(&run) else { return tracing::Span::none() };
+        // The highest level passes every log filter.
+        tracing::error_span!("run", resource = &*live.identity, run = run.0, cause = live.cause)
+    }
+
+    /// Returns the cause of a run in one word.
+    pub(in crate::driver) fn cause(&self, id: VertexId) -> &'static str {
+        match self.engine.why(id) {
+            Some(Why::Operator) => "operator",
+            Some(Why::Event) => "event",
+            Some(Why::Value) => "value",
+            Some(Why::Refresh) => "refresh",
+            Some(Why::Again) => "again",
+            Some(Why::Load) => "load",
+            Some(Why::Poll) => "poll",
+            Some(Why::Look) | None => "look",
+        }
+    }
+
+    /// Processes the result of a check of one resource.
+    pub(in crate::driver) fn checked(&mut self, run: RunId, verdict: CheckResult) {
+        let Some(live) = self.runs.active.get_mut(&run) else { return };
+        let (id, look) = (live.vertex, live.look);
+        self.runs.statistics.note(id, Moment::Checked);
+        let verdict = if look && self.one_shot.is_final_check {
+            self.look_back(id, verdict)
+        } else {
+            verdict
+        };
+        let verdict = match (look, verdict) {
+            (false, CheckResult::Same) => self.same(run),
+            (_, other) => other,
+        };
+        let verdict = if look { verdict } else { self.admit(id, verdict) };
+        if matches!(verdict, CheckResult::Differs(_)) {
+            self.turn_remade(run);
+        }
+        self.found(run, verdict);
+    }
+
+    /// Reports the result of a check to the engine.
+    pub(in crate::driver) fn found(&mut self, run: RunId, verdict: CheckResult) {
+        let foresees = self.is_plan();
+        let Some(live) = self.runs.active.get_mut(&run) else { return };
+        let (id, look, refreshed) = (live.vertex, live.look, live.refresh);
+        self.watches.states.note_verdict(id, &verdict);
+        let verdict = match verdict {
+            CheckResult::Same => {
+                if refreshed {
+                    self.restart_intervals(id);
+                }
+                if !look {
+                    for member in self.graph.groups().members(&id) {
+                        self.runs.failures.remove(member);
+                        self.notifier.tell(&Notification::Same(self.graph.name(*member)));
+                    }
+                    self.found_same(id);
+                }
+                steadfast_engine::RunVerdict::Same
+            }
+            CheckResult::Differs(change) => {
+                live.differences.clone_from(&change.differences);
+                (live.destructive, live.creates) = (change.destructive, change.creates);
+                if foresees {
+                    self.one_shot.overlaps.note(id, change.replaces);
+                }
+                live.change = Some(change);
+                if live.parts.is_empty() {
+                    // This check has succeeded: an earlier failure is obsolete.
+                    self.runs.failures.remove(&id);
+                }
+                steadfast_engine::RunVerdict::Differs
+            }
+            CheckResult::Unknown(trouble) => {
+                if live.parts.is_empty() {
+                    self.runs.failures.insert(id, trouble);
+                }
+                self.note_failure(id);
+                steadfast_engine::RunVerdict::Unknown
+            }
+        };
+        self.note_deadline(run);
+        self.turn(Event::Checked(run, verdict));
+        if self.runs.active.get(&run).is_some_and(|live| !live.begun) {
+            self.runs.active.remove(&run);
+        }
+    }
+
+    /// Records the ownership of resources found as declared, and finishes removals whose object is already gone.
+    fn found_same(&mut self, id: VertexId) {
+        for id in self.graph.groups().members(&id).to_vec() {
+            let removes = self.graph.get(id).is_some_and(|entry| entry.removes);
+            if !removes {
+                let entry = self.ownership.note_owned(&self.graph, id, Origin::Adopted);
+                self.journal.record_all(entry);
+                continue;
+            }
+            let identity = self.graph.identity(id);
+            self.journal.record_soon(Entry::Forget(identity));
+            self.mark_removed(id);
+            self.tell_removed(id, false);
+        }
+    }
+}
+
+/// Checks a resource; a receiver is built from its inputs first.
+pub(in crate::driver) async fn check(
+    host: &Host,
+    resource: Arc<dyn Resource>,
+    (meal, made): (Option<ReceiverInputs>, &OnceLock<BuiltResource>),
+    ask: CheckRequest,
+) -> CheckResult {
+    let Some(meal) = meal else { return resource.check(host, ask).await };
+    let new = match meal.make(host, &ask.cancel).await {
+        Ok(new) => new,
+        Err(trouble) => return CheckResult::Unknown(trouble),
+    };
+    let (resource, blind) = (Arc::clone(&new.resource), new.blind);
+    drop(made.set(new));
+    match resource.check(host, ask).await {
+        // Placeholders for values that are not stored cannot be applied.
+        CheckResult::Differs(_) if blind => CheckResult::Unknown(
+            Failure::new("the received secret is not stored, and the resource must run again")
+                .hint("refresh the sender to create a new secret, or store it with `saved: true`"),
+        ),
+        verdict => verdict,
+    }
+}

@@ -1,0 +1,125 @@
+//! The records of a run: its begin, written before the apply, and its end.
+
+use crate::driver::Driver;
+use crate::store::{Ended, Entry, Verb};
+use steadfast_engine::{Event, Intent, Outcome, Record, VertexId};
+use steadfast_resources::Failure;
+
+impl Driver {
+    /// Returns the verb for one member in the record of a begin.
+    fn verb(&self, intent: &Intent, id: VertexId) -> Verb {
+        let live = self.runs.active.get(&intent.run);
+        if self.graph.get(id).is_some_and(|entry| entry.removes) {
+            Verb::Delete
+        } else if self.graph.is_deed(id) {
+            Verb::Run
+        } else if live.is_some_and(|live| live.creates(id)) {
+            Verb::Create
+        } else if live.is_some_and(|live| live.differences.is_empty() && live.parts.is_empty()) {
+            Verb::Refresh
+        } else {
+            Verb::Update
+        }
+    }
+
+    /// Records the begin of a run, or refuses the run.
+    pub(in crate::driver) fn begin(&mut self, intent: &Intent) {
+        self.runs.split.begins(intent.vertex);
+        let in_fight = self.engine.is_contended(intent.vertex);
+        let class = self.class_by_culprit(intent.vertex, intent.class);
+        if let Some(live) = self.runs.active.get_mut(&intent.run) {
+            live.begun = true;
+            (live.class, live.in_fight) = (class, in_fight);
+        }
+        let unheld = self.permission.without_lease();
+        let (created, is_lost) = match &unheld {
+            None if self.journal.exists() && self.mode.read_only().is_none() => {
+                let live = self.runs.active.get(&intent.run);
+                let creates = |id| live.is_some_and(|live| live.creates(id));
+                self.ownership.mark_created(&self.graph, intent.vertex, creates)
+            }
+            _ => (Vec::new(), false),
+        };
+        let urgent = is_lost
+            || !intent.owes.is_empty()
+            || self.graph.is_deed(intent.vertex)
+            // A restart must finish an interrupted removal: a directory may be half gone.
+            || self.graph.get(intent.vertex).is_some_and(|entry| entry.removes)
+            || self.graph.is_given_something(intent.vertex);
+        let owes = self.graph.identities(&intent.owes);
+        let entry = |id: &VertexId| Entry::Begin {
+            identity: self.graph.identity(*id),
+            definition: self.graph.definition(intent.vertex, *id, intent.definition),
+            stamp: intent.stamp.0,
+            verb: self.verb(intent, *id),
+            owes: owes.clone(),
+        };
+        let begins = self.graph.groups().members(&intent.vertex).iter().map(entry);
+        let entries = created.into_iter().chain(begins).collect();
+        let trouble = match &unheld {
+            _ if self.mode.read_only().is_some() => {
+                Some(Failure::new("no changes are made: the daemon is read-only"))
+            }
+            _ if !self.journal.exists() => {
+                Some(Failure::new("no changes are made without a state directory"))
+            }
+            Some(why) => Some(
+                Failure::new(format!("no changes are started without the lease: {why}"))
+                    .hint("the resource is retried when the lease is acquired again"),
+            ),
+            None => self.held_by_plan(intent),
+        };
+        if trouble.is_some() {
+            for id in self.graph.groups().members(&intent.vertex) {
+                self.runs.failures.extend(trouble.clone().map(|trouble| (*id, trouble)));
+            }
+            self.next_events.push_back(Event::Refused(intent.run));
+            return;
+        }
+        self.next_events.extend(self.journal.begin(intent.run, entries, urgent));
+    }
+
+    /// Records the end of a run.
+    pub(in crate::driver) fn end(&mut self, record: &Record) {
+        if let Some(live) = self.runs.active.get_mut(&record.run) {
+            live.closing = true;
+        }
+        let urgent =
+            record.paid.is_some() || !record.owes.is_empty() || self.graph.is_deed(record.vertex);
+        if record.begun.is_some() {
+            for id in self.graph.groups().members(&record.vertex).to_vec() {
+                let member = self.runs.active.get(&record.run).and_then(|live| live.outcome(id));
+                let outcome = member.unwrap_or(record.outcome);
+                self.journal.record_all(self.ownership.note_end(&self.graph, id, outcome));
+            }
+        }
+        let is_group = self.graph.groups().get(record.vertex).is_some();
+        let owes = self.graph.identities(&record.owes);
+        let entry = |id: &VertexId| Entry::End {
+            identity: self.graph.identity(*id),
+            definition: self.graph.definition(record.vertex, *id, record.definition),
+            outcome: match record.outcome {
+                Outcome::Unchanged | Outcome::Changed => Ended::Well,
+                // Members that did not fail have ended well.
+                Outcome::Failed { .. } if is_group && self.runs.is_fine(*id) => Ended::Well,
+                Outcome::Failed { .. } => Ended::Failed,
+                Outcome::Interrupted => Ended::Interrupted,
+            },
+            begun: record.begun.map(|stamp| stamp.0),
+            stamp: record.stamp.0,
+            owes: owes.clone(),
+            paid: record.paid.map(|stamp| stamp.0),
+        };
+        let members = self.graph.groups().members(&record.vertex).to_vec();
+        let mut entries: Vec<Entry> = members.iter().map(entry).collect();
+        for (id, at) in members.into_iter().zip(0..) {
+            let well = matches!(entries.get(at), Some(Entry::End { outcome: Ended::Well, .. }));
+            if well && self.graph.get(id).is_some_and(|entry| entry.removes) {
+                // Last: a repeated removal does no harm, while an object that is forgotten too early is never removed.
+                entries.push(Entry::Forget(self.graph.identity(id)));
+                self.mark_removed(id);
+            }
+        }
+        self.next_events.extend(self.journal.end(record.run, entries, urgent));
+    }
+}
