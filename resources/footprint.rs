@@ -4,7 +4,7 @@ use crate::claim::{Claim, ClaimMode};
 use crate::dependency::{HostObject, Need};
 use crate::kind::Invalid;
 use crate::removal::Removal;
-use crate::resource::PathAfter;
+use crate::resource::{ClosedDirectory, PathAfter};
 use crate::transaction::Grouping;
 use crate::watch_source::WatchSource;
 use std::path::{Path, PathBuf};
@@ -33,6 +33,8 @@ pub struct Footprint {
     /// The directory whose undeclared entries the resource manages or removes: the claims of others below that
     /// directory matter.
     pub purge_root: Option<PathBuf>,
+    /// The directory that the resource closes to other users.
+    pub closed_directory: Option<ClosedDirectory>,
     /// The state of the claimed path once the resource is as declared.
     pub path_after_apply: PathAfter,
     /// The fields that declare the resource absent, if the resource can be removed (B-17).
@@ -102,6 +104,7 @@ impl Footprint {
         append_new(&mut self.trusts, other.trusts);
         self.warnings.append(&mut other.warnings);
         self.purge_root = self.purge_root.or(other.purge_root);
+        self.closed_directory = self.closed_directory.or(other.closed_directory);
         if self.path_after_apply == PathAfter::Other {
             self.path_after_apply = other.path_after_apply;
         }

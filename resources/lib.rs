@@ -47,8 +47,8 @@ pub use crate::kind::{
     Restoring, Value,
 };
 pub use crate::prior_state::{
-    After, FieldValues, FormerValue, Loss, NotRecorded, PriorContent, PriorEntry, PriorShape,
-    PriorState, PriorStateRecorder,
+    After, Enclosure, FieldValues, FormerValue, Loss, NotRecorded, PriorContent, PriorEntry,
+    PriorShape, PriorState, PriorStateRecorder,
 };
 pub use crate::removal_guard::{DeclaredPaths, guard_removal};
 pub use crate::resource_id::ResourceId;
@@ -63,7 +63,8 @@ pub use host::Host;
 pub use permit::{MintKey, Permit, Revoked};
 pub use removal::Removal;
 pub use resource::{
-    Answer, CheckRequest, ExecutorKind, OnInterrupt, PathAfter, Resource, RunPolicy, Traits,
+    Answer, CheckRequest, ClosedDirectory, ExecutorKind, OnInterrupt, PathAfter, Resource,
+    RunPolicy, Traits,
 };
 pub use secret::{KeyedHash, KeyedHashOf, Secret, StateKey};
 pub use transaction::{Grouping, Member, Transaction};

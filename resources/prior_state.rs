@@ -27,6 +27,19 @@ pub struct PriorEntry {
     pub gid: u32,
     /// The access lists and other extended attributes, name and value, as far as they could be read.
     pub extended: Vec<(Vec<u8>, Vec<u8>)>,
+    /// The directory that closed the object to other users, where others could give its name to another one.
+    pub enclosure: Option<Enclosure>,
+}
+
+/// A directory above an object that others may not enter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Enclosure {
+    /// The owner.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
+    /// The permission bits.
+    pub mode: u32,
 }
 
 /// The type of a file system object, with its content.

@@ -14,6 +14,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
+/// A directory that a resource declares with a mode that does not let others enter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClosedDirectory {
+    /// The path.
+    pub path: PathBuf,
+    /// The declared owner, by name or number.
+    pub owner: Option<String>,
+}
+
 /// A boxed future that a resource returns.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -41,6 +50,14 @@ pub trait Resource: Debug + Send + Sync {
     /// resource's definition.
     fn with_claims(&self, claimed: Vec<PathBuf>) -> Option<Arc<dyn Resource>> {
         drop(claimed);
+        None
+    }
+
+    /// Returns a copy of the resource that changes something only in this directory above its path. The loader calls
+    /// this once, with the innermost declared directory ([`Footprint::closed_directory`]); the directory belongs to the
+    /// resource's definition.
+    fn with_closed_directory(&self, directory: ClosedDirectory) -> Option<Arc<dyn Resource>> {
+        drop(directory);
         None
     }
 

@@ -4,8 +4,8 @@ use rusqlite::{Row, params};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use steadfast_resources::{
-    After, FormerValue, KeyedHash, NotRecorded, PriorContent, PriorEntry, PriorShape, PriorState,
-    StateKey,
+    After, Enclosure, FormerValue, KeyedHash, NotRecorded, PriorContent, PriorEntry, PriorShape,
+    PriorState, StateKey,
 };
 
 /// The record of one change.
@@ -140,7 +140,7 @@ fn parts(former: &PriorState) -> Parts<'_> {
     };
     let PriorState::Thing(thing) = former else { return nothing };
     let (mode, uid, gid) = (thing.mode, thing.uid, thing.gid);
-    let extended = flat(&thing.extended);
+    let extended = [flat(&thing.extended), flat_enclosure(thing.enclosure)].concat();
     let base = Parts { mode, uid, gid, extended, ..nothing };
     match &thing.shape {
         PriorShape::File(size, content) => {
@@ -188,6 +188,22 @@ fn unflat(mut flat: &[u8]) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
     }
     let pairs = parts.chunks(2).map(|pair| Some((pair.first()?.clone(), pair.get(1)?.clone())));
     pairs.collect()
+}
+
+/// The name under which the enclosure of an object stands among its extended attributes. No attribute has this name.
+const ENCLOSURE: &[u8] = b"enclosure";
+
+fn flat_enclosure(enclosure: Option<Enclosure>) -> Vec<u8> {
+    let Some(Enclosure { uid, gid, mode }) = enclosure else { return Vec::new() };
+    let value = [uid, gid, mode].into_iter().flat_map(u32::to_le_bytes).collect();
+    flat(&[(ENCLOSURE.to_vec(), value)])
+}
+
+fn unflat_enclosure(value: &[u8]) -> Option<Enclosure> {
+    let mut numbers = value.chunks(4).map(|bytes| Some(u32::from_le_bytes(bytes.try_into().ok()?)));
+    let mut number = || numbers.next().flatten();
+    let (uid, gid, mode) = (number()?, number()?, number()?);
+    numbers.next().is_none().then_some(Enclosure { uid, gid, mode })
 }
 
 /// Encodes each field with its values before and after; a letter marks unknown, absent and present values.
@@ -361,9 +377,16 @@ impl Stored {
     pub(super) fn read(row: &Row<'_>, key: &StateKey) -> rusqlite::Result<Option<Self>> {
         let thing = |shape| -> rusqlite::Result<Option<PriorState>> {
             let extended: Vec<u8> = row.get("extended")?;
-            let Some(extended) = unflat(&extended) else { return Ok(None) };
+            let Some(mut extended) = unflat(&extended) else { return Ok(None) };
+            let mut enclosure = None;
+            if extended.last().is_some_and(|(name, _)| name == ENCLOSURE) {
+                enclosure = extended.pop().and_then(|(_, value)| unflat_enclosure(&value));
+                if enclosure.is_none() {
+                    return Ok(None);
+                }
+            }
             let (mode, uid, gid) = (row.get("mode")?, row.get("uid")?, row.get("gid")?);
-            Ok(Some(PriorState::Thing(PriorEntry { shape, mode, uid, gid, extended })))
+            Ok(Some(PriorState::Thing(PriorEntry { shape, mode, uid, gid, extended, enclosure })))
         };
         let shape: String = row.get("shape")?;
         let former = match shape.as_str() {

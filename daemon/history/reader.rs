@@ -335,6 +335,7 @@ impl Reader {
                     }
                     (PriorShape::File(..), Some(seal)) => {
                         *content = PriorContent::Bytes(self.content(seal)?);
+                        thing.enclosure = held.enclosure.or(thing.enclosure);
                         if *holder != *first {
                             thing.extended.clone_from(&held.extended);
                         }

@@ -64,7 +64,7 @@ edges:
     assert_eq!(
         fields,
         "Remembered { fields: Fields({\"args\": Texts([\"a\", \"1\", \"yes\"]), \"cmd\": Text(\"true\"), \
-         \"env\": TextMap([(\"A\", \"1\"), (\"B\", \"\")])}), path: None }"
+         \"env\": TextMap([(\"A\", \"1\"), (\"B\", \"\")])}), path: None, is_closed: false, below: None }"
     );
 }
 
@@ -206,6 +206,30 @@ fn definitions_are_stable() {
     assert_ne!(definition("content: x, owner: 0644"), DEFINITION);
     assert_ne!(definition("source: x"), definition("source: x"), "relative to another folder");
     assert_eq!(definition("source: /x"), definition("source: /x"));
+}
+
+/// A10: the innermost closed directory above a resource is part of its definition.
+#[test]
+fn a_closed_directory_is_passed_to_the_resources_below() {
+    let tree = |owner: &str| {
+        let text = format!(
+            "graph: g\nresources:\n  file:\n  - {{name: /d/, mode: 0700, owner: {owner}}}\n  \
+             - {{name: /d/open/, mode: 0711}}\n  - {{name: /d/open/f}}\n  \
+             - {{name: /d/open/e/, mode: 0700}}\n  - {{name: /d/open/e/f}}\n  - {{name: /dd}}\n"
+        );
+        good(&text)
+    };
+    let (bobs, carols) = (tree("bob"), tree("carol"));
+    let above = |vertex: usize| {
+        let resource = format!("{:?}", bobs.vertices[vertex].resource);
+        let (_, below) = resource.split_once("below: ").unwrap();
+        below.trim_end_matches(" }").to_owned()
+    };
+    let of_bob = "Some(ClosedDirectory { path: \"/d/\", owner: Some(\"bob\") })";
+    assert_eq!([0, 1, 2, 3, 5].map(above), ["None", of_bob, of_bob, of_bob, "None"]);
+    assert_eq!(above(4), "Some(ClosedDirectory { path: \"/d/open/e/\", owner: None })");
+    let is_same = |it: usize| bobs.vertices[it].definition == carols.vertices[it].definition;
+    assert_eq!([1, 2, 3, 4, 5].map(is_same), [false, false, false, true, true]);
 }
 
 const DEFINITION: u64 = 10_809_110_349_562_998_710;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_resources::{
-    Answer, Change, CheckRequest, CheckResult, Claim, FieldSpec, FieldType, Fields, Footprint,
-    Host, Invalid, KindSpec, Outcome, Permit, Place, Resource,
+    Answer, Change, CheckRequest, CheckResult, Claim, ClosedDirectory, FieldSpec, FieldType,
+    Fields, Footprint, Host, Invalid, KindSpec, Outcome, Permit, Place, Resource,
 };
 
 pub(crate) static KINDS: &[&KindSpec] = &[&FILE, &EXEC, &NOOP];
@@ -61,9 +61,11 @@ static FILE: KindSpec = KindSpec {
 /// A resource that only stores its fields.
 #[derive(Debug)]
 pub(crate) struct Remembered {
-    #[expect(dead_code, reason = "shown by Debug, which the tests compare")]
     fields: Fields,
     path: Option<PathBuf>,
+    is_closed: bool,
+    /// The closed directory above that the loader passed to the resource.
+    below: Option<ClosedDirectory>,
 }
 
 fn build(name: &str, mut fields: Fields, place: &Place) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
@@ -80,7 +82,10 @@ fn build(name: &str, mut fields: Fields, place: &Place) -> Result<Arc<dyn Resour
         wrong.push(Invalid::field("mode", "expected a leading zero").hint("write 0644"));
     }
     if wrong.is_empty() {
-        Ok(Arc::new(Remembered { fields: kept, path: path.map(PathBuf::from) }))
+        let is_directory = path.as_ref().is_some_and(|path| path.ends_with('/'));
+        let is_closed = is_directory && kept.clone().text("mode").is_some_and(|it| it == "0700");
+        let path = path.map(PathBuf::from);
+        Ok(Arc::new(Remembered { fields: kept, path, is_closed, below: None }))
     } else {
         Err(wrong)
     }
@@ -89,7 +94,16 @@ fn build(name: &str, mut fields: Fields, place: &Place) -> Result<Arc<dyn Resour
 impl Resource for Remembered {
     fn footprint(&self) -> Footprint {
         let claims = self.path.clone().map(Claim::path).into_iter().collect();
-        Footprint { claims, ..Footprint::default() }
+        let path = self.path.clone().filter(|_| self.is_closed);
+        let owner = self.fields.clone().text("owner");
+        let closed_directory = path.map(|path| ClosedDirectory { path, owner });
+        Footprint { claims, closed_directory, ..Footprint::default() }
+    }
+
+    fn with_closed_directory(&self, directory: ClosedDirectory) -> Option<Arc<dyn Resource>> {
+        let (fields, path) = (self.fields.clone(), self.path.clone());
+        let below = Some(directory);
+        Some(Arc::new(Self { fields, path, is_closed: self.is_closed, below }))
     }
 
     fn check<'a>(&'a self, _: &'a Host, _: CheckRequest) -> Answer<'a, CheckResult> {

@@ -155,3 +155,33 @@ fn one_file_that_cannot_be_put_back_does_not_keep_the_rest() {
     assert_eq!(modes, [0o644, 0o600, 0o600, 0o644], "{refused}");
     place.open_again();
 }
+
+/// A5: an undo puts nothing into a directory that another user has put in the place of a private one.
+#[test]
+fn a_content_of_a_private_directory_returns_to_no_open_one() {
+    use std::os::unix::fs::{PermissionsExt as _, chown};
+    const ALICE: u32 = 65534;
+    const BOB: u32 = 5;
+    let place = Stage::new(Limits::default());
+    let make = |path: &Path, uid: u32, mode: u32| {
+        std::fs::create_dir(path).expect("made");
+        chown(path, Some(uid), Some(uid)).expect("given");
+        std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("changed");
+    };
+    std::fs::set_permissions(place.folder.path(), Permissions::from_mode(0o755)).unwrap();
+    let private = place.path("share/private");
+    make(&place.path("share"), ALICE, 0o755);
+    make(&private, BOB, 0o700);
+    std::fs::write(private.join("f"), "private").expect("written");
+    std::fs::set_permissions(private.join("f"), Permissions::from_mode(0o644)).unwrap();
+    assert!(is_changed(&place.apply("share/private/f", &[("content", "now")])));
+    std::fs::rename(&private, place.path("share/aside")).expect("moved");
+    make(&private, ALICE, 0o755);
+    let refused = place.undo("share/private/f", None).expect_err("it is another directory");
+    assert!(refused.contains("closed it to others"), "{refused}");
+    assert!(!private.join("f").exists());
+    std::fs::remove_dir(&private).expect("removed");
+    std::fs::rename(place.path("share/aside"), &private).expect("moved back");
+    place.undo("share/private/f", None).expect("undone");
+    assert_eq!(std::fs::read_to_string(private.join("f")).expect("there"), "private");
+}

@@ -1,5 +1,6 @@
 //! Claims: no two resources write one object, except with shared claims. A resource that purges a directory receives
-//! the claims of others below it, as part of its definition.
+//! the claims of others below it, and a resource below a directory that another one closes to other users receives
+//! this directory, as parts of their definitions.
 
 use super::Validator;
 use crate::config::hash::Stable;
@@ -10,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use steadfast_resources::{Claim, HostObject};
+use steadfast_resources::{Claim, ClosedDirectory, HostObject};
 
 impl Validator<'_> {
     /// Records the claims of a resource, and reports each object that another resource claims exclusively.
@@ -146,6 +147,35 @@ impl Validator<'_> {
             if let Some(resource) = resource.with_claims(others) {
                 candidate.resource = Some(resource);
                 candidate.definition = told.finish();
+            }
+        }
+    }
+
+    /// Passes to each resource the innermost directory above its path that another resource closes to other users.
+    pub(in crate::config) fn share_closed_directories(&mut self) {
+        let closes = |candidate: &super::DraftVertex| {
+            candidate.resource.as_ref()?.footprint().closed_directory
+        };
+        let closed: BTreeMap<PathBuf, ClosedDirectory> =
+            self.vertices.iter().filter_map(closes).map(|one| (one.path.clone(), one)).collect();
+        if closed.is_empty() {
+            return;
+        }
+        let mut below = Vec::new();
+        for (claim, holder) in &self.claims {
+            let HostObject::Path(path) = claim else { continue };
+            let above = path.ancestors().skip(1).find_map(|above| closed.get(above));
+            below.extend(above.map(|above| (*holder, above.clone())));
+        }
+        for (vertex, directory) in below {
+            let Some(candidate) = self.vertices.get_mut(vertex) else { continue };
+            let hash = Stable::new().number(candidate.definition);
+            let hash = hash.text(&directory.path.to_string_lossy());
+            let hash = hash.text(directory.owner.as_deref().unwrap_or_default());
+            let resource = candidate.resource.as_ref();
+            if let Some(resource) = resource.and_then(|one| one.with_closed_directory(directory)) {
+                candidate.resource = Some(resource);
+                candidate.definition = hash.finish();
             }
         }
     }

@@ -131,6 +131,7 @@ pub(super) fn check(
     checker.refuse_aliases();
     checker.check_shared_claims();
     checker.share_claims();
+    checker.share_closed_directories();
     checker.check_nesting();
     checker.tie_values();
     checker.doubt_confided();

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_engine::VertexStatus;
 use steadfast_resources::host::Files;
-use steadfast_resources::host::files::{Why, printable};
+use steadfast_resources::host::files::{RestoredDirectories, Why, printable};
 use steadfast_resources::registry::{self, Restoring};
 use steadfast_resources::{Failure, Host, MintKey, PriorShape, PriorState};
 use tokio::sync::oneshot;
@@ -109,10 +109,10 @@ pub fn undo(
     // A cancelled permit refuses the next step.
     let permit = key.mint(cancel.clone()).kept_by(keeper);
     let (mut before, mut same) = (Vec::new(), Vec::new());
-    let mut failed = Vec::new();
+    let (mut failed, mut directories) = (Vec::new(), RestoredDirectories::default());
     for (path, former) in steps {
         let name = printable(&path);
-        match host.files().restore(&permit, &path, &former) {
+        match host.files().restore(&permit, (&path, &former), &mut directories) {
             Ok(done) if done.is_empty() => {
                 same.push(format!("{name}: already in the former state"));
             }

@@ -27,6 +27,7 @@ pub use paths::directory_identity::{Directory, DirectoryIds};
 pub use paths::entry::{Entry, EntryStat, SET_ID};
 pub use paths::path_forecast::{Coming, End, Ground, Name, Resolution, Resolver, Thing};
 pub use paths::protected_paths::{is_purgeable, is_sacred};
+pub use prior_state::enclosure::RestoredDirectories;
 pub use prior_state::record::{Noted, denies_others};
 pub use takeover::rules::own_gid;
 

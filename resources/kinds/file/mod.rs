@@ -21,7 +21,7 @@ use crate::host::files::denies_others;
 use crate::kind::{FieldSpec, FieldType, Invalid, KindSpec, Value};
 use crate::permit::Permit;
 use crate::removal::Removal;
-use crate::resource::{Answer, CheckRequest, PathAfter, Resource};
+use crate::resource::{Answer, CheckRequest, ClosedDirectory, PathAfter, Resource};
 use crate::values::Receives;
 use crate::watch_source::WatchSource;
 pub(crate) use apply::validate::Validation;
@@ -91,7 +91,7 @@ const FIELDS: &[FieldSpec] = &[
     FieldSpec::new(
         "force",
         FieldType::Bool,
-        "Allows the loss of content: a directory with its content, a file that must become a directory or a link, a socket. Allows a change of owner, or a copy for the declared owner, of an object readable only by its owner that other users can have moved there. An inaccessible directory that other users can have moved there is never removed. Default: false.",
+        "Allows the loss of content: a directory with its content, a file that must become a directory or a link, a socket. Allows a change of owner or rights, or a copy for the declared owner, of an object that other users can have moved there: a directory that is not empty, a socket, or an object readable only by its owner. An inaccessible directory that other users can have moved there is never removed. Default: false.",
     ).receives(Receives::Shown),
     FieldSpec::new(
         "sensitive",
@@ -175,6 +175,8 @@ struct RareFields {
     replace: bool,
     old_content: OldContent,
     claims: Claims,
+    /// The innermost declared directory above that is closed to other users.
+    below: Option<ClosedDirectory>,
     warnings: Vec<Invalid>,
     /// The cache of equal contents, which need not be read again.
     known: Option<Arc<Known>>,
@@ -190,6 +192,7 @@ impl RareFields {
         replace: true,
         old_content: OldContent::AsModeSays,
         claims: Claims::NONE,
+        below: None,
         warnings: Vec::new(),
         known: None,
     };
@@ -279,6 +282,14 @@ impl File {
         }
     }
 
+    /// Returns the directory that the resource closes to other users.
+    fn closed_directory(&self) -> Option<ClosedDirectory> {
+        let closes = matches!(self.shape, Shape::Directory(_))
+            && self.mode.as_ref().is_some_and(Mode::is_exact)
+            && self.mode_over(0, true) & 0o001 == 0;
+        closes.then(|| ClosedDirectory { path: self.path.clone(), owner: self.owner.clone() })
+    }
+
     fn watched(&self) -> Vec<WatchSource> {
         let mut sources = vec![self.own_source()];
         let alone = |path: &PathBuf| WatchSource::Path { path: path.clone(), below: false };
@@ -310,6 +321,7 @@ impl Resource for File {
             reads: self.copied().to_vec(),
             trusts: self.trusted(),
             purge_root: self.holds_below().then(|| self.path.clone()),
+            closed_directory: self.closed_directory(),
             path_after_apply: self.path_after_apply(),
             removal: self.removal(),
             warnings: self.rare().warnings.clone(),
@@ -329,6 +341,11 @@ impl Resource for File {
 
     fn with_claims(&self, claimed: Vec<PathBuf>) -> Option<Arc<dyn Resource>> {
         let rare = RareFields { claims: Claims::new(claimed), ..self.rare().clone() };
+        Some(Arc::new(Self { rare: Some(Arc::new(rare)), ..self.clone() }))
+    }
+
+    fn with_closed_directory(&self, directory: ClosedDirectory) -> Option<Arc<dyn Resource>> {
+        let rare = RareFields { below: Some(directory), ..self.rare().clone() };
         Some(Arc::new(Self { rare: Some(Arc::new(rare)), ..self.clone() }))
     }
 

@@ -51,6 +51,14 @@ fn a_file_of_theirs(machine: &Machine) {
     }
 }
 
+fn a_directory_of_theirs(machine: &Machine) {
+    machine.make_directories("/w/d").expect("made");
+    machine.write("/w/d/f", OLD).expect("written");
+    for path in ["/w", "/w/d"] {
+        machine.chown(path, 65534, 65534).expect("given");
+    }
+}
+
 fn a_tree_and_its_source(machine: &Machine) {
     a_tree(machine);
     machine.make_directories("/src/sub/deep").expect("made");
@@ -60,7 +68,7 @@ fn a_tree_and_its_source(machine: &Machine) {
     machine.symlink("kept", "/src/sub/link").expect("made");
 }
 
-pub(super) const CASES: [Case; 15] = [
+pub(super) const CASES: [Case; 16] = [
     Case { name: "create", given: &[("content", NEW)], path: "/w/f", before: nothing },
     Case { name: "rewrite", given: &[("content", NEW)], path: "/w/f", before: old_file },
     Case { name: "mode", given: &[("mode", "0640")], path: "/w/f", before: old_file },
@@ -115,6 +123,12 @@ pub(super) const CASES: [Case; 15] = [
         given: &[("recurse", "true"), ("mode", "u=rwX,go="), ("owner", "12")],
         path: "/w/t/",
         before: a_tree,
+    },
+    Case {
+        name: "a user's directory",
+        given: &[("mode", "0775"), ("owner", "12"), ("group", "12")],
+        path: "/w/d/",
+        before: a_directory_of_theirs,
     },
 ];
 
@@ -216,7 +230,7 @@ impl Case {
 
     /// Returns true if the case only changes attributes, which are not synced.
     pub(super) fn is_of_attributes(&self) -> bool {
-        ["mode", "attributes of a tree"].contains(&self.name)
+        ["mode", "attributes of a tree", "a user's directory"].contains(&self.name)
     }
 
     /// Asserts that a run without faults converges, a second run finds no difference, and no temporary name

@@ -40,7 +40,7 @@ impl Files {
         let handle = handle_of(spot, found)?;
         permit.check()?;
         self.mark_open_file(spot, found, wanted);
-        self.note_placed(spot, &handle, found);
+        self.note_placed(spot, &handle, (found, wanted))?;
         let takes_over = self.begin_takeover(&handle, found);
         let hands_over = self.begin_handover(&handle, found, wanted);
         let done = self.change(permit, spot, found, (&handle, wanted));

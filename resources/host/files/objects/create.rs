@@ -49,7 +49,7 @@ impl Files {
         self.sync_directory(spot, directory)
     }
 
-    /// Makes a directory at a path without an object.
+    /// Makes a directory at a path without an object, and returns its identity.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ impl Files {
         permit: &Permit,
         spot: &Entry<'_>,
         wanted: Attributes,
-    ) -> Result<(), Fault> {
+    ) -> Result<(u64, u64), Fault> {
         permit.check()?;
         let directory = self.sweep_once(permit, spot)?;
         permit.check()?;
@@ -75,13 +75,15 @@ impl Files {
             self.names.make("create", |name| mkdirat(&spot.directory, name, born))?;
         let done = self
             .dress_directory(permit, spot, (&hidden, maker), (wanted, inherits))
-            .and_then(|()| take_place(permit, spot, &hidden, None));
-        done.map_err(|fault| match unlinkat(&spot.directory, &*hidden, AtFlags::REMOVEDIR) {
-            Ok(()) | Err(rustix::io::Errno::NOENT) => fault,
-            Err(_) => fault.after(true),
-        })?;
+            .and_then(|made| take_place(permit, spot, &hidden, None).map(|()| made));
+        let made =
+            done.map_err(|fault| match unlinkat(&spot.directory, &*hidden, AtFlags::REMOVEDIR) {
+                Ok(()) | Err(rustix::io::Errno::NOENT) => fault,
+                Err(_) => fault.after(true),
+            })?;
         drop(guise);
-        self.sync_directory(spot, directory)
+        self.sync_directory(spot, directory)?;
+        Ok(made)
     }
 
     fn dress_directory(
@@ -90,7 +92,7 @@ impl Files {
         spot: &Entry<'_>,
         (hidden, maker): (&OsStr, u32),
         (wanted, inherits): (Attributes, bool),
-    ) -> Result<(), Fault> {
+    ) -> Result<(u64, u64), Fault> {
         let handle = open_listed(&spot.directory, hidden.as_ref())?;
         let born = seen(&handle)?;
         // The owner of the parent could have put another directory in place of the new one: an empty directory of the
@@ -112,7 +114,8 @@ impl Files {
         permit.check()?;
         let handed_down = if inherits { born.mode & HANDS_GROUP_DOWN } else { 0 };
         let mode = wanted.mode.unwrap_or(DIRECTORY_MODE | handed_down);
-        fchmod(&handle, Mode::from_raw_mode(mode)).map_err(Fault::os("change the mode of"))
+        fchmod(&handle, Mode::from_raw_mode(mode)).map_err(Fault::os("change the mode of"))?;
+        Ok(born.identity)
     }
 }
 

@@ -2,8 +2,9 @@
 //!
 //! A change never begins before its prior state is recorded.
 //!
-//! Reading order: `record`, `restore`, `backup`.
+//! Reading order: `record`, `enclosure`, `restore`, `backup`.
 
 pub(in crate::host::files) mod backup;
+pub(in crate::host::files) mod enclosure;
 pub(in crate::host::files) mod record;
 pub(in crate::host::files) mod restore;

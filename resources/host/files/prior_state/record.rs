@@ -76,7 +76,8 @@ fn thing(
         | FileType::BlockDevice
         | FileType::Unknown => PriorShape::Other,
     };
-    Ok(PriorEntry { shape, mode: found.mode, uid: found.uid, gid: found.gid, extended })
+    let enclosure = spot.enclosure()?;
+    Ok(PriorEntry { shape, mode: found.mode, uid: found.uid, gid: found.gid, extended, enclosure })
 }
 
 fn content(

@@ -7,6 +7,7 @@ use crate::host::files::fault::{Fault, Why, said};
 use crate::host::files::objects::attributes::Attributes;
 use crate::host::files::objects::remove::Reach;
 use crate::host::files::paths::entry::{Entry, EntryStat};
+use crate::host::files::prior_state::enclosure::RestoredDirectories;
 use crate::host::files::prior_state::record::denies_others;
 use crate::permit::Permit;
 use crate::prior_state::{Loss, PriorContent, PriorEntry, PriorShape, PriorState};
@@ -23,22 +24,23 @@ const ATTEMPTS: usize = 3;
 type Done = Vec<&'static str>;
 
 impl Files {
-    /// Restores the prior state of a path. The present state is recorded first, as for any change.
+    /// Restores the prior state of a path. The present state is recorded first, as for any change. `restored` has
+    /// the directories that the same undo has restored before: the path must lead through these.
     ///
     /// # Errors
     ///
-    /// Fails if the parent directory is missing, if an object of an untrusted user must not be given these
-    /// attributes, or if another process keeps changing the path.
+    /// Fails if the parent directory is missing or another one than the recorded one, if an object of an untrusted
+    /// user must not be given these attributes, or if another process keeps changing the path.
     pub fn restore(
         &self,
         permit: &Permit,
-        path: &Path,
-        former: &PriorState,
+        (path, former): (&Path, &PriorState),
+        restored: &mut RestoredDirectories,
     ) -> Result<Done, Fault> {
         let mut tried = 1;
         loop {
             let result = match self.spot(path)? {
-                Some(spot) => self.restore_at(permit, &spot, former),
+                Some(spot) => self.restore_at(permit, &spot, (former, &mut *restored)),
                 None if *former == PriorState::Nothing => Ok(Vec::new()),
                 None => Err(Fault::refused(Self::no_directory(path))),
             };
@@ -57,13 +59,16 @@ impl Files {
         &self,
         permit: &Permit,
         spot: &Entry<'_>,
-        former: &PriorState,
+        (former, restored): (&PriorState, &mut RestoredDirectories),
     ) -> Result<Done, Fault> {
         let found = spot.look()?;
         match (former, found) {
             (PriorState::Nothing, None) => Ok(Vec::new()),
             (PriorState::Nothing, Some(found)) => self.take_away(permit, spot, &found),
-            (PriorState::Thing(thing), found) => self.bring_back(permit, spot, thing, found),
+            (PriorState::Thing(thing), found) => {
+                self.guard_enclosure(spot, thing, restored)?;
+                self.bring_back(permit, spot, (thing, restored), found)
+            }
         }
     }
 
@@ -85,7 +90,7 @@ impl Files {
         &self,
         permit: &Permit,
         spot: &Entry<'_>,
-        thing: &PriorEntry,
+        (thing, restored): (&PriorEntry, &mut RestoredDirectories),
         found: Option<EntryStat>,
     ) -> Result<Done, Fault> {
         let there = found.as_ref();
@@ -107,13 +112,19 @@ impl Files {
                     return Ok(vec!["content"]);
                 }
             }
-            PriorShape::Directory if is(FileType::Directory) => {}
+            PriorShape::Directory if is(FileType::Directory) => {
+                let Some(found) = there else { return Ok(Vec::new()) };
+                let done = self.give_back(permit, spot, thing, found)?;
+                restored.note(spot.path, found.identity);
+                return Ok(done);
+            }
             PriorShape::Directory => {
                 if let Some(found) = there {
                     self.take_away(permit, spot, found)?;
                 }
                 let noted = spot.note(permit, None, losing(None, "created"))?;
-                noted.after(self.make_directory(permit, spot, all_of(thing)))?;
+                let made = noted.after(self.make_directory(permit, spot, all_of(thing)))?;
+                restored.note(spot.path, made);
                 return Ok(vec!["directory"]);
             }
             PriorShape::Link(target) => {

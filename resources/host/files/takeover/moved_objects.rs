@@ -5,12 +5,14 @@
 //! its owner.
 
 use crate::host::files::Files;
-use crate::host::files::content::read::open_listed;
+use crate::host::files::content::read::{READ, open_listed, seen};
 use crate::host::files::fault::{Fault, said};
 use crate::host::files::objects::attributes::Attributes;
 use crate::host::files::paths::entry::{Entry, EntryStat};
-use crate::host::kernel::{Entries, statat};
-use rustix::fs::{AtFlags, FileType};
+use crate::host::files::takeover::made_mark::mark_path;
+use crate::host::kernel::{Entries, openat, statat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -35,23 +37,25 @@ pub(in crate::host::files) struct Listing {
 
 impl Files {
     /// Rejects a change that gives a user a right to write or enter an object which that user did not have, if
-    /// somebody besides its owner can have moved the object to this name. Only sockets and FIFOs are judged: a
-    /// directory whose handover was interrupted looks like one that was moved, and the next run must finish it.
+    /// somebody besides its owner can have moved the object to this name. Regular files and empty directories
+    /// are not rejected.
     pub fn guard_moved(
         &self,
         spot: &Entry<'_>,
         found: &EntryStat,
         wanted: Attributes,
     ) -> Result<(), Fault> {
-        let is_judged = matches!(found.kind, FileType::Socket | FileType::Fifo);
+        let is_directory = found.kind == FileType::Directory;
+        let is_judged = is_directory || matches!(found.kind, FileType::Socket | FileType::Fifo);
         if !is_judged || !self.is_root() || !self.lends(found, wanted) {
             return Ok(());
         }
-        if !self.is_brought(spot, found, wanted)? {
+        if (is_directory && spot.is_empty()?) || !self.is_brought(spot, found, wanted)? {
             return Ok(());
         }
-        let why = "it is in use by its owner, and others can have moved it there";
-        Err(refused("change", spot.path(), why))
+        let holds = if is_directory { "it is not empty" } else { "it is in use by its owner" };
+        let why = format!("{holds}, and others can have moved it there");
+        Err(refused("change", spot.path(), &why))
     }
 
     /// Rejects giving away a file of root's that somebody else can have moved to this name.
@@ -98,26 +102,47 @@ impl Files {
         ))
     }
 
-    /// Records the entries of a directory before a change that lets other users move them.
+    /// Records that a directory and its entries are at their names, before a change that lets other users move
+    /// them. Marks make the record durable: the next run finishes a change that a crash interrupted.
     pub(in crate::host::files) fn note_placed(
         &self,
         spot: &Entry<'_>,
         handle: &OwnedFd,
-        found: &EntryStat,
-    ) {
+        (found, wanted): (&EntryStat, Attributes),
+    ) -> Result<(), Fault> {
+        if found.kind != FileType::Directory || !self.is_root() {
+            return Ok(());
+        }
+        let lends = self.lends(found, wanted);
+        let is_moved = match self.is_moved(spot, found) {
+            Err(fault) if lends => return Err(fault),
+            judged => judged.unwrap_or(true),
+        };
+        if lends && (!is_moved || spot.is_empty()?) {
+            self.mark_in_place(spot, handle)?;
+        }
         let is_sticky = found.mode & 0o1000 != 0;
-        if found.kind != FileType::Directory
-            || !self.is_root()
-            || !(is_sticky || self.is_closed_directory(handle, found, Some(found.uid)))
-            || self.is_moved(spot, found).unwrap_or(true)
-        {
-            return;
+        let is_one_users = is_sticky || self.is_closed_directory(handle, found, Some(found.uid));
+        if is_moved || !is_one_users {
+            return Ok(());
         }
-        let Ok(entries) = entries(handle, is_sticky) else { return };
-        if !entries.is_empty() {
-            let mut placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
-            placed.insert(found.identity, Listing { by: found.uid, entries });
+        let entries = match entries(handle, is_sticky) {
+            Ok(entries) => entries,
+            Err(fault) if lends => return Err(fault),
+            Err(_) => return Ok(()),
+        };
+        if entries.is_empty() {
+            return Ok(());
         }
+        if lends {
+            for (name, identity) in &entries {
+                mark_entry(spot, handle, (name, *identity), found.uid)?;
+            }
+        }
+        let mut placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
+        placed.insert(found.identity, Listing { by: found.uid, entries });
+        drop(placed);
+        Ok(())
     }
 
     /// Returns true if somebody besides the owner can have moved the object to its name. Any user can have moved
@@ -170,6 +195,28 @@ impl Files {
     }
 }
 
+/// Marks an entry of a directory that its only user gives away, if it is a directory that nobody else can have
+/// put there.
+fn mark_entry(
+    above: &Entry<'_>,
+    directory: &OwnedFd,
+    (name, identity): (&OsStr, (u64, u64)),
+    by: u32,
+) -> Result<(), Fault> {
+    let flags = READ | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+    let entry = match openat(directory, name, flags, Mode::empty()) {
+        Ok(entry) => entry,
+        // It is no directory, or another one by now.
+        Err(Errno::NOTDIR | Errno::NOENT | Errno::LOOP) => return Ok(()),
+        Err(errno) => return Err(Fault::os("mark the directories in")(errno)),
+    };
+    let now = seen(&entry)?;
+    if now.identity == identity && (by == 0 || by == now.uid) {
+        mark_path(&entry, &above.path.join(name))?;
+    }
+    Ok(())
+}
+
 fn refused(doing: &str, path: &Path, why: &str) -> Fault {
     Fault::refused(
         said(doing, path, why)
@@ -186,7 +233,10 @@ fn entries(handle: &OwnedFd, only_directories: bool) -> Result<HashSet<Name>, Fa
         let entry = entry.map_err(Fault::os("list"))?;
         let name = entry.file_name().to_bytes();
         let name = OsStr::from_bytes(name);
-        let Ok(stat) = statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+        let stat = match statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => continue,
+            stat => stat.map_err(Fault::os("list"))?,
+        };
         let seen = EntryStat::of(&stat);
         let is_kept = match seen.kind {
             FileType::Directory => !matches!(name.as_bytes(), b"." | b".."),

@@ -3,7 +3,7 @@
 use crate::change::{Change, Outcome};
 use crate::host::Host;
 use crate::host::files::{
-    Attributes, Content, Draft, Entry, EntryStat, Fault, Files, Put, Reach, Why,
+    AccountKind, Attributes, Content, Draft, Entry, EntryStat, Fault, Files, Put, Reach, Why,
 };
 use crate::kinds::file::File;
 use crate::kinds::file::Shape;
@@ -14,7 +14,7 @@ use crate::kinds::file::check::steps::origins;
 use crate::kinds::file::tree::walk::Tree;
 use crate::permit::Permit;
 use crate::prior_state::Loss;
-use crate::resource::CheckRequest;
+use crate::resource::{CheckRequest, ClosedDirectory};
 use rustix::fs::FileType;
 use tokio_util::sync::CancellationToken;
 
@@ -77,6 +77,7 @@ impl Hands<'_> {
         let Some(spot) = self.files().spot(&self.file.path)? else {
             return Err(Fault::moved());
         };
+        self.guard_closed(&spot)?;
         let content = self.file.content(self.files())?;
         if origins(content.as_ref()) != premise.origins {
             return Err(Fault::moved());
@@ -88,18 +89,29 @@ impl Hands<'_> {
         }
         if premise.below != Below::Nothing {
             let touched = !done.is_empty();
-            let below = self.below(&spot, &premise.below).map_err(|fault| fault.after(touched))?;
+            let below = self.below(&spot, premise).map_err(|fault| fault.after(touched))?;
             done.extend(below);
         }
         Ok(done)
     }
 
-    fn below(&self, spot: &Entry<'_>, below: &Below) -> Result<Vec<String>, Fault> {
+    /// Rejects a change below a directory that another user put in the place of the declared one.
+    fn guard_closed(&self, spot: &Entry<'_>) -> Result<(), Fault> {
+        let Some(ClosedDirectory { path, owner }) = &self.file.rare().below else { return Ok(()) };
+        let number = |text: &String| self.files().accounts().number(AccountKind::User, text);
+        let owner = owner.as_ref().map(number).transpose().map_err(Fault::refused)?;
+        self.files().guard_closed(spot, (path, owner))
+    }
+
+    fn below(&self, spot: &Entry<'_>, premise: &Premise) -> Result<Vec<String>, Fault> {
         let found = spot.look()?.filter(|seen| seen.kind == FileType::Directory);
         let Some(found) = found else { return Err(Fault::moved()) };
         let cancel = CancellationToken::new();
-        let tree = Tree::new(self.file, self.files(), &cancel, Some((*self, below)));
-        tree.hold(spot, Some(&found)).map(crate::kinds::file::tree::report::Report::notes)
+        let before = premise.top.as_ref().and_then(|plan| plan.found);
+        let before = before.filter(|before| before.identity == found.identity);
+        let tree = Tree::new(self.file, self.files(), &cancel, Some((*self, &premise.below)));
+        tree.hold(spot, Some((&found, before.map_or(found.uid, |before| before.uid))))
+            .map(crate::kinds::file::tree::report::Report::notes)
     }
 
     /// Carries out the plan for one object, if the premise still holds.

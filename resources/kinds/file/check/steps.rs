@@ -111,7 +111,7 @@ impl File {
         let below = if self.holds_below() {
             let there = spot.look()?.filter(|seen| seen.kind == FileType::Directory);
             let tree = Tree::new(self, files, cancel, None);
-            let report = tree.hold(&spot, there.as_ref())?;
+            let report = tree.hold(&spot, there.as_ref().map(|seen| (seen, seen.uid)))?;
             copied = report.origins;
             if finding.is_none() && report.is_empty() {
                 let failed = report.faults.into_fault(files, &self.path);

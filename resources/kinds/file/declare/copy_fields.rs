@@ -136,6 +136,7 @@ pub(in crate::kinds::file) fn rare(
         replace,
         old_content,
         claims,
+        below: None,
         warnings: doubts,
         known,
     }))

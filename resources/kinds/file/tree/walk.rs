@@ -101,11 +101,11 @@ impl<'a> Tree<'a> {
 
     /// Manages everything below the directory at an entry, which exists or will be made. A failure of one object
     /// does not stop the walk: a check reports all failures, and an apply fails with all of them after the rest
-    /// is done.
+    /// is done. The found directory is given with its owner before any change, who can have moved entries there.
     pub(in crate::kinds::file) fn hold(
         mut self,
         spot: &Entry<'_>,
-        found: Option<&EntryStat>,
+        found: Option<(&EntryStat, u32)>,
     ) -> Result<Report, Fault> {
         let walked = self.all(spot, found);
         walked.map_err(|fault| fault.after(self.touched))?;
@@ -119,16 +119,16 @@ impl<'a> Tree<'a> {
         }
     }
 
-    fn all(&mut self, spot: &Entry<'_>, found: Option<&EntryStat>) -> Result<(), Fault> {
+    fn all(&mut self, spot: &Entry<'_>, found: Option<(&EntryStat, u32)>) -> Result<(), Fault> {
         let all = self.looks_at_others();
-        if let Some(found) = found.filter(|_| self.file.rare().purge && !self.file.force) {
+        if let Some((found, _)) = found.filter(|_| self.file.rare().purge && !self.file.force) {
             self.files.guard_purge(spot, found)?;
         }
-        if let Some(found) = found {
+        if let Some((found, owner)) = found {
             let is_doubtful = self.files.is_doubtful_tree(spot, found)?;
-            self.owners = Owners::of_top(found.uid, is_doubtful);
+            self.owners = Owners::of_top(owner, is_doubtful);
         }
-        let top = found.map(|found| spot.branch(found, all)).transpose()?;
+        let top = found.map(|(found, _)| spot.branch(found, all)).transpose()?;
         let source = self.source()?;
         self.directory(source.as_ref(), top.as_ref(), Path::new(""))
     }

@@ -6,6 +6,7 @@ use crate::other_users::takeover::{prior, shared, slash};
 use crate::support::*;
 use std::fs;
 use std::io::Write as _;
+use steadfast_resources::host::files::RestoredDirectories;
 use steadfast_resources::{Host, Outcome};
 use tokio_util::sync::CancellationToken;
 
@@ -65,8 +66,11 @@ fn a_private_file_of_roots_stays_refused_in_a_later_undo() {
     made(&Host::default(), &file(slash(&tree), &owned));
     for run in 0..2 {
         let host = Host::default();
-        let undone =
-            host.files().restore(&permit(&CancellationToken::new()), &path, &prior(0, 0o644, None));
+        let undone = host.files().restore(
+            &permit(&CancellationToken::new()),
+            (&path, &prior(0, 0o644, None)),
+            &mut RestoredDirectories::default(),
+        );
         let why = format!("{:?}", undone.expect_err("refused"));
         assert!(
             why.contains("only root may read the file, and other users can have moved it there"),

@@ -1,13 +1,14 @@
 //! Protection against other users: links, races, prepared and moved objects, private content, and runs without root.
 //!
 //! Reading order: `safety`, `races`, `windows`, `trust`, `strangers` (the harness), `takeover`, `later_runs`,
-//! `private_objects`, `moved_trees`, `relatives`, `unprivileged`.
+//! `private_objects`, `moved_trees`, `restored`, `relatives`, `unprivileged`.
 
 pub(crate) mod later_runs;
 pub(crate) mod moved_trees;
 pub(crate) mod private_objects;
 pub(crate) mod races;
 pub(crate) mod relatives;
+pub(crate) mod restored;
 pub(crate) mod safety;
 pub(crate) mod strangers;
 pub(crate) mod takeover;

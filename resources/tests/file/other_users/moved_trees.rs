@@ -7,7 +7,9 @@ use std::fs;
 use std::os::unix::fs::chown;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use steadfast_resources::{Host, Outcome};
+use steadfast_resources::host::files::RestoredDirectories;
+use steadfast_resources::{Host, Outcome, PriorEntry, PriorShape, PriorState};
+use tokio_util::sync::CancellationToken;
 
 /// Another untrusted user, games.
 const OTHER: u32 = 5;
@@ -89,6 +91,85 @@ fn nothing_below_a_refused_directory_is_changed() {
 }
 
 const MOVED: &str = "others can have moved it there";
+
+/// A directory that holds something is neither given away nor opened for writing where others can have moved it.
+#[test]
+fn a_moved_directory_is_not_given_away() {
+    demand_root();
+    for uid in [STRANGER, 0] {
+        let (host, dir) = (Host::default(), scratch());
+        let project = dir.path().join("project");
+        make_directory(&project, (OTHER, 0o775));
+        let path = project.join("managed");
+        let empty = project.join("empty");
+        make_directory(&empty, (uid, 0o755));
+        made(&host, &file(slash(&empty), &[("mode", "0775")]));
+        make_directory(&path, (uid, 0o755));
+        fs::write(path.join("k"), "x").unwrap();
+        chmod(path.join("k"), 0o644);
+        for given in [
+            vec![("owner", "games")],
+            vec![("mode", "02775"), ("group", "games")],
+            vec![("mode", "0777")],
+            vec![("owner", "games"), ("recurse", "true")],
+            vec![("owner", "games"), ("state", "undefined")],
+        ] {
+            let words = refused(&host, &file(slash(&path), &given));
+            assert!(words.contains(MOVED), "{given:?}: {words}");
+        }
+        assert_eq!((mode(&path), owner(&path)), (0o755, (uid, uid)));
+        let permit = permit(&CancellationToken::new());
+        let former = PriorState::Thing(PriorEntry {
+            shape: PriorShape::Directory,
+            mode: 0o755,
+            uid: OTHER,
+            gid: OTHER,
+            extended: Vec::new(),
+            enclosure: None,
+        });
+        let fault = host
+            .files()
+            .restore(&permit, (&path, &former), &mut RestoredDirectories::default())
+            .unwrap_err();
+        assert!(format!("{fault:?}").contains(MOVED), "{fault:?}");
+        // A tree above it.
+        let tree = [("owner", "games"), ("recurse", "true")];
+        let words = failed(&host, &file(slash(&project), &tree));
+        assert!(words.contains(MOVED) && owner(path.join("k")).0 != OTHER, "{words}");
+        // Rights that nobody gains, and `force`.
+        made(&host, &file(slash(&path), &[("mode", "0755"), ("group", "games")]));
+        made(&host, &file(slash(&path), &[("owner", "games"), ("force", "true")]));
+    }
+}
+
+/// A later run of another process finishes a handover of which only the change of owner was done.
+#[test]
+fn a_handover_that_was_cut_off_is_finished() {
+    demand_root();
+    let dir = scratch();
+    let home = dir.path().join("home");
+    make_directory(&home, (STRANGER, 0o755));
+    let path = home.join("own");
+    make_directory(&path, (STRANGER, 0o755));
+    fs::write(path.join("k"), "x").unwrap();
+    let given = file(slash(&path), &[("owner", "games"), ("group", "games"), ("mode", "0775")]);
+    made(&Host::default(), &given);
+    chmod(&path, 0o755);
+    made(&Host::default(), &given);
+    // A tree whose top directory alone was given away.
+    let top = dir.path().join("top");
+    fs::create_dir_all(top.join("deep/er")).unwrap();
+    fs::write(top.join("deep/er/k"), "x").unwrap();
+    made(&Host::default(), &file(slash(&top), &[("owner", "games")]));
+    made(&Host::default(), &file(slash(&top), &[("owner", "games"), ("recurse", "true")]));
+    assert_eq!(owner(top.join("deep/er")).0, OTHER);
+    // The user gives another directory that name.
+    make_directory(&home.join("data"), (0, 0o755));
+    fs::write(home.join("data/k"), "x").unwrap();
+    fs::rename(&path, home.join("aside")).unwrap();
+    fs::rename(home.join("data"), &path).unwrap();
+    assert!(refused(&Host::default(), &given).contains(MOVED));
+}
 
 #[test]
 fn a_users_own_directory_and_one_of_this_program_stay_manageable() {

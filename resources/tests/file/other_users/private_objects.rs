@@ -7,6 +7,7 @@ use crate::support::*;
 use std::fs;
 use std::os::unix::fs::chown;
 use std::path::Path;
+use steadfast_resources::host::files::RestoredDirectories;
 use steadfast_resources::{CheckResult, Host, Outcome};
 use tokio_util::sync::CancellationToken;
 
@@ -50,7 +51,11 @@ fn a_users_private_file_that_another_user_moved_is_shown_to_nobody() {
     }
     let undo = |uid| {
         let permit = permit(&CancellationToken::new());
-        host.files().restore(&permit, &path, &prior(uid, 0o644, None))
+        host.files().restore(
+            &permit,
+            (&path, &prior(uid, 0o644, None)),
+            &mut RestoredDirectories::default(),
+        )
     };
     for uid in [0, OTHER, STRANGER] {
         let fault = undo(uid).unwrap_err();
@@ -98,7 +103,13 @@ fn a_users_own_private_file_stays_manageable() {
     // An undo of that run.
     chmod(&path, 0o600);
     let permit = permit(&CancellationToken::new());
-    host.files().restore(&permit, &path, &prior(STRANGER, 0o644, None)).unwrap();
+    host.files()
+        .restore(
+            &permit,
+            (&path, &prior(STRANGER, 0o644, None)),
+            &mut RestoredDirectories::default(),
+        )
+        .unwrap();
     assert_eq!(mode(&path), 0o644);
     // A right to write for a group that may already read.
     let project = dir.path().join("project");

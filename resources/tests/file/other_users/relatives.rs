@@ -11,6 +11,7 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
+use steadfast_resources::host::files::RestoredDirectories;
 use steadfast_resources::{
     Host, NotRecorded, Outcome, PriorContent, PriorEntry, PriorShape, PriorState,
 };
@@ -266,9 +267,20 @@ impl Cell {
     fn undo(&self, host: &Host, content: PriorContent) -> Outcome {
         let shape = PriorShape::File(THEIRS.len() as u64, content);
         let (mode, extended) = (0o640, Vec::new());
-        let former = PriorState::Thing(PriorEntry { shape, mode, uid: 0, gid: 0, extended });
+        let former = PriorState::Thing(PriorEntry {
+            shape,
+            mode,
+            uid: 0,
+            gid: 0,
+            extended,
+            enclosure: None,
+        });
         let permit = permit(&CancellationToken::new());
-        match host.files().restore(&permit, &self.path, &former) {
+        match host.files().restore(
+            &permit,
+            (&self.path, &former),
+            &mut RestoredDirectories::default(),
+        ) {
             Ok(done) => Outcome::Changed(done.iter().map(|word| (*word).to_owned()).collect()),
             Err(fault) => {
                 let touched = fault.touched;

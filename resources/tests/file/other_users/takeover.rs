@@ -7,6 +7,7 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, chown};
 use std::path::{Path, PathBuf};
+use steadfast_resources::host::files::RestoredDirectories;
 use steadfast_resources::{
     CheckResult, Host, NotRecorded, Outcome, PriorContent, PriorEntry, PriorShape, PriorState,
 };
@@ -351,7 +352,14 @@ pub(crate) fn prior(uid: u32, mode: u32, content: Option<&str>) -> PriorState {
         None => PriorContent::Unkept(NotRecorded::Same),
     };
     let shape = PriorShape::File(1, content);
-    PriorState::Thing(PriorEntry { shape, mode, uid, gid: uid, extended: Vec::new() })
+    PriorState::Thing(PriorEntry {
+        shape,
+        mode,
+        uid,
+        gid: uid,
+        extended: Vec::new(),
+        enclosure: None,
+    })
 }
 
 /// An undo gives no rights to an object that an untrusted user may have put there since.
@@ -360,7 +368,11 @@ fn an_undo_lends_nothing_to_what_it_finds() {
     let (host, (dir, shared)) = (Host::default(), shared());
     let path = shared.join("a");
     let undo = |former: &PriorState| {
-        host.files().restore(&permit(&CancellationToken::new()), &path, former)
+        host.files().restore(
+            &permit(&CancellationToken::new()),
+            (&path, former),
+            &mut RestoredDirectories::default(),
+        )
     };
     strangers::write(&path, "theirs", 0o755);
     strangers::set(&path, ACCESS, &strangers::list());
@@ -385,7 +397,13 @@ fn an_undo_lends_nothing_to_what_it_finds() {
     fs::write(home.join("a"), "x").unwrap();
     chmod(home.join("a"), 0o600);
     let permit = permit(&CancellationToken::new());
-    host.files().restore(&permit, &home.join("a"), &prior(STRANGER, 0o644, None)).unwrap();
+    host.files()
+        .restore(
+            &permit,
+            (&home.join("a"), &prior(STRANGER, 0o644, None)),
+            &mut RestoredDirectories::default(),
+        )
+        .unwrap();
     assert_eq!(owner(home.join("a")).0, STRANGER, "where nobody else can have put it");
 }
 
