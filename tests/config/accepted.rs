@@ -336,10 +336,10 @@ fn an_automatic_edge_never_makes_a_cycle() {
 /// Packages may come from any repository, so all of them come first, unless `autoedge: false` says otherwise.
 #[test]
 fn packages_follow_every_repository() {
-    let text = "graph: g\nresources:\n  pkg:\n  - name: a\n  - {name: b, state: absent}\n  - {name: c, meta: {autoedge: false}}\n  repo:\n  - {name: x, uris: ['http://h/'], suites: [./]}\n  - {name: y, uris: ['http://h/'], suites: [z/]}\n";
+    let text = "graph: g\nresources:\n  pkg:\n  - name: aa\n  - {name: bb, state: absent}\n  - {name: cc, meta: {autoedge: false}}\n  repo:\n  - {name: x, uris: ['http://h/'], suites: [./]}\n  - {name: y, uris: ['http://h/'], suites: [z/]}\n";
     let files = Files::new().with("graph.yaml", text);
     let loaded = config::load(&[files.path("graph.yaml")], &Options::default()).unwrap();
-    assert_eq!(edges(&loaded), ["repo[x] -> pkg[a]", "repo[y] -> pkg[a]"]);
+    assert_eq!(edges(&loaded), ["repo[x] -> pkg[aa]", "repo[y] -> pkg[aa]"]);
 }
 
 /// A chain of files whose last one runs before their directory: thousands of edges are left out with a few warnings.

@@ -32,6 +32,13 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "inspect",
+        &[
+            ("steadfast inspect file /etc/motd", "print the file as a declaration"),
+            ("steadfast inspect --all svc", "print every service that can be enabled"),
+        ],
+    ),
+    (
         "plan",
         &[
             ("steadfast plan graph.yaml", "preview the changes of apply"),
