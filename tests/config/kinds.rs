@@ -65,6 +65,7 @@ pub(crate) struct Remembered {
     path: Option<PathBuf>,
     is_closed: bool,
     /// The closed directory above that the loader passed to the resource.
+    #[expect(dead_code, reason = "tests read the debug output")]
     below: Option<ClosedDirectory>,
 }
 

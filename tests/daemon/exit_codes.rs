@@ -18,7 +18,7 @@ resources:
   - {name: d, path: $DIR/x}
   - {name: e, path: !tag $DIR/e}
   - {name: f, path: $DIR//x}
-  cron: [{name: nginx}]
+  net: [{name: eth0}]
   noop:
   - {name: x, after: "noop[y]"}
   - {name: y, after: "noop[x]"}

@@ -99,7 +99,7 @@ fn an_undo_of_values_that_no_kind_gives_back_is_refused() {
     let place = Stage::new(Limits::default());
     let cases = [
         ("pkg[half]", vec![("version", Some("1 (half-installed)".to_owned()))], "not whole"),
-        ("hostname[h]", vec![("name", Some("a".to_owned()))], "cannot be restored"),
+        ("virt[h]", vec![("name", Some("a".to_owned()))], "cannot be restored"),
     ];
     for (name, before, why) in cases {
         let keeper = keeper(&place, name);
