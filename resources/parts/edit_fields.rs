@@ -45,15 +45,15 @@ pub(crate) const SENSITIVE: FieldSpec = FieldSpec::new(
     "Hides the part and the file in differences, messages and the history. Default: true for a received secret.",
 );
 pub(crate) const AFTER: FieldSpec = FieldSpec::new(
-    "after",
+    "insert_after",
     FieldType::Text,
     "Place of a new part: behind the last line that matches this regular expression; EOF: at the end. Without a match: at the end.",
 )
 .default("EOF")
 .example("^Include")
-.conflicts_with(&["before"]);
+.conflicts_with(&["insert_before"]);
 pub(crate) const BEFORE: FieldSpec = FieldSpec::new(
-    "before",
+    "insert_before",
     FieldType::Text,
     "Place of a new part: before the last line that matches this regular expression; BOF: at the start. Without a match: at the end.",
 )
@@ -135,7 +135,7 @@ impl EditFields {
 
 /// Takes the place of a new part.
 pub(crate) fn read_insertion(reader: &mut FieldReader) -> Insertion {
-    let (after, before) = (reader.text("after"), reader.text("before"));
+    let (after, before) = (reader.text("insert_after"), reader.text("insert_before"));
     let mut pattern = |field, text: &str| match compile_pattern(field, text) {
         Ok(pattern) => Some(pattern),
         Err(problem) => {
@@ -146,8 +146,12 @@ pub(crate) fn read_insertion(reader: &mut FieldReader) -> Insertion {
     match (after.as_deref(), before.as_deref()) {
         (None | Some("EOF"), None) => Insertion::End,
         (_, Some("BOF")) => Insertion::Start,
-        (_, Some(text)) => pattern("before", text).map(Insertion::Before).unwrap_or_default(),
-        (Some(text), None) => pattern("after", text).map(Insertion::After).unwrap_or_default(),
+        (_, Some(text)) => {
+            pattern("insert_before", text).map(Insertion::Before).unwrap_or_default()
+        }
+        (Some(text), None) => {
+            pattern("insert_after", text).map(Insertion::After).unwrap_or_default()
+        }
     }
 }
 

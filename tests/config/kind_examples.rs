@@ -33,3 +33,18 @@ fn a_receiving_text_field_has_a_valid_placeholder() {
         }
     }
 }
+
+#[test]
+fn no_field_has_the_name_of_a_key_of_every_resource() {
+    let keys = ["name", "aliases", "meta", "recv", "after", "before", "notify", "subscribe"];
+    for spec in registry::specs() {
+        for field in spec.fields {
+            assert!(
+                !keys.contains(&field.name),
+                "{}.{} can never be declared",
+                spec.kind,
+                field.name
+            );
+        }
+    }
+}

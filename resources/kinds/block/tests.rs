@@ -11,7 +11,7 @@ fn a_block_is_added_changed_and_removed() {
     let given = [("content", "x\ny\n")];
     assert_eq!(edit(&SPEC, &given, ""), BLOCK);
     assert_eq!(edit(&SPEC, &given, "a\n"), format!("a\n{BLOCK}"));
-    assert_eq!(edit(&SPEC, &[given[0], ("before", "BOF")], "a\n"), format!("{BLOCK}a\n"));
+    assert_eq!(edit(&SPEC, &[given[0], ("insert_before", "BOF")], "a\n"), format!("{BLOCK}a\n"));
     let old = "a\n# BEGIN steadfast: /etc/f\nold\n# END steadfast: /etc/f\nb";
     assert_eq!(edit(&SPEC, &given, old), format!("a\n{BLOCK}b"));
     assert_eq!(remove(&SPEC, &given, old), "a\nb");

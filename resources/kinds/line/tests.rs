@@ -13,10 +13,13 @@ fn a_line_is_added_at_its_place() {
     assert_eq!(edit(&SPEC, &[("line", "b")], "a\n"), "a\nb\n");
     assert_eq!(edit(&SPEC, &[("line", "b")], "a"), "a\nb", "no final line end");
     assert_eq!(edit(&SPEC, &[("line", "b")], "a\r\n"), "a\r\nb\r\n");
-    assert_eq!(edit(&SPEC, &[("line", "b"), ("after", "^a")], "a\na\nc\n"), "a\na\nb\nc\n");
-    assert_eq!(edit(&SPEC, &[("line", "b"), ("before", "^c")], "a\nc\n"), "a\nb\nc\n");
-    assert_eq!(edit(&SPEC, &[("line", "b"), ("before", "BOF")], "\u{feff}a\n"), "\u{feff}b\na\n");
-    assert_eq!(edit(&SPEC, &[("line", "b"), ("after", "^x")], "a\n"), "a\nb\n");
+    assert_eq!(edit(&SPEC, &[("line", "b"), ("insert_after", "^a")], "a\na\nc\n"), "a\na\nb\nc\n");
+    assert_eq!(edit(&SPEC, &[("line", "b"), ("insert_before", "^c")], "a\nc\n"), "a\nb\nc\n");
+    assert_eq!(
+        edit(&SPEC, &[("line", "b"), ("insert_before", "BOF")], "\u{feff}a\n"),
+        "\u{feff}b\na\n"
+    );
+    assert_eq!(edit(&SPEC, &[("line", "b"), ("insert_after", "^x")], "a\n"), "a\nb\n");
     assert_eq!(edit(&SPEC, &[("content", "b")], "b"), "b");
 }
 
@@ -55,7 +58,8 @@ fn wrong_fields_are_rejected() {
     );
     assert!(problem(&SPEC, &[ROOT, ("validate", "true")]).starts_with("validate needs %s"));
     assert!(
-        problem(&SPEC, &[ROOT, ("after", "a"), ("before", "b")]).contains("exclude each other")
+        problem(&SPEC, &[ROOT, ("insert_after", "a"), ("insert_before", "b")])
+            .contains("exclude each other")
     );
     assert!(problem(&SPEC, &[ROOT, ("path", "etc")]).starts_with("expected an absolute path"));
 }
@@ -79,7 +83,7 @@ proptest! {
     #[test]
     fn other_bytes_stay(
         text in "(\u{feff})?(([ab#]|\u{fff80}){0,3}(\r?\n)?){0,6}",
-        place in prop_oneof![Just(("after", "EOF")), Just(("after", "^a")), Just(("before", "^b")), Just(("before", "BOF"))],
+        place in prop_oneof![Just(("insert_after", "EOF")), Just(("insert_after", "^a")), Just(("insert_before", "^b")), Just(("insert_before", "BOF"))],
     ) {
         let given = [("line", "new=1"), place];
         let longer = edit(&SPEC, &given, &text);

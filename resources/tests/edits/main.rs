@@ -52,7 +52,7 @@ fn several_resources_write_one_file_once() {
     let inode = |path: &Path| std::os::unix::fs::MetadataExt::ino(&path.metadata().unwrap());
     let before = inode(&path);
     let all = [
-        resource("line", &path, &[("line", "one"), ("before", "BOF")]),
+        resource("line", &path, &[("line", "one"), ("insert_before", "BOF")]),
         resource("ini", &path, &[("section", "s"), ("key", "x"), ("value", "2")]),
         resource("block", &path, &[("content", "b"), ("marker", "; {mark}")]),
     ];

@@ -38,13 +38,13 @@ const fn of_file(
 pub(crate) const CASES: &[Case] = &[
     of_file(
         "line",
-        &[("line", "b"), ("after", "^a"), ("path", "/etc/f")],
+        &[("line", "b"), ("insert_after", "^a"), ("path", "/etc/f")],
         &[("/etc/f", "a\nc")],
         &[("/etc/f", Some("a\nb\nc"))],
     ),
     of_file(
         "line",
-        &[("content", "b"), ("before", "BOF"), ("file", "/etc/f"), ("sensitive", "true")],
+        &[("content", "b"), ("insert_before", "BOF"), ("file", "/etc/f"), ("sensitive", "true")],
         &[("/etc/f", "a\n")],
         &[("/etc/f", Some("b\na\n"))],
     ),
@@ -57,7 +57,7 @@ pub(crate) const CASES: &[Case] = &[
     ),
     of_file(
         "block",
-        &[("content", "x\n"), ("marker", "; {mark}"), ("before", "^a"), ("path", "/etc/f")],
+        &[("content", "x\n"), ("marker", "; {mark}"), ("insert_before", "^a"), ("path", "/etc/f")],
         &[("/etc/f", "a\n")],
         &[("/etc/f", Some("; BEGIN\nx\n; END\na\n"))],
     ),
@@ -69,7 +69,7 @@ pub(crate) const CASES: &[Case] = &[
     ),
     of_file(
         "block",
-        &[("marker", "; {mark}"), ("state", "absent"), ("after", "EOF")],
+        &[("marker", "; {mark}"), ("state", "absent"), ("insert_after", "EOF")],
         &[("/etc/f", "a\n; BEGIN\nx\n; END\nb")],
         &[("/etc/f", Some("a\nb"))],
     ),
