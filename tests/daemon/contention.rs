@@ -271,11 +271,12 @@ fn f10_two_daemons_with_the_same_graph_do_not_fight() {
     }
 }
 
-/// The brake: after this many undone repairs, all repairs stop for a minute; changes of a new graph are still made.
+/// The brake: after this many undone repairs, repeated repairs stop for a minute. Another file is repaired at once, and
+/// changes of a new graph are still made.
 #[test]
 fn e20_the_brake_is_said_and_lets_a_new_graph_through() {
     let files = |content: &str| {
-        let each = (0..4)
+        let each = (0..5)
             .map(|n| format!("  - {{name: f{n}, path: $DIR/f{n}, content: \"{content}\\n\"}}\n"));
         format!("graph: braked\nresources:\n  file:\n{}", each.collect::<String>())
     };
@@ -286,6 +287,9 @@ fn e20_the_brake_is_said_and_lets_a_new_graph_through() {
         let line = daemon.wait_for("repairs_suspended");
         assert!(line.message.contains("7 repairs were reverted within a minute"), "{line:?}");
     });
+    host.write("f4", "undone\n");
+    host.wait_until("the file of nobody else is repaired", || host.read("f4") == "old\n");
+    assert_eq!(daemon.count("repairs_resumed"), 0, "it is still on");
     host.graph(&files("new"));
     daemon.signal(SIGHUP);
     daemon.wait_for("converged");

@@ -279,7 +279,7 @@ fn of_whole(news: &Notification<'_>) -> Option<(&'static str, String, Level)> {
         }
         Notification::Braked { repairs, pause } => {
             let words = format!(
-                ": {repairs} repairs were reverted within a minute; repairs are suspended for {}",
+                ": {repairs} repairs were reverted within a minute; repeated repairs are suspended for {}",
                 seconds(*pause)
             );
             ("repairs_suspended", words, Error)

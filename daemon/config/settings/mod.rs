@@ -66,7 +66,7 @@ pub(super) static SETTINGS: &[FieldSpec] = &[
     FieldSpec::new(
         "max_repairs_per_minute",
         FieldType::Int,
-        "suspend repairs for a minute after this many repeated repairs per minute; 0: no limit; default 600",
+        "suspend repeated repairs for a minute after this many of them per minute; 0: no limit; default 600",
     ),
     FieldSpec::new("events_size", FieldType::Int, "size of the event log in MiB; default 64"),
     FieldSpec::new("events_days", FieldType::Int, "retention of events in days; default 30"),

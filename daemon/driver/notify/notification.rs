@@ -226,14 +226,14 @@ pub enum Notification<'a> {
     },
     /// A resource is no longer contended.
     Calm(&'a str),
-    /// The brake has stopped all repairs: too many repairs were undone within one minute.
+    /// The brake has stopped repeated repairs: too many repairs were undone within one minute.
     Braked {
         /// The number of repeated repairs.
         repairs: u32,
-        /// The time for which nothing is repaired.
+        /// The time for which no resource is repaired twice within a minute.
         pause: Duration,
     },
-    /// The brake is released: repairs continue.
+    /// The brake is released: all repairs continue.
     Released,
     /// The run of a resource does not return.
     Stuck(&'a str),

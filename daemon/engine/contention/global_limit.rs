@@ -1,5 +1,6 @@
-//! The brake (E-20): a global limit that pauses all repairs if too many of them are undone. Watches continue, and the
-//! brake is reported.
+//! The brake (E-20): a global limit that pauses repeated repairs if too many repairs are undone. Watches continue, and
+//! the brake is reported. A vertex that was not repaired within the last minute is repaired at once: one user who
+//! undoes many repairs suspends no others.
 //!
 //! Only repeated repairs count: those of a vertex that was already repaired within the last minute. Repairing a whole
 //! tree once is normal work; repairing it again and again is not.
@@ -21,7 +22,7 @@ pub(crate) struct Brake {
     /// The time and vertex of each repair, and if it was a repeated one.
     pub(crate) recent: VecDeque<(Tick, VertexId, bool)>,
     repeated: u32,
-    /// The time before which nothing is repaired.
+    /// The end of the brake, before which no vertex is repaired twice within a minute.
     pub(crate) until: Option<Tick>,
 }
 
@@ -57,10 +58,18 @@ impl Engine {
         self.brake.limit = limit;
     }
 
-    /// Returns the time until which nothing is repaired, if the brake is active.
+    /// Returns the time until which no vertex is repaired twice within a minute, if the brake is active.
     #[must_use]
     pub fn braked_until(&self) -> Option<Tick> {
         self.brake.until
+    }
+
+    /// Returns the time until which the brake delays the repair of a vertex: a minute after its own last repair, and at
+    /// most the end of the brake.
+    pub(crate) fn braked(&self, id: VertexId) -> Option<Tick> {
+        let until = self.brake.until?;
+        let last = self.fights.get(&id)?.last_repair()?;
+        Some(last.after(MINUTE).min(until)).filter(|at| *at > self.now)
     }
 
     /// Counts a repair. Repairs without a successor within the minute are forgotten.

@@ -69,7 +69,7 @@ pub(crate) struct Contention {
 }
 
 impl Contention {
-    fn last_repair(&self) -> Option<Tick> {
+    pub(crate) fn last_repair(&self) -> Option<Tick> {
         self.rounds.back().map(|round| round.at)
     }
 

@@ -17,7 +17,7 @@ impl Engine {
         if vertex.causes.has(ASKED.and(Causes::OWED)) {
             return None;
         }
-        let brake = self.brake.until.filter(|_| vertex.causes.has(Causes::LOOK));
+        let brake = self.braked(id).filter(|_| vertex.causes.has(Causes::LOOK));
         let fight = self.fights.get(&id).filter(|_| vertex.contended);
         brake.max(fight.map(|fight| fight.not_before)).filter(|at| *at > self.now)
     }

@@ -176,14 +176,14 @@ pub enum Notice {
     },
     /// A vertex is no longer contended, or the operator asked for another attempt.
     Calm(VertexId),
-    /// Too many repairs were undone within a minute: no repair runs until the given time.
+    /// Too many repairs were undone within a minute: no vertex is repaired twice within a minute until the given time.
     Braked {
         /// The number of repeated repairs.
         repairs: u32,
-        /// The time at which repairs continue.
+        /// The end of the brake.
         until: Tick,
     },
-    /// Repairs continue after [`Notice::Braked`].
+    /// All repairs continue after [`Notice::Braked`].
     Released,
     /// A run has not returned although its deadline is over.
     Stuck(VertexId, RunId),

@@ -97,7 +97,7 @@ impl Engine {
             return;
         }
         let class = self.class_of(id);
-        if self.brake.until.is_some() && self.is_repair(id) {
+        if self.braked(id).is_some() && self.is_repair(id) {
             self.release(id);
             self.mark(id, Causes::LOOK);
             return;

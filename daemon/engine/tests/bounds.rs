@@ -69,6 +69,36 @@ fn e20_the_brake_stops_repairs_and_lets_go_by_itself() {
     sound(&world);
 }
 
+/// The brake delays only vertices that were repaired within the last minute.
+#[test]
+fn e20_the_brake_leaves_other_vertices_alone() {
+    let count = 20;
+    let mut world = settled_under_brake(count + 1, 30);
+    for _ in 0..1000 {
+        if world.engine.braked_until().is_some() {
+            break;
+        }
+        for number in 0..count {
+            world.step(&Step::Changed(v(number)));
+            if world.engine.braked_until().is_none() && world.in_progress(v(number)).is_some() {
+                repair(&mut world, number);
+            }
+        }
+        world.steps(&[Step::Wait(ms(200))]);
+    }
+    assert!(world.engine.braked_until().is_some());
+    world.steps(&[Step::Changed(v(count))]);
+    repair(&mut world, count);
+    assert_eq!(classes(&world, count).len(), 1, "it is repaired at once");
+    assert_eq!(standing(&world, count), VertexStatus::Settled);
+    world.steps(&[Step::Changed(v(count)), Step::Checked(v(count), RunVerdict::Differs)]);
+    assert_eq!(classes(&world, count).len(), 1, "a second repair waits");
+    world.steps(&[Step::Wait(MINUTE)]);
+    until_quiet(&mut world, |world, id| repair(world, id.0));
+    assert_eq!(classes(&world, count).len(), 2);
+    sound(&world);
+}
+
 /// The brake counts repeated repairs only: repairing everything once is normal work, however much it is.
 #[test]
 fn e20_a_whole_tree_put_back_once_is_no_storm() {

@@ -166,8 +166,8 @@ pub(super) const ALL: &[Breakage] = &[
             "what is made of something else is changed under the brake",
         ),
         "runs/steps.rs",
-        "if self.brake.until.is_some() && self.is_repair(id) {",
-        "if self.brake.until.is_some() && self.is_repair(id) && class != crate::Class::Intentional {",
+        "if self.braked(id).is_some() && self.is_repair(id) {",
+        "if self.braked(id).is_some() && self.is_repair(id) && class != crate::Class::Intentional {",
     ),
     broken(
         (

@@ -205,7 +205,9 @@ impl Books {
             ),
         ];
         let shut = window.is_some_and(|w| !self.open.contains(&w));
-        let braked = self.braked.is_some() && !asked && vertex.done && state;
+        let last = vertex.fight.repairs.last();
+        let is_again = last.is_some_and(|last| last.after(Meta::REVERSAL_WINDOW) > self.now);
+        let braked = self.braked.is_some() && is_again && !asked && vertex.done && state;
         if let Some(running) = self.running_mut(intent.run) {
             running.class = Some(intent.class);
         }

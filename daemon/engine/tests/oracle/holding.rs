@@ -63,6 +63,10 @@ impl Books {
             if braked && self.braked.is_none() {
                 self.broken(E20_BRAKE, &format!("{id} waits for a brake that is not on"));
             }
+            let last = self.vertices.get(&id).and_then(|vertex| vertex.fight.changes.last());
+            if braked && last.is_none_or(|last| last.after(MINUTE) <= now) {
+                self.broken(E20_BRAKE, &format!("{id} waits and was not repaired within a minute"));
+            }
         }
         if self.braked.is_some_and(|until| until.after(MINUTE) < now) {
             self.broken(E20_BRAKE, "the brake does not let go");

@@ -91,18 +91,18 @@ fn a_file_is_made_only_below_the_declared_directory_that_is_closed() {
     };
     made(&host, &directory);
     let content = below("f", &[("content", "x"), ("mode", "0644")]);
-    let works = [&content, &below("folder/", &[]), &below("l", &[("symlink", "/nowhere")])];
+    let below_it = [&content, &below("folder/", &[]), &below("l", &[("symlink", "/nowhere")])];
     fs::rename(&private, home.join("aside")).unwrap();
     for mode in [0o755, 0o700] {
         make_directory(&private, (STRANGER, mode));
-        for work in works {
+        for work in below_it {
             let words = refused(&host, work);
             assert!(words.contains("is not the declared one") && names(&private).is_empty());
         }
         fs::remove_dir(&private).unwrap();
     }
     fs::rename(home.join("aside"), &private).unwrap();
-    for work in works {
+    for work in below_it {
         made(&host, work);
     }
     // Nobody else can have put this directory there.
