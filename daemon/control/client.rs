@@ -4,7 +4,7 @@ use super::address::Address;
 use super::framing;
 use super::framing::NoLine;
 use super::peer::Peer;
-use super::protocol::{Envelope, PROTOCOL, Reply, Request};
+use super::protocol::{Envelope, PROTOCOL, Reply, Request, milliseconds_since_boot};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -67,7 +67,8 @@ impl Client {
         }
         let broken = |error: &dyn ToString| Unanswered::Broken(error.to_string());
         let ask = serde_json::to_value(ask).map_err(|error| broken(&error))?;
-        let request = Envelope { protocol: PROTOCOL, ask };
+        let sent_at = Some(milliseconds_since_boot());
+        let request = Envelope { protocol: PROTOCOL, ask, sent_at };
         let line = serde_json::to_vec(&request).map_err(|error| broken(&error))?;
         let (read, mut write) = stream.into_split();
         // A daemon that rejects a connection at once does not read the request, yet its reply can be read.

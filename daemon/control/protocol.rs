@@ -12,6 +12,16 @@ pub const PROTOCOL: u32 = 1;
 pub(super) struct Envelope {
     pub(super) protocol: u32,
     pub(super) ask: Value,
+    /// The time of sending, in milliseconds since the boot of the host with all suspends; none from other clients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) sent_at: Option<u64>,
+}
+
+/// Returns the milliseconds since the boot of the host, with all suspends.
+pub(super) fn milliseconds_since_boot() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
+    seconds * 1000 + u64::try_from(now.tv_nsec).unwrap_or_default() / 1_000_000
 }
 
 /// A request.

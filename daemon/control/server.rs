@@ -4,7 +4,7 @@ use super::address::{Address, BindError, Place};
 use super::framing;
 use super::framing::NoLine;
 use super::peer::Peer;
-use super::protocol::{Envelope, PROTOCOL, Reply, Request};
+use super::protocol::{Envelope, PROTOCOL, Reply, Request, milliseconds_since_boot};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -364,9 +364,9 @@ async fn attend(
     };
     let mut read = BufReader::new(read);
     match request(&mut read, limits).await {
-        Ok(ask) if peer.may(&ask) => {
+        Ok((ask, sent_at)) if peer.may(&ask) => {
             let changes = ask.changes();
-            if changes && replies.is_abandoned() {
+            if changes && is_late(sent_at) && replies.is_abandoned() {
                 let command = ask.command();
                 let why = "its client has disconnected";
                 tracing::info!(event = "request", "command {command:?} dropped: {why}");
@@ -418,7 +418,7 @@ async fn left(read: &mut BufReader<OwnedReadHalf>) -> Left {
 async fn request(
     read: &mut BufReader<OwnedReadHalf>,
     limits: &Limits,
-) -> Result<Request, Option<String>> {
+) -> Result<(Request, Option<u64>), Option<String>> {
     let line = framing::read(read, limits.request, Some(limits.patience)).await;
     let line = line.map_err(|why| match why {
         NoLine::End | NoLine::Failed(_) => None,
@@ -434,5 +434,17 @@ async fn request(
             "the daemon speaks protocol {PROTOCOL}, the client {theirs}: use the same release"
         )));
     }
-    serde_json::from_value(request.ask).map_err(|why| Some(format!("unknown request: {why}")))
+    let sent_at = request.sent_at;
+    let ask = serde_json::from_value(request.ask);
+    ask.map(|ask| (ask, sent_at)).map_err(|why| Some(format!("unknown request: {why}")))
 }
+
+/// Returns true if a request was sent so long ago that its client may have given up: the daemon was stopped, or hung.
+/// A client that leaves at once has its request carried out.
+fn is_late(sent_at: Option<u64>) -> bool {
+    let now = milliseconds_since_boot();
+    sent_at.is_some_and(|sent_at| sent_at + PATIENCE_OF_CLIENTS <= now)
+}
+
+/// The age in milliseconds at which a request of a client that is gone is dropped.
+const PATIENCE_OF_CLIENTS: u64 = 1000;

@@ -7,8 +7,8 @@
 //! interpret the values that it stores.
 //!
 //! Reading order: this file (entries and records), `replay` (the meaning of each entry), `journal`, `database` and
-//! `sqlite` (the store on disk), `state_dir` with `lock_owner`, `modes`, `placement` and `key_check` (the directory), `integrity`,
-//! `ownership`, then the operator's side: `state_command`, `maintenance`, `export_format`. `memory` and
+//! `sqlite` (the store on disk), `state_dir` with `lock_owner`, `modes`, `placement` and `key_check` (the directory),
+//! `integrity`, `ownership`, then the operator's side: `state_command`, `maintenance`, `export_format`. `memory` and
 //! `fault_injection` serve one-shot commands and tests; `regular_file` opens files without blocking;
 //! `retention_clock` counts the age of records.
 

@@ -50,8 +50,8 @@ impl RetentionClock {
         Self { path, boot: boot_id(), last, stored, told: false }
     }
 
-    /// Returns the time of retention, and stores it now and then. `wall` is the system clock since 1970, `since_boot` the
-    /// time since the boot with all suspends.
+    /// Returns the time of retention, and stores it now and then. `wall` is the system clock since 1970, `since_boot`
+    /// the time since the boot with all suspends.
     pub(crate) fn read(&mut self, wall: Duration, since_boot: Duration) -> Duration {
         let first = || Reading { time: wall, boot: self.boot.clone(), since_boot };
         let last = self.last.take().unwrap_or_else(first);

@@ -3,8 +3,8 @@
 //! A kind must change the host only through [`crate::host`], with a permit, and must never know the graph.
 //!
 //! Reading order: `noop.rs` and `print.rs` (the smallest ones), `msg.rs`, `value.rs`, `password.rs`, `timer.rs`,
-//! `test.rs`. Kinds of one part or value: `hostname.rs`, `timezone.rs`, `locale.rs`, `line.rs`, `block.rs`, `ini.rs`,
-//! `hosts.rs`, `json.rs`, `yaml.rs`, `toml/`, `kmod.rs`, `group.rs`. Larger ones: `user/`, `cron/`, `sysctl/`, `mount/`,
+//! `test.rs`. Kinds of one part or value: `hostname.rs`, `timezone.rs`, `locale.rs`, `line/`, `block/`, `ini/`,
+//! `hosts/`, `json/`, `yaml/`, `toml/`, `kmod.rs`, `group.rs`. Larger ones: `user/`, `cron/`, `sysctl/`, `mount/`,
 //! `swap/`, `ssh_authorized_key/`, `unit/`, `repo/`, `fetch/`, `archive/`, `git/`, `firewall/`, `probe.rs`, then `exec/`,
 //! `svc/`, `pkg/` and `file/`.
 

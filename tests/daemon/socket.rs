@@ -251,6 +251,12 @@ fn a_list_is_bounded() {
     assert_eq!(names.matches("noop[n").count(), 1000);
 }
 
+/// Returns the milliseconds since the boot, with all suspends.
+fn since_boot() -> i64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    now.tv_sec * 1000 + now.tv_nsec / 1_000_000
+}
+
 /// R9: a request of a client that gave up before the daemon read the request is dropped. The next request of a waiting
 /// client is carried out.
 #[test]
@@ -261,7 +267,8 @@ fn a_request_of_a_client_that_gave_up_is_dropped() {
     daemon.signal(nix::sys::signal::Signal::SIGSTOP);
     let mut client = UnixStream::connect(host.path("state/control.socket")).expect("connects");
     let ask = serde_json::json!({ "verb": "pause", "seconds": 3600, "reason": "late" });
-    let order = serde_json::json!({ "protocol": 1, "ask": ask });
+    // As if the client had waited for five seconds.
+    let order = serde_json::json!({ "protocol": 1, "ask": ask, "sent_at": since_boot() - 5000 });
     writeln!(client, "{order}").expect("sent");
     drop(client);
     daemon.signal(nix::sys::signal::Signal::SIGCONT);

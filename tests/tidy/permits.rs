@@ -20,7 +20,7 @@ const DIRECT: &[&str] = &[
 ];
 
 /// Types that only describe a reply of the host.
-const DESCRIPTIONS: &[&str] = &["rustix::fs::FileType", "std::fs::Metadata"];
+const DESCRIPTIONS: &[&str] = &["rustix::fs::FileType", "std::fs::Metadata", "std::net::IpAddr"];
 
 #[test]
 fn kinds_reach_the_machine_only_through_the_host() {

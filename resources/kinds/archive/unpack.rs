@@ -49,7 +49,7 @@ exit 1
 ///
 /// # Errors
 ///
-/// Fails without a change if the archive cannot be read, differs from its checksum or has an unsafe entry.
+/// Fails without a change if the archive cannot be read, differs from its checksum or has a dangerous entry.
 pub(super) async fn replace(
     archive: &Arc<Archive>,
     host: &Host,
@@ -231,7 +231,7 @@ async fn judge(host: &Host, tree: &str) -> Result<(), Failure> {
 
 fn unsafe_entry(path: &str, why: &str) -> Failure {
     let path = short(path, 40);
-    Failure::new(format!("the archive is unsafe: {path} {why}"))
+    Failure::new(format!("the archive is not safe: {path} {why}"))
         .hint("unpack it by hand and examine it, or ask its authors")
 }
 

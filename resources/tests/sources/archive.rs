@@ -102,7 +102,7 @@ fn unsafe_archives_are_rejected() {
         let (source, to) = (folder.path().join("bad.tar"), folder.path().join("to"));
         let said = refused(&resource("archive", &to, &[("source", source.to_str().unwrap())]));
         assert!(
-            said.contains("the archive is unsafe") && said.contains(expected),
+            said.contains("the archive is not safe") && said.contains(expected),
             "{script}: {said}"
         );
         assert!(!to.exists());

@@ -112,8 +112,8 @@ pub(crate) fn shell(folder: &Path, script: &str) -> String {
 
 pub(crate) fn sum(bytes: &[u8]) -> String {
     let digest = digest(&SHA256, bytes);
-    let digits: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{digits}")
+    let start = String::from("sha256:");
+    digest.as_ref().iter().fold(start, |text, byte| text + &format!("{byte:02x}"))
 }
 
 /// A server of files for this process, with the heads of all requests.
