@@ -271,6 +271,10 @@ impl ValueSet for Group {
         let mut requires = Vec::new();
         if let Some(members) = self.members.as_ref().filter(|_| self.is_present) {
             claims.push(Claim::exclusive(HostObject::MembersOf(self.name.clone())));
+            claims.extend(members.iter().map(|user| {
+                let (group, user) = (self.name.clone(), user.clone());
+                Claim::exclusive(HostObject::Member { group, user })
+            }));
             requires.extend(members.iter().filter_map(|name| Need::user(name, "is a member")));
         }
         Footprint {

@@ -123,6 +123,12 @@ impl TextEdit {
             .hint("set `create: true`, or declare the file with its package or content")
     }
 
+    /// Adds the path to a failure of the editor, which knows only the text.
+    fn named(&self, trouble: Failure) -> Failure {
+        let named = said("edit", &self.path, &trouble.what);
+        Failure { what: named.what, ..trouble }
+    }
+
     /// Returns the difference of an edit; none if the part is as declared.
     fn difference(&self, found: &Found, edited: &Edited) -> Option<Difference> {
         if edited.text == found.text && (found.seen.is_some() || edited.text.is_empty()) {
@@ -209,29 +215,36 @@ impl Together {
     ) -> Result<(), Fault> {
         let due = || self.0.iter().zip(is_due).enumerate().filter(|(_, (_, due))| **due);
         let Some((_, (first, _))) = due().next() else { return Ok(()) };
+        // One resource that creates the file creates it for all.
+        let first = self.0.iter().find(|edit| edit.create.is_some()).unwrap_or(first);
         let found = first.read(host.files())?;
         let mut text = found.text.clone();
         let mut edited_by = Vec::new();
         for (number, (edit, _)) in due() {
             match edit.editor.edit(&text) {
                 Ok(edited) => {
-                    if edited.text != text || found.seen.is_none() {
+                    let is_missing = found.seen.is_none() && !edited.text.is_empty();
+                    if edited.text != text || is_missing {
                         edited_by.push(number);
                     }
                     text = edited.text;
                 }
-                Err(trouble) => set(outcomes, number, Outcome::Failed { trouble, touched: false }),
+                Err(trouble) => {
+                    let trouble = edit.named(trouble);
+                    set(outcomes, number, Outcome::Failed { trouble, touched: false });
+                }
             }
         }
         // Two parts that undo each other would be written for ever.
-        for (number, (edit, _)) in due() {
-            let is_kept = edit.editor.edit(&text).is_ok_and(|again| again.text == text);
+        for (number, edit) in self.0.iter().enumerate() {
+            let is_as_declared =
+                |text: &str| edit.editor.edit(text).is_ok_and(|again| again.text == *text);
+            let is_due = is_due.get(number) == Some(&true);
+            let was_as_declared = !is_due && is_as_declared(&found.text);
             let has_failed = matches!(outcomes.get(number), Some(Outcome::Failed { .. }));
-            if !is_kept && !has_failed {
-                let others: Vec<&str> = due()
-                    .filter(|(it, _)| *it != number)
-                    .map(|(_, (it, _))| it.part.as_str())
-                    .collect();
+            if (is_due || was_as_declared) && !is_as_declared(&text) && !has_failed {
+                let all = self.0.iter().enumerate().filter(|(it, _)| *it != number);
+                let others: Vec<&str> = all.map(|(_, it)| it.part.as_str()).collect();
                 let why = format!("{} is undone by {}", edit.part, others.join(", "));
                 let trouble = said("edit", &edit.path, &why)
                     .hint("two resources contradict each other: keep one of them");
@@ -304,7 +317,7 @@ fn set(outcomes: &mut [Outcome], number: usize, outcome: Outcome) {
 fn one_result(edit: &TextEdit, found: &Found) -> CheckResult {
     let edited = match edit.editor.edit(&found.text) {
         Ok(edited) => edited,
-        Err(trouble) => return CheckResult::Unknown(trouble),
+        Err(trouble) => return CheckResult::Unknown(edit.named(trouble)),
     };
     let Some(difference) = edit.difference(found, &edited) else { return CheckResult::Same };
     let mut seal = DefaultHasher::new();
@@ -326,7 +339,7 @@ impl Resource for TextEdit {
             removal: self.removal.clone(),
             warnings: self.warnings.clone(),
             grouping: Some(Grouping {
-                key: format!("text {} {:?} {:?}", self.path.display(), self.create, self.validate),
+                key: format!("text {}", self.path.display()),
                 part: Arc::new(self.clone()) as Arc<dyn Any + Send + Sync>,
                 unite,
             }),

@@ -5,7 +5,7 @@ use clap::Args;
 /// `steadfast inspect`.
 #[derive(Debug, Args)]
 pub struct Inspect {
-    /// Kind of the objects (`file`, `pkg`, `svc`, …)
+    /// Kind of the objects (`file`, `pkg`, `svc`)
     #[arg(value_name = "KIND")]
     pub kind: String,
     /// Names of the objects, such as /etc/motd or nginx

@@ -148,7 +148,10 @@ impl LoadedGraph {
 }
 
 fn hash_of(removal: &Removal) -> u64 {
-    let hash = removal.fields().iter().fold(Stable::new(), |hash, (name, value)| {
+    // A kind adds the fields in any order.
+    let mut fields: Vec<_> = removal.fields().iter().collect();
+    fields.sort_by_key(|(name, _)| *name);
+    let hash = fields.into_iter().fold(Stable::new(), |hash, (name, value)| {
         let hash = hash.text(name);
         match value {
             Value::Text(text) => hash.text(text),
@@ -160,7 +163,7 @@ fn hash_of(removal: &Removal) -> u64 {
     hash.finish()
 }
 
-/// Reads a removal with its fields in the order of the kind, as every removal has them.
+/// Reads a removal with its fields in the order of the kind.
 fn read(spec: &KindSpec, fields: &Json) -> Option<Removal> {
     let fields = fields.as_object()?;
     let known = spec.fields.iter().filter_map(|field| Some((field, fields.get(field.name)?)));
@@ -194,6 +197,9 @@ mod tests {
             ("svc", vec![("state", text("running"))]),
             ("svc", vec![("session", Value::Bool(true)), ("startup", text("enabled"))]),
             ("pkg", vec![]),
+            ("line", vec![("line", text("a")), ("path", text("/etc/f"))]),
+            ("ini", vec![("key", text("k")), ("section", text("s")), ("path", text("/etc/f"))]),
+            ("cron", vec![("job", text("true")), ("minute", text("5"))]),
         ];
         for (kind, given) in kinds {
             let spec = registry::find(kind).expect("it is there");

@@ -28,7 +28,7 @@ pub static SPEC: KindSpec = KindSpec {
         FieldSpec::new("ip", FieldType::Text, "The address, IPv4 or IPv6. Needed unless state is absent.")
             .receives(Receives::Shown)
             .example("192.0.2.7"),
-        FieldSpec::new("aliases", FieldType::Texts, "Further names of the address, in this order.")
+        FieldSpec::new("names", FieldType::Texts, "Further names of the address, in this order.")
             .receives(Receives::Shown)
             .example("db"),
         FieldSpec::new(
@@ -42,7 +42,7 @@ pub static SPEC: KindSpec = KindSpec {
         SENSITIVE,
     ],
     sends: &[],
-    example: "hosts:\n  - name: db.example.org\n    ip: 192.0.2.7\n    aliases: [db]\n",
+    example: "hosts:\n  - name: db.example.org\n    ip: 192.0.2.7\n    names: [db]\n",
     restore: None,
     build,
 };
@@ -64,9 +64,9 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
     let host = reader.text("host").unwrap_or_else(|| name.to_owned());
     let hint = "letters, digits, dots, - and _; for example db.example.org";
     reader.require(is_host_name(&host), "host", ("expected a host name", hint));
-    let aliases = reader.fields.texts("aliases").unwrap_or_default();
+    let aliases = reader.fields.texts("names").unwrap_or_default();
     let are_names = aliases.iter().all(|alias| is_host_name(alias));
-    reader.require(are_names, "aliases", ("expected host names", hint));
+    reader.require(are_names, "names", ("expected host names", hint));
     let family = reader.choice("family", &[("ipv4", false), ("ipv6", true)]);
     let text = reader.text("ip");
     let address = text.as_deref().and_then(|text| text.parse::<IpAddr>().ok());

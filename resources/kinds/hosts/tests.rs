@@ -5,7 +5,7 @@ use crate::parts::edit_support::{build, edit, problem, remove};
 use proptest::prelude::*;
 
 const DB: [(&str, &str); 3] =
-    [("host", "db.example.org"), ("ip", "192.0.2.7"), ("aliases", "db\nsql")];
+    [("host", "db.example.org"), ("ip", "192.0.2.7"), ("names", "db\nsql")];
 
 #[test]
 fn the_line_of_a_name_is_kept() {
@@ -55,7 +55,7 @@ fn wrong_fields_are_rejected() {
     assert_eq!(problem(&SPEC, &[("host", "a")]), "expected an IPv4 or IPv6 address");
     assert_eq!(problem(&SPEC, &[("host", "a b"), ("ip", "::1")]), "expected a host name");
     assert_eq!(
-        problem(&SPEC, &[("host", "a"), ("ip", "::1"), ("aliases", "#x")]),
+        problem(&SPEC, &[("host", "a"), ("ip", "::1"), ("names", "#x")]),
         "expected host names"
     );
     assert_eq!(

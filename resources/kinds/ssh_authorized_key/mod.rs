@@ -182,7 +182,12 @@ impl Resource for AuthorizedKeys {
             watch.push(WatchSource::Polled(self.usual_path()));
         }
         Footprint {
-            claims: self.keys.iter().map(key).chain([all]).collect(),
+            claims: self
+                .keys
+                .iter()
+                .map(key)
+                .chain([all, Claim::shared(HostObject::Content(self.usual_path()))])
+                .collect(),
             requires: user
                 .into_iter()
                 .chain([Need::path(path, "contains the authorized keys")])

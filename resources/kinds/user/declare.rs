@@ -137,6 +137,11 @@ fn password(text: MaybeSecret, is_present: bool, reader: &mut FieldReader) -> Op
         MaybeSecret::Secret(secret) => secret,
         MaybeSecret::Sealed(_) => return None,
     };
+    // A file that holds a hash ends with a line end.
+    let secret = match secret.reveal().strip_suffix('\n') {
+        Some(line) => Secret::from(line.to_owned()),
+        None => secret,
+    };
     let is_hash = |text: &str| {
         let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':');
         let crypt = text.strip_prefix('$').is_some_and(|rest| rest.contains('$'));

@@ -215,15 +215,14 @@ impl User {
     fn claims(&self) -> Vec<Claim> {
         let own = HostObject::User(self.name.clone());
         let mut claims = vec![Claim::exclusive(own).creating(self.is_present)];
-        match self.groups.as_ref().filter(|_| self.is_present) {
-            Some(_) if !self.append => {
+        if let Some(groups) = self.groups.as_ref().filter(|_| self.is_present) {
+            if !self.append {
                 claims.push(Claim::exclusive(HostObject::GroupsOf(self.name.clone())));
             }
-            Some(groups) => claims.extend(groups.iter().map(|group| {
+            claims.extend(groups.iter().map(|group| {
                 let (group, user) = (group.clone(), self.name.clone());
                 Claim::exclusive(HostObject::Member { group, user })
-            })),
-            None => {}
+            }));
         }
         claims
     }

@@ -172,7 +172,7 @@ pub(crate) const CASES: &[Case] = &[
     Case {
         kind: "hosts",
         name: "db.example.org",
-        given: &[("ip", "192.0.2.7"), ("aliases", "db"), ("sensitive", "false")],
+        given: &[("ip", "192.0.2.7"), ("names", "db"), ("sensitive", "false")],
         before: &[("/etc/hosts", "127.0.0.1 localhost\n192.0.2.1 db.example.org # c\n")],
         after: &[("/etc/hosts", Some("127.0.0.1 localhost\n192.0.2.7 db.example.org db # c\n"))],
         prepare: nothing,
