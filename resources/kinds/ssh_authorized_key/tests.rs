@@ -54,7 +54,7 @@ fn fields_make_lines() {
     let shown = format!("{resource:?}");
     assert!(shown.contains("no-pty") && shown.contains(ONE), "{shown}");
     let footprint = resource.footprint();
-    assert_eq!(footprint.claims.len(), 2);
+    assert_eq!(footprint.claims.len(), 3);
     let removal = footprint.removal.expect("a removal");
     let absent = removal.build(&SPEC, "x").expect("valid");
     assert!(absent.footprint().removal.is_none());
