@@ -81,6 +81,15 @@ resources:
     let host = Host::with(SLOW);
     let daemon = host.run(&[]);
     host.wait_for_lines("log", 1);
+    // The daemon records the command right after its start.
+    let is_whole = |record: std::fs::DirEntry| {
+        std::fs::read(record.path()).is_ok_and(|content| content.contains(&b' '))
+    };
+    let records = host.path("state/commands");
+    host.wait_until("the command is recorded", || {
+        let found = std::fs::read_dir(&records).into_iter().flatten();
+        found.filter_map(Result::ok).any(is_whole)
+    });
     daemon.kill();
     let daemon = host.run(&[]);
     host.wait_for_lines("log", 2);
