@@ -126,4 +126,12 @@ fn footprints_name_units_repositories_and_tables() {
     let firewall = build("firewall", "a", &[("content", "table inet x { }")]).unwrap().footprint();
     let table = HostObject::Other("nftables table", "inet x".to_owned());
     assert!(firewall.claims.iter().any(|claim| claim.object == table && claim.is_exclusive()));
+    // A whole ruleset beside it would delete its tables.
+    let given = [("content", "table inet y { }"), ("whole", "true")];
+    let whole = build("firewall", "b", &given).unwrap().footprint();
+    let ruleset = |claim: &&Claim| claim.object.to_string().contains("ruleset");
+    let (shared, exclusive) =
+        (firewall.claims.iter().find(ruleset), whole.claims.iter().find(ruleset));
+    assert!(!shared.unwrap().is_exclusive() && exclusive.unwrap().is_exclusive());
+    assert_eq!(shared.unwrap().object, exclusive.unwrap().object);
 }
