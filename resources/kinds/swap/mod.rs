@@ -192,9 +192,9 @@ fn resource(
     // The row of swap space that cannot be used would delay each boot.
     let (live, row_at) = (Arc::new(Managed::new(declared)), usize::from(is_on && persist));
     if is_on {
-        elements.insert(0, live)
+        elements.insert(0, live);
     } else {
-        elements.push(live)
+        elements.push(live);
     }
     if let Some(path) = is_file.filter(|_| state == State::Absent) {
         elements.push(managed_file(path, Shape::Absent, &[])?);
