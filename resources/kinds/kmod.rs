@@ -246,7 +246,7 @@ impl ValueSet for Live {
 /// Builds the module that restores its state from before a change.
 fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, Failure> {
     if !is_module(name) {
-        return Err(Failure::new(format!("{name} is no name of a module")));
+        return Err(Failure::new(bounded(format!("{name} is no name of a module"))));
     }
     let is_loaded = values.iter().any(|value| value.field == MODULE && value.before.is_some());
     let by_hand =

@@ -76,17 +76,19 @@ fn explained(command: &Command, finished: &Finished) -> WriteFailure {
         let rest = plain.what.split_once('\n').map_or("", |(_, rest)| rest);
         Failure::new(format!("{}\n{rest}", bounded(first)).trim_end().to_owned())
     };
+    // Later failures of this kind, for example of a home directory, come after a change of the account files.
+    let is_first = matches!(finished.end, End::Exited(1 | 10));
+    let touched = !(is_first || has("cannot lock") || has("cannot open"));
     if has("Read-only file system") || (has("cannot lock") && Host::has_read_only_accounts()) {
         let trouble =
             renamed(format!("{program} cannot write the account files: read-only file system"));
         let hint = "make /etc writable: `findmnt -T /etc` shows its mount";
-        return WriteFailure::untouched(trouble.hint(hint).passing());
+        return WriteFailure { trouble: trouble.hint(hint).passing(), touched };
     }
     if has("Permission denied") || has("permission denied") {
         let trouble = renamed(format!("{program} has no right to change the account files"));
-        return WriteFailure::untouched(
-            trouble.hint("steadfast must run as root to change accounts"),
-        );
+        let trouble = trouble.hint("steadfast must run as root to change accounts");
+        return WriteFailure { trouble, touched };
     }
     if has("cannot lock") || has("try again later") {
         let trouble = renamed(format!("{program} waited for the lock of the account files"));
@@ -119,7 +121,27 @@ pub(crate) fn words(all: &[&str]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::name_problem;
+    use super::{explained, name_problem};
+    use crate::host::{Captured, Command, End, Finished};
+
+    /// A tool that has no right to a home directory has changed the account files before.
+    #[test]
+    fn only_the_first_step_of_a_tool_changes_nothing() {
+        for (code, said, touched) in [
+            (1, "useradd: Permission denied.", false),
+            (10, "cannot lock /etc/group", false),
+            (12, "cannot open /etc/passwd: Permission denied", false),
+            (12, "useradd: cannot create directory /home/eve: Permission denied", true),
+            (12, "useradd: cannot create directory /home/eve: Read-only file system", true),
+        ] {
+            let mut stderr = Captured::default();
+            stderr.push(said.as_bytes());
+            let (end, stdout) = (End::Exited(code), Captured::default());
+            let finished = Finished { end, stdout, stderr, held: false };
+            let command = Command { argv: vec!["useradd".to_owned()], ..Command::default() };
+            assert_eq!(explained(&command, &finished).touched, touched, "{code} {said}");
+        }
+    }
 
     #[test]
     fn only_names_that_the_tools_accept_are_accepted() {

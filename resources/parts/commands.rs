@@ -1,5 +1,6 @@
 //! Calls of programs by kinds: a query returns its output, and a change must end with success.
 
+use super::field_reader::bounded;
 use super::managed::WriteFailure;
 use crate::failure::Failure;
 use crate::host::{Command, End, Finished, Host};
@@ -20,6 +21,17 @@ pub(crate) fn command(argv: &[&str]) -> Command {
 /// Makes a command that gets a secret on its standard input.
 pub(crate) fn command_with_input(argv: &[&str], input: Secret) -> Command {
     Command { stdin: Some(input), ..command(argv) }
+}
+
+/// Returns a text as one word of a shell in single quotes.
+pub(crate) fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// Returns a text as one word of a shell, with quotes only if it needs them.
+pub(crate) fn shell_word(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./,=:@%+".contains(&byte);
+    if !text.is_empty() && text.bytes().all(is_plain) { text.to_owned() } else { quoted(text) }
 }
 
 /// Runs a query and returns its standard output.
@@ -83,6 +95,9 @@ pub(crate) fn failed(command: &Command, finished: &Finished) -> Failure {
         End::Cancelled { .. } => "was cancelled".to_owned(),
     };
     let mut what = format!("{program} {end}");
+    if what.chars().count() > 100 {
+        what = format!("{}\n{program}", bounded(format!("the command {end}: {program}")));
+    }
     let lines = match finished.stderr.last_lines(4) {
         lines if lines.is_empty() => finished.stdout.last_lines(4),
         lines => lines,
@@ -91,4 +106,29 @@ pub(crate) fn failed(command: &Command, finished: &Finished) -> Failure {
         what.push_str(&format!("\n{line}"));
     }
     Failure::new(what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{command, failed, quoted, shell_word};
+    use crate::host::{Captured, End, Finished};
+
+    #[test]
+    fn words_of_a_shell_are_quoted() {
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        for (text, word) in [("eve", "eve"), ("a=b,c", "a=b,c"), ("", "''"), ("a;b", "'a;b'")] {
+            assert_eq!(shell_word(text), word);
+        }
+    }
+
+    #[test]
+    fn a_long_program_name_does_not_hide_the_end() {
+        let program = format!("/opt/{}", "x".repeat(200));
+        let (stdout, stderr) = (Captured::default(), Captured::default());
+        let finished = Finished { end: End::Exited(3), stdout, stderr, held: false };
+        let what = failed(&command(&[&program]), &finished).what;
+        let first = what.lines().next().unwrap();
+        assert!(first.chars().count() <= 100 && first.contains("ended with code 3"), "{what}");
+        assert!(what.contains(&program), "{what}");
+    }
 }

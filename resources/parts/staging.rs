@@ -5,11 +5,13 @@ use super::managed::WriteFailure;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::host::files::{Fault, Files, said};
+use crate::host::input_trust::Reader;
 use crate::permit::Permit;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Fails unless the parent directory of a path exists and no other user can exchange the objects in it.
+/// Fails unless the parent directory of a path exists and no other user can exchange the objects in it, or a directory
+/// on the way to it.
 ///
 /// # Errors
 ///
@@ -20,13 +22,30 @@ pub(crate) fn guard_parent(files: &Files, path: &Path) -> Result<(), Failure> {
             return Err(Fault::refused(Files::no_directory(path)));
         };
         if files.is_private_place(&spot)? {
-            return Ok(());
+            return guard_way("write", path).map_err(Fault::refused);
         }
         let trouble = said("write", path, "other users can change its parent directory")
             .hint("choose a place in a directory that only its owner can write");
         Err(Fault::refused(trouble))
     };
     guard().map_err(|fault| files.trouble(fault, path))
+}
+
+/// Fails for root if another user can change the parent directory of a path, or a directory or link on the way to it.
+///
+/// # Errors
+///
+/// The failure names the path and the directory.
+pub(crate) fn guard_way(doing: &str, path: &Path) -> Result<(), Failure> {
+    let Some(parent) = path.parent() else { return Ok(()) };
+    let reader = Reader::here();
+    match reader.doubts_on_the_way(parent).filter(|_| reader.is_strict()) {
+        Some(doubt) => {
+            let why = format!("another user could change {}", parent.display());
+            Err(said(doing, path, &why).hint(format!("make root the owner: {doubt}")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The folder of downloads: only their owner can replace the objects in it.

@@ -55,12 +55,15 @@ pub(super) async fn replace(
     host: &Host,
     permit: &Permit,
 ) -> Result<(), WriteFailure> {
-    let own = Arc::clone(archive);
-    let guard = on_thread(host, move |host| own.guard_place(host.files())).await;
-    guard.and_then(|guarded| guarded).map_err(WriteFailure::untouched)?;
+    guard(archive, host).await?;
     let parent = archive.path.parent().unwrap_or_else(|| Path::new("/"));
     let staging = Staging::make(host, permit, parent).await?;
     let tree = prepare(archive, host, permit, &staging).await;
+    let tree = match tree {
+        // The place can have changed during a long download.
+        Ok(tree) => guard(archive, host).await.map(|()| tree),
+        Err(failure) => Err(failure),
+    };
     let placed = match tree {
         Ok(tree) => {
             let place = archive.path.display().to_string();
@@ -69,9 +72,25 @@ pub(super) async fn replace(
         }
         Err(failure) => Err(WriteFailure { touched: false, ..failure }),
     };
+    if let Err(failure) = &placed
+        && failure.touched
+        && host.look(&staging.join("old")).await.is_ok()
+    {
+        let WriteFailure { trouble, touched } = failure.clone();
+        let kept = staging.join("old");
+        let what = format!("{}\nthe former directory is {}", trouble.what, kept.display());
+        return Err(WriteFailure { trouble: Failure { what, ..trouble }, touched });
+    }
     let touched = placed.is_ok();
     let removed = staging.remove(host, permit).await;
     placed.and_then(|()| removed.map_err(|failure| WriteFailure { touched, ..failure }))
+}
+
+/// Fails unless the directory may be replaced.
+async fn guard(archive: &Arc<Archive>, host: &Host) -> Result<(), WriteFailure> {
+    let own = Arc::clone(archive);
+    let guarded = on_thread(host, move |host| own.guard_place(host.files())).await;
+    guarded.and_then(|guarded| guarded).map_err(WriteFailure::untouched)
 }
 
 /// Unpacks and judges the archive; returns the path of the tree.

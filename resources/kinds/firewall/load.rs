@@ -25,13 +25,24 @@ command -v nft >/dev/null || { echo "expected nft, found none: install the packa
 exec unshare --net sh -c 'nft -f - && nft -j list ruleset && printf "\0" && nft -s list ruleset'
 "#;
 
-/// Lists the tables of the arguments, pairs of family and name, as JSON and as text.
+/// Lists the tables of the arguments, pairs of family and name, as JSON and as text; nothing for a table that does not
+/// exist.
 const LIVE: &str = r#"
+command -v nft >/dev/null || { echo "expected nft, found none: install the package nftables" >&2; exit 1; }
+tables=$(nft list tables) || exit 1
 while [ $# -gt 1 ]; do
-  nft -j list table "$1" "$2" 2>/dev/null
-  printf '\0'
-  nft -s list table "$1" "$2" 2>/dev/null
-  printf '\0'
+  case "
+$tables
+" in
+  *"
+table $1 $2
+"*)
+    nft -j list table "$1" "$2" || exit 1
+    printf '\0'
+    nft -s list table "$1" "$2" || exit 1
+    printf '\0' ;;
+  *) printf '\0\0' ;;
+  esac
   shift 2
 done
 exit 0
@@ -113,7 +124,11 @@ impl Loaded {
         let mut state = State::default();
         let mut parts = text.split_terminator('\0');
         while let (Some(json), Some(text)) = (parts.next(), parts.next()) {
-            state.listing.extend(listing(json, text).unwrap_or_default());
+            if !json.trim().is_empty() {
+                let listing = listing(json, text);
+                let unread = || Failure::new("nft printed a list that cannot be read");
+                state.listing.extend(listing.ok_or_else(unread)?);
+            }
             state.text.push_str(text);
         }
         Ok(state)

@@ -117,8 +117,12 @@ fn sequence(name: &str, rules: Rules) -> Result<Sequence, Vec<Invalid>> {
     let claim = |object| Claim::exclusive(object).creating(present);
     let table = |table: &Table| HostObject::Other("nftables table", table.to_string());
     let mut claims: Vec<Claim> = rules.tables.iter().map(|it| claim(table(it))).collect();
-    if whole && present {
-        claims.push(claim(HostObject::Other("nftables ruleset", "the whole ruleset".to_owned())));
+    let ruleset = HostObject::Other("nftables ruleset", "the whole ruleset".to_owned());
+    match (present, whole) {
+        (true, true) => claims.push(claim(ruleset)),
+        // A whole ruleset would delete these tables.
+        (true, false) => claims.push(Claim::shared(ruleset)),
+        (false, _) => {}
     }
     let mut removal = Removal::new().with("state", Value::Text("absent".to_owned()));
     removal = removal.with("content", Value::Text(rules.content.clone()));

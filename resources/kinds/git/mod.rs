@@ -24,7 +24,7 @@ use crate::prior_state::FieldValues;
 use crate::resource::{Answer, ExecutorKind, PathAfter, Traits};
 use crate::values::{Receives, SendSpec, Sent, SentValue};
 use crate::watch_source::WatchSource;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -138,9 +138,14 @@ impl Tree {
             ("GIT_TERMINAL_PROMPT", "0"),
             ("GIT_ASKPASS", "/bin/false"),
             ("GIT_SSH_COMMAND", "ssh -oBatchMode=yes"),
+            // A check writes nothing, not even the index.
+            ("GIT_OPTIONAL_LOCKS", "0"),
             ("LC_ALL", "C.UTF-8"),
         ];
-        let env = env.map(|(name, value)| (name.to_owned(), value.into())).to_vec();
+        let mut env = env.map(|(name, value)| (name.to_owned(), value.into())).to_vec();
+        // A broken tree is not replaced by a repository above it.
+        let above = self.path.parent().and_then(Path::to_str).unwrap_or("/");
+        env.push(("GIT_CEILING_DIRECTORIES".to_owned(), above.into()));
         let user = self.user.clone();
         Command { env, user, timeout: Some(QUERY), no_new_privs: true, ..command }
     }

@@ -9,8 +9,9 @@ use crate::host::files::{Files, said};
 use crate::host::systemd::Bus;
 use crate::kind::{Restoring, Value};
 use crate::parts::commands::{command, read_on_thread, run_change};
-use crate::parts::field_reader::normal_path;
+use crate::parts::field_reader::{bounded, normal_path};
 use crate::parts::fstab::{device_path, refuse_links};
+use crate::parts::staging::guard_way;
 use crate::parts::{Managed, ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::{FieldValues, FormerValue};
@@ -140,6 +141,9 @@ impl Live {
             Ok(read_table(host.files())?.at(&own.point).map_or(0, |(_, count)| count))
         });
         let count = count.await.map_err(WriteFailure::untouched)?;
+        if count > 0 {
+            self.guard_point(host, "unmount").await.map_err(WriteFailure::untouched)?;
+        }
         for done in 0..count.min(MOST_UNMOUNTS) {
             let umount = command(&["umount", self.point_text()]);
             run_change(host, permit, &umount).await.map_err(|it| it.after(done > 0))?;
@@ -165,6 +169,7 @@ impl Live {
         }
         argv.extend(["-o", &options, device, self.point_text()]);
         self.require_directory(host).await.map_err(WriteFailure::untouched)?;
+        self.guard_point(host, "mount").await.map_err(WriteFailure::untouched)?;
         run_change(host, permit, &command(&argv)).await.map(drop)
     }
 
@@ -175,8 +180,16 @@ impl Live {
         wanted: &Wanted,
     ) -> Result<(), WriteFailure> {
         let options = wanted.options.remount_text();
+        self.guard_point(host, "remount").await.map_err(WriteFailure::untouched)?;
         let argv = ["mount", "-o", &options, self.point_text()];
         run_change(host, permit, &command(&argv)).await.map(drop)
+    }
+
+    /// Fails if another user could exchange the mount point or a directory on the way to it: mount(8) and umount(8)
+    /// would then work at another place.
+    async fn guard_point(&self, host: &Host, doing: &'static str) -> Result<(), Failure> {
+        let point = self.point.clone();
+        read_on_thread(host, move |_| guard_way(doing, &point)).await
     }
 
     /// Fails if the mount point does not exist; mount(8) says so in many ways.
@@ -313,7 +326,7 @@ pub(super) fn mount_unit(point: &Path) -> String {
 /// Builds the mount that restores the values from before a change.
 pub(super) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, Failure> {
     let point = normal_path(name)
-        .ok_or_else(|| Failure::new(format!("{name} is no path of a mount point")))?;
+        .ok_or_else(|| Failure::new(bounded(format!("{name} is no path of a mount point"))))?;
     let of = |field: &str| values.iter().find(|value| value.field == field);
     let before = |field| of(field).and_then(|value| value.before.clone());
     let was_changed = of(STATE).is_some();
@@ -325,7 +338,8 @@ pub(super) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, F
     let options = Options::parse(&before(OPTIONS).into_iter().collect::<Vec<_>>());
     let wanted = Wanted { device: before(DEVICE), kind: before(TYPE), options };
     if wanted.device.is_none() && (was_changed || wanted.kind.is_some()) {
-        return Err(Failure::new(format!("the former device of {name} is not recorded")));
+        let what = bounded(format!("the former device of {name} is not recorded"));
+        return Err(Failure::new(what));
     }
     let by_hand = match &wanted.device {
         Some(device) => format!("mount -o {} {device} {name}", wanted.options.text()),

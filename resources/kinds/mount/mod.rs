@@ -184,9 +184,12 @@ fn resource(
         let edit = TextEdit::new(FSTAB.into(), format!("the row of {text}"), editor);
         elements.push(Arc::new(TextEdit { create: Some(0o644), ..edit }));
     }
+    let row_at = usize::from(state == State::Mounted);
     if state != State::Present {
         let wanted = wanted.filter(|_| state == State::Mounted);
-        elements.push(Arc::new(Managed::new(Live { point: point.clone(), wanted })));
+        let live = Arc::new(Managed::new(Live { point: point.clone(), wanted }));
+        // The row of a file system that cannot be mounted would stop the next boot.
+        if row_at == 1 { elements.insert(0, live) } else { elements.push(live) }
     }
     let removal = || Removal::new().with("state", Value::Text("absent".to_owned()));
     let object = HostObject::Mount(point);
@@ -196,7 +199,8 @@ fn resource(
         requires,
         ..Footprint::default()
     };
-    let sequence = Sequence::new(elements).with_extra(extra).with_warnings(warnings);
+    let sequence = Sequence::new(elements).created_by(row_at);
+    let sequence = sequence.with_extra(extra).with_warnings(warnings);
     Arc::new(sequence.removed_by(is_declared.then(removal)))
 }
 

@@ -111,7 +111,9 @@ struct Lists {
 
 impl Declaration {
     async fn make_so(&self, host: &Host, permit: &Permit, change: Change) -> Outcome {
-        let old = self.lists.present(host).await;
+        // Without a former declaration, the lists belong to another one.
+        let old = if change.creates { Vec::new() } else { self.lists.present(host).await };
+        let has_removed = !old.is_empty();
         if !old.is_empty() {
             let mut argv = vec!["rm", "-f", "--"];
             argv.extend(old.iter().filter_map(|path| path.to_str()));
@@ -125,6 +127,9 @@ impl Declaration {
         // An apply of a file never waits.
         let work = move |host: &Host| file.apply(host, &own_permit, change).now_or_never();
         match on_thread(host, work).await {
+            Ok(Some(Outcome::Failed { trouble, touched })) => {
+                Outcome::Failed { trouble, touched: touched || has_removed }
+            }
             Ok(Some(outcome)) => outcome,
             Ok(None) => ended(permit, Failure::new("the file was not written"), true),
             Err(trouble) => ended(permit, trouble, true),

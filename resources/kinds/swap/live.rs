@@ -3,12 +3,12 @@
 use super::SwapFile;
 use crate::failure::Failure;
 use crate::footprint::Footprint;
-use crate::host::files::{Files, said};
-use crate::host::input_trust::Reader;
+use crate::host::files::Files;
 use crate::host::{Command, Host};
 use crate::kind::{Restoring, Value};
 use crate::parts::commands::{command, read_on_thread, run_change};
 use crate::parts::fstab::{decode, device_path};
+use crate::parts::staging::guard_way;
 use crate::parts::{Managed, ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::{FieldValues, FormerValue};
@@ -119,15 +119,7 @@ fn find_file(files: &Files, path: &Path) -> Result<bool, Failure> {
     if look().map_err(|fault| files.trouble(fault, path))?.is_some() {
         return Ok(true);
     }
-    let Some(parent) = path.parent() else { return Ok(false) };
-    let reader = Reader::here();
-    match reader.doubts_on_the_way(path).filter(|_| reader.is_strict()) {
-        Some(doubt) => {
-            Err(said("create", path, &format!("another user could change {}", parent.display()))
-                .hint(format!("make root the owner: {doubt}")))
-        }
-        None => Ok(false),
-    }
+    guard_way("create", path).map(|()| false)
 }
 
 /// Parses the table: file name, type, size, used, priority, after a line of titles.

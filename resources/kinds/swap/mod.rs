@@ -189,7 +189,13 @@ fn resource(
             requires.push(Need::path(path.clone(), "is the swap file"));
         }
     }
-    elements.push(Arc::new(Managed::new(declared)));
+    // The row of swap space that cannot be used would delay each boot.
+    let (live, row_at) = (Arc::new(Managed::new(declared)), usize::from(is_on && persist));
+    if is_on {
+        elements.insert(0, live);
+    } else {
+        elements.push(live);
+    }
     if let Some(path) = is_file.filter(|_| state == State::Absent) {
         elements.push(managed_file(path, Shape::Absent, &[])?);
     }
@@ -198,7 +204,8 @@ fn resource(
         if persist { removal } else { removal.with("persist", Value::Bool(false)) }
     };
     let extra = Footprint { claims, requires, ..Footprint::default() };
-    Ok(Arc::new(Sequence::new(elements).with_extra(extra).removed_by(is_on.then(removal))))
+    let sequence = Sequence::new(elements).created_by(row_at).with_extra(extra);
+    Ok(Arc::new(sequence.removed_by(is_on.then(removal))))
 }
 
 fn row(declared: &Live) -> Row {

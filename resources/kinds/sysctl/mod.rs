@@ -16,6 +16,8 @@ use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::said;
 use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Restoring, Value};
+use crate::parts::commands::{quoted, shell_word};
+use crate::parts::field_reader::bounded;
 use crate::parts::{FieldReader, Managed, Sequence, TextEdit, ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::{FieldValues, FormerValue};
@@ -217,11 +219,12 @@ impl ValueSet for Runtime {
 /// Builds the parameter that restores its value from before a change.
 fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, Failure> {
     let key = Key::parse(name)
-        .ok_or_else(|| Failure::new(format!("{name} is no name of a kernel parameter")))?;
+        .ok_or_else(|| Failure::new(bounded(format!("{name} is no name of a kernel parameter"))))?;
     let before = values.iter().find(|value| value.field == "runtime");
     let Some(value) = before.and_then(|value| value.before.clone()) else {
-        return Err(Failure::new(format!("the former value of {name} is not recorded")));
+        let what = bounded(format!("the former value of {name} is not recorded"));
+        return Err(Failure::new(what));
     };
-    let by_hand = format!("sysctl -w {}='{value}'", key.text());
+    let by_hand = format!("sysctl -w {}={}", shell_word(&key.text()), quoted(&value));
     Ok(Restoring { resource: Arc::new(Managed::new(Runtime { key, value })), by_hand })
 }

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::kind::Restoring;
 use crate::parts::Managed;
 use crate::parts::account_tools::name_problem;
+use crate::parts::commands::{quoted, shell_word};
 use crate::prior_state::{After, FormerValue};
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ pub(super) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, F
         return if state.before.is_none() {
             let user = User { name: name.to_owned(), ..User::default() };
             let resource = Arc::new(Managed::new(user));
-            Ok(Restoring { resource, by_hand: format!("userdel {name}") })
+            Ok(Restoring { resource, by_hand: format!("userdel {}", shell_word(name)) })
         } else {
             let what = "the user was removed, and the history has no password and no groups";
             Err(Failure::new(what).hint("declare the user again, or use a backup of /etc"))
@@ -56,14 +57,15 @@ pub(super) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, F
     ];
     let mut by_hand = "usermod".to_owned();
     for (option, value) in options.into_iter().filter_map(|(name, value)| Some((name, value?))) {
-        by_hand.push_str(&format!(" {option} '{value}'"));
+        by_hand.push_str(&format!(" {option} {}", quoted(&value)));
     }
     if let Some(is_locked) = user.is_locked {
         by_hand.push_str(if is_locked { " --lock" } else { " --unlock" });
     }
-    by_hand.push_str(&format!(" {name}"));
+    by_hand.push_str(&format!(" {}", shell_word(name)));
     if !user.left_groups.is_empty() {
-        let leave = |group: &String| format!("gpasswd --delete {name} {group}");
+        let leave =
+            |group: &String| format!("gpasswd --delete {} {}", shell_word(name), shell_word(group));
         let leaving: Vec<String> = user.left_groups.iter().map(leave).collect();
         by_hand = leaving.join(" && ");
     }

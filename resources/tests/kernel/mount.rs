@@ -192,3 +192,36 @@ fn a_mount_is_watched_and_ordered() {
         footprint.watch.contains(&WatchSource::Path { path: "/etc/fstab".into(), below: false })
     );
 }
+
+/// A user who owns a directory on the way can lead mount(8) and umount(8) to another place.
+#[test]
+fn a_way_that_another_user_can_change_is_refused() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let simulated = SimulatedHost::new();
+    let mount = tmpfs("ro");
+    simulated.machine.chown("/srv", 1000, 1000).unwrap();
+    let refused = |resource: &Arc<dyn Resource>| {
+        let (what, touched) = simulated.fails(resource);
+        assert!(what.contains("another user could change /srv") && !touched, "{what}");
+        assert_eq!(simulated.calls(), [""; 0]);
+    };
+    refused(&mount);
+    assert_eq!(simulated.text("/etc/fstab"), FSTAB, "no row of a mount that failed");
+    simulated.machine.chown("/srv", 0, 0).unwrap();
+    simulated.makes(&mount);
+    simulated.calls();
+    simulated.machine.chown("/srv", 1000, 1000).unwrap();
+    refused(&valid("mount", POINT, &[("state", "unmounted")]));
+    refused(&tmpfs("noexec"));
+}
+
+/// A row of a file system that cannot be mounted would stop the next boot.
+#[test]
+fn a_mount_that_fails_leaves_no_row() {
+    let simulated = SimulatedHost::new();
+    let missing = valid("mount", POINT, &[("device", "/dev/missing"), ("type", "ext4")]);
+    simulated.fails(&missing);
+    assert_eq!(simulated.text("/etc/fstab"), FSTAB);
+}

@@ -85,3 +85,17 @@ fn a_changed_priority_needs_a_restart_of_the_swap_space() {
     assert_eq!(simulated.calls(), ["swapoff /dev/vdb1"]);
     assert_eq!(simulated.text("/etc/fstab"), format!("{FSTAB}\n"));
 }
+
+/// A user who owns the parent directory could exchange the new file.
+#[test]
+fn a_parent_that_another_user_can_change_is_refused() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let simulated = SimulatedHost::new();
+    simulated.machine.chown("/srv", 1000, 1000).unwrap();
+    let (what, touched) = simulated.fails(&valid("swap", "/srv/swap", &[("size", "2M")]));
+    assert!(what.contains("another user could change /srv") && !touched, "{what}");
+    assert_eq!(simulated.calls(), [""; 0]);
+    assert_eq!(simulated.text("/etc/fstab"), FSTAB, "no row of swap space that is not in use");
+}

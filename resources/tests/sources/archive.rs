@@ -142,3 +142,20 @@ fn a_wrong_checksum_and_a_damaged_archive_change_nothing() {
     assert!(said.contains("tar ended with code"), "{said}");
     assert!(!to.exists() && is_clean(folder.path()));
 }
+
+/// The parent is closed, and its own place can be exchanged by the owner of the directory above.
+#[test]
+fn a_way_that_another_user_can_change_is_refused() {
+    let folder = tempdir().unwrap();
+    if fs::metadata(folder.path()).unwrap().uid() != 0 {
+        return;
+    }
+    shell(folder.path(), &format!("{TREE}\ntar cf a.tar app-1; mkdir -p theirs/inner"));
+    let theirs = folder.path().join("theirs");
+    std::os::unix::fs::chown(&theirs, Some(1000), Some(1000)).unwrap();
+    let source = folder.path().join("a.tar");
+    let to = theirs.join("inner/to");
+    let what = refused(&resource("archive", &to, &[("source", source.to_str().unwrap())]));
+    assert!(what.contains("another user could change"), "{what}");
+    assert!(is_clean(&theirs.join("inner")) && !to.exists());
+}

@@ -2,7 +2,7 @@
 
 use crate::support::build;
 use std::path::PathBuf;
-use steadfast_resources::{HostObject, Match, registry};
+use steadfast_resources::{Claim, HostObject, Match, registry};
 
 const SUM: &str = "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
 
@@ -126,4 +126,11 @@ fn footprints_name_units_repositories_and_tables() {
     let firewall = build("firewall", "a", &[("content", "table inet x { }")]).unwrap().footprint();
     let table = HostObject::Other("nftables table", "inet x".to_owned());
     assert!(firewall.claims.iter().any(|claim| claim.object == table && claim.is_exclusive()));
+    // A whole ruleset beside it would delete its tables.
+    let given = [("content", "table inet y { }"), ("whole", "true")];
+    let whole = build("firewall", "b", &given).unwrap().footprint();
+    let object = HostObject::Other("nftables ruleset", "the whole ruleset".to_owned());
+    let (shared, exclusive) = (Claim::shared(object.clone()), Claim::exclusive(object));
+    assert!(firewall.claims.contains(&shared));
+    assert!(whole.claims.contains(&exclusive.creating(true)));
 }

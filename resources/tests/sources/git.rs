@@ -121,3 +121,14 @@ fn undo_checks_out_the_former_commit() {
     assert_eq!(shell(at, "git -C tree rev-parse HEAD"), former);
     assert!(undone.by_hand.contains(&former));
 }
+
+/// Git would work in the repository above, whose tree is another.
+#[test]
+fn a_broken_tree_is_not_replaced_by_a_repository_above() {
+    let folder = repository();
+    let broken = folder.path().join("origin/below");
+    fs::create_dir_all(broken.join(".git")).unwrap();
+    let repo = folder.path().join("origin");
+    let what = refused(&resource("git", &broken, &[("repo", repo.to_str().unwrap())]));
+    assert!(what.contains("not a git repository"), "{what}");
+}
