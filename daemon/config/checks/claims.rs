@@ -153,11 +153,15 @@ impl Validator<'_> {
 
     /// Passes to each resource the innermost directory above its path that another resource closes to other users.
     pub(in crate::config) fn share_closed_directories(&mut self) {
-        let closes = |candidate: &super::DraftVertex| {
+        let directory_of = |candidate: &super::DraftVertex| {
             candidate.resource.as_ref()?.footprint().closed_directory
         };
-        let closed: BTreeMap<PathBuf, ClosedDirectory> =
-            self.vertices.iter().filter_map(closes).map(|one| (one.path.clone(), one)).collect();
+        let closed: BTreeMap<PathBuf, ClosedDirectory> = self
+            .vertices
+            .iter()
+            .filter_map(directory_of)
+            .map(|one| (one.path.clone(), one))
+            .collect();
         if closed.is_empty() {
             return;
         }

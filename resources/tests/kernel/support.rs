@@ -268,7 +268,10 @@ fn finished(result: Result<(), &'static str>) -> Finished {
 /// Runs a command as another process of the simulated host.
 fn run(machine: &Machine, argv: &[&str]) -> Result<(), &'static str> {
     match argv {
-        ["mount", "-o", options, point] => remount(machine, options, point),
+        ["mount", "-o", options, point] => {
+            remount(machine, options, point);
+            Ok(())
+        }
         ["mount", "-t", kind, "-o", options, device, point] => {
             mount(machine, (kind, options), device, point)
         }
@@ -295,18 +298,20 @@ fn run(machine: &Machine, argv: &[&str]) -> Result<(), &'static str> {
         ["swapoff", device] => {
             let table = read(machine, "/proc/swaps");
             let kept = table.lines().filter(|line| !line.starts_with(device));
-            let text: String = kept.map(|line| format!("{line}\n")).collect();
+            let text: String = kept.flat_map(|line| [line, "\n"]).collect();
             machine.write("/proc/swaps", text).unwrap();
             Ok(())
         }
-        ["rm", "-f", path] => machine.remove(path).map_err(|_| "rm"),
-        ["fallocate", "-l", _, path] => machine.write(path, "zeros").map_err(|_| "no space left"),
-        ["mkswap", path] => machine.write(path, "SWAP").map_err(|_| "mkswap"),
-        ["mv", "-n", "-T", from, to] => machine.rename_over(from, to).map_err(|_| "mv"),
+        ["rm", "-f", path] => machine.remove(path).map_err(|_errno| "rm"),
+        ["fallocate", "-l", _, path] => {
+            machine.write(path, "zeros").map_err(|_errno| "no space left")
+        }
+        ["mkswap", path] => machine.write(path, "SWAP").map_err(|_errno| "mkswap"),
+        ["mv", "-n", "-T", from, to] => machine.rename_over(from, to).map_err(|_errno| "mv"),
         ["modprobe", "-r", name] => {
             let table = read(machine, "/proc/modules");
             let kept = table.lines().filter(|line| line.split(' ').next() != Some(name));
-            let text: String = kept.map(|line| format!("{line}\n")).collect();
+            let text: String = kept.flat_map(|line| [line, "\n"]).collect();
             machine.write("/proc/modules", text).unwrap();
             Ok(())
         }
@@ -343,7 +348,7 @@ fn mount(
     Ok(())
 }
 
-fn remount(machine: &Machine, options: &str, point: &str) -> Result<(), &'static str> {
+fn remount(machine: &Machine, options: &str, point: &str) {
     let text = read(machine, "/proc/self/mountinfo");
     let lines = text.lines().map(|line| {
         let mut words: Vec<&str> = line.split(' ').collect();
@@ -354,7 +359,6 @@ fn remount(machine: &Machine, options: &str, point: &str) -> Result<(), &'static
         words.join(" ") + "\n"
     });
     machine.write("/proc/self/mountinfo", lines.collect::<String>()).unwrap();
-    Ok(())
 }
 
 /// Returns the flags of a mount as the kernel shows them.
