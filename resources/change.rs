@@ -34,6 +34,21 @@ pub struct Change {
     pub premise: Box<dyn Any + Send>,
 }
 
+impl Change {
+    /// Makes a change that creates, destroys and replaces nothing, and that applies without data of its check.
+    #[must_use]
+    pub fn of(differences: Vec<Difference>) -> Self {
+        Self {
+            differences,
+            destructive: false,
+            seal: 0,
+            creates: false,
+            replaces: false,
+            premise: Box::new(()),
+        }
+    }
+}
+
 /// One aspect that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {

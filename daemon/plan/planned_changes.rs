@@ -110,14 +110,7 @@ mod tests {
 
     fn differs(aspect: &'static str) -> CheckResult {
         let (from, to) = ("stopped".to_owned(), "running".to_owned());
-        CheckResult::Differs(Change {
-            differences: vec![Difference { aspect, from, to, diff: None }],
-            destructive: false,
-            seal: 0,
-            creates: false,
-            replaces: false,
-            premise: Box::new(()),
-        })
+        CheckResult::Differs(Change::of(vec![Difference { aspect, from, to, diff: None }]))
     }
 
     /// F-16: a planned refresh admits nothing but the refresh; only an unknown step admits everything.

@@ -364,6 +364,7 @@ mod tests {
     }
 
     proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config { failure_persistence: None, ..Default::default() })]
         #[test]
         fn foreign_lines_survive(text in "((# ?)?(a_A|b_B|x y)( UTF-8)?\n){0,8}") {
             let foreign = |text: &str| -> Vec<String> {

@@ -73,12 +73,5 @@ pub(super) fn said(ask: &CheckRequest, text: &str) -> CheckResult {
     }
     let difference =
         Difference { aspect: "message", from: String::new(), to: short(text, 200), diff: None };
-    CheckResult::Differs(Change {
-        differences: vec![difference],
-        destructive: false,
-        seal: 0,
-        creates: false,
-        replaces: false,
-        premise: Box::new(()),
-    })
+    CheckResult::Differs(Change::of(vec![difference]))
 }

@@ -136,14 +136,7 @@ impl Resource for Test {
             }
             let (from, to) = (String::new(), "as asked".to_owned());
             let differences = vec![Difference { aspect: "test", from, to, diff: None }];
-            CheckResult::Differs(Change {
-                differences,
-                destructive: false,
-                seal: 0,
-                creates: false,
-                replaces: false,
-                premise: Box::new(()),
-            })
+            CheckResult::Differs(Change::of(differences))
         })
     }
 

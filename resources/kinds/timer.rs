@@ -89,14 +89,7 @@ impl Resource for Timer {
         };
         let difference =
             Difference { aspect: "interval", from: String::new(), to: to.to_owned(), diff: None };
-        let change = Change {
-            differences: vec![difference],
-            destructive: false,
-            seal: 0,
-            creates: false,
-            replaces: false,
-            premise: Box::new(premise),
-        };
+        let change = Change { premise: Box::new(premise), ..Change::of(vec![difference]) };
         Box::pin(async { CheckResult::Differs(change) })
     }
 

@@ -114,6 +114,7 @@ mod tests {
     }
 
     proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config { failure_persistence: None, ..Default::default() })]
         #[test]
         fn foreign_lines_survive(text in "(([A-C]=[a-z\"' ]{0,4}|# .|x y|)\n){0,8}", value in ".{0,12}") {
             let value = value.replace(char::is_control, "");

@@ -317,6 +317,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(proptest::test_runner::Config { failure_persistence: None, ..Default::default() })]
         #[test]
         fn words_survive(word in "\\PC+") {
             let encoded = encode(&word);

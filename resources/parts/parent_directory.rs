@@ -58,12 +58,8 @@ impl Resource for ParentDirectory {
                 Ok(false) => {
                     let (from, to) = (String::new(), self.0.display().to_string());
                     CheckResult::Differs(Change {
-                        differences: vec![Difference { aspect: "directory", from, to, diff: None }],
-                        destructive: false,
-                        seal: 0,
                         creates: true,
-                        replaces: false,
-                        premise: Box::new(()),
+                        ..Change::of(vec![Difference { aspect: "directory", from, to, diff: None }])
                     })
                 }
                 Err(fault) => CheckResult::Unknown(host.files().trouble(fault, &self.0)),

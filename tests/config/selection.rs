@@ -83,6 +83,7 @@ fn reached(count: usize, edges: &[(usize, usize, bool)]) -> Vec<Vec<(bool, bool)
 }
 
 proptest! {
+    #![proptest_config(proptest::test_runner::Config { failure_persistence: None, ..Default::default() })]
     /// A random acyclic graph loads, and the engine accepts it. Leaving resources out changes neither the order of
     /// the others nor, along notifying paths, their refreshes.
     #[test]

@@ -51,14 +51,7 @@ impl Thing {
         }
         let difference =
             Difference { aspect: "state", from: "absent".into(), to: "there".into(), diff: None };
-        CheckResult::Differs(Change {
-            differences: vec![difference],
-            destructive: false,
-            seal: 0,
-            creates: true,
-            replaces: false,
-            premise: Box::new(()),
-        })
+        CheckResult::Differs(Change { creates: true, ..Change::of(vec![difference]) })
     }
 
     fn make(&self) -> Outcome {

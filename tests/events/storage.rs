@@ -34,7 +34,7 @@ fn some(count: u64, at: u64) -> Vec<(u64, NewEvent)> {
 
 proptest! {
     // Each commit is a sync, so the number of cases is small.
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
     /// C-11: event numbers are contiguous and unique for any batches and any number of reopenings.
     #[test]
     fn c11_numbers_have_no_hole(batches in prop::collection::vec((0_u64..20, any::<bool>()), 1..12)) {

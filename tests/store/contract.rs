@@ -362,7 +362,7 @@ fn any_entry() -> impl Strategy<Value = Entry> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// B-12, B-23: both stores agree after any sequence of batches and crashes, and after each batch the state on
     /// disk satisfies all rules.

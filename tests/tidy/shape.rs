@@ -53,6 +53,21 @@ fn a_room_is_a_file_or_a_folder_and_not_both() {
     assert_none("expected mod.rs within the folder instead of:", &wrong);
 }
 
+/// A random test writes its finds below target/ or nowhere, never into the working tree.
+#[test]
+fn random_tests_write_nothing_into_the_tree() {
+    let wrong: Vec<_> = files(&[""], ".rs")
+        .into_iter()
+        .filter(|source| !source.is_in("tests/tidy"))
+        .filter(|source| {
+            let code = source.code();
+            code.matches("proptest! {").count() > code.matches("failure_persistence: None").count()
+        })
+        .map(|source| source.path)
+        .collect();
+    assert_none("expected `failure_persistence: None` for each `proptest!` of:", &wrong);
+}
+
 /// S-17: one audited module, which names the page of its decision, contains `unsafe`; the other crates forbid it.
 #[test]
 fn unsafe_code_has_one_room_with_a_page() {

@@ -136,6 +136,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(proptest::test_runner::Config { failure_persistence: None, ..Default::default() })]
         /// The result equals that of the reference, also for more sources than a word has bits.
         #[test]
         fn the_same_as_one_by_one(

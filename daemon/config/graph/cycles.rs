@@ -215,6 +215,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(proptest::test_runner::Config { failure_persistence: None, ..Default::default() })]
         /// Each result is a cycle, one for each component; without a result the graph has an order.
         #[test]
         fn cycles_are_cycles(edges in prop::collection::vec((0..12_usize, 0..12_usize), 0..30)) {

@@ -110,14 +110,7 @@ impl Driver {
                     (part.destructive, part.creates) = (change.destructive, change.creates);
                     part.change = Some(change);
                     let differences = part.differences.clone();
-                    whole = CheckResult::Differs(Change {
-                        differences,
-                        destructive: false,
-                        creates: false,
-                        replaces: false,
-                        seal: 0,
-                        premise: Box::new(()),
-                    });
+                    whole = CheckResult::Differs(Change::of(differences));
                 }
                 CheckResult::Unknown(trouble) => {
                     self.runs.members.insert(part.id, MemberStates::Failed);

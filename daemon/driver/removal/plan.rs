@@ -374,6 +374,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(proptest::test_runner::Config { failure_persistence: None, ..Default::default() })]
         /// B-13, B-14: each vertex follows its predecessors of the old order or of the new one, in any mix. The result
         /// has no cycle, no edge is dropped that fits in, and none is dropped before and after the swap.
         #[test]

@@ -186,6 +186,7 @@ fn below(edges: &[Edge], from: VertexId) -> BTreeSet<VertexId> {
 }
 
 proptest! {
+    #![proptest_config(proptest::test_runner::Config { failure_persistence: None, ..Default::default() })]
     /// E-19: the result is a valid graph, and contains every path of the input.
     #[test]
     fn a_contracted_graph_is_a_graph_with_all_paths((candidates, edges) in anything()) {

@@ -321,6 +321,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(proptest::test_runner::Config { failure_persistence: None, ..Default::default() })]
         /// C-12, C-13: for any order of arrivals, failures and confirmations, each event is in exactly one batch, no
         /// batch has more than fifty events, at most three are under way, none waits longer than four seconds for the
         /// first attempt if there is room, and all are confirmed in the end.

@@ -19,6 +19,7 @@ use super::kernel::{is_bound_to_thread, is_in_overlay, is_read_only, wall};
 use super::process::spawner;
 use crate::failure::Failure;
 use rustix::fs::FileType;
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -47,6 +48,41 @@ pub trait Table: Sized {
 
     /// Returns the numbers of the skipped lines, from 1.
     fn broken(&self) -> &[usize];
+}
+
+/// Rows in the order of their file, found by name. The first row of each name counts, as for the C library.
+#[derive(Debug)]
+pub(super) struct NamedRows<Row> {
+    rows: Vec<Row>,
+    by_name: HashMap<String, usize>,
+}
+
+impl<Row> Default for NamedRows<Row> {
+    fn default() -> Self {
+        Self { rows: Vec::new(), by_name: HashMap::new() }
+    }
+}
+
+impl<Row> NamedRows<Row> {
+    /// Adds a row, and returns its position.
+    fn push(&mut self, name: String, row: Row) -> usize {
+        let position = self.rows.len();
+        self.by_name.entry(name).or_insert(position);
+        self.rows.push(row);
+        position
+    }
+
+    fn get(&self, name: &str) -> Option<&Row> {
+        self.at(*self.by_name.get(name)?)
+    }
+
+    fn at(&self, position: usize) -> Option<&Row> {
+        self.rows.get(position)
+    }
+
+    fn iter(&self) -> std::slice::Iter<'_, Row> {
+        self.rows.iter()
+    }
 }
 
 /// The tables of one host.

@@ -57,6 +57,7 @@ fn a_secret_block_is_hidden() {
 }
 
 proptest! {
+    #![proptest_config(proptest::test_runner::Config { failure_persistence: None, ..Default::default() })]
     #[test]
     fn other_bytes_stay(
         text in "(\u{feff})?[ab#]{1,3}(\r?\n([ab]|\u{fff80}){0,3}){0,6}(\r?\n)?",

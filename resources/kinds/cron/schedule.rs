@@ -125,6 +125,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(proptest::test_runner::Config { failure_persistence: None, ..Default::default() })]
         #[test]
         fn any_text_is_judged(text in "\\PC{0,40}", at in 0_usize..5) {
             if let Some(mistake) = SPANS[at].mistake(&text) {

@@ -192,19 +192,12 @@ impl Exec {
         }
         match self.guards.allow(host, &ask.cancel).await {
             Ok(false) => CheckResult::Same,
-            Ok(true) => CheckResult::Differs(Change {
-                differences: vec![Difference {
-                    aspect: "command",
-                    from: String::new(),
-                    to: argv::shown(&self.command.argv, 300),
-                    diff: None,
-                }],
-                destructive: false,
-                seal: 0,
-                creates: false,
-                replaces: false,
-                premise: Box::new(()),
-            }),
+            Ok(true) => CheckResult::Differs(Change::of(vec![Difference {
+                aspect: "command",
+                from: String::new(),
+                to: argv::shown(&self.command.argv, 300),
+                diff: None,
+            }])),
             Err(trouble) => CheckResult::Unknown(trouble),
         }
     }

@@ -71,6 +71,7 @@ fn wrong_fields_are_rejected() {
 }
 
 proptest! {
+    #![proptest_config(proptest::test_runner::Config { failure_persistence: None, ..Default::default() })]
     #[test]
     fn other_lines_stay(lines in prop::collection::vec("(10\\.0\\.0\\.[1-3] [abd]|#x|::1 db|\u{fff82})( #c)?", 1..8)) {
         let text = lines.iter().flat_map(|line| [line.as_str(), "\r\n"]).collect::<String>();

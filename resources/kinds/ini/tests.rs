@@ -101,6 +101,7 @@ fn file() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    #![proptest_config(proptest::test_runner::Config { failure_persistence: None, ..Default::default() })]
     #[test]
     fn other_lines_stay(text in file(), section in "[abc]") {
         let given = [("section", section.as_str()), ("key", "k"), ("value", "new")];

@@ -130,6 +130,7 @@ fn any_file() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    #![proptest_config(proptest::test_runner::Config { failure_persistence: None, ..Default::default() })]
     /// Every comment survives, and an addition with its removal leaves every byte of a file without that key.
     #[test]
     fn other_bytes_stay(text in any_file(), key in "[a-e](\\.[a-e]){0,2}", value in "[0-9]|x|\\[\\]|\\{\"y\": 1\\}") {

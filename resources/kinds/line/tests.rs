@@ -80,6 +80,7 @@ fn a_secret_line_is_hidden() {
 }
 
 proptest! {
+    #![proptest_config(proptest::test_runner::Config { failure_persistence: None, ..Default::default() })]
     #[test]
     fn other_bytes_stay(
         text in "(\u{feff})?(([ab#]|\u{fff80}){0,3}(\r?\n)?){0,6}",

@@ -116,6 +116,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(proptest::test_runner::Config { failure_persistence: None, ..Default::default() })]
         #[test]
         fn any_table_is_read(text in "\\PC{0,200}", line in "[0-9: /a-z\\\\-]{0,80}") {
             let table = Table::parse(&format!("{text}\n{line}\n{INFO}"));

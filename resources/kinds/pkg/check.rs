@@ -78,14 +78,7 @@ fn verdict(
     let goes = !declared.is_to_be_there() && package.is_some_and(|it| it.state != State::Absent);
     let creates = declared.is_to_be_there()
         && package.is_none_or(|it| matches!(it.state, State::Absent | State::Configuration));
-    CheckResult::Differs(Change {
-        differences,
-        destructive: goes,
-        creates,
-        replaces: false,
-        seal: 0,
-        premise: Box::new(()),
-    })
+    CheckResult::Differs(Change { destructive: goes, creates, ..Change::of(differences) })
 }
 
 /// Returns the differences of a package; empty if the package is as declared.

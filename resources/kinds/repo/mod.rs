@@ -250,14 +250,12 @@ impl Resource for Lists {
         Box::pin(async move {
             let Some(uri) = self.names.missing(host).await else { return CheckResult::Same };
             let (from, to) = (String::new(), format!("read from {uri}"));
-            CheckResult::Differs(Change {
-                differences: vec![Difference { aspect: "lists", from, to, diff: None }],
-                destructive: false,
-                seal: 0,
-                creates: false,
-                replaces: false,
-                premise: Box::new(()),
-            })
+            CheckResult::Differs(Change::of(vec![Difference {
+                aspect: "lists",
+                from,
+                to,
+                diff: None,
+            }]))
         })
     }
 

@@ -88,6 +88,7 @@ fn wrong_fields_are_rejected() {
 }
 
 proptest! {
+    #![proptest_config(proptest::test_runner::Config { failure_persistence: None, ..Default::default() })]
     #[test]
     fn other_lines_stay(lines in prop::collection::vec(prop_oneof![
         Just("# c".to_owned()), Just(String::new()), Just("x \u{fff80}".to_owned()),

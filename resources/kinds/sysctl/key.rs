@@ -169,6 +169,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(proptest::test_runner::Config { failure_persistence: None, ..Default::default() })]
         #[test]
         fn foreign_lines_survive_byte_for_byte(
             before in "([ -~]{0,20}\n){0,5}",

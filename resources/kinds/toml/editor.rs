@@ -8,13 +8,10 @@ use crate::parts::data::splice::{
 };
 use crate::parts::data::tree::Tree;
 use crate::parts::data::{Format, flow};
-use crate::parts::text_lines::unsafe_edit;
+use crate::parts::text_lines::{split_mark, unsafe_edit};
 use crate::parts::{Edited, Editor};
 use std::ops::Range;
 use toml_edit::{Document, InlineTable, Item, Table, Value};
-
-/// The mark that some programs write before a text.
-const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// The refusal of an edit that cannot be proven.
 const UNKNOWN: &str = "this place of the file cannot be edited safely";
@@ -350,10 +347,7 @@ fn value_tree(value: &Value) -> Tree {
 
 impl Editor for TomlEditor {
     fn edit(&self, text: &str) -> Result<Edited, Failure> {
-        let (mark, rest) = match text.strip_prefix(BYTE_ORDER_MARK) {
-            Some(rest) => (BYTE_ORDER_MARK, rest),
-            None => ("", text),
-        };
+        let (mark, rest) = split_mark(text);
         let mut edited = self.change(rest).map_err(unsafe_edit)?;
         edited.text.insert_str(0, mark);
         Ok(edited)

@@ -64,14 +64,12 @@ impl Resource for Reload {
                 Err(trouble) => return CheckResult::Unknown(trouble),
             };
             let (from, to) = (from.to_owned(), to.to_owned());
-            CheckResult::Differs(Change {
-                differences: vec![Difference { aspect: "daemon-reload", from, to, diff: None }],
-                destructive: false,
-                seal: 0,
-                creates: false,
-                replaces: false,
-                premise: Box::new(()),
-            })
+            CheckResult::Differs(Change::of(vec![Difference {
+                aspect: "daemon-reload",
+                from,
+                to,
+                diff: None,
+            }]))
         })
     }
 

@@ -156,7 +156,7 @@ fn any_file() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn other_bytes_stay(text in any_file(), key in "[a-e](\\.[a-e0]){0,2}", value in "[0-9]|x|\\[1\\]|\\{\"y\": 1\\}") {
         let given = [("key", key.as_str()), ("value", value.as_str())];

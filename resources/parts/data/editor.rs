@@ -6,11 +6,8 @@ use super::splice::{Splice, apply};
 use super::tree::Tree;
 use super::{block, flow, read_json, read_yaml};
 use crate::failure::Failure;
-use crate::parts::text_lines::unsafe_edit;
+use crate::parts::text_lines::{split_mark, unsafe_edit};
 use crate::parts::{Edited, Editor};
-
-/// The mark that some programs write before a text.
-const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// A data format that this editor knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -236,10 +233,7 @@ fn refuse_locked(node: &Node, key: &str) -> Result<(), String> {
 
 impl Editor for DataEditor {
     fn edit(&self, text: &str) -> Result<Edited, Failure> {
-        let (mark, rest) = match text.strip_prefix(BYTE_ORDER_MARK) {
-            Some(rest) => (BYTE_ORDER_MARK, rest),
-            None => ("", text),
-        };
+        let (mark, rest) = split_mark(text);
         let mut edited = self.change(rest).map_err(unsafe_edit)?;
         edited.text.insert_str(0, mark);
         Ok(edited)

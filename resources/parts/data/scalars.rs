@@ -250,6 +250,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(proptest::test_runner::Config { failure_persistence: None, ..Default::default() })]
         #[test]
         fn written_values_are_read_again(tree in any_tree()) {
             for text in [to_json(&tree, None), to_yaml(&tree, None)] {

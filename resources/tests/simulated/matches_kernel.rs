@@ -224,7 +224,7 @@ fn told(stat: &rustix::fs::Stat) -> (u32, u32, u32, Option<u64>, Option<i64>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, max_shrink_iters: 4000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, max_shrink_iters: 4000, ..ProptestConfig::default() })]
 
     /// Every result and the final state are equal on the simulated host and on the kernel.
     #[test]

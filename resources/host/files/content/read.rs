@@ -12,6 +12,9 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
+/// The buffer size in bytes of a file that is read to its end: the kernel fills one buffer of its tables consistently.
+const WHOLE: usize = 64 * 1024;
+
 /// The buffer size in bytes: one read is enough for most files.
 const CHUNK: usize = 16 * 1024;
 
@@ -89,19 +92,7 @@ impl Entry<'_> {
     ///
     /// Fails if the file was replaced or the kernel returned an error.
     pub fn content(&self, found: &EntryStat, at_most: usize) -> Result<Option<Vec<u8>>, Fault> {
-        let file = self.open_judged(found)?;
-        let mut content = Vec::new();
-        let mut buffer = Vec::with_capacity(CHUNK);
-        loop {
-            read_some(&file, &mut buffer)?;
-            if buffer.is_empty() {
-                return Ok(Some(content));
-            }
-            content.extend_from_slice(&buffer);
-            if content.len() > at_most {
-                return Ok(None);
-            }
-        }
+        read_whole(&self.open_judged(found)?, at_most)
     }
 
     /// Returns the target of the link.
@@ -178,6 +169,25 @@ pub(in crate::host::files) fn is_empty(directory: &OwnedFd) -> Result<bool, Faul
 /// Returns the state of an open file.
 pub(in crate::host::files) fn seen(file: &OwnedFd) -> Result<EntryStat, Fault> {
     fstat(file).map(|stat| EntryStat::of(&stat)).map_err(Fault::os("look at"))
+}
+
+/// Reads an open file to its end; none if it exceeds `at_most` bytes.
+pub(in crate::host::files) fn read_whole(
+    file: &OwnedFd,
+    at_most: usize,
+) -> Result<Option<Vec<u8>>, Fault> {
+    let mut content = Vec::new();
+    let mut buffer = Vec::with_capacity(WHOLE);
+    loop {
+        read_some(file, &mut buffer)?;
+        if buffer.is_empty() {
+            return Ok(Some(content));
+        }
+        content.extend_from_slice(&buffer);
+        if content.len() > at_most {
+            return Ok(None);
+        }
+    }
 }
 
 /// Fills the buffer with the next bytes of a file.

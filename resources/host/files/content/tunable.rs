@@ -3,7 +3,7 @@
 //! The kernel reports the size 0 for these files and acts on each write(2), so a parameter is never staged and
 //! renamed, and its value is written with one call.
 
-use super::read::{READ, read_some, seen};
+use super::read::{READ, read_whole, seen};
 use crate::host::files::Files;
 use crate::host::files::fault::{Fault, said};
 use crate::host::kernel::{is_in_overlay, openat, write_parameter};
@@ -14,9 +14,6 @@ use std::path::Path;
 
 /// The size limit of a table of the kernel in bytes.
 const LARGEST: usize = 16 << 20;
-
-/// The buffer size in bytes. The kernel fills one buffer consistently.
-const CHUNK: usize = 64 * 1024;
 
 impl Files {
     /// Reads a file of the kernel completely. Returns `None` if the path does not exist.
@@ -34,17 +31,9 @@ impl Files {
         if seen(&file)?.kind != FileType::RegularFile {
             return Err(Fault::refused(said("read", path, "not a regular file")));
         }
-        let mut content = Vec::new();
-        let mut buffer = Vec::with_capacity(CHUNK);
-        loop {
-            read_some(&file, &mut buffer)?;
-            if buffer.is_empty() {
-                return Ok(Some(content));
-            }
-            content.extend_from_slice(&buffer);
-            if content.len() > LARGEST {
-                return Err(Fault::refused(said("read", path, "the file exceeds 16 MiB")));
-            }
+        match read_whole(&file, LARGEST)? {
+            Some(content) => Ok(Some(content)),
+            None => Err(Fault::refused(said("read", path, "the file exceeds 16 MiB"))),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Everything below a managed directory: copies, attributes, and the purge of undeclared objects.
 //!
-//! The same walk serves the check and the apply; a check changes nothing.
+//! One walk serves the check and the apply; a check changes nothing.
 //!
 //! Reading order: `walk`, `purge`, `owners`, `report`, `faults`.
 
