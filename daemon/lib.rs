@@ -1,22 +1,30 @@
 //! steadfast: keeps a Linux host in the state that a YAML graph of resources declares.
 //!
-//! The library must never print or exit on its own outside of `cli`. Reading order: `cli` (the command line), `config`
-//! (the graph file), `driver` and `watch` (the loop), `plan`, `store`, `history` and `lease` (the state that survives a
-//! crash), `events`, `control` (the socket), `supervisor` and `workers` (the threads and tasks of the daemon),
-//! `signals`.
+//! The library must never print or exit on its own outside of `cli`. Reading order: `api` (requests, replies and events
+//! as data), `cli` (the command line), `config` (the graph file), `expressions` (its language), `facts` (of the host),
+//! `driver` and `watch` (the loop), `selection` (the resources that a command names), `plan`, `store`, `history` and
+//! `lease` (the state that survives a crash), `events`, `control` (the socket), `metrics`, `world` (keys that hosts
+//! share), `supervisor` and `workers` (the threads and tasks of the daemon), `signals`.
 
+pub mod api;
 pub mod cli;
 pub mod config;
 pub mod control;
 pub mod driver;
 pub mod events;
+pub mod expressions;
+pub mod facts;
 #[cfg(feature = "fault-injection")]
 mod fault_injection;
 pub mod history;
 pub mod lease;
+pub mod metrics;
 pub mod plan;
+pub mod selection;
 pub mod signals;
 pub mod store;
+mod suggestion;
 pub mod supervisor;
 pub mod watch;
 pub mod workers;
+pub mod world;

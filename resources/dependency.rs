@@ -13,6 +13,8 @@ pub enum HostObject {
     Content(PathBuf),
     /// A part of a text file: a line, a key, a block, a table row.
     Part(PathBuf, Arc<str>),
+    /// A value of a data file, by the keys down to it.
+    Key(PathBuf, Arc<[String]>),
     /// A user, by name.
     User(String),
     /// A group, by name.
@@ -37,6 +39,8 @@ pub enum HostObject {
     },
     /// A package, whatever its architecture.
     Package(String),
+    /// A file or folder that a package brings. Resources that write it, or something below it, come after the package.
+    Packaged(PathBuf),
     /// A package repository, by the name of its list.
     Repository(String),
     /// The file system that is mounted at this path.
@@ -50,25 +54,31 @@ pub enum HostObject {
 }
 
 impl HostObject {
-    /// Returns true if two exclusive claims on these objects contradict each other: the objects are equal, or one
-    /// includes the other (a membership, and all members of its group).
+    /// Returns the larger objects that include this one: all members of the group of a membership, the values
+    /// above a value. An exclusive claim on one of them contradicts a claim on this object.
     #[must_use]
-    pub fn conflicts_with(&self, other: &Self) -> bool {
-        let includes = |all: &Self, one: &Self| match (all, one) {
-            (Self::MembersOf(of), Self::Member { group, .. }) => of == group,
-            (Self::GroupsOf(of), Self::Member { user, .. }) => of == user,
-            _ => false,
-        };
-        self == other || includes(self, other) || includes(other, self)
+    pub fn includers(&self) -> Vec<Self> {
+        match self {
+            Self::Member { group, user } => {
+                vec![Self::MembersOf(group.clone()), Self::GroupsOf(user.clone())]
+            }
+            Self::Key(path, keys) => {
+                let above = (1..keys.len()).filter_map(|count| keys.get(..count));
+                above.map(|keys| Self::Key(path.clone(), keys.into())).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// Returns the path of the object, if the object lies at a path.
     #[must_use]
     pub fn as_path(&self) -> Option<&Path> {
         match self {
-            Self::Path(path) | Self::Content(path) | Self::Part(path, _) | Self::Mount(path) => {
-                Some(path)
-            }
+            Self::Path(path)
+            | Self::Content(path)
+            | Self::Part(path, _)
+            | Self::Key(path, _)
+            | Self::Mount(path) => Some(path),
             _ => None,
         }
     }
@@ -80,9 +90,13 @@ impl fmt::Display for HostObject {
             Self::Path(path) => path.display().fmt(f),
             Self::Content(path) => write!(f, "the content of {}", path.display()),
             Self::Part(path, part) => write!(f, "{part} in {}", path.display()),
+            Self::Key(path, keys) => {
+                write!(f, "the value {} in {}", keys.join("."), path.display())
+            }
             Self::Member { group, user } => write!(f, "the membership of {user} in {group}"),
             Self::MembersOf(group) => write!(f, "the members of {group}"),
             Self::GroupsOf(user) => write!(f, "the groups of {user}"),
+            Self::Packaged(path) => write!(f, "{} of a package", path.display()),
             Self::Mount(path) => write!(f, "the mount at {}", path.display()),
             Self::User(name)
             | Self::Group(name)

@@ -1,6 +1,6 @@
 //! The footprint of a resource: everything that its declaration says about the host, in one value.
 
-use crate::claim::{Claim, ClaimMode};
+use crate::claim::Claim;
 use crate::dependency::{HostObject, Need};
 use crate::kind::Invalid;
 use crate::removal::Removal;
@@ -77,13 +77,10 @@ impl Footprint {
 
     /// Makes the footprint of a resource that edits one part of a text file and leaves the rest to others.
     #[must_use]
-    pub fn of_part(path: &Path, part: &str) -> Self {
+    pub fn of_part(path: &Path, part: HostObject) -> Self {
         let owned = path.to_owned();
         Self {
-            claims: vec![
-                Claim::shared(HostObject::Content(owned.clone())),
-                Claim::exclusive(HostObject::Part(owned.clone(), part.into())),
-            ],
+            claims: vec![Claim::shared(HostObject::Content(owned.clone())), Claim::exclusive(part)],
             requires: vec![Need::path(path, "contains the edited text")],
             watch: vec![WatchSource::Path { path: owned, below: false }],
             uses_only_files: true,
@@ -124,16 +121,6 @@ impl Footprint {
     /// Returns the claimed paths.
     pub fn claimed_paths(&self) -> impl Iterator<Item = &Path> {
         self.claims.iter().filter_map(Claim::as_path)
-    }
-
-    /// Returns true if the resource edits parts of this file and shares its content with other resources.
-    #[must_use]
-    pub fn edits(&self, path: &Path) -> bool {
-        let is_edit = |claim: &Claim| {
-            claim.mode == ClaimMode::Shared
-                && matches!(&claim.object, HostObject::Content(own) if own == path)
-        };
-        self.claims.iter().any(is_edit)
     }
 }
 

@@ -107,6 +107,7 @@ impl KindSpec {
 
 /// One field of a kind.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct FieldSpec {
     /// The name of the field in the graph file.
     pub name: &'static str,
@@ -122,6 +123,10 @@ pub struct FieldSpec {
     pub receives: Receives,
     /// A list of texts must be written as a list: a single text is a mistake.
     pub list_only: bool,
+    /// A list or a map is accepted too, and passed on as JSON.
+    pub nested: bool,
+    /// A bare number causes a warning: a duration should have a unit.
+    pub wants_unit: bool,
     /// The field must be given.
     pub required: bool,
     /// The value of an absent field, as the graph would write it; none if an absent field means "not managed".
@@ -130,6 +135,40 @@ pub struct FieldSpec {
     pub example: Option<&'static str>,
     /// Fields that exclude this one.
     pub conflicts_with: &'static [&'static str],
+    /// The expressions that the field allows; none for a field without a decision.
+    pub mode: Option<FieldMode>,
+}
+
+/// The expressions (`${ }`) that a field allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldMode {
+    /// Expressions are evaluated.
+    Value,
+    /// Expressions of variables, parameters, facts and loop items are evaluated; their values must be known at load,
+    /// because claims are made of the field.
+    Static,
+    /// A text that a program interprets, or that is copied as it is: `${ }` in it means nothing here.
+    Literal(Interpreter),
+    /// The arguments of a command: each word is a value. The field named here, if it is given, holds the shell that
+    /// interprets the text instead; an empty name means that there is none.
+    Argv(&'static str),
+}
+
+/// The program that interprets a literal text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interpreter {
+    /// A shell.
+    Shell,
+    /// The cron daemon.
+    Cron,
+    /// nftables.
+    Nft,
+    /// The SSH daemon.
+    Sshd,
+    /// systemd.
+    Systemd,
+    /// No program: the text is copied.
+    None,
 }
 
 impl FieldSpec {
@@ -145,11 +184,27 @@ impl FieldSpec {
             later: false,
             receives,
             list_only: false,
+            nested: false,
+            wants_unit: false,
             required: false,
             default: None,
             example: None,
             conflicts_with: &[],
+            mode: None,
         }
+    }
+
+    /// Sets the expressions that the field allows.
+    #[must_use]
+    pub const fn mode(mut self, mode: FieldMode) -> Self {
+        self.mode = Some(mode);
+        self
+    }
+
+    /// Requires that the expressions of the field are known at load: claims are made of it.
+    #[must_use]
+    pub const fn known_at_load(self) -> Self {
+        self.mode(FieldMode::Static)
     }
 
     /// Requires that the field is given.
@@ -177,6 +232,20 @@ impl FieldSpec {
     #[must_use]
     pub const fn conflicts_with(mut self, fields: &'static [&'static str]) -> Self {
         self.conflicts_with = fields;
+        self
+    }
+
+    /// Accepts a list or a map too, as JSON.
+    #[must_use]
+    pub const fn nested(mut self) -> Self {
+        self.nested = true;
+        self
+    }
+
+    /// Warns about a duration without a unit.
+    #[must_use]
+    pub const fn wants_unit(mut self) -> Self {
+        self.wants_unit = true;
         self
     }
 

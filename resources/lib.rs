@@ -26,6 +26,7 @@ mod removal_guard;
 mod resource;
 mod resource_id;
 mod secret;
+mod sent_slot;
 mod transaction;
 mod values;
 mod watch_source;
@@ -43,8 +44,8 @@ pub use crate::escape::{is_deceptive, printable, printable_json};
 pub use crate::failure::Failure;
 pub use crate::footprint::Footprint;
 pub use crate::kind::{
-    Build, FieldSpec, FieldType, Fields, Invalid, KindSpec, LONGEST_SPAN, Place, Restore,
-    Restoring, Value,
+    Build, FieldMode, FieldSpec, FieldType, Fields, Interpreter, Invalid, KindSpec, LONGEST_SPAN,
+    Place, Restore, Restoring, Value,
 };
 pub use crate::prior_state::{
     After, Enclosure, FieldValues, FormerValue, Loss, NotRecorded, PriorContent, PriorEntry,
@@ -67,4 +68,5 @@ pub use resource::{
     RunPolicy, Traits,
 };
 pub use secret::{KeyedHash, KeyedHashOf, Secret, StateKey};
+pub use sent_slot::SentSlot;
 pub use transaction::{Grouping, Member, Transaction};

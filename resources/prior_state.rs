@@ -168,4 +168,10 @@ pub trait PriorStateRecorder: fmt::Debug + Send + Sync {
 
     /// Completes the record of values; drops the record if no value has changed.
     fn settle_values(&self, number: u64, after: FieldValues);
+
+    /// Records values that a run has produced, such as the exit code and the output of a command. They replace
+    /// nothing, so an undo leaves them out.
+    fn note_values(&self, values: FieldValues) {
+        drop(values);
+    }
 }

@@ -6,11 +6,12 @@ pub use crate::kind::Restoring;
 use crate::prior_state::FormerValue;
 use crate::resource_id::ResourceId;
 
-static SPECS: [&KindSpec; 36] = [
+static SPECS: [&KindSpec; 38] = [
     &crate::kinds::archive::SPEC,
     &crate::kinds::block::SPEC,
     &crate::kinds::cron::SPEC,
     &crate::kinds::exec::SPEC,
+    &crate::kinds::export::SPEC,
     &crate::kinds::fetch::SPEC,
     &crate::kinds::file::SPEC,
     &crate::kinds::firewall::SPEC,
@@ -21,6 +22,7 @@ static SPECS: [&KindSpec; 36] = [
     &crate::kinds::ini::SPEC,
     &crate::kinds::json::SPEC,
     &crate::kinds::kmod::SPEC,
+    &crate::kinds::kv::SPEC,
     &crate::kinds::line::SPEC,
     &crate::kinds::locale::SPEC,
     &crate::kinds::mount::SPEC,
@@ -95,7 +97,6 @@ pub const ELSEWHERE: &[&str] = &[
     "gzip",
     "hetzner:vm",
     "http:server",
-    "kv",
     "net",
     "nftables",
     "nspawn",

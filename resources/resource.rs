@@ -2,10 +2,12 @@
 
 use crate::change::{Change, CheckResult, Outcome};
 use crate::copy_digest::CopyDigestSlot;
+use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::kind::Invalid;
 use crate::permit::Permit;
+use crate::sent_slot::SentSlot;
 use crate::values::{Sent, ValueRetention};
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
@@ -70,6 +72,18 @@ pub trait Resource: Debug + Send + Sync {
     /// Returns true if the resource can send the value of this key, one of the keys of its kind.
     fn sends_key(&self, key: &str) -> bool {
         !key.is_empty()
+    }
+
+    /// Reads the values for other resources from the host. The driver calls this after a check that found nothing to
+    /// do and after an apply, if another resource receives a value of this one. None for a resource whose values need
+    /// no further reading.
+    fn read_sent<'a>(
+        &'a self,
+        host: &'a Host,
+        cancel: &'a CancellationToken,
+    ) -> Option<Answer<'a, Result<Sent, Failure>>> {
+        let _ = (host, cancel);
+        None
     }
 
     /// Returns a copy of the resource that knows which of its sent values are stored under its present
@@ -137,6 +151,9 @@ pub struct CheckRequest {
     pub cancel: CancellationToken,
     /// The slot for the digest of copied sources, if the driver wants the digest.
     pub copies: Option<Arc<CopyDigestSlot>>,
+    /// The slot for values that other resources receive, if they receive any. The driver fills the slot
+    /// ([`Resource::read_sent`]).
+    pub sent: Option<Arc<SentSlot>>,
 }
 
 /// The properties of a kind, or of one resource, that the engine needs.
@@ -155,6 +172,8 @@ pub struct Traits {
     /// An apply changes nothing on the host except the claimed objects, although its executor is
     /// [`ExecutorKind::Command`].
     pub confined: bool,
+    /// The sent values are answers: expressions of the graph use them too.
+    pub answers: bool,
 }
 
 impl Default for Traits {
@@ -166,6 +185,7 @@ impl Default for Traits {
             cancellable: true,
             timeout: None,
             confined: false,
+            answers: false,
         }
     }
 }

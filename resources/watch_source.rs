@@ -30,6 +30,8 @@ pub enum WatchSource {
     /// An event for each line that this command prints (`watchcmd`); the command is started again with back-off
     /// after its end.
     Lines(crate::host::Command),
+    /// Changes of this key of the world. The driver passes them on itself.
+    World(crate::host::world::WorldKey),
     /// The notifications of systemd about this unit.
     Unit {
         /// The systemd that manages the unit.

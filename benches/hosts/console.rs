@@ -4,7 +4,7 @@ use super::process::{Held, apply, timed};
 use super::report::{Report, Sample};
 use super::tree::{Graph, Tree};
 use super::{Bench, Failure};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -57,6 +57,41 @@ impl Drop for Busy {
     fn drop(&mut self) {
         self.end.store(true, Ordering::Relaxed);
     }
+}
+
+/// Scrapes the metrics of a daemon, and returns the time from the connection to the end of the reply.
+fn scrape(socket: &Path) -> Result<Duration, Failure> {
+    let began = Instant::now();
+    let mut stream = UnixStream::connect(socket)?;
+    let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes())?;
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply)?;
+    if reply.ends_with("# EOF\n") { Ok(began.elapsed()) } else { Err(reply.into()) }
+}
+
+/// Measures a scrape of the metrics of 100 000 resources, while 200 files a second are repaired.
+pub(crate) fn metrics(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
+    let tree = Tree::new(bench, 100_000, false)?;
+    timed(apply(&tree))?;
+    let mut daemon = Held::daemon(&tree)?;
+    daemon.converged()?;
+    let files = Graph::read(&tree.graph)?.resources.file;
+    let busy = Busy::with(files.into_iter().map(|file| file.path).collect());
+    let (socket, mut took) = (tree.state.join("metrics.sock"), Sample::default());
+    for _ in 0..bench.rounds(200) {
+        took.add(scrape(&socket)?);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    drop(busy);
+    let detail = format!("at 99 % {:.1} ms", took.at(0.99) * 1000.0);
+    report.figure(
+        "scrape of 100 000 resources, busy",
+        took.median() * 1000.0,
+        (5.0, "ms"),
+        &detail,
+    );
+    Ok(())
 }
 
 /// Measures `status` while 200 files a second are repaired.

@@ -31,7 +31,7 @@ type Failure = Box<dyn std::error::Error>;
 type Part = fn(&Bench, &mut Report) -> Result<(), Failure>;
 
 /// The parts, in their order.
-const PARTS: [(&str, Part); 15] = [
+const PARTS: [(&str, Part); 16] = [
     ("idle", pass::idle),
     ("cold", pass::cold),
     ("chain", pass::chain),
@@ -41,6 +41,7 @@ const PARTS: [(&str, Part); 15] = [
     ("drift", drift::drift),
     ("fight", fight::fight),
     ("status", console::status),
+    ("metrics", console::metrics),
     ("readers", readers::readers),
     ("stop", console::stop),
     ("kept", persistence::kept),

@@ -11,7 +11,9 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
-use steadfast::events::{Level, Log, NewEvent, Retention};
+use steadfast::api::event_data::{AspectChange, Changed, RunInfo};
+use steadfast::api::{ChangeClass, EventKind, Level};
+use steadfast::events::{Log, NewEvent, Retention};
 
 /// The condition of a recorder.
 enum Fares {
@@ -133,10 +135,22 @@ pub(crate) fn log(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     let retention = Retention { bytes: 1 << 32, ..Retention::default() };
     let mut log = Log::open(&folder, retention, None)?;
     let event = |number: u64| {
-        let resource = Some(format!("file[/etc/some/directory/{}]", number % 1000));
-        let says = "content, mode (3.2 ms, corrective)";
-        let told = NewEvent::new("changed", says, Level::Info);
-        (1_790_000_000_000 + number, NewEvent { resource, class: Some("corrective"), ..told })
+        let resource = format!("file[/etc/some/directory/{}]", number % 1000);
+        let mode = |from: &str, to: &str| AspectChange {
+            aspect: "mode".to_owned(),
+            from: from.to_owned(),
+            to: to.to_owned(),
+        };
+        let changed = Changed {
+            class: ChangeClass::Corrective,
+            differences: vec![mode("0600", "0644")],
+            omitted: 0,
+            notes: Vec::new(),
+            took: 3,
+            run: RunInfo { number, cause: "drift".to_owned() },
+        };
+        let told = NewEvent::of(resource, EventKind::Changed(changed), Level::Info);
+        (1_790_000_000_000 + number, told)
     };
     let mut sample = Sample::default();
     for number in 0..bench.rounds(500) as u64 {

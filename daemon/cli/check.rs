@@ -3,33 +3,48 @@
 use super::args::Check;
 use super::exit::Exit;
 use super::load_graph::options;
-use super::output::{count, out_json, plain, print, say_rejected, say_warnings};
+use super::output::{count, eprint, out_json, plain, print, say_rejected, say_warnings};
 use crate::config;
+use crate::selection::Selector;
 use serde_json::json;
-use steadfast_resources::ResourceId;
 
 /// Checks a graph, or makes a running daemon check resources again.
 pub(super) fn check(args: &Check) -> Exit {
-    // Arguments of the form `kind[name]` are resources of a running daemon; no path has this form.
+    // Arguments of these forms are resources of a running daemon; a path that exists is a graph.
     let named = args.graph.graphs.iter().map(|path| path.to_str());
     let resources: Option<Vec<String>> =
         named.map(|text| text.filter(|t| is_resource(t)).map(str::to_owned)).collect();
     if let Some(resources) = resources {
         return super::client::check(&args.socket, resources);
     }
-    match config::load(&args.graph.graphs, &options(&args.graph)) {
+    let options = match options(&args.graph) {
+        Ok(options) => options,
+        Err(exit) => return exit,
+    };
+    match config::load(&args.graph.graphs, &options) {
         Ok(loaded) => {
+            let advice = if args.lint {
+                config::find_advice(&args.graph.graphs, &options)
+            } else {
+                Vec::new()
+            };
             if args.json {
                 let warnings: Vec<_> =
                     loaded.warnings.iter().map(config::Problem::to_json).collect();
-                out_json(&json!({"graph": loaded.name, "problems": warnings}));
+                let found: Vec<_> = advice.iter().map(config::Finding::to_json).collect();
+                if args.lint {
+                    out_json(&json!({"graph": loaded.name, "problems": warnings, "advice": found}));
+                } else {
+                    out_json(&json!({"graph": loaded.name, "problems": warnings}));
+                }
             } else {
                 say_warnings(&loaded.warnings);
+                advice.iter().for_each(say_advice);
                 let (vertices, edges) = (loaded.vertices.len(), loaded.edges.len());
                 let words = format!("{}, {}", count(vertices, "resource"), count(edges, "edge"));
                 print(format!("valid: {}: {words}", plain(&loaded.name)));
             }
-            Exit::Well
+            if advice.is_empty() { Exit::Well } else { Exit::Failed }
         }
         Err(rejected) => {
             if args.json {
@@ -42,11 +57,23 @@ pub(super) fn check(args: &Check) -> Exit {
     }
 }
 
+/// Prints one piece of advice.
+fn say_advice(finding: &config::Finding) {
+    let place = &finding.place;
+    let at = format!("{}:{}:{}", plain(&place.file), place.line, place.column);
+    eprint(format!("{at}: advice[{}]: {}", finding.lint, plain(&finding.message)));
+    eprint(format!("  hint: {}", plain(&finding.hint)));
+}
+
+/// Returns true if an argument selects resources of a running daemon: `kind[name]`, `instance/*` or `label:…`.
 fn is_resource(text: &str) -> bool {
-    let is_kind = |kind: &str| {
-        let letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == ':';
-        !kind.is_empty() && kind.chars().all(letter)
+    let letter = |c: char| c.is_ascii_alphanumeric() || "_:/.-*".contains(c);
+    let is_form = match Selector::parse(text) {
+        Selector::Kind(kind, name) => {
+            !kind.is_empty() && !name.is_empty() && kind.chars().all(letter)
+        }
+        Selector::Instance(_) | Selector::Labels(_) => true,
+        Selector::Word(_) | Selector::Name(_) => false,
     };
-    ResourceId::parse(text).is_some_and(|id| is_kind(id.kind))
-        && !std::path::Path::new(text).exists()
+    is_form && !std::path::Path::new(text).exists()
 }

@@ -2,8 +2,12 @@
 
 use super::args::Explain;
 use super::exit::Exit;
+use super::explain_topics::{Content, TOPICS};
 use super::output::{error, print};
-use crate::config::{Code, metaparams, recorders, settings};
+use super::topics::{explain_word, language_topics};
+use crate::api::{EventKind, api_schema};
+use crate::config::{Code, LINTS, metaparams, recorders, settings, world_settings};
+use crate::suggestion::with_nearest;
 use std::borrow::Cow;
 use steadfast_resources::{FieldSpec, FieldType, KindSpec, Receives, registry};
 
@@ -16,22 +20,34 @@ pub(super) fn explain(args: &Explain) -> Exit {
         print(code.explained());
     } else if let Some(spec) = registry::find(topic) {
         kind(spec);
-    } else if topic == "meta" {
-        print("Metaparams, set below `meta` of a resource.\n");
-        fields(metaparams());
-    } else if topic == "settings" {
+    } else if let Some((spec, field)) = field_of(topic) {
+        print(format!(
+            "{}.{}: {}. {}{}",
+            spec.kind,
+            field.name,
+            takes(field.takes),
+            field.doc,
+            more_of(field)
+        ));
+        print(receives(field));
+    } else if topic == "lint" {
         print(
-            "Settings of a host, in /etc/steadfast/steadfast.yaml; `defaults` sets metaparams for all resources.\n",
+            "Advice of `steadfast check --lint`. `# lint: allow NAME: REASON` silences it in place.\n",
         );
-        fields(settings());
-        print("\n`recorders` receive every recorded event; a list of entries of these types:");
-        for (sort, of_sort) in recorders() {
-            print(format!("\n  - {sort}:"));
-            fields(of_sort);
+        for (name, about) in LINTS {
+            print(format!("  {name:23} {about}"));
         }
+    } else if let Some(text) = explain_word(topic) {
+        print(text);
+    } else if let Some(lines) = super::facts::explain_facts(topic) {
+        print(lines.join("\n"));
+    } else if let Some((_, _, content)) = TOPICS.iter().find(|(name, ..)| name == topic) {
+        print_topic(*content);
     } else {
-        let known = topics().collect::<Vec<_>>().join(", ");
-        error(format!("unknown topic `{}`", super::output::plain(topic)), Some(&known));
+        let (shown, near) = (super::output::plain(topic), with_nearest(topic, topics()));
+        let near = near.strip_prefix(topic.as_str()).map(super::output::plain).unwrap_or_default();
+        let what = format!("unknown topic `{shown}`{near}");
+        error(what, Some("`steadfast explain` lists all topics; KIND.FIELD explains one field"));
         return Exit::Usage;
     }
     Exit::Well
@@ -40,7 +56,16 @@ pub(super) fn explain(args: &Explain) -> Exit {
 /// Returns all topics.
 pub(super) fn topics() -> impl Iterator<Item = &'static str> {
     let kinds = registry::specs().iter().map(|spec| spec.kind);
-    kinds.chain(["meta", "settings"]).chain(Code::ALL.iter().map(|code| code.id()))
+    let words = language_topics().map(|topic| topic.name);
+    let others = other_topics().map(|(name, _)| name);
+    let codes = Code::ALL.iter().map(|code| code.id());
+    kinds.chain(["facts", "lint"]).chain(words).chain(others).chain(codes)
+}
+
+/// Returns the topics that are no words of the graph language, each with its subject.
+fn other_topics() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let is_word = |name: &str| language_topics().any(|topic| topic.name == name);
+    TOPICS.iter().filter(move |(name, ..)| !is_word(name)).map(|(name, about, _)| (*name, *about))
 }
 
 fn list() -> Exit {
@@ -48,13 +73,77 @@ fn list() -> Exit {
     for spec in registry::specs() {
         print(format!("  {:8} {}", spec.kind, spec.doc));
     }
-    print(
-        "  meta     The metaparams of every resource.\n  settings  The settings of a host.\n\nProblems of a graph:",
-    );
+    print("\nThe graph language:");
+    for topic in language_topics() {
+        print(format!("  {:11} {}", topic.name, topic.about));
+    }
+    print("\nTopics:");
+    print("  facts       The facts of a host; also `facts.NAME`.");
+    print("  lint        The advice of `check --lint`.");
+    for (name, about) in other_topics() {
+        print(format!("  {name:11} {about}"));
+    }
+    print("\nProblems of a graph:");
     for code in Code::ALL {
         print(format!("  {:8} {}", code.id(), code.about()));
     }
     Exit::Well
+}
+
+/// Returns the field that `KIND.FIELD` names.
+fn field_of(topic: &str) -> Option<(&'static KindSpec, &'static FieldSpec)> {
+    let (kind, name) = topic.split_once('.')?;
+    let spec = registry::find(kind)?;
+    Some((spec, spec.fields.iter().find(|field| field.name == name)?))
+}
+
+/// Describes the values that a field can receive.
+fn receives(field: &FieldSpec) -> &'static str {
+    match field.receives {
+        Receives::Nothing => "The field accepts no received value.",
+        received if received >= Receives::Secrets => {
+            "The field accepts a received value (`recv`) and {secret: NAME}."
+        }
+        _ => "The field accepts a received value (`recv`).",
+    }
+}
+
+/// Prints a topic.
+fn print_topic(content: Content) {
+    match content {
+        Content::Text(text) => print(text),
+        Content::Metaparams => {
+            print("Metaparams, set below `meta` of a resource.\n");
+            fields(metaparams());
+        }
+        Content::Settings => {
+            print(
+                "Settings of a host, in /etc/steadfast/steadfast.yaml; `defaults` sets metaparams for all resources.\n",
+            );
+            fields(settings());
+            print("\n`recorders` receive every recorded event; a list of entries of these types:");
+            for (sort, of_sort) in recorders() {
+                print(format!("\n  - {sort}:"));
+                fields(of_sort);
+            }
+            print(
+                "\n`world` is the store that hosts share; by default a database in the state directory:",
+            );
+            fields(world_settings());
+        }
+        Content::Events => events(),
+        Content::Api => print(serde_json::to_string_pretty(&api_schema()).unwrap_or_default()),
+    }
+}
+
+/// Prints the names of all events.
+fn events() {
+    print(
+        "Events, each with its levels and its meaning; `steadfast explain api` describes the data.\n",
+    );
+    for (name, levels, meaning) in EventKind::TABLE {
+        print(format!("  {name:21}{levels}:{meaning}"));
+    }
 }
 
 fn kind(spec: &KindSpec) {

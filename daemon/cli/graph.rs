@@ -5,7 +5,7 @@ use super::edges::Edges;
 use super::exit::Exit;
 use super::output::{count, out_json, plain, print};
 use super::{load_graph, output, state_dir};
-use crate::config::{LoadedGraph, Options};
+use crate::config::{self, LoadedGraph, Options};
 use crate::driver;
 use crate::store::SqliteStore;
 use crate::workers::readers;
@@ -14,7 +14,14 @@ use std::sync::Arc;
 
 /// Prints a graph.
 pub(super) fn graph(args: &ShowGraph) -> Exit {
-    let options = Options { origins: true, ..load_graph::options(&args.graph) };
+    let given = match load_graph::options(&args.graph) {
+        Ok(given) => given,
+        Err(exit) => return exit,
+    };
+    if args.expanded {
+        return expanded(args, &given);
+    }
+    let options = Options { origins: true, ..given };
     let loaded = match load_graph::read(&args.graph, &options, args.format == Format::Json) {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
@@ -28,6 +35,9 @@ pub(super) fn graph(args: &ShowGraph) -> Exit {
             for vertex in &loaded.vertices {
                 print(format!("  {}", plain(&vertex.identity)));
             }
+            for inactive in &loaded.inactive {
+                print(plain(&format!("  {} ({inactive})", inactive.identity)));
+            }
             edges.show();
             if !removals.is_empty() {
                 print(format!("{} pending removal:", count(removals.len(), "resource")));
@@ -40,6 +50,20 @@ pub(super) fn graph(args: &ShowGraph) -> Exit {
         Format::Json => out_json(&to_json(&loaded, &edges, &removals)),
     }
     Exit::Well
+}
+
+/// Prints the expanded graph.
+fn expanded(args: &ShowGraph, options: &Options) -> Exit {
+    match config::expanded_text(&args.graph.graphs, options) {
+        Ok(text) => {
+            text.lines().for_each(|line| print(plain(line)));
+            Exit::Well
+        }
+        Err(rejected) => {
+            output::say_rejected(&rejected);
+            Exit::Graph
+        }
+    }
 }
 
 /// Returns the undeclared resources that an apply of this graph would remove; none if the state cannot be read.
@@ -76,13 +100,22 @@ fn quoted(name: &str) -> String {
 }
 
 fn to_json(loaded: &LoadedGraph, edges: &Edges, removals: &[Arc<str>]) -> Value {
-    let vertex = |vertex: &crate::config::Vertex| {
+    let vertex = |vertex: &config::Vertex| {
         let (file, line) = vertex.place;
         json!({
             "resource": &*vertex.identity,
             "file": loaded.files.get(file),
             "line": line,
             "noop": vertex.meta.noop,
+            "labels": vertex.labels.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
+        })
+    };
+    let inactive = |inactive: &config::Inactive| {
+        json!({
+            "resource": &*inactive.identity,
+            "condition": inactive.condition,
+            "values": inactive.values.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
+            "unknown_until": inactive.unknown_until,
         })
     };
     let semaphore = |(id, count): &(String, u32)| json!({"id": id, "count": count});
@@ -90,6 +123,7 @@ fn to_json(loaded: &LoadedGraph, edges: &Edges, removals: &[Arc<str>]) -> Value 
         "graph": loaded.name,
         "comment": loaded.comment,
         "resources": loaded.vertices.iter().map(vertex).collect::<Vec<_>>(),
+        "inactive": loaded.inactive.iter().map(inactive).collect::<Vec<_>>(),
         "edges": edges.to_json(),
         "removals": removals.iter().map(AsRef::as_ref).collect::<Vec<&str>>(),
         "semaphores": loaded.semaphores.iter().map(semaphore).collect::<Vec<_>>(),

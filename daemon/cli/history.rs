@@ -1,27 +1,25 @@
-//! `steadfast history`, `diff`, `show RES --at N`: recorded changes and prior states.
+//! `steadfast diff` and `show RES --at N`: recorded prior states.
 
 use super::args;
 use super::exit::Exit;
-use super::output::{count, error, note_output, out_json, plain, print};
-use super::{client, settings, state_dir};
-use crate::history::{Entry, HistoryError, Listed, Reader, UNREADABLE, unkept};
-use serde_json::{Value, json};
+use super::history_list::to_json;
+use super::output::{error, note_output, out_json, plain, print};
+use super::{settings, state_dir};
+use crate::history::{Entry, HistoryError, Listed, Reader, unkept};
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
-use steadfast_resources::host::files::{AccountKind, account_name, denies_others, printable};
+use steadfast_resources::host::files::{denies_others, printable};
 use steadfast_resources::kinds::file::unified;
-use steadfast_resources::{
-    After, FormerValue, Host, NotRecorded, PriorContent, PriorShape, PriorState,
-};
+use steadfast_resources::{FormerValue, Host, NotRecorded, PriorContent, PriorShape, PriorState};
 
 /// The text for a value that does not exist.
-const ABSENT: &str = "absent";
+pub(super) const ABSENT: &str = "absent";
 
 /// The maximum size of a compared file, in bytes.
 const COMPARED: usize = 10 << 20;
 
 /// Opens the history of the given state directory, or of that of the settings.
-fn open(said: Option<&Path>) -> Result<Option<Reader>, Exit> {
+pub(super) fn open(said: Option<&Path>) -> Result<Option<Reader>, Exit> {
     let directory = said.map(Path::to_owned).or_else(|| settings::of_daemon().1);
     Reader::open(&state_dir::directory(directory.as_deref())).map_err(|why| refuse(&why))
 }
@@ -62,86 +60,6 @@ fn required(reader: Option<Reader>, resource: &str) -> Result<Reader, Exit> {
     reader.ok_or_else(|| refuse(&nothing()))
 }
 
-/// Carries out `steadfast history`.
-pub(super) fn history(args: &args::History) -> Exit {
-    let listed = open(args.state.state_dir.as_deref()).and_then(|reader| {
-        let entries = |reader: Reader| {
-            let named = args.resource.as_deref();
-            let was_cut_off = named.is_some_and(|name| reader.was_cut_off(name));
-            Ok((reader.entries(named, args.limit.into())?, was_cut_off))
-        };
-        reader.map(entries).transpose().map_err(|why| refuse(&why))
-    });
-    let (entries, was_cut_off) = match listed {
-        Ok(listed) => listed.unwrap_or_default(),
-        Err(exit) => return exit,
-    };
-    for listed in &entries {
-        match listed {
-            Listed::Entry(entry) if args.json => out_json(&to_json(entry)),
-            Listed::Entry(entry) => print(line(entry)),
-            Listed::Unreadable(number) if args.json => {
-                out_json(&json!({"number": number, "unreadable": UNREADABLE}));
-            }
-            Listed::Unreadable(number) => print(format!("{number:>5}  unreadable: {UNREADABLE}")),
-        }
-    }
-    if let Some(name) = args.resource.as_ref().filter(|_| was_cut_off && !args.json) {
-        let name = plain(name);
-        print(format!(
-            "the last undo of {name} was interrupted: `steadfast undo '{name}'` completes it"
-        ));
-    }
-    if entries.is_empty() && args.limit > 0 { nothing(args) } else { Exit::Well }
-}
-
-/// Reports an empty history; a misspelt resource is an error.
-fn nothing(args: &args::History) -> Exit {
-    client::asking(async {
-        let socket = args::Socket { socket: None, state_dir: args.state.state_dir.clone() };
-        if let Some(resource) = &args.resource
-            && let Some(why) = client::stranger(&socket, resource).await
-        {
-            error(why, Some("no recorded changes of this resource; `steadfast history` lists all"));
-            return Err(Exit::Failed);
-        }
-        if !args.json {
-            print("no changes are recorded");
-        }
-        Ok(Exit::Well)
-    })
-}
-
-/// Formats an entry: `12  2026-11-21 14:03:22  file[motd]  content, mode  /etc/motd (was 0644 root:root, 12 bytes)
-/// event`.
-fn line(entry: &Entry) -> String {
-    let time =
-        i64::try_from(entry.at).ok().and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
-    let time = time.unwrap_or_default().to_zoned(jiff::tz::TimeZone::system());
-    let (what, cause) = (plain(&entry.what), plain(&entry.cause));
-    let name = plain(&entry.resource);
-    let time = time.strftime("%F %T");
-    if !entry.values.is_empty() {
-        let moved: Vec<String> =
-            entry.values.iter().filter(|value| value.is_moved()).map(moved).collect();
-        let moved = moved.join(", ");
-        return format!("{:>5}  {time}  {name}  {moved}  {cause}", entry.number);
-    }
-    let (path, was) = (printable(&entry.path), was(entry));
-    format!("{:>5}  {time}  {name}  {what}  {path} ({was})  {cause}", entry.number)
-}
-
-/// Formats a changed value: `version 1.0 -> 1.1`.
-fn moved(value: &FormerValue) -> String {
-    let before = value.before.as_deref().map_or_else(|| ABSENT.to_owned(), plain);
-    let after = match &value.after {
-        After::Unknown => "not known: the run was cut off, or goes on".to_owned(),
-        After::Absent => ABSENT.to_owned(),
-        After::Value(after) => plain(after),
-    };
-    format!("{} {before} -> {after}", plain(&value.field))
-}
-
 /// Returns the values of a resource before a change, one per line.
 fn values(entry: &Entry) -> Vec<u8> {
     let line = |value: &FormerValue| {
@@ -149,76 +67,6 @@ fn values(entry: &Entry) -> Vec<u8> {
         format!("{}: {before}\n", value.field)
     };
     entry.values.iter().map(line).collect::<String>().into_bytes()
-}
-
-/// Describes the prior state of a path.
-fn was(entry: &Entry) -> String {
-    let PriorState::Thing(thing) = &entry.former else { return "did not exist".to_owned() };
-    let owner = account_name(AccountKind::User, thing.uid);
-    let group = account_name(AccountKind::Group, thing.gid);
-    let mut words = format!("was {:04o} {owner}:{group}", thing.mode);
-    match &thing.shape {
-        PriorShape::File(size, _) => {
-            let size = usize::try_from(*size).unwrap_or(usize::MAX);
-            words.push_str(&format!(", {}", count(size, "byte")));
-        }
-        PriorShape::Directory => words.push_str(", a directory"),
-        PriorShape::Link(target) => {
-            words = format!("was a link to {}", plain(&String::from_utf8_lossy(target)));
-        }
-        PriorShape::Other => words.push_str(", a socket, fifo or device"),
-    }
-    if let Some(why) = entry.unkept() {
-        words.push_str(&format!("; {}", unkept(why)));
-    }
-    words
-}
-
-fn to_json(entry: &Entry) -> Value {
-    let mut value = json!({
-        "number": entry.number,
-        "run": entry.run,
-        "at": entry.at,
-        "resource": entry.resource,
-        "path": entry.path.to_string_lossy(),
-        "what": entry.what,
-        "cause": entry.cause,
-        "was": "absent",
-    });
-    if !entry.values.is_empty() {
-        let one = |value: &FormerValue| {
-            let after = match &value.after {
-                After::Value(after) => Some(after),
-                After::Absent | After::Unknown => None,
-            };
-            let is_known = value.after != After::Unknown;
-            json!({"field": value.field, "before": value.before, "after": after, "after_known": is_known})
-        };
-        value["path"] = Value::Null;
-        value["was"] = "values".into();
-        value["values"] = entry.values.iter().map(one).collect();
-        return value;
-    }
-    let PriorState::Thing(thing) = &entry.former else { return value };
-    value["was"] = match &thing.shape {
-        PriorShape::File(..) => "file",
-        PriorShape::Directory => "directory",
-        PriorShape::Link(_) => "symlink",
-        PriorShape::Other => "other",
-    }
-    .into();
-    value["mode"] = format!("{:04o}", thing.mode).into();
-    value["uid"] = thing.uid.into();
-    value["gid"] = thing.gid.into();
-    if let PriorShape::Link(target) = &thing.shape {
-        value["target"] = String::from_utf8_lossy(target).into();
-    }
-    if let Some(size) = entry.size() {
-        value["size"] = size.into();
-        value["kept"] = entry.unkept().is_none().into();
-        value["why"] = entry.unkept().map(unkept).into();
-    }
-    value
 }
 
 /// Carries out `steadfast show RES --at N`: writes the file itself.
@@ -268,7 +116,7 @@ fn print_bytes(bytes: &[u8]) -> Exit {
 }
 
 /// Returns the prior content of a file, also if the change left the content unchanged.
-fn at(reader: &Reader, entry: &Entry, former: &PriorState) -> Result<Vec<u8>, String> {
+pub(super) fn at(reader: &Reader, entry: &Entry, former: &PriorState) -> Result<Vec<u8>, String> {
     let name = printable(&entry.path);
     let PriorState::Thing(thing) = former else { return Err(format!("{name} did not exist")) };
     match &thing.shape {
@@ -298,7 +146,7 @@ fn is_open(reader: &Reader, entry: &Entry) -> bool {
 }
 
 /// Returns the present content of a file.
-fn now(reader: &Reader, entry: &Entry) -> Result<Vec<u8>, String> {
+pub(super) fn now(reader: &Reader, entry: &Entry) -> Result<Vec<u8>, String> {
     let (host, path) = (Host::default(), &entry.path);
     let files = host.files();
     let name = printable(path);

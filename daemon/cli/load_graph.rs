@@ -4,20 +4,37 @@ use super::args::Graph;
 use super::exit::Exit;
 use super::output;
 use crate::config::{self, LoadedGraph, Options};
+use crate::facts::read_facts_file;
 use crate::signals::Signals;
+use std::sync::Arc;
 
 /// Returns the options for loading a graph, from the flags.
-#[must_use]
-pub(super) fn options(graph: &Graph) -> Options {
-    Options {
+///
+/// # Errors
+/// The exit code, after a message about a file of facts that cannot be used.
+pub(super) fn options(graph: &Graph) -> Result<Options, Exit> {
+    let facts = match graph.facts.as_deref().map(read_facts_file) {
+        None => None,
+        Some(Ok(facts)) => Some(Arc::new(facts)),
+        Some(Err(problem)) => {
+            output::error(problem.to_string(), None);
+            return Err(Exit::Usage);
+        }
+    };
+    Ok(Options {
+        exports: graph.exports.clone(),
         noop: graph.noop,
         semaphore: graph.sema,
-        only: graph.only.clone(),
+        only: super::args::selectors(&graph.only, graph.labels.as_deref()),
         skip: graph.skip.clone(),
         origins: false,
         defaults: graph.defaults.clone(),
         refuse_empty: false,
-    }
+        vars: graph.vars.clone(),
+        vars_files: graph.vars_files.clone(),
+        facts,
+        probes: None,
+    })
 }
 
 /// Loads a graph. Warnings and problems go to standard error; with `json`, problems go to standard output as data.
@@ -45,7 +62,7 @@ pub(super) async fn read_unless_stopped(
     (json, allow_empty): (bool, bool),
 ) -> Result<Option<LoadedGraph>, Exit> {
     let graph = graph.clone();
-    let options = Options { refuse_empty: !allow_empty, ..options(&graph) };
+    let options = Options { refuse_empty: !allow_empty, ..options(&graph)? };
     let reading = tokio::task::spawn_blocking(move || read(&graph, &options, json));
     let read = tokio::select! {
         biased;

@@ -2,8 +2,9 @@
 //!
 //! A command must print foreign text only in escaped form. Reading order: `args`, `settings`, `load_graph`,
 //! `state_dir`, `output`; the daemon (`run`), one-shot commands (`one_shot`, `offline`), clients of a daemon (`client`,
-//! `top`), `state`, `history`, `undo`, and the remaining commands: `check`, `graph`, `edges`, `explain`, `doctor`,
-//! `shell`.
+//! `top`), `state`, `history_list`, `history`, `undo_plan`, `undo`, and the remaining commands: `check`, `graph`,
+//! `edges`, `module_test`, `eval`, `explain`, `explain_topics`, `facts`, `topics`, `schema`, `format`, `doctor`,
+//! `world` (many hosts), `shell`.
 
 pub mod args;
 mod client;
@@ -19,15 +20,25 @@ mod state_dir;
 mod check;
 mod doctor;
 mod edges;
+mod eval;
 mod explain;
+mod explain_topics;
+mod facts;
+mod format;
 mod graph;
 mod history;
+mod history_list;
 mod inspect;
+mod module_test;
 mod run;
+mod schema;
 mod settings;
 mod shell;
 mod top;
+mod topics;
 mod undo;
+mod undo_plan;
+mod world;
 
 use crate::signals::Signals;
 use crate::store::StateCommand;
@@ -57,34 +68,43 @@ fn run_command() -> Exit {
     for trouble in prepared.into_iter().filter_map(Result::err) {
         output::eprint(format!("warning: {trouble}"));
     }
+    match parse_arguments() {
+        Ok(command) => dispatch(command, key),
+        Err(exit) => exit,
+    }
+}
+
+/// Parses the arguments and completes them by the settings. Help and usage errors are printed here.
+fn parse_arguments() -> Result<Command, Exit> {
     let mut command = shell::command();
     let parsed = command.try_get_matches_from_mut(std::env::args_os());
     let parsed = parsed.and_then(|mut matches| {
         Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
     });
-    let mut cli = match parsed {
-        Ok(cli) => cli,
-        Err(error) => {
-            let asked = !error.use_stderr();
-            let printed = error.print();
-            if asked {
-                output::note_output(&printed);
-            }
-            return if asked { Exit::Well } else { Exit::Usage };
+    let mut cli = parsed.map_err(|error| {
+        let asked = !error.use_stderr();
+        let printed = error.print();
+        if asked {
+            output::note_output(&printed);
         }
-    };
-    if let Err(exit) = settings::complete(&mut cli.command) {
-        return exit;
-    }
-    match cli.command {
+        if asked { Exit::Well } else { Exit::Usage }
+    })?;
+    output::colour::choose_colour(cli.color);
+    settings::complete(&mut cli.command)?;
+    Ok(cli.command)
+}
+
+fn dispatch(command: Command, key: MintKey) -> Exit {
+    match command {
         Command::Check(args) => check::check(&args),
         Command::Status(args) => client::status(&args),
         Command::Show(args) => match args.at {
             Some(number) => history::show(&args, number),
             None => client::show(&args.of),
         },
-        Command::History(args) => history::history(&args),
+        Command::History(args) => history_list::history(&args),
         Command::Diff(args) => history::diff(&args),
+        Command::Undo(args) if args.plan => undo_plan::undo_plan(&args),
         Command::Undo(args) => with_signals(|_| undo::undo_command(&args, &key)),
         Command::Why(args) => client::why(&args),
         Command::Events(args) => client::events(&args),
@@ -110,11 +130,20 @@ fn run_command() -> Exit {
         Command::Stop(args) => client::stop(&args),
         Command::LogLevel(args) => client::log_level(&args),
         Command::Top(args) => with_signals(|signals| top::top(&args, signals)),
+        Command::Fleet(args) => world::fleet::fleet(&args),
+        Command::World(args) => world::operator::world(&args),
+        Command::Bundle(args) => world::bundle::bundle(&args),
+        Command::Deploy(args) => world::deploy::deploy(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Graph(args) => graph::graph(&args),
+        Command::Test(args) => module_test::test_module(&args),
         Command::Explain(args) => explain::explain(&args),
+        Command::Eval(args) => eval::evaluate(&args),
+        Command::Schema(args) => schema::print_schema(&args),
+        Command::Fmt(args) => format::format_files(&args),
+        Command::Facts(args) => facts::show_facts(&args),
         Command::Inspect(args) => inspect::inspect(&args),
         Command::Plan(args) => one_shot::plan::plan(&args, key),
         Command::Drift(args) => client::drift::drift(&args, key),

@@ -4,7 +4,7 @@
 use super::output::count;
 use super::output::event_recording::Recording;
 use super::state_dir;
-use crate::events::{Level, NewEvent, Retention};
+use crate::events::{NewEvent, Retention, integrity};
 use crate::store::{RecordReaders, SqliteStore, StateLock, StoreError};
 use crate::workers::readers;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ impl OfflineCommand {
         let recording = self.recording.clone();
         readers(move |event, line| {
             tracing::warn!(event, "{line}");
-            recording.tell(NewEvent::new(event, line, Level::Warn));
+            recording.tell(integrity(event, line));
         })
     }
 

@@ -32,6 +32,10 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
     if let Err(why) = state_dir::judge(&state_directory) {
         return state_dir::refuse(&why);
     }
+    let options = match load_graph::options(&args.graph) {
+        Ok(options) => options,
+        Err(exit) => return exit,
+    };
     let (converged, seen) = watch::channel(false);
     let (teller, stream) = events::stream();
     let own = teller.clone();
@@ -40,7 +44,7 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
         None => Address::usual(args.state.state_dir.as_deref(), &state_dir::directory(None)),
     };
     let setup = Setup {
-        host: host_settings(args),
+        host: host_settings(args, options),
         read_settings: args.given.as_deref().map(reader),
         settings_file: args.given.as_deref().map(settings::file),
         settings_instead: args.settings_instead.clone(),
@@ -60,6 +64,7 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
         retention: args.state.retention,
         set_log: Box::new(move |words| filter.set(words)),
         log_trouble: log_queue::trouble,
+        dropped_lines: log_queue::dropped_lines,
         socket: (address, args.socket_group),
         until_converged: args.converged_timeout.map(|s| (seen, Duration::from_secs(s))),
     };
@@ -73,16 +78,13 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
 }
 
 /// Joins the command line and the settings.
-fn host_settings(args: &Run) -> HostSettings {
+fn host_settings(args: &Run, options: Options) -> HostSettings {
     let (state, retention) = (&args.state, args.state.retention);
     let is_filtered = std::env::var("STEADFAST_LOG").is_ok_and(|words| !words.is_empty());
     HostSettings {
         graph: GraphSource {
             paths: args.graph.graphs.clone(),
-            options: Options {
-                refuse_empty: !args.allow_empty,
-                ..load_graph::options(&args.graph)
-            },
+            options: Options { refuse_empty: !args.allow_empty, ..options },
             watch: args.watch,
             by_settings: args.given.as_ref().is_some_and(|given| given.graph.graphs.is_empty()),
             kept_in: (!args.no_last_good_graph)
@@ -91,6 +93,7 @@ fn host_settings(args: &Run) -> HostSettings {
         driver: driver_settings(args),
         history: state.history,
         recorders: args.recorders.clone(),
+        metrics: args.metrics.clone(),
         grace: Duration::from_secs(args.grace.unwrap_or(30)),
         log_level: args.log_level.clone().filter(|_| !is_filtered),
         fixed: vec![
@@ -100,7 +103,12 @@ fn host_settings(args: &Run) -> HostSettings {
             ("log", format!("{:?}", args.log)),
             ("events_size", retention.bytes.to_string()),
             ("events_days", retention.age.as_secs().to_string()),
+            ("metrics_listen", format!("{:?}", args.metrics.listen)),
+            ("metrics_file", format!("{:?}", args.metrics.file)),
+            ("metrics_resources", args.metrics.resources.to_string()),
+            ("world", format!("{:?}", args.world)),
         ],
+        world: args.world.as_deref().cloned(),
         text: args.settings_text.as_deref().cloned(),
     }
 }
@@ -111,7 +119,12 @@ fn reader(given: &Run) -> ReadSettings {
     Arc::new(move || {
         let complete =
             settings::completed(&given).map_err(|unusable| SettingsRejected(unusable.to_string()));
-        complete.map(|run| host_settings(&run))
+        complete.and_then(|run| {
+            let unusable =
+                |_: Exit| SettingsRejected("the file of --facts cannot be used".to_owned());
+            let options = load_graph::options(&run.graph).map_err(unusable)?;
+            Ok(host_settings(&run, options))
+        })
     })
 }
 
@@ -177,10 +190,10 @@ impl Observer for DaemonObserver {
             }
             _ => {}
         }
-        self.journal.hear(news);
         self.notifier.hear(news);
-        if let Some(happening) = render::happening(news) {
-            self.teller.publish(happening);
+        if let Some(event) = news.to_event() {
+            self.journal.log_event(news, &event);
+            self.teller.publish(event);
         }
     }
 }

@@ -4,14 +4,15 @@ use super::args::{Command, Graph, Log, Run, State};
 use super::exit::Exit;
 use super::output;
 use super::output::render;
-use crate::config::{self, Judge, Recorder, Rejected, Settings};
+use crate::config::{self, CollectedExport, Judge, Recorder, Rejected, Settings};
 use crate::events::Retention;
 use crate::history::Limits;
 use crate::plan::Plan;
-use crate::workers::last_good_settings;
+use crate::workers::{MetricsSettings, last_good_settings, stored_exports};
 use clap::ValueEnum as _;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The default settings file.
@@ -32,9 +33,14 @@ pub(super) fn complete(command: &mut Command) -> Result<(), Exit> {
             }
             let settings = of(&mut apply.graph)?;
             apply.state.fill(&settings);
+            apply.graph.exports = Some(exports_of(&apply.state));
             apply.recorders = settings.recorders;
+            apply.world = settings.world.map(Box::new);
         }
-        Command::Plan(plan) => plan.state.fill(&of(&mut plan.graph)?),
+        Command::Plan(plan) => {
+            plan.state.fill(&of(&mut plan.graph)?);
+            plan.graph.exports = Some(exports_of(&plan.state));
+        }
         Command::Drift(drift) => drop(of(&mut drift.graph)?),
         Command::Graph(show) => drop(of(&mut show.graph)?),
         Command::Check(check) => {
@@ -52,6 +58,11 @@ pub(super) fn complete(command: &mut Command) -> Result<(), Exit> {
         _ => {}
     }
     Ok(())
+}
+
+/// Returns the exports of other hosts that the daemon of a state directory knows.
+fn exports_of(state: &State) -> Arc<[CollectedExport]> {
+    stored_exports(&super::state_dir::directory(state.state_dir.as_deref()))
 }
 
 /// Returns warnings about recorders that send secret headers without encryption.
@@ -192,6 +203,9 @@ fn merge(graph: &mut Graph, settings: &Settings) -> Result<(), Unusable> {
     }
     graph.noop |= settings.noop.unwrap_or_default();
     graph.sema = graph.sema.or(settings.sema);
+    // The files of the command line win over those of the settings.
+    let files = settings.vars_files.iter().chain(&graph.vars_files);
+    graph.vars_files = files.cloned().collect();
     graph.defaults.clone_from(&settings.defaults);
     Ok(())
 }
@@ -203,6 +217,8 @@ fn planned(plan: &Plan, graph: &mut Graph) {
     graph.only.clone_from(&plan.only);
     graph.skip.clone_from(&plan.skip);
     graph.sema = plan.sema;
+    graph.vars.clone_from(&plan.vars);
+    graph.vars_files.clone_from(&plan.vars_files);
 }
 
 fn read(path: &Path) -> Result<Settings, Rejected> {
@@ -284,6 +300,12 @@ impl Run {
         self.max_repairs_per_minute =
             self.max_repairs_per_minute.or(settings.max_repairs_per_minute);
         self.recorders = settings.recorders;
+        self.metrics = MetricsSettings {
+            listen: settings.metrics_listen,
+            file: settings.metrics_file,
+            resources: settings.metrics_resources.unwrap_or_default(),
+        };
+        self.world = settings.world.map(Box::new);
         self.settings_text = settings.text.map(Box::new);
     }
 }

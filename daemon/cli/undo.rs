@@ -4,7 +4,7 @@ use super::exit::Exit;
 use super::offline::OfflineCommand;
 use super::output::{error, plain, print};
 use super::{args, client, settings, state_dir};
-use crate::driver::status::Undone;
+use crate::api::Undone;
 use crate::driver::{deed, to_undo, undo};
 use crate::events;
 use crate::history::{History, Undo};
@@ -32,6 +32,7 @@ fn told(undone: &Undone, args: &args::Undo) {
     for line in &undone.lines {
         print(plain(line));
     }
+    print("dependents were not notified: reload or restart a service yourself");
     let name = plain(&args.resource);
     if undone.paused {
         print(format!(

@@ -1,5 +1,6 @@
 //! A graph file as read and not yet checked: the common result of both readers.
 
+use super::document::{ModuleEdge, Note};
 use super::hash::Stable;
 use super::scalar;
 use super::source_file::Span;
@@ -16,10 +17,16 @@ pub(super) struct GraphFile {
     pub(super) edges: Vec<Edge>,
     /// The declared secrets and their sources.
     pub(super) secrets: Vec<Supplied>,
+    /// The collections of exported resources.
+    pub(super) collects: Vec<Collect>,
+    /// The instance to which the resources belong, such as `@web1`; empty for a file.
+    pub(super) instance: String,
     /// The identities of resources of unknown kinds. They cannot be checked further, and edges may name them.
     pub(super) strangers: Vec<String>,
     /// True if the file holds something other than a graph, so that its declarations are unknown.
     pub(super) unread: bool,
+    /// The edges that uses of modules give to all resources of the modules.
+    pub(super) module_edges: Vec<ModuleEdge>,
     /// The positions of all parts; only the slow reader sets them.
     pub(super) spots: Option<Spans>,
 }
@@ -42,6 +49,38 @@ pub(super) struct Resource {
     pub(super) line: u32,
     /// True if a part was rejected while reading; only the identity is used then.
     pub(super) broken: bool,
+    /// The offer of this resource to other hosts.
+    pub(super) export: Option<Export>,
+    /// True for an offer: it is withdrawn when it leaves the graph.
+    pub(super) withdraws: bool,
+    /// The condition and the loop of an expanded resource.
+    pub(super) note: Option<Box<Note>>,
+    /// The labels.
+    pub(super) labels: Box<[(String, String)]>,
+}
+
+/// The offer of a resource to other hosts (`export`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Export {
+    /// True if this host applies the resource too.
+    pub(super) apply: bool,
+}
+
+/// A collection of resources that other hosts export (an entry of `collect`).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Collect {
+    pub(super) kind: String,
+    /// The patterns of hosts.
+    pub(super) from: Vec<String>,
+    /// The fields that come from the exporters.
+    pub(super) fields: Vec<String>,
+    /// The fields that this host sets; `${host}` and `${name}` are replaced.
+    pub(super) set: Vec<(String, String)>,
+    /// The folder in which collected files lie.
+    pub(super) below: Option<String>,
+    pub(super) meta: Option<Box<FieldValues>>,
+    pub(super) span: Span,
+    pub(super) line: u32,
 }
 
 /// Compares two resources as written; fields are compared by their hash.
@@ -57,6 +96,9 @@ impl PartialEq for Resource {
             && self.receives == other.receives
             && self.line == other.line
             && self.broken == other.broken
+            && self.export == other.export
+            && self.note == other.note
+            && self.labels == other.labels
     }
 }
 
@@ -126,6 +168,8 @@ pub(super) enum Reference {
     Sent(String, String),
     /// A secret, by name.
     Secret(String),
+    /// A shared value of the world, by its key.
+    World(String),
 }
 
 /// An entry of `secrets`.
@@ -201,6 +245,7 @@ pub(super) struct Spans {
     pub(super) resources: Vec<ResourceSpots>,
     pub(super) edges: Vec<EdgeSpots>,
     pub(super) secrets: Vec<Span>,
+    pub(super) module_edges: Vec<Span>,
 }
 
 /// The positions of the parts of a resource.
@@ -212,6 +257,8 @@ pub(super) struct ResourceSpots {
     pub(super) links: Vec<Span>,
     pub(super) receives: Vec<Span>,
     pub(super) semaphores: Vec<Span>,
+    /// The key of the loop item.
+    pub(super) item: Option<Arc<str>>,
 }
 
 /// The positions of the ends of an edge.

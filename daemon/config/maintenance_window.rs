@@ -4,10 +4,29 @@
 //! both. Days alone are whole days; times alone hold on every day. A span over midnight belongs to the day on which it
 //! begins.
 
-/// A set of times in the week at which changes are allowed.
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_resources::host::world::PermitRequest;
+
+/// A set of times in the week at which changes are allowed, and the permits of the world that changes need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
     spans: Vec<Span>,
+    gate: Option<Arc<Gate>>,
+}
+
+/// The permits of the world that a resource needs for its changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gate {
+    /// The permits.
+    pub permits: Vec<PermitRequest>,
+    /// For a rolling change: the time for which all members must have been converged before the slot is free. None for
+    /// semaphores, which are free when the run ends.
+    pub settle: Option<Duration>,
+    /// For a rolling change: the probe that must answer `true` before the slot is free.
+    pub healthy: Option<String>,
+    /// For a rolling change: true if a failed member keeps the slot.
+    pub stops_on_failure: bool,
 }
 
 /// A range of times on some days.
@@ -34,7 +53,21 @@ impl Window {
             return Ok(None);
         }
         let spans = text.split(',').map(|span| Span::parse(span.trim()));
-        Ok(Some(Self { spans: spans.collect::<Result<_, _>>()? }))
+        Ok(Some(Self { spans: spans.collect::<Result<_, _>>()?, gate: None }))
+    }
+
+    /// Returns a window with a gate: these times, or all times, and the permits.
+    #[must_use]
+    pub fn with_gate(times: Option<Self>, gate: Gate) -> Self {
+        let always = || vec![Span { days: EVERY_DAY, from: 0, to: DAY }];
+        let spans = times.map_or_else(always, |times| times.spans);
+        Self { spans, gate: Some(Arc::new(gate)) }
+    }
+
+    /// Returns the permits of the world that changes need besides the times.
+    #[must_use]
+    pub fn gate(&self) -> Option<&Arc<Gate>> {
+        self.gate.as_ref()
     }
 
     /// Returns true if the window is open on a day (0 is Monday) at a minute of the day.

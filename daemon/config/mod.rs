@@ -6,45 +6,68 @@
 //! differently.
 //!
 //! Reading order: [`load`], the text (`source_file`, `read/files`, `read/prescan`), the fast reader (`read/typed`,
-//! `read/deserialize`), the slow one (`read/yaml_tree`, `read`, `read/resources`, `read/receives`), the checks
+//! `read/deserialize`), the slow one (`document`, `read`, `read/resources`, `read/receives`), the checks
 //! (`checks`, `graph`, `removal`), the messages (`problem`), and the settings of the host (`settings`).
+//! A graph that uses the language goes through `expand` before the slow reader; `module_test` runs the cases of
+//! modules.
 
 mod ast;
 mod checks;
+mod declared_text;
+mod document;
+mod expand;
+mod format;
 mod graph;
 mod hash;
 mod hidden;
 mod kinds;
+mod lint;
+mod live_inputs;
+mod load;
 mod maintenance_window;
+mod module_test;
 mod problem;
 mod read;
 mod removal;
 mod scalar;
+mod schema;
 mod settings;
 mod source_file;
 mod template;
+mod used_inputs;
 
+pub use checks::collections::CollectedExport;
 pub use checks::semaphores::RESERVED;
+pub use declared_text::declared_lines;
+pub use expand::ask::{Evaluated, Layer, evaluate_expression};
+pub use format::{NotFormatted, format_graph};
 pub use kinds::KindSet;
-pub use maintenance_window::Window;
+pub use lint::{Finding, LINTS, find_advice};
+pub(crate) use live_inputs::LiveInputs;
+pub use load::{expanded_text, load, load_texts, load_with};
+pub use maintenance_window::{Gate, Window};
+pub use module_test::{CaseResult, test_module};
 pub use problem::code::Code;
 pub use problem::render::Rejected;
-pub(crate) use problem::suggestion::with_nearest;
 pub use problem::{Place, Problem, Severity};
 pub use read::files::is_graph;
+pub use schema::json_schema;
 pub use settings::quantities::span;
-pub use settings::recorders::{Recorder, recorders};
+pub use settings::recorders::{Destination, Recorder, recorders};
+pub use settings::world::{WorldBackend, WorldSettings, world_settings};
 pub use settings::{Bounds, Defaults, Judge, Settings, parse_settings, read_settings, settings};
+pub use used_inputs::{UsedInputs, probe_answer};
 
-use hash::Stable;
-use problem::Problems;
+use crate::expressions::Value;
+use load::{Stored, compile, hash_of, refuse_characters};
 use serde::{Deserialize, Serialize};
-use source_file::{SourceFile, Span};
+use source_file::Role;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The options of the command line for loading a graph.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
     /// True if every vertex is only checked (`--noop`).
     pub noop: bool,
@@ -60,10 +83,20 @@ pub struct Options {
     pub defaults: Option<Arc<Defaults>>,
     /// True if a graph without any resource is rejected (B-16).
     pub refuse_empty: bool,
+    /// The resources that other hosts export, as far as this host knows them.
+    pub exports: Option<Arc<[CollectedExport]>>,
+    /// Variables of the command line (`--var k=v`), in order.
+    pub vars: Vec<(String, String)>,
+    /// Files of variables: those of the settings, then those of the command line (`--vars FILE`).
+    pub vars_files: Vec<PathBuf>,
+    /// The facts to use instead of those of this host (`--facts FILE`).
+    pub facts: Option<Arc<Value>>,
+    /// The values of probes so far, by name.
+    pub probes: Option<Arc<BTreeMap<String, Value>>>,
 }
 
 /// A valid graph: [`steadfast_engine::Graph::new`] accepts it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct LoadedGraph {
     /// The name (`graph:`).
     pub name: String,
@@ -71,6 +104,8 @@ pub struct LoadedGraph {
     pub comment: Option<String>,
     /// The vertices, in the order written.
     pub vertices: Vec<Vertex>,
+    /// The inactive resources, by identity.
+    pub inactive: Vec<Inactive>,
     /// The edges, sorted, each pair once.
     pub edges: Vec<Link>,
     /// The semaphores with their counts; the indexes are [`steadfast_engine::SemaphoreId`]s.
@@ -91,6 +126,10 @@ pub struct LoadedGraph {
     pub text_bytes: usize,
     /// The texts that were read.
     pub texts: Vec<Text>,
+    /// True if the graph collects resources of other hosts.
+    pub collects: bool,
+    /// The facts and probes that expressions use.
+    pub used: UsedInputs,
 }
 
 /// The text of a graph file. It can be loaded again when the file is missing or no longer valid.
@@ -105,6 +144,9 @@ pub struct Text {
     base: PathBuf,
     /// The content of the file.
     content: String,
+    /// The part that the text plays in the graph.
+    #[serde(default)]
+    role: Role,
 }
 
 /// Omits the content, which may hold secrets.
@@ -119,6 +161,49 @@ impl Text {
     #[must_use]
     pub fn is_of(&self, file: &std::path::Path) -> bool {
         std::path::absolute(file).is_ok_and(|file| file == self.path)
+    }
+}
+
+/// A declared resource that has no vertex, because its condition is false or not known yet. Its records stay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inactive {
+    /// The identity.
+    pub identity: Arc<str>,
+    /// The condition as written.
+    pub condition: String,
+    /// The names in the condition with their values.
+    pub values: Vec<(String, String)>,
+    /// The missing value, such as `probe[old_tls]`; none if the condition is false.
+    pub unknown_until: Option<String>,
+    /// The file, as an index in [`LoadedGraph::files`], and the line of the beginning.
+    pub place: (usize, u32),
+}
+
+impl std::fmt::Display for Inactive {
+    /// Writes `inactive: facts.memory.total_mb (7984) < 4096`, or `unknown until probe[old_tls]`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(missing) = &self.unknown_until {
+            return write!(f, "unknown until {missing}");
+        }
+        write!(f, "inactive: {}", self.condition_with_values())
+    }
+}
+
+impl Inactive {
+    /// Returns the condition with the value behind each name.
+    #[must_use]
+    pub fn condition_with_values(&self) -> String {
+        let mut text = self.condition.clone();
+        for (name, value) in &self.values {
+            let at = text.match_indices(name.as_str()).find(|(at, _)| {
+                let rest = text.get(at + name.len()..).unwrap_or_default();
+                !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.')
+            });
+            if let Some(end) = at.map(|(at, _)| at + name.len()) {
+                text.insert_str(end, &format!(" ({value})"));
+            }
+        }
+        text
     }
 }
 
@@ -156,6 +241,8 @@ pub struct Vertex {
     pub after: Arc<[Arc<str>]>,
     /// The resources that a change of this one refreshes, if this one is deleted on removal; sorted.
     pub notifies: Arc<[Arc<str>]>,
+    /// The labels (`labels:`).
+    pub labels: Arc<[(String, String)]>,
     /// The file, as an index in [`LoadedGraph::files`], and the line of the beginning.
     pub place: (usize, u32),
 }
@@ -191,156 +278,4 @@ pub struct Origin {
 #[must_use]
 pub fn metaparams() -> &'static [steadfast_resources::FieldSpec] {
     checks::metaparams::META
-}
-
-/// Loads a graph from files, directories and the standard input (`-`).
-///
-/// # Errors
-/// [`Rejected`] with all problems of the graph.
-pub fn load(paths: &[PathBuf], options: &Options) -> Result<LoadedGraph, Rejected> {
-    load_with(paths, options, &KindSet::of_this_build())
-}
-
-/// Loads a graph with a given set of kinds.
-///
-/// # Errors
-/// [`Rejected`] with all problems of the graph.
-pub fn load_with(
-    paths: &[PathBuf],
-    options: &Options,
-    kinds: &KindSet,
-) -> Result<LoadedGraph, Rejected> {
-    let mut problems = Problems::default();
-    let sources = read::files::read(paths, &mut problems);
-    compile(sources, problems, options, kinds)
-}
-
-/// Loads a graph from texts that were read before.
-///
-/// # Errors
-/// [`Rejected`] with all problems of the graph.
-pub fn load_texts(texts: Vec<Text>, options: &Options) -> Result<LoadedGraph, Rejected> {
-    let source = |it: Text| SourceFile::new(&it.display, it.path, it.base, it.content);
-    let sources = texts.into_iter().map(source).collect();
-    compile(sources, Problems::default(), options, &KindSet::of_this_build())
-}
-
-fn compile(
-    sources: Vec<SourceFile>,
-    problems: Problems,
-    options: &Options,
-    kinds: &KindSet,
-) -> Result<LoadedGraph, Rejected> {
-    let scans: Vec<read::prescan::Scan> =
-        sources.iter().map(|source| read::prescan::scan(&source.text)).collect();
-    let loaded = if problems.is_empty()
-        && !options.origins
-        && scans.iter().all(|scan| !scan.careful && scan.bad.is_empty())
-        && let Some(loaded) = fast(&sources, options, kinds)
-    {
-        loaded
-    } else {
-        slow(&sources, &scans, problems, options, kinds)?
-    };
-    if options.refuse_empty && loaded.vertices.is_empty() {
-        return Err(empty(&loaded));
-    }
-    let text = |it: SourceFile| Text {
-        display: it.display,
-        path: it.path,
-        base: it.base,
-        content: it.text,
-    };
-    Ok(LoadedGraph { texts: sources.into_iter().map(text).collect(), ..loaded })
-}
-
-/// B-16: creates the rejection of an empty graph.
-fn empty(loaded: &LoadedGraph) -> Rejected {
-    let name = problem::quoted(&loaded.name);
-    let problem = Problem::new(Code::Empty, format!("the graph `{name}` has no resources"));
-    let hint = "to accept an empty graph, pass --allow-empty to run, apply or reload";
-    Rejected { problems: vec![problem.hint(hint)], more: 0 }
-}
-
-/// Loads a graph with the fast reader; returns `None` if there is anything to report.
-fn fast(sources: &[SourceFile], options: &Options, kinds: &KindSet) -> Option<LoadedGraph> {
-    let files: Option<Vec<ast::GraphFile>> =
-        sources.iter().map(|source| read::typed::read(source, kinds)).collect();
-    let mut problems = Problems::default();
-    let loaded = checks::check(files?, sources, options, checks::Whole::Yes, &mut problems)?;
-    problems.is_empty().then_some(loaded)
-}
-
-/// Loads a graph with the slow reader, and reports all problems.
-fn slow(
-    sources: &[SourceFile],
-    scans: &[read::prescan::Scan],
-    mut problems: Problems,
-    options: &Options,
-    kinds: &KindSet,
-) -> Result<LoadedGraph, Rejected> {
-    let mut files = Vec::new();
-    let mut whole = if problems.is_empty() { checks::Whole::Yes } else { checks::Whole::No };
-    for (source, scan) in sources.iter().zip(scans) {
-        let file = if scan.bad.is_empty() { slow_file(source, kinds, &mut problems) } else { None };
-        refuse_characters(source, scan, &mut problems);
-        if file.as_ref().is_none_or(|file| file.unread) {
-            whole = checks::Whole::No;
-        }
-        files.push(file.unwrap_or_default());
-    }
-    let loaded = checks::check(files, sources, options, whole, &mut problems);
-    let displays: Vec<String> = sources.iter().map(|source| source.display.clone()).collect();
-    let errors = problems.errors();
-    let problems = problems.sorted(&displays);
-    match loaded {
-        Some(loaded) if errors == 0 => Ok(LoadedGraph { warnings: problems.list, ..loaded }),
-        _ => Err(Rejected { problems: problems.list, more: problems.more }),
-    }
-}
-
-/// Reads one file with the slow reader; reports a text that the fast reader rejects as YAML or reads differently.
-fn slow_file(
-    source: &SourceFile,
-    kinds: &KindSet,
-    problems: &mut Problems,
-) -> Option<ast::GraphFile> {
-    let errors = problems.errors();
-    let mut file = read::read(source, kinds, problems)?;
-    if problems.errors() > errors {
-        return Some(file);
-    }
-    let spots = file.spots.take();
-    match read::typed::read(source, kinds) {
-        Some(other) if file != other => {
-            let problem =
-                Problem::new(Code::Readers, "YAML parsers interpret this file differently");
-            let hint = "simplify the YAML: quote strings, and put one key on each line";
-            problems.push(problem.hint(hint).at(Some(source.whole())));
-        }
-        Some(_) => {}
-        None => {
-            if let Err(error) = read::typed::accepts(source) {
-                problems.push(read::syntax_errors::disagreement(source, &error));
-            }
-        }
-    }
-    file.spots = spots;
-    Some(file)
-}
-
-fn refuse_characters(source: &SourceFile, scan: &read::prescan::Scan, problems: &mut Problems) {
-    for (at, length) in &scan.bad {
-        let character = source.text.get(*at..at + length).and_then(|text| text.chars().next());
-        let number = character.map_or(0, u32::from);
-        let what = format!("the character U+{number:04X} is not allowed here");
-        let hint = format!("write the character as \"\\u{number:04x}\" in double quotes");
-        let place = source.place(Span::new(*at, at + length));
-        problems.push(Problem::new(Code::Character, what).hint(hint).at(Some(place)));
-    }
-}
-
-/// Returns a hash of all texts in their order.
-fn hash_of(sources: &[SourceFile]) -> u64 {
-    sources.iter().fold(Stable::new(), |hash, source| hash.text(&source.text)).finish()
 }

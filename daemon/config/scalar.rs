@@ -2,7 +2,7 @@
 
 use super::hash::Stable;
 use std::borrow::Cow;
-use steadfast_resources::{FieldType, Value, duration};
+use steadfast_resources::{FieldSpec, FieldType, Value, duration};
 
 /// A scalar as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +13,11 @@ pub(super) struct Scalar<'t> {
 }
 
 impl Scalar<'_> {
+    /// Makes a scalar of a text without quotes.
+    pub(super) fn plain(text: String) -> Self {
+        Scalar { text: Cow::Owned(text), plain: true }
+    }
+
     /// Returns true for null.
     pub(super) fn is_null(&self) -> bool {
         self.plain && matches!(self.text.as_ref(), "" | "~" | "null" | "Null" | "NULL")
@@ -67,6 +72,11 @@ pub(super) fn convert(takes: FieldType, scalar: Scalar<'_>) -> Option<Value> {
         FieldType::Texts => Some(Value::Texts(vec![scalar.text.into_owned()])),
         FieldType::TextMap => None,
     }
+}
+
+/// Returns true if a duration has no unit, and the field warns about that.
+pub(super) fn lacks_unit(field: &FieldSpec, scalar: &Scalar<'_>) -> bool {
+    field.wants_unit && duration::is_bare_number(&scalar.text)
 }
 
 /// Converts a bare integer, or a duration with a unit.

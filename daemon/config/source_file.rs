@@ -2,6 +2,7 @@
 
 use super::hidden::hidden;
 use super::problem::Place;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -21,6 +22,18 @@ impl Span {
     }
 }
 
+/// The part that a text plays in a graph.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Role {
+    /// A file that the caller names.
+    #[default]
+    Graph,
+    /// A file that another file names: an included file, a file of a module, a file of variables, a template.
+    Used,
+    /// The values that come from no file: facts, values of probes, variables of the command line.
+    Values,
+}
+
 /// One graph file.
 #[derive(Debug)]
 pub(super) struct SourceFile {
@@ -32,6 +45,8 @@ pub(super) struct SourceFile {
     pub(super) base: PathBuf,
     /// The text without a byte order mark.
     pub(super) text: String,
+    /// The part that the text plays in the graph.
+    pub(super) role: Role,
     /// The offsets of the lines; computed at first use.
     lines: OnceLock<Vec<u32>>,
     /// The ranges of values that are never shown; computed at first use.
@@ -49,6 +64,7 @@ impl SourceFile {
             path,
             base,
             text,
+            role: Role::Graph,
             lines: OnceLock::new(),
             hidden: OnceLock::new(),
         }
@@ -99,6 +115,7 @@ impl SourceFile {
             caret: number(caret),
             width: number(width.min(room)),
             label: None,
+            chain: Vec::new(),
         }
     }
 
@@ -142,6 +159,7 @@ pub(super) fn whole(display: &str) -> Place {
         caret: 0,
         width: 1,
         label: None,
+        chain: Vec::new(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The address of the control socket: a path in a directory of the daemon's user, never an abstract name.
 
-use super::peer::Peer;
+use crate::api::Principal;
 use rustix::fs::OFlags;
 use rustix::process::geteuid;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
@@ -55,6 +55,8 @@ pub(super) struct Place {
 
 /// The name of the socket in its directory.
 const SOCKET: &str = "control.socket";
+/// The name of the metrics socket beside it.
+const METRICS: &str = "metrics.sock";
 
 /// The number of attempts to get the lock, and the pause between two. A child process of a killed daemon has the lock
 /// file open until its exec.
@@ -108,6 +110,15 @@ impl Address {
         Self { path: shared.join(SOCKET), is_public: true, is_in_state: false }
     }
 
+    /// Returns the address of the metrics socket in the same directory: `metrics.sock`, or `NAME.metrics.sock` for a
+    /// control socket of another name, since several daemons may share a directory.
+    #[must_use]
+    pub fn of_metrics(&self) -> Self {
+        let name = self.name();
+        let own = if name == SOCKET { METRICS.to_owned() } else { format!("{name}.{METRICS}") };
+        Self { path: self.path.with_file_name(own), ..self.clone() }
+    }
+
     /// Returns the path of the socket.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -115,7 +126,7 @@ impl Address {
     }
 
     /// Returns true if the listening process is trusted. In a public directory, only root and the own user are.
-    pub(super) fn believes(&self, listener: Peer) -> bool {
+    pub(super) fn believes(&self, listener: Principal) -> bool {
         !self.is_public || listener.is_trusted()
     }
 
@@ -318,6 +329,9 @@ mod tests {
         let address = || Address::public(&shared, &state);
         let (first, other) = (shared.join(SOCKET), state.join(SOCKET));
         assert_eq!(address().path(), first, "nothing is there yet");
+        assert_eq!(address().of_metrics().path(), shared.join("metrics.sock"));
+        let named = Address::at(shared.join("web")).of_metrics();
+        assert_eq!(named.path(), shared.join("web.metrics.sock"));
         std::fs::create_dir(&shared).expect("made");
         assert_eq!(address().path(), first, "it is ours");
         std::fs::set_permissions(&shared, Permissions::from_mode(0o777)).expect("changed");

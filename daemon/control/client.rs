@@ -2,9 +2,8 @@
 
 use super::address::Address;
 use super::framing;
-use super::framing::NoLine;
-use super::peer::Peer;
-use super::protocol::{Envelope, PROTOCOL, Reply, Request, milliseconds_since_boot};
+use super::framing::{NoLine, milliseconds_since_boot};
+use crate::api::{Data, PROTOCOL, Principal, Reply, Request, RequestLine};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -37,6 +36,9 @@ pub enum Unanswered {
     /// No resources have these names.
     #[error("no such resource: {}", .0.join(", "))]
     Unknown(Vec<String>),
+    /// Several resources have a name that must be unique.
+    #[error("{}", .0.join("; "))]
+    Ambiguous(Vec<String>),
     /// The connection broke, or the reply was malformed.
     #[error("the daemon did not respond: {0}")]
     Broken(String),
@@ -60,15 +62,15 @@ impl Client {
         let path = address.path();
         let stream = connect(path).await?;
         let found = stream.peer_cred().map_err(|why| Unanswered::Broken(why.to_string()))?;
-        let listener = Peer { uid: found.uid() };
+        let (uid, gid, pid) = (found.uid(), found.gid(), found.pid());
+        let listener = Principal::Local { uid, gid, pid };
         if !address.believes(listener) {
-            let (path, uid) = (path.display(), listener.uid);
+            let path = path.display();
             return Err(Unanswered::Denied(format!("the socket {path} belongs to user {uid}")));
         }
         let broken = |error: &dyn ToString| Unanswered::Broken(error.to_string());
-        let ask = serde_json::to_value(ask).map_err(|error| broken(&error))?;
         let sent_at = Some(milliseconds_since_boot());
-        let request = Envelope { protocol: PROTOCOL, ask, sent_at };
+        let request = RequestLine { protocol: PROTOCOL, ask: ask.clone(), sent_at };
         let line = serde_json::to_vec(&request).map_err(|error| broken(&error))?;
         let (read, mut write) = stream.into_split();
         // A daemon that rejects a connection at once does not read the request, yet its reply can be read.
@@ -86,10 +88,7 @@ impl Client {
     ///
     /// # Errors
     /// [`Unanswered`] if the daemon replied with an error, the connection broke, or the time `within` is over.
-    pub async fn next(
-        &mut self,
-        within: Option<Duration>,
-    ) -> Result<Option<serde_json::Value>, Unanswered> {
+    pub async fn next(&mut self, within: Option<Duration>) -> Result<Option<Data>, Unanswered> {
         let line = framing::read(&mut self.read, LONGEST, within).await.map_err(|why| {
             Unanswered::Broken(match why {
                 NoLine::End | NoLine::Half => "the connection was closed".to_owned(),
@@ -101,9 +100,10 @@ impl Client {
         let reply: Reply =
             serde_json::from_slice(&line).map_err(|why| Unanswered::Broken(why.to_string()))?;
         match reply {
-            Reply::Data(value) => Ok(Some(value)),
+            Reply::Data(data) => Ok(Some(*data)),
             Reply::Done => Ok(None),
             Reply::Unknown(names) => Err(Unanswered::Unknown(names)),
+            Reply::Ambiguous(candidates) => Err(Unanswered::Ambiguous(candidates)),
             Reply::Unavailable(why) => Err(Unanswered::Unavailable(why)),
             Reply::Refused(why) => Err(Unanswered::Refused(why)),
             Reply::Rejected(why) => Err(Unanswered::Rejected(why)),

@@ -63,3 +63,9 @@ pub(super) async fn write_all(
     let late = |_elapsed| io::Error::new(io::ErrorKind::TimedOut, "the client does not read");
     timeout(within, to.write_all(lines)).await.map_err(late)?
 }
+/// Returns the milliseconds since the boot of the host, with all suspends.
+pub(super) fn milliseconds_since_boot() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
+    seconds * 1000 + u64::try_from(now.tv_nsec).unwrap_or_default() / 1_000_000
+}

@@ -2,10 +2,10 @@
 
 use super::address::{Address, BindError, Place};
 use super::framing;
-use super::framing::NoLine;
-use super::peer::Peer;
-use super::protocol::{Envelope, PROTOCOL, Reply, Request, milliseconds_since_boot};
+use super::framing::{NoLine, milliseconds_since_boot};
+use crate::api::{Delivered, PROTOCOL, Principal, Reply, ReplySink, Request};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::Deserialize;
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,8 +29,8 @@ pub trait RequestHandler: Send + Sync {
     fn answer<'a>(
         &'a self,
         ask: Request,
-        peer: Peer,
-        replies: &'a mut Replies,
+        caller: Principal,
+        replies: &'a mut dyn ReplySink,
     ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 }
 
@@ -94,11 +94,11 @@ impl Clients {
     }
 
     /// Admits a connection if a slot is free. Some slots are reserved for trusted users.
-    fn admit(self: &Arc<Self>, peer: Peer, limits: &Limits) -> Option<Admitted> {
+    fn admit(self: &Arc<Self>, caller: Principal, limits: &Limits) -> Option<Admitted> {
         let mut all = self.lock();
         let total: usize = all.values().sum();
-        let own = all.get(&peer.uid).copied().unwrap_or_default();
-        let free = if peer.is_trusted() {
+        let own = all.get(&caller.uid()).copied().unwrap_or_default();
+        let free = if caller.is_trusted() {
             total < limits.clients + limits.clients / 8
         } else {
             total < limits.clients && own < limits.of_one
@@ -106,8 +106,8 @@ impl Clients {
         if !free {
             return None;
         }
-        all.insert(peer.uid, own + 1);
-        Some(Admitted { clients: Arc::clone(self), uid: peer.uid })
+        all.insert(caller.uid(), own + 1);
+        Some(Admitted { clients: Arc::clone(self), uid: caller.uid() })
     }
 }
 
@@ -129,47 +129,43 @@ impl Drop for Admitted {
     }
 }
 
-/// The sender of the lines of a reply.
+/// The connection that receives the lines of a reply.
 #[derive(Debug)]
-pub struct Replies {
+struct Connection {
     to: OwnedWriteHalf,
     write: Duration,
     gone: bool,
 }
 
-impl Replies {
-    /// Sends one reply line; returns false if the client is gone.
-    pub async fn send(&mut self, reply: &Reply) -> bool {
-        let Ok(line) = serde_json::to_vec(reply) else { return false };
-        if !self.gone && framing::write(&mut self.to, line, self.write).await.is_err() {
-            self.gone = true;
-        }
-        !self.gone
+impl ReplySink for Connection {
+    fn send<'a>(&'a mut self, reply: &'a Reply) -> Delivered<'a> {
+        Box::pin(async move {
+            let Ok(line) = serde_json::to_vec(reply) else { return false };
+            if !self.gone && framing::write(&mut self.to, line, self.write).await.is_err() {
+                self.gone = true;
+            }
+            !self.gone
+        })
     }
 
-    /// Sends complete lines, each with its newline; returns false if the client is gone.
-    pub async fn lines(&mut self, lines: &str) -> bool {
-        let written = framing::write_all(&mut self.to, lines.as_bytes(), self.write);
-        if !self.gone && !lines.is_empty() && written.await.is_err() {
-            self.gone = true;
-        }
-        !self.gone
+    fn send_lines<'a>(&'a mut self, lines: &'a str) -> Delivered<'a> {
+        Box::pin(async move {
+            let written = framing::write_all(&mut self.to, lines.as_bytes(), self.write);
+            if !self.gone && !lines.is_empty() && written.await.is_err() {
+                self.gone = true;
+            }
+            !self.gone
+        })
     }
+}
 
+impl Connection {
     /// Returns true if the client has closed its connection, so that nobody waits for the reply.
     fn is_abandoned(&self) -> bool {
         let stream: &UnixStream = self.to.as_ref();
         let mut end = [PollFd::new(stream, PollFlags::empty())];
         let found = poll(&mut end, Some(&Timespec::default()));
         found.is_ok() && end[0].revents().contains(PollFlags::HUP)
-    }
-
-    /// Sends data as one reply line; returns false if the client is gone.
-    pub async fn data(&mut self, data: &impl serde::Serialize) -> bool {
-        match serde_json::to_value(data) {
-            Ok(value) => self.send(&Reply::Data(value)).await,
-            Err(_) => false,
-        }
     }
 }
 
@@ -353,10 +349,11 @@ async fn attend(
     clients: &Arc<Clients>,
 ) {
     let Ok(credentials) = stream.peer_cred() else { return };
-    let peer = Peer { uid: credentials.uid() };
+    let (uid, gid, pid) = (credentials.uid(), credentials.gid(), credentials.pid());
+    let caller = Principal::Local { uid, gid, pid };
     let (read, write) = stream.into_split();
-    let mut replies = Replies { to: write, write: limits.write, gone: false };
-    let Some(_admitted) = clients.admit(peer, limits) else {
+    let mut replies = Connection { to: write, write: limits.write, gone: false };
+    let Some(_admitted) = clients.admit(caller, limits) else {
         replies.write = Duration::from_secs(1);
         let many = "too many connections; try again in a few seconds".to_owned();
         replies.send(&Reply::Unavailable(many)).await;
@@ -364,7 +361,7 @@ async fn attend(
     };
     let mut read = BufReader::new(read);
     match request(&mut read, limits).await {
-        Ok((ask, sent_at)) if peer.may(&ask) => {
+        Ok((ask, sent_at)) if caller.may(&ask) => {
             let changes = ask.changes();
             if changes && is_late(sent_at) && replies.is_abandoned() {
                 let command = ask.command();
@@ -376,7 +373,7 @@ async fn attend(
             let left = tokio::select! {
                 // The order matters: a client that leaves now does not stop the begin.
                 biased;
-                () = desk.answer(ask, peer, &mut replies) => None,
+                () = desk.answer(ask, caller, &mut replies) => None,
                 // A client that only follows may leave at any time.
                 left = left(&mut read), if !changes => Some(left),
             };
@@ -390,7 +387,7 @@ async fn attend(
             };
         }
         Ok(_) => {
-            let denied = format!("user {} may only query; root may make changes", peer.uid);
+            let denied = format!("user {} may only query; root may make changes", caller.uid());
             replies.send(&Reply::Denied(denied)).await;
         }
         Err(Some(refused)) => {
@@ -412,6 +409,15 @@ async fn left(read: &mut BufReader<OwnedReadHalf>) -> Left {
         Ok([_, ..]) => Left::SaidMore,
         Ok([]) | Err(_) => Left::Gone,
     }
+}
+
+/// The line of a request whose version is not checked yet. Another version may have other requests.
+#[derive(Deserialize)]
+struct Envelope {
+    protocol: u32,
+    ask: serde_json::Value,
+    #[serde(default)]
+    sent_at: Option<u64>,
 }
 
 /// Reads the request of a connection. The error is a message for the client; `None` if nothing was sent.

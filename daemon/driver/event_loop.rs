@@ -4,6 +4,7 @@
 
 use super::{Driver, DriverEvent, DriverExit, DriverHealth, Notification, Query};
 use crate::driver::inbox::Batch;
+use crate::watch::Signal;
 use steadfast_engine::{Action, Actions, Event, Notice, RestoredState, Tick};
 use tokio::time::Instant;
 
@@ -43,6 +44,7 @@ impl Driver {
             self.watches.due(),
             self.values.rotation.due(),
             self.permission.windows.due(),
+            self.permission.world.due(),
             self.commands.pauses.due(),
             self.runs.split.due(),
             self.permission.cleanup_until(),
@@ -66,6 +68,7 @@ impl Driver {
     fn keep_time(&mut self) {
         let now = Instant::now();
         self.journal.retry(now);
+        self.tend_world_permits();
         self.give_up_unkept(now);
         self.give_up_journal();
         self.runtime.nudge();
@@ -109,6 +112,11 @@ impl Driver {
             DriverEvent::Foreseen(met) => self.apply_overlaps(met),
             DriverEvent::Undone(resource, deed) => self.undone(&resource, deed.as_slice()),
             DriverEvent::Watched(signals) => self.watched(signals),
+            DriverEvent::WorldChanged(keys) => {
+                let ids = self.watches.of_world(&keys);
+                self.watched(ids.into_iter().map(Signal::Changed).collect());
+            }
+            DriverEvent::WorldPermits(granted) => self.take_world_permits(granted),
             DriverEvent::Graph { graph: Ok(graph), operator } => {
                 self.load(*graph, operator);
             }
@@ -156,10 +164,14 @@ impl Driver {
 
     fn perform(&mut self, actions: Actions) {
         let loads = actions.iter().any(|a| matches!(a, Action::Tell(Notice::Loaded { .. })));
+        if loads {
+            self.permission.world.forget_members();
+        }
         if loads && self.graph.install_groups() {
             self.tell_parked(false);
         } else if loads {
             let installed = self.graph.install();
+            self.runs.metrics.forget_kinds();
             self.settle_ownership(&installed);
             self.graph.loads.change = Some(installed.change);
             for id in installed.dropped {
@@ -180,6 +192,7 @@ impl Driver {
                 Action::Deafen(id) => self.watches.mute(id, true),
                 Action::Listen(id) => self.watches.mute(id, false),
                 Action::Start(start) => {
+                    self.runs.metrics.note_start(start.vertex);
                     self.start(start);
                     if !start.look {
                         self.tell_started(start.vertex);

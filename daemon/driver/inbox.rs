@@ -74,6 +74,12 @@ impl<T> Inbox<T> {
         items.woken = false;
     }
 
+    /// Returns the number of items that the reader has not taken.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.lock().list.len()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Items<T>> {
         self.0.items.lock().unwrap_or_else(PoisonError::into_inner)
     }

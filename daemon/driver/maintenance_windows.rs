@@ -58,11 +58,17 @@ impl MaintenanceWindows {
         let mut changes = Vec::new();
         for ((number, was), (_, window)) in (0..).zip(&mut self.open).zip(all) {
             let open = window.is_open(weekday, minute);
-            if std::mem::replace(was, open) != open {
+            // A window with a gate opens by its permits too: `world_permits` reports it.
+            if std::mem::replace(was, open) != open && window.gate().is_none() {
                 changes.push((WindowId(number), open));
             }
         }
         changes
+    }
+
+    /// Returns true if the times of a window allow changes now.
+    pub(super) fn is_open(&self, window: WindowId) -> bool {
+        self.open.get(window.0 as usize).copied().unwrap_or_default()
     }
 
     /// Returns the time of the next reading; `None` without windows.

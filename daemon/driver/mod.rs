@@ -12,10 +12,10 @@
 //!
 //! Reading order: `api.rs` (events in, results out), this file (the components), `event_loop.rs` (the loop), `mode.rs`
 //! (start, normal, read-only and broken operation), `runtime.rs` and `inbox.rs` (threads, clocks and inputs, replaced
-//! in tests), `permission.rs` (with `lease_validity.rs`, `maintenance_windows.rs`, `temp_cleanup.rs`), `graph/` (a new
-//! graph), `runs/`, `groups/`, `values/` (send/recv), `removal/` (ownership), `watches/`, `journal/`, `commands/` and
-//! `queries/` (the operator), `notify/` (notifications), `one_shot.rs` and `plan/` (one-shot commands), `status.rs`
-//! (wire types), `undo_values.rs`, `shutdown.rs`.
+//! in tests), `permission.rs` (with `lease_validity.rs`, `maintenance_windows.rs`, `world_permits.rs`,
+//! `temp_cleanup.rs`), `graph/` (a new graph), `runs/`, `groups/`, `values/` (send/recv), `removal/` (ownership),
+//! `watches/`, `journal/`, `commands/` and `queries/` (the operator; `api` defines the answers), `notify/`
+//! (notifications), `one_shot.rs` and `plan/` (one-shot commands), `undo_values.rs`, `shutdown.rs`.
 
 mod api;
 pub mod commands;
@@ -38,9 +38,9 @@ mod shutdown;
 mod temp_cleanup;
 pub mod values;
 mod watches;
+mod world_permits;
 
 mod inbox;
-pub mod status;
 mod undo_values;
 
 pub use self::notify::notification::{ConflictCause, Notification, Observer, Progress, RunRef};
@@ -50,12 +50,11 @@ pub use api::{
     Settings, Tuning, UNKEPT,
 };
 pub use commands::undo::{PUT_BACK, UndoError, Undone, deed, to_undo, undo};
-pub use graph::load::LoadOutcome;
-pub use graph::load_report::{GraphDiff, NameSample};
 pub use inbox::Inbox;
 pub use lease_validity::{Clock, LeaseValidity};
 pub use maintenance_windows::{LocalMinute, local_minute};
 pub use queries::Query;
+pub use queries::list::ListRequest;
 pub use removal::plan::removals;
 pub use runtime::{EventSink, Executor, Job, Runtime};
 

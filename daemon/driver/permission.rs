@@ -5,6 +5,7 @@
 use super::lease_validity::LeaseValidity;
 use super::maintenance_windows::MaintenanceWindows;
 use super::temp_cleanup::clean_up;
+use super::world_permits::WorldPermits;
 use super::{DriverEvent, Inbox, LocalMinute};
 use crate::history::{History, Names};
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub(super) struct ChangePermission {
     cleanup_until: Option<Instant>,
     /// The maintenance windows.
     pub(super) windows: MaintenanceWindows,
+    /// The permits of the world.
+    pub(super) world: WorldPermits,
 }
 
 impl ChangePermission {
@@ -40,7 +43,8 @@ impl ChangePermission {
     ) -> Self {
         let lease = Ok(LeaseValidity::endless());
         let windows = MaintenanceWindows::new(clock);
-        Self { key, lease, history, cleanup_until: None, windows }
+        let world = WorldPermits::default();
+        Self { key, lease, history, cleanup_until: None, windows, world }
     }
 
     /// Mints a permit that records no prior states, as for a step in the overlay of a plan.

@@ -62,6 +62,12 @@ impl Engine {
         self.vertex(id).is_some_and(|vertex| vertex.look)
     }
 
+    /// Returns true if the vertex is owed a refresh.
+    #[must_use]
+    pub fn owes_refresh(&self, id: VertexId) -> bool {
+        self.vertex(id).is_some_and(|vertex| vertex.owed > Stamp::NEVER)
+    }
+
     /// Returns true if the vertex is contended (E-20), in any phase.
     #[must_use]
     pub fn is_contended(&self, id: VertexId) -> bool {

@@ -1,11 +1,12 @@
 //! The event stream: publishers hand in events without waiting, the log writer records them in batches, and subscribers
 //! receive them.
 
-use super::event::{Event, Level, NewEvent, unix_ms, what};
+use super::event::{NewEvent, PublishedEvent, unix_ms};
 use super::export::dead_letter_file::DeadLetter;
 use super::log::Mark;
+use crate::api::Level;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{broadcast, oneshot, watch};
@@ -46,7 +47,7 @@ pub struct Standing {
 
 #[derive(Debug)]
 pub(super) struct Shared {
-    followers: broadcast::Sender<Option<Arc<Event>>>,
+    followers: broadcast::Sender<Option<Arc<PublishedEvent>>>,
     buffer: Mutex<EventBuffer>,
     queue: Mutex<Queue>,
     more: Condvar,
@@ -63,11 +64,13 @@ pub(super) struct Shared {
     late: AtomicU64,
     /// The dead-lettered batches of the recorders.
     aside: DeadLetter,
+    /// The number of recorders that ask for debug events.
+    debug_readers: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
 struct EventBuffer {
-    events: VecDeque<Arc<Event>>,
+    events: VecDeque<Arc<PublishedEvent>>,
     is_over: bool,
 }
 
@@ -80,8 +83,8 @@ pub(super) struct Queue {
     pub(super) marks: Vec<MarkRequest>,
     /// The senders of pending liveness checks of the log writer.
     pings: Vec<oneshot::Sender<()>>,
-    /// The final event of the session.
-    pub(super) end: Option<NewEvent>,
+    /// The result of the session at its end, in one word and in full.
+    pub(super) end: Option<(&'static str, String)>,
     /// True if the writer thread must end because another thread takes over.
     pub(super) leave: bool,
 }
@@ -93,10 +96,20 @@ pub(super) struct MarkRequest {
     pub(super) done: oneshot::Sender<Result<(), String>>,
 }
 
+/// The recording of debug events, until the value is dropped.
+#[derive(Debug)]
+pub struct DebugRecording(Arc<Shared>);
+
+impl Drop for DebugRecording {
+    fn drop(&mut self) {
+        self.0.debug_readers.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// A subscriber of the stream.
 #[derive(Debug)]
 pub struct Subscriber {
-    events: broadcast::Receiver<Option<Arc<Event>>>,
+    events: broadcast::Receiver<Option<Arc<PublishedEvent>>>,
     beats: watch::Receiver<()>,
     is_over: bool,
 }
@@ -105,7 +118,7 @@ pub struct Subscriber {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     /// An event.
-    Event(Arc<Event>),
+    Event(Arc<PublishedEvent>),
     /// The number of events lost because the subscriber was too slow.
     Missed(u64),
 }
@@ -126,6 +139,7 @@ pub fn stream() -> (Publisher, Stream) {
         ended: AtomicBool::new(false),
         late: AtomicU64::new(0),
         aside: DeadLetter::default(),
+        debug_readers: AtomicUsize::new(0),
     });
     (Publisher { shared: Arc::clone(&shared) }, Stream { shared })
 }
@@ -163,6 +177,11 @@ impl Shared {
 
     fn buffer(&self) -> MutexGuard<'_, EventBuffer> {
         self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns true if debug events are recorded, because a recorder asks for them.
+    pub(super) fn records_debug(&self) -> bool {
+        self.debug_readers.load(Ordering::SeqCst) > 0
     }
 
     /// Wakes the log writer.
@@ -210,7 +229,7 @@ impl Shared {
     }
 
     /// Sends an event to all subscribers.
-    pub(super) fn pass_on(&self, event: Event) {
+    pub(super) fn pass_on(&self, event: PublishedEvent) {
         let event = Arc::new(event);
         let mut kept = self.buffer();
         if kept.events.len() == KEPT {
@@ -233,7 +252,10 @@ impl Shared {
 
 impl Stream {
     /// Returns the recent events that match, oldest first, and a subscriber of all later events.
-    pub fn follow(&self, wanted: impl Fn(&Event) -> bool) -> (Vec<Arc<Event>>, Subscriber) {
+    pub fn follow(
+        &self,
+        wanted: impl Fn(&PublishedEvent) -> bool,
+    ) -> (Vec<Arc<PublishedEvent>>, Subscriber) {
         let kept = self.shared.buffer();
         let (events, is_over) = (self.shared.followers.subscribe(), kept.is_over);
         let beats = self.shared.beats.subscribe();
@@ -258,6 +280,13 @@ impl Stream {
     pub fn gather(&self, within: Duration) {
         let within = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
         self.shared.gathering.store(within, Ordering::SeqCst);
+    }
+
+    /// Makes the log writer record debug events too, until the returned value is dropped.
+    #[must_use]
+    pub fn record_debug(&self) -> DebugRecording {
+        self.shared.debug_readers.fetch_add(1, Ordering::SeqCst);
+        DebugRecording(Arc::clone(&self.shared))
     }
 
     /// Returns a receiver of the progress of the log.
@@ -343,6 +372,6 @@ impl Subscriber {
 
 /// Creates the event that represents dropped events in the log.
 pub(super) fn dropped(count: u64) -> NewEvent {
-    let says = format!("{count} events came faster than they could be recorded and were lost");
-    NewEvent { count: Some(count), ..NewEvent::new(what::GAP, says, Level::Warn) }
+    let reason = format!("{count} events came faster than they could be recorded and were lost");
+    NewEvent::gap(Some(count), reason, Level::Warn)
 }

@@ -2,20 +2,26 @@
 //!
 //! A publisher hands in an event and continues ([`Publisher`]). One thread records the waiting events and then sends
 //! them to the subscribers ([`LogWriter`], [`Stream`]). A slow subscriber loses the oldest events and receives their
-//! number; it must never delay anybody else. Reading order: `event`, `audit`, `bus`, `repeat_filter`, `log`, `export`.
+//! number; it must never delay anybody else. An event is data (`api::EventKind`); `render` alone turns the data into
+//! words. Reading order: `event`, `render`, `audit` and `session` (events that several commands publish), `bus`,
+//! `repeat_filter`, `log`, `export`.
 
 mod audit;
 mod bus;
 mod event;
 pub mod export;
 mod log;
+pub mod render;
 mod repeat_filter;
+mod session;
 
-pub use audit::{done, mended};
+pub use audit::{done, integrity, mended};
+pub use bus::DebugRecording;
 pub use bus::{Next, Publisher, Standing, Stream, Subscriber, stream};
-pub use event::{Event, Level, NewEvent, what};
+pub use event::{NewEvent, PublishedEvent, is_detail};
 pub use export::dead_letter_file::{DeadLetter, DeadLetterFile, Failing};
 pub use log::writer::LogWriter;
 pub use log::{
     DATABASE, Log, Mark, Place, Reader, Retention, Unreadable, Unwritable, Wanted, path,
 };
+pub use session::session_start;

@@ -1,7 +1,10 @@
 //! The filter of repeated events: ten are recorded one by one, the rest are counted (C-21). Pure: the time is an
 //! argument.
 
-use super::event::{Level, NewEvent, what};
+use super::event::NewEvent;
+use crate::api::EventKind;
+use crate::api::Level;
+use crate::api::event_data::Repeated;
 use std::collections::hash_map::{DefaultHasher, Entry};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{Hash as _, Hasher as _};
@@ -25,7 +28,7 @@ pub(super) struct RepeatFilter {
 
 #[derive(Debug)]
 struct Seen {
-    what: &'static str,
+    name: String,
     resource: Option<String>,
     level: Level,
     count: u64,
@@ -35,7 +38,7 @@ impl RepeatFilter {
     /// Returns true if the event is recorded by itself; otherwise the event was counted.
     pub(super) fn is_recorded(&mut self, now: u64, happening: &NewEvent) -> bool {
         let mut key = DefaultHasher::new();
-        happening.what.hash(&mut key);
+        happening.kind.name().hash(&mut key);
         match &happening.resource {
             Some(resource) => resource.hash(&mut key),
             // For the whole host the text is compared too, so that the ends of two workers are different events.
@@ -51,8 +54,8 @@ impl RepeatFilter {
             }
             Entry::Vacant(_) if many => true,
             Entry::Vacant(free) => {
-                let (what, level) = (happening.what, happening.level);
-                free.insert(Seen { what, resource: happening.resource.clone(), level, count: 1 });
+                let (name, level) = (happening.kind.name().to_owned(), happening.level);
+                free.insert(Seen { name, resource: happening.resource.clone(), level, count: 1 });
                 self.until.push_back((now.saturating_add(WINDOW), key));
                 true
             }
@@ -77,11 +80,10 @@ impl RepeatFilter {
             let Some(seen) = self.seen.remove(&key).filter(|seen| seen.count > EACH) else {
                 continue;
             };
-            let more = seen.count - EACH;
-            let says = format!("{more} more `{}` events within ten minutes", seen.what);
-            let told = NewEvent::new(what::REPEATED, says, seen.level);
-            let (resource, class) = (seen.resource, Some(seen.what));
-            counted.push(NewEvent { resource, class, count: Some(more), ..told });
+            let repeated = Repeated { of: seen.name, count: seen.count - EACH };
+            let resource = seen.resource;
+            let told = NewEvent::new(EventKind::Repeated(repeated), seen.level);
+            counted.push(NewEvent { resource, ..told });
         }
         counted
     }
@@ -90,10 +92,18 @@ impl RepeatFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::event_data::Worker;
 
     fn changed(resource: &str) -> NewEvent {
-        let resource = Some(resource.to_owned());
-        NewEvent { resource, ..NewEvent::new("changed", "content (3 ms)", Level::Info) }
+        NewEvent::of(resource, EventKind::Recovered, Level::Info)
+    }
+
+    fn counts(counted: &[NewEvent]) -> Vec<u64> {
+        let count = |one: &NewEvent| match &one.kind {
+            EventKind::Repeated(repeated) => repeated.count,
+            other => panic!("{other:?}"),
+        };
+        counted.iter().map(count).collect()
     }
 
     /// C-21: of a thousand equal events ten are recorded, and one event counts the rest when ten minutes are over.
@@ -107,7 +117,7 @@ mod tests {
         assert_eq!(alike.next(), Some(1000 + WINDOW));
         let counted = alike.counted(1000 + WINDOW, false);
         let [one] = &counted[..] else { panic!("{counted:?}") };
-        assert_eq!((one.count, one.class), (Some(990), Some("changed")));
+        assert_eq!(one.message, "990 more `recovered` events within ten minutes");
         assert_eq!(one.resource.as_deref(), Some("file[a]"));
         assert!(alike.is_recorded(1001 + WINDOW, &changed("file[a]")), "a new ten minutes");
         assert_eq!(alike.counted(u64::MAX - WINDOW, false), [], "one by itself is not counted");
@@ -118,7 +128,10 @@ mod tests {
     #[test]
     fn ten_are_not_counted_and_the_eleventh_is() {
         let mut alike = RepeatFilter::default();
-        let started = |who: &str| NewEvent::new("worker_started", who, Level::Info);
+        let started = |who: &str| {
+            let worker = Worker { worker: who.to_owned(), reason: None };
+            NewEvent::new(EventKind::WorkerStarted(worker), Level::Info)
+        };
         for who in 0..20 {
             assert!(alike.is_recorded(5, &started(&who.to_string())));
         }
@@ -127,7 +140,7 @@ mod tests {
         }
         assert!(!alike.is_recorded(7, &started("0")));
         let counted = alike.counted(8, true);
-        assert_eq!(counted.iter().map(|one| one.count).collect::<Vec<_>>(), [Some(1)]);
+        assert_eq!(counts(&counted), [1]);
         assert_eq!(alike.next(), None);
 
         let late = 3 * WINDOW;

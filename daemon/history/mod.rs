@@ -4,8 +4,8 @@
 //! [`PriorStateRecorder`] with its permit. [`Reader`] works beside a writer. The history has its own database, and a
 //! failure of that database must never harm the rest of the state (docs/decisions/0029-history-and-undo.md).
 //!
-//! Reading order: `entry` (one row), `database`, `writer`, `run_capture` (one run), `reader`, `undo_log`, `renames`,
-//! `shared_limits`, `compression`, `placement`, `interrupted_writer`.
+//! Reading order: `entry` (one row), `database`, `writer`, `run_capture` (one run), `reader`, `listing`, `undo_log`,
+//! `renames`, `shared_limits`, `compression`, `placement`, `interrupted_writer`.
 //!
 //! [`PriorStateRecorder`]: steadfast_resources::PriorStateRecorder
 
@@ -13,6 +13,7 @@ mod compression;
 mod database;
 mod entry;
 mod interrupted_writer;
+mod listing;
 mod placement;
 mod reader;
 mod renames;
@@ -21,6 +22,7 @@ mod shared_limits;
 mod undo_log;
 mod writer;
 
+pub use listing::Selected;
 pub use reader::{Entry, Listed, Reader, UNREADABLE, Undo, Undoable, unkept};
 pub use renames::{Alias, Names};
 pub use writer::{Clock, History};
@@ -46,6 +48,9 @@ impl Default for Limits {
         Self { file: 10 << 20, total: 200 << 20, age: Duration::from_hours(90 * 24) }
     }
 }
+
+/// The description of an entry of values that a run has produced, such as the output of a command.
+pub const PRODUCED: &str = "produced";
 
 /// The cause of runs that an undo starts.
 pub(crate) const UNDO: &str = "undo";

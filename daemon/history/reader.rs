@@ -3,7 +3,7 @@
 use super::database::SCHEMA;
 use super::entry::{Stored, columns, has_content_seal};
 use super::undo_log::Undoing;
-use super::{HistoryError, compression, database};
+use super::{HistoryError, PRODUCED, compression, database};
 use crate::store::database::Fault;
 use crate::store::{SqliteStore, regular_file};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
@@ -121,16 +121,24 @@ pub struct Undoable {
     pub(crate) undoing: Undoing,
 }
 
+impl Undoable {
+    /// Returns the number of the first change that is undone.
+    #[must_use]
+    pub const fn first(&self) -> u64 {
+        self.undoing.first
+    }
+}
+
 /// The history of a state directory, open for reading.
 #[derive(Debug)]
 pub struct Reader {
     pub(super) connection: Connection,
-    key: StateKey,
+    pub(super) key: StateKey,
     path: PathBuf,
     /// True if the schema has the table of undos in progress.
     pub(super) knows_undoing: bool,
     /// The columns of an entry in the schema of the file.
-    columns: String,
+    pub(super) columns: String,
 }
 
 impl Reader {
@@ -250,6 +258,12 @@ impl Reader {
         self.is_sound()?;
         let (from, partial, again) = self.asked(undo)?;
         let later = self.later(resource, from)?;
+        let has_produced = later.iter().any(|entry| entry.what == PRODUCED);
+        let later: Vec<Entry> = later.into_iter().filter(|entry| entry.what != PRODUCED).collect();
+        if has_produced && later.is_empty() {
+            let why = "the run of a command cannot be undone";
+            return Err(HistoryError::Unrestorable(vec![format!("{resource}: {why}")]));
+        }
         let (of_values, later): (Vec<Entry>, Vec<Entry>) =
             later.into_iter().partition(|entry| !entry.values.is_empty());
         let values = of_values.into_iter().next().map(|first| first.values).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use super::database::{Job, StoredPrior, milliseconds};
 use super::entry::Stored;
-use super::{History, HistoryError, UNDO};
+use super::{History, HistoryError, PRODUCED, UNDO};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -66,6 +66,20 @@ impl PriorStateRecorder for OfRun {
             self.history.warn(&why);
             0
         })
+    }
+
+    fn note_values(&self, values: FieldValues) {
+        let value = |(field, value): (&str, Option<String>)| FormerValue {
+            field: field.to_owned(),
+            before: None,
+            after: value.into(),
+        };
+        let values = values.into_iter().map(value).collect();
+        let stored = Stored { values, ..self.stored(Path::new(""), PriorState::Nothing, PRODUCED) };
+        let kept = StoredPrior { stored, content: None, secret: false };
+        if let Err(why) = self.history.hand_in(kept, &self.run, false) {
+            self.history.warn(&why);
+        }
     }
 
     fn settle_values(&self, number: u64, after: FieldValues) {

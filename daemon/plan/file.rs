@@ -35,6 +35,12 @@ pub struct Plan {
     pub skip: Vec<String>,
     /// The value of `--sema`.
     pub sema: Option<u32>,
+    /// The values of `--var`.
+    #[serde(default)]
+    pub vars: Vec<(String, String)>,
+    /// The absolute paths of the files of variables.
+    #[serde(default)]
+    pub vars_files: Vec<PathBuf>,
     /// The settings file of `--config`: the source of the default metaparameters.
     pub config: Option<PathBuf>,
     /// A digest of the definition of each resource, by identity.
@@ -87,6 +93,8 @@ impl Plan {
             only: options.only.clone(),
             skip: options.skip.clone(),
             sema: options.semaphore,
+            vars: options.vars.clone(),
+            vars_files: options.vars_files.iter().map(absolute).collect(),
             config: config.map(|path| absolute(&path.to_owned())),
             definitions: definitions(loaded),
             steps,
@@ -112,6 +120,8 @@ impl Plan {
             only: Vec::new(),
             skip: Vec::new(),
             sema: None,
+            vars: Vec::new(),
+            vars_files: Vec::new(),
             config: None,
             definitions: BTreeMap::new(),
             steps,

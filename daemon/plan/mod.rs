@@ -4,45 +4,20 @@
 //! [`Guard`](crate::driver::Guard) of the driver: a check that finds anything else fails, and its error names the
 //! aspect that differs.
 //!
-//! Reading order: this file (steps and their collector), `file` (the plan and its file), `planned_changes`.
+//! Reading order: this file (steps and their collector), `file` (the plan and its file), `planned_changes`, `versions`.
 
 mod file;
 mod planned_changes;
+mod versions;
 
 pub use file::{Plan, Unusable};
+pub use versions::compare_versions;
 
-use crate::driver::status::Differing;
+use crate::api::{Action, Differing, Step};
 use crate::driver::{Notification, Observer};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steadfast_engine::HeldReason;
-
-/// A planned change of one resource.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
-    /// `kind[name]`.
-    pub resource: String,
-    /// The sort of the step.
-    pub action: Action,
-    /// For *unknown*: the resource that must be changed first. For *held*: the window, if a window holds the resource.
-    pub until: Option<String>,
-    /// True if the resource was removed from the graph.
-    #[serde(default)]
-    pub leaves: bool,
-    /// True for an *unknown* step that, as found now, would remove an existing object.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub removes: bool,
-    /// The differences; for an *unknown* step, those found before the step became uncertain.
-    pub differences: Vec<Differing>,
-    /// See [`steadfast_resources::Change::seal`].
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub seal: u64,
-    /// True if the result depends on objects that earlier steps create. The seal is then of the host at the time of the
-    /// plan.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub follows: bool,
-}
 
 impl Step {
     /// Records if the resource was removed from the graph. A change of a removed resource counts as a removal, even if
@@ -71,27 +46,6 @@ impl Step {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
-
-/// A sort of step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Action {
-    /// The resource is changed.
-    Change,
-    /// An existing object is removed.
-    Remove,
-    /// Nothing differs, and the resource is refreshed.
-    Refresh,
-    /// The result is unknown until another resource is changed.
-    Unknown,
-    /// The resource differs and is left unchanged: `noop: true`, or outside of its window.
-    Held,
-}
-
 /// An observer of the driver that collects the steps of a dry run. Clones share one collection.
 #[derive(Clone, Debug, Default)]
 pub struct StepCollector(Arc<Heard>);
@@ -99,6 +53,8 @@ pub struct StepCollector(Arc<Heard>);
 #[derive(Debug, Default)]
 struct Heard {
     steps: Mutex<Vec<Step>>,
+    /// The undeclared resources whose objects stay, each with the reason.
+    left: Mutex<Vec<(String, String)>>,
     /// The resources with `noop: true`: an apply leaves them unchanged too.
     noop: BTreeSet<Arc<str>>,
     /// True if the steps of an apply are wanted; false if only the present differences are.
@@ -109,19 +65,27 @@ impl StepCollector {
     /// Creates a collector for a plan. `noop` lists the resources that are declared `noop`.
     #[must_use]
     pub fn new(noop: BTreeSet<Arc<str>>) -> Self {
-        Self(Arc::new(Heard { steps: Mutex::default(), noop, is_plan: true }))
+        Self(Arc::new(Heard { noop, is_plan: true, ..Heard::default() }))
     }
 
     /// Creates a collector of the present differences only. `noop` lists the resources that are declared `noop`.
     #[must_use]
     pub fn of_now(noop: BTreeSet<Arc<str>>) -> Self {
-        Self(Arc::new(Heard { steps: Mutex::default(), noop, is_plan: false }))
+        Self(Arc::new(Heard { noop, ..Heard::default() }))
     }
 
     /// Takes all collected steps, in no particular order.
     #[must_use]
     pub fn take(&self) -> Vec<Step> {
         std::mem::take(&mut *self.lock())
+    }
+
+    /// Takes the undeclared resources whose objects stay on the host, each with the reason, in order.
+    #[must_use]
+    pub fn take_left(&self) -> Vec<(String, String)> {
+        let mut left = self.0.left.lock().unwrap_or_else(PoisonError::into_inner);
+        left.sort();
+        std::mem::take(&mut *left)
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Step>> {
@@ -131,12 +95,17 @@ impl StepCollector {
 
 impl Observer for StepCollector {
     fn hear(&mut self, news: &Notification<'_>) {
+        if let Notification::Undeclared { identity, message, removed: false } = news {
+            let mut left = self.0.left.lock().unwrap_or_else(PoisonError::into_inner);
+            left.push(((*identity).to_owned(), (*message).to_owned()));
+        }
         let Notification::Held {
             identity,
             holding,
             until,
             differences,
             destructive,
+            creates,
             seal,
             follows,
             ..
@@ -163,6 +132,7 @@ impl Observer for StepCollector {
             removes: false,
             differences: differences.iter().map(Differing::from).collect(),
             seal: *seal,
+            creates: action == Action::Change && *creates,
             follows: *follows,
         };
         let mut steps = self.lock();

@@ -1,8 +1,8 @@
 //! The guard of a planned apply: it rejects every change that the plan does not contain.
 
 use super::{Action, Plan, Step};
+use crate::api::Differing;
 use crate::driver::Guard;
-use crate::driver::status::Differing;
 use steadfast_resources::{Change, CheckResult, Failure, RunPolicy};
 
 const HINT: &str = "the host has changed since the plan; plan again";

@@ -2,6 +2,7 @@
 //! ticket.
 
 use super::{Entry, Store, StoreError, StoredState};
+use crate::metrics::Histogram;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
@@ -73,6 +74,8 @@ struct Queue {
     committing: bool,
     closed: bool,
     takes: Takes,
+    /// The times of all commits.
+    commits: Histogram,
 }
 
 /// The acceptance of new entries.
@@ -163,6 +166,13 @@ impl Journal {
         drop(queue);
         self.0.shared.work.notify_one();
         answer
+    }
+
+    /// Returns the number of waiting entries, and the times of all commits so far.
+    #[must_use]
+    pub fn load(&self) -> (usize, Histogram) {
+        let queue = self.0.shared.lock();
+        (queue.waiting.len(), queue.commits.clone())
     }
 
     /// Returns a token that is cancelled when the thread has ended, by `close` or by a panic.
@@ -436,7 +446,9 @@ impl Writer {
 
     fn commit(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
         self.regain()?;
+        let began = Instant::now();
         let result = self.store.commit(entries);
+        self.shared.lock().commits.observe(began.elapsed());
         if result.is_err() {
             self.lost = Some(Instant::now());
         }

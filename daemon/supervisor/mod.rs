@@ -17,17 +17,16 @@ mod hang_detection;
 mod heartbeat;
 mod manifold;
 mod outputs;
-mod report;
 mod runner;
 mod shutdown;
 mod state_machine;
 
+pub use crate::api::{Report, State, WorkerReport};
 pub use backoff::Delays;
 pub use dependencies::Refused;
 pub use failure::{Failure, Kind};
 pub use manifold::{Manifold, Need, WorkerContext};
 pub use outputs::{Handle, Inputs, Missing, Outputs};
-pub use report::{Report, State, WorkerReport};
 pub use runner::{Ended, Supervisor};
 
 /// The name of a worker.

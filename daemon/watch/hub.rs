@@ -11,6 +11,7 @@ use super::recursive::share_of_watches;
 use super::systemd::UnitSource;
 use super::timer_and_command_sources::{LineSource, SourceOwner};
 use super::worker::Worker;
+use crate::metrics::WatchCounts;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -217,6 +218,19 @@ impl WatchHub {
     pub fn try_failed(&self) {
         self.shared.lock().work.again(Again::Failed);
         self.shared.wake.notify_one();
+    }
+
+    /// Returns the number of watches by source. A few thousand units are counted in microseconds.
+    #[must_use]
+    pub fn counts(&self) -> WatchCounts {
+        let timers_and_commands = self.shared.tasks().len();
+        let state = self.shared.lock();
+        WatchCounts {
+            directories: state.directories.len(),
+            units: state.units.count(),
+            timers_and_commands,
+            overflows: state.overflows,
+        }
     }
 
     /// Returns a counter that grows with each completed step. Waiting work and a constant counter mean that a file

@@ -224,6 +224,8 @@ pub(super) struct WatchIndex {
     pub(super) work: Work,
     /// The progress of the current turn.
     pub(super) turn: Turn,
+    /// The number of overflows of the kernel's queue.
+    pub(super) overflows: u64,
     serial: u64,
     directory: u32,
     route: u32,
@@ -282,7 +284,10 @@ impl WatchIndex {
                     self.work.lost.insert(directory);
                 }
             }
-            BackendEvent::Overflow => self.work.overflow = true,
+            BackendEvent::Overflow => {
+                self.work.overflow = true;
+                self.overflows += 1;
+            }
             BackendEvent::Broken(why) => signals.push(Signal::Broken(why.to_owned())),
         }
     }

@@ -87,6 +87,13 @@ struct Watched {
     activity: Option<Activity>,
 }
 
+impl Units {
+    /// Returns the number of watched units of all buses.
+    pub(super) fn count(&self) -> usize {
+        self.0.values().map(|followed| followed.names.len()).sum()
+    }
+}
+
 /// The queries that the task of a bus must make next.
 struct Questions {
     fresh: Vec<Arc<str>>,

@@ -259,8 +259,8 @@ impl Worker {
                     all.extend(state.place(own, &path, true, work));
                     state.plant(vertex, &path, work);
                 }
-                // The driver polls the source itself.
-                WatchSource::Polled(_) => {}
+                // The driver polls the source itself, or hears of the world.
+                WatchSource::Polled(_) | WatchSource::World(_) => {}
                 WatchSource::Every(interval) => {
                     let task = tick(Arc::clone(&self.shared), owner, interval);
                     tasks.push(self.shared.spawn(task));

@@ -1,9 +1,11 @@
 //! The worker of the driver: the driver's loop has its own thread, and is started again after a failure.
 
-use crate::driver::{Driver, DriverDeps, DriverEvent, Inbox, PingReply};
+use crate::config::probe_answer;
+use crate::driver::{Driver, DriverDeps, DriverEvent, Inbox, Notification, Observer, PingReply};
 use crate::lease::LeaseStatus;
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
 use crate::workers::Shared;
+use crate::workers::graph::loader::GraphLoader;
 use crate::workers::shutdown::Shutdown;
 use crate::workers::state::store::StoreOutput;
 use std::convert::Infallible;
@@ -11,6 +13,7 @@ use std::io;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 use steadfast_resources::Host;
+use steadfast_resources::host::world::SharedWorld;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -210,6 +213,31 @@ impl Drop for Brief {
     }
 }
 
+/// An observer that passes the answers of probes to the graph loader, and everything to another observer.
+struct AnswerObserver {
+    inner: Box<dyn Observer>,
+    loader: GraphLoader,
+}
+
+impl Observer for AnswerObserver {
+    fn hear(&mut self, news: &Notification<'_>) {
+        if let Notification::Answered { identity, values } = news
+            && let Some((probe, value)) = probe_answer(identity, values)
+        {
+            self.loader.take_answer(&probe, value);
+        }
+        self.inner.hear(news);
+    }
+
+    fn wants_progress(&self) -> bool {
+        self.inner.wants_progress()
+    }
+
+    fn wants_foresight(&self) -> bool {
+        self.inner.wants_foresight()
+    }
+}
+
 fn drive(
     shared: &Shared,
     kept: &StoreOutput,
@@ -221,14 +249,20 @@ fn drive(
     let recalled = kept.recall().map_err(Failure::again)?;
     runtime.block_on(async {
         let parts = DriverDeps {
-            host: Host::default().with_command_records(&shared.state_directory),
+            host: Host::default()
+                .with_command_records(&shared.state_directory)
+                .with_world(Arc::clone(&shared.world) as Arc<dyn SharedWorld>),
             key: Arc::clone(&shared.key),
             journal: Some(kept.journal.clone()),
             recalled,
             history: Some(Arc::clone(&shared.history)),
             observing: kept.observing.clone(),
-            audience: (shared.audience)(),
+            audience: Box::new(AnswerObserver {
+                inner: (shared.audience)(),
+                loader: shared.graph.clone(),
+            }),
         };
+        shared.world.reset_permits();
         let driver = Driver::new(shared.host().driver, parts);
         if let Some(lease) = crate::workers::state::lease::right(&shared.lease.borrow()) {
             driver.inbox().put(DriverEvent::Lease(lease));

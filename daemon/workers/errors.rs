@@ -1,7 +1,7 @@
 //! The errors that workers pass to each other, to the driver, and to clients.
 
+use crate::api::Reply;
 use crate::config::Rejected;
-use crate::control::Reply;
 use thiserror::Error;
 use tokio::task::JoinError;
 

@@ -5,7 +5,7 @@
 //! tasks on the main thread, and must never block it.
 //!
 //! Reading order: this file ([`hold`]); the chain of inputs `state/` and `driver`; `graph/`; `requests/`; `reporting/`;
-//! `shutdown`; `fault_injection`.
+//! `world/`; `shutdown`; `fault_injection`.
 
 mod driver;
 mod errors;
@@ -16,31 +16,38 @@ mod reporting;
 mod requests;
 mod shutdown;
 mod state;
+mod world;
 
 pub use errors::{LogLevelError, SettingsRejected};
 pub use graph::last_good_graph::{GraphVersion, generation};
 pub use graph::last_good_settings::last_good_settings;
 pub use graph::loader::{FirstRefused, GraphSource};
-pub use graph::settings::{HostSettings, ReadSettings, Reloaded, SettingsChange};
+pub use graph::settings::{HostSettings, ReadSettings};
+pub use reporting::metrics::MetricsSettings;
 pub(crate) use reporting::recorders::sink;
 pub use reporting::sd_notify;
 pub use requests::handler::SetLog;
 pub use state::record_readers::readers;
 pub(crate) use state::store::tell_orphans;
+pub use world::{host_name, open_world, stored_exports, with_direct_world};
 
+use crate::api::event_data::Reason;
+use crate::api::{EventKind, Level};
 use crate::control::Address;
 use crate::driver::Observer;
-use crate::events::{Level, LogWriter, NewEvent, Publisher, Retention, Stream, what};
+use crate::events::{LogWriter, NewEvent, Publisher, Retention, Stream, session_start};
 use crate::history::History;
 use crate::lease::{Lease, LeaseStatus};
 use crate::signals::Signals;
 use crate::supervisor::{Delays, Ended, Failure, Inputs, Manifold, Supervisor, WorkerContext};
 use graph::loader::{GraphLoader, SettingsFile};
+use requests::event_query;
+use requests::handler::DaemonRequestHandler;
 use requests::queue::Requests;
 use shutdown::Shutdown;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use steadfast_resources::MintKey;
 use tokio::sync::watch;
 
@@ -79,6 +86,8 @@ pub struct Setup {
     pub set_log: SetLog,
     /// The function that returns the present trouble of the log.
     pub log_trouble: fn() -> Option<String>,
+    /// The function that returns the number of log lines dropped so far.
+    pub dropped_lines: fn() -> u64,
     /// The address of the control socket, and the group that may connect.
     pub socket: (Address, Option<u32>),
     /// For `--converged-timeout`: the daemon ends when the channel has been true for this time.
@@ -117,9 +126,14 @@ struct Shared {
     requests: Requests,
     graph: GraphLoader,
     ending: Shutdown,
+    /// The connection to the world.
+    world: Arc<world::host_world::HostWorld>,
     teller: Publisher,
     stream: Stream,
     log_trouble: fn() -> Option<String>,
+    dropped_lines: fn() -> u64,
+    /// The time since 1970 of the start.
+    started: Duration,
     press: Arc<reporting::event_log::LogThread>,
     /// A lock against overlapping exchanges of recorders.
     exchange: tokio::sync::Mutex<()>,
@@ -172,14 +186,12 @@ fn silence() -> Duration {
 }
 
 /// Records the start of the daemon, and that the last-good settings are used if the settings file was rejected.
-fn tell_start(teller: &Publisher, settings_instead: Option<&str>) {
-    let message =
-        format!("steadfast {}, process {}", env!("CARGO_PKG_VERSION"), std::process::id());
-    let start = NewEvent::new(what::RUN_START, message, Level::Info);
-    teller.publish(NewEvent { class: Some("run"), ..start });
+fn tell_start(teller: &Publisher, graph: &[PathBuf], settings_instead: Option<&str>) {
+    teller.publish(session_start("run", graph));
     if let Some(why) = settings_instead {
         tracing::error!(event = "last_good_settings", "{why}");
-        teller.publish(NewEvent::new("last_good_settings", why, Level::Error));
+        let why = Reason { reason: why.to_owned() };
+        teller.publish(NewEvent::new(EventKind::LastGoodSettings(why), Level::Error));
     }
 }
 
@@ -193,8 +205,8 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
     let lock = state::lock::SharedStateLock::new(setup.state_directory.clone());
     let lease = (setup.lease)(lock.epoch());
     let (teller, stream) = setup.events;
-    tell_start(&teller, setup.settings_instead.as_deref());
-    let scribe = LogWriter::new(&stream, setup.state_directory.clone(), setup.retention);
+    tell_start(&teller, &setup.host.graph.paths, setup.settings_instead.as_deref());
+    let log_writer = LogWriter::new(&stream, setup.state_directory.clone(), setup.retention);
     let file = SettingsFile {
         read: setup.read_settings,
         path: setup.settings_file,
@@ -203,8 +215,11 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
         ..SettingsFile::default()
     };
     let host = setup.host;
-    let declared = host.recorders.clone();
+    let (declared, metrics) = (host.recorders.clone(), host.metrics.clone());
+    let connection = world::host_world::HostWorld::new(host.world.clone(), &setup.state_directory);
+    let exports = stored_exports(&setup.state_directory);
     let shared = Arc::new(Shared {
+        world: Arc::new(connection),
         fixed: host.fixed.clone(),
         pending: Mutex::default(),
         set_log: setup.set_log,
@@ -219,7 +234,9 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
         teller,
         stream,
         log_trouble: setup.log_trouble,
-        press: Arc::new(reporting::event_log::LogThread::new(scribe)),
+        dropped_lines: setup.dropped_lines,
+        started: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default(),
+        press: Arc::new(reporting::event_log::LogThread::new(log_writer)),
         exchange: tokio::sync::Mutex::default(),
         lease: watch::Sender::default(),
         lock,
@@ -228,24 +245,29 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
         #[cfg(feature = "fault-injection")]
         faults: fault_injection::Faults::default(),
     });
+    shared.graph.set_exports(exports);
     // A task instead of a worker: subscribers must receive the events of failing workers.
-    let beaten = shared.stream.clone();
-    tokio::spawn(async move { beaten.send_marks(requests::event_query::TOGETHER).await });
+    let marked = shared.stream.clone();
+    tokio::spawn(async move { marked.send_marks(event_query::TOGETHER).await });
     #[cfg(feature = "fault-injection")]
     let lease: Box<dyn Lease> = Box::new(shared.faults.losable(lease));
-    let clerk = requests::handler::DaemonRequestHandler { shared: Arc::clone(&shared) };
     let stops = setup.signals.stops();
+    let (control, group) = setup.socket;
+    let handler = DaemonRequestHandler { shared: Arc::clone(&shared) };
     let mut workers = vec![
+        reporting::metrics::metrics_socket(&shared, (&control, group), &metrics),
         requests::signals::signals(&shared, setup.signals),
         reporting::event_log::events(&shared),
-        requests::control::control(&shared, clerk, setup.socket),
+        requests::control::control(&shared, handler, (control, group)),
         state::lease::lease(&shared, lease),
         state::store::store(&shared),
         driver::driver(&shared),
         graph::loader::graph(&shared, stops),
         reporting::watchdog::watchdog(&shared),
+        world::world(&shared),
     ];
     workers.extend(declared.into_iter().map(|each| reporting::recorders::recorder(&shared, each)));
+    workers.extend(reporting::metrics::optional_metrics(&shared, &metrics));
     workers.extend(setup.until_converged.map(|until| shutdown::when_converged(&shared, until)));
     if let Err(refused) = supervisor.install(workers).await {
         // A test checks that the declared inputs of the workers are consistent.
@@ -253,10 +275,8 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
         supervisor.stop(None);
     }
     for input in supervisor.report().missing_inputs {
-        tracing::error!(
-            event = "missing_input",
-            "input `{input}` is declared, but no such worker exists"
-        );
+        let what = "is declared, but no such worker exists";
+        tracing::error!(event = "missing_input", "input `{input}` {what}");
     }
     Ok(supervisor.ended().await)
 }

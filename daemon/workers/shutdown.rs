@@ -1,8 +1,9 @@
 //! The shutdown of a daemon: the first request stops it in order, the second one at once.
 
+use crate::api::State;
 use crate::driver::DriverEvent;
 use crate::events::Stream;
-use crate::supervisor::{Manifold, Outputs, State, Supervisor, WorkerContext};
+use crate::supervisor::{Manifold, Outputs, Supervisor, WorkerContext};
 use crate::workers::Shared;
 use crate::workers::reporting::sd_notify;
 use crate::workers::requests::queue::Requests;

@@ -4,7 +4,7 @@
 //! must never know a kind or the graph.
 //!
 //! Reading order: `kernel/` (system calls), `files/`, `input_trust.rs` (files that root may read or run),
-//! `process/`, `secrets.rs`, `stat.rs`, `tables/`, `systemd/`, `packages/`, `journal.rs`.
+//! `process/`, `secrets.rs`, `stat.rs`, `tables/`, `systemd/`, `packages/`, `journal.rs`, `world.rs`.
 
 pub mod files;
 pub mod input_trust;
@@ -16,6 +16,7 @@ mod secrets;
 mod stat;
 pub mod systemd;
 pub mod tables;
+pub mod world;
 
 pub use files::Files;
 pub use kernel::overlay::{Limits, Overlay};
@@ -41,6 +42,7 @@ pub struct Host {
     packages: std::sync::Arc<packages::Shared>,
     tables: std::sync::Arc<tables::Tables>,
     command_records: Option<std::sync::Arc<process::command_records::CommandRecords>>,
+    world: Option<std::sync::Arc<dyn world::SharedWorld>>,
 }
 
 impl Host {

@@ -53,6 +53,7 @@ fn inspect(files: &Files, path: &std::path::Path) -> Result<Option<Inspected>, F
     fields.push(text("owner", account(AccountKind::User, seen.uid)));
     fields.push(text("group", account(AccountKind::Group, seen.gid)));
     fields.push(text("mode", format!("{:04o}", seen.mode & 0o7777)));
+    fields.extend(crate::kinds::file::inspect_extended(&spot.extended(&seen)?));
     let is_directory = seen.kind == FileType::Directory;
     let has_content = fields.iter().any(|(name, _)| *name == "content");
     if !is_directory && !has_content {

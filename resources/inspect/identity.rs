@@ -3,6 +3,7 @@
 use super::{Inspected, Inspector, text};
 use crate::failure::Failure;
 use crate::host::Host;
+use crate::parts::assignment::value_of;
 use crate::parts::text_edit::text_of;
 use crate::resource::Answer;
 use rustix::fs::FileType;
@@ -30,8 +31,8 @@ fn one_name<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Inspe
             return Ok(None);
         }
         let machine = text_of(host.files(), Path::new("/etc/machine-info"))?.unwrap_or_default();
-        let pretty = machine.lines().find_map(|line| line.strip_prefix("PRETTY_HOSTNAME="));
-        let pretty = pretty.map(|value| text("pretty_hostname", value.trim_matches('"')));
+        let pretty = value_of(&machine, "PRETTY_HOSTNAME");
+        let pretty = pretty.map(|value| text("pretty_hostname", &value));
         Ok(Some(Inspected { name: name.to_owned(), fields: pretty.into_iter().collect() }))
     })
 }

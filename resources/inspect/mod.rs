@@ -2,13 +2,15 @@
 //!
 //! An inspector must change nothing, and must never return a secret: a secret field is a [`Field::Secret`].
 //!
-//! Reading order: `file.rs`, `svc.rs`, `pkg.rs`, `account.rs`, `identity.rs`.
+//! Reading order: `file.rs`, `svc.rs`, `pkg.rs`, `account.rs`, `identity.rs`, `kernel.rs`, `unit.rs`.
 
 mod account;
 mod file;
 mod identity;
+mod kernel;
 mod pkg;
 mod svc;
+mod unit;
 
 use crate::failure::Failure;
 use crate::host::Host;
@@ -58,9 +60,14 @@ pub fn inspectors() -> &'static [Inspector] {
         file::INSPECTOR,
         account::GROUPS,
         identity::HOSTNAME,
+        kernel::MODULES,
+        kernel::MOUNTS,
         pkg::INSPECTOR,
         svc::INSPECTOR,
+        kernel::SWAP,
+        kernel::PARAMETERS,
         identity::TIMEZONE,
+        unit::INSPECTOR,
         account::USERS,
     ]
 }

@@ -9,10 +9,13 @@ use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::own_gid;
 use crate::host::tables::AccountTables;
-use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Restoring, Value};
+use crate::kind::{
+    FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Restoring, Value,
+};
 use crate::parts::FieldReader;
 use crate::parts::account_tools::{name_problem, run_tool, words};
 use crate::parts::field_reader::bounded;
+use crate::parts::shell_words::{shell_word, single_quoted};
 use crate::parts::{Managed, ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::{FieldValues, FormerValue};
@@ -46,12 +49,12 @@ pub static SPEC: KindSpec = KindSpec {
             FieldType::Bool,
             "Take a number for system groups at creation; an existing group is not changed.",
         )
-        .default("false"),
+        .default("false").receives(Receives::Shown),
         FieldSpec::new(
             "members",
             FieldType::Texts,
             "All users with this supplementary group; others are taken out. Default: not managed.",
-        )
+        ).mode(FieldMode::Value)
         .example("[eve, bob]")
         .receives(Receives::Shown),
     ],
@@ -110,25 +113,26 @@ fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, Failure> {
         return Err(Failure::new(problem));
     }
     let moved = |field: &str| values.iter().find(|it| it.field == field && it.is_moved());
+    let word = shell_word(name);
     let mut group =
         Group { name: name.to_owned(), is_present: true, gid: None, system: false, members: None };
     if moved("state").is_some_and(|state| state.before.is_none()) {
         group.is_present = false;
         let resource = Arc::new(Managed::new(group));
-        return Ok(Restoring { resource, by_hand: format!("groupdel {name}") });
+        return Ok(Restoring { resource, by_hand: format!("groupdel {word}") });
     }
     let mut by_hand = Vec::new();
     if moved("state").is_some() {
-        by_hand.push(format!("groupadd {name}"));
+        by_hand.push(format!("groupadd {word}"));
     }
     if let Some(gid) = moved("gid").and_then(|gid| gid.before.as_deref()) {
         group.gid = gid.parse().ok();
-        by_hand.push(format!("groupmod --gid {gid} {name}"));
+        by_hand.push(format!("groupmod --gid {} {word}", shell_word(gid)));
     }
     if let Some(members) = moved("members").and_then(|members| members.before.as_deref()) {
         let list = members.split(',').filter(|member| !member.is_empty());
         group.members = Some(list.map(ToOwned::to_owned).collect());
-        by_hand.push(format!("gpasswd --members '{members}' {name}"));
+        by_hand.push(format!("gpasswd --members {} {word}", single_quoted(members)));
     }
     let resource = Arc::new(Managed::new(group));
     Ok(Restoring { resource, by_hand: by_hand.join(" && ") })

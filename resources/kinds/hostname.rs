@@ -5,7 +5,9 @@ use crate::dependency::HostObject;
 use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
-use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Restoring, Value};
+use crate::kind::{
+    FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Restoring, Value,
+};
 use crate::parts::FieldReader;
 use crate::parts::Sequence;
 use crate::parts::TextEdit;
@@ -38,28 +40,28 @@ pub static SPEC: KindSpec = KindSpec {
             "hostname",
             FieldType::Text,
             "Name for /etc/hostname and the kernel; default: the name of the resource.",
-        )
+        ).mode(FieldMode::Value)
         .example("web1")
         .receives(Receives::Shown),
         FieldSpec::new(
             "static_hostname",
             FieldType::Text,
             "Name in /etc/hostname, used from the next boot on; default: `hostname`.",
-        )
+        ).mode(FieldMode::Value)
         .example("web1")
         .receives(Receives::Shown),
         FieldSpec::new(
             "transient_hostname",
             FieldType::Text,
             "Present name of the kernel; default: `hostname`. The kernel's name has no events: it is checked every 30 s.",
-        )
+        ).mode(FieldMode::Value)
         .example("web1")
         .receives(Receives::Shown),
         FieldSpec::new(
             "pretty_hostname",
             FieldType::Text,
             "Name for people, PRETTY_HOSTNAME in /etc/machine-info; default: not managed.",
-        )
+        ).mode(FieldMode::Value)
         .example("First web server")
         .receives(Receives::Shown),
     ],

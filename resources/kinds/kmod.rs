@@ -10,7 +10,10 @@ use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::Files;
-use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Restoring, Value};
+use crate::kind::{
+    FieldMode, FieldSpec, FieldType, Fields, Interpreter, Invalid, KindSpec, Place, Restoring,
+    Value,
+};
 use crate::parts::commands::{command, read_on_thread, run_change};
 use crate::parts::field_reader::bounded;
 use crate::parts::whole_file::{Shape, managed_file};
@@ -47,6 +50,7 @@ pub static SPEC: KindSpec = KindSpec {
             FieldType::Texts,
             "Parameters NAME=VALUE of the module, from its next load on.",
         )
+        .mode(FieldMode::Literal(Interpreter::None))
         .example("[nested=1]")
         .receives(Receives::Shown),
         FieldSpec::new(
@@ -126,13 +130,12 @@ fn resource(declared: Declared) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
     let settings = file("/etc/modprobe.d", has_settings.then_some(settings))?;
     let boot = file("/etc/modules-load.d", persist.then(|| format!("{name}\n")))?;
     let live: Arc<dyn Resource> = Arc::new(Managed::new(Live { name: name.clone(), is_loaded }));
-    // The options must be there before the module is loaded; the first object that is made stands for the resource.
-    let main = if persist {
-        1
-    } else if has_settings {
-        0
-    } else {
-        2
+    // The options must be there before the module is loaded. A module that was loaded before, and a file of another
+    // origin, do not go with the resource.
+    let mains = match (is_loaded, persist) {
+        (true, true) => vec![1, 2],
+        (true, false) => vec![2],
+        (false, _) => vec![0],
     };
     let object = HostObject::KernelModule(name);
     let extra = Footprint {
@@ -142,7 +145,7 @@ fn resource(declared: Declared) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
         ..Footprint::default()
     };
     let removal = || Removal::new().with("state", Value::Text("absent".to_owned()));
-    let sequence = Sequence::new(vec![settings, boot, live]).created_by(main).with_extra(extra);
+    let sequence = Sequence::new(vec![settings, boot, live]).created_by(mains).with_extra(extra);
     Ok(Arc::new(sequence.removed_by((is_loaded || blacklist).then(removal))))
 }
 

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::Fault;
-use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
+use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
 use crate::parts::FieldReader;
 use crate::parts::Sequence;
 use crate::parts::alternative::Alternative;
@@ -51,7 +51,7 @@ pub static SPEC: KindSpec = KindSpec {
             "charset",
             FieldType::Text,
             "Character set as in /etc/locale.gen; default: the end of the name, or ISO-8859-1.",
-        )
+        ).mode(FieldMode::Value)
         .example("UTF-8")
         .receives(Receives::Shown),
         FieldSpec::new(
@@ -64,7 +64,7 @@ pub static SPEC: KindSpec = KindSpec {
             "variables",
             FieldType::TextMap,
             "Further variables of the default language, for example LC_TIME: en_GB.UTF-8; others are not managed.",
-        )
+        ).mode(FieldMode::Value)
         .example("{LC_TIME: en_GB.UTF-8}")
         .receives(Receives::Shown),
     ],

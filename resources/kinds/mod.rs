@@ -5,13 +5,14 @@
 //! Reading order: `noop.rs` and `print.rs` (the smallest ones), `msg.rs`, `value.rs`, `password.rs`, `timer.rs`,
 //! `test.rs`. Kinds of one part or value: `hostname.rs`, `timezone.rs`, `locale.rs`, `line/`, `block/`, `ini/`,
 //! `hosts/`, `json/`, `yaml/`, `toml/`, `kmod.rs`, `group.rs`. Larger ones: `user/`, `cron/`, `sysctl/`, `mount/`,
-//! `swap/`, `ssh_authorized_key/`, `unit/`, `repo/`, `fetch/`, `archive/`, `git/`, `firewall/`, `probe.rs`, then
-//! `exec/`, `svc/`, `pkg/` and `file/`.
+//! `swap/`, `ssh_authorized_key/`, `unit/`, `repo/`, `fetch/`, `archive/`, `git/`, `firewall/`, `probe.rs`, `kv.rs`,
+//! `export.rs`, then `exec/`, `svc/`, `pkg/` and `file/`.
 
 pub mod archive;
 pub mod block;
 pub mod cron;
 pub mod exec;
+pub mod export;
 pub mod fetch;
 pub mod file;
 pub mod firewall;
@@ -22,6 +23,7 @@ pub mod hosts;
 pub mod ini;
 pub mod json;
 pub mod kmod;
+pub mod kv;
 pub mod line;
 pub mod locale;
 pub mod mount;

@@ -7,7 +7,7 @@ use super::print::said;
 use crate::change::{Change, CheckResult, Outcome};
 use crate::escape::printable;
 use crate::host::Host;
-use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place};
+use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place};
 use crate::permit::Permit;
 use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, RunPolicy, Traits};
 use crate::values::Receives;
@@ -18,18 +18,18 @@ pub static SPEC: KindSpec = KindSpec {
     kind: "msg",
     doc: "Logs a message once, and again when it is notified.",
     fields: &[
-        FieldSpec::new("body", FieldType::Text, "Message; default: the name.")
+        FieldSpec::new("body", FieldType::Text, "Message; default: the name.").mode(FieldMode::Value)
             .receives(Receives::Shown),
         FieldSpec::new(
             "priority",
             FieldType::Text,
             "Priority for the journal: Emerg, Alert, Crit, Err, Warning, Notice, Info or Debug; default: Notice.",
-        ).receives(Receives::Shown).example("Notice"),
+        ).mode(FieldMode::Value).receives(Receives::Shown).example("Notice"),
         FieldSpec::new(
             "fields",
             FieldType::TextMap,
             "Extra journal fields: letters, digits and _, not starting with _ or a digit.",
-        ).receives(Receives::Shown),
+        ).mode(FieldMode::Value).receives(Receives::Shown),
         FieldSpec::new(
             "journal",
             FieldType::Bool,

@@ -8,7 +8,7 @@ use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
-use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place};
+use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place};
 use crate::permit::Permit;
 use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
 use crate::secret::Secret;
@@ -32,6 +32,7 @@ pub static SPEC: KindSpec = KindSpec {
             FieldType::Text,
             "Allowed characters; default: ASCII letters and digits.",
         )
+        .mode(FieldMode::Value)
         .receives(Receives::Shown)
         .example("abcdefghijklmnopqrstuvwxyz0123456789"),
         FieldSpec::new(

@@ -5,7 +5,7 @@
 use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::escape::{printable, short};
 use crate::host::Host;
-use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place};
+use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place};
 use crate::permit::Permit;
 use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, RunPolicy, Traits};
 use crate::values::Receives;
@@ -16,6 +16,7 @@ pub static SPEC: KindSpec = KindSpec {
     kind: "print",
     doc: "Prints a message once, and again when notified.",
     fields: &[FieldSpec::new("msg", FieldType::Text, "Message; default: the name.")
+        .mode(FieldMode::Value)
         .receives(Receives::Shown)],
     sends: &[],
     example: "print:\n  - name: hello\n    msg: the graph was applied\n",

@@ -5,7 +5,7 @@ use super::value::literals;
 use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::failure::Failure;
 use crate::host::Host;
-use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
+use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
 use crate::permit::Permit;
 use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, RunPolicy, Traits};
 use crate::values::{MaybeSecret, Receives, SendSpec, Sent, SentValue};
@@ -18,14 +18,19 @@ pub static SPEC: KindSpec = KindSpec {
     kind: "test",
     doc: "For trying out a graph: takes and sends every type, and fails, sleeps, panics or changes on request.",
     fields: &[
-        FieldSpec::new("text", FieldType::Text, "A text, sent on.").receives(Receives::Secrets),
+        FieldSpec::new("text", FieldType::Text, "A text, sent on.")
+            .mode(FieldMode::Value)
+            .receives(Receives::Secrets),
         FieldSpec::new("bool", FieldType::Bool, "true or false, sent on.")
             .receives(Receives::Shown),
         FieldSpec::new("int", FieldType::Int, "A whole number, sent on.").receives(Receives::Shown),
         FieldSpec::new("float", FieldType::Float, "A number, sent on.").receives(Receives::Shown),
         FieldSpec::new("texts", FieldType::Texts, "A list of texts, sent on.")
+            .mode(FieldMode::Value)
             .receives(Receives::Shown),
-        FieldSpec::new("map", FieldType::TextMap, "A map of texts.").receives(Receives::Secrets),
+        FieldSpec::new("map", FieldType::TextMap, "A map of texts.")
+            .mode(FieldMode::Value)
+            .receives(Receives::Secrets),
         FieldSpec::new("changed", FieldType::Bool, "Its runs change something; default: false."),
         FieldSpec::new("fail", FieldType::Int, "So many runs fail, then all are well; default: 0."),
         FieldSpec::new("sleep", FieldType::Float, "Seconds that a run takes; default: 0."),

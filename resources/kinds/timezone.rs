@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::{Fault, said};
-use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place};
+use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place};
 use crate::parts::FieldReader;
 use crate::parts::Sequence;
 use crate::parts::alternative::Alternative;
@@ -33,7 +33,7 @@ pub static SPEC: KindSpec = KindSpec {
         "zone",
         FieldType::Text,
         "Name of a zone below /usr/share/zoneinfo, from the package tzdata; default: the name of the resource. Running programs keep their zone until they start again.",
-    )
+    ).mode(FieldMode::Value)
     .example("Europe/Berlin")
     .receives(Receives::Shown)],
     sends: &[],

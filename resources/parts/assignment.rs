@@ -46,6 +46,12 @@ impl Editor for Assignment {
     }
 }
 
+/// Returns the value of a key in a text of assignments, without quotes; the last assignment counts.
+pub(crate) fn value_of(text: &str, key: &str) -> Option<String> {
+    let found = text.lines().rev().filter_map(assigned).find(|(name, _)| *name == key);
+    found.map(|(_, value)| value)
+}
+
 /// Returns the key and the value of a line, without quotes; none for every other line.
 fn assigned(line: &str) -> Option<(&str, String)> {
     let line = line.trim();

@@ -23,17 +23,6 @@ pub(crate) fn command_with_input(argv: &[&str], input: Secret) -> Command {
     Command { stdin: Some(input), ..command(argv) }
 }
 
-/// Returns a text as one word of a shell in single quotes.
-pub(crate) fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
-}
-
-/// Returns a text as one word of a shell, with quotes only if it needs them.
-pub(crate) fn shell_word(text: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./,=:@%+".contains(&byte);
-    if !text.is_empty() && text.bytes().all(is_plain) { text.to_owned() } else { quoted(text) }
-}
-
 /// Runs a query and returns its standard output.
 ///
 /// # Errors
@@ -110,16 +99,8 @@ pub(crate) fn failed(command: &Command, finished: &Finished) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::{command, failed, quoted, shell_word};
+    use super::{command, failed};
     use crate::host::{Captured, End, Finished};
-
-    #[test]
-    fn words_of_a_shell_are_quoted() {
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        for (text, word) in [("eve", "eve"), ("a=b,c", "a=b,c"), ("", "''"), ("a;b", "'a;b'")] {
-            assert_eq!(shell_word(text), word);
-        }
-    }
 
     #[test]
     fn a_long_program_name_does_not_hide_the_end() {

@@ -1,21 +1,20 @@
 //! Downloads by `curl`: every credential goes through its standard input, never through arguments.
 
+use super::checksum::checksum_of;
 use super::commands::{command_with_input, failed};
 use super::field_reader::{FieldReader, bounded, normal_path};
 use super::managed::WriteFailure;
 use super::on_thread;
 use crate::escape::short;
 use crate::failure::Failure;
-use crate::host::files::{Content, Fault, Files};
 use crate::host::{End, Host};
-use crate::kind::{FieldSpec, FieldType, Invalid, LONGEST_SPAN};
+use crate::kind::{FieldMode, FieldSpec, FieldType, Invalid, LONGEST_SPAN};
 use crate::permit::Permit;
 use crate::secret::Secret;
 use crate::values::{MaybeSecret, Receives};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tokio_util::sync::CancellationToken;
 
 /// The address of a download.
 pub(crate) const URL: FieldSpec = FieldSpec::new(
@@ -23,6 +22,7 @@ pub(crate) const URL: FieldSpec = FieldSpec::new(
     FieldType::Text,
     "Address: http, https or file. Redirections are followed; one from https never leads to http.",
 )
+.mode(FieldMode::Value)
 .example("https://example.org/app-1.2.tar.gz")
 .receives(Receives::Shown);
 
@@ -32,24 +32,28 @@ pub(crate) const CHECKSUM: FieldSpec = FieldSpec::new(
     FieldType::Text,
     "Checksum of the file, sha256: and 64 hexadecimal digits; nothing else is accepted.",
 )
+.mode(FieldMode::Value)
 .example("sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824")
 .receives(Receives::Shown);
 
 /// The account on the server.
 pub(crate) const USERNAME: FieldSpec =
     FieldSpec::new("username", FieldType::Text, "Name for the server, with `password`.")
+        .mode(FieldMode::Value)
         .example("deploy")
         .receives(Receives::Shown);
 
 /// The password on the server.
 pub(crate) const PASSWORD: FieldSpec =
     FieldSpec::new("password", FieldType::Text, "Password for the server; give it as a secret.")
+        .mode(FieldMode::Value)
         .example("secret")
         .receives(Receives::Secrets);
 
 /// The bearer token for the server.
 pub(crate) const TOKEN: FieldSpec =
     FieldSpec::new("token", FieldType::Text, "Bearer token for the server; give it as a secret.")
+        .mode(FieldMode::Value)
         .example("secret")
         .conflicts_with(&["password"])
         .receives(Receives::Secrets);
@@ -60,6 +64,7 @@ pub(crate) const CACERT: FieldSpec = FieldSpec::new(
     FieldType::Text,
     "File with the certificates that the server is judged by. Default: those of the host.",
 )
+.mode(FieldMode::Value)
 .example("/etc/ssl/certs/company.pem")
 .receives(Receives::Shown);
 
@@ -70,7 +75,8 @@ pub(crate) const TIMEOUT: FieldSpec = FieldSpec::new(
     "Deadline of the download; a server that sends nothing for a minute fails earlier.",
 )
 .default("10m")
-.receives(Receives::Shown);
+.receives(Receives::Shown)
+.wants_unit();
 
 const DEADLINE: Duration = Duration::from_mins(10);
 
@@ -201,21 +207,6 @@ impl Download {
         }
         text
     }
-}
-
-/// Returns the SHA-256 of a file; none if there is no file.
-///
-/// # Errors
-///
-/// Fails if the object is no regular file or cannot be read.
-pub(crate) fn checksum_of(files: &Files, path: &Path) -> Result<Option<String>, Failure> {
-    let sum = || -> Result<Option<String>, Fault> {
-        let Some(origin) = files.origin(path)? else { return Ok(None) };
-        let mut content = Content::default();
-        content.push(origin);
-        content.sha256(&CancellationToken::new()).map(Some)
-    };
-    sum().map_err(|fault| files.trouble(fault, path))
 }
 
 /// Returns the digits of the field `checksum`; reports a wrong text.

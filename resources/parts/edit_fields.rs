@@ -3,22 +3,23 @@
 use super::field_reader::FieldReader;
 use super::text_edit::{Editor, TextEdit};
 use super::text_lines::{Insertion, compile_pattern};
-use crate::kind::{FieldSpec, FieldType, Invalid, Value};
+use crate::kind::{FieldMode, FieldSpec, FieldType, Invalid, Value};
 use crate::removal::Removal;
 use crate::resource::Resource;
 use crate::secret::Secret;
 use crate::values::MaybeSecret;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(crate) const PATH: FieldSpec = FieldSpec::new(
     "path",
     FieldType::Text,
     "Absolute path of the edited file. Default: the name. Everything outside the edited part stays byte for byte.",
-)
+).mode(FieldMode::Static)
 .example("/etc/ssh/sshd_config");
 pub(crate) const FILE: FieldSpec =
     FieldSpec::new("file", FieldType::Text, "Another name of `path`, as in mgmt.")
+        .mode(FieldMode::Value)
         .example("/etc/ssh/sshd_config")
         .conflicts_with(&["path"]);
 pub(crate) const STATE: FieldSpec = FieldSpec::new(
@@ -37,8 +38,14 @@ pub(crate) const VALIDATE: FieldSpec = FieldSpec::new(
     "validate",
     FieldType::Texts,
     "Command that must accept the new file first, as a string or a list: visudo -cf %s. %s is the path of the staged file. Timeout: one minute.",
-)
+).mode(FieldMode::Value)
 .example("visudo -cf %s");
+pub(crate) const IN_PLACE: FieldSpec = FieldSpec::new(
+    "in_place",
+    FieldType::Bool,
+    "Runs validate in a private mount namespace in which the new file stands at its final path; %s is that path then, and may be omitted. Needs root.",
+)
+.default("false");
 pub(crate) const SENSITIVE: FieldSpec = FieldSpec::new(
     "sensitive",
     FieldType::Bool,
@@ -48,7 +55,7 @@ pub(crate) const AFTER: FieldSpec = FieldSpec::new(
     "insert_after",
     FieldType::Text,
     "Place of a new part: behind the last line that matches this regular expression; EOF: at the end. Without a match: at the end.",
-)
+).mode(FieldMode::Value)
 .default("EOF")
 .example("^Include")
 .conflicts_with(&["insert_before"]);
@@ -56,7 +63,7 @@ pub(crate) const BEFORE: FieldSpec = FieldSpec::new(
     "insert_before",
     FieldType::Text,
     "Place of a new part: before the last line that matches this regular expression; BOF: at the start. Without a match: at the end.",
-)
+).mode(FieldMode::Value)
 .example("^Match");
 
 /// The values of the shared fields.
@@ -68,6 +75,8 @@ pub(crate) struct EditFields {
     validate: Vec<String>,
     pub(crate) is_sensitive: bool,
     pub(crate) warnings: Vec<Invalid>,
+    /// The keys down to an edited value; empty for every other part.
+    pub(crate) keys: Vec<String>,
 }
 
 impl EditFields {
@@ -75,13 +84,15 @@ impl EditFields {
     pub(crate) fn read(reader: &mut FieldReader, name: &str) -> Self {
         let field = if reader.fields.has("file") { "file" } else { "path" };
         let path = reader.path(field, name);
+        let validate = read_validate(reader, &path);
         Self {
             path,
             is_present: reader.is_present(),
             create: reader.fields.bool("create").unwrap_or(false),
-            validate: read_validate(reader),
+            validate,
             is_sensitive: reader.fields.bool("sensitive").unwrap_or(false),
             warnings: Vec::new(),
+            keys: Vec::new(),
         }
     }
 
@@ -127,6 +138,7 @@ impl EditFields {
             create: creates.then_some(mode),
             validate: self.validate,
             removal,
+            keys: self.keys,
             warnings: self.warnings,
             ..edit
         })
@@ -156,8 +168,13 @@ pub(crate) fn read_insertion(reader: &mut FieldReader) -> Insertion {
 }
 
 /// Takes the command that must accept the new file.
-fn read_validate(reader: &mut FieldReader) -> Vec<String> {
-    let Some(mut argv) = reader.fields.texts("validate") else { return Vec::new() };
+fn read_validate(reader: &mut FieldReader, path: &Path) -> Vec<String> {
+    let in_place = reader.fields.bool("in_place").unwrap_or_default();
+    let Some(mut argv) = reader.fields.texts("validate") else {
+        let hint = "for example validate: sshd -t";
+        reader.require(!in_place, "in_place", ("there is no `validate` to run in place", hint));
+        return Vec::new();
+    };
     // A single text is split at white space and read by no shell.
     if let [line] = argv.as_slice() {
         argv = line.split_whitespace().map(str::to_owned).collect();
@@ -165,6 +182,9 @@ fn read_validate(reader: &mut FieldReader) -> Vec<String> {
     let is_plain = argv.iter().all(|word| !word.contains('\0'));
     let hint = "omit the character";
     reader.require(is_plain, "validate", ("an argument cannot contain a NUL character", hint));
+    if in_place {
+        return super::in_place::wrap_command(&argv, &path.display().to_string());
+    }
     let words: Vec<&String> = argv.iter().skip(1).filter(|word| word.contains("%s")).collect();
     let is_argument = |word: &str| word.matches("%s").count() == 1 && word.ends_with("%s");
     let what = "validate needs %s, the path of the staged file, once and at the end of an argument";

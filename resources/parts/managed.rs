@@ -4,9 +4,10 @@ use crate::change::{Change, CheckResult, Difference, Outcome};
 use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
+use crate::parts::on_thread;
 use crate::permit::Permit;
 use crate::prior_state::FieldValues;
-use crate::resource::{Answer, CheckRequest, Resource, Traits};
+use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
 use crate::values::Sent;
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -227,12 +228,25 @@ impl<V: ValueSet> Managed<V> {
         if permit.check().is_err() {
             return Outcome::Interrupted;
         }
-        let keeper = permit.keeper().filter(|_| self.set.records_values());
-        let record = keeper.map(|keeper| keeper.keep_values(self.recorded(found, differing)));
+        let keeper = permit.keeper_of(0).filter(|_| self.set.records_values());
+        // A record waits for the disk.
+        let record = match keeper.clone() {
+            Some(keeper) => {
+                let values = self.recorded(found, differing);
+                match self.record_blocking(host, move || keeper.keep_values(values)).await {
+                    Ok(number) => Some(number),
+                    Err(trouble) => return Outcome::Failed { trouble, touched: false },
+                }
+            }
+            None => None,
+        };
         let written = self.set.write(host, permit, differing).await;
         let after = self.set.read(host, &CancellationToken::new()).await;
         if let (Some(keeper), Some(number), Ok(after)) = (keeper, record, &after) {
-            keeper.settle_values(number, self.recorded(after, differing));
+            let values = self.recorded(after, differing);
+            // Without the values after the change, the history shows those before it as unsettled.
+            let settle = move || keeper.settle_values(number, values);
+            drop(self.record_blocking(host, settle).await);
         }
         if let Err(WriteFailure { trouble, touched }) = written {
             return match permit.check() {
@@ -261,6 +275,18 @@ impl<V: ValueSet> Managed<V> {
         let done = done.collect();
         self.remember(after);
         Outcome::Changed(done)
+    }
+
+    /// Writes to the history. A resource that must not block its task does it on another thread.
+    async fn record_blocking<T: Send + 'static>(
+        &self,
+        host: &Host,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        match self.set.traits().seat {
+            ExecutorKind::Thread => Ok(work()),
+            ExecutorKind::Command => on_thread(host, move |_| work()).await,
+        }
     }
 
     async fn refreshed(&self, host: &Host, permit: &Permit) -> Outcome {

@@ -6,12 +6,13 @@
 //! values, read and written by calls or commands), `sequence.rs` (several resources in one), `commands.rs` (calls of
 //! programs with checked ends), `whole_file.rs`, `fstab.rs` (rows of /etc/fstab, and the kernel's tables alike),
 //! `alternative.rs` (one of several forms), `assignment.rs` (`KEY=value`), `account_tools.rs`, `parent_directory.rs`,
-//! `blocking.rs`, `staging.rs`, `download.rs`.
+//! `blocking.rs`, `checksum.rs`, `shell_words.rs`, `in_place.rs`, `staging.rs`, `download.rs`.
 
 pub(crate) mod account_tools;
 pub(crate) mod alternative;
 pub(crate) mod assignment;
 pub(crate) mod blocking;
+pub(crate) mod checksum;
 pub(crate) mod commands;
 pub(crate) mod data;
 pub(crate) mod download;
@@ -19,10 +20,13 @@ pub(crate) mod edit_fields;
 #[cfg(test)]
 pub(crate) mod edit_support;
 pub(crate) mod field_reader;
+pub(crate) mod file_turn;
 pub(crate) mod fstab;
+pub(crate) mod in_place;
 pub(crate) mod managed;
 pub(crate) mod parent_directory;
 pub(crate) mod sequence;
+pub(crate) mod shell_words;
 pub(crate) mod staging;
 pub(crate) mod text_edit;
 pub(crate) mod text_lines;

@@ -23,8 +23,8 @@ pub(crate) struct Sequence {
     warnings: Vec<Invalid>,
     extra: Footprint,
     traits: Traits,
-    /// The element that stands for the existence of the object.
-    main: usize,
+    /// The elements that stand for the existence of the object.
+    mains: Vec<usize>,
 }
 
 impl Sequence {
@@ -36,9 +36,11 @@ impl Sequence {
         } else {
             ExecutorKind::Command
         };
-        let traits = Traits { seat, confined: true, ..Traits::default() };
+        // The elements run one after the other.
+        let timeout = elements.iter().filter_map(|it| it.traits().timeout).reduce(|a, b| a + b);
+        let traits = Traits { seat, confined: true, timeout, ..Traits::default() };
         let extra = Footprint { uses_only_files: true, ..Footprint::default() };
-        Self { elements, removal: None, warnings: Vec::new(), extra, traits, main: 0 }
+        Self { elements, removal: None, warnings: Vec::new(), extra, traits, mains: vec![0] }
     }
 
     /// Sets the fields that remove the object.
@@ -56,15 +58,10 @@ impl Sequence {
         Self { extra: Footprint { uses_only_files: true, ..extra }, ..self }
     }
 
-    /// Sets the element, counted from 0, whose creation counts as the creation of the object; by default the first.
-    pub(crate) fn created_by(self, main: usize) -> Self {
-        Self { main, ..self }
-    }
-
-    /// Changes the traits.
-    pub(crate) fn with_traits(self, change: impl FnOnce(Traits) -> Traits) -> Self {
-        let traits = change(self.traits);
-        Self { traits, ..self }
+    /// Sets the elements, counted from 0, that must all be created for the object to count as created; by default the
+    /// first. An object of which a part existed before is adopted, and is not removed with its resource.
+    pub(crate) fn created_by(self, mains: Vec<usize>) -> Self {
+        Self { mains, ..self }
     }
 
     async fn check_element(
@@ -144,7 +141,7 @@ impl Sequence {
 
     async fn look(&self, host: &Host, ask: CheckRequest) -> CheckResult {
         let mut all: Vec<Change> = Vec::new();
-        let (mut is_new, mut has_any) = (false, false);
+        let (mut made, mut has_any) = (0, false);
         for (number, element) in self.elements.iter().enumerate() {
             match self.check_element(element, host, ask.clone()).await {
                 CheckResult::Same => {}
@@ -152,7 +149,7 @@ impl Sequence {
                 CheckResult::Unknown(_) if has_any => {}
                 CheckResult::Unknown(trouble) => return CheckResult::Unknown(trouble),
                 CheckResult::Differs(change) => {
-                    is_new |= number == self.main && change.creates;
+                    made += usize::from(self.mains.contains(&number) && change.creates);
                     has_any = true;
                     all.push(change);
                 }
@@ -171,7 +168,7 @@ impl Sequence {
             differences,
             destructive,
             seal,
-            creates: is_new,
+            creates: made > 0 && made == self.mains.len(),
             replaces,
             premise: Box::new(ask),
         })

@@ -3,6 +3,7 @@
 //! Several resources may edit one file. Resources of one transaction group read the file once and write it once.
 
 use crate::change::{Change, CheckResult, Difference, Outcome};
+use crate::dependency::HostObject;
 use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
@@ -11,6 +12,7 @@ use crate::host::files::{
 };
 use crate::kind::Invalid;
 use crate::kinds::file::{Validation, unified};
+use crate::parts::file_turn::FileTurn;
 use crate::permit::Permit;
 use crate::prior_state::Loss;
 use crate::removal::Removal;
@@ -68,6 +70,8 @@ pub(crate) struct TextEdit {
     pub(crate) path: PathBuf,
     /// The name of the part, unique in the file: the claim of the resource.
     pub(crate) part: String,
+    /// The keys down to an edited value; empty for every other part.
+    pub(crate) keys: Vec<String>,
     pub(crate) editor: Arc<dyn Editor>,
     /// The mode of a new file; none if a missing file is a failure.
     pub(crate) create: Option<u32>,
@@ -87,7 +91,8 @@ impl TextEdit {
     /// Makes an edit of an existing file.
     pub(crate) fn new(path: PathBuf, part: String, editor: Arc<dyn Editor>) -> Self {
         let (validate, warnings) = (Vec::new(), Vec::new());
-        Self { path, part, editor, create: None, validate, removal: None, warnings }
+        let keys = Vec::new();
+        Self { path, part, keys, editor, create: None, validate, removal: None, warnings }
     }
 
     /// Reads the file.
@@ -217,6 +222,7 @@ impl Together {
         let Some((_, (first, _))) = due().next() else { return Ok(()) };
         // One resource that creates the file creates it for all.
         let first = self.0.iter().find(|edit| edit.create.is_some()).unwrap_or(first);
+        let _turn = FileTurn::wait_for(&first.path);
         let found = first.read(host.files())?;
         let mut text = found.text.clone();
         let mut edited_by = Vec::new();
@@ -334,7 +340,12 @@ fn one_result(edit: &TextEdit, found: &Found) -> CheckResult {
 
 impl Resource for TextEdit {
     fn footprint(&self) -> Footprint {
-        let own = Footprint::of_part(&self.path, &self.part);
+        let path = self.path.clone();
+        let object = match self.keys.as_slice() {
+            [] => HostObject::Part(path, self.part.as_str().into()),
+            keys => HostObject::Key(path, keys.into()),
+        };
+        let own = Footprint::of_part(&self.path, object);
         Footprint {
             removal: self.removal.clone(),
             warnings: self.warnings.clone(),

@@ -1,15 +1,21 @@
 //! The tests of graph files: accepted graphs, rejected graphs, and their messages.
 //!
 //! Nothing here runs a resource. Reading order: `kinds` (test kinds), then `accepted`, `refused`, `bounds`,
-//! `selection`, `settings` and `values`.
+//! `selection`, `settings`, `values`, `formatting`, `schema` and `advice`.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod accepted;
+mod advice;
 mod bounds;
+mod formatting;
 mod kind_examples;
 mod kinds;
+mod language;
+mod language_messages;
+mod language_modules;
 mod refused;
+mod schema;
 mod selection;
 mod settings;
 mod values;
@@ -29,7 +35,9 @@ impl Files {
     }
 
     fn with(self, name: &str, text: impl AsRef<[u8]>) -> Self {
-        std::fs::write(self.folder.path().join(name), text).unwrap();
+        let path = self.folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
         self
     }
 

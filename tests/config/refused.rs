@@ -61,6 +61,11 @@ fn every_code_is_shown() {
         Code::Automatic,   // accepted::an_automatic_edge_never_makes_a_cycle
         Code::Untrusted,   // settings::root_reads_only_what_nobody_else_can_change
         Code::Setting,     // settings::wrong_settings_are_refused
+        Code::Export,      // language_messages::wrong_modules_are_explained
+        Code::Include,     // language_messages::wrong_modules_are_explained
+        Code::Param,       // language_messages::wrong_modules_are_explained
+        Code::Literal,     // language_messages::fields_refuse_what_they_cannot_take
+        Code::Budget,      // language::an_expansion_has_a_limit
     ];
     for code in Code::ALL {
         let shown = answers.contains(&format!("[{code}]"));
@@ -116,13 +121,14 @@ fn problems_are_data_too() {
             "code": "C101",
             "severity": "error",
             "what": "unknown key `x` in noop[a]",
-            "hint": "valid keys: name, meta, aliases, after, before, notify, subscribe",
+            "hint": "valid keys: name, meta, export, aliases, labels, after, before, notify, subscribe",
             "places": [{
                 "file": rejected.problems[0].places[0].file,
                 "line": 2,
                 "column": 30,
                 "text": "resources: {noop: [{name: a, x: 1}]}",
                 "label": null,
+                "chain": [],
             }],
         }],
     });
@@ -167,8 +173,10 @@ fn block<'t>(section: &'t str, mark: &str) -> Option<&'t str> {
 /// Each code is documented with a wrong example that gives the code and a right one that loads without a message.
 #[test]
 fn every_code_is_explained_by_examples_that_are_true() {
-    let without =
-        ["C001", "C002", "C003", "C004", "C005", "C012", "C013", "C014", "C106", "C501", "C601"];
+    let without = [
+        "C001", "C002", "C003", "C004", "C005", "C012", "C013", "C014", "C106", "C407", "C501",
+        "C601", "C706", "C708",
+    ];
     for code in Code::ALL {
         let section = code.explained();
         assert!(

@@ -4,7 +4,7 @@ use super::Files;
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::Path;
 use std::sync::Arc;
-use steadfast::config::{Options, Recorder, Settings, load, read_settings};
+use steadfast::config::{Destination, Options, Settings, load, read_settings};
 
 fn read(text: &str) -> Result<Settings, String> {
     let files = Files::new().with("steadfast.yaml", text);
@@ -47,12 +47,14 @@ fn recorders_are_read() {
     assert_eq!((settings.events_size, settings.events_days), (Some(5), Some(7)));
     let [file, journal, hook] = &settings.recorders[..] else { panic!("{settings:?}") };
     assert!(
-        matches!(file, Recorder::File { path } if path.is_absolute() && path.ends_with("log.jsonl"))
+        matches!(&file.destination, Destination::File { path } if path.is_absolute() && path.ends_with("log.jsonl"))
     );
     assert!(
-        matches!(journal, Recorder::Journald { socket } if socket.ends_with("run/systemd/journal/socket"))
+        matches!(&journal.destination, Destination::Journald { socket } if socket.ends_with("run/systemd/journal/socket"))
     );
-    assert!(matches!(hook, Recorder::Webhook { timeout: 10, headers, .. } if headers.len() == 1));
+    assert!(
+        matches!(&hook.destination, Destination::Webhook { timeout: 10, headers, .. } if headers.len() == 1)
+    );
     assert!(hook.name().starts_with("webhook:https://host:8443#"), "{}", hook.name());
     assert!(!format!("{settings:?}").contains("t0ken"));
 }

@@ -211,3 +211,82 @@ fn in_a_map_secret_is_a_key_like_any_other() {
     let loaded = load("graph: g\nresources:\n  exec:\n  - {name: a, cmd: id, env: {secret: x}}\n");
     assert!(loaded.unwrap().vertices[0].recipe.is_none());
 }
+
+/// The hash of a private file would tell its content.
+#[test]
+fn the_hash_of_a_private_file_is_not_sent() {
+    let resources = r#"  file:
+  - {name: source, path: /source, content: hello, mode: "0600", sensitive: true}
+  - {name: told, path: /told, recv: {content: "file[source].hash"}}
+"#;
+    refused(resources, &["`file[source]` sends no `hash`", "the kind sends size, owner"]);
+}
+
+/// A value and a value below it have one writer.
+#[test]
+fn a_parent_key_and_its_child_key_conflict() {
+    let of = |one: &str, two: &str| {
+        format!(
+            "  json:\n  - {{name: a, path: /x, key: {one}, value: 1}}\n  - {{name: b, path: /x, key: {two}, value: 2}}\n"
+        )
+    };
+    for (one, two) in [("a", "a.b"), ("a.b.c", "a"), ("a.0", "a.0.b")] {
+        refused(&of(one, two), &["is claimed twice", "json[a]", "json[b]"]);
+    }
+    let text = format!("graph: g\nresources:\n{}", of("a.b", "a.c"));
+    assert!(load(&text).is_ok());
+}
+
+/// A value of a data file may be a list or a map, and means the same as its JSON.
+#[test]
+fn a_value_may_be_a_list_or_a_map() {
+    let definition = |value: &str| {
+        let text = format!(
+            "graph: g\nresources:\n  yaml:\n  - {{name: a, path: /x, key: k, value: {value}}}\n"
+        );
+        load(&text).unwrap_or_else(|rejected| panic!("{value}: {rejected}")).vertices[0].definition
+    };
+    let native = definition("{b: [1, true, null, 1.5, yes it is, \"2\"], a: x}");
+    let json = definition(r#"'{"a":"x","b":[1,true,null,1.5,"yes it is","2"]}'"#);
+    assert_eq!(native, json);
+    assert_ne!(native, definition("{b: []}"));
+}
+
+/// A duration without a unit is a warning, where the field is no field of mgmt.
+#[test]
+fn a_duration_without_a_unit_is_a_warning() {
+    let warnings = |line: &str| {
+        let text = format!("graph: g\nresources:\n{line}\n");
+        let loaded = load(&text).unwrap_or_else(|rejected| panic!("{line}: {rejected}"));
+        loaded.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    let said = warnings("  pkg:\n  - {name: apt, cache_age: 60}\n  - {name: dpkg, cache_age: 70}");
+    assert!(said.contains("`cache_age` has no unit") && said.contains("write 60s"), "{said}");
+    assert_eq!(warnings("  pkg:\n  - {name: apt, cache_age: 60s}"), "");
+    assert_eq!(warnings("  timer:\n  - {name: a, interval: 60}"), "");
+}
+
+/// A package comes before its unit, and before files at its usual places.
+#[test]
+fn a_package_comes_before_its_files_and_units() {
+    let text = "graph: g\nresources:\n  pkg:\n  - {name: steadfast-none}\n  svc:\n  - {name: steadfast-none, state: running}\n  \
+        file:\n  - {name: /etc/steadfast-none/a.conf, content: x}\n  - {name: /etc/steadfast-nonesuch, content: x}\n  \
+        line:\n  - {name: /etc/default/steadfast-none, line: a}\n";
+    let loaded = load(text).unwrap_or_else(|rejected| panic!("{rejected}"));
+    let name = |vertex: usize| loaded.vertices[vertex].identity.to_string();
+    let mut after: Vec<String> = loaded
+        .edges
+        .iter()
+        .filter(|edge| name(edge.from) == "pkg[steadfast-none]")
+        .map(|edge| name(edge.to))
+        .collect();
+    after.sort();
+    assert_eq!(
+        after,
+        [
+            "file[/etc/steadfast-none/a.conf]",
+            "line[/etc/default/steadfast-none]",
+            "svc[steadfast-none]"
+        ]
+    );
+}

@@ -4,7 +4,6 @@
 
 mod places;
 
-use serde_json::json;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream;
@@ -12,9 +11,9 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use steadfast::api::{Data, PROTOCOL, Principal, Reply, ReplySink, Request};
 use steadfast::control::{
-    Address, BindError, Client, Deaf, Limits, PROTOCOL, Peer, Replies, Reply, Request,
-    RequestHandler, Server, Unanswered,
+    Address, BindError, Client, Deaf, Limits, RequestHandler, Server, Unanswered,
 };
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -29,17 +28,17 @@ impl RequestHandler for Echo {
     fn answer<'a>(
         &'a self,
         ask: Request,
-        _peer: Peer,
-        replies: &'a mut Replies,
+        _caller: Principal,
+        replies: &'a mut dyn ReplySink,
     ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         Box::pin(async move {
             match ask {
                 Request::Status { most } => {
-                    replies.data(&json!({ "most": most })).await;
+                    replies.send_data(lines(&most.to_string())).await;
                 }
                 Request::Events { .. } => {
                     let big = "x".repeat(10_000);
-                    while replies.data(&big).await {}
+                    while replies.send_data(vec![big.clone()]).await {}
                 }
                 Request::Show { resource } => {
                     replies.send(&Reply::Unknown(vec![resource])).await;
@@ -74,7 +73,7 @@ impl Listening {
         self.address.path().to_owned()
     }
 
-    async fn status(&self, most: usize) -> Result<serde_json::Value, Unanswered> {
+    async fn status(&self, most: usize) -> Result<Data, Unanswered> {
         let mut client = Client::ask(&self.address, &Request::Status { most }).await?;
         let value = client.next(Some(LONG)).await?.expect("an answer");
         assert_eq!(client.next(Some(LONG)).await?, None);
@@ -99,6 +98,11 @@ impl Listening {
     }
 }
 
+/// Returns the data that the handler of these tests answers `status` with.
+fn lines(line: &str) -> Data {
+    Data::Lines(vec![line.to_owned()])
+}
+
 const LONG: Duration = Duration::from_secs(30);
 
 fn short() -> Limits {
@@ -112,7 +116,7 @@ fn short() -> Limits {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_comes_back_whole() {
     let listening = Listening::with(Limits::default()).await;
-    assert_eq!(listening.status(7).await.expect("answered"), json!({ "most": 7 }));
+    assert_eq!(listening.status(7).await.expect("answered"), lines("7"));
     let shown = Request::Show { resource: "file[a]".to_owned() };
     let mut client = Client::ask(&listening.address, &shown).await.expect("asked");
     let unknown = client.next(Some(LONG)).await.unwrap_err();
@@ -166,7 +170,7 @@ async fn malformed_requests_are_rejected_with_a_message() {
         let answer = listening.raw(bytes.clone(), end).await;
         let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(40)]).into_owned();
         assert!(answer.contains("refused") && answer.contains(words), "{shown:?}: {answer}");
-        assert_eq!(listening.status(1).await.expect("unmoved"), json!({ "most": 1 }));
+        assert_eq!(listening.status(1).await.expect("unmoved"), lines("1"));
     }
     assert_eq!(listening.raw(Vec::new(), true).await, "", "who says nothing is told nothing");
 }

@@ -10,7 +10,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast::control::{Address, BindError, Client, Limits, PROTOCOL, Request, Server};
+use steadfast::api::{Order, PROTOCOL, Request};
+use steadfast::control::{Address, BindError, Client, Limits, Server};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -147,7 +148,7 @@ fn requests() -> Vec<(Request, bool)> {
     let resource = "file[a]".to_owned();
     let resources = vec![resource.clone()];
     let most = 1;
-    let list = Request::List { filter: String::new(), order: "state".to_owned(), from: 0, most };
+    let list = Request::List { filter: String::new(), order: Order::State, from: 0, most };
     let mut all = vec![
         (Request::Status { most }, false),
         (Request::Show { resource: resource.clone() }, false),
@@ -173,8 +174,9 @@ fn requests() -> Vec<(Request, bool)> {
             true,
         ),
         (Request::Resume { resources: Vec::new() }, true),
-        (Request::Reload { allow_empty: false }, true),
+        (Request::Reload { allow_empty: false, yes: false }, true),
         (Request::Retry { resources: resources.clone(), persist: false }, true),
+        (Request::Select { resources: resources.clone(), most: 1 }, false),
         (Request::Check { resources }, true),
         (Request::Stop { now: true }, true),
         (Request::LogLevel { filter: "trace".to_owned() }, true),

@@ -7,7 +7,7 @@ use nix::sys::signal::Signal::SIGHUP;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
-use steadfast::driver::status::Changes;
+use steadfast::api::Changes;
 
 /// An adversary that rewrites these files whenever they are repaired, until it is dropped.
 struct Adversary<'a>(&'a AtomicBool);

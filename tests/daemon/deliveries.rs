@@ -37,13 +37,13 @@ fn an_apply_delivers_its_events() {
     for kind in ["run_start", "changed", "run_end"] {
         assert!(kinds.iter().any(|found| found == kind), "expected {kind} among {kinds:?}");
     }
-    let events = host.ask_daemon(&["events", "--json", "--since", "1"]);
+    let events = host.ask_daemon(&["events", "--json", "--debug", "--since", "1"]);
     let events: Vec<serde_json::Value> =
         events.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let recorded: BTreeSet<u64> = events.iter().filter_map(|one| one["number"].as_u64()).collect();
     assert_eq!(received(&receiver), recorded);
-    assert_eq!(events.first().expect("some")["class"], "apply");
-    assert_eq!(events.last().expect("some")["class"], "succeeded");
+    assert_eq!(events.first().expect("some")["data"]["command"], "apply");
+    assert_eq!(events.last().expect("some")["data"]["result"], "succeeded");
 }
 
 /// A receiver that does not answer delays an apply up to the deadline only; the next apply sends the same events.
@@ -69,8 +69,8 @@ fn a_failed_apply_ends_with_the_class_failed() {
     host.make_directory("a");
     host.write("a/in-the-way", "x");
     host.apply().exits(1);
-    let events = host.ask_daemon(&["events", "--json", "--since", "1"]);
+    let events = host.ask_daemon(&["events", "--json", "--debug", "--since", "1"]);
     let last = events.stdout.lines().last().expect("some").to_owned();
     let last: serde_json::Value = serde_json::from_str(&last).expect("JSON");
-    assert_eq!((&last["event"], &last["class"]), (&"run_end".into(), &"failed".into()));
+    assert_eq!((&last["event"], &last["data"]["result"]), (&"run_end".into(), &"failed".into()));
 }

@@ -114,6 +114,23 @@ fn files_writable_by_others_are_a_problem() {
     assert_eq!(found(output.exits(1), "permissions", "socket").0, "problem");
 }
 
+/// Guards that no event checks are named with the fields that correct it; watched or polled guards are not.
+#[test]
+fn guards_without_events_are_a_warning() {
+    let graph = |more: &str| {
+        format!(
+            "graph: g\nresources:\n  exec:\n  - {{name: blind, cmd: /bin/true, ifcmd: /bin/true}}\n{more}"
+        )
+    };
+    let seen = "  - {name: seen, cmd: /bin/true, ifcmd: /bin/true, watchfiles: [/etc/passwd]}\n\
+                \x20 - {name: polled, cmd: /bin/true, ifcmd: /bin/true, meta: {poll: 30}}\n\
+                \x20 - {name: once, cmd: /bin/true}\n";
+    let host = Host::with(&graph(seen));
+    let (grade, says) = found(&doctor(&host, &["$DIR/graph.yaml"]), "settings", "guards");
+    assert_eq!(grade, "warning");
+    assert!(says.contains("exec[blind]:") && !says.contains("more"), "{says}");
+}
+
 /// A daemon that never answers is a problem, reported within seconds.
 #[test]
 fn a_daemon_that_hangs_is_a_problem() {

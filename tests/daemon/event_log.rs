@@ -18,7 +18,7 @@ resources:
 
 /// Returns the recorded events, as `events` prints them.
 fn events(host: &Host, words: &[&str]) -> Vec<Value> {
-    let output = host.ask_daemon(&[&["events", "--json"], words].concat());
+    let output = host.ask_daemon(&[&["events", "--json", "--debug"], words].concat());
     output.exits(0);
     let lines = output.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON"));
     lines.collect()
@@ -75,7 +75,7 @@ fn c11_an_apply_is_recorded_where_it_does_something() {
     let all = events(&host, &["--since", "1"]);
     contiguous(&numbers(&all));
     let starts = all.iter().filter(|event| event["event"] == "run_start").count();
-    let cut = all.iter().filter(|event| event["class"] == "interrupted").count();
+    let cut = all.iter().filter(|event| event["data"]["result"] == "interrupted").count();
     assert_eq!((starts, cut), (2, 0), "the apply had its end");
 }
 
@@ -101,14 +101,17 @@ fn c11_what_was_told_outlives_a_kill() {
     assert_eq!(all[..before.len()], before);
     let ends: Vec<_> = all.iter().filter(|event| event["event"] == "run_end").collect();
     assert_eq!(
-        (ends.len(), &ends[0]["class"], &ends[0]["run"]),
+        (ends.len(), &ends[0]["data"]["result"], &ends[0]["data"]["run"]),
         (2, &"interrupted".into(), &1.into())
     );
-    assert_eq!((&ends[1]["class"], ends[1]), (&"stopped".into(), all.last().expect("some")));
+    assert_eq!(
+        (&ends[1]["data"]["result"], ends[1]),
+        (&"stopped".into(), all.last().expect("some"))
+    );
     let starts = all.iter().filter(|event| event["event"] == "run_start");
     assert_eq!(
         starts.map(|event| &event["number"]).collect::<Vec<_>>(),
-        [&ends[0]["run"], &ends[1]["run"]]
+        [&ends[0]["data"]["run"], &ends[1]["data"]["run"]]
     );
     for worker in ["driver", "store", "control"] {
         let of = |event: &&Value| event["event"] == "worker_started" && event["message"] == worker;
@@ -175,8 +178,9 @@ fn c21_what_repeats_is_counted() {
     stop(&host, &mut daemon);
     let all = events(&host, &["--since", "1"]);
     assert_eq!(all.iter().filter(|event| event["event"] == "paused").count(), 10);
-    let alike = all.iter().find(|event| event["event"] == "repeated" && event["class"] == "paused");
-    assert_eq!(alike.expect("counted")["count"], 5);
+    let alike =
+        all.iter().find(|event| event["event"] == "repeated" && event["data"]["of"] == "paused");
+    assert_eq!(alike.expect("counted")["data"]["count"], 5);
 }
 
 /// C-12, C-15: a file recorder writes all recorded events in order and, without kills, once. It reopens a rotated
@@ -313,7 +317,7 @@ fn c12_a_batch_that_is_refused_is_put_aside() {
     host.ask_daemon(&["workers"]).exits(0).prints(says);
     let all = events(&host, &["--since", "1"]);
     let aside = all.iter().find(|event| event["event"] == "dead_lettered").expect("recorded");
-    assert_eq!(aside["count"], refused.len());
+    assert_eq!(aside["data"]["count"], refused.len());
     stop(&host, &mut daemon);
     let mut daemon = run(&host, &webhook(&receiver));
     daemon.wait_for("converged");

@@ -12,7 +12,9 @@ fn examples() -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("examples/");
     let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
     // Kinds change the host they run on: `each_kind_has_a_valid_example` loads theirs.
-    paths.retain(|path| !path.ends_with("kinds"));
+    // Modules and tools are no graphs; whole servers are tried on hosts (tests/hosts/servers.rs).
+    let others = ["kinds", "modules", "tools", "servers", "fleet"];
+    paths.retain(|path| !others.iter().any(|name| path.ends_with(name)));
     paths.sort();
     paths
 }
@@ -20,6 +22,10 @@ fn examples() -> Vec<PathBuf> {
 #[test]
 fn each_kind_has_a_valid_example() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/kinds");
+    for spec in steadfast_resources::registry::specs() {
+        let name = format!("{}.yaml", spec.kind.replace([':', '_'], "-"));
+        assert!(folder.join(&name).is_file(), "expected examples/kinds/{name}, found none");
+    }
     for entry in std::fs::read_dir(folder).expect("examples/kinds") {
         let example = entry.expect("an entry").path();
         let host = Host::of_nobody("graph: unused\n");
@@ -31,6 +37,33 @@ fn each_kind_has_a_valid_example() {
         checked.exits(0).prints("valid: ");
         assert!(checked.stderr.is_empty(), "{example:?}: {checked}");
     }
+}
+
+/// Returns the blocks of YAML in a page of the guide that are whole graphs.
+fn graphs_of_page(page: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(page).expect("a page");
+    let blocks = text.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    blocks
+        .filter(|block| block.starts_with("graph:") && block.contains("\nresources:"))
+        .map(ToOwned::to_owned)
+        .collect()
+}
+
+#[test]
+fn each_graph_of_the_guide_is_valid() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/guide");
+    let mut graphs = 0;
+    for entry in std::fs::read_dir(folder).expect("docs/guide") {
+        let page = entry.expect("an entry").path();
+        for graph in graphs_of_page(&page) {
+            graphs += 1;
+            let host = Host::of_nobody(&graph);
+            let checked = host.ask(&["check"]);
+            checked.exits(0).prints("valid: ");
+            assert!(checked.stderr.is_empty(), "{page:?}: {graph}: {checked}");
+        }
+    }
+    assert!(graphs >= 30, "{graphs} graphs");
 }
 
 /// Copies the YAML files of an example, with their paths under `$DIR`.

@@ -17,7 +17,7 @@ resources:
 
 /// Returns the events from a number on: event, resource and text.
 fn events(host: &Host, since: usize) -> Vec<Value> {
-    let told = host.ask_daemon(&["events", "--json", "--since", &since.to_string()]);
+    let told = host.ask_daemon(&["events", "--json", "--debug", "--since", &since.to_string()]);
     let lines = told.exits(0).stdout.lines();
     lines.map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
@@ -67,7 +67,7 @@ fn c11_commands_without_a_daemon_are_recorded() {
         known += told.len();
         let last = told.last().expect("some");
         assert_eq!(last["number"], known, "without a hole");
-        assert_eq!(last["class"], "stopped");
+        assert_eq!(last["data"]["result"], "stopped");
     }
     for (words, code) in [
         (&["unprotect", "file[made]"][..], 0),

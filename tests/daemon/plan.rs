@@ -81,7 +81,7 @@ fn a_plan_of_what_moved_equals_the_repair() {
 fn deletions_come_last_and_by_name() {
     let host = mixed();
     host.plan().exits(0).prints_in_order(&[
-        "plan: mixed: 5 resources to change, 2 to be removed or replaced, 2 unchanged",
+        "plan: mixed: 1 to create, 4 to change, 2 to destroy, 2 unchanged",
         "~ file[edit]",
         "-old",
         "+new",
@@ -111,8 +111,8 @@ fn an_uncheckable_step_is_reported_and_fails_the_plan() {
     host.plan()
         .exits(1)
         .prints("1 could not be checked")
-        .prints("? file[$DIR/file/below]: ")
-        .prints("~ file[$DIR/ok]");
+        .prints("! file[$DIR/file/below]: ")
+        .prints("+ file[$DIR/ok]");
 }
 
 pub(crate) fn kept(host: &Host) -> String {
@@ -223,7 +223,7 @@ resources:
   - {name: e, args: [touch, $DIR/e], refresh_only: true}
 "#,
     );
-    host.plan().exits(0).prints("0 resources to change, 1 held").prints("! file[a]: held: noop");
+    host.plan().exits(0).prints("0 resources to change, 1 held").prints("= file[a]: held: noop");
     host.apply().exits(0).prints_nothing_of("changed ").prints("held file[a]");
 }
 
@@ -329,7 +329,7 @@ resources:
     let plan = kept(&host);
     let planned = host.plan();
     planned.exits(0).prints_nothing_of("unknown until").prints_nothing_of("file[none]");
-    for changed in ["~ file[old]", "~ file[in]", "~ file[new]", "~ file[leaf]", "- file[tree]"] {
+    for changed in ["~ file[old]", "~ file[in]", "+ file[new]", "+ file[leaf]", "- file[tree]"] {
         planned.prints(changed);
     }
     apply(&host, &plan).exits(0).prints_nothing_of("file[none]");
@@ -379,8 +379,8 @@ resources:
     host.write("v", "exit 0\n");
     let plan = kept(&host);
     host.plan()
-        .prints("? exec[run]: unknown until file[v] is changed")
-        .prints("? exec[skip]: unknown until file[v] is changed")
+        .prints("! exec[run]: unknown until file[v] is changed")
+        .prints("! exec[skip]: unknown until file[v] is changed")
         .prints("~ exec[known]");
     let applied = apply(&host, &plan);
     let changed = ["exec[known]", "exec[skip]", "file[v]"];

@@ -14,8 +14,8 @@ fn the_first_plan_of_hello_knows_all_steps() {
     let host = Host::with(&hello.replace("/tmp/steadfast-hello", "$DIR/hello"));
     let plan = kept(&host);
     let planned = host.plan();
-    planned.exits(0).prints("plan: hello: 4 resources to change, 0 unchanged");
-    planned.prints_nothing_of("unknown").prints("~ file[latest]");
+    planned.exits(0).prints("plan: hello: 3 to create, 1 to change, 0 unchanged");
+    planned.prints_nothing_of("unknown").prints("+ file[latest]");
     planned.prints("+Welcome. This text is held by steadfast.");
     apply(&host, &plan).exits(0).prints("4 changed");
 }
@@ -98,8 +98,8 @@ resources:
     );
     let plan = kept(&host);
     let planned = host.plan();
-    planned.exits(0).prints("4 resources to change, 1 unchanged");
-    planned.prints_in_order(&["~ file[$DIR/new/deep/file]", "state: absent -> file", "+text"]);
+    planned.exits(0).prints("4 to create, 1 unchanged");
+    planned.prints_in_order(&["+ file[$DIR/new/deep/file]", "state: absent -> file", "+text"]);
     planned.prints("mode: 0644").prints_nothing_of("file[$DIR/new/none]");
     apply(&host, &plan).exits(0).prints("4 changed");
     assert_eq!(host.read("new/deep/link"), "text\n");
@@ -127,8 +127,8 @@ resources:
     host.ask(&["drift"]).exits(0).prints("1 resource differing");
     let plan = kept(&host);
     let planned = host.plan();
-    planned.exits(0).prints("3 resources to change, 1 to be removed or replaced, 1 unchanged");
-    planned.prints_in_order(&["~ file[current]", "~ file[same]", "+same", "~ exec[told]"]);
+    planned.exits(0).prints("1 to create, 2 to change, 1 to destroy, 1 unchanged");
+    planned.prints_in_order(&["~ file[current]", "+ file[same]", "+same", "~ exec[told]"]);
     planned.prints("- file[gone]").prints_nothing_of("file[aside]");
     let applied = apply(&host, &plan);
     let changed = ["exec[told]", "file[current]", "file[gone]", "file[same]"];
@@ -157,7 +157,7 @@ resources:
     std::fs::hard_link(host.path("name"), host.path("alias")).expect("a second name");
     symlink("real", host.path("link")).expect("a link");
     let plan = kept(&host);
-    host.plan().exits(0).prints("3 resources to change, 2 unchanged").prints_in_order(&[
+    host.plan().exits(0).prints("3 to change, 2 unchanged").prints_in_order(&[
         "~ file[first]",
         "~ file[copy]",
         "-old",
@@ -189,7 +189,7 @@ resources:
     symlink("real", host.path("link")).expect("a link");
     let planned = host.plan();
     planned.exits(0).prints("~ file[judged]");
-    planned.prints("? file[copy]: unknown until file[judged] is changed");
+    planned.prints("! file[copy]: unknown until file[judged] is changed");
     planned.prints("unknown until file[o");
 }
 
@@ -319,9 +319,9 @@ resources:
     let large = std::fs::File::create(host.path("large")).expect("made");
     large.set_len((64 << 20) + 1).expect("room");
     let planned = host.plan();
-    planned.exits(0).says("the simulated changes exceed 64 MiB").prints("~ file[first]");
-    planned.prints("? file[second]: unknown until file[first] is changed");
-    planned.prints("~ file[small]");
+    planned.exits(0).says("the simulated changes exceed 64 MiB").prints("+ file[first]");
+    planned.prints("! file[second]: unknown until file[first] is changed");
+    planned.prints("+ file[small]");
 }
 
 /// `resume --plan` of single resources shows their changes with the effects of earlier steps.

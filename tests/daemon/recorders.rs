@@ -84,7 +84,7 @@ fn c12_recorders_of_each_sort_heal() {
     }
     host.ask_daemon(&["stop"]).exits(0);
     assert_eq!(daemon.ends_after_panics(LIMIT), 0);
-    let output = host.ask_daemon(&["events", "--json", "--since", "1"]);
+    let output = host.ask_daemon(&["events", "--json", "--debug", "--since", "1"]);
     let events = output.exits(0).stdout.lines();
     let events = events.map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     let all: BTreeSet<u64> = events.filter_map(|event| event["number"].as_u64()).collect();

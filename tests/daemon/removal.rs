@@ -31,8 +31,8 @@ fn created_objects_are_removed_and_adopted_ones_are_not() {
     assert!(host.exists("kept") && host.exists("made"));
     host.graph(&graph(""));
     let planned = host.plan();
-    planned.exits(0).prints("1 to be removed").prints("- file[made]");
-    planned.prints_nothing_of("file[kept]").prints_nothing_of("file[found]");
+    planned.exits(0).prints("1 to destroy").prints("- file[made]");
+    planned.prints("= file[kept]: the object stays").prints("= file[found]: the object existed");
     let state = host.full("$DIR/state");
     let shown = host.ask(&["graph", "--state-dir", &state]);
     shown.exits(0).prints("1 resource pending removal:\n  - file[made]\n");
@@ -64,7 +64,7 @@ fn a_plan_says_what_goes_for_good() {
     host.make_directory("kept").chmod("kept", 0o700).apply().exits(0);
     host.graph(&graph(""));
     let planned = host.plan();
-    planned.exits(0).prints("3 to be removed").prints("- file[shown]").prints("- file[backed]");
+    planned.exits(0).prints("3 to destroy").prints("- file[shown]").prints("- file[backed]");
     planned.prints_in_order(&["- file[private]", "content: sensitive: not recorded, cannot be"]);
     assert_eq!(planned.stdout.matches("restored").count(), 1, "{planned}");
 }

@@ -30,8 +30,11 @@ fn ask(host: &Host, words: &[&str]) -> Output {
     host.finish(command)
 }
 
+/// Runs a shell script that must succeed. Its `remove` repeats `rm -rf`, since the daemon may write meanwhile.
 fn shell(host: &Host, script: &str) {
-    let done = Command::new("sh").arg("-ec").arg(host.full(script)).status().expect("run");
+    let remove = r#"remove() { until rm -rf "$@"; do sleep 0.01; done; }; "#;
+    let script = format!("{remove}{script}");
+    let done = Command::new("sh").arg("-ec").arg(host.full(&script)).status().expect("run");
     assert!(done.success(), "{script}");
 }
 
@@ -61,7 +64,7 @@ fn is_noticed(host: &Host, daemon: &Daemon) {
 fn a_removed_directory_is_noticed() {
     let host = Host::with(GRAPH);
     let daemon = run(&host);
-    shell(&host, "rm -rf $DIR/state");
+    shell(&host, "remove $DIR/state");
     is_noticed(&host, &daemon);
     assert_eq!(host.lines("ran").len(), 1);
 }
@@ -72,7 +75,7 @@ fn a_removed_directory_is_noticed() {
 fn a_restored_directory_is_noticed() {
     let host = Host::with(GRAPH);
     let mut first = run(&host);
-    shell(&host, "cp -a $DIR/state $DIR/backup; rm -rf $DIR/state; cp -a $DIR/backup $DIR/state");
+    shell(&host, "cp -a $DIR/state $DIR/backup; remove $DIR/state; cp -a $DIR/backup $DIR/state");
     is_noticed(&host, &first);
     let second = host.run(&["--sweep", "0", "--socket", "$DIR/other"]);
     second.wait_for("converged");
@@ -102,7 +105,7 @@ fn a_repair_after_a_removal_is_not_begun() {
     let host = Host::with(&format!("{GRAPH}  - {told}\n"));
     let daemon = host.run(&["--sweep", "0", "--socket", "$DIR/control"]);
     daemon.wait_for("converged");
-    shell(&host, "rm -rf $DIR/state");
+    shell(&host, "remove $DIR/state");
     host.remove("f");
     daemon.wait_for("state_lost");
     assert!(!host.exists("f"), "it was begun");
@@ -129,7 +132,7 @@ resources:
     host.wait_until("the history is open", || host.read("changed") == "x\n");
     shell(
         &host,
-        "rm -rf $DIR/state; echo drift > $DIR/changed; rm $DIR/absent; chmod 600 $DIR/mode",
+        "remove $DIR/state; echo drift > $DIR/changed; rm $DIR/absent; chmod 600 $DIR/mode",
     );
     daemon.wait_for("state_lost");
     assert_eq!(host.read("changed"), "drift\n", "overwritten without an entry in the history");
@@ -153,7 +156,7 @@ resources:
 ",
     );
     let daemon = run(&host);
-    shell(&host, "rm -rf $DIR/state $DIR/f $DIR/g");
+    shell(&host, "remove $DIR/state $DIR/f $DIR/g");
     daemon.wait_for("state_lost");
     let began = Instant::now();
     let observing = || {
@@ -171,7 +174,7 @@ resources:
 fn a_fenced_daemon_does_not_wait_for_a_repair() {
     let host = Host::with(GRAPH);
     let mut first = run(&host);
-    shell(&host, "cp -a $DIR/state $DIR/backup; rm -rf $DIR/state; cp -a $DIR/backup $DIR/state");
+    shell(&host, "cp -a $DIR/state $DIR/backup; remove $DIR/state; cp -a $DIR/backup $DIR/state");
     let began = Instant::now();
     let second = host.run(&["--sweep", "0", "--socket", "$DIR/other"]);
     second.wait_for("converged");

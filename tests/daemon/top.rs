@@ -1,6 +1,7 @@
 //! `steadfast top` in a real terminal with a real daemon; the terminal is restored after every sort of end.
 
 use crate::host::Host;
+use crate::snapshots::matches_snapshot;
 use crate::terminal::Terminal;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -106,4 +107,51 @@ fn it_says_where_it_cannot_be() {
     terminal.wait_for("status --watch");
     assert_eq!(terminal.ends(), 64);
     host.finish(host.bare(&["top"])).exits(64).says("expected a terminal");
+}
+
+/// The screens of the table, the details, the differences and the keys are as stored; times are masked.
+#[test]
+fn the_screens_are_as_stored() {
+    let host = Host::with(GRAPH);
+    let daemon = host.run(&[]);
+    daemon.wait_for_of("failed", "file[bad]");
+    let mut terminal = watch(&host, &[]);
+    terminal.wait_for("failed    file[bad]").wait_for("waiting for others");
+    // The data is at rest: all three resources are done.
+    terminal.wait_for("1 ok, 1 waiting, 0 running").wait_for("ok        file[well]");
+    let screen = |name: &str| {
+        let masked = mask_times(&host.short(&terminal.screen()));
+        matches_snapshot(&format!("top-{name}"), &masked);
+    };
+    screen("table");
+    terminal.type_in("?").wait_for("order by state, name");
+    screen("keys");
+    terminal.type_in("?").wait_for("waiting for others");
+    terminal.type_in("j\r").wait_for("needed by: nothing").wait_for("events, newest first");
+    terminal.type_in("q/wel\r").wait_for("1 with `wel`");
+    terminal.wait_until("only one row", |screen| !screen.contains("file[bad]"));
+    screen("filter");
+    terminal.type_in("\u{1b}").wait_for("3 resources");
+    terminal.type_in("q");
+    assert_eq!(terminal.ends(), 0);
+}
+
+/// Replaces each number of seconds or minutes by `N`, and each run of blanks by one.
+fn mask_times(text: &str) -> String {
+    let mut masked = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(|letter: char| letter.is_ascii_digit()) {
+        let (before, number) = rest.split_at(at);
+        let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
+        let (digits, after) = number.split_at(end);
+        let is_unit = |rest: &str| !rest.starts_with(|letter: char| letter.is_alphabetic());
+        let is_time =
+            [" s", " min", " h"].iter().any(|unit| after.strip_prefix(unit).is_some_and(is_unit));
+        masked.push_str(before);
+        masked.push_str(if is_time { "N" } else { digits });
+        rest = after;
+    }
+    masked.push_str(rest);
+    let lines = masked.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    lines.collect::<Vec<_>>().join("\n")
 }

@@ -125,9 +125,9 @@ fn unsent_values_are_unknown() {
     host.plan()
         .exits(0)
         .prints("~ exec[ask]")
-        .prints("? file[$DIR/f]: unknown until exec[ask] is changed")
+        .prints("! file[$DIR/f]: unknown until exec[ask] is changed")
         .prints("    password: not shown, new")
-        .prints("? test[t]: unknown until password[p] is changed");
+        .prints("! test[t]: unknown until password[p] is changed");
     host.apply().exits(0);
     host.plan().exits(0).prints("0 resources to change");
 }
@@ -236,4 +236,37 @@ fn faults_come_on_request() {
         "retrying test[fails]",
         "changed test[fails]",
     ]);
+}
+
+/// A file sends its hash and attributes, and `value` joins and converts received values.
+#[test]
+fn files_send_what_they_are_and_values_are_converted() {
+    let host = Host::with(
+        r#"graph: values
+resources:
+  exec:
+  - {name: ask, args: [cat, $DIR/in], watchfiles: $DIR/in}
+  file:
+  - {name: source, path: $DIR/source, content: hello, mode: "0644"}
+  - name: told
+    path: $DIR/told
+    recv:
+      content:
+        template: "${hash} ${size} ${mode} ${port} ${all}"
+        values:
+          hash: "file[source].hash"
+          size: "file[source].size"
+          mode: "file[source].mode"
+          port: "value[port].int"
+          all: "value[joined].text"
+  value:
+  - {name: port, convert: int, field: server.port, recv: {from: "exec[ask].output"}}
+  - {name: names, convert: texts, field: names, recv: {from: "exec[ask].output"}}
+  - {name: joined, separator: "+", recv: {texts: "value[names].texts"}}
+"#,
+    );
+    host.write("in", "{\"server\": {\"port\": 80}, \"names\": [\"a\", \"b\"]}");
+    host.apply().exits(0);
+    let hash = "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
+    assert_eq!(host.read("told"), format!("{hash} 5 0644 80 a+b"));
 }

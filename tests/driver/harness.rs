@@ -250,6 +250,7 @@ impl Ground {
                 resource: Arc::new(Thing { name: (*name).to_owned(), world, opened }),
                 recipe: None,
                 definition: name.bytes().fold(7, |sum, byte| sum * 31 + u64::from(byte)),
+                labels: Arc::default(),
                 meta: Arc::clone(&meta),
                 rewatch: true,
                 autogroup: true,
@@ -281,6 +282,7 @@ impl Ground {
             hash: 0,
             text_bytes: 0,
             texts: Vec::new(),
+            ..LoadedGraph::default()
         };
         self.inbox.put(DriverEvent::Graph { graph: Ok(Box::new(loaded)), operator: true });
     }

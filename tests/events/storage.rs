@@ -1,14 +1,14 @@
 //! The event log on disk.
 
-use crate::changed;
+use crate::{changed, start};
 use proptest::prelude::*;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::Duration;
-use steadfast::events::{
-    DATABASE, Event, Level, Log, Mark, NewEvent, Reader, Retention, Wanted, what,
-};
+use steadfast::api::event_data::{Gap, SessionEnd};
+use steadfast::api::{EventKind, Level};
+use steadfast::events::{DATABASE, Log, Mark, NewEvent, PublishedEvent, Reader, Retention, Wanted};
 
 const HOUR: u64 = 3_600_000;
 
@@ -16,7 +16,7 @@ fn open(directory: &Path) -> Log {
     Log::open(directory, Retention::default(), None).expect("opened")
 }
 
-fn all(directory: &Path) -> Vec<Event> {
+fn all(directory: &Path) -> Vec<PublishedEvent> {
     reader(directory).read(0, u64::MAX, usize::MAX).expect("read")
 }
 
@@ -24,7 +24,7 @@ fn reader(directory: &Path) -> Reader {
     Reader::open(directory).expect("readable").expect("there")
 }
 
-fn numbers(events: &[Event]) -> Vec<u64> {
+fn numbers(events: &[PublishedEvent]) -> Vec<u64> {
     events.iter().filter_map(|event| event.number).collect()
 }
 
@@ -57,13 +57,9 @@ proptest! {
 #[test]
 fn c11_an_event_comes_back_as_it_was() {
     let folder = tempfile::tempdir().expect("a folder");
-    let told = NewEvent {
-        class: Some("corrective"),
-        count: Some(3),
-        ..NewEvent { message: "two\nlines ü".to_owned(), ..changed("a") }
-    };
+    let told = NewEvent { message: "two\nlines ü".to_owned(), ..changed("a") };
     open(folder.path()).append(&[(1_234_567_890_123, told.clone())], &[]).expect("kept");
-    assert_eq!(all(folder.path()), [Event::new(Some(1), 1_234_567_890_123, told)]);
+    assert_eq!(all(folder.path()), [PublishedEvent::new(Some(1), 1_234_567_890_123, told)]);
     let mode = folder.path().join(DATABASE).metadata().expect("there").permissions().mode();
     assert_eq!(mode & 0o7777, 0o600);
 }
@@ -73,7 +69,7 @@ fn c11_an_event_comes_back_as_it_was() {
 #[test]
 fn c11_a_run_without_an_end_is_ended_by_the_next() {
     let folder = tempfile::tempdir().expect("a folder");
-    let start = || (7, NewEvent::new(what::RUN_START, "", Level::Info));
+    let start = || (7, start());
     let mut log = open(folder.path());
     log.append(&[start()], &[]).expect("kept");
     assert_eq!(log.run(), Some(1));
@@ -83,12 +79,12 @@ fn c11_a_run_without_an_end_is_ended_by_the_next() {
     assert_eq!(all(folder.path()).len(), 1);
     let mut log = open(folder.path());
     let end = all(folder.path()).pop().expect("an end");
-    assert_eq!(
-        (&*end.what, end.run, end.class.as_deref()),
-        ("run_end", Some(1), Some("interrupted"))
-    );
+    let EventKind::RunEnd(end) = &end.kind else { panic!("{end:?}") };
+    assert_eq!((&*end.result, end.run), ("interrupted", Some(1)));
+    assert_eq!(end.session.as_ref().map(|session| &*session.command), Some("run"));
     log.append(&[start()], &[]).expect("kept");
-    let end = NewEvent { run: Some(3), ..NewEvent::new(what::RUN_END, "", Level::Info) };
+    let end = SessionEnd { run: Some(3), ..SessionEnd::default() };
+    let end = NewEvent::new(EventKind::RunEnd(end), Level::Info);
     log.append(&[(9, end)], &[]).expect("kept");
     drop(log);
     drop(open(folder.path()));
@@ -112,8 +108,9 @@ fn c21_size_is_bounded_and_a_lost_place_is_a_gap() {
     assert!(first > 15_000 && last == 40_000, "{first} to {last}");
     let events = reader(folder.path()).read(101, u64::MAX, 3).expect("read");
     let gone = first - 101;
+    let EventKind::Gap(Gap { count, .. }) = events[0].kind else { panic!("{events:?}") };
     assert_eq!(
-        (&*events[0].what, events[0].count, events[0].number),
+        (events[0].kind.name(), count, events[0].number),
         ("gap", Some(gone), Some(first - 1))
     );
     assert_eq!(numbers(&events), [first - 1, first, first + 1, first + 2]);
@@ -130,7 +127,7 @@ fn c21_age_is_bounded() {
     log.append(&some(10, 3 * HOUR), &[]).expect("kept");
     assert!(!log.trim(3 * HOUR + 5, true).expect("trimmed"));
     assert_eq!(numbers(&all(folder.path()))[1..], (11..=20).collect::<Vec<_>>());
-    assert_eq!(all(folder.path())[0].what, what::GAP);
+    assert_eq!(all(folder.path())[0].kind.name(), "gap");
     assert!(!log.trim(30 * HOUR, true).expect("trimmed"));
     drop(log);
     assert_eq!(open(folder.path()).append(&some(1, 1), &[]).expect("kept"), 21);
@@ -194,7 +191,7 @@ fn c22_a_damaged_log_is_begun_anew() {
         let log = open(folder.path());
         assert!(log.last_number() > 500, "{harm}: {}", log.last_number());
         let events = all(folder.path());
-        assert_eq!((events.len(), &*events[0].what), (1, "gap"), "{harm}: {events:?}");
+        assert_eq!((events.len(), events[0].kind.name()), (1, "gap"), "{harm}: {events:?}");
         let aside = std::fs::read_dir(folder.path()).expect("read").flatten();
         let aside: Vec<_> =
             aside.filter(|entry| entry.file_name().to_string_lossy().contains(".bad-")).collect();

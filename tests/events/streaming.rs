@@ -1,13 +1,15 @@
 //! The event stream: publication, subscription and recording.
 
-use crate::changed;
+use crate::{changed, start};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use steadfast::api::event_data::Gap;
+use steadfast::api::{EventKind, Level};
 use steadfast::events::{
-    Event, Level, LogWriter, NewEvent, Next, Publisher, Reader, Retention, Stream, Subscriber,
-    stream, what,
+    LogWriter, NewEvent, Next, PublishedEvent, Publisher, Reader, Retention, Stream, Subscriber,
+    Wanted, stream,
 };
 
 /// A running log writer with its thread.
@@ -33,17 +35,17 @@ impl LogThread {
 
 fn begun() -> (Publisher, Stream) {
     let (teller, stream) = stream();
-    teller.publish(NewEvent::new(what::RUN_START, "", Level::Info));
+    teller.publish(start());
     (teller, stream)
 }
 
-fn recorded(directory: &Path) -> Vec<Event> {
+fn recorded(directory: &Path) -> Vec<PublishedEvent> {
     let reader = Reader::open(directory).expect("readable").expect("there");
     reader.read(0, u64::MAX, usize::MAX).expect("read")
 }
 
 /// Collects all events up to the end of the stream; panics if the stream does not end.
-fn rest(mut follower: Subscriber) -> Vec<Arc<Event>> {
+fn rest(mut follower: Subscriber) -> Vec<Arc<PublishedEvent>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let told = async {
         let mut told = Vec::new();
@@ -76,8 +78,10 @@ fn c12_it_is_durable_before_it_is_told() {
     let (_, late) = stream.follow(|_| true);
     press.end();
     let (early, late) = (rest(follower), rest(late));
-    assert_eq!(early.last().map(|event| &*event.what), Some("run_end"));
-    assert_eq!(early.last().and_then(|event| event.run), Some(1));
+    let Some(EventKind::RunEnd(end)) = early.last().map(|event| &event.kind) else {
+        panic!("no end")
+    };
+    assert_eq!((end.run, end.session.is_some()), (Some(1), true));
     assert!(!late.is_empty() && early.ends_with(&late));
     assert!(rest(stream.follow(|_| true).1).is_empty(), "after the end there is only the end");
 }
@@ -174,8 +178,9 @@ fn c16_who_tells_waits_for_nobody() {
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     LogThread::new(&stream, folder.path()).end();
     let events = recorded(folder.path());
-    let gap = events.iter().find(|event| event.what == what::GAP).expect("a gap");
-    assert_eq!(gap.count, Some(100_001 - 65_536));
+    let gap = events.iter().find(|event| event.kind.name() == "gap").expect("a gap");
+    let EventKind::Gap(Gap { count, .. }) = gap.kind else { panic!("{gap:?}") };
+    assert_eq!(count, Some(100_001 - 65_536));
     assert_eq!(events.len(), 65_536 + 2);
     let numbers = events.iter().filter_map(|event| event.number);
     assert!(numbers.eq(1..=65_538), "contiguous");
@@ -212,11 +217,11 @@ fn c17_one_that_cannot_be_kept_is_an_error() {
     teller.publish(changed("after"));
     LogThread::new(&stream, folder.path()).end();
     let events = recorded(folder.path());
-    let what: Vec<&str> = events.iter().map(|event| &*event.what).collect();
+    let what: Vec<&str> = events.iter().map(|event| event.kind.name()).collect();
     let error = "internal_error";
     assert_eq!(what, ["run_start", "changed", error, error, "changed", "run_end"]);
     assert_eq!(events[2].resource.as_deref(), Some("file[huge]"));
-    assert!(events[2].message.contains("2097162 bytes"), "{}", events[2].message);
+    assert!(events[2].message.contains(" bytes could not be recorded"), "{}", events[2].message);
     let told = rest(follower);
     assert_eq!(told.len(), 7);
     assert_eq!(told[4].number, None, "debug");
@@ -235,10 +240,10 @@ fn c21_a_thousand_alike_are_counted() {
     LogThread::new(&stream, folder.path()).end();
     let events = recorded(folder.path());
     assert_eq!(events.len(), 1 + 10 + 1 + 1);
-    let alike = events.iter().find(|event| event.what == what::REPEATED).expect("counted");
-    assert_eq!((alike.count, alike.class.as_deref()), (Some(990), Some("changed")));
+    let alike = events.iter().find(|event| event.kind.name() == "repeated").expect("counted");
+    assert_eq!(alike.message, "990 more `changed` events within ten minutes");
     assert_eq!(alike.resource.as_deref(), Some("file[a]"));
-    assert_eq!(rest(follower).iter().filter(|event| event.what == "changed").count(), 1000);
+    assert_eq!(rest(follower).iter().filter(|event| event.kind.name() == "changed").count(), 1000);
 }
 
 /// C-16, C-22: while the log cannot be written, events are delivered without numbers; they are recorded later.
@@ -254,7 +259,7 @@ fn c22_without_a_log_it_is_told_and_recorded_later() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     for what in ["run_start", "changed"] {
         let Some(Next::Event(event)) = runtime.block_on(follower.next()) else { panic!("one") };
-        assert_eq!((&*event.what, event.number), (what, None));
+        assert_eq!((event.kind.name(), event.number), (what, None));
     }
     assert!(stream.progress().borrow().trouble.is_some());
     std::fs::remove_dir(&database).expect("out of the way");
@@ -264,7 +269,37 @@ fn c22_without_a_log_it_is_told_and_recorded_later() {
         std::thread::sleep(Duration::from_millis(10));
     }
     press.end();
-    let what: Vec<String> = recorded(folder.path()).into_iter().map(|event| event.what).collect();
+    let what: Vec<String> =
+        recorded(folder.path()).into_iter().map(|event| event.kind.name().to_owned()).collect();
     assert_eq!(what, ["run_start", "changed", "run_end"]);
     assert_eq!(rest(follower).len(), 1, "nothing is told twice");
+}
+
+/// C-18: debug events are recorded as long as a recorder asks for them; a reader gets them only on request.
+#[test]
+fn c18_debug_events_are_recorded_where_a_recorder_asks() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (teller, stream) = begun();
+    let asked = stream.record_debug();
+    let mut press = LogThread::new(&stream, folder.path());
+    let unchanged = || NewEvent::of("file[a]", EventKind::Unchanged, Level::Debug);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let runtime = runtime.expect("a runtime");
+    teller.publish(unchanged());
+    let mut standing = stream.progress();
+    let recorded_two = standing.wait_for(|standing| standing.last_number >= 2);
+    let within = async { tokio::time::timeout(Duration::from_mins(1), recorded_two).await.is_ok() };
+    assert!(runtime.block_on(within), "it is recorded");
+    drop(asked);
+    teller.publish(unchanged());
+    press.end();
+    let events = recorded(folder.path());
+    let names: Vec<&str> = events.iter().map(|event| event.kind.name()).collect();
+    assert_eq!(names, ["run_start", "unchanged", "run_end"]);
+    let usual = Wanted::default();
+    assert!(!usual.admits(&events[1]) && usual.admits(&events[0]));
+    assert!(Wanted { details: true, ..Wanted::default() }.admits(&events[1]));
+    let reader = Reader::open(folder.path()).expect("readable").expect("there");
+    let last_two = Wanted { most: Some(2), ..Wanted::default() };
+    assert_eq!(reader.begin(&last_two).expect("read"), 1, "details do not count");
 }

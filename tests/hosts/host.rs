@@ -30,13 +30,18 @@ pub(crate) struct Answer {
 impl Host {
     /// Boots a host; returns once everything that starts at boot has started.
     pub(crate) fn boot() -> Self {
+        Self::boot_with(&[])
+    }
+
+    /// Boots a host that sees these files and folders read-only at the given paths.
+    pub(crate) fn boot_with(files: &[(PathBuf, &str)]) -> Self {
         let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/systemd/steadfast.service");
-        let host = Self {
-            machine: Machine::start(&[
-                (PathBuf::from(env!("CARGO_BIN_EXE_steadfast")), "/usr/bin/steadfast"),
-                (PathBuf::from(unit), "/usr/lib/systemd/system/steadfast.service"),
-            ]),
-        };
+        let mut all = vec![
+            (PathBuf::from(env!("CARGO_BIN_EXE_steadfast")), "/usr/bin/steadfast"),
+            (PathBuf::from(unit), "/usr/lib/systemd/system/steadfast.service"),
+        ];
+        all.extend_from_slice(files);
+        let host = Self { machine: Machine::start(&all) };
         host.until("systemd to have started all", || {
             let state = host.run(&["systemctl", "is-system-running"]).stdout;
             ["running", "degraded"].contains(&state.trim())

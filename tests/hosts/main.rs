@@ -5,7 +5,7 @@
 //!
 //! Nothing here changes the real host. Reading order: `control_groups`, `machine`, `host` and `service` (the
 //! harness), then `lifecycle`, `unit`, `reload`, `repair`, `settings`, `doctor`, `kernel`, `packages`, `units`,
-//! `accounts`, `identity` and `sources`.
+//! `accounts`, `identity`, `sources` and `servers`.
 
 mod accounts;
 mod control_groups;
@@ -18,6 +18,7 @@ mod machine;
 mod packages;
 mod reload;
 mod repair;
+mod servers;
 mod service;
 mod settings;
 mod sources;

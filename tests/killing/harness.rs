@@ -420,7 +420,7 @@ fn is_secret(text: &str) -> bool {
 const DATABASES: [&str; 3] = ["state.db", "events.db", "history/history.db"];
 
 /// The expected names; of the program's own files only those that a stopped daemon leaves.
-const KNOWN: [&str; 34] = [
+const KNOWN: [&str; 35] = [
     "began",
     "conf",
     "edited",
@@ -451,6 +451,7 @@ const KNOWN: [&str; 34] = [
     "values.key",
     "values.key.check",
     ".control.socket.lock",
+    ".metrics.sock.lock",
     "hold",
     "graph.next",
     "traced-output",

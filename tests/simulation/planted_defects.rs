@@ -65,8 +65,8 @@ const ALL: &[Planted] = &[
         name: "driver-drops-echoes",
         what: "an event that may be our own doing is not even looked into",
         file: "daemon/driver/watches/signals.rs",
-        old: "Signal::Changed(id) if self.runs.echo.covers(id) && !self.graph.is_deed(id) => {\n                    Event::Look(id)\n",
-        new: "Signal::Changed(id) if self.runs.echo.covers(id) && !self.graph.is_deed(id) => {\n                    continue\n",
+        old: "Signal::Changed(id) if self.runs.echo.covers(id) && !self.graph.is_deed(id) => {\n                    self.note_watch_event(id);\n                    Event::Look(id)\n",
+        new: "Signal::Changed(id) if self.runs.echo.covers(id) && !self.graph.is_deed(id) => {\n                    self.note_watch_event(id);\n                    continue\n",
     },
     Planted {
         name: "driver-ignores-suspicion",
@@ -100,8 +100,8 @@ const ALL: &[Planted] = &[
         name: "hub-ignores-the-overflow",
         what: "a queue that ran over is no reason to look",
         file: "daemon/watch/index.rs",
-        old: "BackendEvent::Overflow => self.work.overflow = true,",
-        new: "BackendEvent::Overflow => {}",
+        old: "                self.work.overflow = true;\n",
+        new: "",
     },
     Planted {
         name: "hub-keeps-dead-watches",

@@ -1,5 +1,6 @@
 //! Arguments of the commands that explain kinds and print live objects.
 
+use super::Graph;
 use clap::Args;
 
 /// `steadfast inspect`.
@@ -19,7 +20,37 @@ pub struct Inspect {
 /// `steadfast explain`.
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// Kind (`file`), `meta`, `settings` or problem code (`C404`) [default: list all topics]
+    /// Kind (`file`), field (`file.mode`), word of the language (`when`), `facts.NAME`, problem code (`C404`), or a
+    /// topic such as `recv` or `events` [default: list all topics]
     #[arg(value_name = "TOPIC")]
     pub topic: Option<String>,
+}
+
+/// `steadfast schema`.
+#[derive(Debug, Args)]
+pub struct Schema {}
+
+/// `steadfast fmt`.
+#[derive(Debug, Args)]
+pub struct FormatFiles {
+    /// Graph files and modules; `-` formats standard input to standard output
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<std::path::PathBuf>,
+    /// Write nothing; exit with 1 if a file is not formatted
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// `steadfast eval`.
+#[derive(Debug, Args)]
+pub struct Evaluate {
+    /// Expression as it stands: `facts.cpu.count * 2`
+    #[arg(value_name = "EXPR")]
+    pub expression: String,
+    /// The graph.
+    #[command(flatten)]
+    pub graph: Graph,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
 }

@@ -1,6 +1,7 @@
 //! The command lines of `history`, `show --at`, `diff`, `undo`.
 
 use super::{OfResource, Socket, State};
+use crate::cli::since::{Since, since};
 use crate::config;
 use crate::history::Limits;
 use clap::Args;
@@ -19,15 +20,21 @@ pub struct Show {
 /// `steadfast history`.
 #[derive(Debug, Args)]
 pub struct History {
-    /// Show only changes of this resource: `kind[name]`
+    /// Show only changes of these resources: `kind[name]`, a unique name, a kind, or `kind[glob*]`
     #[arg(value_name = "RES")]
     pub resource: Option<String>,
     /// The state directory.
     #[command(flatten)]
     pub state: State,
-    /// Show at most the last N changes
-    #[arg(long, value_name = "N", default_value_t = 50)]
-    pub limit: u32,
+    /// Show at most the last N changes [default: 50, unless --since is given]
+    #[arg(short = 'n', long, value_name = "N")]
+    pub limit: Option<usize>,
+    /// Start at a change number, an age such as 2h, or a time such as 14:00 or 2026-11-21T14:00
+    #[arg(long, value_name = "SINCE", value_parser = since)]
+    pub since: Option<Since>,
+    /// Show ages instead of times
+    #[arg(long)]
+    pub relative: bool,
     /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
@@ -59,6 +66,9 @@ pub struct Undo {
     /// Undo change N of `history` and all later ones [default: the last run with changes]
     #[arg(long, value_name = "N")]
     pub to: Option<u64>,
+    /// Show what the undo would restore, without doing it
+    #[arg(long)]
+    pub plan: bool,
     /// Restore what was recorded even if the record is incomplete; the rest stays unchanged
     #[arg(long)]
     pub partial: bool,

@@ -1,34 +1,66 @@
 //! The command lines of all commands.
 //!
 //! The doc comments of arguments are help texts. This folder must not carry out any command. Reading order: this file,
-//! `one_shot` (`apply`, `plan`, `drift`), `state`, `history`, `explain`.
+//! `graph`, `one_shot` (`apply`, `plan`, `drift`), `control` (clients of a daemon), `state`, `history`, `world`,
+//! `explain`, `facts`, `shell`.
 
+mod control;
 mod explain;
+mod facts;
+mod graph;
 pub(super) mod history;
 mod one_shot;
+mod shell;
 mod state;
+mod world;
 
+pub use super::output::colour::ColorWhen;
 use super::settings::group;
 pub use super::since::Since;
 use super::since::since;
-use crate::config::{self, Defaults, Recorder, Text};
+use crate::config::{CollectedExport, Defaults, Recorder, Text, WorldSettings};
 use crate::events::Retention;
 use crate::history::Limits;
+use crate::workers::MetricsSettings;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-pub use explain::{Explain, Inspect};
+pub(super) use control::selectors;
+pub use control::{
+    Awaited, LogLevel, OfResource, Pause, Reload, Resources, Resume, Retry, Selection, Status,
+    Stop, Top, Wait, Workers,
+};
+pub use explain::{Evaluate, Explain, FormatFiles, Inspect, Schema};
+pub use facts::FactsArgs;
+pub use graph::{Check, Format, ShowGraph, TestModule};
 pub use history::{Diff, History, Show, Undo};
 pub use one_shot::{Apply, Drift, Plan};
+pub use shell::{Completions, Man, Shell};
 pub use state::{
     ExportKept, ImportKept, RepairKept, ShowKept, StateArgs, StateCommand, VerifyKept,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_resources::LONGEST_SPAN;
+pub use world::{
+    Bundle, Deploy, Fleet, FleetCommand, FleetShow, FleetWait, World, WorldCommand, WorldForget,
+    WorldList, WorldOf, WorldRelease,
+};
 
 /// Holds a Linux host to a YAML graph of resources.
 #[derive(Debug, Parser)]
 #[command(name = "steadfast", version, about, max_term_width = 100)]
 pub struct Cli {
+    /// Colour the output: `auto` (on a terminal, unless `NO_COLOR` is set), `always` or `never`
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_possible_values = true,
+        hide_default_value = true,
+        display_order = 1000
+    )]
+    pub color: ColorWhen,
     /// The command.
     #[command(subcommand)]
     pub command: Command,
@@ -49,8 +81,18 @@ pub enum Command {
     Check(Check),
     /// Show the resources of a graph and its edges with their origin
     Graph(ShowGraph),
-    /// Explain a kind, the metaparams or a problem code
+    /// Run the test cases of a graph module: cases/*.yaml in its folder; needs no host
+    Test(TestModule),
+    /// Explain a kind, a field, a word of the graph language, the metaparams or a problem code
     Explain(Explain),
+    /// Evaluate an expression of the graph language: value, type, names; `vars.x` shows each layer
+    Eval(Evaluate),
+    /// Print the JSON Schema of graph files, for editors
+    Schema(Schema),
+    /// Format graph files: indentation and empty lines; values and comments stay
+    Fmt(FormatFiles),
+    /// Show the facts of this host, which expressions of a graph use
+    Facts(FactsArgs),
     /// Print live objects of this host as a graph; read-only, secrets by name only
     Inspect(Inspect),
     /// Show host status. Exit code: 0 converged, 1 failed, 2 pending, 65 graph rejected, 69 no daemon
@@ -95,6 +137,14 @@ pub enum Command {
     LogLevel(LogLevel),
     /// Diagnose the host and the installation. Exit code: 0 ok, 1 problems, 2 warnings only
     Doctor(Doctor),
+    /// Show all hosts of the world. Exit code: 0 converged, 1 failed or lost, 2 pending
+    Fleet(Fleet),
+    /// Forget a host, free a permit by hand, or list the keys of the world
+    World(World),
+    /// Pack and sign a graph folder for other hosts
+    Bundle(Bundle),
+    /// Request a bundle on hosts, wave by wave; stop at the first failure
+    Deploy(Deploy),
     /// Print the completion script for a shell
     Completions(Completions),
     /// Write the manual pages to a directory
@@ -114,18 +164,41 @@ pub struct Graph {
     /// Metaparams for all resources, from the settings.
     #[arg(skip)]
     pub defaults: Option<Arc<Defaults>>,
+    /// The exports of other hosts, from the state directory.
+    #[arg(skip)]
+    pub exports: Option<Arc<[CollectedExport]>>,
     /// Check without changing anything (as `noop: true` on every resource)
     #[arg(long, visible_aliases = ["dry-run", "what-if"])]
     pub noop: bool,
-    /// Select only these resources: `file[motd]`, or `file` for a whole kind
+    /// Select only these resources: `file[motd]`, `motd`, a kind, `file[/etc/*]`, or `instance/*`
     #[arg(long, value_name = "RES", value_delimiter = ',')]
     pub only: Vec<String>,
+    /// Select only resources with these labels: `tier=web`, `tier!=test`; several with commas
+    #[arg(short = 'l', long = "label", value_name = "LABELS")]
+    pub labels: Option<String>,
     /// Exclude these resources
     #[arg(long, value_name = "RES", value_delimiter = ',')]
     pub skip: Vec<String>,
     /// Run at most N resources in parallel
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub sema: Option<u32>,
+    /// Set a variable of the graph: `--var workers=4`
+    #[arg(long = "var", value_name = "NAME=VALUE", value_parser = parse_variable)]
+    pub vars: Vec<(String, String)>,
+    /// Read variables from a YAML or JSON file; `--var` wins over the file
+    #[arg(long = "vars", value_name = "FILE")]
+    pub vars_files: Vec<PathBuf>,
+    /// Use the facts in a JSON or YAML file instead of those of this host
+    #[arg(long, value_name = "FILE")]
+    pub facts: Option<PathBuf>,
+}
+
+/// Splits the argument of `--var`.
+fn parse_variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("expected NAME=VALUE, such as workers=4".to_owned()),
+    }
 }
 
 /// The state directory.
@@ -154,47 +227,9 @@ pub struct Socket {
     pub state_dir: Option<PathBuf>,
 }
 
-/// `steadfast status`.
-#[derive(Debug, Args)]
-pub struct Status {
-    /// The daemon.
-    #[command(flatten)]
-    pub socket: Socket,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
-    /// Refresh the output every second
-    #[arg(long)]
-    pub watch: bool,
-    /// Show at most N unconverged resources
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    pub limit: usize,
-}
-
-/// `steadfast top`.
-#[derive(Debug, Args)]
-pub struct Top {
-    /// The daemon.
-    #[command(flatten)]
-    pub socket: Socket,
-}
-
-/// `steadfast why`.
-#[derive(Debug, Args)]
-pub struct OfResource {
-    /// Resource: `kind[name]`
-    #[arg(value_name = "RES")]
-    pub resource: String,
-    /// The daemon.
-    #[command(flatten)]
-    pub socket: Socket,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
 /// `steadfast events`.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Events {
     /// Show only events of this resource: `kind[name]`
     #[arg(value_name = "RES")]
@@ -211,133 +246,15 @@ pub struct Events {
     /// Show only the last N recorded events [default: 200, unless --since is given]
     #[arg(short = 'n', long, value_name = "N")]
     pub lines: Option<usize>,
-    /// Include debug events while following
-    #[arg(long, requires = "follow")]
+    /// Include debug events, and each start and end of a worker
+    #[arg(long)]
     pub debug: bool,
+    /// Print the age of each event instead of its time
+    #[arg(long, conflicts_with_all = ["follow", "json"])]
+    pub relative: bool,
     /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
-}
-
-/// `steadfast workers`.
-#[derive(Debug, Args)]
-pub struct Workers {
-    /// The daemon.
-    #[command(flatten)]
-    pub socket: Socket,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `steadfast pause`.
-#[derive(Debug, Args)]
-pub struct Pause {
-    /// Pause only these resources; dependents of an unconverged one wait: `kind[name]`
-    #[arg(value_name = "RES")]
-    pub resources: Vec<String>,
-    /// The daemon.
-    #[command(flatten)]
-    pub socket: Socket,
-    /// Duration of the pause: `90s`, `30m`, `2h`, `1d` [default: --pause-limit of the daemon]
-    #[arg(long = "for", value_name = "TIME", value_parser = config::span)]
-    pub limit: Option<u64>,
-    /// Reason, shown in the status
-    #[arg(long)]
-    pub reason: Option<String>,
-    /// Finish pending work and its consequences, then pause
-    #[arg(long, conflicts_with = "resources")]
-    pub drain: bool,
-}
-
-/// `steadfast resume`.
-#[derive(Debug, Args)]
-pub struct Resume {
-    /// Resume only these individually paused resources: `kind[name]`
-    #[arg(value_name = "RES")]
-    pub resources: Vec<String>,
-    /// The daemon.
-    #[command(flatten)]
-    pub socket: Socket,
-    /// Show the pending changes without resuming
-    #[arg(long)]
-    pub plan: bool,
-}
-
-/// `steadfast reload`.
-#[derive(Debug, Args)]
-pub struct Reload {
-    /// Accept a graph without resources: nothing stays declared
-    #[arg(long)]
-    pub allow_empty: bool,
-    /// The daemon.
-    #[command(flatten)]
-    pub socket: Socket,
-}
-
-/// `steadfast retry`.
-#[derive(Debug, Args)]
-pub struct Retry {
-    /// The resources and the daemon.
-    #[command(flatten)]
-    pub of: Resources,
-    /// Store the request: the resources also run after a restart; works without a daemon
-    #[arg(long)]
-    pub persist: bool,
-}
-
-/// `steadfast protect`, `unprotect`, `forget`.
-#[derive(Debug, Args)]
-pub struct Resources {
-    /// Resource: `kind[name]`
-    #[arg(required = true, value_name = "RES")]
-    pub resources: Vec<String>,
-    /// The daemon.
-    #[command(flatten)]
-    pub socket: Socket,
-}
-
-/// `steadfast wait`.
-#[derive(Debug, Args)]
-pub struct Wait {
-    /// The daemon.
-    #[command(flatten)]
-    pub socket: Socket,
-    /// Condition to wait for
-    #[arg(long = "for", value_enum, default_value = "converged")]
-    pub what: Awaited,
-    /// Give up after S seconds
-    #[arg(long, value_name = "S")]
-    pub timeout: Option<u64>,
-}
-
-/// The states that `wait` can wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Awaited {
-    /// All resources are converged.
-    Converged,
-}
-
-/// `steadfast stop`.
-#[derive(Debug, Args)]
-pub struct Stop {
-    /// The daemon.
-    #[command(flatten)]
-    pub socket: Socket,
-    /// Stop at once and interrupt running commands
-    #[arg(long)]
-    pub now: bool,
-}
-
-/// `steadfast log-level`.
-#[derive(Debug, Args)]
-pub struct LogLevel {
-    /// Level `error`, `warn`, `info`, `debug` or `trace`; for one module: `steadfast::driver=trace`
-    #[arg(value_name = "FILTER")]
-    pub filter: String,
-    /// The daemon.
-    #[command(flatten)]
-    pub socket: Socket,
 }
 
 /// `steadfast doctor`.
@@ -355,33 +272,6 @@ pub struct Doctor {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-}
-
-/// `steadfast completions`.
-#[derive(Debug, Args)]
-pub struct Completions {
-    /// Shell to complete for
-    #[arg(value_enum)]
-    pub shell: Shell,
-}
-
-/// The shells that can complete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Shell {
-    /// GNU bash, 4.4 or later.
-    Bash,
-    /// The Z shell.
-    Zsh,
-    /// The friendly interactive shell.
-    Fish,
-}
-
-/// `steadfast man`.
-#[derive(Debug, Args)]
-pub struct Man {
-    /// Output directory; one page per command
-    #[arg(value_name = "DIR")]
-    pub directory: PathBuf,
 }
 
 /// The formats of log lines.
@@ -431,6 +321,12 @@ pub struct Run {
     /// The recorders of events, from the settings.
     #[arg(skip)]
     pub recorders: Vec<Recorder>,
+    /// The settings of metrics.
+    #[arg(skip)]
+    pub metrics: MetricsSettings,
+    /// The world, from the settings.
+    #[arg(skip)]
+    pub world: Option<Box<WorldSettings>>,
     /// The command line without the settings; `None` if no settings are read.
     #[arg(skip)]
     pub given: Option<Box<Self>>,
@@ -453,43 +349,4 @@ pub struct Run {
     /// minute; 0: never [default: 600]
     #[arg(long, value_name = "N")]
     pub max_repairs_per_minute: Option<u32>,
-}
-
-/// `steadfast graph`.
-#[derive(Debug, Args)]
-pub struct ShowGraph {
-    /// The graph.
-    #[command(flatten)]
-    pub graph: Graph,
-    /// The state directory, with the records of undeclared resources.
-    #[command(flatten)]
-    pub state: State,
-    /// Output format
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: Format,
-}
-
-/// The forms of a graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// For people.
-    Text,
-    /// For graphviz: `steadfast graph --format dot GRAPH | dot -Tsvg`.
-    Dot,
-    /// One JSON object.
-    Json,
-}
-
-/// `steadfast check`.
-#[derive(Debug, Args)]
-pub struct Check {
-    /// The graph.
-    #[command(flatten)]
-    pub graph: Graph,
-    /// Print the problems as JSON
-    #[arg(long)]
-    pub json: bool,
-    /// The daemon, if resources are given instead of graphs: the daemon checks them again.
-    #[command(flatten)]
-    pub socket: Socket,
 }

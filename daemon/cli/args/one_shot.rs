@@ -1,20 +1,24 @@
 //! The command lines of the commands that run once over a graph: `apply`, `plan`, `drift`.
 
 use super::{Graph, Log, State};
-use crate::config::Recorder;
+use crate::config::{Recorder, WorldSettings};
 use crate::plan::Plan as Planned;
 use clap::Args;
 use std::path::PathBuf;
 
 /// `steadfast apply`.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub struct Apply {
     /// The graph.
     #[command(flatten)]
     pub graph: Graph,
     /// Apply the plan saved by `plan --out FILE`; fail if the graph or the host has changed since
-    #[arg(long, value_name = "FILE", value_parser = Planned::named, conflicts_with_all = ["graphs", "config", "noop", "only", "skip", "sema"])]
+    #[arg(long, value_name = "FILE", value_parser = Planned::named, conflicts_with_all = ["graphs", "config", "noop", "only", "labels", "skip", "sema"])]
     pub plan: Option<Planned>,
+    /// Do not ask before existing objects are removed; without a terminal nothing is asked
+    #[arg(short, long)]
+    pub yes: bool,
     /// The state directory.
     #[command(flatten)]
     pub state: State,
@@ -33,6 +37,9 @@ pub struct Apply {
     /// The recorders of the settings.
     #[arg(skip)]
     pub recorders: Vec<Recorder>,
+    /// The world of the settings.
+    #[arg(skip)]
+    pub world: Option<Box<WorldSettings>>,
 }
 
 /// `steadfast plan`.

@@ -1,20 +1,18 @@
 //! The commands that change a running daemon.
 
 use super::{
-    PATIENCE, address, answer, ask, ask_for, ask_for_within, asking, differences, newer, refuse,
-    shaped, span,
+    PATIENCE, address, answer, ask, ask_for, ask_for_within, asking, differences, refuse, shaped,
+    span,
 };
+use crate::api::{Data, Inspections, LogLevelSet, Reloaded, Request, Status, Undone};
 use crate::cli::args;
 use crate::cli::args::Socket;
 use crate::cli::exit::Exit;
 use crate::cli::output::render::list;
-use crate::cli::output::{count, eprint, error, graph_change, plain, print};
-use crate::control::{Client, Request, Unanswered};
-use crate::driver::status::{HostStatus, Inspections, Status, Undone};
+use crate::cli::output::{count, eprint, error, plain, print};
+use crate::control::{Client, Unanswered};
+use crate::events::render::{graph_change, settings_change};
 use crate::store::{Maintenance, StateCommand};
-use crate::workers::Reloaded;
-use serde::de::DeserializeOwned;
-use std::cell::Cell;
 use std::time::Duration;
 
 /// The time limit of a reload, and of a check of resources.
@@ -22,9 +20,6 @@ const RELOAD: Duration = Duration::from_secs(90);
 
 /// The time limit of an undo, which may wait for the end of a run.
 const UNDO: Duration = Duration::from_secs(200);
-
-/// The interval at which `wait` asks again.
-const AGAIN: Duration = Duration::from_millis(200);
 
 /// Sends a command and prints a message when the daemon has carried it out.
 fn order(socket: &Socket, what: &Request, done: impl AsRef<str>) -> Exit {
@@ -43,7 +38,7 @@ pub(in crate::cli) fn pause(args: &args::Pause) -> Exit {
         Some(seconds) => format!("pausing; resumes automatically in {}", span(seconds)),
         None => "pausing; resumes automatically, see `steadfast status`".to_owned(),
     };
-    let resources = args.resources.clone();
+    let resources = args.selection.texts();
     let drain = args.drain;
     order(&args.socket, &Request::Pause { seconds, reason, resources, drain }, words)
 }
@@ -51,7 +46,7 @@ pub(in crate::cli) fn pause(args: &args::Pause) -> Exit {
 /// Carries out `steadfast resume`: shows the pending changes, and then resumes.
 pub(in crate::cli) fn resume(args: &args::Resume) -> Exit {
     asking(async {
-        let resources = args.resources.clone();
+        let resources = args.selection.texts();
         let status: Status = ask_for(&args.socket, &Request::Status { most: 20 }).await?;
         if resources.is_empty() && status.pause.is_none() {
             let single: Vec<_> = status.paused.iter().map(|one| plain(&one.resource)).collect();
@@ -72,7 +67,7 @@ pub(in crate::cli) fn resume(args: &args::Resume) -> Exit {
         }
         let look = Request::Diff { resources: resources.clone(), resume: !resources.is_empty() };
         let found = answer(&args.socket, &look, RELOAD).await;
-        match found.and_then(|found| shaped(found.unwrap_or_default())) {
+        match found.and_then(shaped) {
             Ok(found) => plan(&found),
             // A failed preview does not prevent the resume.
             Err(why) if !args.plan => eprint(format!("the pending changes are unknown: {why}")),
@@ -116,7 +111,7 @@ pub(in crate::cli) fn of_state(
     order: StateCommand,
     args: &args::Resources,
 ) -> Result<Option<Vec<String>>, Exit> {
-    let resources = args.resources.clone();
+    let resources = args.texts();
     ask_any(&args.socket, &Request::state_command(order, resources), PATIENCE)
 }
 
@@ -129,7 +124,7 @@ pub(in crate::cli) fn mend(
 }
 
 /// Sends a request to the daemon, if one runs, and returns the first part of the reply.
-fn ask_any<T: DeserializeOwned>(
+fn ask_any<T: TryFrom<Data>>(
     socket: &Socket,
     what: &Request,
     within: Duration,
@@ -145,8 +140,7 @@ fn ask_any<T: DeserializeOwned>(
             Err(why) => Err(refuse(&why)),
             Ok(mut client) => {
                 let first = client.next(Some(within)).await.map_err(|why| refuse(&why))?;
-                let answer = serde_json::from_value(first.unwrap_or_default());
-                answer.map(Some).map_err(|why| refuse(&Unanswered::Broken(why.to_string())))
+                shaped(first).map(Some).map_err(|why| refuse(&why))
             }
         }
     })
@@ -154,7 +148,7 @@ fn ask_any<T: DeserializeOwned>(
 
 /// `steadfast retry`.
 pub(in crate::cli) fn retry(args: &args::Resources) -> Exit {
-    let resources = args.resources.clone();
+    let resources = args.texts();
     order(&args.socket, &Request::Retry { resources, persist: false }, "running again")
 }
 
@@ -170,15 +164,18 @@ pub(in crate::cli) fn stop(args: &args::Stop) -> Exit {
 
 /// `steadfast log-level`.
 pub(in crate::cli) fn log_level(args: &args::LogLevel) -> Exit {
-    let filter = args.filter.clone();
-    let done = format!("log level: {}, until the next start", plain(&filter));
-    order(&args.socket, &Request::LogLevel { filter }, done)
+    asking(async {
+        let ask = Request::LogLevel { filter: args.filter.clone() };
+        let set: LogLevelSet = ask_for(&args.socket, &ask).await?;
+        print(format!("log level: {}, until {}", plain(&set.level), plain(&set.until)));
+        Ok(Exit::Well)
+    })
 }
 
 /// `steadfast reload`.
 pub(in crate::cli) fn reload(args: &args::Reload) -> Exit {
     asking(async {
-        let ask = Request::Reload { allow_empty: args.allow_empty };
+        let ask = Request::Reload { allow_empty: args.allow_empty, yes: args.yes };
         let answer: Reloaded = ask_for_within(&args.socket, &ask, RELOAD).await?;
         let taken = &answer.taken;
         let (graph, change) = (plain(&taken.graph), graph_change(&taken.change));
@@ -188,69 +185,7 @@ pub(in crate::cli) fn reload(args: &args::Reload) -> Exit {
             let waits: Vec<String> = taken.waits.iter().map(|name| plain(name)).collect();
             print(format!("loading: waiting for {}: graph {graph}: {change}", waits.join(", ")));
         }
-        answer.settings.lines().into_iter().for_each(print);
+        settings_change(&answer.settings).into_iter().for_each(print);
         Ok(Exit::Well)
     })
-}
-
-/// Carries out `steadfast wait --for converged` for the running graph. The command also waits for a daemon that is
-/// starting or recovering; for a missing one only with a time limit.
-pub(in crate::cli) fn wait(args: &args::Wait) -> Exit {
-    let last = Cell::new(None);
-    let waiting = async {
-        loop {
-            match answer(&args.socket, &Request::Status { most: 1 }, PATIENCE).await {
-                Ok(found) => {
-                    let status: Status =
-                        shaped(found.unwrap_or_default()).map_err(|why| refuse(&why))?;
-                    if let Some(why) = rejection(&status) {
-                        let hint = "correct the graph, then `steadfast reload`";
-                        error(format!("the graph is rejected: {why}"), Some(hint));
-                        return Ok(Exit::Graph);
-                    }
-                    if status.verdict == HostStatus::Converged {
-                        print(format!("converged: {}", plain(&status.graph)));
-                        newer(&status).into_iter().for_each(eprint);
-                        return Ok(Exit::Well);
-                    }
-                    last.set(None);
-                }
-                Err(why) if is_passing(&why, args.timeout) => last.set(Some(why)),
-                Err(why) => return Err(refuse(&why)),
-            }
-            tokio::time::sleep(AGAIN).await;
-        }
-    };
-    asking(async {
-        let Some(seconds) = args.timeout else { return waiting.await };
-        let limit = Duration::from_secs(seconds);
-        if let Ok(ended) = tokio::time::timeout(limit, waiting).await {
-            return ended;
-        }
-        if let Some(why) = last.take() {
-            return Err(refuse(&why));
-        }
-        let hint = "`steadfast status` shows the blockers";
-        error(format!("not converged after {}", span(seconds)), Some(hint));
-        Ok(Exit::Failed)
-    })
-}
-
-/// Returns the reason why the graph on disk is rejected, if it is.
-fn rejection(status: &Status) -> Option<String> {
-    let refused = status.rejected.as_ref().map(|refused| refused.reason.as_str());
-    let why = refused.or(status.fallback_reason.as_deref())?;
-    Some(why.lines().map(plain).collect::<Vec<_>>().join("\n  "))
-}
-
-/// Returns true if a later attempt may succeed.
-fn is_passing(why: &Unanswered, timeout: Option<u64>) -> bool {
-    match why {
-        Unanswered::Unavailable(_) => true,
-        Unanswered::NoDaemon(_) | Unanswered::Broken(_) => timeout.is_some(),
-        Unanswered::Denied(_)
-        | Unanswered::Refused(_)
-        | Unanswered::Rejected(_)
-        | Unanswered::Unknown(_) => false,
-    }
 }

@@ -3,6 +3,7 @@
 use crate::cli::args::Drift;
 use crate::cli::exit::Exit;
 use crate::cli::one_shot::plan_report;
+use crate::cli::one_shot::plan_text::Title;
 use crate::cli::output::out_json;
 use crate::cli::output::render;
 use crate::cli::{args, load_graph};
@@ -19,7 +20,9 @@ pub(in crate::cli) fn drift(args: &Drift, key: MintKey) -> Exit {
 }
 
 fn once(args: &Drift, key: MintKey, runtime: &Runtime) -> Exit {
-    let loaded = match load_graph::read(&args.graph, &load_graph::options(&args.graph), args.json) {
+    let options = load_graph::options(&args.graph);
+    let loaded = options.and_then(|options| load_graph::read(&args.graph, &options, args.json));
+    let loaded = match loaded {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
@@ -43,9 +46,9 @@ fn once(args: &Drift, key: MintKey, runtime: &Runtime) -> Exit {
         Err(exit) => return exit,
     };
     if args.json {
-        out_json(&found.to_json());
+        out_json(&found.report());
     } else {
-        found.show("drift", "differing");
+        found.show(Title::Drift);
     }
     match () {
         () if found.has_failed() => Exit::Failed,

@@ -1,14 +1,16 @@
 //! `steadfast events`: recorded events and, with `--follow`, new ones.
 
 use super::{PATIENCE, address, asking, pieces, refuse, stranger};
+use crate::api::{Data, Event, Request};
 use crate::cli::args;
 use crate::cli::args::Since;
 use crate::cli::exit::Exit;
 use crate::cli::output::{eprint, error, is_unread, out_json, plain, print};
 use crate::cli::state;
-use crate::control::{Client, Request, Unanswered};
-use crate::events::{DATABASE, Event, Reader, Unreadable, Wanted};
-use serde_json::Value;
+use crate::control::{Client, Unanswered};
+use crate::events::render::headline;
+use crate::events::{DATABASE, PublishedEvent, Reader, Unreadable, Wanted};
+use serde_json::json;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -22,9 +24,8 @@ const PAGE: usize = 1000;
 pub(in crate::cli) fn events(args: &args::Events) -> Exit {
     let wanted = wanted(args);
     asking(async {
-        let Wanted { from, since, resource, most } = wanted.clone();
-        let ask =
-            Request::Events { follow: args.follow, resource, from, since, most, debug: args.debug };
+        let Wanted { from, since, resource, most, details: debug } = wanted.clone();
+        let ask = Request::Events { follow: args.follow, resource, from, since, most, debug };
         let mut client = match Client::ask(&address(&args.socket), &ask).await {
             Ok(client) => client,
             Err(why) => {
@@ -36,10 +37,10 @@ pub(in crate::cli) fn events(args: &args::Events) -> Exit {
         loop {
             let within = (!args.follow).then_some(PATIENCE);
             match client.next(within).await {
-                Ok(Some(value)) => {
-                    ended |= value.get("end").is_some();
+                Ok(Some(data)) => {
+                    ended |= matches!(data, Data::End(_));
                     is_told = true;
-                    show(args, &value);
+                    show(args, &data);
                     if is_unread() {
                         return Ok(Exit::Well);
                     }
@@ -66,7 +67,7 @@ fn wanted(args: &args::Events) -> Wanted {
         Some(Since::Time(time)) => (None, Some(time)),
     };
     let most = args.lines.or_else(|| args.since.is_none().then_some(USUAL));
-    Wanted { from, since, resource: args.resource.clone(), most }
+    Wanted { from, since, resource: args.resource.clone(), most, details: args.debug }
 }
 
 /// Reports that no events match. A misspelt resource is an error.
@@ -96,7 +97,12 @@ async fn is_recorded(args: &args::Events, resource: &str) -> bool {
     if !pieces::<Event>(&args.socket, &last).await.is_empty() {
         return true;
     }
-    let wanted = Wanted { resource: Some(resource.to_owned()), most: Some(1), ..Wanted::default() };
+    let wanted = Wanted {
+        resource: Some(resource.to_owned()),
+        most: Some(1),
+        details: true,
+        ..Wanted::default()
+    };
     let last = |reader: Reader| reader.read(reader.begin(&wanted)?, u64::MAX, 1);
     let kept = Reader::open(&directory(args)).ok().flatten().map(last);
     kept.is_some_and(|last| last.is_ok_and(|last| !last.is_empty()))
@@ -106,16 +112,17 @@ fn directory(args: &args::Events) -> PathBuf {
     state::directory(args.socket.state_dir.as_deref())
 }
 
-fn show(args: &args::Events, value: &Value) {
-    if args.json {
-        out_json(value);
-    } else if let Some(end) = value.get("end").and_then(Value::as_str) {
-        eprint(format!("no more events: {end}"));
-    } else if let Ok(event) = serde_json::from_value::<Event>(value.clone()) {
-        print(words(&event, now()));
-    } else {
-        // A number instead of an event: so many were lost because this reader was too slow.
-        print(format!("… {value}"));
+fn show(args: &args::Events, data: &Data) {
+    match data {
+        Data::Event(event) if args.json => out_json(event),
+        Data::Event(event) => print(args.line(event)),
+        Data::Missed(missed) if args.json => out_json(&json!({ "missed": missed })),
+        Data::Missed(missed) => {
+            print(format!("… {missed} events were lost: this reader is too slow"));
+        }
+        Data::End(why) if args.json => out_json(&json!({ "end": why })),
+        Data::End(why) => eprint(format!("no more events: {why}")),
+        _ => {}
     }
 }
 
@@ -140,10 +147,9 @@ fn show_kept(args: &args::Events, wanted: &Wanted, reader: &Reader) -> Result<bo
             return Ok(is_told);
         };
         from = last + 1;
-        let is_wanted =
-            |event: &&Event| wanted.resource.is_none() || event.resource == wanted.resource;
-        let line = |event: &Event| {
-            if args.json { event.json().to_owned() } else { words(event, now()) }
+        let is_wanted = |event: &&PublishedEvent| wanted.admits(event);
+        let line = |event: &PublishedEvent| {
+            if args.json { event.json().to_owned() } else { args.line(event) }
         };
         // Events are printed page by page, because the log may hold a million.
         let lines: Vec<String> = page.iter().filter(is_wanted).map(line).collect();
@@ -160,14 +166,29 @@ fn show_kept(args: &args::Events, wanted: &Wanted, reader: &Reader) -> Result<bo
 /// The indentation of further lines of an event.
 const BELOW: &str = "\n          ";
 
-/// Describes an event in one line. `now` is in milliseconds since 1970.
+impl args::Events {
+    /// Describes an event in one line, with its local time or, with `--relative`, its age.
+    fn line(&self, event: &Event) -> String {
+        if self.relative {
+            return words(event, now());
+        }
+        let at = i64::try_from(event.at).unwrap_or(i64::MAX);
+        let at = jiff::Timestamp::from_millisecond(at).unwrap_or(jiff::Timestamp::MAX);
+        let at = at.to_zoned(jiff::tz::TimeZone::system());
+        format!("{}  {}", at.strftime("%Y-%m-%d %H:%M:%S"), text(event))
+    }
+}
+
+/// Describes an event in one line with its age. `now` is in milliseconds since 1970.
 pub(in crate::cli) fn words(event: &Event, now: u64) -> String {
-    let resource = event.resource.as_deref().map(|name| format!(" {}", plain(name)));
-    // Further lines are indented, so that they visibly belong to the event.
-    let lines: Vec<String> = event.message.lines().map(plain).collect();
-    let says = if lines.is_empty() { String::new() } else { format!(": {}", lines.join(BELOW)) };
     let age = format!("-{}", super::span(now.saturating_sub(event.at) / 1000));
-    format!("{age:>8}  {}{}{says}", plain(&event.what), resource.unwrap_or_default())
+    format!("{age:>8}  {}", text(event))
+}
+
+/// Describes an event. Further lines are indented, so that they visibly belong to the event.
+fn text(event: &Event) -> String {
+    let lines: Vec<String> = event.message.lines().map(plain).collect();
+    headline(event.kind.name(), event.resource.as_deref(), &lines.join(BELOW))
 }
 
 /// Returns the time in milliseconds since 1970.

@@ -2,15 +2,21 @@
 
 use super::status::line;
 use super::{PATIENCE, answer, ask_for, asking, now, pieces, shaped, span, words};
+use crate::api::{
+    Event, Inspection, Inspections, Ownership, Report, Request, ResourceDetails, ResourceStatus,
+    WorkerReport,
+};
 use crate::cli::args;
 use crate::cli::exit::Exit;
+use crate::cli::history_list::{after_in_words, output_lines, time_of};
 use crate::cli::output::{difference, out_json, plain, print};
-use crate::control::{Request, Unanswered};
-use crate::driver::status::{Inspection, Inspections, Ownership, ResourceDetails, ResourceStatus};
-use crate::events::Event;
-use crate::supervisor::{Report, WorkerReport};
+use crate::cli::{settings, state_dir};
+use crate::config::declared_lines;
+use crate::control::Unanswered;
+use crate::history::Reader;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use steadfast_resources::ResourceId;
 
 /// The number of events shown for one resource.
 const LAST: usize = 5;
@@ -20,19 +26,22 @@ pub(in crate::cli) fn show(args: &args::OfResource) -> Exit {
     asking(async {
         let ask = Request::Show { resource: args.resource.clone() };
         let details: ResourceDetails = ask_for(&args.socket, &ask).await?;
-        let look = Request::Diff { resources: vec![args.resource.clone()], resume: false };
+        // The selector may be short; the reply has the identity.
+        let resource = details.status.resource.clone();
+        let look = Request::Diff { resources: vec![resource.clone()], resume: false };
         let looked = answer(&args.socket, &look, PATIENCE).await;
-        let found: Result<Inspections, _> =
-            looked.and_then(|found| shaped(found.unwrap_or_default()));
-        let lately = Request::lately(Some(args.resource.clone()), LAST);
+        let found: Result<Inspections, _> = looked.and_then(shaped);
+        let lately = Request::lately(Some(resource), LAST);
+        let events: Vec<Event> = pieces(&args.socket, &lately).await;
         if args.json {
-            let events: Vec<Value> = pieces(&args.socket, &lately).await;
-            out_json(&in_full(&details, found, events));
+            out_json(&in_full(&details, found, &events));
             return Ok(Exit::Well);
         }
         for line in describe(&details) {
             print(line);
         }
+        declaration(&details).into_iter().for_each(print);
+        last_output(args, &details.status.resource).into_iter().for_each(print);
         match &found {
             Ok(found) => {
                 for line in found.items.iter().flat_map(differences).skip(1) {
@@ -41,7 +50,6 @@ pub(in crate::cli) fn show(args: &args::OfResource) -> Exit {
             }
             Err(why) => print(format!("  differs: unknown: {}", plain(&why.to_string()))),
         }
-        let events: Vec<Event> = pieces(&args.socket, &lately).await;
         for event in &events {
             print(words(event, now()));
         }
@@ -49,11 +57,38 @@ pub(in crate::cli) fn show(args: &args::OfResource) -> Exit {
     })
 }
 
+/// Returns the declaration as written in the graph file, if this user may read the file; without secrets.
+fn declaration(details: &ResourceDetails) -> Vec<String> {
+    let Some((file, line)) = &details.declared_at else { return Vec::new() };
+    let Ok(text) = std::fs::read_to_string(file) else { return Vec::new() };
+    let lines = declared_lines(&text, usize::try_from(*line).unwrap_or_default());
+    let identity = &details.status.resource;
+    let name = ResourceId::parse(identity).map_or(identity.as_str(), |id| id.name);
+    if !lines.iter().any(|line| line.contains(name)) {
+        return vec!["  the file has changed since it was loaded".to_owned()];
+    }
+    lines.iter().map(|line| format!("    {}", plain(line))).collect()
+}
+
+/// Returns the end and the output of the last command that the history has recorded, if this user may read it.
+fn last_output(args: &args::OfResource, resource: &str) -> Vec<String> {
+    let said = args.socket.state_dir.clone().or_else(|| settings::of_daemon().1);
+    let reader = Reader::open(&state_dir::directory(said.as_deref())).ok().flatten();
+    let last = reader.and_then(|reader| reader.last_produced(resource).ok().flatten());
+    let Some(entry) = last else { return Vec::new() };
+    let ended = entry.values.iter().find(|value| value.field == "ended").map(after_in_words);
+    let mut lines =
+        vec![format!("  last run: {} ({})", ended.unwrap_or_default(), time_of(&entry))];
+    let output = output_lines(&entry, usize::MAX);
+    lines.extend(output.into_iter().map(|line| format!("    {line}")));
+    lines
+}
+
 /// Returns all data about one resource as JSON. If the check failed, `differences` is null instead of an empty list.
 fn in_full(
     details: &ResourceDetails,
     found: Result<Inspections, Unanswered>,
-    events: Vec<Value>,
+    events: &[Event],
 ) -> Value {
     let mut all = serde_json::to_value(details).unwrap_or_default();
     let unknown = found.as_ref().err().map(ToString::to_string);
@@ -64,7 +99,7 @@ fn in_full(
     all["destructive"] = json!(found.as_ref().map(|found| found.destructive));
     all["differences"] =
         json!(found.filter(|found| found.error.is_none()).map(|it| it.differences));
-    all["events"] = Value::Array(events);
+    all["events"] = json!(events);
     all
 }
 
@@ -82,6 +117,9 @@ pub(in crate::cli) fn describe(details: &ResourceDetails) -> Vec<String> {
     ];
     if !details.waited_for_by.is_empty() {
         lines.push(format!("  dependents waiting: {}", names(&details.waited_for_by)));
+    }
+    if let Some((file, line)) = &details.declared_at {
+        lines.push(format!("  declared at: {}:{line}", plain(file)));
     }
     lines.extend(details.owned.as_ref().map(owned));
     let ages = details.status.ages;
@@ -205,7 +243,7 @@ fn of_worker(name: &str, worker: &WorkerReport) -> String {
 #[cfg(test)]
 mod tests {
     use super::worker_lines;
-    use crate::supervisor::{Report, State, WorkerReport};
+    use crate::api::{Report, State, WorkerReport};
 
     /// P-7: the report shows missing inputs, hanging workers, and the number of failures.
     #[test]

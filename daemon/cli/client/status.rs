@@ -1,13 +1,13 @@
 //! `steadfast status`: the state of the host, and the resources that are not converged.
 
 use super::{ask_for, asking, span};
+use crate::api::{
+    ChangeClass, Changes, Checkout, HostStatus, PauseStatus, Request, ResourceStatus,
+    SelectedResources, Status,
+};
 use crate::cli::args;
 use crate::cli::exit::Exit;
 use crate::cli::output::{count, is_unread, out_json, plain, print};
-use crate::control::Request;
-use crate::driver::status::{
-    ChangeClass, Changes, Checkout, HostStatus, PauseStatus, ResourceStatus, Status,
-};
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
@@ -21,8 +21,7 @@ const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
 pub(in crate::cli) fn status(args: &args::Status) -> Exit {
     asking(async {
         if !args.watch {
-            let status = once(args).await?;
-            return Ok(exit(&status));
+            return once(args).await;
         }
         let clears = !args.json && std::io::stdout().is_terminal();
         loop {
@@ -30,7 +29,7 @@ pub(in crate::cli) fn status(args: &args::Status) -> Exit {
                 print(CLEAR);
             }
             // An error is no reason to stop watching: a stopped daemon may come back.
-            drop(once(args).await);
+            let _watched = once(args).await;
             if is_unread() {
                 return Ok(Exit::Well);
             }
@@ -39,14 +38,52 @@ pub(in crate::cli) fn status(args: &args::Status) -> Exit {
     })
 }
 
-async fn once(args: &args::Status) -> Result<Status, Exit> {
+async fn once(args: &args::Status) -> Result<Exit, Exit> {
+    let resources = args.selection.texts();
+    if !resources.is_empty() {
+        let ask = Request::Select { resources, most: args.limit };
+        let found: SelectedResources = ask_for(&args.socket, &ask).await?;
+        if args.json {
+            out_json(&found);
+        } else {
+            show_selection(&found);
+        }
+        return Ok(exit_of_selection(&found));
+    }
     let status: Status = ask_for(&args.socket, &Request::Status { most: args.limit }).await?;
     if args.json {
         out_json(&status);
     } else {
         show(&status);
     }
-    Ok(status)
+    Ok(exit(&status))
+}
+
+/// Returns the exit code for selected resources: that of a failure first, then of the convergence.
+fn exit_of_selection(found: &SelectedResources) -> Exit {
+    match found {
+        SelectedResources { failed: 1.., .. } | SelectedResources { retrying: 1.., .. } => {
+            Exit::Failed
+        }
+        _ if found.converged == found.total => Exit::Well,
+        _ => Exit::Changes,
+    }
+}
+
+/// Prints the status of selected resources, worst first.
+fn show_selection(found: &SelectedResources) {
+    let counts = [(found.failed, "failed"), (found.retrying, "retrying"), (found.paused, "paused")];
+    let more = counts.iter().filter(|(number, _)| *number > 0);
+    let more: Vec<String> = more.map(|(number, words)| format!(", {number} {words}")).collect();
+    let more = more.concat();
+    print(format!("{} of {} converged{more}", found.converged, count(found.total, "resource")));
+    for resource in &found.rows {
+        print(line(resource));
+    }
+    let omitted = found.total.saturating_sub(found.rows.len());
+    if omitted > 0 {
+        print(format!("  … and {omitted} more (--limit N)"));
+    }
 }
 
 /// Returns the exit code for monitoring: that of a failure first, then of a rejected graph, then of the convergence.
@@ -87,6 +124,13 @@ fn show(status: &Status) {
     if status.unhealthy_omitted > 0 {
         print(format!("  … and {} more (--limit N)", status.unhealthy_omitted));
     }
+    for inactive in &status.inactive {
+        print(format!("  {}: {}", plain(&inactive.resource), plain(&inactive.message)));
+    }
+    if status.inactive_omitted > 0 {
+        print(format!("  … and {} more inactive (--limit N)", status.inactive_omitted));
+    }
+    status.input_reports.iter().for_each(|line| print(format!("  {}", plain(line))));
     for part in &status.daemon {
         print(format!("  daemon: {}: {}", plain(&part.part), plain(&part.message)));
     }

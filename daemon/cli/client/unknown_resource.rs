@@ -1,11 +1,12 @@
 //! The detection of misspelt resource names in queries about the past.
 
 use super::{PATIENCE, answer};
+use crate::api::Request;
 use crate::cli::args::Socket;
 use crate::cli::state;
-use crate::config::with_nearest;
-use crate::control::{Request, Unanswered};
+use crate::control::Unanswered;
 use crate::store::SqliteStore;
+use crate::suggestion::with_nearest;
 
 /// Returns an error message if a resource is unknown to the daemon, or to the state if no daemon runs. Returns `None`
 /// if the resource is known, or if that cannot be determined.

@@ -2,10 +2,10 @@
 
 use super::super::args::Socket;
 use super::{Finding, PATIENCE};
+use crate::api::{Request, Status};
 use crate::cli::client::address;
 use crate::cli::output::plain;
-use crate::control::{Client, Request, Unanswered};
-use crate::driver::status::Status;
+use crate::control::{Client, Unanswered};
 use std::time::Instant;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -27,7 +27,7 @@ pub(super) async fn look(socket: &Socket) -> (Vec<Finding>, Option<i32>) {
         }
     };
     let status: Option<Status> = match answer {
-        Ok(Some(value)) => serde_json::from_value(value).ok(),
+        Ok(Some(data)) => data.try_into().ok(),
         Ok(None) => None,
         Err(why) => return (vec![unreachable(&why)], pid),
     };
@@ -57,6 +57,7 @@ fn unreachable(why: &Unanswered) -> Finding {
         | Unanswered::Refused(_)
         | Unanswered::Rejected(_)
         | Unanswered::Unknown(_)
+        | Unanswered::Ambiguous(_)
         | Unanswered::Broken(_) => {
             Finding::problem("daemon", why.to_string(), "see the log of the daemon")
         }

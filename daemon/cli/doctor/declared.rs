@@ -1,6 +1,6 @@
 //! The check of the settings and the graph: a daemon that starts now must accept them.
 
-use super::Finding;
+use super::{Finding, watches};
 use crate::config::{self, Options, Rejected, Settings};
 use std::path::{Path, PathBuf};
 
@@ -37,12 +37,12 @@ pub(super) fn look(
     };
     let mut findings = vec![finding];
     if !graphs.is_empty() {
-        findings.push(graph(graphs, &settings));
+        findings.extend(graph(graphs, &settings));
     }
     findings
 }
 
-fn graph(paths: &[PathBuf], settings: &Settings) -> Finding {
+fn graph(paths: &[PathBuf], settings: &Settings) -> Vec<Finding> {
     const NAME: &str = "graph";
     let options = Options {
         defaults: settings.defaults.clone(),
@@ -54,12 +54,13 @@ fn graph(paths: &[PathBuf], settings: &Settings) -> Finding {
         Ok(loaded) => {
             let says =
                 format!("graph {} is valid: {} resources", loaded.name, loaded.vertices.len());
-            Finding::ok(NAME, says)
+            let blind = watches::look(&loaded.vertices);
+            std::iter::once(Finding::ok(NAME, says)).chain(blind).collect()
         }
         Err(why) => {
             let advice =
                 "`steadfast check` shows every problem; correct the graph, then `steadfast reload`";
-            Finding::problem(NAME, first_line(&why), advice)
+            vec![Finding::problem(NAME, first_line(&why), advice)]
         }
     }
 }

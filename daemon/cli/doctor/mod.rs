@@ -1,16 +1,20 @@
 //! `steadfast doctor`: checks of the machine before and while a daemon runs. They must change nothing.
 //!
 //! Reading order: this file (findings and their output), then one file per area: `service`, `daemon`, `permissions`,
-//! `declared`, `files`, `limits`, `clock`, `packages`.
+//! `declared`, `facts`, `watches`, `files`, `limits`, `clock`, `packages`, `accounts`, `world`.
 
+mod accounts;
 mod clock;
 mod daemon;
 mod declared;
+mod facts;
 mod files;
 mod limits;
 mod packages;
 mod permissions;
 mod service;
+mod watches;
+mod world;
 
 use super::args;
 use super::client::address;
@@ -95,14 +99,17 @@ async fn diagnose(args: &args::Doctor) -> Diagnosis {
     let read = tokio::time::timeout(PATIENCE, read).await;
     let (file, read) = read.ok().and_then(Result::ok).unwrap_or_default();
     let graphs = declared::graphs(&args.graphs, read.as_ref());
+    let world = world::look(read.as_ref(), &directory).await;
     let (state, named, own) = (directory.clone(), graphs.clone(), file.clone());
     let limits = on_thread(move || limits::look(pid));
     let permissions = on_thread(move || permissions::look(&state, &socket, (&own, &named)));
     let files = on_thread(move || files::look(&directory));
     let packages = on_thread(packages::look);
+    let accounts = on_thread(accounts::look);
+    let facts = on_thread(facts::look);
     let declared = on_thread(move || declared::look(&file, read, &graphs));
-    let (limits, permissions, files, packages, declared) =
-        tokio::join!(limits, permissions, files, packages, declared);
+    let (limits, permissions, files, packages, facts, declared, accounts) =
+        tokio::join!(limits, permissions, files, packages, facts, declared, accounts);
     let (service, clock) = tokio::join!(service::look(), clock::look());
     let mut findings = Vec::new();
     for (area, found) in [
@@ -113,6 +120,9 @@ async fn diagnose(args: &args::Doctor) -> Diagnosis {
         ("systemd", service),
         ("clock", clock),
         ("packages", packages),
+        ("accounts", accounts),
+        ("world", world),
+        ("facts", facts),
         ("daemon", std::mem::take(&mut daemon)),
     ] {
         findings.extend(found.into_iter().map(|finding| Finding { area, ..finding }));

@@ -1,24 +1,25 @@
 //! `steadfast apply`: makes the host converge once, with live progress on a terminal or plain lines on a pipe, and a
 //! summary.
 
-use super::plan_report;
+use super::rounds::Rounds;
+use super::{StopRelay, confirm, plan_report};
 use crate::cli::args::Apply;
 use crate::cli::exit::Exit;
 use crate::cli::output::deliveries::Deliveries;
 use crate::cli::output::event_recording::Recording;
 use crate::cli::output::render;
-use crate::cli::output::render::{
-    LogObserver, changed, held, list, retrying, seconds, trouble_words,
-};
+use crate::cli::output::render::{LogObserver, list, seconds};
 use crate::cli::output::{count, out_json, plain, print};
 use crate::cli::state_dir::Opening;
 use crate::cli::{args, load_graph, one_shot, output, state_dir};
 use crate::config::LoadedGraph;
 use crate::driver::{DriverDeps, DriverExit, Guard, Notification, Observer, Progress};
+use crate::events::render::headline;
 use crate::history::History;
 use crate::plan::{Plan, StepCollector};
 use crate::signals::Signals;
-use crate::store::{Journal as StateJournal, StoredState};
+use crate::store::{Journal as StateJournal, Key, StoredState};
+use crate::workers::with_direct_world;
 use serde_json::json;
 use std::collections::HashMap;
 use std::io::{IsTerminal as _, Write as _};
@@ -31,83 +32,162 @@ use tokio::runtime::Runtime;
 /// Applies a graph, and returns the exit code of the summary.
 pub(in crate::cli) fn apply(args: &Apply, signals: Signals, key: MintKey) -> Exit {
     render::set_up(args.log, None, render::Process::Command);
-    crate::cli::on_runtime(|runtime| once(args, signals, key, runtime))
+    crate::cli::on_runtime(|runtime| match run_once(args, signals, key, runtime) {
+        Ok(exit) | Err(exit) => exit,
+    })
 }
 
-fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> Exit {
+/// The parts that each round of an apply uses.
+struct ApplyParts<'a> {
+    args: &'a Apply,
+    runtime: &'a Runtime,
+    host: Host,
+    key: Arc<MintKey>,
+    journal: StateJournal,
+    history: Arc<History>,
+    recording: Recording,
+    relay: StopRelay,
+}
+
+fn run_once(
+    args: &Apply,
+    mut signals: Signals,
+    key: MintKey,
+    runtime: &Runtime,
+) -> Result<Exit, Exit> {
     let began = Instant::now();
     let directory = state_dir::directory(args.state.state_dir.as_deref());
     let opening = Opening::begin(directory.clone());
-    // Resources that are declared `noop` must stay distinguishable from those under `--noop`.
-    let graph = args::Graph { noop: false, ..args.graph.clone() };
-    let read = runtime.block_on(load_graph::read_unless_stopped(
-        &graph,
-        &mut signals,
-        (args.json, args.allow_empty),
-    ));
-    let loaded = match read {
+    let loaded = match read_graph(args, &mut signals, runtime) {
         Ok(Some(loaded)) => as_asked(loaded, args),
         Ok(None) => {
             output::error("stopped before the graph was read; no changes made", None);
-            return Exit::Failed;
+            return Err(Exit::Failed);
         }
         Err(exit) => {
             opening.abandon();
-            return exit;
+            return Err(exit);
         }
     };
-    let (store, recalled) = match opening.finish() {
-        Ok(opened) => opened,
-        Err(exit) => return exit,
-    };
+    let (store, recalled) = opening.finish()?;
     let (name, key) = (loaded.name.clone(), Arc::new(key));
     let guard = match &args.plan {
-        Some(plan) => match as_planned(plan, (&loaded, &args.graph), &recalled, (&key, runtime)) {
-            Ok(guard) => Some(guard),
-            Err(exit) => return exit,
-        },
+        Some(plan) => Some(as_planned(plan, (&loaded, &args.graph), &recalled, (&key, runtime))?),
+        None if confirm::is_asked(args) => {
+            confirm::ask((&loaded, &args.graph), &recalled, (&key, runtime), &mut signals)?
+        }
         None => None,
     };
     let deliveries = Deliveries::new(runtime.handle(), &args.recorders, &directory);
     let recording = Recording::new("apply", directory.clone(), args.state.retention)
+        .with_graph(&args.graph.graphs)
         .with_deliveries(deliveries);
-    let audience = recording.of(audience(args));
-    let journal = match StateJournal::spawn(store) {
-        Ok(journal) => Some(journal),
-        Err(error) => {
-            output::error(format!("cannot start: {error}"), None);
-            return Exit::Failed;
-        }
-    };
+    let journal = StateJournal::spawn(store).map_err(|error| {
+        output::error(format!("cannot start: {error}"), None);
+        Exit::Failed
+    })?;
     let host = Host::default().with_command_records(&directory);
+    let host = with_direct_world(host, args.world.as_deref(), &directory);
     // The lock of the directory lasts until all events are recorded.
     let held = journal.clone();
     let history = History::new(directory, args.state.history);
-    let kept = Some(Arc::clone(&history));
-    let parts =
-        DriverDeps { host, key, journal, recalled, history: kept, observing: None, audience };
+    let mut rounds = match &args.plan {
+        // A saved plan holds for the graph that was planned.
+        Some(_) => None,
+        None => Rounds::begin(&loaded, load_graph::options(&args.graph)?),
+    };
+    let relay = StopRelay::default();
+    let parts = ApplyParts { args, runtime, host, key, journal, history, recording, relay };
+    let state_key = recalled.key.clone();
     let whole = (loaded, &args.graph);
-    let finished = runtime.block_on(one_shot::drive(parts, whole, guard, Some(signals)));
-    history.close();
-    let (class, message) = end_of_run(&finished);
-    recording.end(class, message);
-    runtime.block_on(recording.deliver());
-    recording.close();
+    let stops = Some((&parts.relay, Some(signals)));
+    let first = one_shot::drive(parts.deps(recalled, rounds.as_ref()), whole, guard, stops);
+    let mut finished = runtime.block_on(first);
+    let went_on = match rounds.as_mut() {
+        Some(rounds) => parts.drive_rounds(rounds, state_key.as_ref(), &mut finished),
+        None => Ok(()),
+    };
+    parts.close(&finished);
     drop(held);
     if let Some(exit) = given_up(&finished) {
-        return exit;
+        return Err(exit);
     }
     let verdict = ApplySummary::of(&finished);
+    if let Err(why) = went_on {
+        output::error(why, None);
+        return Err(Exit::Failed);
+    }
     if args.json {
         out_json(&verdict.to_json(&name, &finished, began.elapsed()));
     } else {
         verdict.print(&name, &finished, began.elapsed());
     }
-    match verdict {
+    Ok(match verdict {
         v if v.is_bad() => Exit::Failed,
         v if args.detailed_exitcode && v.changed + v.held > 0 => Exit::Changes,
         _ => Exit::Well,
+    })
+}
+
+impl ApplyParts<'_> {
+    fn deps(&self, recalled: StoredState, rounds: Option<&Rounds>) -> DriverDeps {
+        let observer = self.recording.of(audience(self.args));
+        let audience = match rounds {
+            Some(rounds) => rounds.observe(observer),
+            None => observer,
+        };
+        let (host, key) = (self.host.clone(), Arc::clone(&self.key));
+        let (journal, history) = (Some(self.journal.clone()), Some(Arc::clone(&self.history)));
+        DriverDeps { host, key, journal, recalled, history, observing: None, audience }
     }
+
+    /// Applies the graph again for as long as probes give it new values.
+    fn drive_rounds(
+        &self,
+        rounds: &mut Rounds,
+        state_key: Option<&Key>,
+        finished: &mut DriverExit,
+    ) -> Result<(), String> {
+        while may_go_on(finished, &self.relay) {
+            let Some(graph) = rounds.next_graph()? else { break };
+            let recalled = self.journal.recall().map_err(|error| error.to_string())?;
+            let recalled = StoredState { key: state_key.cloned(), ..recalled };
+            let whole = (as_asked(graph, self.args), &self.args.graph);
+            let parts = self.deps(recalled, Some(rounds));
+            let stops = Some((&self.relay, None));
+            let round = self.runtime.block_on(one_shot::drive(parts, whole, None, stops));
+            *finished = DriverExit { changed: finished.changed + round.changed, ..round };
+        }
+        Ok(())
+    }
+
+    /// Records the end of the apply, and waits for the recorders.
+    fn close(self, finished: &DriverExit) {
+        self.history.close();
+        let (class, message) = end_of_run(finished);
+        self.recording.end(class, message);
+        self.runtime.block_on(self.recording.deliver());
+        self.recording.close();
+    }
+}
+
+/// Reads the graph of the apply, unless a signal stops it first.
+fn read_graph(
+    args: &Apply,
+    signals: &mut Signals,
+    runtime: &Runtime,
+) -> Result<Option<LoadedGraph>, Exit> {
+    // Resources that are declared `noop` must stay distinguishable from those under `--noop`.
+    let graph = args::Graph { noop: false, ..args.graph.clone() };
+    let options = (args.json, args.allow_empty);
+    runtime.block_on(load_graph::read_unless_stopped(&graph, signals, options))
+}
+
+/// Returns true if another round may follow: this one was neither stopped nor aborted.
+fn may_go_on(finished: &DriverExit, relay: &StopRelay) -> bool {
+    let is_aborted =
+        finished.refused.is_some() || finished.unkept.is_some() || finished.broken.is_some();
+    !is_aborted && !relay.is_stopped()
 }
 
 /// Prepares the graph for the apply: with `--noop`, its steps are those of a plan.
@@ -333,6 +413,12 @@ impl Screen {
         drop(std::io::stderr().flush());
         self.drawn = true;
     }
+
+    /// Prints a notification in the words of its event.
+    fn show_event(&mut self, news: &Notification<'_>) {
+        let Some(event) = news.to_event() else { return };
+        self.line(&headline(event.kind.name(), event.resource.as_deref(), &event.message));
+    }
 }
 
 fn terminal_width() -> usize {
@@ -344,32 +430,23 @@ impl Observer for Screen {
     fn hear(&mut self, news: &Notification<'_>) {
         match news {
             Notification::Progress(progress) => self.draw(progress),
-            Notification::Changed { identity, differences, notes, took, class, .. } => {
-                let words = changed(differences, notes, *took, *class);
-                self.line(&format!("changed {}{words}", plain(identity)));
-            }
-            Notification::Held { identity, holding, until, differences, .. } => {
-                self.line(&format!(
-                    "held {}{}",
-                    plain(identity),
-                    held(*holding, *until, differences)
-                ));
-            }
-            Notification::Retrying { identity, trouble, after, .. } => {
-                self.line(&format!("retrying {}{}", plain(identity), retrying(*trouble, *after)));
-            }
+            Notification::Changed { .. }
+            | Notification::Held { .. }
+            | Notification::Retrying { .. }
+            | Notification::Undeclared { .. }
+            | Notification::Interrupted { .. } => self.show_event(news),
             Notification::Failed { identity, trouble, .. } => {
-                let words = trouble.map(trouble_words).unwrap_or_default();
+                // The resources that wait are no part of this line: they wait for the end of the apply only.
+                let failed = Notification::Failed {
+                    identity,
+                    trouble: *trouble,
+                    waiting: (Vec::new(), 0),
+                    run: None,
+                };
+                let words = failed.to_event().map(|event| event.message).unwrap_or_default();
                 if self.is_new_failure(identity, &words) {
-                    self.line(&format!("failed {}{words}", plain(identity)));
+                    self.show_event(&failed);
                 }
-            }
-            Notification::Undeclared { identity, message, removed } => {
-                let event = if *removed { "removed" } else { "undeclared" };
-                self.line(&format!("{event} {}: {message}", plain(identity)));
-            }
-            Notification::Interrupted { identity, .. } => {
-                self.line(&format!("interrupted {}", plain(identity)));
             }
             Notification::Stuck(name) => {
                 self.line(&format!("stuck {}: the run does not return", plain(name)));

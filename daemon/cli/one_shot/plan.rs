@@ -2,6 +2,7 @@
 //! beside a daemon.
 
 use super::plan_report;
+use super::plan_text::Title;
 use crate::cli::args::Plan;
 use crate::cli::edges::Edges;
 use crate::cli::exit::Exit;
@@ -43,11 +44,11 @@ fn once(args: &Plan, key: MintKey, runtime: &Runtime) -> Exit {
         output::error("a plan of a graph from standard input cannot be saved", Some(hint));
         return Exit::Usage;
     }
-    let options = Options {
-        origins: args.explain_edges,
-        refuse_empty: !args.allow_empty,
-        ..load_graph::options(&args.graph)
+    let given = match load_graph::options(&args.graph) {
+        Ok(given) => given,
+        Err(exit) => return exit,
     };
+    let options = Options { origins: args.explain_edges, refuse_empty: !args.allow_empty, ..given };
     let loaded = match load_graph::read(&args.graph, &options, args.json) {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
@@ -64,13 +65,13 @@ fn once(args: &Plan, key: MintKey, runtime: &Runtime) -> Exit {
             Err(exit) => return exit,
         };
     if args.json {
-        let mut json = found.to_json();
+        let mut json = serde_json::to_value(found.report()).unwrap_or_default();
         if let (Some(edges), Value::Object(map)) = (edges, &mut json) {
             map.insert("edges".to_owned(), edges.to_json());
         }
         out_json(&json);
     } else {
-        found.show("plan", "to change");
+        found.show(Title::Plan);
         if let Some(edges) = edges {
             edges.show();
         }

@@ -1,14 +1,15 @@
 //! The findings of a pass without changes, step by step, for `plan` and `drift`.
 
+use super::plan_conditions::Conditions;
+use crate::api::{Action, FailedCheck, PlanReport, StayingObject, Step};
 use crate::cli::args::Graph;
 use crate::cli::exit::Exit;
-use crate::cli::output::{count, difference, plain, print};
+use crate::cli::output::plain;
 use crate::cli::{one_shot, output};
 use crate::config::LoadedGraph;
 use crate::driver::{DriverDeps, DriverExit};
-use crate::plan::{Action, Plan, Step, StepCollector, Unusable};
+use crate::plan::{Plan, StepCollector, Unusable};
 use crate::store::StoredState;
-use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use steadfast_engine::{HeldReason, VertexStatus};
@@ -27,6 +28,7 @@ pub(in crate::cli) fn find(
     listen: fn(BTreeSet<Arc<str>>) -> StepCollector,
 ) -> Result<Found, Exit> {
     let graph = loaded.name.clone();
+    let conditions = Conditions::of(&loaded);
     let order: Vec<String> = loaded.vertices.iter().map(|v| v.identity.to_string()).collect();
     let (loaded, noop) = loaded.into_plan();
     let steps = listen(noop);
@@ -37,7 +39,9 @@ pub(in crate::cli) fn find(
     if let Some(why) = &finished.refused {
         return Err(reject_graph(why));
     }
-    Ok(Found::new(graph, &order, &steps, finished))
+    let mut found = Found::new(graph, &order, &steps, finished);
+    found.conditions = conditions.with_steps(&found.steps);
+    Ok(found)
 }
 
 /// Reports that the driver rejects the graph; returns the exit code for it.
@@ -68,11 +72,15 @@ const SHOWN: usize = 20;
 
 /// The findings.
 pub(in crate::cli) struct Found {
-    graph: String,
-    total: usize,
-    steps: Vec<Step>,
+    pub(super) graph: String,
+    pub(super) total: usize,
+    pub(super) steps: Vec<Step>,
     /// The resources that could not be checked, each with the reason.
-    failed: Vec<(String, String)>,
+    pub(super) failed: Vec<(String, String)>,
+    /// The undeclared resources whose objects stay, each with the reason.
+    pub(super) left: Vec<(String, String)>,
+    /// The inactive resources, and the facts that are unknown until a step.
+    pub(super) conditions: Conditions,
 }
 
 impl Found {
@@ -96,6 +104,7 @@ impl Found {
                 Some((stand.identity, why))
             })
             .collect();
+        let left = steps.take_left();
         let mut steps = steps.take();
         // A map by name: a graph may be large.
         let at: HashMap<&str, usize> =
@@ -104,7 +113,7 @@ impl Found {
             step.note_leaving(!at.contains_key(step.resource.as_str()));
         }
         steps.sort_by_key(|s| (s.is_removal(), s.leaves, at.get(s.resource.as_str()).copied()));
-        Self { graph, total, steps, failed }
+        Self { graph, total, steps, failed, left, conditions: Conditions::default() }
     }
 
     /// Returns true if a resource could not be checked.
@@ -130,82 +139,31 @@ impl Found {
         self.steps
     }
 
-    fn count(&self, actions: &[Action]) -> usize {
+    pub(super) fn count(&self, actions: &[Action]) -> usize {
         self.steps.iter().filter(|step| actions.contains(&step.action)).count()
     }
 
-    /// Prints the findings for people. `what` is the title, `verb` the verb for resources that differ.
-    pub(in crate::cli) fn show(&self, what: &str, verb: &str) {
-        let changes = self.count(&[Action::Change, Action::Refresh]);
-        let (removals, unknown) = (self.count(&[Action::Remove]), self.count(&[Action::Unknown]));
-        let held = self.count(&[Action::Held]);
-        let same = self.total - self.steps.len() - self.failed.len();
-        let mut words = vec![format!("{} {verb}", count(changes, "resource"))];
-        let more = [
-            (removals, "to be removed or replaced"),
-            (unknown, "unknown until then"),
-            (held, "held"),
-        ];
-        words.extend(more.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")));
-        if !self.failed.is_empty() {
-            words.push(format!("{} could not be checked", self.failed.len()));
-        }
-        words.push(format!("{same} unchanged"));
-        print(format!("{what}: {}: {}", plain(&self.graph), words.join(", ")));
-        for step in self.steps.iter().filter(|s| !s.is_removal()) {
-            show(step);
-        }
-        for (name, why) in &self.failed {
-            print(format!("? {}: {}", plain(name), plain(why)));
-        }
-        if self.steps.iter().any(Step::is_removal) {
-            print("existing objects that would be removed:");
-        }
-        for step in self.steps.iter().filter(|s| s.is_removal()) {
-            show(step);
-        }
-    }
-
-    pub(in crate::cli) fn to_json(&self) -> Value {
-        json!({
-            "graph": self.graph,
-            "total": self.total,
-            "change": self.count(&[Action::Change, Action::Refresh]),
-            "remove": self.count(&[Action::Remove]),
-            "unknown": self.count(&[Action::Unknown]),
-            "held": self.count(&[Action::Held]),
-            "failed": self.failed.iter().map(|(name, why)| json!({"resource": name, "why": why})).collect::<Vec<_>>(),
-            "resources": self.steps,
-        })
-    }
-}
-
-/// Prints one step for people.
-fn show(step: &Step) {
-    let name = plain(&step.resource);
-    let until = step.until.as_deref().map(plain);
-    match (step.action, until) {
-        (Action::Unknown, until) => {
-            let until = until.unwrap_or_default();
-            let now = if step.differences.is_empty() { "" } else { "; now:" };
-            let leaves = if step.leaves { "undeclared; " } else { "" };
-            print(format!("? {name}: {leaves}unknown until {until} is changed{now}"));
-        }
-        (Action::Refresh, _) => {
-            print(format!("~ {name}: would refresh"));
-            return;
-        }
-        (Action::Held, Some(window)) => {
-            print(format!("! {name}: held: changes are allowed {window}"));
-        }
-        (Action::Held, None) => print(format!("! {name}: held: noop")),
-        (Action::Remove, _) if step.leaves => print(format!("- {name}: undeclared")),
-        (Action::Remove, _) => print(format!("- {name}")),
-        (Action::Change, _) => print(format!("~ {name}")),
-    }
-    for d in &step.differences {
-        for line in difference(&d.aspect, (&d.from, &d.to), d.diff.as_deref()) {
-            print(format!("    {line}"));
+    /// Returns the report as data.
+    pub(in crate::cli) fn report(&self) -> PlanReport {
+        let failed = self.failed.iter();
+        let failed = failed
+            .map(|(resource, why)| FailedCheck { resource: resource.clone(), why: why.clone() });
+        let stays = self.left.iter();
+        let stays = stays
+            .map(|(resource, why)| StayingObject { resource: resource.clone(), why: why.clone() });
+        PlanReport {
+            graph: self.graph.clone(),
+            total: self.total,
+            create: self.creations(),
+            change: self.count(&[Action::Change, Action::Refresh]),
+            remove: self.count(&[Action::Remove]),
+            unknown: self.count(&[Action::Unknown]),
+            held: self.count(&[Action::Held]),
+            failed: failed.collect(),
+            stays: stays.collect(),
+            resources: self.steps.clone(),
+            inactive: self.conditions.inactive_status(),
+            unknown_facts: self.conditions.unknown_facts(),
         }
     }
 }

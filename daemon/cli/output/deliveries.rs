@@ -20,6 +20,8 @@ pub(in crate::cli) struct Deliveries {
     state_directory: PathBuf,
     ending: CancellationToken,
     running: JoinSet<()>,
+    /// True if a recorder asks for debug events.
+    wants_debug: bool,
 }
 
 impl Deliveries {
@@ -34,13 +36,19 @@ impl Deliveries {
             state_directory: state_directory.to_owned(),
             ending: CancellationToken::new(),
             running: JoinSet::new(),
+            wants_debug: declared.iter().any(|one| one.debug),
         }
+    }
+
+    /// Returns true if a recorder asks for debug events.
+    pub(in crate::cli) fn wants_debug(&self) -> bool {
+        self.wants_debug
     }
 
     /// Starts each recorder. A recorder that cannot start is reported in the log, and receives the events later.
     pub(in crate::cli) fn start(&mut self, stream: &Stream) {
         for declared in std::mem::take(&mut self.declared) {
-            let name = declared.name();
+            let (name, debug) = (declared.name(), declared.debug);
             // Some destinations need the runtime when they are opened.
             let _entered = self.runtime.enter();
             match sink(&declared) {
@@ -51,6 +59,7 @@ impl Deliveries {
                         stream: stream.clone(),
                         state_directory: self.state_directory.clone(),
                         turn: TURN,
+                        debug,
                         leaves: Box::new(|| false),
                     };
                     let ending = self.ending.clone();

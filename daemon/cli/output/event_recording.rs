@@ -1,9 +1,9 @@
 //! The event log of a one-shot command: nothing is written unless something happens.
 
 use super::deliveries::Deliveries;
-use super::render::happening;
+use crate::api::Level;
 use crate::driver::{Notification, Observer};
-use crate::events::{self, Level, LogWriter, NewEvent, Publisher, Retention, Stream, what};
+use crate::events::{self, LogWriter, NewEvent, Publisher, Retention, Stream};
 use crate::store::{REPAIRED, UNSOUND};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -44,6 +44,8 @@ pub(in crate::cli) struct Recording(Arc<Mutex<Record>>);
 struct Record {
     /// The name of the command.
     command: &'static str,
+    /// The paths of the graph; empty for a command without a graph.
+    graph: Vec<PathBuf>,
     teller: Publisher,
     scribe: Arc<LogWriter>,
     stream: Stream,
@@ -66,6 +68,7 @@ impl Recording {
         stream.gather(GATHER);
         let record = Record {
             command,
+            graph: Vec::new(),
             teller,
             scribe: Arc::new(LogWriter::new(&stream, directory, retention)),
             stream,
@@ -75,6 +78,12 @@ impl Recording {
             thread: None,
         };
         Self(Arc::new(Mutex::new(record)))
+    }
+
+    /// Names the graph of the command.
+    pub(in crate::cli) fn with_graph(self, graph: &[PathBuf]) -> Self {
+        self.lock().graph = graph.to_vec();
+        self
     }
 
     /// Runs recorders from the first recorded event on.
@@ -95,11 +104,11 @@ impl Recording {
     /// Records an event without waiting.
     pub(in crate::cli) fn tell(&self, happening: NewEvent) {
         let mut record = self.lock();
-        if happening.level <= Level::Debug {
+        if happening.level <= Level::Debug && !record.records_debug() {
             return;
         }
         if !record.has_begun {
-            if !DEEDS.contains(&happening.what) {
+            if !DEEDS.contains(&happening.kind.name()) {
                 if record.before.len() < MOST_BEFORE {
                     record.before.push(happening);
                 }
@@ -144,11 +153,13 @@ impl Recording {
 }
 
 impl Record {
+    /// Returns true if a recorder asks for debug events.
+    fn records_debug(&self) -> bool {
+        self.deliveries.as_ref().is_some_and(Deliveries::wants_debug)
+    }
+
     fn begin(&mut self) {
-        let (version, command) = (env!("CARGO_PKG_VERSION"), self.command);
-        let message = format!("steadfast {version}, {command}, process {}", std::process::id());
-        let start = NewEvent::new(what::RUN_START, message, Level::Info);
-        self.teller.publish(NewEvent { class: Some(command), ..start });
+        self.teller.publish(events::session_start(self.command, &self.graph));
         self.before.drain(..).for_each(|happening| self.teller.publish(happening));
         let scribe = Arc::clone(&self.scribe);
         let thread = std::thread::Builder::new().name("events".to_owned());
@@ -176,7 +187,7 @@ struct Recorded {
 impl Observer for Recorded {
     fn hear(&mut self, news: &Notification<'_>) {
         self.audience.hear(news);
-        if let Some(happening) = happening(news) {
+        if let Some(happening) = news.to_event() {
             self.recording.tell(happening);
         }
     }

@@ -94,6 +94,8 @@ struct State {
     bytes: usize,
     /// The number of dropped lines that are not logged yet.
     dropped: u64,
+    /// The number of all dropped lines.
+    dropped_in_total: u64,
     /// True if the last wait for room failed, and no line was written since.
     stalled: bool,
     /// True while the thread runs.
@@ -123,6 +125,7 @@ impl State {
 
     fn drop_line(&mut self) {
         self.dropped += 1;
+        self.dropped_in_total += 1;
         match self.entries.back_mut() {
             Some(Entry::Dropped(number)) => *number += 1,
             _ => self.entries.push_back(Entry::Dropped(1)),
@@ -321,6 +324,11 @@ pub(in crate::cli) fn log_line(line: LogLine) {
 pub(in crate::cli) fn trouble() -> Option<String> {
     let dropped = QUEUE.get()?.dropped();
     (dropped > 0).then(|| format!("standard error is not read; lines dropped so far: {dropped}"))
+}
+
+/// Returns the number of lines dropped since the start of the process.
+pub(in crate::cli) fn dropped_lines() -> u64 {
+    QUEUE.get().map_or(0, |queue| queue.lock().dropped_in_total)
 }
 
 /// A guard that waits for the last lines when the process ends, even by a panic.

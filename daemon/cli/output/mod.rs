@@ -1,8 +1,9 @@
 //! Output: data to standard output, messages to standard error, and foreign text only in escaped form.
 //!
 //! Reading order: this file (printing), `render` (notifications as log lines), `log_output`, `log_queue`,
-//! `log_journal`, `event_recording`, `deliveries`.
+//! `log_journal`, `event_recording`, `deliveries`, `colour`.
 
+pub(super) mod colour;
 pub(super) mod deliveries;
 pub(super) mod event_recording;
 pub(super) mod log_journal;
@@ -11,7 +12,6 @@ pub(super) mod log_queue;
 pub(super) mod render;
 
 use crate::config::{Problem, Rejected};
-use crate::driver::GraphDiff;
 use log_queue::{LogLine, log_line};
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -111,27 +111,4 @@ pub(super) fn difference(
 #[must_use]
 pub(super) fn count(number: usize, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
-}
-
-/// Describes the difference between two graphs: counts, and names below unless all is new.
-#[must_use]
-pub(super) fn graph_change(change: &GraphDiff) -> String {
-    let GraphDiff { added, changed, removed, unchanged: kept, again } = change;
-    let mut text = format!(
-        "{} added, {} changed, {} removed, {kept} unchanged",
-        added.count, changed.count, removed.count
-    );
-    if !again {
-        return text;
-    }
-    for (mark, sort) in [('+', added), ('~', changed), ('-', removed)] {
-        for name in &sort.names {
-            text.push_str(&format!("\n{mark} {}", plain(name)));
-        }
-        let more = sort.count - sort.names.len();
-        if more > 0 {
-            text.push_str(&format!("\n{mark} and {more} more"));
-        }
-    }
-    text
 }

@@ -3,9 +3,10 @@
 
 use super::super::args::{self, Shell};
 use super::super::exit::Exit;
+use crate::api::Request;
 use crate::cli::client;
 use crate::cli::output::{error, print};
-use crate::control::{Address, Client, Request};
+use crate::control::{Address, Client};
 use clap::Command;
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{
@@ -134,7 +135,7 @@ async fn ask(prefix: String) -> Vec<String> {
         return Vec::new();
     };
     let answer = client.next(None).await.ok().flatten();
-    answer.and_then(|names| serde_json::from_value(names).ok()).unwrap_or_default()
+    answer.and_then(|names| names.try_into().ok()).unwrap_or_default()
 }
 
 /// Returns the address of the daemon that the words of the command line name.

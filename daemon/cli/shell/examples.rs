@@ -24,7 +24,11 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "apply",
         &[
-            ("steadfast apply graph.yaml", "apply the graph once"),
+            (
+                "steadfast apply graph.yaml",
+                "apply the graph once; on a terminal, ask before a removal",
+            ),
+            ("steadfast apply --yes graph.yaml", "do not ask"),
             (
                 "steadfast apply --only file --detailed-exitcode graph.yaml",
                 "apply only files; exit with 2 if anything was changed",
@@ -56,6 +60,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "check",
         &[
             ("steadfast check graph.yaml", "report every problem of a graph"),
+            ("steadfast check --lint graph.yaml", "also give advice about a valid graph"),
             ("steadfast check 'file[motd]'", "check a resource again, in the running daemon"),
         ],
     ),
@@ -66,11 +71,17 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("steadfast graph --format dot graph.yaml | dot -Tsvg > graph.svg", "draw the graph"),
         ],
     ),
+    ("test", &[("steadfast test modules/site", "run the test cases of a module, without a host")]),
+    ("test", &[("steadfast test modules/site", "run the test cases of a module, without a host")]),
     (
         "history",
         &[
             ("steadfast history", "list recent changes"),
             ("steadfast history 'file[motd]' --json", "list the changes of one resource as JSON"),
+            (
+                "steadfast history exec --since 2h",
+                "list the commands of two hours with their output",
+            ),
         ],
     ),
     (
@@ -87,6 +98,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "undo",
         &[
             ("steadfast undo 'file[motd]'", "restore the state before the last change"),
+            ("steadfast undo 'file[motd]' --plan", "show what would be restored"),
             (
                 "steadfast undo 'file[motd]' --to 12 --for 1d",
                 "restore the state before change 12; pause the resource for a day",
@@ -94,9 +106,48 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "eval",
+        &[
+            ("steadfast eval '1 + 2'", "evaluate an expression without a graph"),
+            (
+                "steadfast eval vars.workers graph.yaml",
+                "show the value of a variable and each layer",
+            ),
+            (
+                "steadfast eval 'facts.cpu.count * 2' --facts host.json graph.yaml",
+                "evaluate with the facts of another host",
+            ),
+        ],
+    ),
+    (
+        "facts",
+        &[
+            ("steadfast facts os", "show the distribution of this host"),
+            (
+                "steadfast facts --json > web-1.json",
+                "save the facts, for `steadfast check --facts web-1.json`",
+            ),
+        ],
+    ),
+    (
+        "schema",
+        &[(
+            "steadfast schema > steadfast.schema.json",
+            "write the schema that the first line of a graph names for editors",
+        )],
+    ),
+    (
+        "fmt",
+        &[
+            ("steadfast fmt graph.yaml", "format a graph file"),
+            ("steadfast fmt --check *.yaml", "exit with 1 if a file is not formatted"),
+        ],
+    ),
+    (
         "explain",
         &[
             ("steadfast explain file", "show the fields of a kind"),
+            ("steadfast explain file.mode", "explain one field"),
             ("steadfast explain meta", "show the metaparams of every resource"),
             ("steadfast explain C404", "explain a problem code"),
         ],
@@ -106,6 +157,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             ("steadfast status", "show whether the host is converged, and the blockers if not"),
             ("steadfast status --watch", "refresh every second"),
+            ("steadfast status 'svc[*]'", "show all services"),
             ("steadfast status --json | jq .verdict", "print the verdict for a script"),
         ],
     ),
@@ -129,10 +181,13 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     ),
     (
         "pause",
-        &[(
-            "steadfast pause --for 2h --reason \"upgrade of the database\"",
-            "start nothing for two hours",
-        )],
+        &[
+            (
+                "steadfast pause --for 2h --reason \"upgrade of the database\"",
+                "start nothing for two hours",
+            ),
+            ("steadfast pause 'svc[*]' --for 30m", "leave all services alone for half an hour"),
+        ],
     ),
     (
         "resume",
@@ -176,7 +231,13 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("steadfast state repair", "repair a damaged state"),
         ],
     ),
-    ("wait", &[("steadfast wait --timeout 300", "wait up to 5 minutes for convergence")]),
+    (
+        "wait",
+        &[
+            ("steadfast wait --timeout 300", "wait up to 5 minutes for convergence"),
+            ("steadfast wait nginx --for changed", "wait for the next change of one resource"),
+        ],
+    ),
     (
         "stop",
         &[
@@ -196,6 +257,37 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             ("steadfast doctor", "diagnose the host and the installation"),
             ("steadfast doctor /etc/steadfast/graph.yaml", "also check who may write this graph"),
+        ],
+    ),
+    (
+        "fleet",
+        &[
+            ("steadfast fleet", "show all hosts and the holders of permits"),
+            ("steadfast fleet wait --generation 3f9a --hosts web*", "wait until the hosts run it"),
+        ],
+    ),
+    (
+        "world",
+        &[
+            ("steadfast world forget web7", "withdraw the exports of a host that is gone"),
+            ("steadfast world release roll/nginx web7", "free the slot of a dead host"),
+        ],
+    ),
+    (
+        "bundle",
+        &[(
+            "steadfast bundle site/ --key deploy.pem --output site.tar --cluster main",
+            "pack and sign a graph folder",
+        )],
+    ),
+    (
+        "deploy",
+        &[
+            ("steadfast deploy site.tar", "one host first, then waves of 10%"),
+            (
+                "steadfast deploy site.tar --hosts web* --canary 2 --wave 20% --splay 5m",
+                "deploy to some hosts in larger waves",
+            ),
         ],
     ),
     (

@@ -12,12 +12,12 @@ use super::args::StateCommand;
 use super::exit::Exit;
 use super::output::{count, error, out_json, plain, print};
 use super::{settings, state_dir};
-use crate::config::with_nearest;
 use crate::driver::values::codec::sorts;
 use crate::store::{
     Origin, Overview, Ownership, PauseRecord, ResourceRecord, SqliteStore, StoredState, Verb,
     violations,
 };
+use crate::suggestion::with_nearest;
 use crate::workers::{generation, readers};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;

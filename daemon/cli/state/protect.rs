@@ -5,9 +5,10 @@ use crate::cli::exit::Exit;
 use crate::cli::offline::OfflineCommand;
 use crate::cli::output::{error, plain, print};
 use crate::cli::{args, client, settings, state_dir};
-use crate::config::with_nearest;
 use crate::events;
+use crate::selection::{NoLabels, resolve};
 use crate::store::{Effect, Entry, SqliteStore, StateCommand, Store as _, StoreError, StoredState};
+use crate::suggestion::with_nearest;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use steadfast_resources::registry::is_made_once;
@@ -35,7 +36,7 @@ fn alone(order: StateCommand, args: &args::Resources) -> Result<Vec<String>, Exi
     let said = args.socket.state_dir.clone().or_else(|| settings::of_daemon().1);
     let directory = state_dir::directory(said.as_deref());
     if !SqliteStore::is_there(&directory) {
-        let what = format!("no such resource: {}", args.resources.join(", "));
+        let what = format!("no such resource: {}", args.texts().join(", "));
         error(what, Some("the state directory has no state; check --state-dir"));
         return Err(Exit::Usage);
     }
@@ -43,9 +44,7 @@ fn alone(order: StateCommand, args: &args::Resources) -> Result<Vec<String>, Exi
     let alone = OfflineCommand::take(order.command(), &directory).map_err(refuse)?;
     let mut store = alone.store().map_err(refuse)?;
     let recalled = store.recall().map_err(refuse)?;
-    is_known(&recalled, &args.resources)?;
-    let names: BTreeSet<Arc<str>> =
-        args.resources.iter().map(|name| name.as_str().into()).collect();
+    let names = known_names(&recalled, &args.texts())?;
     let (mut entries, mut deeds, mut says) = (Vec::new(), Vec::new(), Vec::new());
     for name in &names {
         let owned = recalled.resources.get(&**name).and_then(|kept| kept.owned.as_deref());
@@ -71,14 +70,19 @@ fn alone(order: StateCommand, args: &args::Resources) -> Result<Vec<String>, Exi
     Ok(says)
 }
 
-fn is_known(recalled: &StoredState, names: &[String]) -> Result<(), Exit> {
-    let all = || recalled.resources.keys().map(String::as_str);
-    let strangers = names.iter().filter(|name| !recalled.resources.contains_key(*name));
-    let strangers: Vec<String> = strangers.map(|name| with_nearest(name, all())).collect();
-    if strangers.is_empty() {
-        return Ok(());
+/// Returns the recorded resources that selectors select. Labels are not recorded.
+fn known_names(recalled: &StoredState, texts: &[String]) -> Result<BTreeSet<Arc<str>>, Exit> {
+    let all: Vec<&str> = recalled.resources.keys().map(String::as_str).collect();
+    let wrong = match resolve(texts, &all, &NoLabels) {
+        Ok(names) => return Ok(names.iter().map(|name| name.as_str().into()).collect()),
+        Err(wrong) => wrong,
+    };
+    if wrong.unknown.is_empty() {
+        error(wrong.candidates().join("; "), Some("name one of them: kind[name]"));
+        return Err(Exit::Usage);
     }
-    let what = format!("no such resource: {}", strangers.join(", "));
+    let strangers = wrong.unknown.iter().map(|name| with_nearest(name, all.iter().copied()));
+    let what = format!("no such resource: {}", strangers.collect::<Vec<_>>().join(", "));
     error(
         what,
         Some("the state has no record of this resource; `steadfast state show` lists all records"),

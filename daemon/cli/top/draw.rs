@@ -2,9 +2,9 @@
 
 use super::style::{Tone, of_phase, of_verdict, style};
 use super::view::{Pane, Typing, View};
+use crate::api::{Inspections, Level, Order, Phase, ResourceStatus};
 use crate::cli::client::{describe, differences, headline, line, newer, now, paused, span, words};
 use crate::cli::output::plain;
-use crate::driver::status::{Inspections, Order, Phase, ResourceStatus};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
@@ -76,7 +76,7 @@ fn table(frame: &mut Frame<'_>, area: Rect, view: &View) {
     });
     let widths = [
         Constraint::Length(9),
-        Constraint::Fill(1),
+        Constraint::Length(name_width(area.width, view)),
         Constraint::Length(8),
         Constraint::Length(8),
         Constraint::Fill(1),
@@ -84,16 +84,35 @@ fn table(frame: &mut Frame<'_>, area: Rect, view: &View) {
     frame.render_widget(Table::new(rows, widths).header(titles), area);
 }
 
+/// The columns between the names and the messages, and the gaps between all columns.
+const BESIDE_NAMES: u16 = 9 + 8 + 8 + 4;
+
+/// Returns the width of the names: all of the longest visible name where there is room. Messages have at least half of
+/// the room, or as much as they need.
+fn name_width(width: u16, view: &View) -> u16 {
+    let room = width.saturating_sub(BESIDE_NAMES);
+    let shown = || view.list.rows.iter().take(view.room);
+    let length = |text: &str| u16::try_from(text.chars().count()).unwrap_or(u16::MAX);
+    let name = shown().map(|resource| length(&plain(&resource.resource))).max().unwrap_or(0);
+    let says = shown().map(|resource| length(&message(resource))).max().unwrap_or(0);
+    let for_messages = says.max(7).min(room.div_ceil(2));
+    name.max(9).min(room.saturating_sub(for_messages))
+}
+
+/// Returns the message of a row; empty for a converged resource.
+fn message(resource: &ResourceStatus) -> String {
+    if resource.phase == Phase::Settled {
+        return String::new();
+    }
+    let all = line(resource);
+    let name = format!("{}: ", plain(&resource.resource));
+    all.trim_start().trim_start_matches(name.as_str()).to_owned()
+}
+
 fn row(resource: &ResourceStatus, colour: bool) -> Row<'static> {
     let changed = resource.ages.repair.map(span).unwrap_or_default();
     let repairs = if resource.repairs == 0 { String::new() } else { resource.repairs.to_string() };
-    let says = if resource.phase == Phase::Settled {
-        String::new()
-    } else {
-        let all = line(resource);
-        let name = format!("{}: ", plain(&resource.resource));
-        all.trim_start().trim_start_matches(name.as_str()).to_owned()
-    };
+    let says = message(resource);
     let state = Span::styled(phase(resource.phase), style(of_phase(resource.phase), colour));
     Row::new([
         Cell::from(state),
@@ -143,10 +162,10 @@ const HELP: &[&str] = &[
     "d                   show the differences of the selected resource",
     "e                   show recent events",
     "s                   order by state, name, last change, repairs",
-    "/                   filter by name; esc ends the filter",
+    "/                   filter by name; esc clears the filter",
     "p, r                pause for an hour, resume (shows the pending changes and asks)",
     "P, R                pause, resume the selected resource only",
-    "q, esc              back; quit from the table",
+    "esc, q              close the innermost view; all views; quit from the table",
 ];
 
 fn details(view: &View) -> Vec<Line<'static>> {
@@ -161,10 +180,10 @@ fn events(view: &View) -> Vec<Line<'static>> {
     let now = now();
     let lines = view.events.iter().rev().map(|event| {
         let tone = match event.level {
-            crate::events::Level::Error => Tone::Bad,
-            crate::events::Level::Warn => Tone::Odd,
-            crate::events::Level::Info => Tone::Plain,
-            crate::events::Level::Debug => Tone::Faint,
+            Level::Error => Tone::Bad,
+            Level::Warn => Tone::Odd,
+            Level::Info => Tone::Plain,
+            Level::Debug => Tone::Faint,
         };
         Line::styled(words(event, now), style(tone, view.colour))
     });
@@ -210,7 +229,7 @@ fn footer(view: &View) -> Line<'static> {
                 };
                 format!("{shown}  enter show  d diff  e events  s sort  / filter  ? keys  q quit")
             }
-            (None, _) => "q back  up/down scroll".to_owned(),
+            (None, _) => "esc back  q table  up/down scroll".to_owned(),
         },
     };
     Line::styled(words, style(Tone::Faint, view.colour))

@@ -15,6 +15,7 @@ mod tests;
 
 use super::args;
 use super::exit::Exit;
+use super::output::colour::shows_colour;
 use super::output::error;
 use crate::signals::Signals;
 use poller::Feed;
@@ -34,7 +35,7 @@ pub(super) fn top(args: &args::Top, signals: Signals) -> Exit {
         error("expected a terminal that can be drawn on, found none", Some(hint));
         return Exit::Usage;
     }
-    let colour = std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
+    let colour = shows_colour();
     super::on_runtime(|runtime| {
         runtime.block_on(async {
             let screen = match Screen::open() {

@@ -1,7 +1,7 @@
 //! Requests to the daemon, each in a task of its own, so that a slow reply does not block the keys.
 
-use crate::control::{Address, Client, Request};
-use serde_json::Value;
+use crate::api::{Data, Request};
+use crate::control::{Address, Client};
 use std::collections::HashSet;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -35,7 +35,7 @@ pub(super) struct PollResult {
     pub(super) about: About,
     /// The request, so that a reply to an outdated request can be ignored.
     pub(super) ask: Request,
-    pub(super) answer: Result<Vec<Value>, String>,
+    pub(super) answer: Result<Vec<Data>, String>,
 }
 
 /// The requests under way.
@@ -87,7 +87,7 @@ impl Feed {
     }
 }
 
-async fn answer(address: &Address, ask: &Request) -> Result<Vec<Value>, String> {
+async fn answer(address: &Address, ask: &Request) -> Result<Vec<Data>, String> {
     let mut client = Client::ask(address, ask).await.map_err(|why| why.to_string())?;
     let mut pieces = Vec::new();
     while let Some(piece) = client.next(None).await.map_err(|why| why.to_string())? {

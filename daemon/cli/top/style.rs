@@ -1,6 +1,6 @@
 //! Styles of text. Without colours only attributes of every terminal are used, and no meaning depends on colour alone.
 
-use crate::driver::status::{HostStatus, Phase};
+use crate::api::{HostStatus, Phase};
 use ratatui::style::{Color, Modifier, Style};
 
 /// The meaning of a text that determines its style.

@@ -3,16 +3,14 @@
 use super::draw::draw;
 use super::poller::{About, PollResult};
 use super::view::{Next, Pane, View};
-use crate::control::Request;
-use crate::driver::status::{
-    Ages, Changes, Counts, Differing, GraphRejection, HostStatus, Inspection, Inspections, List,
-    Phase, ResourceStatus, Status,
+use crate::api::{
+    Ages, Changes, Counts, Data, Differing, GraphRejection, HostStatus, Inspection, Inspections,
+    List, Phase, Request, ResourceStatus, Status,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Color;
-use serde_json::{Value, to_value};
 
 fn resource(name: &str, phase: Phase, says: &str) -> ResourceStatus {
     ResourceStatus {
@@ -55,6 +53,9 @@ fn status(verdict: HostStatus) -> Status {
         daemon: Vec::new(),
         reboot: None,
         checkout: None,
+        inactive: Vec::new(),
+        inactive_omitted: 0,
+        input_reports: Vec::new(),
     }
 }
 
@@ -71,19 +72,19 @@ fn rows() -> Vec<ResourceStatus> {
 /// Creates a view with a status and a list.
 fn view(colour: bool) -> View {
     let mut view = View::new(colour);
-    tell(&mut view, About::Status, to_value(status(HostStatus::Failed)).expect("data"));
+    tell(&mut view, About::Status, status(HostStatus::Failed));
     list(&mut view, rows(), 3);
     view
 }
 
-fn tell(view: &mut View, about: About, value: Value) {
+fn tell(view: &mut View, about: About, data: impl Into<Data>) {
     let question = view.questions().into_iter().find(|question| question.about == about);
     let ask = question.map_or(Request::Workers, |question| question.ask);
-    view.hear(PollResult { about, ask, answer: Ok(vec![value]) });
+    view.hear(PollResult { about, ask, answer: Ok(vec![data.into()]) });
 }
 
 fn list(view: &mut View, rows: Vec<ResourceStatus>, total: usize) {
-    tell(view, About::List, to_value(List { rows, total }).expect("data"));
+    tell(view, About::List, List { rows, total });
 }
 
 fn shown(view: &mut View, columns: u16, lines: u16) -> Terminal<TestBackend> {
@@ -113,10 +114,10 @@ fn the_table_shows_all_in_eighty_columns() {
         [
             "web: failed: 2 of 3 resources not converged",
             "1 ok, 1 waiting, 0 running, 1 failed, 0 held, 0 stuck, 0 contended; up 2 h 0 min",
-            "STATE*    RESOURCE                   CHANGED  REPAIRS  MESSAGE",
-            "failed    pkg[nginx]                                   failed, no retries left:",
-            "waiting   svc[nginx]                                   waiting for others: pkg[n",
-            "ok        file[/srv/a\\u{202e}b]      1 min    12",
+            "STATE*    RESOURCE              CHANGED  REPAIRS  MESSAGE",
+            "failed    pkg[nginx]                              failed, no retries left: no su",
+            "waiting   svc[nginx]                              waiting for others: pkg[nginx]",
+            "ok        file[/srv/a\\u{202e}b] 1 min    12",
             "3 resources  enter show  d diff  e events  s sort  / filter  ? keys  q quit",
         ]
     );
@@ -161,7 +162,7 @@ fn scrolling_asks_for_what_is_seen() {
     let asked = ask(&view).expect("asked").ask;
     assert!(matches!(asked, Request::List { from: 981, most: 19, .. }), "{asked:?}");
     key(&mut view, KeyCode::Home);
-    let answer = Ok(vec![to_value(List { rows: Vec::new(), total: 1 }).expect("data")]);
+    let answer = Ok(vec![List { rows: Vec::new(), total: 1 }.into()]);
     view.hear(PollResult { about: About::List, ask: asked, answer });
     assert_eq!(view.list.total, 1000, "an old answer");
     // The list has become shorter.
@@ -189,6 +190,50 @@ fn a_filter_is_typed() {
     assert_eq!(view.react(&ctrl_c), Next::Leave);
 }
 
+/// Esc closes the innermost view: a typed filter, a pane above another, a pane, a filter, and then the program.
+#[test]
+fn esc_closes_the_innermost_view() {
+    let mut view = view(false);
+    for code in [KeyCode::Char('/'), KeyCode::Char('n'), KeyCode::Enter, KeyCode::Enter] {
+        assert_ne!(key(&mut view, code), Next::Leave);
+    }
+    assert_eq!(view.pane, Pane::Details);
+    key(&mut view, KeyCode::Char('d'));
+    key(&mut view, KeyCode::Char('?'));
+    assert_eq!(view.pane, Pane::Help);
+    // The key that opened the help closes it.
+    key(&mut view, KeyCode::Char('?'));
+    assert_eq!(view.pane, Pane::Diff);
+    key(&mut view, KeyCode::Esc);
+    assert_eq!(view.pane, Pane::Details);
+    key(&mut view, KeyCode::Esc);
+    assert_eq!((view.pane, view.filter.as_str()), (Pane::Table, "n"));
+    assert_eq!(key(&mut view, KeyCode::Esc), Next::Ask);
+    assert_eq!(view.filter, "");
+    assert_eq!(key(&mut view, KeyCode::Esc), Next::Leave);
+}
+
+/// A long name is whole where there is room, and leaves half of the room to messages where there is none.
+#[test]
+fn names_are_whole_where_there_is_room() {
+    let name = format!("file[/srv/{}]", "long/".repeat(12));
+    let mut long = resource(&name, Phase::Settled, "converged");
+    let mut view = view(false);
+    list(&mut view, vec![long.clone()], 1);
+    let text = |view: &mut View, columns: u16| {
+        let terminal = shown(view, columns, 24);
+        let buffer = terminal.backend().buffer();
+        let row = (0..columns).map(|x| buffer[(x, 4)].symbol()).collect::<String>();
+        row.trim_end().to_owned()
+    };
+    assert!(text(&mut view, 120).contains(&name));
+    assert!(!text(&mut view, 80).contains(&name));
+    (long.phase, long.message) = (Phase::Waiting, "waiting for its rate limit".to_owned());
+    list(&mut view, vec![long], 1);
+    let row = text(&mut view, 80);
+    assert!(row.ends_with("waiting for its rate limit"), "{row}");
+}
+
 /// Pause and resume must be confirmed.
 #[test]
 fn an_order_is_confirmed() {
@@ -214,7 +259,7 @@ fn a_refused_graph_is_said() {
     let full = "web.yaml:7:3: unknown key \u{1b}`pth`".to_owned();
     let refused = GraphRejection { rejected_for: 61, reason: full.clone(), details: full };
     let status = Status { rejected: Some(refused), ..status(HostStatus::Converged) };
-    tell(&mut view, About::Status, to_value(status).expect("data"));
+    tell(&mut view, About::Status, status);
     let says = "the current graph file was rejected 1 min ago: web.yaml:7:3: unknown key";
     let all = lines(&mut view);
     assert!(all[2].starts_with(says) && !all[2].contains('\u{1b}'), "{all:#?}");
@@ -240,7 +285,7 @@ fn pending_changes_are_shown_before_a_resume() {
     };
     let found =
         Inspections { items: (0..50).map(of).collect(), skipped: 0, ..Inspections::default() };
-    tell(&mut view, About::Diff, to_value(found).expect("data"));
+    tell(&mut view, About::Diff, found);
     let all = lines(&mut view);
     assert!(all.contains(&"pending changes after a resume".to_owned()), "{all:#?}");
     assert!(all.contains(&"file[0]".to_owned()) && all.contains(&"resume? y/n".to_owned()));
@@ -294,7 +339,7 @@ fn a_diff_is_shown() {
         ..Inspection::default()
     };
     let found = Inspections { items: vec![found], skipped: 0, ..Inspections::default() };
-    tell(&mut view, About::Diff, to_value(found).expect("data"));
+    tell(&mut view, About::Diff, found);
     let all = lines(&mut view);
     let at = all.iter().position(|line| line == "svc[nginx]: differences").expect("a title");
     assert_eq!(all[at + 1..at + 5], ["svc[nginx]", "  content", "    -is\\u{7}", "    +shall"]);
@@ -314,7 +359,7 @@ fn a_daemon_that_is_gone_is_said() {
         "{all:?}"
     );
     assert!(all.iter().any(|line| line.starts_with("failed    pkg[nginx]")));
-    tell(&mut view, About::Status, to_value(status(HostStatus::Converged)).expect("data"));
+    tell(&mut view, About::Status, status(HostStatus::Converged));
     assert!(!lines(&mut view).iter().any(|line| line.contains("is outdated")));
     let mut empty = View::new(false);
     let answer = Err("no daemon listens at /run/x".to_owned());

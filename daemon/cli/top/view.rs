@@ -2,12 +2,8 @@
 //! socket.
 
 use super::poller::{About, PollQuery, PollResult};
-use crate::control::Request;
-use crate::driver::status::{Inspections, List, Order, ResourceDetails, Status};
-use crate::events::Event as Happened;
+use crate::api::{self, Data, Inspections, List, Order, Request, ResourceDetails, Status};
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 /// The length of a pause requested here, in seconds.
 const PAUSE: u64 = 3600;
@@ -77,9 +73,11 @@ pub(super) struct View {
     /// The number of visible rows, known after drawing.
     pub(super) room: usize,
     pub(super) pane: Pane,
+    /// The panes below the open one, the innermost last.
+    below: Vec<Pane>,
     pub(super) typing: Typing,
     pub(super) details: Option<ResourceDetails>,
-    pub(super) events: Vec<Happened>,
+    pub(super) events: Vec<api::Event>,
     pub(super) diff: Option<Result<Inspections, String>>,
     /// The resource of details and diff.
     pub(super) subject: String,
@@ -103,6 +101,7 @@ impl View {
             first: 0,
             room: 20,
             pane: Pane::Table,
+            below: Vec::new(),
             typing: Typing::Keys,
             details: None,
             events: Vec::new(),
@@ -132,9 +131,8 @@ impl View {
     }
 
     fn ask_list(&self) -> PollQuery {
-        let order = serde_json::to_value(self.order).ok();
-        let order = order.as_ref().and_then(Value::as_str).unwrap_or("state").to_owned();
         let (filter, from, most) = (self.filter.clone(), self.first, self.room);
+        let order = self.order;
         PollQuery { about: About::List, ask: Request::List { filter, order, from, most } }
     }
 
@@ -168,7 +166,10 @@ impl View {
             }
             About::List if ask == self.ask_list().ask => self.take_list(first(pieces)),
             About::Details => self.details = first(pieces).or_else(|| self.details.take()),
-            About::Events => self.events = pieces.into_iter().filter_map(read).collect(),
+            About::Events => {
+                self.events =
+                    pieces.into_iter().filter_map(|piece| piece.try_into().ok()).collect();
+            }
             About::Diff => {
                 let found = first(pieces);
                 self.diff = Some(found.ok_or_else(|| "the reply cannot be read".to_owned()));
@@ -251,6 +252,11 @@ impl View {
     fn in_table(&mut self, code: KeyCode) -> Next {
         let page = self.room.max(1);
         match code {
+            // Esc closes the innermost view; a filter is one.
+            KeyCode::Esc if !self.filter.is_empty() => {
+                self.filter.clear();
+                (self.selected, self.first) = (0, 0);
+            }
             KeyCode::Char('q') | KeyCode::Esc => return Next::Leave,
             KeyCode::Down | KeyCode::Char('j') => self.select(self.selected.saturating_add(1)),
             KeyCode::Up | KeyCode::Char('k') => self.select(self.selected.saturating_sub(1)),
@@ -306,11 +312,17 @@ impl View {
             return Next::Nothing;
         }
         match code {
-            KeyCode::Char('q') | KeyCode::Esc | KeyCode::Left => self.pane = Pane::Table,
-            KeyCode::Char('d') if self.pane == Pane::Details => return self.open(Pane::Diff),
-            other => return self.anywhere(other),
+            KeyCode::Char('q') => {
+                self.below.clear();
+                self.close_pane()
+            }
+            KeyCode::Esc | KeyCode::Left => self.close_pane(),
+            // The key that opens a pane closes it too.
+            KeyCode::Char('?' | 'h') if self.pane == Pane::Help => self.close_pane(),
+            KeyCode::Char('e') if self.pane == Pane::Events => self.close_pane(),
+            KeyCode::Char('d') if self.pane == Pane::Details => self.open(Pane::Diff),
+            other => self.anywhere(other),
         }
-        Next::Nothing
     }
 
     /// Handles a key that scrolls; returns false for other keys.
@@ -326,19 +338,38 @@ impl View {
         true
     }
 
+    /// Returns to the pane below the open one.
+    fn close_pane(&mut self) -> Next {
+        let below = self.below.pop().unwrap_or(Pane::Table);
+        (self.pane, self.scroll) = (below, 0);
+        match below {
+            Pane::Diff => self.ask_diff(),
+            Pane::Details | Pane::Events => Next::Ask,
+            Pane::Table | Pane::Plan | Pane::Help => Next::Nothing,
+        }
+    }
+
+    fn ask_diff(&mut self) -> Next {
+        let resources = vec![self.subject.clone()];
+        let ask = Request::Diff { resources, resume: false };
+        Next::Order(PollQuery { about: About::Diff, ask })
+    }
+
     /// Opens a pane. Details and diff show the selected row, or the resource of the open pane.
     fn open(&mut self, pane: Pane) -> Next {
         if matches!(pane, Pane::Details | Pane::Diff) && !self.take_subject() {
             return Next::Nothing;
         }
+        match self.pane {
+            Pane::Table => self.below.clear(),
+            Pane::Plan => {}
+            // A pane that is open already is not stacked twice.
+            open if open != pane => self.below.push(open),
+            _ => {}
+        }
         (self.pane, self.scroll, self.details, self.diff) = (pane, 0, None, None);
         self.events.clear();
-        if pane == Pane::Diff {
-            let resources = vec![self.subject.clone()];
-            let ask = Request::Diff { resources, resume: false };
-            return Next::Order(PollQuery { about: About::Diff, ask });
-        }
-        Next::Ask
+        if pane == Pane::Diff { self.ask_diff() } else { Next::Ask }
     }
 
     /// Takes the selected row as the subject in the table; in a pane the subject stays. Returns true if there is one.
@@ -366,10 +397,7 @@ impl View {
     }
 }
 
-fn first<T: DeserializeOwned>(pieces: Vec<Value>) -> Option<T> {
-    pieces.into_iter().next().and_then(read)
-}
-
-fn read<T: DeserializeOwned>(value: Value) -> Option<T> {
-    serde_json::from_value(value).ok()
+/// Returns the first part of a reply.
+fn first<T: TryFrom<Data>>(pieces: Vec<Data>) -> Option<T> {
+    pieces.into_iter().next().and_then(|piece| T::try_from(piece).ok())
 }

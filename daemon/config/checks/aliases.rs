@@ -6,6 +6,7 @@ use crate::config::problem::location::{Element, Location};
 use crate::config::problem::{Problem, quoted};
 use std::collections::HashMap;
 use std::sync::Arc;
+use steadfast_resources::ResourceId;
 
 impl Validator<'_> {
     /// Rejects aliases that are names of existing resources, or that two resources claim.
@@ -16,7 +17,7 @@ impl Validator<'_> {
             for (alias, _) in &candidate.aliases {
                 let first = claimed.insert(Arc::clone(alias), vertex);
                 let (kind, shown) = (candidate.spec.kind, quoted(alias));
-                let name = alias.get(kind.len() + 1..alias.len() - 1).unwrap_or_default();
+                let name = ResourceId::parse(alias).map(|id| id.name).unwrap_or_default();
                 let mut second = None;
                 let problem = if wrong_name(kind, name).is_some() {
                     Problem::new(Code::Alias, format!("`{shown}` is not a valid alias"))

@@ -12,7 +12,7 @@ use std::ffi::OsStr;
 use std::ops::Bound;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use steadfast_resources::{HostObject, Match, Need};
+use steadfast_resources::{Footprint, HostObject, Match, Need};
 
 /// The key under which automatic edges are reported.
 const KEY: &str = "automatic";
@@ -26,6 +26,8 @@ struct Offers {
     paths: HashMap<Vec<u8>, usize>,
     /// The mount points. Every path at or below one needs the mount.
     mounts: HashMap<Vec<u8>, usize>,
+    /// The files and folders that packages bring.
+    packaged: HashMap<Vec<u8>, Vec<usize>>,
     /// The repositories of packages: a package may come from any of them.
     repositories: Vec<usize>,
     others: HashMap<HostObject, Vec<usize>>,
@@ -41,6 +43,10 @@ impl Offers {
             }
             HostObject::Mount(path) => {
                 self.mounts.insert(path.into_os_string().into_encoded_bytes(), vertex);
+            }
+            HostObject::Packaged(path) => {
+                let path = path.into_os_string().into_encoded_bytes();
+                self.packaged.entry(path).or_default().push(vertex);
             }
             other => {
                 if matches!(other, HostObject::Repository(_)) {
@@ -77,6 +83,21 @@ impl Offers {
                 }
             }
             (token, _) => to.extend(self.others.get(token).into_iter().flatten()),
+        }
+    }
+
+    /// Adds the packages that bring a claimed path, or a folder above it. A repository comes before all packages.
+    fn serve_claims(&self, footprint: &Footprint, to: &mut Vec<usize>) {
+        let is_repository = |object: &HostObject| matches!(object, HostObject::Repository(_));
+        if self.packaged.is_empty() || footprint.provides.iter().any(is_repository) {
+            return;
+        }
+        let paths = footprint.claims.iter().filter_map(|claim| match &claim.object {
+            HostObject::Path(path) | HostObject::Content(path) => Some(path),
+            _ => None,
+        });
+        for above in paths.flat_map(|path| path.ancestors()) {
+            to.extend(self.packaged.get(above.as_os_str().as_bytes()).into_iter().flatten());
         }
     }
 
@@ -145,19 +166,20 @@ impl Validator<'_> {
         }
         let (mut ties, mut serving) = (Vec::new(), Vec::new());
         for (to, vertex) in part() {
-            let own = vertex.resource.iter().flat_map(|resource| resource.footprint().requires);
+            let footprint = vertex.resource.as_ref().map(|it| it.footprint()).unwrap_or_default();
+            offers.serve_claims(&footprint, &mut serving);
+            let tie = |from: usize, because: &'static str| {
+                let because = Some(because);
+                DraftEdge { from, to, notify: false, key: KEY, because, at: vertex.at }
+            };
+            let packages = serving.drain(..).filter(|from| *from != to);
+            ties.extend(packages.map(|from| tie(from, "brings the path")));
+            let own = footprint.requires.into_iter();
             let received = vertex.recipe.iter().flat_map(|recipe| recipe.needs());
             for need in own.chain(received) {
                 offers.serve(&need, &mut serving);
-                let because = Some(need.because);
-                ties.extend(serving.drain(..).filter(|from| *from != to).map(|from| DraftEdge {
-                    from,
-                    to,
-                    notify: false,
-                    key: KEY,
-                    because,
-                    at: vertex.at,
-                }));
+                let others = serving.drain(..).filter(|from| *from != to);
+                ties.extend(others.map(|from| tie(from, need.because)));
             }
         }
         ties

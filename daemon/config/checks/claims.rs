@@ -29,12 +29,7 @@ impl Validator<'_> {
                 HostObject::Content(_) if is_exclusive => {}
                 object if !is_exclusive => self.shared.push((object, vertex)),
                 object => {
-                    if matches!(
-                        object,
-                        HostObject::Member { .. }
-                            | HostObject::MembersOf(_)
-                            | HostObject::GroupsOf(_)
-                    ) {
+                    if !object.includers().is_empty() {
                         self.shared.push((object.clone(), vertex));
                     }
                     let name = object.to_string();
@@ -55,23 +50,16 @@ impl Validator<'_> {
             shared.iter().any(|(object, _)| matches!(object, HostObject::Content(_)));
         let contents = if has_contents { self.exclusive_contents() } else { HashMap::new() };
         for (object, vertex) in &shared {
-            let holders = [
-                match object {
-                    HostObject::Content(path) => contents.get(path).copied(),
-                    HostObject::Member { group, .. } => {
-                        self.claims.get(&HostObject::MembersOf(group.clone())).copied()
-                    }
-                    HostObject::MembersOf(_) | HostObject::GroupsOf(_) => None,
-                    other => self.claims.get(other).copied(),
-                },
-                match object {
-                    HostObject::Member { user, .. } => {
-                        self.claims.get(&HostObject::GroupsOf(user.clone())).copied()
-                    }
-                    _ => None,
-                },
-            ];
-            for holder in holders.into_iter().flatten().filter(|holder| holder != vertex) {
+            let above = object.includers();
+            let exact = match object {
+                HostObject::Content(path) => contents.get(path).copied(),
+                // Two exclusive claims on an included object are already reported.
+                _ if !above.is_empty() => None,
+                other => self.claims.get(other).copied(),
+            };
+            let above = above.iter().filter_map(|includer| self.claims.get(includer).copied());
+            let holders = exact.into_iter().chain(above);
+            for holder in holders.filter(|holder| holder != vertex) {
                 contradictions.push((holder, *vertex, object.to_string()));
             }
         }

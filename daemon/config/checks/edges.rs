@@ -1,11 +1,12 @@
 //! Edges: the resolution of written names to vertices.
 
 use super::Validator;
+use super::edge_sets::Declared;
 use crate::config::problem::code::Code;
 use crate::config::problem::location::{Element, Location};
-use crate::config::problem::suggestion::nearest;
 use crate::config::problem::{Problem, quoted};
 use crate::config::{Origin, ast};
+use crate::suggestion::nearest;
 use steadfast_resources::ResourceId;
 
 /// An edge between vertices, with its position in a file.
@@ -35,11 +36,14 @@ impl Validator<'_> {
     ) {
         for (number, link) in links.iter().enumerate() {
             let at = Location { file, part: Element::Link(index, number) };
-            let Some(other) = self.find(&link.target, at) else { continue };
-            let forward = link.relation.is_forward();
-            let (from, to) = if forward { (vertex, other) } else { (other, vertex) };
+            let others = self.find_targets(&link.target, at);
             let (notify, key) = (link.relation.notifies(), link.relation.key());
-            self.ties.push(DraftEdge { from, to, notify, key, because: None, at });
+            let declared = Declared { notify, key, at };
+            if link.relation.is_forward() {
+                self.connect(&[vertex], &others, declared);
+            } else {
+                self.connect(&others, &[vertex], declared);
+            }
         }
     }
 
@@ -47,25 +51,20 @@ impl Validator<'_> {
     pub(in crate::config) fn long_edges(&mut self, edges: &[ast::Edge], file: usize) {
         for (index, edge) in edges.iter().enumerate() {
             let mut end = |end: &ast::End, part| {
-                self.find(
-                    &ResourceId { kind: &end.kind, name: &end.name }.to_string(),
-                    Location { file, part },
-                )
+                let target = format!("{}[{}]", end.kind, end.name);
+                self.find_targets(&target, Location { file, part })
             };
             let from = end(&edge.from, Element::From(index));
             let to = end(&edge.to, Element::To(index));
-            if let (Some(from), Some(to)) = (from, to) {
-                let at = Location { file, part: Element::From(index) };
-                let (notify, key) = (edge.notify, "edges");
-                self.ties.push(DraftEdge { from, to, notify, key, because: None, at });
-            }
+            let at = Location { file, part: Element::From(index) };
+            self.connect(&from, &to, Declared { notify: edge.notify, key: "edges", at });
         }
     }
 
     /// Returns the vertex of a name; reports an unknown name.
     pub(in crate::config) fn find(&mut self, target: &str, at: Location) -> Option<usize> {
-        if let Some(found) = self.numbers.get(target) {
-            return Some(*found);
+        if let Some(found) = self.numbers.get(target).copied() {
+            return self.check_export(target, at).then_some(found);
         }
         if self.strangers.contains(target) || !self.whole {
             return None;
@@ -118,6 +117,7 @@ impl Validator<'_> {
 
     /// Returns the edges sorted by their ends, each pair once, without edges of a vertex to itself.
     pub(in crate::config) fn sorted_ties(&mut self) -> Vec<DraftEdge> {
+        self.lead_through_inactive();
         let mut ties = std::mem::take(&mut self.ties);
         ties.sort_by_key(|tie| (tie.from, tie.to));
         self.tell_origins(&ties);

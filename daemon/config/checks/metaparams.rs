@@ -1,5 +1,6 @@
 //! Metaparameters: the conversion of written values to the parameters of the engine.
 
+use super::world_permits::{Permits, read_roll, read_world_semaphore};
 use crate::config::ast::FieldValues;
 use crate::config::maintenance_window::Window;
 use crate::config::problem::Problem;
@@ -42,7 +43,16 @@ pub(in crate::config) static META: &[FieldSpec] = &[
     ),
     FieldSpec::new("limit", FieldType::Float, "limit of runs per second; default .inf"),
     FieldSpec::new("burst", FieldType::Int, "runs allowed in a burst under `limit`; default 1"),
-    FieldSpec::new("sema", FieldType::Texts, "semaphores, each written id:count"),
+    FieldSpec::new(
+        "sema",
+        FieldType::Texts,
+        "semaphores, each written id:count; world:id:count is shared by all hosts",
+    ),
+    FieldSpec::new(
+        "roll",
+        FieldType::TextMap,
+        "rolling change over all hosts: {name, max, settle: 30s, healthy: probe[x], on_failure: stop}",
+    ),
     FieldSpec::new(
         "reset",
         FieldType::Bool,
@@ -95,6 +105,13 @@ pub(in crate::config) static ALIASES: FieldSpec = FieldSpec::new(
     "aliases",
     FieldType::Texts,
     "former names; the records under those names belong to this resource",
+);
+
+/// The labels of a resource.
+pub(in crate::config) static LABELS: FieldSpec = FieldSpec::new(
+    "labels",
+    FieldType::TextMap,
+    "words about the resource for people and for selections, such as {tier: web}",
 );
 
 /// A function that reports a problem with a metaparameter.
@@ -167,11 +184,11 @@ impl Metas {
         (self.usual, self.windows)
     }
 
-    /// Returns the number of the window of `when_allowed`; `None` for always.
-    fn window(&mut self, fields: &mut Fields, say: Say<'_>) -> Option<WindowId> {
+    /// Returns the times of `when_allowed`; `None` for always.
+    fn times(fields: &mut Fields, say: Say<'_>) -> Option<(String, Window)> {
         let text = fields.text("when_allowed")?;
-        let window = match Window::parse(&text) {
-            Ok(window) => window?,
+        match Window::parse(&text) {
+            Ok(window) => Some((text, window?)),
             Err(expected) => {
                 let what = format!(
                     "`when_allowed` should be {}",
@@ -180,8 +197,21 @@ impl Metas {
                 let hint =
                     "expected local times such as `Mon..Fri 22:00-05:00, Sat, Sun`, or `always`";
                 say("when_allowed", Problem::new(Code::Meta, what).hint(hint));
-                return None;
+                None
             }
+        }
+    }
+
+    /// Returns the number of the window with these times and permits; `None` without both.
+    fn window(&mut self, times: Option<(String, Window)>, permits: Permits) -> Option<WindowId> {
+        let (text, window) = match (times, permits.into_gate()) {
+            (times, Some((text, gate))) => {
+                let (hours, window) = times.unzip();
+                let text = hours.map_or_else(|| text.clone(), |hours| format!("{hours}; {text}"));
+                (text, Window::with_gate(window, gate))
+            }
+            (Some(times), None) => times,
+            (None, None) => return None,
         };
         let known = self.windows.iter().position(|(_, other)| *other == window);
         let number = known.unwrap_or_else(|| {
@@ -194,7 +224,7 @@ impl Metas {
     /// Converts the metaparameters of one resource.
     pub(in crate::config) fn make(
         &mut self,
-        given: Option<Box<FieldValues>>,
+        (identity, given): (&str, Option<Box<FieldValues>>),
         semaphores: &mut dyn FnMut(&str, usize) -> Option<SemaphoreId>,
         say: Say<'_>,
     ) -> Own {
@@ -216,10 +246,28 @@ impl Metas {
             Some(_) | None => Delete::Never,
         };
         let (delay, delay_max) = delays(&mut fields, say);
+        let mut permits = Permits::default();
         let mut ids: Vec<SemaphoreId> = self.reserved.into_iter().collect();
         for (number, text) in fields.texts("sema").unwrap_or_default().iter().enumerate() {
-            ids.extend(semaphores(text, number));
+            match text.strip_prefix("world:") {
+                Some(rest) => match read_world_semaphore(rest, identity) {
+                    Ok(permit) => permits.semaphores.push(permit),
+                    Err(problem) => say("sema", problem),
+                },
+                None => ids.extend(semaphores(text, number)),
+            }
         }
+        if let Some(map) = fields.text_map("roll") {
+            match read_roll(&map) {
+                Ok(roll) => permits.roll = Some(roll),
+                Err(problem) => say("roll", problem),
+            }
+        }
+        if let Some(problem) = permits.conflict() {
+            say("roll", problem);
+        }
+        let times = Self::times(&mut fields, say);
+        let window = self.window(times, permits);
         ids.sort_unstable();
         ids.dedup();
         let meta = Meta {
@@ -235,7 +283,7 @@ impl Metas {
             semaphores: ids,
             reset: fields.bool("reset").unwrap_or_default(),
             on_conflict: conflict(&mut fields, say),
-            window: self.window(&mut fields, say),
+            window,
             realize: fields.bool("realize").unwrap_or_default(),
         };
         let meta = if meta == *self.usual {

@@ -1,25 +1,34 @@
 //! The checks of all files together: identities, resources, claims, metaparameters, edges.
 //!
-//! The checks must not depend on which reader produced the files. Reading order: this file ([`check`]), `metaparams`,
-//! `semaphores`, `values`, `edges`, `auto_edges`, `claims`, `aliases`, `selection`.
+//! The checks must not depend on which reader produced the files. Reading order: this file ([`check`]), `collections`,
+//! `identities`, `metaparams`, `semaphores`, `world_permits`, `values`, `edges`, `edge_sets`, `exports`, `inactive`,
+//! `auto_edges`, `claims`, `aliases`, `assemble`, `selection`.
 
 pub(super) mod aliases;
+mod assemble;
 pub(super) mod auto_edges;
 pub(super) mod claims;
+pub(super) mod collections;
+pub(super) mod edge_sets;
 pub(super) mod edges;
+pub(super) mod exports;
+pub(super) mod identities;
+pub(super) mod inactive;
 pub(super) mod metaparams;
 pub(super) mod selection;
 pub(super) mod semaphores;
 pub(super) mod values;
+pub(super) mod world_permits;
 
 use super::ast;
-use super::hash::Stable;
 use super::problem::code::Code;
-use super::problem::location::{Element, Location, SourceMap};
+use super::problem::location::{DocumentInfo, Element, Location, SourceMap};
 use super::problem::{Problem, Problems, Severity, quoted};
 use super::source_file::SourceFile;
-use super::{Aliases, Link, LoadedGraph, Options, Origin, Vertex};
+use super::{Aliases, LoadedGraph, Options, Origin};
 use edges::DraftEdge;
+pub(super) use identities::wrong_name;
+use identities::{declared_twice, definitions};
 use metaparams::{Delete, Metas, Own};
 use semaphores::{Refused, Semaphores};
 use std::collections::{HashMap, HashSet};
@@ -57,6 +66,9 @@ pub(super) struct DraftVertex {
     delete: bool,
     protect: bool,
     pub(super) aliases: Aliases,
+    /// The condition as written, if the resource has one.
+    pub(super) condition: Option<Arc<str>>,
+    pub(super) labels: Arc<[(String, String)]>,
     line: u32,
 }
 
@@ -68,10 +80,17 @@ pub(super) struct Validator<'a> {
     pub(super) numbers: HashMap<Arc<str>, usize>,
     pub(super) strangers: HashSet<String>,
     pub(super) vertices: Vec<DraftVertex>,
+    pub(super) inactive: Vec<inactive::DraftInactive>,
+    /// The members of the sets that edges name.
+    pub(super) sets: HashMap<String, Arc<[usize]>>,
+    /// The number of vertices between two sets.
+    pub(super) barriers: usize,
     pub(super) ties: Vec<DraftEdge>,
     pub(super) suggested: usize,
     pub(super) wants_origins: bool,
     pub(super) origins: Vec<Origin>,
+    /// True if a file collects resources of other hosts.
+    pub(super) collects: bool,
     pub(super) claims: HashMap<HostObject, usize>,
     /// The objects of shared claims, and the memberships of groups, with the claiming vertices.
     pub(super) shared: Vec<(HostObject, usize)>,
@@ -90,7 +109,7 @@ pub(super) struct Validator<'a> {
 /// Runs all checks. Returns the graph if every vertex is valid; edges may still have problems.
 pub(super) fn check(
     mut files: Vec<ast::GraphFile>,
-    sources: &[SourceFile],
+    (sources, documents): (&[Arc<SourceFile>], &[DocumentInfo]),
     options: &Options,
     whole: Whole,
     problems: &mut Problems,
@@ -104,16 +123,20 @@ pub(super) fn check(
     let reserved = options.semaphore.filter(|count| *count > 0);
     let reserved = reserved.map(|count| semaphores.reserve(count));
     let mut checker = Validator {
-        atlas: SourceMap { sources, spots },
+        atlas: SourceMap { sources, documents, spots },
         problems,
         whole: whole == Whole::Yes,
         numbers: HashMap::new(),
         strangers: files.iter_mut().flat_map(|file| std::mem::take(&mut file.strangers)).collect(),
         vertices: Vec::new(),
+        inactive: Vec::new(),
+        sets: HashMap::new(),
+        barriers: 0,
         ties: Vec::new(),
         suggested: 0,
         wants_origins: options.origins,
         origins: Vec::new(),
+        collects: false,
         claims: HashMap::new(),
         shared: Vec::new(),
         edited: Vec::new(),
@@ -124,6 +147,12 @@ pub(super) fn check(
         metas: Metas::new(options.noop, reserved, options.defaults.clone()),
         semaphores,
     };
+    checker.expand_world(&mut files, options.exports.as_deref());
+    if files.iter().any(|file| file.resources.iter().any(|it| it.note.is_some())) {
+        let prefixes: Vec<String> =
+            (0..files.len()).map(|number| checker.prefix_of(&files, number)).collect();
+        inactive::defer_receivers(&mut files, &prefixes);
+    }
     let name = checker.graph_name(&files);
     let comment = files.iter_mut().find_map(|file| file.comment.take());
     checker.declare_secrets(&mut files);
@@ -140,6 +169,7 @@ pub(super) fn check(
     }
     for (number, file) in files.iter().enumerate() {
         checker.long_edges(&file.edges, number);
+        checker.module_edges(&file.module_edges, number);
     }
     let mut ties = checker.sorted_ties();
     if checker.refuse_cycles(&ties) {
@@ -150,39 +180,18 @@ pub(super) fn check(
     selection::select(loaded, options, problems)
 }
 
-/// Returns the problem of a name, if there is one.
-pub(super) fn wrong_name(kind: &str, name: &str) -> Option<Problem> {
-    if name.is_empty() {
-        return Some(Problem::new(Code::Name, format!("the name of a {kind} is empty")));
-    }
-    if name.starts_with("@@") {
-        let what = format!("`{}` needs a world shared by hosts", quoted(name));
-        let hint =
-            "names with @@ at the start are exported to other hosts; this build has no world";
-        return Some(Problem::new(Code::World, what).hint(hint));
-    }
-    name.chars().any(char::is_control).then(|| {
-        let what = format!("the name `{}` contains a control character", quoted(name));
-        Problem::new(Code::Name, what).hint("a name is one line of visible characters")
-    })
-}
-
-/// Returns a hash of a definition and its received values, and the hash it would have under each alias.
-fn definitions(given: &ast::Resource, place: &Place, received: Option<u64>) -> (u64, Aliases) {
-    let defined = |name: &str| {
-        let hash = Stable::new().text(given.spec.kind).text(name).number(given.given.sum);
-        let base = place.base.to_string_lossy();
-        let hash = if given.given.relative { hash.text(&base) } else { hash };
-        received.map_or(hash, |sum| hash.number(sum)).finish()
-    };
-    let alias = |name: &String| (format!("{}[{name}]", given.spec.kind).into(), defined(name));
-    (defined(&given.name), given.aliases.iter().map(alias).collect())
-}
-
 /// The short edges of a resource: its file, its index there, its vertex, and the edges.
 type LinksOf = (usize, usize, usize, Box<[ast::Link]>);
 
 impl Validator<'_> {
+    /// Returns the prefix of the identities in a file: `shop/` in an instance, and nothing outside.
+    fn prefix_of(&self, files: &[ast::GraphFile], number: usize) -> String {
+        match (files.get(number), self.atlas.documents.get(number)) {
+            (Some(file), _) if !file.instance.is_empty() => format!("{}/", file.instance),
+            (_, document) => document.map(|it| it.origin.prefix()).unwrap_or_default(),
+        }
+    }
+
     fn graph_name(&mut self, files: &[ast::GraphFile]) -> String {
         let given = |spots: &Option<ast::Spans>| spots.as_ref().is_some_and(|s| s.name.is_some());
         let at = |file| Location { file, part: Element::Graph };
@@ -220,13 +229,16 @@ impl Validator<'_> {
         self.vertices.reserve_exact(count);
         self.numbers.reserve(count);
         let mut links = Vec::new();
-        for (number, file) in files.iter_mut().enumerate() {
-            let base = self.atlas.sources.get(number).map(|source| source.base.clone());
-            let place = Place { base: base.unwrap_or_default() };
+        for number in 0..files.len() {
+            let base = self.atlas.sources.get(self.atlas.source_of(number));
+            let base = base.map(|source| source.base.clone());
+            let prefix = self.prefix_of(files, number);
+            let place = Place { base: base.unwrap_or_else(|| PathBuf::from("/")) };
+            let Some(file) = files.get_mut(number) else { continue };
             for (index, mut resource) in std::mem::take(&mut file.resources).into_iter().enumerate()
             {
                 let of = std::mem::take(&mut resource.links);
-                let vertex = self.resource(resource, number, index, &place);
+                let vertex = self.resource(resource, (number, index), (&prefix, &place));
                 if let Some(vertex) = vertex.filter(|_| !of.is_empty()) {
                     links.push((number, index, vertex, of));
                 }
@@ -239,9 +251,8 @@ impl Validator<'_> {
     fn resource(
         &mut self,
         mut given: ast::Resource,
-        file: usize,
-        index: usize,
-        place: &Place,
+        (file, index): (usize, usize),
+        (prefix, place): (&str, &Place),
     ) -> Option<usize> {
         let at = Location { file, part: Element::Name(index) };
         if let Some(problem) = wrong_name(given.spec.kind, &given.name) {
@@ -249,24 +260,32 @@ impl Validator<'_> {
             return None;
         }
         self.identity.clear();
-        self.identity.extend([given.spec.kind, "[", &given.name, "]"]);
+        self.identity.extend([prefix, given.spec.kind, "[", &given.name, "]"]);
         let identity: Arc<str> = self.identity.as_str().into();
+        if let Some(note) = given.note.as_ref().filter(|note| note.inactive.is_some()) {
+            return Some(self.add_inactive(&identity, (at, given.line), note));
+        }
         let vertex = self.vertices.len();
-        let first = *self.numbers.entry(Arc::clone(&identity)).or_insert(vertex);
+        let number = self.numbers.entry(Arc::clone(&identity)).or_insert(vertex);
+        if *number >= inactive::FIRST {
+            *number = vertex;
+        }
+        let first = *number;
+        let condition = given.note.take().and_then(|note| note.condition);
         if let Some(first) = self.vertices.get(first) {
-            let problem = format!("`{}` is declared twice", quoted(&identity));
             let problem =
-                Problem::new(Code::Duplicate, problem).hint("rename one of the resources");
+                declared_twice(&identity, condition.as_deref(), first.condition.as_deref());
             let problem = problem.at(self.atlas.labelled(at, "again here"));
             let problem = problem.at(self.atlas.labelled(first.at, "first declared here"));
             self.problems.push(problem);
             return None;
         }
+        let withdraws = given.withdraws;
         let receiver = self.receiver(&mut given, place, vertex, (file, index));
         let sum = receiver.as_ref().map(|(_, sum)| *sum);
-        let (definition, aliases) = definitions(&given, place, sum);
+        let (definition, aliases) = definitions(&given, (prefix, place), sum);
         let recipe = receiver.map(|(recipe, _)| recipe);
-        let own = self.meta(given.meta.take(), file, index);
+        let own = self.meta((&identity, given.meta.take()), file, index);
         let Own { meta, rewatch, autoedge, autogroup, delete, protect } = own;
         let at_fields = (identity.as_ref(), file, index);
         let resource = self.build(&mut given, recipe.as_ref(), place, at_fields);
@@ -279,8 +298,10 @@ impl Validator<'_> {
                 self.removal(resource.as_ref(), (given.spec, &given.name), (file, index));
             }
         }
+        let labels: Arc<[(String, String)]> =
+            if given.labels.is_empty() { Arc::default() } else { given.labels.to_vec().into() };
         let can = |resource: &Arc<dyn Resource>| resource.footprint().removal.is_some();
-        let delete = delete != Delete::Never && resource.as_ref().is_some_and(can);
+        let delete = (delete != Delete::Never || withdraws) && resource.as_ref().is_some_and(can);
         let line = given.line;
         self.vertices.push(DraftVertex {
             identity,
@@ -296,6 +317,8 @@ impl Validator<'_> {
             delete,
             protect,
             aliases,
+            condition,
+            labels,
             line,
         });
         Some(vertex)
@@ -357,7 +380,17 @@ impl Validator<'_> {
         built.ok().filter(|_| read.is_none())
     }
 
-    fn meta(&mut self, given: Option<Box<ast::FieldValues>>, file: usize, index: usize) -> Own {
+    /// Returns the metaparameters of a resource that gives none.
+    pub(super) fn usual_meta(&mut self) -> Own {
+        self.metas.make(("", None), &mut |_, _| None, &mut |_, _| {})
+    }
+
+    fn meta(
+        &mut self,
+        (identity, given): (&str, Option<Box<ast::FieldValues>>),
+        file: usize,
+        index: usize,
+    ) -> Own {
         let (atlas, problems) = (&self.atlas, &mut *self.problems);
         let (semaphores, mut refused, mut own) = (&mut self.semaphores, Vec::new(), Vec::new());
         let mut take = |text: &str, number| {
@@ -375,7 +408,7 @@ impl Validator<'_> {
             }
             None
         };
-        let made = self.metas.make(given, &mut take, &mut |name, problem| {
+        let made = self.metas.make((identity, given), &mut take, &mut |name, problem| {
             let at = Location { file, part: Element::Meta(index, name) };
             problems.push(problem.at(atlas.place(at)));
         });
@@ -402,51 +435,6 @@ impl Validator<'_> {
             let problem = problem.hint_if(invalid.hint.as_ref());
             self.problems.push(problem.at(self.atlas.place(Location { file, part })));
         }
-    }
-
-    /// Returns the graph if every vertex is valid.
-    fn finish(self, ties: &[DraftEdge]) -> Option<LoadedGraph> {
-        let sources = self.atlas.sources;
-        let none: Arc<[Arc<str>]> = Arc::default();
-        let vertices: Option<Vec<Vertex>> = self
-            .vertices
-            .into_iter()
-            .map(|candidate| {
-                Some(Vertex {
-                    identity: candidate.identity,
-                    resource: candidate.resource?,
-                    recipe: candidate.recipe,
-                    definition: candidate.definition,
-                    meta: candidate.meta,
-                    rewatch: candidate.rewatch,
-                    autogroup: candidate.autogroup,
-                    delete: candidate.delete,
-                    protect: candidate.protect,
-                    removes: false,
-                    aliases: candidate.aliases,
-                    after: Arc::clone(&none),
-                    notifies: Arc::clone(&none),
-                    place: (candidate.at.file, candidate.line),
-                })
-            })
-            .collect();
-        let (usual, windows) = self.metas.finish();
-        let link = |tie: &DraftEdge| Link { from: tie.from, to: tie.to, notify: tie.notify };
-        Some(LoadedGraph {
-            name: String::new(),
-            comment: None,
-            vertices: vertices?,
-            edges: ties.iter().map(link).collect(),
-            semaphores: self.semaphores.finish(),
-            windows,
-            usual,
-            origins: self.origins,
-            warnings: Vec::new(),
-            files: sources.iter().map(|source| source.path.clone()).collect(),
-            hash: super::hash_of(sources),
-            text_bytes: sources.iter().map(|source| source.text.len()).sum(),
-            texts: Vec::new(),
-        })
     }
 }
 

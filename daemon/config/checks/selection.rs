@@ -1,13 +1,14 @@
 //! The selection by `--only` and `--skip`: a part of a graph, with edges that hold across skipped resources.
 
 use crate::config::problem::code::Code;
-use crate::config::problem::suggestion::nearest;
 use crate::config::problem::{Problem, Problems, quoted};
 use crate::config::{Link, LoadedGraph, Options, Origin, Vertex};
-use std::collections::{BTreeSet, HashMap};
+use crate::selection::{NoLabels, resolve};
+use crate::suggestion::nearest;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use steadfast_engine::Meta;
-use steadfast_resources::ResourceId;
+use steadfast_resources::{ResourceId, printable};
 
 /// Returns the selected part of a graph.
 pub(in crate::config) fn select(
@@ -20,10 +21,15 @@ pub(in crate::config) fn select(
     }
     let mut keep = vec![options.only.is_empty(); loaded.vertices.len()];
     let errors = problems.errors();
-    for (flag, names, kept) in [("--only", &options.only, true), ("--skip", &options.skip, false)] {
-        for name in names {
-            if mark(&loaded.vertices, name, kept, &mut keep) == 0 {
-                problems.push(unknown(&loaded.vertices, flag, name));
+    let identities: Vec<&str> =
+        loaded.vertices.iter().map(|vertex| vertex.identity.as_ref()).collect();
+    for (flag, texts, kept) in [("--only", &options.only, true), ("--skip", &options.skip, false)] {
+        match resolve(texts, &identities, &NoLabels) {
+            Ok(selected) => mark(&loaded.vertices, &selected, kept, &mut keep),
+            Err(wrong) => {
+                let ambiguous = wrong.candidates().into_iter().map(|words| ambiguous(flag, &words));
+                let unknown = wrong.unknown.iter().map(|text| unknown(&identities, flag, text));
+                unknown.chain(ambiguous).for_each(|problem| problems.push(problem));
             }
         }
     }
@@ -39,32 +45,27 @@ pub(in crate::config) fn select(
     Some(reduce(loaded, &keep))
 }
 
-/// Marks one resource, or all resources of a kind, by name; returns the number of marked vertices.
-fn mark(vertices: &[Vertex], name: &str, value: bool, keep: &mut [bool]) -> usize {
-    let mut count = 0;
+/// Marks the selected resources.
+fn mark(vertices: &[Vertex], selected: &[String], value: bool, keep: &mut [bool]) {
+    let selected: HashSet<&str> = selected.iter().map(String::as_str).collect();
     for (vertex, keep) in vertices.iter().zip(keep) {
-        let identity = vertex.identity.as_ref();
-        let is_meant =
-            identity == name || ResourceId::parse(identity).is_some_and(|id| id.kind == name);
-        if is_meant {
+        if selected.contains(vertex.identity.as_ref()) {
             *keep = value;
-            count += 1;
         }
     }
-    count
 }
 
-fn unknown(vertices: &[Vertex], flag: &str, name: &str) -> Problem {
-    let identities = vertices.iter().map(|vertex| vertex.identity.as_ref());
-    let kinds = identities.clone().filter_map(|identity| Some(ResourceId::parse(identity)?.kind));
-    let ending = format!("[{name}]");
-    let near = identities
-        .clone()
-        .find(|identity| identity.ends_with(&ending))
-        .or_else(|| nearest(name, identities.chain(kinds)));
+fn unknown(identities: &[&str], flag: &str, name: &str) -> Problem {
+    let kinds = identities.iter().filter_map(|identity| Some(ResourceId::parse(identity)?.kind));
+    let near = nearest(name, identities.iter().copied().chain(kinds));
     let what = format!("{flag} {}: the graph has no such resource or kind", quoted(name));
     let hint = near.map(|near| format!("did you mean `{}`?", quoted(near)));
     Problem::new(Code::Selection, what).hint_if(hint)
+}
+
+fn ambiguous(flag: &str, words: &str) -> Problem {
+    let what = format!("{flag}: {}", printable(words));
+    Problem::new(Code::Selection, what).hint("name one of them: `kind[name]`")
 }
 
 impl LoadedGraph {

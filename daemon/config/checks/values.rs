@@ -7,10 +7,10 @@ use crate::config::ast::Reference;
 use crate::config::hash::Stable;
 use crate::config::problem::code::Code;
 use crate::config::problem::location::{Element as Piece, Location};
-use crate::config::problem::suggestion::nearest;
 use crate::config::problem::{Problem, Severity, quoted};
 use crate::config::scalar::wants;
 use crate::config::template;
+use crate::suggestion::nearest;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use steadfast_resources::host::Supply;
@@ -145,6 +145,7 @@ impl Validator<'_> {
         let values = receive.values.iter();
         let sum = values.fold(hash, |hash, (name, reference)| match reference {
             Reference::Sent(from, key) => hash.text(name).text(from).text(key),
+            Reference::World(key) => hash.text(name).text("world").text(key),
             Reference::Secret(secret) => {
                 let supply = self.secrets.get(secret).map(|secret| format!("{:?}", secret.supply));
                 hash.text(name).text(secret).text(&supply.unwrap_or_default())
@@ -183,6 +184,7 @@ impl Validator<'_> {
                     let (from, key) = (from.clone(), key.clone());
                     self.awaited.push(PendingReceive { vertex, from, key, field, takes, at });
                 }
+                Reference::World(_) => {}
                 Reference::Secret(_) => self.confided.push(SecretField { vertex, field, at }),
             }
         }
@@ -196,6 +198,9 @@ impl Validator<'_> {
                 return Ok(Origin::Sent { by, key });
             }
             Reference::Secret(name) => name,
+            Reference::World(key) => {
+                return Err(wrong(format!("the key `{}` of the world was not read", quoted(key))));
+            }
         };
         if field.receives < Receives::Secrets {
             let what = format!("`{}` accepts no secret: the value would be shown", field.name);

@@ -40,7 +40,7 @@ codes! {
     Tab = "C007", "A tab is used for indentation.";
     Documents = "C008", "A file contains several YAML documents.";
     Tag = "C009", "A YAML tag is used.";
-    MergeKey = "C010", "A YAML merge key is used.";
+    MergeKey = "C010", "A YAML merge key names no map.";
     Aliases = "C011", "YAML aliases are recursive or expand beyond the limit.";
     Depth = "C012", "The text is nested too deeply.";
     Readers = "C013", "YAML parsers interpret the text differently.";
@@ -54,7 +54,7 @@ codes! {
     UnknownKind = "C201", "An unknown kind.";
     KindLater = "C202", "A kind is not part of this build.";
     KeyLater = "C203", "A key is not supported by this build.";
-    World = "C204", "A feature shared between hosts is not supported by this build.";
+    World = "C204", "An exported resource or a collection of other hosts' resources is wrong.";
     Name = "C205", "An invalid resource name.";
     Duplicate = "C206", "Two resources have the same kind and name.";
     Claim = "C207", "Two resources manage the same object, or one lies below a file.";
@@ -70,8 +70,18 @@ codes! {
     Cycle = "C404", "Resources form a dependency cycle.";
     Receive = "C405", "A value cannot be received.";
     Secret = "C406", "A secret is invalid or not declared.";
+    Export = "C407", "A resource of a module is named from outside, and the module does not export it.";
     Selection = "C501", "A selection (--only, --skip, --sema) selects nothing.";
     Setting = "C601", "A setting of the host is out of range.";
+    Expression = "C701", "An expression is invalid, or does not fit where it is written.";
+    Condition = "C702", "A condition (`when:`) is invalid.";
+    Variable = "C703", "A variable is invalid or not defined.";
+    Loop = "C704", "A loop (`for_each:`) is invalid.";
+    Include = "C705", "An included file or a module cannot be used.";
+    Param = "C706", "A parameter of a module is invalid.";
+    Assert = "C707", "An assertion of the graph or of a module does not hold.";
+    Budget = "C708", "An expansion exceeds its limit.";
+    Literal = "C709", "An expression in a text that another program interprets.";
     Ignored = "C901", "A field has no effect.";
     Doubt = "C902", "A valid but probably unintended declaration.";
     Automatic = "C903", "An automatic edge was omitted because it would close a cycle.";

@@ -1,12 +1,11 @@
 //! Problems of a graph as data: shown to people, sent as JSON, sorted by place.
 //!
 //! A problem must never contain a secret value. Reading order: this file, `code` (the stable codes), `location` (places
-//! of parts), `render` (text), `suggestion` (similar names).
+//! of parts), `render` (text).
 
 pub(super) mod code;
 pub(super) mod location;
 pub(super) mod render;
-pub(super) mod suggestion;
 
 use super::source_file::clean;
 use code::Code;
@@ -50,6 +49,8 @@ pub struct Place {
     pub width: u32,
     /// A label, if a problem has several places.
     pub label: Option<String>,
+    /// The uses that led to the place, the nearest first: the loop item, the module, the includes.
+    pub chain: Vec<String>,
 }
 
 /// One problem of a graph.
@@ -126,6 +127,7 @@ impl Problem {
                     "column": place.column,
                     "text": place.text,
                     "label": place.label,
+                    "chain": place.chain,
                 })
             })
             .collect();
@@ -197,7 +199,16 @@ impl Problems {
             let file = place.and_then(|p| files.iter().position(|file| *file == p.file));
             (file, place.map(|p| (p.line, p.column)), problem.code)
         });
-        self.list.dedup();
+        // A loop or a module may repeat a problem for each of its instances: the first one is shown.
+        let same = |later: &mut Problem, first: &mut Problem| {
+            later.code == first.code
+                && later.what == first.what
+                && later.places.len() == first.places.len()
+                && later.places.iter().zip(&first.places).all(|(a, b)| {
+                    (&a.file, a.line, a.column, &a.label) == (&b.file, b.line, b.column, &b.label)
+                })
+        };
+        self.list.dedup_by(same);
         self
     }
 }

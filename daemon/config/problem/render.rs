@@ -98,6 +98,9 @@ impl Problem {
             if with_source {
                 snippet(f, place)?;
             }
+            for used in &place.chain {
+                writeln!(f, "  {used}")?;
+            }
         }
         match &self.hint {
             Some(hint) => writeln!(f, "  hint: {hint}"),

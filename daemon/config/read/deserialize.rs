@@ -259,6 +259,7 @@ impl Reader<'_> {
             | FieldType::Seconds
             | FieldType::Milliseconds
             | FieldType::Duration => match self.scalar(key, map)? {
+                Some(scalar) if scalar::lacks_unit(field, &scalar) => Err(declined()),
                 Some(scalar) => scalar::convert(field.takes, scalar).ok_or_else(declined).map(Some),
                 None => Ok(None),
             },

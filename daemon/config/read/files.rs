@@ -1,8 +1,8 @@
 //! The texts of files, directories and the standard input.
 
 use crate::config::problem::code::Code;
-use crate::config::problem::{Problem, Problems};
-use crate::config::source_file::{SourceFile, whole};
+use crate::config::problem::{Problem, Problems, Severity};
+use crate::config::source_file::{Role, SourceFile, whole};
 use rustix::fs::OFlags;
 use std::collections::BTreeSet;
 use std::fs;
@@ -107,6 +107,38 @@ fn file_once(
     let base = path.parent().map(Path::to_owned).unwrap_or_default();
     let text = text(&display, bytes, problems)?;
     Some(SourceFile::new(&display, path, base, text))
+}
+
+/// Reads a file that a graph file names; `None` if it does not exist.
+pub(in crate::config) fn read_used(
+    path: &Path,
+    display: &str,
+) -> Result<Option<SourceFile>, Problem> {
+    let (bytes, doubt) = match steady(path) {
+        Ok(read) => read,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(display, &error)),
+    };
+    if let Some(problem) = doubt.map(|doubt| untrusted(display, &doubt))
+        && problem.severity == Severity::Error
+    {
+        return Err(problem);
+    }
+    let mut problems = Problems::default();
+    let Some(text) = text(display, bytes, &mut problems) else {
+        let problem = problems.list.pop();
+        return Err(problem.unwrap_or_else(|| unreadable(display, &io::ErrorKind::Other.into())));
+    };
+    let base = path.parent().map(Path::to_owned).unwrap_or_default();
+    let mut source = SourceFile::new(display, path.to_owned(), base, text);
+    source.role = Role::Used;
+    Ok(Some(source))
+}
+
+/// Returns the paths of the files of a folder; none if it cannot be read.
+pub(in crate::config) fn list_folder(path: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| !path.is_dir()).collect()
 }
 
 fn standard_input(problems: &mut Problems) -> Option<SourceFile> {

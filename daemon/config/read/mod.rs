@@ -2,11 +2,13 @@
 //! file, and reports every problem with its place.
 //!
 //! A reader must not compare resources; that is the task of `checks`. Reading order: `files` (paths to texts),
-//! `prescan`, the fast reader (`typed`, `deserialize`), the slow reader (`yaml_tree`, `syntax_errors`, this file,
-//! `resources`, `receives`), `nesting` (a check of all paths, which runs with `checks`), and `readers_agree_tests`.
+//! `prescan`, the fast reader (`typed`, `deserialize`), the slow reader (`syntax_errors`, this file, `resources`,
+//! `receives`, `world`), which walks a document, `nesting` (a check of all paths, which runs with `checks`), and
+//! `readers_agree_tests`.
 
 pub(super) mod deserialize;
 pub(super) mod files;
+pub(super) mod foreign_words;
 pub(super) mod nesting;
 pub(super) mod prescan;
 #[cfg(test)]
@@ -15,17 +17,20 @@ pub(super) mod receives;
 pub(super) mod resources;
 pub(super) mod syntax_errors;
 pub(super) mod typed;
-pub(super) mod yaml_tree;
+pub(super) mod world;
 
 use super::ast::{Edge, EdgeSpots, End, GraphFile, Spans};
+use super::document::tree::{Node, Tree};
+use super::document::{Document, Note, Origin, parse};
 use super::kinds::KindSet;
 use super::problem::code::Code;
-use super::problem::suggestion::nearest;
-use super::problem::{Problem, Problems, quoted};
+use super::problem::{Place, Problem, Problems, quoted};
 use super::scalar::Scalar;
 use super::source_file::{SourceFile, Span};
+use crate::suggestion::{hint_for_unknown, nearest};
+use std::collections::HashMap;
+use std::sync::Arc;
 use steadfast_resources::ResourceId;
-use yaml_tree::{Node, Tree};
 
 /// Reads one file; returns `None` if there is no tree.
 pub(super) fn read(
@@ -33,9 +38,44 @@ pub(super) fn read(
     kinds: &KindSet,
     problems: &mut Problems,
 ) -> Option<GraphFile> {
-    let tree = yaml_tree::parse(source, problems)?;
-    let mut reader = Reader { source, kinds, tree: &tree, problems };
+    let tree = parse::parse(source, problems)?;
+    let (origin, notes) = (Origin::default(), HashMap::new());
+    let (instance, item) = (String::new(), None);
+    let mut reader = Reader {
+        source,
+        kinds,
+        tree: &tree,
+        origin: &origin,
+        instance,
+        notes: &notes,
+        item,
+        problems,
+    };
     Some(reader.file())
+}
+
+/// Reads an expanded document.
+pub(super) fn read_document(
+    (source, document): (&SourceFile, &Document),
+    kinds: &KindSet,
+    problems: &mut Problems,
+) -> GraphFile {
+    let mut reader = Reader {
+        source,
+        kinds,
+        tree: &document.tree,
+        origin: &document.origin,
+        instance: document.origin.prefix(),
+        notes: &document.notes,
+        item: None,
+        problems,
+    };
+    let mut file = reader.file();
+    file.module_edges.clone_from(&document.module_edges);
+    if let Some(spots) = &mut file.spots {
+        spots.module_edges = document.module_edges.iter().map(|edge| edge.span).collect();
+    }
+    file
 }
 
 /// The state of a walk over one tree.
@@ -43,6 +83,12 @@ pub(super) struct Reader<'t, 'p> {
     pub(super) source: &'t SourceFile,
     pub(super) kinds: &'t KindSet,
     pub(super) tree: &'t Tree<'t>,
+    pub(super) origin: &'t Origin,
+    /// The prefix of identities: `shop/` in the instance `shop` of a module.
+    pub(super) instance: String,
+    pub(super) notes: &'t HashMap<usize, Note>,
+    /// The key of the loop item whose resource is being read.
+    pub(super) item: Option<Arc<str>>,
     pub(super) problems: &'p mut Problems,
 }
 
@@ -54,7 +100,13 @@ pub(super) struct Entry<'t> {
     pub(super) value: usize,
 }
 
-const TOP: [&str; 5] = ["graph", "comment", "secrets", "resources", "edges"];
+/// Returns the uses that led to a part of a document, the nearest first.
+pub(super) fn chain_of(origin: &Origin, item: Option<&str>) -> Vec<String> {
+    let item = item.map(|item| format!("in the loop: item `{}`", quoted(item)));
+    item.into_iter().chain(origin.chain.iter().cloned()).collect()
+}
+
+const TOP: [&str; 6] = ["graph", "comment", "secrets", "resources", "edges", "collect"];
 const EDGE: [&str; 4] = ["name", "from", "to", "notify"];
 const END: [&str; 2] = ["kind", "name"];
 
@@ -84,6 +136,7 @@ impl<'t> Reader<'t, '_> {
                 "resources" => self.resources(entry, &mut file),
                 "edges" => self.edges(entry, &mut file),
                 "secrets" => self.secrets(entry, &mut file),
+                "collect" => self.collects(entry, &mut file),
                 key => self.unknown_top(key, entry.key_span),
             }
         }
@@ -91,10 +144,8 @@ impl<'t> Reader<'t, '_> {
     }
 
     fn unknown_top(&mut self, key: &str, span: Span) {
-        let place = Some(self.source.place(span));
+        let place = Some(self.place_of(span));
         let problem = match key {
-            "collect" => Problem::new(Code::World, "`collect` needs a world shared by hosts")
-                .hint("this build has no world; declare the resources here"),
             "remote" => Problem::new(Code::KeyLater, "`remote` is not in this build")
                 .hint("run steadfast on each host"),
             "types" => Problem::new(Code::UnknownKey, "unknown key `types`")
@@ -168,13 +219,15 @@ impl<'t> Reader<'t, '_> {
                 "type" => self.say(
                     Problem::new(Code::UnknownKey, format!("unknown key `type` in {what}"))
                         .hint("use `kind` instead")
-                        .at(Some(self.source.place(entry.key_span))),
+                        .at(Some(self.place_of(entry.key_span))),
                 ),
                 key => self.unknown(key, entry.key_span, &what, &END),
             }
         }
         match (kind, name) {
-            (Some(kind), Some(name)) => (Some(End { kind, name }), span),
+            (Some(kind), Some(name)) => {
+                (Some(End { kind: format!("{}{kind}", self.instance), name }), span)
+            }
             (kind, _) => {
                 if self.problems.errors() == problems {
                     let key = if kind.is_none() { "kind" } else { "name" };
@@ -190,19 +243,28 @@ impl<'t> Reader<'t, '_> {
     /// Reads an end of an edge that is written as `kind[name]`.
     fn end_as_text(&mut self, entry: Entry<'t>, what: &str) -> Option<End> {
         let text = self.text(entry, what)?;
-        let Some(ResourceId { kind, name }) = ResourceId::parse(&text) else {
+        let Some(ResourceId { instance, kind, name }) = ResourceId::parse(&text) else {
             let found = format!("expected a resource as kind[name], found `{}`", quoted(&text));
             let hint = "name a resource by kind and name, for example file[motd]";
-            let place = Some(self.source.place(self.value_span(entry)));
+            let place = Some(self.place_of(self.value_span(entry)));
             self.say(Problem::new(Code::Reference, found).hint(hint).at(place));
             return None;
         };
-        Some(End { kind: kind.to_owned(), name: name.to_owned() })
+        let before = if instance.is_empty() { "" } else { "/" };
+        let kind = format!("{}{instance}{before}{kind}", self.instance);
+        Some(End { kind, name: name.to_owned() })
     }
 }
 
 /// The functions that all walks use.
 impl<'t> Reader<'t, '_> {
+    /// Returns the place of a span, with the uses and the loop that led to it.
+    pub(super) fn place_of(&self, span: Span) -> Place {
+        let mut place = self.source.place(span);
+        place.chain = chain_of(self.origin, self.item.as_deref());
+        place
+    }
+
     pub(super) fn say(&mut self, problem: Problem) {
         self.problems.push(problem);
     }
@@ -248,26 +310,23 @@ impl<'t> Reader<'t, '_> {
     pub(super) fn map(&mut self, id: usize, what: &str, wants: &str) -> Option<Vec<Entry<'t>>> {
         let Some(Node::Map(pairs)) = self.tree.node(id) else {
             let problem = format!("{what} should be {wants}, found {}", self.shape(id));
-            let place = self.source.place(self.tree.span(id));
+            let place = self.place_of(self.tree.span(id));
             self.say(Problem::new(Code::Type, problem).at(Some(place)));
             return None;
         };
         let mut entries: Vec<Entry<'t>> = Vec::with_capacity(pairs.len());
-        let mut first = std::collections::HashMap::new();
+        let mut first = HashMap::new();
         for (key_id, value) in pairs {
             let (key_span, value) = (self.tree.span(*key_id), *value);
-            let place = self.source.place(key_span);
+            let place = self.place_of(key_span);
             let Some(scalar) = self.scalar(*key_id) else {
                 let problem = format!("a key should be a string, found {}", self.found(*key_id));
                 self.say(Problem::new(Code::Type, problem).at(Some(place)));
                 continue;
             };
             let key = scalar.text.as_ref();
-            if key == "<<" {
-                let problem = Problem::new(Code::MergeKey, "merge keys (`<<`) are not supported");
-                self.say(problem.hint("write the keys out instead").at(Some(place)));
-            } else if let Some(before) = first.insert(key, key_span) {
-                let mut earlier = self.source.place(before);
+            if let Some(before) = first.insert(key, key_span) {
+                let mut earlier = self.place_of(before);
                 earlier.label = Some("first given here".to_owned());
                 let problem = format!("`{}` is given twice in {what}", quoted(key));
                 let problem =
@@ -291,7 +350,7 @@ impl<'t> Reader<'t, '_> {
                 let problem = Problem::new(Code::Type, problem);
                 let hint = matches!(self.tree.node(entry.value), Some(Node::Map(_)))
                     .then_some("start each item with `- `");
-                let place = self.source.place(self.value_span(entry));
+                let place = self.place_of(self.value_span(entry));
                 self.say(problem.hint_if(hint).at(Some(place)));
                 None
             }
@@ -305,7 +364,7 @@ impl<'t> Reader<'t, '_> {
             _ => {
                 let problem =
                     format!("{what} should be a string, found {}", self.found(entry.value));
-                let place = self.source.place(self.value_span(entry));
+                let place = self.place_of(self.value_span(entry));
                 self.say(Problem::new(Code::Type, problem).at(Some(place)));
                 None
             }
@@ -321,17 +380,29 @@ impl<'t> Reader<'t, '_> {
     }
 
     pub(super) fn unknown(&mut self, key: &str, span: Span, what: &str, known: &[&str]) {
-        let near =
-            nearest(key, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
-        let hint = near.unwrap_or_else(|| format!("valid keys: {}", known.join(", ")));
+        let hint = hint_for_unknown(key, known, explained_topic(what));
         let problem = format!("unknown key `{}` in {what}", quoted(key));
-        let place = self.source.place(span);
+        let place = self.place_of(span);
         self.say(Problem::new(Code::UnknownKey, problem).hint(hint).at(Some(place)));
     }
 
     pub(super) fn missing(&mut self, id: usize, key: &str, what: &str) {
         let problem = format!("{what} needs `{key}`");
-        let place = self.source.place(self.tree.span(id));
+        let place = self.place_of(self.tree.span(id));
         self.say(Problem::new(Code::MissingKey, problem).at(Some(place)));
     }
+}
+
+/// Returns the topic of `steadfast explain` for the keys of an object of the graph, as messages name it.
+fn explained_topic(what: &str) -> Option<&str> {
+    if what.starts_with("`meta`") {
+        return Some("meta");
+    }
+    if what == "the settings" {
+        return Some("settings");
+    }
+    if let Some((_, rest)) = what.split_once("entry of `") {
+        return rest.split_once('`').map(|(kind, _)| kind);
+    }
+    what.split_once('[').map(|(kind, _)| kind)
 }

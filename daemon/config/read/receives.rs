@@ -1,8 +1,8 @@
 //! The slow reader's walk over received values: `recv`, `{secret: NAME}`, and the top-level key `secrets`.
 
-use super::yaml_tree::Node;
 use super::{Entry, Reader};
 use crate::config::ast::{GraphFile, Receive, Reference, ResourceSpots, Supplied};
+use crate::config::document::tree::Node;
 use crate::config::problem::code::Code;
 use crate::config::problem::{Problem, quoted};
 use crate::config::source_file::Span;
@@ -16,8 +16,8 @@ pub(in crate::config) struct Received<'a> {
     pub(in crate::config) spots: &'a mut ResourceSpots,
 }
 
-const LONG: [&str; 4] = ["from", "key", "template", "values"];
-const VALUE: [&str; 3] = ["from", "key", "secret"];
+const LONG: [&str; 5] = ["from", "key", "template", "values", "world"];
+const VALUE: [&str; 4] = ["from", "key", "secret", "world"];
 const SUPPLY: [&str; 3] = ["credential", "file", "command"];
 const WANTS: &str = "a value as \"kind[name].key\", or a map with `from` and `key`";
 
@@ -54,12 +54,14 @@ impl<'t> Reader<'t, '_> {
         let entries = self.map(entry.value, what, WANTS)?;
         let problems = self.problems.errors();
         let (mut from, mut key, mut template, mut values) = (None, None, None, Vec::new());
+        let mut world = None;
         for inner in entries {
             let name = format!("`{}` in {what}", quoted(inner.key));
             match inner.key {
                 "from" => from = self.text(inner, &name),
                 "key" => key = self.text(inner, &name),
                 "template" => template = self.text(inner, &name),
+                "world" => world = self.text(inner, &name),
                 "values" => {
                     for value in self.map(inner.value, &name, "a map of values").unwrap_or_default()
                     {
@@ -71,12 +73,16 @@ impl<'t> Reader<'t, '_> {
                 other => self.unknown(other, inner.key_span, what, &LONG),
             }
         }
-        match (from, key, template) {
+        match (from, key, template, world) {
             _ if self.problems.errors() > problems => None,
-            (Some(from), Some(key), None) if values.is_empty() => {
+            (Some(from), Some(key), None, None) if values.is_empty() => {
+                let from = format!("{}{from}", self.instance);
                 Some((None, vec![(String::new(), Reference::Sent(from, key))]))
             }
-            (None, None, Some(template)) => Some((Some(template), values)),
+            (None, None, None, Some(key)) if values.is_empty() => {
+                Some((None, vec![(String::new(), Reference::World(key))]))
+            }
+            (None, None, Some(template), None) => Some((Some(template), values)),
             _ => {
                 let problem =
                     format!("{what} should be `from` and `key`, or `template` and `values`");
@@ -96,22 +102,26 @@ impl<'t> Reader<'t, '_> {
                 self.refuse(Code::Receive, problem, self.value_span(entry));
                 return None;
             };
-            return Some(Reference::Sent(from.to_owned(), key.to_owned()));
+            return Some(Reference::Sent(format!("{}{from}", self.instance), key.to_owned()));
         }
         let problems = self.problems.errors();
-        let (mut from, mut key, mut secret) = (None, None, None);
+        let (mut from, mut key, mut secret, mut world) = (None, None, None, None);
         for inner in self.map(entry.value, what, WANTS)? {
             let name = format!("`{}` in {what}", quoted(inner.key));
             match inner.key {
                 "from" => from = self.text(inner, &name),
                 "key" => key = self.text(inner, &name),
                 "secret" => secret = self.text(inner, &name),
+                "world" => world = self.text(inner, &name),
                 other => self.unknown(other, inner.key_span, what, &VALUE),
             }
         }
-        match (from, key, secret) {
-            (Some(from), Some(key), None) => Some(Reference::Sent(from, key)),
-            (None, None, Some(name)) => Some(Reference::Secret(name)),
+        match (from, key, secret, world) {
+            (Some(from), Some(key), None, None) => {
+                Some(Reference::Sent(format!("{}{from}", self.instance), key))
+            }
+            (None, None, Some(name), None) => Some(Reference::Secret(name)),
+            (None, None, None, Some(key)) => Some(Reference::World(key)),
             _ => {
                 if self.problems.errors() == problems {
                     let problem = format!("{what} should be `from` and `key`, or `secret`");
@@ -217,7 +227,7 @@ impl<'t> Reader<'t, '_> {
     }
 
     fn refuse(&mut self, code: Code, what: String, span: Span) {
-        let place = Some(self.source.place(span));
+        let place = Some(self.place_of(span));
         self.say(Problem::new(code, what).at(place));
     }
 }

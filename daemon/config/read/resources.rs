@@ -1,17 +1,17 @@
 //! The slow reader's walk over `resources`.
 
 use super::receives::Received;
-use super::yaml_tree::Node;
-use super::{Entry, Reader};
+use super::{Entry, Reader, foreign_words};
 use crate::config::ast::{FieldValues, GraphFile, Link, Relation, Resource, ResourceSpots};
-use crate::config::checks::metaparams::ALIASES;
+use crate::config::checks::metaparams::{ALIASES, LABELS};
+use crate::config::document::tree::Node;
 use crate::config::hidden::is_secret_key;
 use crate::config::problem::code::Code;
-use crate::config::problem::suggestion::nearest;
 use crate::config::problem::{Problem, quoted};
 use crate::config::scalar;
 use crate::config::scalar::Scalar;
 use crate::config::source_file::Span;
+use crate::suggestion::{most_similar, nearest};
 use steadfast_resources::{FieldSpec, FieldType, KindSpec, Receives, Value};
 
 impl<'t> Reader<'t, '_> {
@@ -42,15 +42,19 @@ impl<'t> Reader<'t, '_> {
             let problem =
                 Problem::new(Code::KindLater, format!("kind `{name}` is not in this build"));
             let known: Vec<&str> = self.kinds.names().collect();
-            problem.hint(format!("kinds of this build: {}", known.join(", ")))
+            problem.hint(known_kinds(kind.key, &known))
         } else {
-            let near = nearest(kind.key, self.kinds.names());
-            let near = near.map(|near| format!("did you mean `{near}`?"));
+            let foreign = foreign_words::kind_for(kind.key).filter(|it| self.kinds.is_known(it));
+            let near = foreign.or_else(|| nearest(kind.key, self.kinds.names()));
+            let near = near.map(|near| match foreign {
+                Some(kind) => format!("write: {kind}:"),
+                None => format!("did you mean `{near}`?"),
+            });
             let known: Vec<&str> = self.kinds.names().collect();
-            let hint = near.unwrap_or_else(|| format!("kinds of this build: {}", known.join(", ")));
+            let hint = near.unwrap_or_else(|| known_kinds(kind.key, &known));
             Problem::new(Code::UnknownKind, format!("unknown kind `{name}`")).hint(hint)
         };
-        self.say(problem.at(Some(self.source.place(kind.key_span))));
+        self.say(problem.at(Some(self.place_of(kind.key_span))));
     }
 
     /// Records the identity of a resource of an unknown kind, so that edges to it are not reported too.
@@ -59,40 +63,98 @@ impl<'t> Reader<'t, '_> {
         for (key, value) in pairs {
             let is_name = self.scalar(*key).is_some_and(|key| key.text == "name");
             if let Some(name) = self.scalar(*value).filter(|_| is_name) {
-                file.strangers.push(format!("{kind}[{}]", name.text));
+                file.strangers.push(format!("{}{kind}[{}]", self.instance, name.text));
             }
         }
     }
 
+    /// Reads an entry that is only a name, such as `- nginx`.
+    fn named_only(&mut self, spec: &'static KindSpec, item: usize, file: &mut GraphFile) -> bool {
+        let Some(name) = self.scalar(item).filter(|name| !name.is_null()) else { return false };
+        let span = self.tree.span(item);
+        file.resources.push(Resource {
+            spec,
+            name: name.text.to_string(),
+            given: FieldValues::default(),
+            built: None,
+            meta: None,
+            links: Box::default(),
+            aliases: Box::default(),
+            receives: Box::default(),
+            line: self.source.line(span.start),
+            broken: false,
+            export: None,
+            withdraws: false,
+            note: self.notes.get(&item).cloned().map(Box::new),
+            labels: Box::default(),
+        });
+        if let Some(all) = &mut file.spots {
+            all.resources.push(ResourceSpots { name: span, ..ResourceSpots::default() });
+        }
+        true
+    }
+
+    /// Returns the identity of a resource in messages.
+    fn identity(&self, spec: &KindSpec, named: Entry<'t>) -> Option<String> {
+        let name = self.scalar(named.value).filter(|name| !name.is_null())?;
+        Some(format!("{}{}[{}]", self.instance, spec.kind, quoted(&name.text)))
+    }
+
+    fn add_links(
+        &mut self,
+        relation: Relation,
+        entry: Entry<'t>,
+        what: &str,
+        (links, spots): (&mut Vec<Link>, &mut ResourceSpots),
+    ) {
+        for (target, span) in self.links(entry, what) {
+            links.push(Link { relation, target: format!("{}{target}", self.instance) });
+            spots.links.push(span);
+        }
+    }
+
+    /// Reads one entry of a kind.
     fn resource(&mut self, spec: &'static KindSpec, item: usize, file: &mut GraphFile) {
         let problems = self.problems.errors();
+        if self.named_only(spec, item, file) {
+            return;
+        }
         let kind = format!("an entry of `{}`", spec.kind);
+        let note = self.notes.get(&item);
+        self.item = note.and_then(|note| note.item.clone());
+        let is_inactive = note.is_some_and(|note| note.inactive.is_some());
         let Some(entries) = self.map(item, &kind, "a map with a `name`") else { return };
         let named = entries.iter().find(|entry| entry.key == "name").copied();
-        let what =
-            match named.and_then(|entry| self.scalar(entry.value)).filter(|name| !name.is_null()) {
-                Some(name) => format!("{}[{}]", spec.kind, quoted(&name.text)),
-                None => kind,
-            };
-        let mut spots = ResourceSpots::default();
+        let what = named.and_then(|entry| self.identity(spec, entry)).unwrap_or(kind);
+        let mut spots = ResourceSpots { item: self.item.clone(), ..ResourceSpots::default() };
         let (mut name, mut meta, mut links) = (None, None, Vec::new());
-        let (mut receives, mut aliases) = (Vec::new(), Vec::new());
+        let (mut receives, mut aliases, mut export) = (Vec::new(), Vec::new(), None);
         let mut given = FieldValues::default();
+        let mut labels = Vec::new();
         for entry in entries {
+            let is_edge = Relation::parse(entry.key).is_some();
+            if is_inactive && entry.key != "name" && !is_edge {
+                // The fields of an inactive resource are not checked.
+                continue;
+            }
             if entry.key == "name" {
                 spots.name = self.value_span(entry);
                 name = self.text(entry, &format!("`name` of {what}"));
             } else if entry.key == "meta" {
                 meta = self.meta(entry, &what, &mut spots);
             } else if let Some(relation) = Relation::parse(entry.key) {
-                for (target, span) in self.links(entry, &what) {
-                    links.push(Link { relation, target });
-                    spots.links.push(span);
-                }
+                self.add_links(relation, entry, &what, (&mut links, &mut spots));
             } else if entry.key == ALIASES.name {
                 spots.fields.push((ALIASES.name, self.value_span(entry)));
                 if let Some(Value::Texts(texts)) = self.value(&ALIASES, entry, &what) {
                     aliases = texts;
+                }
+            } else if entry.key == "export" && !spec.fields.iter().any(|it| it.name == "export") {
+                export = self.export(entry, &what);
+            } else if entry.key == LABELS.name && spec.fields.iter().all(|f| f.name != LABELS.name)
+            {
+                if let Some(Value::TextMap(texts)) = self.value(&LABELS, entry, &what) {
+                    labels = texts;
                 }
             } else if entry.key == "recv" {
                 let mut into = Received { list: &mut receives, spots: &mut spots };
@@ -126,7 +188,12 @@ impl<'t> Reader<'t, '_> {
             receives: receives.into_boxed_slice(),
             line: self.source.line(self.first_byte(item)),
             broken: self.problems.errors() > problems,
+            export,
+            withdraws: false,
+            note: note.cloned().map(Box::new),
+            labels: labels.into_boxed_slice(),
         });
+        self.item = None;
         if let Some(all) = &mut file.spots {
             all.resources.push(spots);
         }
@@ -144,7 +211,7 @@ impl<'t> Reader<'t, '_> {
     }
 
     fn unknown_field(&mut self, spec: &KindSpec, entry: Entry<'t>, what: &str) {
-        let mut known: Vec<&str> = vec!["name", "meta", ALIASES.name];
+        let mut known: Vec<&str> = vec!["name", "meta", "export", ALIASES.name, LABELS.name];
         if spec.fields.iter().any(|field| field.receives > Receives::Nothing) {
             known.push("recv");
         }
@@ -155,7 +222,11 @@ impl<'t> Reader<'t, '_> {
             let problem = format!("unknown key `{}` in {what}", quoted(entry.key));
             let problem = Problem::new(Code::UnknownKey, problem);
             let hint = format!("put the key below `meta`: meta: {{ {}: … }}", entry.key);
-            self.say(problem.hint(hint).at(Some(self.source.place(entry.key_span))));
+            self.say(problem.hint(hint).at(Some(self.place_of(entry.key_span))));
+        } else if let Some(hint) = foreign_words::hint_for(entry.key, spec) {
+            let problem = format!("unknown key `{}` in {what}", quoted(entry.key));
+            let place = self.place_of(entry.key_span);
+            self.say(Problem::new(Code::UnknownKey, problem).hint(hint).at(Some(place)));
         } else {
             self.unknown(entry.key, entry.key_span, what, &known);
         }
@@ -168,7 +239,7 @@ impl<'t> Reader<'t, '_> {
         entry: Entry<'t>,
         what: &str,
     ) -> Option<Value> {
-        let place = Some(self.source.place(entry.key_span));
+        let place = Some(self.place_of(entry.key_span));
         if field.later {
             let problem = format!("`{}` in {what} is not in this build", field.name);
             self.say(Problem::new(Code::KeyLater, problem).at(place));
@@ -197,16 +268,27 @@ impl<'t> Reader<'t, '_> {
                 let hint = scalar::list_advice(field.name);
                 let problem =
                     format!("`{}` of {what} should be a list, found a string", field.name);
-                let place = self.source.place(self.value_span(entry));
+                let place = self.place_of(self.value_span(entry));
                 self.say(Problem::new(Code::Type, problem).hint(hint).at(Some(place)));
                 None
             }
             (Some(Node::Scalar(scalar)), takes) => {
+                if scalar::lacks_unit(field, scalar) {
+                    let unit = if takes == FieldType::Milliseconds { "ms" } else { "s" };
+                    let hint = format!("write {}{unit}, or another unit", scalar.text);
+                    let place = self.source.place(self.value_span(entry));
+                    let problem = format!("`{}` has no unit", field.name);
+                    let problem = Problem::new(Code::Doubt, problem).warning();
+                    self.say(problem.hint(hint).at(Some(place)));
+                }
                 let value = scalar::convert(takes, scalar.clone());
                 if value.is_none() {
                     self.wrong(field, entry.value, self.value_span(entry), what);
                 }
                 value
+            }
+            (Some(Node::List(_) | Node::Map(_)), FieldType::Text) if field.nested => {
+                Some(Value::Text(self.to_json(entry.value).to_string()))
             }
             (Some(Node::List(items)), FieldType::Texts) => Some(Value::Texts(
                 self.texts(field, items, what).into_iter().map(|t| t.0).collect(),
@@ -227,6 +309,28 @@ impl<'t> Reader<'t, '_> {
                 self.wrong(field, entry.value, self.value_span(entry), what);
                 None
             }
+        }
+    }
+
+    /// Returns a node as JSON. A key is a string; the parser bounds the depth and the expansion of aliases.
+    fn to_json(&self, id: usize) -> serde_json::Value {
+        match self.tree.node(id) {
+            Some(Node::List(items)) => items.iter().map(|item| self.to_json(*item)).collect(),
+            Some(Node::Map(entries)) => {
+                let entry = |(key, value): &(usize, usize)| {
+                    let name = self.scalar(*key).map(|key| key.text.to_string());
+                    (name.unwrap_or_default(), self.to_json(*value))
+                };
+                serde_json::Value::Object(entries.iter().map(entry).collect())
+            }
+            Some(Node::Scalar(scalar)) if scalar.is_null() => serde_json::Value::Null,
+            Some(Node::Scalar(scalar)) => {
+                let truth = scalar.boolean().map(serde_json::Value::from);
+                let whole = || scalar.int().map(serde_json::Value::from);
+                let number = || scalar.float().map(serde_json::Value::from);
+                truth.or_else(whole).or_else(number).unwrap_or_else(|| scalar.text.as_ref().into())
+            }
+            Some(Node::Alias(_)) | None => serde_json::Value::Null,
         }
     }
 
@@ -267,7 +371,7 @@ impl<'t> Reader<'t, '_> {
         };
         let problem = format!("`{}` of {what} should be {wants}, found {found}", field.name);
         let problem = Problem::new(Code::Type, problem).hint_if(advice);
-        self.say(problem.at(Some(self.source.place(span))));
+        self.say(problem.at(Some(self.place_of(span))));
     }
 
     pub(in crate::config) fn meta(
@@ -328,11 +432,20 @@ impl<'t> Reader<'t, '_> {
                 let found = self.found(entry.value);
                 let key = entry.key;
                 let problem = format!("`{key}` of {what} should be resources, found {found}");
-                let place = self.source.place(self.value_span(entry));
+                let place = self.place_of(self.value_span(entry));
                 let hint = "expected a list, for example [\"file[motd]\"]";
                 self.say(Problem::new(Code::Type, problem).hint(hint).at(Some(place)));
                 Vec::new()
             }
         }
     }
+}
+
+/// Names the kinds of this build: all if they are few, else the most similar ones and a pointer.
+fn known_kinds(word: &str, known: &[&str]) -> String {
+    if known.len() <= 8 {
+        return format!("kinds of this build: {}", known.join(", "));
+    }
+    let few = most_similar(word, known).join("`, `");
+    format!("similar kinds: `{few}`; `steadfast explain` lists all")
 }

@@ -15,7 +15,10 @@ pub(in crate::config) fn problem(source: &SourceFile, error: &ScanError) -> Prob
     if info.contains("nesting") || info.contains("recursion") {
         return Problem::new(
             Code::Depth,
-            format!("the text is nested deeper than {} levels", super::yaml_tree::DEEPEST),
+            format!(
+                "the text is nested deeper than {} levels",
+                crate::config::document::parse::DEEPEST
+            ),
         )
         .at(Some(place));
     }
@@ -23,6 +26,9 @@ pub(in crate::config) fn problem(source: &SourceFile, error: &ScanError) -> Prob
         return Problem::new(Code::Aliases, "the alias refers to no earlier anchor")
             .hint("quote the value if the * is part of a string")
             .at(Some(place));
+    }
+    if let Some(what) = mistaken_expression(line) {
+        return Problem::new(Code::Syntax, what).at(Some(place));
     }
     let indentation = line.len() - line.trim_start_matches([' ', '\t']).len();
     if let Some(tab) = line.get(..indentation).and_then(|lead| lead.find('\t')) {
@@ -34,6 +40,34 @@ pub(in crate::config) fn problem(source: &SourceFile, error: &ScanError) -> Prob
     let open_quote = "check the lines above for an unclosed quote";
     let hint = advice(line).or_else(|| info.contains("quoted scalar").then_some(open_quote));
     Problem::new(Code::Syntax, format!("invalid YAML: {info}")).hint_if(hint).at(Some(place))
+}
+
+/// Returns the message about an expression that is not quoted as YAML needs it.
+fn mistaken_expression(line: &str) -> Option<String> {
+    if let Some((_, value)) = line.split_once("when:") {
+        let value = value.trim_start();
+        let quote = value.chars().next().filter(|it| matches!(it, '"' | '\''));
+        if let Some(quote) = quote
+            && let Some((first, rest)) = value.get(1..).and_then(|rest| rest.split_once(quote))
+            && !rest.trim().is_empty()
+        {
+            let other = if quote == '"' { '\'' } else { '"' };
+            let first = crate::config::problem::shorten(first, 10);
+            let rest: String = rest.split_whitespace().take(1).collect();
+            return Some(format!(
+                "YAML: an expression that begins with a quote is quoted as a whole: `when: {other}{quote}{first}{quote} {rest} …{other}`"
+            ));
+        }
+        let is_flow = line.split("when:").next().is_some_and(|before| before.contains('{'));
+        if is_flow && value.contains('[') {
+            return Some("YAML: quote expressions with `[ ]` inside `{ }`".to_owned());
+        }
+    }
+    let at = line.find("${")?;
+    let before = line.get(..at).unwrap_or_default();
+    let is_in_flow = before.contains(['[', '{']);
+    let is_quoted = before.ends_with(['"', '\'']);
+    (is_in_flow && !is_quoted).then(|| "YAML: quote expressions inside `[ ]` and `{ }`".to_owned())
 }
 
 /// Returns advice for the most frequent mistakes.

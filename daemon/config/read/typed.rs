@@ -161,6 +161,10 @@ impl<'de> Entries<'de> for One<'_> {
             receives: Box::default(),
             line: self.reader.source.line(u32::try_from(at).unwrap_or(u32::MAX)),
             broken: false,
+            export: None,
+            withdraws: false,
+            note: None,
+            labels: Box::default(),
         })
     }
 }

@@ -83,7 +83,7 @@ impl LoadedGraph {
         (thing, text): (u64, &str),
     ) -> Result<usize, String> {
         let unreadable = || "the stored removal data cannot be read".to_owned();
-        let ResourceId { kind, name } = ResourceId::parse(identity).ok_or_else(unreadable)?;
+        let ResourceId { kind, name, .. } = ResourceId::parse(identity).ok_or_else(unreadable)?;
         let Some(spec) = registry::find(kind) else {
             return Err(format!("kind `{kind}` is not in this build"));
         };
@@ -114,6 +114,7 @@ impl LoadedGraph {
             aliases: Box::default(),
             after: Arc::default(),
             notifies: Arc::default(),
+            labels: Arc::default(),
             place: (usize::MAX, 0),
         });
         Ok(self.vertices.len() - 1)

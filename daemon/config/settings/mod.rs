@@ -1,27 +1,31 @@
 //! The settings of a host (`/etc/steadfast/steadfast.yaml`): the graph, the paths, and the defaults of all resources.
 //!
 //! Settings are read and rejected like a graph: all problems at once, each with its place. They must not contain
-//! resources. Reading order: this file, `quantities` (sizes and times), `recorders`.
+//! resources. Reading order: this file, `quantities` (sizes and times), `recorders`, `world`.
 
 pub(super) mod quantities;
 pub(super) mod recorders;
+pub(super) mod world;
 
 use super::Text;
 use super::ast::{FieldValues, ResourceSpots};
 use super::checks::metaparams::Metas;
 use super::checks::semaphores::{Refused, Semaphores};
+use super::document::{Origin, parse};
 use super::kinds::KindSet;
 use super::problem::code::Code;
 use super::problem::location;
 use super::problem::render::Rejected;
 use super::problem::{Problem, Problems, quoted};
+use super::read::files;
 use super::read::{Entry, Reader};
-use super::read::{files, yaml_tree};
 use super::source_file::SourceFile;
 use recorders::Recorder;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steadfast_resources::{FieldSpec, FieldType, Fields, LONGEST_SPAN, Value};
+use world::WorldSettings;
 
 /// All settings, as field tables.
 pub(super) static SETTINGS: &[FieldSpec] = &[
@@ -75,13 +79,36 @@ pub(super) static SETTINGS: &[FieldSpec] = &[
         FieldType::TextMap,
         "limits of the change history: max_file (default 10MiB), max_total (200MiB; 0: disabled), max_age (90d)",
     ),
+    FieldSpec::new(
+        "metrics_listen",
+        FieldType::Text,
+        "address and port for scrapes of metrics by TCP, such as 127.0.0.1:9470; default: only the socket metrics.sock",
+    ),
+    FieldSpec::new(
+        "metrics_file",
+        FieldType::Text,
+        "file for the textfile collector of node_exporter, such as /var/lib/prometheus/node-exporter/steadfast.prom; written every 15 s",
+    ),
+    FieldSpec::new(
+        "metrics_resources",
+        FieldType::Int,
+        "maximum number of single resources in metrics; only resources that are not as declared are listed; default 0",
+    ),
     FieldSpec::new("noop", FieldType::Bool, "check without changing anything; default false"),
     FieldSpec::new(
         "sema",
         FieldType::Int,
         "maximum number of resources run in parallel; default unlimited",
     ),
+    FieldSpec::new(
+        "vars_files",
+        FieldType::Texts,
+        "files of variables, in ascending order; they win over those of the graph",
+    ),
 ];
+
+/// The largest `metrics_resources`: about a megabyte of text for each scrape.
+const LISTED_IN_METRICS: u64 = 10_000;
 
 /// A function that checks the text of a setting. The error says what was expected.
 pub type Judge<'a> = &'a dyn Fn(&str) -> Result<(), String>;
@@ -132,12 +159,22 @@ pub struct Settings {
     pub recorders: Vec<Recorder>,
     /// The limits of the history.
     pub history: Bounds,
+    /// The TCP address for metrics.
+    pub metrics_listen: Option<SocketAddr>,
+    /// The file for metrics.
+    pub metrics_file: Option<PathBuf>,
+    /// The maximum number of single resources in metrics.
+    pub metrics_resources: Option<u32>,
     /// True if every vertex is only checked.
     pub noop: Option<bool>,
     /// The maximum number of runs at the same time.
     pub sema: Option<u32>,
+    /// The files of variables.
+    pub vars_files: Vec<PathBuf>,
     /// The default metaparameters.
     pub defaults: Option<Arc<Defaults>>,
+    /// The world that this host shares with others.
+    pub world: Option<WorldSettings>,
     /// The text of the settings file.
     pub text: Option<Text>,
 }
@@ -186,9 +223,19 @@ fn compile(
     let kinds = KindSet::of_this_build();
     let mut settings = Settings::default();
     if let Some(source) = sources.first()
-        && let Some(tree) = yaml_tree::parse(source, &mut problems)
+        && let Some(tree) = parse::parse(source, &mut problems)
     {
-        let mut reader = Reader { source, kinds: &kinds, tree: &tree, problems: &mut problems };
+        let (origin, notes) = (Origin::default(), std::collections::HashMap::new());
+        let mut reader = Reader {
+            source,
+            kinds: &kinds,
+            tree: &tree,
+            origin: &origin,
+            instance: String::new(),
+            notes: &notes,
+            item: None,
+            problems: &mut problems,
+        };
         settings = reader.settings(words);
     }
     if problems.errors() == 0 {
@@ -197,6 +244,7 @@ fn compile(
             path: it.path,
             base: it.base,
             content: it.text,
+            role: it.role,
         };
         settings.text = sources.into_iter().next().map(text);
         return Ok(settings);
@@ -224,8 +272,11 @@ impl<'t> Reader<'t, '_> {
         let Some(root) = self.tree.root().filter(|root| !self.is_null(*root)) else {
             return settings;
         };
-        let known: Vec<&str> =
-            SETTINGS.iter().map(|field| field.name).chain(["defaults", "recorders"]).collect();
+        let known: Vec<&str> = SETTINGS
+            .iter()
+            .map(|field| field.name)
+            .chain(["defaults", "recorders", "world"])
+            .collect();
         let entries = self.map(root, "the settings", "a map of settings").unwrap_or_default();
         for entry in entries {
             if entry.key == "defaults" {
@@ -234,6 +285,10 @@ impl<'t> Reader<'t, '_> {
             }
             if entry.key == "recorders" {
                 settings.recorders = self.recorders(entry);
+                continue;
+            }
+            if entry.key == "world" {
+                settings.world = self.world_settings(entry);
                 continue;
             }
             let Some(field) = SETTINGS.iter().find(|field| field.name == entry.key) else {
@@ -262,6 +317,11 @@ impl<'t> Reader<'t, '_> {
         self.say(Problem::new(Code::Setting, what).at(Some(place)));
     }
 
+    fn refuse_with_hint(&mut self, entry: Entry<'t>, what: &str, hint: &str) {
+        let place = self.source.place(self.value_span(entry));
+        self.say(Problem::new(Code::Setting, what).hint(hint).at(Some(place)));
+    }
+
     fn take(&mut self, entry: Entry<'t>, name: &str, value: Value, settings: &mut Settings) {
         let base = self.source.base.clone();
         let path = |text: String| base.join(text);
@@ -272,11 +332,33 @@ impl<'t> Reader<'t, '_> {
                     self.refuse_setting(entry, name, "at least one file or directory");
                 }
             }
+            ("vars_files", Value::Texts(texts)) => {
+                settings.vars_files = texts.into_iter().map(path).collect();
+            }
             ("watch", Value::Bool(watch)) => settings.watch = Some(watch),
             ("noop", Value::Bool(noop)) => settings.noop = Some(noop),
             ("state_dir", Value::Text(text)) => settings.state_dir = Some(path(text)),
             ("socket", Value::Text(text)) => settings.socket = Some(path(text)),
             ("socket_group", Value::Text(text)) => settings.socket_group = Some(text),
+            ("metrics_file", Value::Text(text)) => {
+                // node_exporter compares the ending with its case.
+                if Path::new(&text).extension().is_some_and(|it| it == "prom") {
+                    settings.metrics_file = Some(path(text));
+                } else {
+                    let what = format!("`{name}` should end in .prom, found `{}`", quoted(&text));
+                    let hint = "node_exporter reads only names that end in .prom";
+                    self.refuse_with_hint(entry, &what, hint);
+                }
+            }
+            ("metrics_listen", Value::Text(text)) => {
+                settings.metrics_listen = text.parse().ok();
+                if settings.metrics_listen.is_none() {
+                    let what =
+                        format!("`{name}` should be ADDRESS:PORT, found `{}`", quoted(&text));
+                    let hint = "for example 127.0.0.1:9470 or [::1]:9470";
+                    self.refuse_with_hint(entry, &what, hint);
+                }
+            }
             ("log", Value::Text(text)) => settings.log = Some(text),
             ("log_level", Value::Text(text)) => settings.log_level = Some(text),
             ("history", Value::TextMap(bounds)) => {
@@ -296,7 +378,11 @@ impl<'t> Reader<'t, '_> {
         let least =
             u64::from(["pause_limit", "sema", "events_size", "events_days"].contains(&name));
         let most = u64::from(u32::MAX);
-        let most = if name == "pause_limit" { LONGEST_SPAN.as_secs() } else { most };
+        let most = match name {
+            "pause_limit" => LONGEST_SPAN.as_secs(),
+            "metrics_resources" => LISTED_IN_METRICS,
+            _ => most,
+        };
         let whole = u64::try_from(number).ok().filter(|number| (least..=most).contains(number));
         let small = whole.and_then(|number| u32::try_from(number).ok());
         let (Some(whole), Some(small)) = (whole, small) else {
@@ -310,6 +396,7 @@ impl<'t> Reader<'t, '_> {
             "max_repairs_per_minute" => settings.max_repairs_per_minute = Some(small),
             "events_size" => settings.events_size = Some(small),
             "events_days" => settings.events_days = Some(small),
+            "metrics_resources" => settings.metrics_resources = Some(small),
             _ => settings.sema = Some(small),
         }
     }
@@ -333,7 +420,7 @@ impl<'t> Reader<'t, '_> {
         };
         let mut wrong = Vec::new();
         Metas::new(false, None, None).make(
-            Some(Box::new(given)),
+            ("", Some(Box::new(given))),
             &mut take,
             &mut |name, problem| {
                 wrong.push((name, problem));

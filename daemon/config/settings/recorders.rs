@@ -9,7 +9,16 @@ use steadfast_resources::{FieldSpec, FieldType, Value};
 
 /// A recorder of events.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Recorder {
+pub struct Recorder {
+    /// The receiver of the events.
+    pub destination: Destination,
+    /// True if debug events are recorded and sent too.
+    pub debug: bool,
+}
+
+/// The receiver of the events of a recorder.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Destination {
     /// A file of JSON lines.
     File {
         /// The absolute path.
@@ -31,6 +40,17 @@ pub enum Recorder {
     },
 }
 
+/// Omits the content, which may contain passwords.
+impl std::fmt::Debug for Destination {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::File { .. } => "File",
+            Self::Journald { .. } => "Journald",
+            Self::Webhook { .. } => "Webhook",
+        })
+    }
+}
+
 /// Omits the headers, which may contain passwords.
 impl std::fmt::Debug for Recorder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -42,10 +62,10 @@ impl Recorder {
     /// Returns the name of the recorder: unique, stable across restarts, and without secrets.
     #[must_use]
     pub fn name(&self) -> String {
-        match self {
-            Self::File { path } => format!("file:{}", path.display()),
-            Self::Journald { .. } => "journald".to_owned(),
-            Self::Webhook { url, .. } => {
+        match &self.destination {
+            Destination::File { path } => format!("file:{}", path.display()),
+            Destination::Journald { .. } => "journald".to_owned(),
+            Destination::Webhook { url, .. } => {
                 // The path is a password for many services, so the name has a hash of the URL.
                 let (scheme, host) = scheme_and_host(url);
                 let end = url.find(['?', '#']).unwrap_or(url.len());
@@ -58,7 +78,7 @@ impl Recorder {
     /// Returns a warning if headers with secrets are sent to another host without encryption.
     #[must_use]
     pub fn clear_headers(&self) -> Option<String> {
-        let Self::Webhook { url, headers, .. } = self else { return None };
+        let Destination::Webhook { url, headers, .. } = &self.destination else { return None };
         let (scheme, host) = scheme_and_host(url);
         let port = host.rfind(':').filter(|at| !host.get(*at..).unwrap_or_default().contains(']'));
         let name = host.get(..port.unwrap_or(host.len())).unwrap_or_default();
@@ -84,19 +104,29 @@ const JOURNAL: &str = "/run/systemd/journal/socket";
 /// The default time limit of a request, in seconds.
 const TIMEOUT: i64 = 10;
 
-static FILE: &[FieldSpec] = &[FieldSpec::new(
-    "path",
-    FieldType::Text,
-    "file to append JSON lines to, relative to this file; reopened after a rotation. For root: a file owned by root with one link, writable only by root, like all its parent directories",
-)];
+/// The documentation of the field `debug`.
+const DEBUG: &str = "true also records and sends debug events, such as each run that changes nothing; default false";
 
-static JOURNALD: &[FieldSpec] = &[FieldSpec::new(
-    "socket",
-    FieldType::Text,
-    "socket of the journal; default /run/systemd/journal/socket",
-)];
+static FILE: &[FieldSpec] = &[
+    FieldSpec::new("debug", FieldType::Bool, DEBUG),
+    FieldSpec::new(
+        "path",
+        FieldType::Text,
+        "file to append JSON lines to, relative to this file; reopened after a rotation. For root: a file owned by root with one link, writable only by root, like all its parent directories",
+    ),
+];
+
+static JOURNALD: &[FieldSpec] = &[
+    FieldSpec::new("debug", FieldType::Bool, DEBUG),
+    FieldSpec::new(
+        "socket",
+        FieldType::Text,
+        "socket of the journal; default /run/systemd/journal/socket",
+    ),
+];
 
 static WEBHOOK: &[FieldSpec] = &[
+    FieldSpec::new("debug", FieldType::Bool, DEBUG),
     FieldSpec::new(
         "url",
         FieldType::Text,
@@ -156,6 +186,7 @@ impl<'t> Reader<'t, '_> {
         let what = format!("the recorder `{kind}`");
         let known: Vec<&str> = fields.iter().map(|field| field.name).collect();
         let (mut target, mut headers, mut timeout) = (None, Vec::new(), TIMEOUT);
+        let mut debug = false;
         let before = self.problems.errors();
         let inner = if self.is_null(entry.value) {
             Vec::new()
@@ -194,6 +225,7 @@ impl<'t> Reader<'t, '_> {
                     }
                     headers = map;
                 }
+                Some(Value::Bool(asked)) => debug = asked,
                 Some(Value::Int(seconds)) if (1..=600).contains(&seconds) => timeout = seconds,
                 Some(Value::Int(_)) => {
                     self.refuse_recorder(
@@ -206,20 +238,21 @@ impl<'t> Reader<'t, '_> {
             }
         }
         if kind != "journald" && target.is_none() && self.problems.errors() == before {
-            self.missing(entry.value, known.first().copied().unwrap_or_default(), &what);
+            self.missing(entry.value, known.get(1).copied().unwrap_or_default(), &what);
         }
         let base = &self.source.base;
-        (self.problems.errors() == before).then(|| match (kind, target) {
-            ("webhook", url) => Recorder::Webhook {
+        let destination = (self.problems.errors() == before).then(|| match (kind, target) {
+            ("webhook", url) => Destination::Webhook {
                 url: url.unwrap_or_default(),
                 headers,
                 timeout: timeout.unsigned_abs(),
             },
-            ("file", path) => Recorder::File { path: base.join(path.unwrap_or_default()) },
-            (_, socket) => Recorder::Journald {
+            ("file", path) => Destination::File { path: base.join(path.unwrap_or_default()) },
+            (_, socket) => Destination::Journald {
                 socket: base.join(socket.unwrap_or_else(|| JOURNAL.to_owned())),
             },
-        })
+        });
+        destination.map(|destination| Recorder { destination, debug })
     }
 }
 
@@ -244,11 +277,12 @@ fn is_header((name, value): &(String, String)) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Recorder;
+    use super::{Destination, Recorder};
 
     fn webhook(url: &str, header: &str) -> Recorder {
         let headers = vec![(header.to_owned(), "CANARY".to_owned())];
-        Recorder::Webhook { url: url.to_owned(), headers, timeout: 10 }
+        let destination = Destination::Webhook { url: url.to_owned(), headers, timeout: 10 };
+        Recorder { destination, debug: false }
     }
 
     /// L2: the name of a webhook has no path, because many services use the path as a password.

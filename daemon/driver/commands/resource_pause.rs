@@ -4,8 +4,8 @@
 //! All members of a group rest while one of them is paused.
 
 use super::state_commands::CommandResult;
+use crate::api::{PauseStatus, SinglePause};
 use crate::driver::journal::client::PendingReply;
-use crate::driver::status::{PauseStatus, SinglePause};
 use crate::driver::{Driver, Notification, Query};
 use crate::store::{Entry, PauseRecord, StoredState};
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,6 +58,11 @@ impl ResourcePauses {
         let until_unix = wall.saturating_add(left).as_secs();
         let lasts = Some(left.as_secs());
         Some(PauseRecord { reason: parked.reason.clone(), until_unix, lasts })
+    }
+
+    /// Returns the number of paused resources.
+    pub(in crate::driver) fn count(&self) -> usize {
+        self.each.len()
     }
 
     fn holds(&self, id: VertexId) -> bool {

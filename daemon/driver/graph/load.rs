@@ -1,28 +1,12 @@
 //! The load of a graph: its way from a loaded file to the engine, and the result of the last load.
 
-use super::load_report::GraphDiff;
+use crate::api::{GraphDiff, GraphRejection, LoadOutcome, SwapStatus};
 use crate::config::LoadedGraph;
-use crate::driver::status::{GraphRejection, SwapStatus};
 use crate::driver::{Driver, Notification};
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{Event, Swap, VertexId, VertexStatus};
 use tokio::time::Instant;
-
-/// The result of an accepted load.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LoadOutcome {
-    /// The name of the graph.
-    pub graph: String,
-    /// The difference from the old graph.
-    pub change: GraphDiff,
-    /// Identities of resources whose runs must end before the graph runs; empty if it runs at once.
-    pub waits: Vec<String>,
-    /// True if the graph is read-only.
-    #[serde(default)]
-    pub looks_only: bool,
-}
 
 /// The result of the last load, and the graph that waits to run.
 #[derive(Debug)]

@@ -2,36 +2,12 @@
 
 use super::registry::GraphRegistry;
 use super::vertices::VertexTable;
-use serde::{Deserialize, Serialize};
+use crate::api::{GraphDiff, NameSample};
 use std::sync::Arc;
 use steadfast_engine::VertexId;
 
 /// The maximum number of names per category.
 const NAMED: usize = 20;
-
-/// The difference between two graphs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GraphDiff {
-    /// Resources that only the new graph declares.
-    pub added: NameSample,
-    /// Resources with another definition.
-    pub changed: NameSample,
-    /// Resources that only the old graph declares.
-    pub removed: NameSample,
-    /// The number of resources with the same definition.
-    pub unchanged: usize,
-    /// False for the first graph: all its resources are new, and are not named.
-    pub again: bool,
-}
-
-/// The number of resources in a category, with a sample of their names.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NameSample {
-    /// The total number.
-    pub count: usize,
-    /// The first names in ascending order.
-    pub names: Vec<String>,
-}
 
 impl NameSample {
     fn of(mut names: Vec<Arc<str>>) -> Self {

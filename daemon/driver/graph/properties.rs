@@ -1,11 +1,10 @@
 //! Properties of vertices that decide about their records and their events.
 
 use super::registry::GraphRegistry;
-use crate::config::Vertex;
 use crate::driver::values::senders;
 use std::sync::Arc;
 use steadfast_engine::VertexId;
-use steadfast_resources::{RunPolicy, WatchSource};
+use steadfast_resources::RunPolicy;
 
 impl GraphRegistry {
     /// Returns the identity of a vertex; `?` if the vertex is unknown.
@@ -41,14 +40,5 @@ impl GraphRegistry {
     pub(in crate::driver) fn is_given_something(&self, id: VertexId) -> bool {
         let recipe = self.get(id).and_then(|entry| entry.recipe.as_ref());
         recipe.is_some_and(|recipe| senders(recipe).next().is_some())
-    }
-
-    /// Returns true for a deed that watches files, as a command with `watch` does.
-    pub(in crate::driver) fn is_deed_for_files(&self, id: VertexId) -> bool {
-        let of_file = |source: &WatchSource| {
-            matches!(source, WatchSource::Path { .. } | WatchSource::Tree(_))
-        };
-        let watches = |entry: &Vertex| entry.resource.footprint().watch.iter().any(of_file);
-        self.is_deed(id) && self.get(id).is_some_and(watches)
     }
 }

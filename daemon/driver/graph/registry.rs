@@ -2,12 +2,13 @@
 
 use super::assign_ids::IdAssignment;
 use super::load::LoadStatus;
-use super::load_report::GraphDiff;
 use super::to_engine::{nature_for_engine, renumber};
 use super::vertices::VertexTable;
-use crate::config::{LoadedGraph, Vertex, Window};
+use crate::api::GraphDiff;
+use crate::config::{Gate, LoadedGraph, Vertex, Window};
 use crate::driver::groups::Groups;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{
@@ -43,6 +44,8 @@ pub(in crate::driver) struct GraphRegistry {
     pub(in crate::driver) apart: BTreeSet<VertexId>,
     /// The name of the running graph.
     name: String,
+    /// The files of the running graph.
+    files: Vec<PathBuf>,
     /// Removed vertices; only the engine still knows them.
     buried: BTreeSet<VertexId>,
     /// Replaced graphs, until their memory is freed.
@@ -124,6 +127,13 @@ impl GraphRegistry {
     #[must_use]
     pub(in crate::driver) fn name(&self, id: VertexId) -> &str {
         self.get(id).map_or("?", |entry| &entry.identity)
+    }
+
+    /// Returns the file and the line where a resource of the running graph is declared.
+    #[must_use]
+    pub(in crate::driver) fn declared_at(&self, id: VertexId) -> Option<(String, u32)> {
+        let (file, line) = self.rows.get(id).filter(|vertex| !vertex.removes)?.place;
+        Some((self.files.get(file)?.display().to_string(), line))
     }
 
     /// Returns the name of the running graph.
@@ -327,6 +337,16 @@ impl GraphRegistry {
         &self.windows
     }
 
+    /// Returns true if any graph of this session has named a permit of the world.
+    pub(in crate::driver) fn has_gates(&self) -> bool {
+        self.windows.iter().any(|(_, window)| window.gate().is_some())
+    }
+
+    /// Returns the permits of the world that a window needs.
+    pub(in crate::driver) fn gate(&self, window: WindowId) -> Option<&Arc<Gate>> {
+        self.windows.get(window.0 as usize)?.1.gate()
+    }
+
     /// Returns the text of the window in which a resource of the running graph may be changed.
     pub(in crate::driver) fn window_of(&self, vertex: &Vertex) -> Option<&str> {
         let window = self.windows.get(vertex.meta.window?.0 as usize);
@@ -337,6 +357,7 @@ impl GraphRegistry {
     pub(in crate::driver) fn install(&mut self) -> SwapResult {
         let Some(mut pending) = self.pending.take() else { return SwapResult::default() };
         self.name = std::mem::take(&mut pending.loaded.name);
+        self.files = pending.loaded.files.clone();
         let mut gone = Vec::new();
         for id in &pending.renamed {
             if let (Some(former), Some(new)) = (self.get(*id), pending.rows.get(*id))

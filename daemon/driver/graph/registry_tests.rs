@@ -55,6 +55,7 @@ fn loaded(declared: &[Declared]) -> LoadedGraph {
             aliases: former.map(|former| (name(former), *definition)).into_iter().collect(),
             after: Arc::default(),
             notifies: Arc::default(),
+            labels: Arc::default(),
             place: (0, 1),
         }
     });
@@ -62,6 +63,7 @@ fn loaded(declared: &[Declared]) -> LoadedGraph {
         name: "things".to_owned(),
         comment: None,
         vertices: vertices.collect(),
+        inactive: Vec::new(),
         edges: Vec::new(),
         semaphores: Vec::new(),
         windows: Vec::new(),
@@ -72,6 +74,7 @@ fn loaded(declared: &[Declared]) -> LoadedGraph {
         hash: 0,
         text_bytes: 0,
         texts: Vec::new(),
+        ..LoadedGraph::default()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Groups;
 use crate::driver::queries::statistics::Moment;
+use crate::driver::runs::apply::recorded_cause;
 use crate::driver::runs::{ActiveRun, RunManager, guarded};
 use crate::driver::{Driver, DriverEvent, Notification, RunRef};
 use std::cmp::Reverse;
@@ -82,6 +83,7 @@ impl Driver {
     /// Processes the check results of all members, and reports one combined result to the engine.
     pub(in crate::driver) fn checked_parts(&mut self, run: RunId, verdicts: Vec<CheckResult>) {
         let Some(live) = self.runs.active.get_mut(&run) else { return };
+        self.runs.metrics.checks.observe(live.started.elapsed());
         let (look, mut parts) = (live.look, std::mem::take(&mut live.parts));
         let mut whole = CheckResult::Same;
         for (part, verdict) in parts.iter_mut().zip(verdicts) {
@@ -137,7 +139,8 @@ impl Driver {
         let (seat, count) = (entry.resource.traits().seat, live.parts.len());
         let changes = live.parts.iter_mut().map(|part| part.change.take()).collect();
         let identities = live.parts.iter().map(|part| &*part.identity);
-        let permit = self.permission.mint_for_each(identities, cause, live.cancel.clone());
+        let cause = recorded_cause(cause, live.class);
+        let permit = self.permission.mint_for_each(identities, &cause, live.cancel.clone());
         let transaction = Arc::clone(&group.transaction);
         let host = self.runtime.host.clone();
         self.runs.echo.applying(id);
@@ -207,6 +210,7 @@ impl Driver {
                 Some(Outcome::Unchanged) => self.notifier.tell(&Notification::Same(&part.identity)),
                 Some(Outcome::Failed { trouble, .. }) => {
                     let identity = &*part.identity;
+                    self.runs.metrics.note_failure(identity);
                     self.notifier.tell(&Notification::Trouble { identity, trouble, run });
                 }
                 Some(Outcome::Interrupted) | None => {

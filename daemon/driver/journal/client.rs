@@ -4,6 +4,7 @@
 //! it is durable no begin is accepted, so the entries stay in order.
 
 use crate::driver::commands::state_commands::{CommandResult, Rejection};
+use crate::metrics::Histogram;
 use crate::store::{AuditEntry, Entry, Journal};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -94,6 +95,12 @@ impl PendingReply {
 }
 
 impl JournalClient {
+    /// Returns the number of entries that wait for a commit, and the times of all commits.
+    pub(in crate::driver) fn load(&self) -> (usize, Histogram) {
+        let (waiting, commits) = self.journal.load();
+        (waiting + self.stalled.len(), commits)
+    }
+
     /// Creates a client of this journal. `answer` receives the tickets, with the reason if the entries could not be
     /// recorded.
     #[must_use]

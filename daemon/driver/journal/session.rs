@@ -2,6 +2,7 @@
 
 use super::client::{JournalClient, PendingReply};
 use crate::driver::{DriverEvent, Inbox, UNKEPT};
+use crate::metrics::Histogram;
 use crate::store::{AuditEntry, Entry, Journal};
 use std::time::Duration;
 use steadfast_engine::{Event, RunId};
@@ -44,6 +45,11 @@ impl SessionJournal {
     /// Returns true if the session has a journal.
     pub(in crate::driver) fn exists(&self) -> bool {
         self.client.is_some()
+    }
+
+    /// Returns the number of entries that wait for a commit, and the times of all commits.
+    pub(in crate::driver) fn load(&self) -> (usize, Histogram) {
+        self.client.as_ref().map(JournalClient::load).unwrap_or_default()
     }
 
     /// Returns true if no entry is stalled or being tried again.

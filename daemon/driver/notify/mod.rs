@@ -2,18 +2,20 @@
 //!
 //! Purpose: one place for all messages of the driver to its [`super::Observer`]. Invariants: a notification changes no
 //! state of the engine, and sending one never blocks. Reading order: `notification.rs` (the types), `notifier.rs` (the
-//! component), this file, `culprits.rs` (the culprit of a contention).
+//! component), this file, `culprits.rs` (the culprit of a contention), `as_event.rs` (notifications as events).
 
+mod as_event;
 pub(super) mod culprits;
 pub(super) mod notification;
 pub(super) mod notifier;
 
 use super::{ConflictCause, Driver, Notification, Progress, RunRef};
+use crate::api::{ChangeClass, Differing};
 use std::time::Duration;
 use steadfast_engine::{
     Class, Counts, Culprit, HeldReason, Notice, Outcome, RunId, Tick, VertexId, VertexStatus,
 };
-use steadfast_resources::Failure;
+use steadfast_resources::{Difference, Failure};
 
 /// The maximum number of waiting or running resources that a notification names.
 const NAMED: usize = 5;
@@ -62,6 +64,7 @@ impl Driver {
             Notice::Diverged(id) => self.tell_diverged(id),
             Notice::Converged => {
                 self.runs.statistics.converged = Some(tokio::time::Instant::now());
+                self.runs.metrics.note_convergence();
                 let counts: Counts = self.counts();
                 let in_fight = std::mem::take(&mut self.notifier.contended_drift);
                 self.notifier.tell(&Notification::Converged { counts, in_fight });
@@ -261,6 +264,7 @@ impl Driver {
 
     pub(super) fn note_changed(&mut self, id: VertexId, class: Class) {
         self.runs.statistics.note_change(id, class);
+        self.runs.metrics.note_change(self.graph.name(id), class);
         if self.settings.one_shot {
             self.one_shot.changed.insert(id);
         }
@@ -272,6 +276,7 @@ impl Driver {
         for id in self.runs.concerned(self.graph.groups(), id) {
             let trouble = self.runs.failures.get(&id).unwrap_or(&unknown);
             let identity = self.graph.name(id);
+            self.runs.metrics.note_failure(identity);
             self.notifier.tell(&Notification::Trouble { identity, trouble, run });
         }
     }
@@ -346,6 +351,7 @@ impl Driver {
                 until,
                 differences: &part.differences,
                 destructive: part.destructive,
+                creates: part.creates,
                 seal: part.seal(),
                 follows: false,
                 trouble: self.runs.failures.get(&part.id),
@@ -361,6 +367,7 @@ impl Driver {
             until,
             differences: live.map_or(&[], |live| &live.differences),
             destructive: live.is_some_and(|live| live.destructive),
+            creates: live.is_some_and(|live| live.creates),
             seal: live.and_then(|live| live.change.as_ref()).map_or(0, |change| change.seal),
             follows: self.one_shot.overlaps.follows(id),
             trouble: self.runs.failures.get(&id),
@@ -371,4 +378,22 @@ impl Driver {
 
 fn names<'a>(table: &'a super::graph::registry::GraphRegistry, ids: &[VertexId]) -> Vec<&'a str> {
     ids.iter().map(|id| table.name(*id)).collect()
+}
+
+impl From<Class> for ChangeClass {
+    fn from(class: Class) -> Self {
+        match class {
+            Class::Intentional => Self::Intentional,
+            Class::Corrective => Self::Corrective,
+            Class::NotIdempotent => Self::NotIdempotent,
+            Class::Contended => Self::Contended,
+        }
+    }
+}
+
+impl From<&Difference> for Differing {
+    fn from(one: &Difference) -> Self {
+        let (from, to, diff) = (one.from.clone(), one.to.clone(), one.diff.clone());
+        Self { aspect: one.aspect.to_owned(), from, to, diff }
+    }
 }

@@ -1,11 +1,11 @@
 //! Notifications: the driver's reports of its work, for the log of a daemon, the progress of `apply` and the list of
 //! `plan`.
 
-use crate::driver::graph::load_report::GraphDiff;
+use crate::api::GraphDiff;
 use crate::store::AuditEntry;
 use std::time::Duration;
 use steadfast_engine::{Class, Counts, HeldReason};
-use steadfast_resources::{Difference, Failure};
+use steadfast_resources::{Difference, Failure, Sent};
 
 /// A receiver of the notifications of a driver.
 pub trait Observer: Send {
@@ -79,6 +79,13 @@ pub enum Notification<'a> {
     Started(&'a str),
     /// A check found the resource as declared.
     Same(&'a str),
+    /// A run of a probe has ended with an answer.
+    Answered {
+        /// The resource.
+        identity: &'a str,
+        /// The sent values.
+        values: &'a Sent,
+    },
     /// A run has changed the resource.
     Changed {
         /// The resource.
@@ -195,6 +202,8 @@ pub enum Notification<'a> {
         differences: &'a [Difference],
         /// True if an apply would destroy something that exists.
         destructive: bool,
+        /// True if the run would create the object.
+        creates: bool,
         /// The seal of the change; see [`steadfast_resources::Change::seal`].
         seal: u64,
         /// True in a plan if earlier steps also cause these differences. The seal covers the present host only.

@@ -94,9 +94,10 @@ impl Driver {
         cancel: &CancellationToken,
     ) -> Option<PlannedStep> {
         let (id, entry) = (start.vertex, self.graph.get(start.vertex)?);
-        let is_step =
-            entry.resource.footprint().uses_only_files && entry.meta.planned && !start.look;
-        if !is_step || !self.is_plan() || !self.engine.is_allowed(id) {
+        // A footprint may examine paths, so it is computed last: a daemon never needs it here.
+        let is_step = self.is_plan() && entry.meta.planned && !start.look;
+        let is_step = is_step && self.engine.is_allowed(id);
+        if !is_step || !entry.resource.footprint().uses_only_files {
             return None;
         }
         if self.one_shot.overlaps.layer.is_none() {

@@ -1,8 +1,8 @@
 //! Blockers: the resources for which a resource waits, worst first, and those that wait for it.
 
 use super::phase;
+use crate::api::Phase;
 use crate::driver::Driver;
-use crate::driver::status::Phase;
 use steadfast_engine::{VertexId, VertexStatus};
 
 /// The maximum number of dependents among which waiting ones are searched.

@@ -2,10 +2,10 @@
 //! possible during a pause. For a resume, resources are checked in order, each step on files in the overlay of a plan,
 //! after the steps before it.
 
+use crate::api::{Differing, Inspection, Inspections};
 use crate::driver::Driver;
 use crate::driver::plan::overlaps::{Layer, PlannedStep, check_step};
 use crate::driver::runs::guarded;
-use crate::driver::status::{Differing, Inspection, Inspections};
 use crate::driver::values::ReceiverInputs;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use std::collections::HashSet;
@@ -132,8 +132,9 @@ impl Driver {
     /// Returns the step of a resource in the overlay; `None` if the resource is checked on the host.
     fn step_on_resume(&self, id: VertexId, layer: &Layer) -> Option<PlannedStep> {
         let entry = self.graph.get(id)?;
-        let is_step = entry.resource.footprint().uses_only_files && !entry.meta.noop;
-        if !is_step || !self.engine.is_allowed(id) {
+        // A footprint may examine paths, so it is computed last.
+        let is_step = !entry.meta.noop && self.engine.is_allowed(id);
+        if !is_step || !entry.resource.footprint().uses_only_files {
             return None;
         }
         let permit = self.permission.mint_unrecorded(CancellationToken::new());

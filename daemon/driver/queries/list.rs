@@ -2,16 +2,29 @@
 
 use super::phase;
 use super::statistics::Moment;
+use crate::api::{List, Order, Phase};
 use crate::driver::Driver;
-use crate::driver::status::{List, Order, Phase, Wanted};
 use std::cmp::Reverse;
 use steadfast_engine::{VertexId, VertexStatus};
+
+/// A request for a page of the list of resources.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListRequest {
+    /// The text that an identity must contain; empty admits all.
+    pub filter: String,
+    /// The order of the list.
+    pub order: Order,
+    /// The number of entries to skip.
+    pub from: usize,
+    /// The maximum number of entries to return.
+    pub most: usize,
+}
 
 /// The sort key of a row, ascending; rows with equal keys are sorted by name.
 type Rank = (Phase, Reverse<u64>);
 
 impl Driver {
-    pub(in crate::driver) fn list(&self, wanted: &Wanted) -> List {
+    pub(in crate::driver) fn list(&self, wanted: &ListRequest) -> List {
         let fits = |id: &VertexId| {
             wanted.filter.is_empty() || self.graph.name(*id).contains(&wanted.filter)
         };

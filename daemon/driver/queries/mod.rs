@@ -3,25 +3,29 @@
 //!
 //! Purpose: answer queries from the state of the driver and the engine. Invariant: no reply waits for the host within
 //! the loop; requests become events of the engine or jobs on other threads. Reading order: this file, `statistics.rs`
-//! (times and counts), `blockers.rs` (resources that wait), `list.rs` (the paged list), `check_now.rs` (a check on
-//! request).
+//! (times and counts), `metrics.rs`, `blockers.rs` (resources that wait), `list.rs` (the paged list), `selection.rs`,
+//! `check_now.rs` (a check on request).
 
 pub(super) mod blockers;
 pub(super) mod check_now;
 pub(super) mod list;
+pub(super) mod metrics;
+pub(super) mod selection;
 pub(super) mod statistics;
 
-use super::LoadOutcome;
 use super::commands::state_commands::CommandResult;
-use super::status::HostStatus;
-use super::status::{
-    Ages, Changes, Counts, Inspections, List, Ownership, PauseStatus, Phase, ResourceDetails,
-    ResourceStatus, Status, Wanted,
-};
 use super::{Caveat, Driver, Undone};
+use crate::api::{
+    Ages, Changes, Counts, HostStatus, Inspections, List, LoadOutcome, Ownership, PauseStatus,
+    Phase, ResourceDetails, ResourceStatus, SelectedResources, Status,
+};
 use crate::history::Undo;
+use crate::metrics::DriverValues;
+use crate::selection::Unselected;
 use crate::store::{Origin, StateCommand};
+use list::ListRequest;
 use statistics::Moment;
+use std::collections::HashSet;
 use std::time::Duration;
 use steadfast_engine::{Class, Culprit, Event, HeldReason, Mode, VertexId, VertexStatus};
 use steadfast_resources::WatchSource;
@@ -32,12 +36,18 @@ use tokio::sync::oneshot;
 pub enum Query {
     /// The status of the host, with at most this many resources that are not as declared.
     Status(usize, oneshot::Sender<Status>),
+    /// The values for metrics, with at most this many resources that are not converged.
+    Metrics(usize, oneshot::Sender<Box<DriverValues>>),
     /// The details of one resource; `None` if the identity is unknown.
     Show(String, oneshot::Sender<Option<ResourceDetails>>),
     /// Identities with this prefix in ascending order, at most this many.
     Names(String, usize, oneshot::Sender<Vec<String>>),
     /// A page of the list of all resources.
-    List(Wanted, oneshot::Sender<List>),
+    List(ListRequest, oneshot::Sender<List>),
+    /// The identities that these selectors select.
+    Select(Vec<String>, oneshot::Sender<Result<Vec<String>, Unselected>>),
+    /// The status of these resources, with at most this many rows. The reply may be the unknown identities.
+    Selected(Vec<String>, usize, oneshot::Sender<Result<SelectedResources, Vec<String>>>),
     /// Checks these resources, or all that are due, without a change; the reply may be the unknown identities.
     Inspect {
         /// The identities; empty means all resources that are due.
@@ -79,12 +89,15 @@ impl Driver {
     pub(super) fn answer(&mut self, question: Query) {
         match question {
             Query::Status(most, to) => drop(to.send(self.status(most))),
+            Query::Metrics(most, to) => drop(to.send(Box::new(self.metric_values(most)))),
             Query::Show(name, to) => {
                 let id = self.running(&name);
                 drop(to.send(id.map(|id| self.details(id))));
             }
             Query::Names(prefix, most, to) => drop(to.send(self.names_from(&prefix, most))),
             Query::List(wanted, to) => drop(to.send(self.list(&wanted))),
+            Query::Select(texts, to) => drop(to.send(self.select(&texts))),
+            Query::Selected(names, most, to) => drop(to.send(self.selected(&names, most))),
             Query::Inspect { resources, resume, to } => self.inspect((&resources, resume), to),
             parking @ (Query::Park { .. } | Query::Unpark(..)) => {
                 self.answer_parking(parking);
@@ -156,13 +169,8 @@ impl Driver {
             return Err(strangers);
         }
         let vertex = |name: &String| Some(self.graph.groups().leader(self.running(name)?));
-        let mut ids: Vec<VertexId> = Vec::new();
-        for id in names.iter().filter_map(vertex) {
-            if !ids.contains(&id) {
-                ids.push(id);
-            }
-        }
-        Ok(ids)
+        let mut taken = HashSet::new();
+        Ok(names.iter().filter_map(vertex).filter(|id| taken.insert(*id)).collect())
     }
 
     fn status(&self, most: usize) -> Status {
@@ -227,6 +235,9 @@ impl Driver {
             daemon: Vec::new(),
             reboot: None,
             checkout: None,
+            inactive: Vec::new(),
+            inactive_omitted: 0,
+            input_reports: Vec::new(),
         }
     }
 
@@ -384,6 +395,7 @@ impl Driver {
             needed_by: self.names(&needed_by),
             waited_for_by: self.waiters(id),
             watch: self.watch_in_words(id),
+            declared_at: self.graph.declared_at(id),
             owned: self.ownership.record(self.graph.name(id)).map(|owned| Ownership {
                 created: owned.origin.map(|origin| origin == Origin::Created),
                 on_remove_delete: owned.delete,
@@ -407,6 +419,7 @@ impl Driver {
                 WatchSource::Every(_) => "time",
                 WatchSource::Lines(_) => "a watch command",
                 WatchSource::Unit { .. } => "systemd",
+                WatchSource::World(_) => "the world",
                 WatchSource::Polled(_) => "a poll every 30 seconds",
             };
             if !words.contains(&word) {

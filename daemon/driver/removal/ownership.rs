@@ -67,7 +67,8 @@ impl OwnershipRecords {
 
     /// Returns true if the record stays although its resource has left the graph.
     pub(in crate::driver) fn stays(&self, identity: &str) -> bool {
-        self.pending_removals.keep.contains(identity)
+        let plan = &self.pending_removals;
+        plan.keep.contains(identity) || plan.inactive.contains(identity)
     }
 
     /// Lists up to `most` identities that a later load will remove.

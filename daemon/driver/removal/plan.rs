@@ -30,10 +30,24 @@ pub(in crate::driver) struct LoadPolicy {
 pub(in crate::driver) struct RemovalPlan {
     /// Resources whose records stay: a later load removes them.
     pub(in crate::driver) keep: BTreeSet<Arc<str>>,
+    /// Inactive resources with a record: they are declared, and their records stay.
+    pub(in crate::driver) inactive: BTreeSet<Arc<str>>,
     /// Resources whose records are dropped.
     pub(in crate::driver) forget: Vec<Arc<str>>,
     /// Messages to the user, by identity.
     pub(in crate::driver) messages: Vec<(Arc<str>, String)>,
+}
+
+impl RemovalPlan {
+    /// Adds a message for each forgotten resource that has none.
+    pub(in crate::driver) fn explain_forgotten(&mut self) {
+        let told: HashSet<Arc<str>> =
+            self.messages.iter().map(|(name, _)| Arc::clone(name)).collect();
+        let silent = self.forget.iter().filter(|name| !told.contains(*name));
+        let says = "undeclared; the object stays as it is (on_remove: forget)";
+        let messages: Vec<_> = silent.map(|name| (Arc::clone(name), says.to_owned())).collect();
+        self.messages.extend(messages);
+    }
 }
 
 /// Returns the identities that an apply of this graph would remove; empty if the graph would be rejected.
@@ -71,12 +85,15 @@ pub(in crate::driver) fn plan_removals(
     approved: &dyn Fn(&str, &Ownership) -> bool,
     terms: LoadPolicy,
 ) -> Result<RemovalPlan, Vec<Arc<str>>> {
+    let inactive = loaded.inactive.iter().map(|inactive| &inactive.identity);
+    let inactive: BTreeSet<Arc<str>> =
+        inactive.filter(|identity| may_leave.contains(*identity)).cloned().collect();
     let leaving = leaving(loaded, kept, may_leave, terms);
-    let mut farewell = RemovalPlan::default();
+    let mut farewell = RemovalPlan { inactive, ..RemovalPlan::default() };
     if !terms.whole {
         let stays = |owned: &Ownership| is_deletable(owned) || owned.is_protected();
         let stay = leaving.into_iter().filter(|(_, owned)| stays(owned));
-        farewell.keep = stay.map(|(identity, _)| identity).collect();
+        farewell.keep.extend(stay.map(|(identity, _)| identity));
         return Ok(farewell);
     }
     let protected = leaving.iter().filter(|(_, owned)| owned.is_protected());
@@ -123,7 +140,10 @@ fn leaving(
     if may_leave.is_empty() {
         return Vec::new();
     }
-    let names: HashSet<&str> = loaded.vertices.iter().map(|v| v.identity.as_ref()).collect();
+    // An inactive resource is declared: its records stay.
+    let inactive = loaded.inactive.iter().map(|inactive| inactive.identity.as_ref());
+    let names: HashSet<&str> =
+        loaded.vertices.iter().map(|v| v.identity.as_ref()).chain(inactive).collect();
     let aliased = loaded.vertices.iter().filter(|v| !v.aliases.is_empty());
     let aliased = aliased.filter(|v| !kept.contains_key(&v.identity));
     let moved: HashSet<&str> =

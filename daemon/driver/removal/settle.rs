@@ -60,13 +60,17 @@ impl Driver {
         })?;
         let looks_only = loaded.usual.noop;
         let forgets = operator && !looks_only;
-        if looks_only {
+        let is_plan = looks_only && self.settings.one_shot && !self.journal.exists();
+        if is_plan {
+            // A plan lists every undeclared resource whose object stays.
+            farewell.explain_forgotten();
+        } else if looks_only {
             farewell.messages.clear();
         }
         if !forgets {
             // Their records stay for their return; the next reload by an operator settles them.
             let left: HashSet<Arc<str>> = farewell.forget.drain(..).collect();
-            farewell.messages.retain(|(identity, _)| !left.contains(identity));
+            farewell.messages.retain(|(identity, _)| is_plan || !left.contains(identity));
         }
         Ok(PendingOwnership {
             removals: farewell,

@@ -1,10 +1,17 @@
 //! The apply of a run: its start, the processing of its outcome, and runs without a result.
 
+use super::check::send_after_apply;
 use super::guarded;
+use crate::api::ChangeClass;
 use crate::config::Vertex;
 use crate::driver::{Driver, DriverEvent};
-use steadfast_engine::{Event, RunId, VertexId};
+use steadfast_engine::{Class, Event, RunId, VertexId};
 use steadfast_resources::{Failure, Outcome};
+
+/// Returns the cause of a run as the history records it, with the class of the change: `event, corrective`.
+pub(in crate::driver) fn recorded_cause(cause: &str, class: Class) -> String {
+    format!("{cause}, {}", ChangeClass::from(class).words())
+}
 
 impl Driver {
     /// Starts the apply of the change that the check of this run has found.
@@ -24,14 +31,16 @@ impl Driver {
                 .put(DriverEvent::Ended(run, Outcome::Failed { trouble, touched: false }));
             return;
         };
-        let permit = self.permission.mint(&live.identity, cause, live.cancel.clone());
+        let cause = recorded_cause(cause, live.class);
+        let permit = self.permission.mint(&live.identity, &cause, live.cancel.clone());
         let (resource, seat) = (live.resource(), entry.resource.traits().seat);
-        let host = self.runtime.host.clone();
+        let (host, slot) = (self.runtime.host.clone(), live.sent.clone());
         self.runs.echo.applying(id);
         let work = async move {
             let outcome = guarded(resource.apply(&host, &permit, change))
                 .await
                 .unwrap_or_else(|trouble| Outcome::Failed { trouble, touched: true });
+            let outcome = send_after_apply(outcome, (&host, &resource), slot).await;
             DriverEvent::Ended(run, outcome)
         };
         let span = self.span(run);
@@ -43,6 +52,7 @@ impl Driver {
         let Some(live) = self.runs.active.get_mut(&run) else { return };
         let (id, refreshed) = (live.vertex, live.refresh);
         live.took = live.started.elapsed();
+        self.runs.metrics.repairs.observe(live.took);
         let is_one = live.parts.is_empty();
         let (outcome, parcel) =
             self.values.packed(&self.graph, self.runs.active.get(&run), outcome);

@@ -1,6 +1,6 @@
 //! The check of a run: its start, and the processing of its result.
 
-use super::ActiveRun;
+use super::{ActiveRun, guarded};
 use crate::config::Vertex;
 use crate::driver::plan::overlaps::check_step;
 use crate::driver::queries::statistics::Moment;
@@ -11,7 +11,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use steadfast_engine::{Class, Event, RunId, Start, VertexId, Why};
 use steadfast_resources::{
-    BuiltResource, CheckRequest, CheckResult, CopyDigestSlot, Failure, Host, Resource,
+    BuiltResource, CheckRequest, CheckResult, CopyDigestSlot, Failure, Host, Outcome, Resource,
+    SentSlot,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -22,7 +23,9 @@ impl Driver {
         let keeps = !start.look && !entry.meta.noop && self.journal.exists();
         let copies =
             keeps.then(|| Arc::new(CopyDigestSlot::since(self.values.copied(&entry.identity))));
-        CheckRequest { refresh: start.refresh, run: !start.look, cancel: cancel.clone(), copies }
+        let sent = self.values.is_wanted(&entry.identity, false).then(Arc::default);
+        let (refresh, run) = (start.refresh, !start.look);
+        CheckRequest { refresh, run, cancel: cancel.clone(), copies, sent }
     }
 
     /// Starts the check of a vertex.
@@ -68,6 +71,7 @@ impl Driver {
             made: Arc::default(),
             origins: meal.as_ref().map(|meal| meal.origins.clone()),
             copies: ask.copies.clone(),
+            sent: ask.sent.clone(),
             change: None,
             differences: Vec::new(),
             destructive: false,
@@ -125,6 +129,7 @@ impl Driver {
     pub(in crate::driver) fn checked(&mut self, run: RunId, verdict: CheckResult) {
         let Some(live) = self.runs.active.get_mut(&run) else { return };
         let (id, look) = (live.vertex, live.look);
+        self.runs.metrics.checks.observe(live.started.elapsed());
         self.runs.statistics.note(id, Moment::Checked);
         let verdict = if look && self.one_shot.is_final_check {
             self.look_back(id, verdict)
@@ -214,7 +219,11 @@ pub(in crate::driver) async fn check(
     (meal, made): (Option<ReceiverInputs>, &OnceLock<BuiltResource>),
     ask: CheckRequest,
 ) -> CheckResult {
-    let Some(meal) = meal else { return resource.check(host, ask).await };
+    let (slot, cancel) = (ask.sent.clone(), ask.cancel.clone());
+    let Some(meal) = meal else {
+        let verdict = resource.check(host, ask).await;
+        return send_after_check(verdict, (host, &resource), (slot, &cancel)).await;
+    };
     let new = match meal.make(host, &ask.cancel).await {
         Ok(new) => new,
         Err(trouble) => return CheckResult::Unknown(trouble),
@@ -227,6 +236,49 @@ pub(in crate::driver) async fn check(
             Failure::new("the received secret is not stored, and the resource must run again")
                 .hint("refresh the sender to create a new secret, or store it with `saved: true`"),
         ),
-        verdict => verdict,
+        verdict if blind => verdict,
+        verdict => send_after_check(verdict, (host, &resource), (slot, &cancel)).await,
     }
+}
+
+/// Reads the values for other resources if nothing is to be done.
+async fn send_after_check(
+    verdict: CheckResult,
+    (host, resource): (&Host, &Arc<dyn Resource>),
+    (slot, cancel): (Option<Arc<SentSlot>>, &CancellationToken),
+) -> CheckResult {
+    let (CheckResult::Same, Some(slot)) = (&verdict, slot) else { return verdict };
+    match fill_slot((host, resource), &slot, cancel).await {
+        Ok(()) => verdict,
+        Err(trouble) => CheckResult::Unknown(trouble),
+    }
+}
+
+/// Reads the values for other resources after an apply; a failure to read them is a failure of the run.
+pub(in crate::driver) async fn send_after_apply(
+    outcome: Outcome,
+    (host, resource): (&Host, &Arc<dyn Resource>),
+    slot: Option<Arc<SentSlot>>,
+) -> Outcome {
+    let touched = match &outcome {
+        Outcome::Unchanged => false,
+        Outcome::Changed(_) => true,
+        Outcome::Failed { .. } | Outcome::Interrupted => return outcome,
+    };
+    let Some(slot) = slot else { return outcome };
+    match fill_slot((host, resource), &slot, &CancellationToken::new()).await {
+        Ok(()) => outcome,
+        Err(trouble) => Outcome::Failed { trouble, touched },
+    }
+}
+
+async fn fill_slot(
+    (host, resource): (&Host, &Arc<dyn Resource>),
+    slot: &SentSlot,
+    cancel: &CancellationToken,
+) -> Result<(), Failure> {
+    if let Some(read) = resource.read_sent(host, cancel) {
+        slot.fill(guarded(read).await??);
+    }
+    Ok(())
 }

@@ -13,6 +13,7 @@ pub(super) mod thread_pool;
 
 use super::groups::run::{MemberRun, MemberStates};
 use super::groups::split::SplitMembers;
+use super::queries::metrics::RunMetrics;
 use super::queries::statistics::ResourceStatistics;
 use super::values::source_changes::RecentApplies;
 pub(super) use check::check;
@@ -24,7 +25,7 @@ use std::time::Duration;
 use steadfast_engine::{Class, RunId, VertexId};
 use steadfast_resources::{
     Answer, BuiltResource, Change, CopyDigest, CopyDigestSlot, Difference, Failure, KeyedHash,
-    Outcome, Resource,
+    Outcome, Resource, SentSlot,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -43,7 +44,7 @@ pub(super) struct ActiveRun {
     pub(super) cause: &'static str,
     /// True if the run includes a refresh.
     refresh: bool,
-    started: Instant,
+    pub(super) started: Instant,
     pub(super) cancel: CancellationToken,
     /// The resource as declared. A receiver runs the resource in `made` instead.
     pub(super) resource: Arc<dyn Resource>,
@@ -53,13 +54,15 @@ pub(super) struct ActiveRun {
     pub(super) origins: Option<KeyedHash>,
     /// The slot for the digest of a copied source, filled by the check.
     pub(super) copies: Option<Arc<CopyDigestSlot>>,
+    /// The slot for values that other resources receive, filled after the check or the apply.
+    pub(super) sent: Option<Arc<SentSlot>>,
     pub(super) change: Option<Change>,
     /// The members of a group run; empty for a single resource.
     pub(super) parts: Vec<MemberRun>,
     pub(super) differences: Vec<Difference>,
     pub(super) destructive: bool,
     /// True if the object does not exist yet.
-    creates: bool,
+    pub(super) creates: bool,
     pub(super) notes: Vec<String>,
     pub(super) took: Duration,
     /// True if the begin of this run was recorded or is being recorded.
@@ -89,6 +92,8 @@ pub(super) struct RunManager {
     pub(super) split: SplitMembers,
     /// Times and counts of checks, changes and events.
     pub(super) statistics: ResourceStatistics,
+    /// Counters and durations for metrics.
+    pub(super) metrics: RunMetrics,
 }
 
 impl RunManager {
@@ -101,6 +106,7 @@ impl RunManager {
             members: HashMap::new(),
             split: SplitMembers::default(),
             statistics: ResourceStatistics::new(Instant::now()),
+            metrics: RunMetrics::default(),
         }
     }
 
@@ -124,6 +130,7 @@ impl RunManager {
         self.split.forget(id);
         self.failures.remove(&id);
         self.statistics.forget(id);
+        self.metrics.forget(id);
     }
 }
 

@@ -4,6 +4,7 @@
 use super::{OutgoingValues, ValueStore};
 use crate::config::Vertex;
 use crate::driver::Driver;
+use crate::driver::Notification;
 use crate::driver::graph::registry::GraphRegistry;
 use crate::driver::runs::ActiveRun;
 use crate::store::{Entry, OpaqueText};
@@ -73,7 +74,8 @@ impl ValueStore {
         if !self.is_wanted(&entry.identity, is_kept) {
             return Ok(None);
         }
-        let sent = live.resource().sends();
+        let mut sent = live.resource().sends();
+        sent.extend(live.sent.iter().flat_map(|slot| slot.values()));
         if sent.is_empty() {
             return Ok(None);
         }
@@ -124,9 +126,24 @@ impl Driver {
         match self.values.pack_of_run(&self.graph, self.runs.active.get(&run)) {
             Ok(parcel) => {
                 self.exchange(run, parcel);
+                self.tell_answer(run);
                 CheckResult::Same
             }
             Err(trouble) => CheckResult::Unknown(trouble),
+        }
+    }
+
+    /// Reports the answer of a probe, for the expressions of the graph.
+    fn tell_answer(&mut self, run: RunId) {
+        let Some(live) = self.runs.active.get(&run) else { return };
+        let resource = live.resource();
+        if !resource.traits().answers {
+            return;
+        }
+        let values = resource.sends();
+        if !values.is_empty() {
+            let identity = self.graph.name(live.vertex);
+            self.notifier.tell(&Notification::Answered { identity, values: &values });
         }
     }
 

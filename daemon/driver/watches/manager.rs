@@ -3,10 +3,13 @@
 use super::debounce::Debounce;
 use super::state::WatchStates;
 use super::sweep::Sweep;
+use crate::metrics::WatchCounts;
 use crate::watch::WatchHub;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use steadfast_engine::VertexId;
 use steadfast_resources::WatchSource;
+use steadfast_resources::host::world::WorldKey;
 use tokio::time::Instant;
 
 /// All watches of a driver. A one-shot command has no hub and watches nothing.
@@ -20,6 +23,8 @@ pub(in crate::driver) struct WatchManager {
     pub(in crate::driver) debounce: Debounce,
     /// Vertices with their watch sources; the watches are requested after the current actions.
     requested: Vec<(VertexId, Vec<WatchSource>)>,
+    /// The keys of the world that vertices watch.
+    world: BTreeMap<VertexId, Vec<WorldKey>>,
 }
 
 impl WatchManager {
@@ -31,6 +36,7 @@ impl WatchManager {
             sweep: Sweep::new(sweep),
             debounce: Debounce::default(),
             requested: Vec::new(),
+            world: BTreeMap::new(),
         }
     }
 
@@ -46,9 +52,19 @@ impl WatchManager {
         if sources.len() < all {
             self.states.poll_too(id);
         }
+        let keys = sources.extract_if(.., |source| matches!(source, WatchSource::World(_)));
+        let key = |source| match source {
+            WatchSource::World(key) => Some(key),
+            _ => None,
+        };
+        let keys: Vec<WorldKey> = keys.filter_map(key).collect();
+        if !keys.is_empty() {
+            self.world.insert(id, keys);
+        }
         let is_needed = self.hub.is_some() && !sources.is_empty();
         if is_needed {
             self.states.ask(id);
+            self.states.note_files(id, &sources);
             self.requested.push((id, sources));
         }
         is_needed
@@ -61,14 +77,26 @@ impl WatchManager {
         }
     }
 
+    /// Returns the number of watches by source; `None` without a hub.
+    pub(in crate::driver) fn counts(&self) -> Option<WatchCounts> {
+        self.hub.as_ref().map(WatchHub::counts)
+    }
+
     /// Closes the watch of a vertex.
     pub(in crate::driver) fn close(&mut self, id: VertexId) {
         self.arm_requested();
         self.states.close(id);
+        self.world.remove(&id);
         self.debounce.forget(id);
         if let Some(hub) = &self.hub {
             hub.disarm(id);
         }
+    }
+
+    /// Returns the vertices that watch one of these keys of the world.
+    pub(in crate::driver) fn of_world(&self, changed: &[WorldKey]) -> Vec<VertexId> {
+        let hears = |keys: &Vec<WorldKey>| keys.iter().any(|key| changed.contains(key));
+        self.world.iter().filter(|(_, keys)| hears(keys)).map(|(id, _)| *id).collect()
     }
 
     /// Stops the signals of a vertex, or lets them pass again.
@@ -91,6 +119,7 @@ impl WatchManager {
     /// Forgets a vertex that has left the graph.
     pub(in crate::driver) fn forget(&mut self, id: VertexId) {
         self.states.forget(id);
+        self.world.remove(&id);
         self.debounce.forget(id);
     }
 

@@ -4,7 +4,7 @@ use crate::driver::queries::statistics::Moment;
 use crate::driver::{Driver, Notification};
 use crate::watch::Signal;
 use std::time::Duration;
-use steadfast_engine::{Event, Mode, VertexId};
+use steadfast_engine::{Event, Mode, VertexId, VertexStatus};
 use tokio::time::Instant;
 
 /// The time that active runs get after the event source has ended.
@@ -53,6 +53,15 @@ impl Driver {
         Event::Stop { grace: LAST }
     }
 
+    /// Notes the time of an event that causes a run, unless the daemon or the resource is paused.
+    fn note_watch_event(&mut self, id: VertexId) {
+        if self.engine.mode() == Mode::Running
+            && self.engine.vertex_status(id) == Some(VertexStatus::Settled)
+        {
+            self.runs.metrics.note_event(id);
+        }
+    }
+
     /// Processes signals of the watches.
     pub(in crate::driver) fn watched(&mut self, mut signals: Vec<Signal>) {
         // Parents come first within a batch. A broken source comes last.
@@ -81,10 +90,14 @@ impl Driver {
                 // An event that may be an echo of the daemon's own write causes a check only, if a check can see the
                 // effect.
                 Signal::Changed(id) if self.runs.echo.covers(id) && !self.graph.is_deed(id) => {
+                    self.note_watch_event(id);
                     Event::Look(id)
                 }
                 // A change of a received input is never an echo of the daemon's own write.
-                Signal::Changed(id) if self.graph.is_deed_for_files(id) => {
+                // One write to a watched file causes one run of a command.
+                Signal::Changed(id)
+                    if self.graph.is_deed(id) && self.watches.states.watches_files(id) =>
+                {
                     self.watches.debounce.put(id, Instant::now());
                     continue;
                 }
@@ -93,7 +106,10 @@ impl Driver {
                     continue;
                 }
                 Signal::Broken(why) => self.breaks(why),
-                Signal::Changed(id) => Event::Changed(id),
+                Signal::Changed(id) => {
+                    self.note_watch_event(id);
+                    Event::Changed(id)
+                }
                 Signal::Suspect(id) => {
                     self.suspect_secrets(id);
                     Event::Suspect(id)

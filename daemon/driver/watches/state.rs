@@ -4,7 +4,7 @@ use super::sweep::{Sweep, UNWATCHED};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 use steadfast_engine::VertexId;
-use steadfast_resources::{CheckResult, Outcome};
+use steadfast_resources::{CheckResult, Outcome, WatchSource};
 use tokio::time::Instant;
 
 /// The time without progress of the hub after which requested watches count as failed.
@@ -26,6 +26,8 @@ pub(in crate::driver) struct WatchStates {
     loss_reported: HashMap<VertexId, Instant>,
     /// Vertices with a source that has no events.
     polled_sources: BTreeSet<VertexId>,
+    /// Vertices whose watch includes files.
+    file_sources: BTreeSet<VertexId>,
     /// Vertices with a failure that may pass without an event.
     passing: BTreeSet<VertexId>,
     /// Vertices whose apply failed for a full or read-only file system, or for a lack of descriptors.
@@ -81,6 +83,7 @@ impl WatchStates {
             unwatched: BTreeSet::new(),
             loss_reported: HashMap::new(),
             polled_sources: BTreeSet::new(),
+            file_sources: BTreeSet::new(),
             passing: BTreeSet::new(),
             exhausted: Exhausted::default(),
             reopened: BTreeSet::new(),
@@ -103,12 +106,35 @@ impl WatchStates {
         self.polled_sources.insert(id);
     }
 
+    /// Returns the number of vertices with a source that has no events.
+    pub(in crate::driver) fn polled_sources(&self) -> usize {
+        self.polled_sources.len()
+    }
+
+    /// Notes whether the requested watch includes files.
+    pub(in crate::driver) fn note_files(&mut self, id: VertexId, sources: &[WatchSource]) {
+        let is_file = |source: &WatchSource| {
+            matches!(source, WatchSource::Path { .. } | WatchSource::Tree(_))
+        };
+        if sources.iter().any(is_file) {
+            self.file_sources.insert(id);
+        } else {
+            self.file_sources.remove(&id);
+        }
+    }
+
+    /// Returns true if the watch of the vertex includes files.
+    pub(in crate::driver) fn watches_files(&self, id: VertexId) -> bool {
+        self.file_sources.contains(&id)
+    }
+
     /// Notes the end of a watch.
     pub(in crate::driver) fn close(&mut self, id: VertexId) {
         self.open.remove(&id);
         self.asked.remove(&id);
         self.unwatched.remove(&id);
         self.polled_sources.remove(&id);
+        self.file_sources.remove(&id);
         self.reopened.insert(id);
     }
 

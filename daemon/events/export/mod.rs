@@ -17,7 +17,9 @@ pub use journald::ToJournald;
 pub use webhook::{NoCertificates, ToWebhook};
 
 use super::log::{Mark, Place, Reader, Unreadable};
-use super::{Event, Level, NewEvent, Standing, Stream, what};
+use super::{NewEvent, PublishedEvent, Standing, Stream};
+use crate::api::event_data::DeadLettered;
+use crate::api::{EventKind, Level};
 use batcher::{Batcher, FULL, Step};
 use dead_letter::Refusals;
 use futures_util::StreamExt as _;
@@ -39,7 +41,7 @@ pub struct Batch {
     /// creation time of the log, the first number and the last number.
     pub key: String,
     /// The events, in order.
-    pub events: Vec<Event>,
+    pub events: Vec<PublishedEvent>,
 }
 
 /// The future of a send.
@@ -68,6 +70,8 @@ pub struct Recorder {
     pub state_directory: PathBuf,
     /// The longest time between two turns of the loop, so that the supervisor sees it alive.
     pub turn: Duration,
+    /// True if the sink receives debug events too; they are then recorded while this recorder runs.
+    pub debug: bool,
     /// Returns true if the log continues after the requested end: the recorder then sends all recorded events and ends.
     pub leaves: Box<dyn Fn() -> bool + Send + Sync>,
 }
@@ -92,6 +96,7 @@ impl Recorder {
         stopping: &CancellationToken,
         say: impl Fn(String) + Send,
     ) -> Result<(), String> {
+        let _debug = self.debug.then(|| self.stream.record_debug());
         let mut standing = self.stream.progress();
         let mut deadline = None;
         let (place, born) = {
@@ -226,11 +231,16 @@ impl Recorder {
                 work.batcher.begun(first, end);
             }
             let count = end + 1 - first;
+            if !self.debug {
+                events.retain(|event| event.level > Level::Debug);
+            }
             let batch = Batch { key: format!("{born}-{first}-{end}"), events };
             work.flying.push(Box::pin(async move {
                 // Recorded before the send, so that a restart sends the same batch with the same key (C-13).
                 let begin = Mark::Begin(Arc::clone(&self.name), first, end);
                 let result = match self.stream.mark(begin).await {
+                    // Another recorder asked for these debug events.
+                    Ok(()) if batch.events.is_empty() => Ok(()),
                     Ok(()) => self.sink.send(batch).await,
                     Err(why) => Err(Unsent::Later(why)),
                 };
@@ -278,11 +288,11 @@ impl Recorder {
         }
         let upto = work.batcher.put_aside(first);
         let last = first + count - 1;
-        let says =
-            format!("{name}: events {first} to {last} were rejected and dead-lettered: {why}");
-        tracing::warn!(event = what::DEAD_LETTERED, "{says}");
-        let told = NewEvent::new(what::DEAD_LETTERED, says, Level::Warn);
-        self.stream.teller().publish(NewEvent { count: Some(count), ..told });
+        let (recorder, reason) = (name.to_string(), why.to_owned());
+        let dead = DeadLettered { recorder, first, last, count, reason };
+        let told = NewEvent::new(EventKind::DeadLettered(dead), Level::Warn);
+        tracing::warn!(event = told.kind.name(), "{}", told.message);
+        self.stream.teller().publish(told);
         self.stream.aside().add(name, count, why);
         self.done(first, upto).await;
         Some(upto)

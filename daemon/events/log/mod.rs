@@ -10,7 +10,10 @@ pub(super) mod writer;
 
 pub use reader::{Place, Reader, Unreadable, Wanted};
 
-use super::event::{Level, NewEvent, unix_ms, what};
+use super::event::{NewEvent, unix_ms};
+use super::session::session_end;
+use crate::api::event_data::{Session, SessionEnd};
+use crate::api::{EventKind, Level};
 use crate::store::database::{self, Fault, move_aside};
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 use std::path::{Path, PathBuf};
@@ -124,8 +127,9 @@ impl Log {
     fn begin_anew(&mut self, aside: &Path, why: &str) -> Result<(), Unwritable> {
         let (at, aside) = (unix_ms(), aside.display());
         self.last_number = self.last_number.max(at);
-        let says = format!("earlier events cannot be read; the old log is kept at {aside}: {why}");
-        self.append(&[(at, NewEvent::new(what::GAP, says, Level::Error))], &[])?;
+        let reason =
+            format!("earlier events cannot be read; the old log is kept at {aside}: {why}");
+        self.append(&[(at, NewEvent::gap(None, reason, Level::Error))], &[])?;
         Ok(())
     }
 
@@ -136,18 +140,28 @@ impl Log {
             select.query_map((), |row| row.get(0))?.collect::<Result<_, _>>()?
         };
         let others = open.into_iter().map(i64::cast_unsigned).filter(|run| Some(*run) != self.run);
-        let ends: Vec<(u64, NewEvent)> = others
-            .map(|run| {
-                let says = format!("the session that started with event {run} ended unexpectedly");
-                let told = NewEvent::new(what::RUN_END, says, Level::Warn);
-                let (class, run) = (Some("interrupted"), Some(run));
-                (unix_ms(), NewEvent { class, run, ..told })
-            })
-            .collect();
+        let mut ends: Vec<(u64, NewEvent)> = Vec::new();
+        for run in others {
+            let text = format!("the session that started with event {run} ended unexpectedly");
+            let session = (Some(run), self.session(run)?);
+            ends.push((unix_ms(), session_end(session, ("interrupted", text), Level::Warn)));
+        }
         if !ends.is_empty() {
             self.append(&ends, &[])?;
         }
         Ok(())
+    }
+
+    /// Returns the session that started with an event; `None` if the event is no longer stored, or of an older version.
+    fn session(&self, run: u64) -> Result<Option<Session>, Unwritable> {
+        let sql = rows::selecting(rows::SCHEMA, "WHERE number = ?1");
+        let mut select = self.connection.prepare(&sql)?;
+        let mut found = select.query([run.cast_signed()])?;
+        let Some(row) = found.next()? else { return Ok(None) };
+        Ok(match &rows::read(row)?.kind {
+            EventKind::RunStart(session) => Some(session.clone()),
+            _ => None,
+        })
     }
 
     /// Returns the number of the last event.
@@ -179,12 +193,12 @@ impl Log {
         for (at, happening) in events {
             number += 1;
             rows::insert(&mut insert, number, *at, happening)?;
-            if happening.what == what::RUN_START {
+            if matches!(happening.kind, EventKind::RunStart(_)) {
                 run = Some(number);
                 transaction
                     .execute("INSERT INTO run (number) VALUES (?1)", [number.cast_signed()])?;
             }
-            if let (what::RUN_END, Some(of)) = (happening.what, happening.run) {
+            if let EventKind::RunEnd(SessionEnd { run: Some(of), .. }) = happening.kind {
                 transaction.execute("DELETE FROM run WHERE number = ?1", [of.cast_signed()])?;
             }
         }
@@ -273,8 +287,10 @@ fn connect(path: &Path) -> Result<Connection, Fault> {
     // A number that a subscriber has seen must not be used again after a power failure, so each commit is synced.
     database::hold(&connection)?;
     connection.execute_batch("PRAGMA journal_size_limit=4194304")?;
-    if version == 0 {
-        rows::create(&mut connection, unix_ms())?;
+    match version {
+        0 => rows::create(&mut connection, unix_ms())?,
+        rows::SCHEMA => {}
+        older => rows::migrate(&mut connection, older)?,
     }
     database::check(&connection)?;
     Ok(connection)

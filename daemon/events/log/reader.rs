@@ -1,7 +1,8 @@
 //! The reader of the event log; it works beside the writer.
 
-use super::super::event::{Event, Level, NewEvent, what};
+use super::super::event::{DETAILS, NewEvent, PublishedEvent, is_detail};
 use super::{DATABASE, rows};
+use crate::api::{Event, Level};
 use crate::store::database::{Fault, unused};
 use crate::store::regular_file;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
@@ -12,6 +13,8 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Reader {
     connection: Connection,
+    /// The schema of the database.
+    version: i64,
 }
 
 /// A selection of events.
@@ -25,6 +28,17 @@ pub struct Wanted {
     pub resource: Option<String>,
     /// The maximum number of events; the last ones are returned.
     pub most: Option<usize>,
+    /// True if details are included: debug events, and the usual starts and ends of workers.
+    pub details: bool,
+}
+
+impl Wanted {
+    /// Returns true if a recorded event belongs to the selection, apart from its place in the log.
+    #[must_use]
+    pub fn admits(&self, event: &Event) -> bool {
+        let is_of = self.resource.as_ref().is_none_or(|name| event.resource.as_ref() == Some(name));
+        is_of && (self.details || !is_detail(event))
+    }
 }
 
 /// The position of a recorder.
@@ -88,7 +102,7 @@ impl Reader {
         match version {
             // The writer is just creating the tables.
             0 => Ok(None),
-            rows::SCHEMA => Ok(Some(Self { connection })),
+            1..=rows::SCHEMA => Ok(Some(Self { connection, version })),
             newer => Err(Unreadable(format!("made by another steadfast version (schema {newer})"))),
         }
     }
@@ -129,10 +143,14 @@ impl Reader {
             from = from.max(or_next(first.optional()?)?);
         }
         if let Some(most) = wanted.most {
-            let sql = "SELECT min(number) FROM (SELECT number FROM event WHERE ?1 IS NULL OR \
-                       resource = ?1 ORDER BY number DESC LIMIT ?2)";
+            // Level 1 is info.
+            let sql = "SELECT min(number) FROM (SELECT number FROM event WHERE \
+                       (?1 IS NULL OR resource = ?1) AND \
+                       (?3 OR level > 1 OR level = 1 AND what NOT IN (?4, ?5)) \
+                       ORDER BY number DESC LIMIT ?2)";
             let most = i64::try_from(most).unwrap_or(i64::MAX);
-            let arguments = (wanted.resource.as_deref(), most);
+            let [one, other] = DETAILS;
+            let arguments = (wanted.resource.as_deref(), most, wanted.details, one, other);
             let first = self.connection.query_row(sql, arguments, |row| row.get(0))?;
             from = from.max(or_next(first)?);
         }
@@ -144,8 +162,11 @@ impl Reader {
     ///
     /// # Errors
     /// [`Unreadable`] if the database cannot be read.
-    pub fn read(&self, from: u64, to: u64, most: usize) -> Result<Vec<Event>, Unreadable> {
-        let sql = rows::selecting("WHERE number BETWEEN ?1 AND ?2 ORDER BY number LIMIT ?3");
+    pub fn read(&self, from: u64, to: u64, most: usize) -> Result<Vec<PublishedEvent>, Unreadable> {
+        let sql = rows::selecting(
+            self.version,
+            "WHERE number BETWEEN ?1 AND ?2 ORDER BY number LIMIT ?3",
+        );
         let mut select = self.connection.prepare_cached(&sql)?;
         let to = to.min(i64::MAX.cast_unsigned());
         let mut found = select.query((
@@ -153,13 +174,13 @@ impl Reader {
             to.cast_signed(),
             i64::try_from(most).unwrap_or(i64::MAX),
         ))?;
-        let mut events: Vec<Event> = Vec::new();
+        let mut events: Vec<PublishedEvent> = Vec::new();
         let mut next = from.max(1);
         while let Some(row) = found.next()? {
             let event = rows::read(row)?;
             let number = event.number.unwrap_or_default();
             // A replaced log has its own gap event.
-            if number > next && event.what != what::GAP {
+            if number > next && event.kind.name() != "gap" {
                 let gone = number - next;
                 events.push(gap(number - 1, event.at, gone));
             }
@@ -190,8 +211,7 @@ impl Reader {
 }
 
 /// Creates the event that represents deleted events.
-fn gap(number: u64, at: u64, gone: u64) -> Event {
-    let says = format!("{gone} events are no longer stored");
-    let told = NewEvent { count: Some(gone), ..NewEvent::new(what::GAP, says, Level::Warn) };
-    Event::new(Some(number), at, told)
+fn gap(number: u64, at: u64, gone: u64) -> PublishedEvent {
+    let reason = format!("{gone} events are no longer stored");
+    PublishedEvent::new(Some(number), at, NewEvent::gap(Some(gone), reason, Level::Warn))
 }

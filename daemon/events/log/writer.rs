@@ -6,9 +6,12 @@
 
 use super::rows::keepable;
 use super::{Log, Mark, Retention, path};
+use crate::api::event_data::Session;
+use crate::api::{EventKind, Level};
 use crate::events::bus::{MarkRequest, Queue, Shared, Stream, WAITING, dropped};
-use crate::events::event::{Event, Level, NewEvent, unix_ms, what};
+use crate::events::event::{NewEvent, PublishedEvent, unix_ms};
 use crate::events::repeat_filter::RepeatFilter;
+use crate::events::session::session_end;
 use crate::store::retention_clock::{RetentionClock, since_boot};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -45,6 +48,8 @@ struct Work {
     log: Option<Log>,
     /// The number of the start event of this session.
     run: Option<u64>,
+    /// This session, once its start event was published.
+    session: Option<Session>,
     trouble: Option<Trouble>,
     looked: Option<Instant>,
     retention: Option<RetentionClock>,
@@ -80,7 +85,7 @@ impl LogWriter {
         loop {
             let mut queue = self.shared.take(within);
             let (leave, end) = (queue.leave, queue.end.take());
-            work.take_in(&mut queue, end.is_some());
+            work.take_in(&mut queue, end.is_some(), self.shared.records_debug());
             let more = self.write(&mut work, std::mem::take(&mut queue.marks));
             if let Some(end) = end {
                 self.end(&mut work, end);
@@ -96,11 +101,9 @@ impl LogWriter {
         self.shared.lock().marks.clear();
     }
 
-    /// Records the last event; afterwards only marks are written.
-    pub fn finish(&self, how: &'static str, says: String) {
-        let class = Some(how);
-        let end = NewEvent { class, ..NewEvent::new(what::RUN_END, says, Level::Info) };
-        self.shared.lock().end = Some(end);
+    /// Records the end of the session, with its result in one word and in full; afterwards only marks are written.
+    pub fn finish(&self, result: &'static str, text: String) {
+        self.shared.lock().end = Some((result, text));
         self.shared.wake();
     }
 
@@ -196,7 +199,7 @@ impl LogWriter {
             let number = is_recorded.then_some(next);
             next += u64::from(is_recorded);
             if !is_told {
-                self.shared.pass_on(Event::new(number, at, happening));
+                self.shared.pass_on(PublishedEvent::new(number, at, happening));
             }
         }
     }
@@ -207,7 +210,7 @@ impl LogWriter {
         for draft in work.waiting.iter_mut().filter(|draft| !draft.is_told) {
             draft.is_told = true;
             let (at, happening) = draft.event.clone();
-            self.shared.pass_on(Event::new(None, at, happening));
+            self.shared.pass_on(PublishedEvent::new(None, at, happening));
         }
         work.waiting.retain(|draft| draft.is_recorded);
         let much = work.waiting.len().saturating_sub(WAITING);
@@ -233,8 +236,9 @@ impl LogWriter {
     }
 
     /// Records the last event and ends the stream of all subscribers.
-    fn end(&self, work: &mut Work, end: NewEvent) {
-        let event = (unix_ms(), NewEvent { run: work.run, ..end });
+    fn end(&self, work: &mut Work, result: (&str, String)) {
+        let end = session_end((work.run, work.session.take()), result, Level::Info);
+        let event = (unix_ms(), end);
         work.waiting.push_back(PendingEvent { event, is_recorded: true, is_told: false });
         // The last attempt ignores the pause after a failure.
         if let Some(trouble) = &mut work.trouble {
@@ -250,16 +254,19 @@ impl LogWriter {
 }
 
 impl Work {
-    fn take_in(&mut self, queue: &mut Queue, is_end: bool) {
+    fn take_in(&mut self, queue: &mut Queue, is_end: bool, with_debug: bool) {
         let now = unix_ms();
         if queue.dropped > 0 {
             queue.told.push_back((now, dropped(queue.dropped)));
         }
         for (at, happening) in queue.told.drain(..) {
             let happening = keepable(happening);
-            // Debug events are only for subscribers (C-18).
-            let is_recorded =
-                happening.level > Level::Debug && self.alike.is_recorded(now, &happening);
+            if let EventKind::RunStart(session) = &happening.kind {
+                self.session = Some(session.clone());
+            }
+            // Debug events are recorded only if a recorder asks for them (C-18).
+            let is_asked = with_debug || happening.level > Level::Debug;
+            let is_recorded = is_asked && self.alike.is_recorded(now, &happening);
             self.waiting.push_back(PendingEvent {
                 event: (at, happening),
                 is_recorded,

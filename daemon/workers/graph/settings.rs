@@ -1,15 +1,18 @@
 //! The settings of a running daemon: a reload reads them again, applies those that a running daemon can change, and
 //! names the others.
 
-use crate::config::{Recorder, Text};
-use crate::driver::{DriverEvent, LoadOutcome, Settings, Tuning};
-use crate::events::{Level, NewEvent};
+use crate::api::Level;
+use crate::api::{EventKind, SettingsChange};
+use crate::config::{Recorder, Text, WorldSettings};
+use crate::driver::{DriverEvent, Settings, Tuning};
+use crate::events::NewEvent;
+use crate::events::render::settings_change;
 use crate::history::Limits;
 use crate::workers::GraphSource;
 use crate::workers::Shared;
 use crate::workers::errors::SettingsRejected;
+use crate::workers::reporting::metrics::MetricsSettings;
 use crate::workers::reporting::recorders;
-use serde::{Deserialize, Serialize};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::time::timeout;
@@ -28,12 +31,16 @@ pub struct HostSettings {
     pub history: Limits,
     /// The recorders of events.
     pub recorders: Vec<Recorder>,
+    /// The settings of metrics.
+    pub metrics: MetricsSettings,
     /// The time that runs may take after a stop.
     pub grace: Duration,
     /// The level of the log; `None` if the environment determines it.
     pub log_level: Option<String>,
     /// The settings that only a start applies, each with its value.
     pub fixed: Vec<(&'static str, String)>,
+    /// The world; `None` without the setting.
+    pub world: Option<WorldSettings>,
     /// The text of the settings file, if there is one.
     pub text: Option<Text>,
 }
@@ -41,45 +48,11 @@ pub struct HostSettings {
 /// A function that reads the settings again.
 pub type ReadSettings = Arc<dyn Fn() -> Result<HostSettings, SettingsRejected> + Send + Sync>;
 
-/// The names of the settings that a reload changed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SettingsChange {
-    /// The settings that hold from now on.
-    pub applied: Vec<String>,
-    /// The settings that hold after a restart.
-    pub restart: Vec<String>,
-}
-
-/// The reply to a reload.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reloaded {
-    /// The result of loading the graph.
-    #[serde(flatten)]
-    pub taken: LoadOutcome,
-    /// The change of the settings.
-    #[serde(default)]
-    pub settings: SettingsChange,
-}
-
 impl SettingsChange {
     /// Returns true if no setting differs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.applied.is_empty() && self.restart.is_empty()
-    }
-
-    /// Returns a line for the applied settings, and one for those that need a restart.
-    #[must_use]
-    pub fn lines(&self) -> Vec<String> {
-        let mut lines = Vec::new();
-        if !self.applied.is_empty() {
-            lines.push(format!("settings applied: {}", self.applied.join(", ")));
-        }
-        if !self.restart.is_empty() {
-            let names = self.restart.join(", ");
-            lines.push(format!("settings that need a restart of steadfast: {names}"));
-        }
-        lines
     }
 }
 
@@ -138,10 +111,10 @@ pub(in crate::workers) async fn apply_settings(
     pending.clone_from(&change.restart);
     drop(pending);
     if is_news {
-        for line in change.lines() {
+        for line in settings_change(&change) {
             tracing::info!(event = "settings", "{line}");
-            shared.teller.publish(NewEvent::new("settings", line, Level::Info));
         }
+        shared.teller.publish(NewEvent::new(EventKind::Settings(change.clone()), Level::Info));
     }
     change
 }

@@ -1,7 +1,7 @@
 //! The health of the daemon: problems of its workers and of its databases.
 
-use crate::driver::status::{PartCondition, PartStatus};
-use crate::supervisor::{Report, State, WorkerReport};
+use crate::api::{PartCondition, PartStatus};
+use crate::api::{Report, State, WorkerReport};
 use crate::workers::Shared;
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -31,6 +31,11 @@ pub(in crate::workers) fn look(shared: &Shared) -> Vec<PartStatus> {
         part: format!("recorder:{recorder}"),
         condition: PartCondition::WriteFailed,
         message: failing.message(),
+    }));
+    ill.extend(shared.world.trouble().map(|message| PartStatus {
+        part: "world".to_owned(),
+        condition: PartCondition::Unsteady,
+        message,
     }));
     let pending = shared.pending.lock().unwrap_or_else(PoisonError::into_inner).join(", ");
     if !pending.is_empty() {
@@ -108,8 +113,8 @@ pub(in crate::workers) fn ending(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use super::{ending, of_workers};
-    use crate::driver::status::PartCondition;
-    use crate::supervisor::{Report, State, WorkerReport};
+    use crate::api::PartCondition;
+    use crate::api::{Report, State, WorkerReport};
 
     fn worker(state: State) -> WorkerReport {
         WorkerReport { state, ..WorkerReport::default() }

@@ -2,7 +2,7 @@
 //!
 //! The files of the checkout are read without running git, so that uncommitted edits are unknown.
 
-use crate::driver::status::{Checkout, Reboot};
+use crate::api::{Checkout, Reboot};
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io::Read as _;

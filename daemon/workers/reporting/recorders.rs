@@ -1,6 +1,6 @@
 //! The workers of the recorders. A recorder delays no other worker; unsent events are sent later.
 
-use crate::config::Recorder as Declared;
+use crate::config::{Destination, Recorder as Declared};
 use crate::events::Stream;
 use crate::events::export::{NoCertificates, Recorder, Sink, ToFile, ToJournald, ToWebhook};
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
@@ -37,6 +37,7 @@ pub(in crate::workers) fn recorder(shared: &Arc<Shared>, declared: Declared) -> 
                 stream: shared.stream.clone(),
                 state_directory: shared.state_directory.clone(),
                 turn: silence() / 3,
+                debug: declared.debug,
                 leaves: Box::new(move || !own.ending.is_ending()),
             };
             let _failing = Failing { stream: &shared.stream, name: Arc::clone(&recorder.name) };
@@ -60,10 +61,10 @@ pub(in crate::workers) fn recorder(shared: &Arc<Shared>, declared: Declared) -> 
 
 /// Opens the destination of a declared recorder.
 pub(crate) fn sink(declared: &Declared) -> Result<Box<dyn Sink>, NoCertificates> {
-    Ok(match declared.clone() {
-        Declared::File { path } => Box::new(ToFile::new(path)),
-        Declared::Journald { socket } => Box::new(ToJournald::new(socket)),
-        Declared::Webhook { url, headers, timeout } => {
+    Ok(match declared.destination.clone() {
+        Destination::File { path } => Box::new(ToFile::new(path)),
+        Destination::Journald { socket } => Box::new(ToJournald::new(socket)),
+        Destination::Webhook { url, headers, timeout } => {
             Box::new(ToWebhook::new(url, headers, Duration::from_secs(timeout))?)
         }
     })

@@ -1,6 +1,8 @@
 //! Events for starts and ends of workers.
 
-use crate::events::{Level, NewEvent, Publisher, what};
+use crate::api::event_data::Worker;
+use crate::api::{EventKind, Level};
+use crate::events::{NewEvent, Publisher};
 use crate::supervisor::{Failure, Inputs, WorkerContext};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,7 +24,8 @@ where
         let running = Running { teller: teller.clone(), name: Arc::clone(&name), is_told: false };
         let (teller, name) = (teller.clone(), Arc::clone(&name));
         let life = life.on_ready(move || {
-            teller.publish(NewEvent::new(what::WORKER_STARTED, &*name, Level::Info));
+            let worker = Worker { worker: name.to_string(), reason: None };
+            teller.publish(NewEvent::new(EventKind::WorkerStarted(worker), Level::Info));
         });
         let work = start(inputs, life);
         Box::pin(async move {
@@ -44,14 +47,10 @@ struct Running {
 impl Running {
     fn ended(&mut self, result: &Result<(), Failure>) {
         self.is_told = true;
-        let happening = match result {
-            Ok(()) => NewEvent::new(what::WORKER_STOPPED, &*self.name, Level::Info),
-            Err(why) => {
-                let says = format!("{}: {why}", self.name);
-                NewEvent::new(what::WORKER_STOPPED, says, Level::Warn)
-            }
-        };
-        self.teller.publish(happening);
+        let reason = result.as_ref().err().map(ToString::to_string);
+        let level = if reason.is_some() { Level::Warn } else { Level::Info };
+        let worker = Worker { worker: self.name.to_string(), reason };
+        self.teller.publish(NewEvent::new(EventKind::WorkerStopped(worker), level));
     }
 }
 
@@ -61,11 +60,13 @@ impl Drop for Running {
         if self.is_told {
             return;
         }
-        let (what, how) = if std::thread::panicking() {
-            (what::INTERNAL_ERROR, "panicked; see the log for the location")
+        let name = &self.name;
+        self.teller.publish(if std::thread::panicking() {
+            NewEvent::internal_error(format!("{name}: panicked; see the log for the location"))
         } else {
-            (what::WORKER_STOPPED, "was aborted")
-        };
-        self.teller.publish(NewEvent::new(what, format!("{}: {how}", self.name), Level::Error));
+            let reason = Some("was aborted".to_owned());
+            let worker = Worker { worker: name.to_string(), reason };
+            NewEvent::new(EventKind::WorkerStopped(worker), Level::Error)
+        });
     }
 }

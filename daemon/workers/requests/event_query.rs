@@ -1,7 +1,7 @@
 //! Replies to event queries: recorded events from the log, and new ones from the stream.
 
-use crate::control::{Replies, Reply};
-use crate::events::{Event, Next, Reader, Stream, Subscriber, Unreadable, Wanted};
+use crate::api::{Event, Reply, ReplySink};
+use crate::events::{Next, PublishedEvent, Reader, Stream, Subscriber, Unreadable, Wanted};
 use std::path::Path;
 use std::time::Duration;
 
@@ -18,15 +18,19 @@ const PAGE: usize = 1000;
 pub(in crate::workers) struct EventQuery<'a> {
     pub(in crate::workers) events: &'a Stream,
     pub(in crate::workers) wanted: Wanted,
-    /// True if debug events are included.
-    pub(in crate::workers) debug: bool,
 }
 
-/// Adds a line of data to a reply.
+/// Adds an event, as JSON, to the lines of a reply: the form of [`Data::Event`](crate::api::Data::Event). The JSON is
+/// shared by all subscribers.
 fn push(lines: &mut String, json: &str) {
-    lines.push_str("{\"data\":");
+    lines.push_str("{\"data\":{\"event\":");
     lines.push_str(json);
-    lines.push_str("}\n");
+    lines.push_str("}}\n");
+}
+
+/// Adds the number of lost events to the lines of a reply, in the form of [`Data::Missed`](crate::api::Data::Missed).
+fn push_missed(lines: &mut String, missed: u64) {
+    lines.push_str(&format!("{{\"data\":{{\"missed\":{missed}}}}}\n"));
 }
 
 impl EventQuery<'_> {
@@ -35,7 +39,7 @@ impl EventQuery<'_> {
         &self,
         state_directory: &Path,
         follow: bool,
-        replies: &mut Replies,
+        replies: &mut dyn ReplySink,
     ) -> Result<(), Reply> {
         // The subscription begins before the log is read, so that each event is sent once.
         let (lately, follower) = self.events.follow(|event| self.fits(event));
@@ -66,7 +70,7 @@ impl EventQuery<'_> {
             for event in lately.iter().filter(|event| event.number.is_none()) {
                 push(&mut lines, event.json());
             }
-            replies.lines(&lines).await;
+            replies.send_lines(&lines).await;
         }
         if follow {
             self.tell_coming(follower, standing.last_number, replies).await;
@@ -79,15 +83,15 @@ impl EventQuery<'_> {
         mut reader: Reader,
         mut from: u64,
         last: u64,
-        replies: &mut Replies,
+        replies: &mut dyn ReplySink,
     ) -> Result<(), Unreadable> {
         while from <= last {
-            let wanted = self.wanted.resource.clone();
+            let wanted = self.wanted.clone();
             let page = blocking(move || {
                 let events = reader.read(from, last, PAGE)?;
                 let next = events.last().and_then(|event| event.number).map(|number| number + 1);
                 let mut lines = String::new();
-                let fits = |event: &&Event| wanted.is_none() || event.resource == wanted;
+                let fits = |event: &&PublishedEvent| wanted.admits(event);
                 for event in events.iter().filter(fits) {
                     push(&mut lines, event.json());
                 }
@@ -96,14 +100,14 @@ impl EventQuery<'_> {
             let (back, next, lines) = page.await?;
             let Some(next) = next else { return Ok(()) };
             (reader, from) = (back, next);
-            if !replies.lines(&lines).await {
+            if !replies.send_lines(&lines).await {
                 return Ok(());
             }
         }
         Ok(())
     }
 
-    async fn tell_coming(&self, mut follower: Subscriber, last: u64, replies: &mut Replies) {
+    async fn tell_coming(&self, mut follower: Subscriber, last: u64, replies: &mut dyn ReplySink) {
         let is_new = |event: &Event| event.number.is_none_or(|number| number > last);
         let is_wanted = |event: &Event| is_new(event) && self.fits(event);
         let (mut lines, mut there) = (String::new(), true);
@@ -114,31 +118,30 @@ impl EventQuery<'_> {
                 match next {
                     Next::Event(event) if is_wanted(&event) => push(&mut lines, event.json()),
                     Next::Event(_) => {}
-                    Next::Missed(missed) => push(&mut lines, &format!("{{\"missed\":{missed}}}")),
+                    Next::Missed(missed) => push_missed(&mut lines, missed),
                 }
                 match follower.try_next() {
                     Some(more) if lines.len() < ENOUGH => next = more,
                     Some(more) => {
                         // A write is limited in size; all events taken so far are sent.
                         next = more;
-                        there = replies.lines(&std::mem::take(&mut lines)).await;
+                        there = replies.send_lines(&std::mem::take(&mut lines)).await;
                     }
                     None => break,
                 }
             }
-            there = there && replies.lines(&lines).await;
+            there = there && replies.send_lines(&lines).await;
         }
         if there {
-            replies.lines("{\"data\":{\"end\":\"the daemon ends\"}}\n").await;
+            replies.send_lines("{\"data\":{\"end\":\"the daemon ends\"}}\n").await;
         }
     }
 
     fn fits(&self, event: &Event) -> bool {
-        let Wanted { from, since, resource, .. } = &self.wanted;
+        let Wanted { from, since, .. } = &self.wanted;
         from.is_none_or(|from| event.number.is_none_or(|number| number >= from))
             && since.is_none_or(|since| event.at >= since)
-            && resource.as_ref().is_none_or(|name| event.resource.as_ref() == Some(name))
-            && (self.debug || event.level > crate::events::Level::Debug)
+            && self.wanted.admits(event)
     }
 }
 

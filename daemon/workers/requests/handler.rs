@@ -1,21 +1,22 @@
 //! The handler of requests over the control socket: it passes them to the driver, the events, the graph loader or the
 //! log.
 
-use crate::config::with_nearest;
-use crate::control::{Peer, Replies, Reply, Request, RequestHandler};
-use crate::driver::commands::state_commands::Rejection;
-use crate::driver::status::{self, ResourceDetails, ResourceStatus, Status, Undone};
-use crate::driver::{DriverEvent, Query};
+use crate::api::{
+    Data, LogLevelSet, Principal, Reloaded, Reply, ReplySink, Request, ResourceDetails,
+    ResourceStatus, State, Status, Undone,
+};
+use crate::control::RequestHandler;
+use crate::driver::{DriverEvent, ListRequest, Query};
 use crate::events::Wanted;
 use crate::history::Undo;
 use crate::store::{Maintenance, StateCommand};
-use crate::supervisor::State;
+use crate::suggestion::with_nearest;
 use crate::workers::Shared;
 use crate::workers::errors::{LogLevelError, MaintenanceError};
 use crate::workers::graph::loader::ReloadCause;
-use crate::workers::graph::settings::Reloaded;
 use crate::workers::reporting::health;
 use crate::workers::reporting::host_limits;
+use crate::workers::requests::conditions;
 use crate::workers::requests::event_query::EventQuery;
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -68,12 +69,12 @@ impl RequestHandler for DaemonRequestHandler {
     fn answer<'a>(
         &'a self,
         ask: Request,
-        peer: Peer,
-        replies: &'a mut Replies,
+        caller: Principal,
+        replies: &'a mut dyn ReplySink,
     ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         Box::pin(async move {
             let answered = match self.check_directory(&ask).await {
-                Ok(()) => self.attend(ask, peer, replies).await,
+                Ok(()) => self.attend(ask, caller, replies).await,
                 lost => lost,
             };
             if let Err(other) = answered {
@@ -84,44 +85,49 @@ impl RequestHandler for DaemonRequestHandler {
 }
 
 impl DaemonRequestHandler {
-    async fn attend(&self, ask: Request, peer: Peer, replies: &mut Replies) -> Result<(), Reply> {
+    async fn attend(
+        &self,
+        ask: Request,
+        caller: Principal,
+        replies: &mut dyn ReplySink,
+    ) -> Result<(), Reply> {
         if ask.changes() {
             let command = printable(&ask.command()).into_owned();
-            tracing::info!(event = "request", uid = peer.uid, "command `{command}` received");
+            tracing::info!(event = "request", uid = caller.uid(), "command `{command}` received");
         }
-        match ask {
+        match self.expand_selectors(ask).await? {
+            Request::Select { resources, most } => {
+                self.tell_selected(resources, most.min(ROWS), replies).await?;
+            }
             Request::Status { most } => {
-                replies.data(&self.status(most.min(ROWS)).await?).await;
+                replies.send_data(self.status(most.min(ROWS)).await?).await;
             }
             Request::Show { resource } => {
-                replies.data(&self.details(&resource).await?).await;
+                replies.send_data(self.details(&resource).await?).await;
             }
             Request::List { filter, order, from, most } => {
-                let order = serde_json::from_value(order.into());
-                let order = order.map_err(|why| Reply::Refused(format!("order: {why}")))?;
-                let most = most.min(ROWS);
-                let wanted = status::Wanted { filter, order, from, most };
-                replies.data(&self.of_driver(|to| Query::List(wanted, to)).await?).await;
+                let wanted = ListRequest { filter, order, from, most: most.min(ROWS) };
+                replies.send_data(self.of_driver(|to| Query::List(wanted, to)).await?).await;
             }
             Request::Diff { resources, resume } => {
-                let look = |to| Query::Inspect { resources, resume, to };
-                let found = self.of_driver_in(LOOKS, look).await?;
-                replies.data(&found.map_err(Reply::Unknown)?).await;
+                let inspect = |to| Query::Inspect { resources, resume, to };
+                let found = self.of_driver_in(LOOKS, inspect).await?;
+                replies.send_data(found.map_err(Reply::Unknown)?).await;
             }
             Request::Names { prefix, most } => {
-                let names = |to| Query::Names(prefix, most.min(ROWS), to);
-                replies.data(&self.of_driver(names).await?).await;
+                let names = self.of_driver(|to| Query::Names(prefix, most.min(ROWS), to)).await?;
+                replies.send_data(Data::Names(names)).await;
             }
             Request::Why { resource } => {
-                replies.data(&self.why(resource).await?).await;
+                replies.send_data(self.why(resource).await?).await;
             }
             Request::Events { follow, resource, from, since, most, debug } => {
-                let wanted = Wanted { from, since, resource, most };
-                let telling = EventQuery { events: &self.shared.stream, wanted, debug };
+                let wanted = Wanted { from, since, resource, most, details: debug };
+                let telling = EventQuery { events: &self.shared.stream, wanted };
                 telling.tell(&self.shared.state_directory, follow, replies).await?;
             }
             Request::Workers => {
-                replies.data(&self.shared.ending.supervisor.report()).await;
+                replies.send_data(self.shared.ending.supervisor.report()).await;
             }
             Request::Pause { seconds, reason, resources, drain } => {
                 self.pause((seconds, reason, drain), resources).await?;
@@ -130,11 +136,13 @@ impl DaemonRequestHandler {
                 self.of_next_driver(DriverEvent::Resume)?;
             }
             Request::Resume { resources } => self.order(resources, Query::Unpark).await?,
-            Request::Reload { allow_empty } => self.reload(allow_empty, replies).await?,
+            Request::Reload { allow_empty, yes } => {
+                self.reload((allow_empty, yes), replies).await?;
+            }
             Request::Undo { resource, to, seconds, partial } => {
                 span(seconds)?;
                 let what = Undo { resource, to, partial };
-                replies.data(&self.undo(what, seconds).await?).await;
+                replies.send_data(self.undo(what, seconds).await?).await;
             }
             Request::StateImport => self.maintain(Maintenance::Import, replies).await?,
             Request::StateRepair => self.maintain(Maintenance::Repair, replies).await?,
@@ -147,36 +155,29 @@ impl DaemonRequestHandler {
             Request::Forget { resources } => {
                 self.change_state(StateCommand::Forget, resources, replies).await?;
             }
-            Request::Retry { resources, persist: true } => {
-                self.change_state(StateCommand::Redo, resources, replies).await?;
+            Request::Retry { resources, persist } => {
+                self.retry(resources, persist, replies).await?;
             }
-            Request::Retry { resources, .. } => self.order(resources, Query::Redo).await?,
             Request::Check { resources } => self.order(resources, Query::Look).await?,
             Request::Stop { now: true } => self.shared.ending.now(),
             Request::Stop { now: false } => self.shared.ending.begin(),
             Request::LogLevel { filter } => {
-                (self.shared.set_log)(&filter)?;
+                replies.send_data(self.set_log_level(filter)?).await;
             }
             #[cfg(feature = "fault-injection")]
-            Request::Fault { worker, how } => {
-                self.shared.inject(&worker, &how)?;
-            }
+            Request::Fault { worker, how } => self.shared.inject(&worker, &how)?,
         }
         Ok(())
     }
 
-    async fn change_state(
-        &self,
-        command: StateCommand,
-        resources: Vec<String>,
-        replies: &mut Replies,
-    ) -> Result<(), Reply> {
-        replies.data(&self.of_state(command, resources).await?).await;
-        Ok(())
+    fn set_log_level(&self, level: String) -> Result<LogLevelSet, Reply> {
+        (self.shared.set_log)(&level)?;
+        let until = "the next start, or a reload that changes `log_level`".to_owned();
+        Ok(LogLevelSet { level, until })
     }
 
-    async fn maintain(&self, what: Maintenance, replies: &mut Replies) -> Result<(), Reply> {
-        replies.data(&self.mend(what).await?).await;
+    async fn maintain(&self, what: Maintenance, replies: &mut dyn ReplySink) -> Result<(), Reply> {
+        replies.send_data(self.mend(what).await?).await;
         Ok(())
     }
 
@@ -216,6 +217,7 @@ impl DaemonRequestHandler {
         found.fallback_reason = self.shared.graph.instead();
         (found.reboot, found.checkout) = host_limits::look(graph).await;
         found.daemon = health::look(&self.shared);
+        conditions::add_conditions(&self.shared.graph, most, &mut found);
         Ok(found)
     }
 
@@ -252,7 +254,7 @@ impl DaemonRequestHandler {
         }
     }
 
-    async fn of_driver<T>(
+    pub(super) async fn of_driver<T>(
         &self,
         question: impl FnOnce(oneshot::Sender<T>) -> Query,
     ) -> Result<T, Reply> {
@@ -338,14 +340,17 @@ impl DaemonRequestHandler {
 
     async fn details(&self, resource: &str) -> Result<ResourceDetails, Reply> {
         let found = self.of_driver(|to| Query::Show(resource.to_owned(), to)).await?;
-        match found {
-            Some(found) => Ok(found),
+        if let Some(found) = found {
+            return Ok(found);
+        }
+        match conditions::inactive_reply(&self.shared.graph, resource) {
+            Some(inactive) => Err(inactive),
             None => Err(self.unknown(&[resource.to_owned()]).await),
         }
     }
 
     /// Returns the reply for unknown resources, with suggestions.
-    async fn unknown(&self, resources: &[String]) -> Reply {
+    pub(super) async fn unknown(&self, resources: &[String]) -> Reply {
         let known = self.of_driver(|to| Query::Names(String::new(), KNOWN, to)).await;
         let known = known.unwrap_or_default();
         let near = |word: &String| {
@@ -442,7 +447,7 @@ impl DaemonRequestHandler {
         timeout(RELOAD, rests).await.unwrap_or_else(late)
     }
 
-    async fn order(
+    pub(super) async fn order(
         &self,
         resources: Vec<String>,
         question: impl FnOnce(Vec<String>, oneshot::Sender<Vec<String>>) -> Query,
@@ -451,32 +456,22 @@ impl DaemonRequestHandler {
         if strangers.is_empty() { Ok(()) } else { Err(self.unknown(&strangers).await) }
     }
 
-    /// Carries out a state command; the reply means that it is durable.
-    async fn of_state(
-        &self,
-        order: StateCommand,
-        resources: Vec<String>,
-    ) -> Result<Vec<String>, Reply> {
-        let ordered = self.of_driver(|to| Query::Order(order, resources, to)).await?;
-        ordered.map_err(|declined| match declined {
-            Rejection::Unknown { names, known } => {
-                let all = || known.iter().map(String::as_str);
-                Reply::Unknown(names.iter().map(|name| with_nearest(name, all())).collect())
-            }
-            Rejection::Later(why) => Reply::Unavailable(why),
-            Rejection::Refused(why) => Reply::Refused(why),
-        })
-    }
-
     /// Reads the graph again, and replies with the result of that reload.
-    async fn reload(&self, allow_empty: bool, replies: &mut Replies) -> Result<(), Reply> {
+    async fn reload(
+        &self,
+        (allow_empty, yes): (bool, bool),
+        replies: &mut dyn ReplySink,
+    ) -> Result<(), Reply> {
+        if yes {
+            self.shared.world.allow_all();
+        }
         let (to, answer) = oneshot::channel();
         let asker = if allow_empty { ReloadCause::Emptying } else { ReloadCause::Operator };
         self.shared.graph.ask(asker, Some(to));
         match timeout(RELOAD, answer).await {
             Ok(Ok(Ok(taken))) => {
                 let settings = self.shared.graph.settings_change();
-                replies.data(&Reloaded { taken, settings }).await;
+                replies.send_data(Reloaded { taken, settings }).await;
                 Ok(())
             }
             Ok(Ok(Err(why))) => Err(Reply::Rejected(format!(

@@ -4,7 +4,7 @@
 //! worker tries again from time to time, and after a repair by the operator.
 
 use crate::driver::{DriverEvent, Signal};
-use crate::events::{self, Level, NewEvent};
+use crate::events;
 use crate::store::{
     Journal, Key, MemoryStore, RecordReaders, SqliteStore, StateLock, Store as _, StoreError,
     StoredState, mend,
@@ -130,7 +130,7 @@ fn telling(shared: &Arc<Shared>) -> RecordReaders {
     let teller = shared.teller.clone();
     readers(move |event, line| {
         tracing::warn!(event, "{line}");
-        teller.publish(NewEvent::new(event, line, Level::Warn));
+        teller.publish(events::integrity(event, line));
     })
 }
 

@@ -21,6 +21,7 @@ pub(crate) use fault::said;
 pub use fault::{Fault, Why, printable};
 pub use objects::accounts::{AccountKind, Accounts, account_name};
 pub use objects::attributes::Attributes;
+pub use objects::extended::{ExtendedAttributes, ExtendedChange};
 pub use objects::remove::Reach;
 pub use paths::dir_walk::{DirWalk, Entered};
 pub use paths::directory_identity::{Directory, DirectoryIds};

@@ -5,11 +5,12 @@
 //! this program, even if its run or this process ends. The only wait is for the lock of another package
 //! manager.
 //!
-//! Reading order: `status.rs` (dpkg's data), `simulate.rs`, `apt_constraints.rs`, `lock.rs`,
+//! Reading order: `status.rs` and `listed_files.rs` (dpkg's data), `simulate.rs`, `apt_constraints.rs`, `lock.rs`,
 //! `transaction_lock.rs` (running a transaction), `scope.rs` (surviving the daemon's unit), `record.rs`
 //! (prior values).
 
 mod apt_constraints;
+mod listed_files;
 mod lock;
 mod record;
 mod scope;
@@ -18,6 +19,7 @@ mod status;
 mod transaction_lock;
 
 pub use apt_constraints::removing_only;
+pub use listed_files::PackagedFiles;
 pub use simulate::Simulation;
 pub use status::{Package, Packages, State};
 pub use transaction_lock::{Access, Ran, Turn};

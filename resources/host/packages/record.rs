@@ -1,5 +1,5 @@
-//! Records the prior and later values of packages in a transaction, on a thread of their own, because a
-//! record waits for the disk.
+//! Records the prior and later values of resources, and the values that a run produces, on a thread of their own,
+//! because a record waits for the disk.
 
 use crate::failure::Failure;
 use crate::host::Host;
@@ -20,6 +20,9 @@ impl Host {
         let kept = |(at, values)| Some((at, permit.keeper_of(at)?, values));
         let each: Vec<(usize, Arc<dyn PriorStateRecorder>, FieldValues)> =
             each.into_iter().filter_map(kept).collect();
+        if each.is_empty() {
+            return Ok(BTreeMap::new());
+        }
         on_thread(move || {
             let keep = |(at, keeper, values): (_, Arc<dyn PriorStateRecorder>, _)| {
                 (at, keeper.keep_values(values))
@@ -38,12 +41,24 @@ impl Host {
         let kept = |(at, number, values)| Some((permit.keeper_of(at)?, number, values));
         let each: Vec<(Arc<dyn PriorStateRecorder>, u64, FieldValues)> =
             each.into_iter().filter_map(kept).collect();
+        if each.is_empty() {
+            return Ok(());
+        }
         on_thread(move || {
             for (keeper, number, values) in each {
                 keeper.settle_values(number, values);
             }
         })
         .await
+    }
+}
+
+impl Host {
+    /// Records values that a run has produced; a failure of the history is reported by the history itself.
+    pub(crate) async fn note_values(&self, permit: &Permit, values: FieldValues) {
+        if let Some(keeper) = permit.keeper_of(0) {
+            let _reported = on_thread(move || keeper.note_values(values)).await;
+        }
     }
 }
 

@@ -10,6 +10,7 @@
 
 mod connection;
 mod connector;
+mod facts;
 mod fault;
 mod jobs;
 mod own_change_filter;
@@ -18,6 +19,7 @@ mod unit;
 mod unit_files;
 
 pub use connection::Subscription;
+pub use facts::UnitFacts;
 pub use jobs::{End, Verb};
 pub use own_change_filter::{OwnChange, Seen};
 pub use signals::{Activity, Happening, Sink};

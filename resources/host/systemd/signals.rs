@@ -37,6 +37,20 @@ impl Activity {
             _ => Self::Other,
         }
     }
+
+    /// Returns the word of systemd for the activity.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Reloading => "reloading",
+            Self::Inactive => "inactive",
+            Self::Failed => "failed",
+            Self::Activating => "activating",
+            Self::Deactivating => "deactivating",
+            Self::Other => "other",
+        }
+    }
 }
 
 /// An event of systemd. Paths are object paths.

@@ -222,7 +222,10 @@ fn type_of(name: &str) -> String {
     first.into_iter().chain(letters).collect()
 }
 
-async fn find(link: &BusConnection, name: &str) -> Result<(Option<String>, Option<Seen>), Fault> {
+pub(super) async fn find(
+    link: &BusConnection,
+    name: &str,
+) -> Result<(Option<String>, Option<Seen>), Fault> {
     match link.call(MANAGER_PATH, MANAGER, "GetUnit", &name).await {
         Ok(answer) => {
             let path: OwnedObjectPath = answer.body().deserialize()?;
@@ -240,7 +243,7 @@ async fn job(link: &BusConnection, path: &str) -> Result<Option<String>, Fault> 
     Ok((number != 0).then(|| path.to_string()))
 }
 
-async fn property_of(
+pub(super) async fn property_of(
     link: &BusConnection,
     path: &str,
     interface: &str,

@@ -212,6 +212,15 @@ impl Host {
         })
     }
 
+    /// Reads the users; blocks the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the table is missing or cannot be read.
+    pub(crate) fn read_users(&self) -> Result<Arc<Passwd>, Failure> {
+        self.tables.passwd.read(self.files())
+    }
+
     /// Returns true if a directory, or a link to something, is at the path; does not block the calling thread.
     pub(crate) async fn has_directory(&self, path: &Path) -> Result<bool, Failure> {
         if is_bound_to_thread() {

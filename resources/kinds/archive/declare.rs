@@ -4,14 +4,13 @@ use super::{Archive, Format, Origin, Unpacked};
 use crate::escape::short;
 use crate::host::files::is_sacred;
 use crate::kind::{Fields, Invalid, Place, Value};
+use crate::parts::checksum::KnownSum;
 use crate::parts::download::{Download, read_checksum};
 use crate::parts::field_reader::{bounded, normal_path};
-use crate::parts::{FieldReader, Managed, Sequence};
-use crate::removal::Removal;
-use crate::resource::{Resource, Traits};
+use crate::parts::{FieldReader, Managed};
+use crate::resource::Resource;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The ends of names, with their formats.
 const ENDS: [(&str, Format); 11] = [
@@ -27,9 +26,6 @@ const ENDS: [(&str, Format); 11] = [
     (".zip", Format::Zip),
     (".jar", Format::Zip),
 ];
-
-/// The time for unpacking, besides that of the download.
-const PATIENCE: Duration = Duration::from_hours(1);
 
 pub(super) fn build(
     name: &str,
@@ -48,17 +44,7 @@ pub(super) fn build(
     }
     let archive = read_fields(path, &mut reader);
     let archive = reader.finish(archive)?;
-    let removal = Removal::new()
-        .with("path", Value::Text(archive.path.display().to_string()))
-        .with("state", Value::Text("absent".to_owned()));
-    let patience = PATIENCE
-        + match &archive.origin {
-            Origin::Url(download) => download.timeout,
-            Origin::File(..) => Duration::ZERO,
-        };
-    let traits = |traits| Traits { timeout: Some(patience), ..traits };
-    let managed: Arc<dyn Resource> = Arc::new(Managed::new(Unpacked(Arc::new(archive))));
-    Ok(Arc::new(Sequence::new(vec![managed]).removed_by(Some(removal)).with_traits(traits)))
+    Ok(Arc::new(Managed::new(Unpacked(Arc::new(archive)))))
 }
 
 /// Builds the resource that removes the directory with everything in it.
@@ -93,6 +79,7 @@ fn read_fields(path: PathBuf, reader: &mut FieldReader) -> Archive {
         owner: account("owner", reader),
         group: account("group", reader),
         mode,
+        source_sum: KnownSum::default(),
     }
 }
 

@@ -14,19 +14,22 @@ use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::{Fault, Files, said};
-use crate::kind::{FieldSpec, FieldType, KindSpec};
-use crate::parts::download::{self, Download, checksum_of};
+use crate::kind::{FieldMode, FieldSpec, FieldType, KindSpec, Value};
+use crate::parts::checksum::KnownSum;
+use crate::parts::download::{self, Download};
 use crate::parts::staging::guard_parent;
 use crate::parts::text_edit::text_of;
 use crate::parts::{ValueSet, WriteFailure, on_thread};
 use crate::permit::Permit;
 use crate::prior_state::FieldValues;
+use crate::removal::Removal;
 use crate::resource::{Answer, ExecutorKind, PathAfter, Traits};
-use crate::values::Receives;
+use crate::values::{Receives, SendSpec, Sent, SentValue};
 use crate::watch_source::WatchSource;
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// The declaration of the kind.
@@ -34,9 +37,9 @@ pub static SPEC: KindSpec = KindSpec {
     kind: "archive",
     doc: "Unpacks an archive (tar, tar.gz, tar.xz, tar.zst, tar.bz2 or zip) into a directory of its own. The name is the directory. Entries that lead out of the directory and devices are rejected; set-id bits are dropped. A new archive replaces the whole directory.",
     fields: &[
-        FieldSpec::new("path", FieldType::Text, "Absolute path of the directory. Default: the name.")
+        FieldSpec::new("path", FieldType::Text, "Absolute path of the directory. Default: the name.").mode(FieldMode::Static)
             .example("/opt/app"),
-        FieldSpec::new("source", FieldType::Text, "Absolute path of an archive on the host.")
+        FieldSpec::new("source", FieldType::Text, "Absolute path of an archive on the host.").mode(FieldMode::Value)
             .example("/var/cache/app-1.2.tar.gz")
             .conflicts_with(&["url"])
             .receives(Receives::Shown),
@@ -54,16 +57,16 @@ pub static SPEC: KindSpec = KindSpec {
             "creates",
             FieldType::Text,
             "Path below the directory: while it exists, the directory counts as unpacked, whatever the archive is. Default: the directory must come from this very archive.",
-        )
+        ).mode(FieldMode::Value)
         .example("bin/app")
         .receives(Receives::Shown),
-        FieldSpec::new("owner", FieldType::Text, "Owner of everything, by name or number. Default: the daemon's user.")
+        FieldSpec::new("owner", FieldType::Text, "Owner of everything, by name or number. Default: the daemon's user.").mode(FieldMode::Value)
             .example("root")
             .receives(Receives::Shown),
-        FieldSpec::new("group", FieldType::Text, "Group of everything, by name or number. Default: the daemon's group.")
+        FieldSpec::new("group", FieldType::Text, "Group of everything, by name or number. Default: the daemon's group.").mode(FieldMode::Value)
             .example("root")
             .receives(Receives::Shown),
-        FieldSpec::new("mode", FieldType::Text, "Octal mode of the directory.")
+        FieldSpec::new("mode", FieldType::Text, "Octal mode of the directory.").mode(FieldMode::Value)
             .default("0755")
             .example("0755")
             .receives(Receives::Shown),
@@ -75,11 +78,14 @@ pub static SPEC: KindSpec = KindSpec {
         download::CACERT,
         download::TIMEOUT,
     ],
-    sends: &[],
+    sends: &[SendSpec::new("checksum", FieldType::Text, "The checksum of the archive, sha256:….")],
     example: "archive:\n  - name: /opt/app\n    url: https://example.org/app-1.2.tar.gz\n    checksum: sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824\n    strip: 1\n",
     restore: None,
     build: declare::build,
 };
+
+/// The time for unpacking, besides that of the download.
+const PATIENCE: Duration = Duration::from_hours(1);
 
 /// The file in the directory that names the archive.
 const STAMP: &str = ".steadfast-archive";
@@ -111,6 +117,8 @@ struct Archive {
     owner: Option<String>,
     group: Option<String>,
     mode: String,
+    /// The sum of `source`, for which none is declared.
+    source_sum: KnownSum,
 }
 
 /// The resource, shared with the threads that examine the directory.
@@ -149,7 +157,7 @@ impl Archive {
         let Some(stamp) = text_of(files, &self.path.join(STAMP))? else { return Ok(None) };
         let stamp = stamp.trim().to_owned();
         let Origin::File(path, None) = &self.origin else { return Ok(Some(stamp)) };
-        match checksum_of(files, path)? {
+        match self.source_sum.find_sum(files, path)? {
             Some(sum) if self.stamp(&sum) == stamp => Ok(Some(self.wanted())),
             // An archive that is gone after it was unpacked changes nothing.
             None => Ok(Some(self.wanted())),
@@ -235,6 +243,9 @@ impl ValueSet for Unpacked {
                 requires.extend(cacert.map(|path| Need::path(path.clone(), "is read by curl")));
             }
         }
+        let removal = Removal::new()
+            .with("path", Value::Text(path.display().to_string()))
+            .with("state", Value::Text("absent".to_owned()));
         Footprint {
             claims: vec![Claim::path(path.clone())],
             provides: vec![HostObject::Path(path.clone())],
@@ -243,15 +254,29 @@ impl ValueSet for Unpacked {
             reads,
             trusts,
             path_after_apply: PathAfter::Directory,
+            removal: Some(removal),
             ..Footprint::default()
         }
     }
 
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+        let download = match &self.0.origin {
+            Origin::Url(download) => download.timeout,
+            Origin::File(..) => Duration::ZERO,
+        };
+        let timeout = Some(PATIENCE + download);
+        Traits { seat: ExecutorKind::Command, confined: true, timeout, ..Traits::default() }
     }
 
     fn existence(&self) -> Option<&'static str> {
         Some("archive")
+    }
+
+    fn sent(&self, found: &FieldValues) -> Sent {
+        let stamp = found.iter().find_map(|(_, value)| value.as_deref());
+        let sum = stamp.and_then(|stamp| stamp.split(' ').next());
+        let sum = sum.filter(|word| word.starts_with("sha256:"));
+        let sum = sum.map(|sum| SentValue::Shown(Value::Text(sum.to_owned())));
+        sum.map(|sum| ("checksum", sum)).into_iter().collect()
     }
 }

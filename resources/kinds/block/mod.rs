@@ -1,9 +1,12 @@
 //! `block`: lines of a text file between two marker lines.
 
 use crate::failure::Failure;
-use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
+use crate::kind::{
+    FieldMode, FieldSpec, FieldType, Fields, Interpreter, Invalid, KindSpec, Place, Value,
+};
 use crate::parts::edit_fields::{
-    AFTER, BEFORE, CREATE, EditFields, FILE, PATH, SENSITIVE, STATE, VALIDATE, read_insertion,
+    AFTER, BEFORE, CREATE, EditFields, FILE, IN_PLACE, PATH, SENSITIVE, STATE, VALIDATE,
+    read_insertion,
 };
 use crate::parts::text_lines::{Insertion, TextLines, unsafe_edit};
 use crate::parts::{Edited, Editor, FieldReader};
@@ -20,20 +23,20 @@ pub static SPEC: KindSpec = KindSpec {
     fields: &[
         PATH,
         FILE,
-        FieldSpec::new("content", FieldType::Text, "The lines of the block, without the markers.")
+        FieldSpec::new("content", FieldType::Text, "The lines of the block, without the markers.").mode(FieldMode::Literal(Interpreter::None))
             .receives(Receives::Secrets)
             .example("Match Group sftp\n  ForceCommand internal-sftp"),
         FieldSpec::new(
             "marker",
             FieldType::Text,
             "The marker lines; {mark} becomes BEGIN and END. The markers identify the block. Default: # {mark} steadfast: NAME.",
-        )
+        ).mode(FieldMode::Value)
         .example("# {mark} steadfast: sftp"),
         AFTER,
         BEFORE,
         STATE,
         CREATE,
-        VALIDATE,
+        VALIDATE, IN_PLACE,
         SENSITIVE,
     ],
     sends: &[],

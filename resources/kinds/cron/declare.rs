@@ -62,7 +62,7 @@ pub(super) fn build(
     ];
     let extra =
         Footprint { requires: requires.into_iter().flatten().collect(), ..Footprint::default() };
-    let sequence = Sequence::new(vec![Arc::new(KnownUser(user)), element]).created_by(1);
+    let sequence = Sequence::new(vec![Arc::new(KnownUser(user)), element]).created_by(vec![1]);
     Ok(Arc::new(sequence.removed_by(removal).with_warnings(warnings).with_extra(extra)))
 }
 

@@ -1,6 +1,7 @@
 //! Argument vectors: parsing from text, and quoting for display.
 
 use crate::escape::short;
+use crate::parts::shell_words::{is_plain, shell_word};
 use std::path::Path;
 
 /// Returns the argument vector of a text: a call of the shell if one is declared, else the words between
@@ -79,22 +80,8 @@ pub(super) fn may_write(argv: &[String], cwd: Option<&Path>, path: &Path) -> boo
 
 /// Returns an argument vector for display: special words are quoted and escaped, and the length is bounded.
 pub(super) fn shown(argv: &[String], characters: usize) -> String {
-    let words: Vec<String> = argv.iter().map(|word| quoted(word)).collect();
+    let words: Vec<String> = argv.iter().map(|word| shell_word(word)).collect();
     short(&words.join(" "), characters)
-}
-
-fn quoted(word: &str) -> String {
-    if is_plain(word) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-/// Returns true if a shell would read the word unchanged.
-fn is_plain(word: &str) -> bool {
-    let is_plain =
-        |character: char| character.is_ascii_alphanumeric() || "_@%+=:,./-".contains(character);
-    !word.is_empty() && word.chars().all(is_plain)
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ impl Exec {
                 | WatchSource::Every(_)
                 | WatchSource::Lines(_)
                 | WatchSource::Polled(_)
+                | WatchSource::World(_)
                 | WatchSource::Unit { .. } => {}
             }
         }
@@ -98,6 +99,7 @@ impl Exec {
             | WatchSource::Tree(_)
             | WatchSource::Every(_)
             | WatchSource::Polled(_)
+            | WatchSource::World(_)
             | WatchSource::Unit { .. } => None,
         });
         let guards = self.guards.only_if.iter().chain(&self.guards.unless);

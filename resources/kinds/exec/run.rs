@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::host::{Command, End, Finished, Host};
 use crate::kind::Value;
 use crate::permit::Permit;
+use crate::prior_state::FieldValues;
 use crate::values::{Sent, SentValue};
 use std::fmt::Write as _;
 use std::sync::PoisonError;
@@ -22,7 +23,51 @@ pub(super) async fn run(exec: &Exec, host: &Host, permit: &Permit) -> Outcome {
         Ok(finished) => finished,
         Err(trouble) => return Outcome::Failed { trouble, touched: false },
     };
-    if let Some(outcome) = exec.not_well("", &exec.command, &finished, &exec.returns) {
+    let outcome = conclude(exec, (host, permit), &finished).await;
+    if matches!(outcome, Outcome::Changed(_) | Outcome::Failed { .. }) {
+        host.note_values(permit, produced(exec, &finished)).await;
+    }
+    outcome
+}
+
+/// The maximum number of bytes of each stream that the history records.
+const RECORDED: usize = 4096;
+
+/// Returns the values of a run for the history: how the command ended, and the ends of its output.
+fn produced(exec: &Exec, finished: &Finished) -> FieldValues {
+    let end = match finished.end {
+        End::Exited(code) => format!("exit {code}"),
+        End::Killed(signal) => format!("killed by signal {signal}"),
+        End::TimedOut => "timed out".to_owned(),
+        End::Cancelled { .. } => "cancelled".to_owned(),
+    };
+    let mut values = vec![("ended", Some(end))];
+    for (field, stream) in [("stdout", &finished.stdout), ("stderr", &finished.stderr)] {
+        if stream.total() == 0 {
+            continue;
+        }
+        let text = if exec.secret {
+            "not shown: the command received a secret".to_owned()
+        } else {
+            end_of_text(&stream.text(), RECORDED)
+        };
+        values.push((field, Some(text)));
+    }
+    values
+}
+
+/// Returns the end of a text, at most so many bytes; a text that is cut begins with an ellipsis.
+fn end_of_text(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let from = (text.len() - most..text.len()).find(|at| text.is_char_boundary(*at));
+    format!("…{}", from.and_then(|from| text.get(from..)).unwrap_or_default())
+}
+
+/// Judges a finished command, runs `donecmd` and `changed_when`, and returns the outcome.
+async fn conclude(exec: &Exec, (host, permit): (&Host, &Permit), finished: &Finished) -> Outcome {
+    if let Some(outcome) = exec.not_well("", &exec.command, finished, &exec.returns) {
         return outcome;
     }
     if let Some(done) = &exec.done
@@ -37,11 +82,11 @@ pub(super) async fn run(exec: &Exec, host: &Host, permit: &Permit) -> Outcome {
             Err(outcome) => return outcome,
         }
     }
-    *exec.printed.lock().unwrap_or_else(PoisonError::into_inner) = printed(exec, &finished);
+    *exec.printed.lock().unwrap_or_else(PoisonError::into_inner) = printed(exec, finished);
     if !changed {
         return Outcome::Unchanged;
     }
-    let mut notes = notes(exec, &finished);
+    let mut notes = notes(exec, finished);
     if !exec.guards.is_empty() && exec.still_due(host, permit).await {
         notes.push("guard not satisfied by its command: the command runs again".to_owned());
     }
@@ -174,4 +219,16 @@ fn notes(exec: &Exec, finished: &Finished) -> Vec<String> {
         notes.push("a background process holds the output, which is lost".to_owned());
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::end_of_text;
+
+    #[test]
+    fn the_end_of_a_long_text_is_recorded() {
+        assert_eq!(end_of_text("short", 5), "short");
+        assert_eq!(end_of_text("longer", 5), "…onger");
+        assert_eq!(end_of_text("aéé", 3), "…é");
+    }
 }

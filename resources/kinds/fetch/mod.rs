@@ -4,9 +4,10 @@
 use crate::dependency::Need;
 use crate::failure::Failure;
 use crate::footprint::Footprint;
-use crate::host::files::{Content, Draft, Entry, EntryStat, Fault, Files, denies_others, said};
-use crate::host::{Host, wall};
-use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
+use crate::host::Host;
+use crate::host::files::{Content, Draft, Fault, Files, denies_others, said};
+use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
+use crate::parts::checksum::KnownSum;
 use crate::parts::download::{self, Download};
 use crate::parts::staging::{DOWNLOADS, Staging};
 use crate::parts::whole_file::{Shape, managed_file};
@@ -18,7 +19,7 @@ use crate::resource::{Answer, ExecutorKind, Resource, Traits};
 use crate::values::{Receives, SendSpec, Sent, SentValue};
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -30,15 +31,18 @@ pub static SPEC: KindSpec = KindSpec {
         download::URL,
         download::CHECKSUM,
         FieldSpec::new("path", FieldType::Text, "Absolute path of the file. Default: the name.")
+            .mode(FieldMode::Static)
             .example("/opt/app.jar"),
         FieldSpec::new(
             "owner",
             FieldType::Text,
             "Owner, by name or number. Default: unchanged; the daemon's user when created.",
         )
+        .mode(FieldMode::Value)
         .example("root")
         .receives(Receives::Shown),
         FieldSpec::new("group", FieldType::Text, "Group, by name or number. Default: unchanged.")
+            .mode(FieldMode::Value)
             .example("root")
             .receives(Receives::Shown),
         FieldSpec::new(
@@ -46,6 +50,7 @@ pub static SPEC: KindSpec = KindSpec {
             FieldType::Text,
             "Mode, 0644 or u=rw,g=r. Default: unchanged; 0644 when created.",
         )
+        .mode(FieldMode::Value)
         .example("0644")
         .receives(Receives::Shown),
         FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the file.")
@@ -74,8 +79,8 @@ struct Fetched {
     mode: u32,
     /// The declared mode stays with the kind `file`; without one, the mode of an old file stays.
     has_mode: bool,
-    /// The last examined state of the file, with its checksum.
-    known: Mutex<Option<(EntryStat, String)>>,
+    /// The checksum of the file.
+    known: KnownSum,
 }
 
 fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
@@ -110,18 +115,16 @@ fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>
     let octal = mode.as_deref().and_then(|mode| u32::from_str_radix(mode, 8).ok());
     let has_mode = mode.is_some();
     let mode = if has_mode { octal.unwrap_or(0) & 0o600 | 0o600 } else { MODE };
-    let known = Mutex::default();
+    let known = KnownSum::default();
     let removal = Removal::new()
         .with("path", Value::Text(path.display().to_string()))
         .with("state", Value::Text("absent".to_owned()));
     let fetched = Fetched { path, download, mode, has_mode, known };
     let fetched = reader.finish(fetched)?;
-    let patience = fetched.download.timeout + Duration::from_mins(5);
     let mut elements: Vec<Arc<dyn Resource>> =
         vec![Arc::new(Managed::new(Shared(Arc::new(fetched))))];
     elements.extend(attributes.filter(|_| has_attributes));
-    let traits = |traits| Traits { timeout: Some(patience), ..traits };
-    Ok(Arc::new(Sequence::new(elements).removed_by(Some(removal)).with_traits(traits)))
+    Ok(Arc::new(Sequence::new(elements).removed_by(Some(removal))))
 }
 
 fn place_of_root() -> Place {
@@ -131,32 +134,17 @@ fn place_of_root() -> Place {
 impl Fetched {
     /// Returns the checksum of the file; none if there is no file. An unchanged file is not read again.
     fn found(&self, files: &Files) -> Result<Option<String>, Failure> {
-        let find = || -> Result<Option<String>, Fault> {
-            let Some(spot) = files.spot(&self.path)? else { return Ok(None) };
-            let Some(seen) = spot.look()? else { return Ok(None) };
+        let is_file = || -> Result<bool, Fault> {
+            let Some(spot) = files.spot(&self.path)? else { return Ok(false) };
+            let Some(seen) = spot.look()? else { return Ok(false) };
             if seen.kind != FileType::RegularFile {
                 let trouble = said("fetch", &self.path, "not a regular file");
                 return Err(Fault::refused(trouble.hint("remove the object at the path")));
             }
-            if let Some((before, sum)) = &*self.known.lock().unwrap_or_else(PoisonError::into_inner)
-                && *before == seen
-            {
-                return Ok(Some(sum.clone()));
-            }
-            let sum = Self::sum(files, &spot, &seen)?;
-            // A young state can still change without a new time of change.
-            let age = wall().as_secs().cast_signed().saturating_sub(seen.changed.0);
-            let known = (age > 1).then(|| (seen, sum.clone()));
-            *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
-            Ok(Some(sum))
+            Ok(true)
         };
-        find().map_err(|fault| files.trouble(fault, &self.path))
-    }
-
-    fn sum(files: &Files, spot: &Entry<'_>, seen: &EntryStat) -> Result<String, Fault> {
-        let mut content = Content::default();
-        content.push(files.origin_at(spot, seen)?);
-        content.sha256(&CancellationToken::new())
+        let is_file = is_file().map_err(|fault| files.trouble(fault, &self.path))?;
+        if is_file { self.known.find_sum(files, &self.path) } else { Ok(None) }
     }
 
     /// Writes the downloaded file to its place.
@@ -246,7 +234,8 @@ impl ValueSet for Shared {
     }
 
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+        let timeout = Some(self.0.download.timeout + Duration::from_mins(5));
+        Traits { seat: ExecutorKind::Command, confined: true, timeout, ..Traits::default() }
     }
 
     fn existence(&self) -> Option<&'static str> {

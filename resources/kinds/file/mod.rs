@@ -5,24 +5,29 @@
 //! content.
 //!
 //! Reading order: `declare/` (the fields), `check/` (one object is compared, and a plan made), `tree/` (everything
-//! below a directory), `apply/` (the plan is carried out).
+//! below a directory), `apply/` (the plan is carried out), `sent.rs` (the values for other
+//! resources), `extended/` (access lists, extended attributes, capabilities), `hard_link.rs`.
 
 mod apply;
 mod check;
 mod declare;
+mod extended;
+mod hard_link;
+mod sent;
 mod tree;
 
 use crate::change::{Change, CheckResult, Outcome};
 use crate::claim::Claim;
 use crate::dependency::HostObject;
+use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::denies_others;
-use crate::kind::{FieldSpec, FieldType, Invalid, KindSpec, Value};
+use crate::kind::{FieldMode, FieldSpec, FieldType, Interpreter, Invalid, KindSpec, Value};
 use crate::permit::Permit;
 use crate::removal::Removal;
 use crate::resource::{Answer, CheckRequest, ClosedDirectory, PathAfter, Resource};
-use crate::values::Receives;
+use crate::values::{Receives, Sent};
 use crate::watch_source::WatchSource;
 pub(crate) use apply::validate::Validation;
 pub use check::diff::unified;
@@ -30,18 +35,20 @@ use check::equality_cache::Known;
 use declare::content::{Body, SECRET};
 use declare::exceptions::{Claims, Pattern};
 use declare::mode::Mode;
+pub(crate) use extended::inspect_extended;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "file",
     doc: "Manages a file, a directory (a path with a trailing /) or a link with content, owner, group and mode.",
     fields: FIELDS,
-    sends: &[],
+    sends: sent::SENDS,
     example: "file:\n  - name: /etc/motd\n    content: welcome\n    mode: 0644\n",
-    restore: None,
+    restore: Some(extended::restore),
     build: declare::fields::build,
 };
 
@@ -50,17 +57,17 @@ const FIELDS: &[FieldSpec] = &[
         "path",
         FieldType::Text,
         "Absolute path; a trailing / means a directory. Default: the name.",
-    ),
+    ).mode(FieldMode::Static),
     FieldSpec::new(
         "dirname",
         FieldType::Text,
         "Replaces the directory part of the path; must end in /.",
-    ),
+    ).mode(FieldMode::Static),
     FieldSpec::new(
         "basename",
         FieldType::Text,
         "Replaces the last part of the path; a trailing / means a directory.",
-    ),
+    ).mode(FieldMode::Static),
     FieldSpec::new(
         "state",
         FieldType::Choice(&["exists", "absent", "undefined"]),
@@ -70,24 +77,24 @@ const FIELDS: &[FieldSpec] = &[
         "content",
         FieldType::Text,
         "Complete content. Default: unchanged; empty when created.",
-    )
+    ).mode(FieldMode::Literal(Interpreter::None))
     .receives(Receives::Seals),
-    FieldSpec::new("symlink", FieldType::Text, "Creates a symbolic link to this target.").receives(Receives::Shown).example("/srv/current"),
+    FieldSpec::new("symlink", FieldType::Text, "Creates a symbolic link to this target.").mode(FieldMode::Value).receives(Receives::Shown).example("/srv/current"),
     FieldSpec::new(
         "owner",
         FieldType::Text,
         "Owner, by name or number. Default: unchanged; the daemon's user when created, or when sensitive content replaces a file of another user. A file with declared content gets a new inode when its owner changes; without content, a process with the file open can still write it.",
-    ).receives(Receives::Shown).example("root"),
+    ).mode(FieldMode::Value).receives(Receives::Shown).example("root"),
     FieldSpec::new(
         "group",
         FieldType::Text,
         "Group, by name or number. Default: unchanged; the daemon's group when created.",
-    ).receives(Receives::Shown).example("root"),
+    ).mode(FieldMode::Value).receives(Receives::Shown).example("root"),
     FieldSpec::new(
         "mode",
         FieldType::Text,
         "Mode, 0644 or u=rw,g=r. Default: unchanged; when created 0644, for a directory 0755. Sensitive or secret content without a mode gets 0600, even if the existing file has a wider mode. Set-id bits are dropped on a change of owner unless the mode names them.",
-    ).receives(Receives::Shown).example("0644"),
+    ).mode(FieldMode::Value).receives(Receives::Shown).example("0644"),
     FieldSpec::new(
         "force",
         FieldType::Bool,
@@ -102,12 +109,12 @@ const FIELDS: &[FieldSpec] = &[
         "source",
         FieldType::Text,
         "File to copy, relative to the graph file; a trailing / means a directory and needs recurse. A new file gets the mode of its source, at most 0755. For root: only root and the declared owner may be able to change the source.",
-    ),
+    ).mode(FieldMode::Value),
     FieldSpec::new(
         "fragments",
         FieldType::Texts,
         "Files concatenated to the content, in this order, relative to the graph file; a directory adds its files sorted by name, without hidden ones. For root: as for source.",
-    ),
+    ).mode(FieldMode::Value),
     FieldSpec::later("template", "Template of the content."),
     FieldSpec::new(
         "recurse",
@@ -123,17 +130,42 @@ const FIELDS: &[FieldSpec] = &[
         "excludes",
         FieldType::Texts,
         "Names (*.log) or paths (cache/*) below the directory to ignore: not copied, changed or removed.",
-    ).receives(Receives::Shown),
+    ).mode(FieldMode::Value).receives(Receives::Shown),
     FieldSpec::new(
         "validate",
         FieldType::Texts,
         "Command that must accept the new content first, as a string or a list: visudo -cf %s. %s is the path of the staged file. Timeout: one minute.",
-    ).receives(Receives::Shown),
+    ).mode(FieldMode::Value).receives(Receives::Shown),
+    FieldSpec::new(
+        "in_place",
+        FieldType::Bool,
+        "Runs validate in a private mount namespace in which the new content stands at its final path; %s is that path then, and may be omitted. Needs root. Default: false.",
+    ),
+    FieldSpec::new(
+        "hardlink",
+        FieldType::Text,
+        "Makes the path another name of this regular file, on the same file system. Content and attributes belong to that file. force: true replaces another file.",
+    ).mode(FieldMode::Static).example("/srv/first/name"),
+    FieldSpec::new(
+        "acl",
+        FieldType::Texts,
+        "Access list: all entries with accounts, as user:www-data:r-x, and for new entries of a directory default:user:www-data:r-x. With a declared mode, its group bits bound these rights; otherwise the mask follows the entries. An empty list removes all. Default: unchanged.",
+    ).mode(FieldMode::Value).example("user:www-data:r-x").receives(Receives::Shown),
+    FieldSpec::new(
+        "xattrs",
+        FieldType::TextMap,
+        "Extended attributes by name, as user.origin: web. An empty value removes the attribute; others are unchanged.",
+    ).mode(FieldMode::Value).receives(Receives::Shown),
+    FieldSpec::new(
+        "capabilities",
+        FieldType::Text,
+        "Capabilities of a program, as cap_net_bind_service=ep, or none. Default: unchanged; a new content has none.",
+    ).mode(FieldMode::Value).example("cap_net_bind_service=ep").receives(Receives::Shown),
     FieldSpec::new(
         "backup",
         FieldType::Text,
         "Absolute directory for a copy of each replaced or removed file (except files removed with a directory by force): the last 10 of each path, mode 0600. A file larger than max_file of the history (10 MiB) is not replaced.",
-    ),
+    ).mode(FieldMode::Value),
     FieldSpec::new(
         "replace",
         FieldType::Bool,
@@ -347,6 +379,18 @@ impl Resource for File {
     fn with_closed_directory(&self, directory: ClosedDirectory) -> Option<Arc<dyn Resource>> {
         let rare = RareFields { below: Some(directory), ..self.rare().clone() };
         Some(Arc::new(Self { rare: Some(Arc::new(rare)), ..self.clone() }))
+    }
+
+    fn sends_key(&self, key: &str) -> bool {
+        self.can_send(key)
+    }
+
+    fn read_sent<'a>(
+        &'a self,
+        host: &'a Host,
+        cancel: &'a CancellationToken,
+    ) -> Option<Answer<'a, Result<Sent, Failure>>> {
+        Some(Box::pin(async move { self.read_values(host.files(), cancel) }))
     }
 
     fn check<'a>(&'a self, host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult> {

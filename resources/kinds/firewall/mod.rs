@@ -15,7 +15,9 @@ use crate::claim::Claim;
 use crate::dependency::HostObject;
 use crate::escape::short;
 use crate::footprint::Footprint;
-use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
+use crate::kind::{
+    FieldMode, FieldSpec, FieldType, Fields, Interpreter, Invalid, KindSpec, Place, Value,
+};
 use crate::parts::whole_file::{Shape, managed_file};
 use crate::parts::{FieldReader, ParentDirectory, Sequence};
 use crate::removal::Removal;
@@ -35,7 +37,7 @@ pub static SPEC: KindSpec = KindSpec {
             "content",
             FieldType::Text,
             "Tables in the language of nft. Allowed at the top are table, define and add; required unless absent. Interfaces are named by iifname and oifname.",
-        )
+        ).mode(FieldMode::Literal(Interpreter::Nft))
         .example("table inet app { }\n")
         .receives(Receives::Shown),
         FieldSpec::new(

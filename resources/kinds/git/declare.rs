@@ -5,9 +5,9 @@ use crate::escape::short;
 use crate::failure::Failure;
 use crate::host::files::is_sacred;
 use crate::kind::{Fields, Invalid, LONGEST_SPAN, Place, Restoring, Value};
-use crate::parts::{FieldReader, Managed, Sequence};
+use crate::parts::shell_words::shell_word;
+use crate::parts::{FieldReader, Managed};
 use crate::prior_state::FormerValue;
-use crate::removal::Removal;
 use crate::resource::Resource;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,13 +33,7 @@ pub(super) fn build(
     check_repo(&repo, &mut reader);
     let tree = read_tree(path, Some(repo), &mut reader);
     let tree = reader.finish(tree)?;
-    let removal = Removal::new()
-        .with("path", Value::Text(tree.path.display().to_string()))
-        .with("state", Value::Text("absent".to_owned()));
-    let timeout = tree.timeout + Duration::from_mins(10);
-    let managed: Arc<dyn Resource> = Arc::new(Managed::new(tree));
-    let traits = |traits| crate::resource::Traits { timeout: Some(timeout), ..traits };
-    Ok(Arc::new(Sequence::new(vec![managed]).removed_by(Some(removal)).with_traits(traits)))
+    Ok(Arc::new(Managed::new(tree)))
 }
 
 /// Builds the resource that removes the tree with everything in it.
@@ -111,6 +105,7 @@ pub(super) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, F
     let tree = read_tree(path, None, &mut reader);
     let tree =
         reader.finish(tree).map_err(|_problems| refused("the former version is no commit"))?;
-    let by_hand = format!("git -C {} checkout --detach {commit}", tree.path.display());
+    let place = shell_word(&tree.path.display().to_string());
+    let by_hand = format!("git -C {place} checkout --detach {}", shell_word(&commit));
     Ok(Restoring { resource: Arc::new(Managed::new(tree)), by_hand })
 }

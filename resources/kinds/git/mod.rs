@@ -16,11 +16,12 @@ use crate::dependency::{HostObject, Need};
 use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::{Command, End, Finished, Host};
-use crate::kind::{FieldSpec, FieldType, KindSpec, Value};
+use crate::kind::{FieldMode, FieldSpec, FieldType, KindSpec, Value};
 use crate::parts::commands::{command, failed};
 use crate::parts::{ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::FieldValues;
+use crate::removal::Removal;
 use crate::resource::{Answer, ExecutorKind, PathAfter, Traits};
 use crate::values::{Receives, SendSpec, Sent, SentValue};
 use crate::watch_source::WatchSource;
@@ -33,20 +34,20 @@ pub static SPEC: KindSpec = KindSpec {
     kind: "git",
     doc: "Manages a working tree of a git repository. The name is the directory. A refresh has no meaning.",
     fields: &[
-        FieldSpec::new("path", FieldType::Text, "Absolute path of the directory. Default: the name.")
+        FieldSpec::new("path", FieldType::Text, "Absolute path of the directory. Default: the name.").mode(FieldMode::Static)
             .example("/srv/app"),
         FieldSpec::new(
             "repo",
             FieldType::Text,
             "Address of the repository: a URL, HOST:PATH, or an absolute path. Required unless absent.",
-        )
+        ).mode(FieldMode::Value)
         .example("https://git.example.org/app.git")
         .receives(Receives::Shown),
         FieldSpec::new(
             "version",
             FieldType::Text,
             "Branch, tag or full commit. HEAD is detached. Default: HEAD of the repository.",
-        )
+        ).mode(FieldMode::Value)
         .example("v1.2")
         .receives(Receives::Shown),
         FieldSpec::new(
@@ -70,10 +71,10 @@ pub static SPEC: KindSpec = KindSpec {
             "user",
             FieldType::Text,
             "User that git runs as and that owns the tree. The parent directory must allow that user to create it. Default: the daemon's user.",
-        )
+        ).mode(FieldMode::Value)
         .example("deploy")
         .receives(Receives::Shown),
-        FieldSpec::new("timeout", FieldType::Duration, "Deadline of a fetch.")
+        FieldSpec::new("timeout", FieldType::Duration, "Deadline of a fetch.").wants_unit()
             .default("10m")
             .receives(Receives::Shown),
         FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the directory.")
@@ -236,6 +237,15 @@ impl Tree {
     }
 }
 
+impl Tree {
+    /// Returns the fields that remove the tree; none for undo, which makes no tree.
+    fn removal(&self) -> Option<Removal> {
+        self.repo.as_ref()?;
+        let path = Value::Text(self.path.display().to_string());
+        Some(Removal::new().with("path", path).with("state", Value::Text("absent".to_owned())))
+    }
+}
+
 /// The options of every call: nothing of a repository runs.
 const SAFE: [&str; 8] = [
     "-c",
@@ -313,6 +323,7 @@ impl ValueSet for Tree {
                 watch(path.join(".git/config"), false),
             ],
             path_after_apply: PathAfter::Directory,
+            removal: self.removal(),
             ..Footprint::default()
         }
     }

@@ -1,8 +1,8 @@
 //! `hosts`: the names of one address in /etc/hosts.
 
 use crate::failure::Failure;
-use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
-use crate::parts::edit_fields::{CREATE, EditFields, SENSITIVE, STATE, VALIDATE};
+use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
+use crate::parts::edit_fields::{CREATE, EditFields, IN_PLACE, SENSITIVE, STATE, VALIDATE};
 use crate::parts::text_lines::TextLines;
 use crate::parts::{Edited, Editor, FieldReader};
 use crate::resource::Resource;
@@ -16,19 +16,19 @@ pub static SPEC: KindSpec = KindSpec {
     kind: "hosts",
     doc: "Manages the line of one host name in /etc/hosts; every other line and all comments stay.",
     fields: &[
-        FieldSpec::new("path", FieldType::Text, "Absolute path of the file.")
+        FieldSpec::new("path", FieldType::Text, "Absolute path of the file.").mode(FieldMode::Static)
             .default("/etc/hosts")
             .example("/etc/hosts"),
         FieldSpec::new(
             "host",
             FieldType::Text,
             "The host name, the first name of its line. Together with the family of the address, it identifies the line. Default: the name.",
-        )
+        ).mode(FieldMode::Static)
         .example("db.example.org"),
-        FieldSpec::new("ip", FieldType::Text, "The address, IPv4 or IPv6. Needed unless state is absent.")
+        FieldSpec::new("ip", FieldType::Text, "The address, IPv4 or IPv6. Needed unless state is absent.").mode(FieldMode::Value)
             .receives(Receives::Shown)
             .example("192.0.2.7"),
-        FieldSpec::new("names", FieldType::Texts, "Further names of the address, in this order.")
+        FieldSpec::new("names", FieldType::Texts, "Further names of the address, in this order.").mode(FieldMode::Value)
             .receives(Receives::Shown)
             .example("db"),
         FieldSpec::new(
@@ -38,7 +38,7 @@ pub static SPEC: KindSpec = KindSpec {
         ),
         STATE,
         CREATE,
-        VALIDATE,
+        VALIDATE, IN_PLACE,
         SENSITIVE,
     ],
     sends: &[],

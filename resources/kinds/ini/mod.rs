@@ -1,8 +1,10 @@
 //! `ini`: one key of a file with sections, as in systemd units, desktop files and my.cnf.
 
 use crate::failure::Failure;
-use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
-use crate::parts::edit_fields::{CREATE, EditFields, FILE, PATH, SENSITIVE, STATE, VALIDATE};
+use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
+use crate::parts::edit_fields::{
+    CREATE, EditFields, FILE, IN_PLACE, PATH, SENSITIVE, STATE, VALIDATE,
+};
 use crate::parts::text_lines::{TextLines, unsafe_edit};
 use crate::parts::{Edited, Editor, FieldReader};
 use crate::resource::Resource;
@@ -23,37 +25,37 @@ pub static SPEC: KindSpec = KindSpec {
             "section",
             FieldType::Text,
             "The section, without brackets. Default: the lines before the first section. A missing section is added at the end.",
-        )
+        ).mode(FieldMode::Static)
         .example("mysqld"),
         FieldSpec::new(
             "key",
             FieldType::Text,
             "The key. The last one counts if the section has several of this name; state absent removes all.",
-        )
+        ).mode(FieldMode::Static)
         .required()
         .example("bind-address"),
         FieldSpec::new(
             "value",
             FieldType::Text,
             "The value, one line as it stands in the file. Default: the key stands alone, without a separator.",
-        )
+        ).mode(FieldMode::Value)
         .receives(Receives::Secrets)
         .example("127.0.0.1"),
         FieldSpec::new(
             "separator",
             FieldType::Text,
             "The text between key and value of a new line: =, : or blanks around one of them. Default: as in the line before, or \" = \".",
-        )
+        ).mode(FieldMode::Value)
         .example("="),
         FieldSpec::new(
             "comments",
             FieldType::Text,
             "The letters that start a comment behind a value, after a blank: \";\", \"#\" or \"#;\". Default: none; such a text belongs to the value.",
-        )
+        ).mode(FieldMode::Value)
         .example(";"),
         STATE,
         CREATE,
-        VALIDATE,
+        VALIDATE, IN_PLACE,
         SENSITIVE,
     ],
     sends: &[],

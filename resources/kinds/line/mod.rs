@@ -1,9 +1,10 @@
 //! `line`: one line of a text file.
 
 use crate::failure::Failure;
-use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
+use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
 use crate::parts::edit_fields::{
-    AFTER, BEFORE, CREATE, EditFields, FILE, PATH, SENSITIVE, STATE, VALIDATE, read_insertion,
+    AFTER, BEFORE, CREATE, EditFields, FILE, IN_PLACE, PATH, SENSITIVE, STATE, VALIDATE,
+    read_insertion,
 };
 use crate::parts::text_lines::{Insertion, TextLines, compile_pattern};
 use crate::parts::{Edited, Editor, FieldReader};
@@ -21,10 +22,10 @@ pub static SPEC: KindSpec = KindSpec {
     fields: &[
         PATH,
         FILE,
-        FieldSpec::new("line", FieldType::Text, "The line, without its line end.")
+        FieldSpec::new("line", FieldType::Text, "The line, without its line end.").mode(FieldMode::Value)
             .receives(Receives::Secrets)
             .example("PermitRootLogin no"),
-        FieldSpec::new("content", FieldType::Text, "Another name of `line`, as in mgmt.")
+        FieldSpec::new("content", FieldType::Text, "Another name of `line`, as in mgmt.").mode(FieldMode::Value)
             .receives(Receives::Secrets)
             .example("PermitRootLogin no")
             .conflicts_with(&["line"]),
@@ -32,13 +33,13 @@ pub static SPEC: KindSpec = KindSpec {
             "match",
             FieldType::Text,
             "Regular expression of the line to replace: the last matching line becomes `line`. Nothing is replaced if `line` exists and does not match itself. With state absent: every matching line is removed.",
-        )
+        ).mode(FieldMode::Value)
         .example("^#?PermitRootLogin\\s"),
         AFTER,
         BEFORE,
         STATE,
         CREATE,
-        VALIDATE,
+        VALIDATE, IN_PLACE,
         SENSITIVE,
     ],
     sends: &[],

@@ -11,6 +11,7 @@ use crate::kind::{Restoring, Value};
 use crate::parts::commands::{command, read_on_thread, run_change};
 use crate::parts::field_reader::{bounded, normal_path};
 use crate::parts::fstab::{device_path, refuse_links};
+use crate::parts::shell_words::shell_word;
 use crate::parts::staging::guard_way;
 use crate::parts::{Managed, ValueSet, WriteFailure};
 use crate::permit::Permit;
@@ -102,6 +103,17 @@ impl Live {
             refuse_links(files, &self.point)?;
             return Ok(vec![(STATE, None), (DEVICE, None), (TYPE, None), (OPTIONS, None)]);
         };
+        // An automount stands for the file system, which is mounted at the first access.
+        if let Some(wanted) = self.wanted.as_ref().filter(|it| it.options.is_automount())
+            && mount.kind == "autofs"
+        {
+            return Ok(vec![
+                (STATE, Some("mounted".to_owned())),
+                (DEVICE, wanted.device.clone()),
+                (TYPE, wanted.kind.clone()),
+                (OPTIONS, Some(wanted.options.text())),
+            ]);
+        }
         let bound = table.bound_directory(mount);
         let mut options = mount.flags.clone();
         let device = match &bound {
@@ -333,7 +345,7 @@ pub(super) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, F
     if was_changed && before(STATE).is_none() {
         let live = Live { point, wanted: None };
         let resource = Arc::new(Managed::new(live));
-        return Ok(Restoring { resource, by_hand: format!("umount {name}") });
+        return Ok(Restoring { resource, by_hand: format!("umount {}", shell_word(name)) });
     }
     let options = Options::parse(&before(OPTIONS).into_iter().collect::<Vec<_>>());
     let wanted = Wanted { device: before(DEVICE), kind: before(TYPE), options };
@@ -341,9 +353,12 @@ pub(super) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, F
         let what = bounded(format!("the former device of {name} is not recorded"));
         return Err(Failure::new(what));
     }
-    let by_hand = match &wanted.device {
-        Some(device) => format!("mount -o {} {device} {name}", wanted.options.text()),
-        None => format!("mount -o {} {name}", wanted.options.remount_text()),
+    let by_hand = if let Some(device) = &wanted.device {
+        let options = shell_word(&wanted.options.text());
+        format!("mount -o {options} {} {}", shell_word(device), shell_word(name))
+    } else {
+        let options = shell_word(&wanted.options.remount_text());
+        format!("mount -o {options} {}", shell_word(name))
     };
     let resource = Arc::new(Managed::new(Live { point, wanted: Some(wanted) }));
     Ok(Restoring { resource, by_hand })
@@ -377,6 +392,8 @@ mod tests {
         };
         let by_hand = |values: &[FormerValue]| restore("/srv", values).map(|it| it.by_hand);
         assert_eq!(by_hand(&[value("state", None)]).unwrap(), "umount /srv");
+        let spaced = restore("/srv/a b", &[value("state", None)]).unwrap().by_hand;
+        assert_eq!(spaced, "umount '/srv/a b'");
         let whole = [
             value("state", Some("mounted")),
             value("device", Some("/dev/sdb1")),

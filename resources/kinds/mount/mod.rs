@@ -14,7 +14,7 @@ mod table;
 use crate::claim::Claim;
 use crate::dependency::{HostObject, Need};
 use crate::footprint::Footprint;
-use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
+use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
 use crate::parts::field_reader::bounded;
 use crate::parts::fstab::{FSTAB, Key, Row, RowEditor};
 use crate::parts::{FieldReader, Managed, Sequence, TextEdit};
@@ -41,13 +41,13 @@ pub static SPEC: KindSpec = KindSpec {
             "device",
             FieldType::Text,
             "The device, UUID=…, LABEL=…, HOST:/PATH, the directory of a bind mount, or a word such as tmpfs.",
-        )
+        ).mode(FieldMode::Value)
         .example("UUID=0a3407de-014b-458b-b5c1-848e92a327a3")
         .receives(Receives::Shown),
-        FieldSpec::new("type", FieldType::Text, "The type of the file system; default: auto, and none for a bind mount.")
+        FieldSpec::new("type", FieldType::Text, "The type of the file system; default: auto, and none for a bind mount.").mode(FieldMode::Value)
             .example("ext4")
             .receives(Receives::Shown),
-        FieldSpec::new("options", FieldType::Texts, "The options, as a list or with commas; default: defaults.")
+        FieldSpec::new("options", FieldType::Texts, "The options, as a list or with commas; default: defaults.").mode(FieldMode::Value)
             .example("[noatime, nosuid]")
             .receives(Receives::Shown),
         FieldSpec::new("freq", FieldType::Int, "The fifth word of the row, for dump(8): 0 or 1.")
@@ -199,7 +199,7 @@ fn resource(
         requires,
         ..Footprint::default()
     };
-    let sequence = Sequence::new(elements).created_by(row_at);
+    let sequence = Sequence::new(elements).created_by(vec![row_at]);
     let sequence = sequence.with_extra(extra).with_warnings(warnings);
     Arc::new(sequence.removed_by(is_declared.then(removal)))
 }

@@ -59,6 +59,11 @@ impl Options {
         self.has("bind") || self.has("rbind")
     }
 
+    /// Returns true if systemd mounts the file system at the first access.
+    pub(super) fn is_automount(&self) -> bool {
+        self.has("x-systemd.automount")
+    }
+
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|option| option.split_once('=').map_or(option.as_str(), |(name, _)| name))
     }

@@ -5,7 +5,7 @@ use super::{Answers, Conffiles, Declared, Pkg, Together, Want};
 use crate::escape::short;
 use crate::kind::{Fields, Invalid, Place};
 use crate::resource::Resource;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// The default time to wait for another package manager.
@@ -49,7 +49,8 @@ pub(super) fn build(
         return Err(problems);
     }
     let declared = Arc::new(declared);
-    Ok(Arc::new(Pkg { alone: Together(vec![Arc::clone(&declared)]), declared }))
+    let alone = Together(vec![Arc::clone(&declared)]);
+    Ok(Arc::new(Pkg { alone, declared, provided: OnceLock::new() }))
 }
 
 fn want(fields: &mut Fields, problems: &mut Vec<Invalid>) -> Want {

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::host::packages::{Packages, State};
 use crate::kind::Restoring;
 use crate::prior_state::{After, FieldValues, FormerValue};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 const VERSION: &str = "version";
 const CONFIGURATION: &str = "configuration";
@@ -70,7 +70,8 @@ pub(crate) fn restoring(name: &str, values: &[FormerValue]) -> Result<Restoring,
         debconf: Answers(Vec::new()),
         lock_wait: declare::PATIENCE,
     });
-    let resource = Arc::new(Pkg { alone: Together(vec![Arc::clone(&declared)]), declared });
+    let alone = Together(vec![Arc::clone(&declared)]);
+    let resource = Arc::new(Pkg { alone, declared, provided: OnceLock::new() });
     Ok(Restoring { resource, by_hand })
 }
 

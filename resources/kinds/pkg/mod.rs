@@ -5,7 +5,8 @@
 //! out. A refresh has no meaning for a package.
 //!
 //! Reading order: `declare.rs` (the fields), `name.rs` (names and versions), `check.rs`, `resolve.rs`
-//! (simulations), `apply.rs`, `outcome.rs`, `former.rs` (prior values and undo).
+//! (simulations), `apply.rs`, `outcome.rs`, `former.rs` (prior values and undo), `provided.rs` (what the
+//! package brings).
 
 mod apply;
 mod check;
@@ -13,6 +14,7 @@ mod declare;
 mod former;
 mod name;
 mod outcome;
+mod provided;
 mod resolve;
 
 use crate::change::{Change, CheckResult, Outcome};
@@ -21,16 +23,17 @@ use crate::dependency::{HostObject, Need};
 use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
-use crate::host::packages::{LISTS, STATUS};
-use crate::kind::{FieldSpec, FieldType, KindSpec, Value};
+use crate::host::packages::{LISTS, STATUS, State};
+use crate::kind::{FieldMode, FieldSpec, FieldType, KindSpec, Value};
 use crate::permit::Permit;
 use crate::removal::Removal;
 use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
 use crate::transaction::{Grouping, Member, Transaction};
-use crate::values::Receives;
+use crate::values::{Receives, SendSpec, Sent, SentValue};
 use crate::watch_source::WatchSource;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
@@ -41,7 +44,7 @@ pub static SPEC: KindSpec = KindSpec {
             "state",
             FieldType::Text,
             "installed, newest, absent, or a version; default: installed, any version.",
-        ).receives(Receives::Shown).example("installed"),
+        ).mode(FieldMode::Value).receives(Receives::Shown).example("installed"),
         FieldSpec::new(
             "hold",
             FieldType::Bool,
@@ -66,22 +69,22 @@ pub static SPEC: KindSpec = KindSpec {
             "cache_age",
             FieldType::Seconds,
             "Maximum age of the package lists in seconds; older lists are updated before the installation; default: never.",
-        ).receives(Receives::Shown),
+        ).wants_unit().receives(Receives::Shown),
         FieldSpec::new(
             "debconf",
             FieldType::TextMap,
             "Debconf answers set before the installation, each QUESTION: TYPE VALUE.",
-        ).receives(Receives::Shown),
+        ).mode(FieldMode::Value).receives(Receives::Shown),
         FieldSpec::new(
             "lock_wait",
             FieldType::Seconds,
             "Seconds to wait for another package manager; default: 120.",
-        ).receives(Receives::Shown),
+        ).wants_unit().receives(Receives::Shown),
         FieldSpec::ignored("allowuntrusted", "packages are never installed from untrusted places"),
         FieldSpec::ignored("allownonfree", "the repositories determine the available packages"),
         FieldSpec::ignored("allowunsupported", "the repositories determine the available packages"),
     ],
-    sends: &[],
+    sends: &[SendSpec::new("version", FieldType::Text, "The installed version.")],
     example: "pkg:\n  - name: nginx\n    state: installed\n",
     restore: Some(former::restoring),
     build: declare::build,
@@ -136,6 +139,8 @@ impl Declared {
 struct Pkg {
     declared: Arc<Declared>,
     alone: Together,
+    /// What the package brings, read once: the list of an installed package is long.
+    provided: OnceLock<Vec<HostObject>>,
 }
 
 /// Several packages in one transaction.
@@ -168,6 +173,10 @@ impl Resource for Pkg {
         let absent = || Removal::new().with("state", Value::Text("absent".to_owned()));
         Footprint {
             claims: vec![Claim::shared(HostObject::Package(name.to_owned())).creating(creates)],
+            provides: self
+                .provided
+                .get_or_init(|| provided::provided_objects(&self.declared))
+                .clone(),
             removal: creates.then(absent),
             requires: if creates {
                 vec![Need::repositories("provides packages")]
@@ -182,6 +191,24 @@ impl Resource for Pkg {
             }),
             ..Footprint::default()
         }
+    }
+
+    fn sends_key(&self, _key: &str) -> bool {
+        self.declared.is_to_be_there()
+    }
+
+    fn read_sent<'a>(
+        &'a self,
+        host: &'a Host,
+        _cancel: &'a CancellationToken,
+    ) -> Option<Answer<'a, Result<Sent, Failure>>> {
+        Some(Box::pin(async move {
+            let packages = host.packages().await?;
+            let package = packages.get(&self.declared.name);
+            let installed = package.filter(|package| package.state == State::Installed);
+            let version = installed.map(|package| Value::Text(package.version.clone()));
+            Ok(version.map(|it| ("version", SentValue::Shown(it))).into_iter().collect())
+        }))
     }
 
     fn traits(&self) -> Traits {

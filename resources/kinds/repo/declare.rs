@@ -14,7 +14,6 @@ use crate::removal::Removal;
 use crate::resource::Resource;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The folder of the repositories.
 const FOLDER: &str = "/etc/apt/sources.list.d";
@@ -64,11 +63,9 @@ pub(super) fn build(
         requires: source.key_need().into_iter().collect(),
         ..Footprint::default()
     };
-    let patience = Some(Duration::from_mins(5));
-    let traits = |traits| crate::resource::Traits { timeout: patience, ..traits };
     let removal = Removal::new().with("state", Value::Text("absent".to_owned()));
     let sequence = Sequence::new(elements).removed_by(Some(removal));
-    Ok(Arc::new(sequence.with_extra(extra).with_traits(traits)))
+    Ok(Arc::new(sequence.with_extra(extra)))
 }
 
 fn claim(name: &str) -> Claim {

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::packages::{Access, Ran, apt, complaint};
-use crate::kind::{FieldSpec, FieldType, KindSpec};
+use crate::kind::{FieldMode, FieldSpec, FieldType, KindSpec};
 use crate::parts::commands::{command, run_change};
 use crate::parts::{WriteFailure, on_thread};
 use crate::permit::Permit;
@@ -27,37 +27,40 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The time for reading the lists of the repository.
+const PATIENCE: Duration = Duration::from_mins(5);
+
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
     kind: "repo",
     doc: "Manages a repository of apt in /etc/apt/sources.list.d/NAME.sources, and reads its package lists. Packages wait for all repositories of the graph.",
     fields: &[
-        FieldSpec::new("uris", FieldType::Texts, "Addresses of the repository; required unless absent.")
+        FieldSpec::new("uris", FieldType::Texts, "Addresses of the repository; required unless absent.").mode(FieldMode::Value)
             .example("[https://deb.example.org/debian]")
             .receives(Receives::Shown),
         FieldSpec::new(
             "suites",
             FieldType::Texts,
             "Suites; a suite that ends in / is a folder without components. Required unless absent.",
-        )
+        ).mode(FieldMode::Value)
         .example("[bookworm]")
         .receives(Receives::Shown),
-        FieldSpec::new("components", FieldType::Texts, "Components of the suites.")
+        FieldSpec::new("components", FieldType::Texts, "Components of the suites.").mode(FieldMode::Value)
             .example("[main]")
             .receives(Receives::Shown),
-        FieldSpec::new("types", FieldType::Texts, "deb, deb-src or both.").default("[deb]"),
+        FieldSpec::new("types", FieldType::Texts, "deb, deb-src or both.").mode(FieldMode::Value).default("[deb]"),
         FieldSpec::new(
             "architectures",
             FieldType::Texts,
             "Architectures. Default: those of dpkg.",
-        )
+        ).mode(FieldMode::Value)
         .example("[amd64]")
         .receives(Receives::Shown),
         FieldSpec::new(
             "signed_by",
             FieldType::Text,
             "The key that signs the repository: the text of an ASCII-armoured public key, or the absolute path of a key file. Default: the keys that apt trusts for all repositories.",
-        )
+        ).mode(FieldMode::Value)
         .example("/usr/share/keyrings/debian-archive-keyring.gpg")
         .receives(Receives::Shown),
         FieldSpec::new(
@@ -242,6 +245,7 @@ impl Resource for Lists {
             seat: ExecutorKind::Command,
             confined: true,
             cancellable: false,
+            timeout: Some(PATIENCE),
             ..Traits::default()
         }
     }

@@ -1,9 +1,10 @@
 //! The account of a user in /etc/passwd, and the files for the keys in the home directory.
 
 use crate::failure::Failure;
-use crate::host::files::Files;
+use crate::host::Host;
+use crate::host::tables::PasswdRow;
 use crate::kind::{Fields, Invalid, Place, Value};
-use crate::parts::text_edit::text_of;
+use crate::parts::field_reader::{bounded, normal_path};
 use crate::resource::Resource;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,31 +20,34 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// Reads the account of a user.
+    /// Reads the account of a user; none if /etc/passwd has no such user.
     ///
     /// # Errors
     ///
-    /// Fails if /etc/passwd has no such user, or no usable home directory for the user.
-    pub(super) fn read(files: &Files, user: &str) -> Result<Self, Failure> {
-        let text = text_of(files, Path::new(PASSWD))?.unwrap_or_default();
-        let Some(line) = text.lines().find(|line| line.split(':').next() == Some(user)) else {
-            let what = format!("the user \"{user}\" does not exist in {PASSWD}");
-            return Err(Failure::new(crate::parts::field_reader::bounded(what))
-                .hint("declare the user too, or set `path` for a user of a directory service"));
-        };
-        Self::parse(line).ok_or_else(|| {
+    /// Fails if /etc/passwd cannot be read, or has no usable home directory for the user.
+    pub(super) fn find_account(host: &Host, user: &str) -> Result<Option<Self>, Failure> {
+        let users = host.read_users()?;
+        let Some(row) = users.get(user) else { return Ok(None) };
+        let account = Self::of_row(row).ok_or_else(|| {
             let what = format!("the user \"{user}\" has no usable home directory in {PASSWD}");
-            Failure::new(crate::parts::field_reader::bounded(what))
+            Failure::new(bounded(what))
                 .hint("set the home directory of the user, or `path` of this resource")
-        })
+        });
+        account.map(Some)
     }
 
-    fn parse(line: &str) -> Option<Self> {
-        let fields: Vec<&str> = line.split(':').collect();
-        let [_, _, uid, gid, _, home, ..] = fields.as_slice() else { return None };
-        let home = crate::parts::field_reader::normal_path(home)?;
+    /// Describes a user without an account.
+    pub(super) fn missing(user: &str) -> Failure {
+        let what = format!("the user \"{user}\" does not exist in {PASSWD}");
+        Failure::new(bounded(what))
+            .hint("declare the user too, or set `path` for a user of a directory service")
+    }
+
+    /// Returns the account of a row; none if its home directory cannot hold keys.
+    fn of_row(row: &PasswdRow) -> Option<Self> {
+        let home = normal_path(&row.home)?;
         let is_home = home.parent().is_some() && home != Path::new("/nonexistent");
-        is_home.then_some(Self { uid: uid.parse().ok()?, gid: gid.parse().ok()?, home })
+        is_home.then_some(Self { uid: row.uid, gid: row.gid, home })
     }
 
     /// Makes the resources of the directory and of the file with these keys, owned by the user.
@@ -79,21 +83,25 @@ fn refused(problems: Vec<Invalid>) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::Account;
+    use crate::host::tables::PasswdRow;
 
     #[test]
-    fn accounts_are_lines_of_passwd() {
-        let account = Account::parse("eve:x:1000:100:Eve:/home/eve/:/bin/sh").unwrap();
-        assert_eq!((account.uid, account.gid), (1000, 100));
-        assert_eq!(account.home, std::path::Path::new("/home/eve"));
-        for wrong in [
-            "eve:x:1000:100:Eve",
-            "eve:x:a:100::/home/eve:/bin/sh",
-            "eve:x:1:1::/:/bin/sh",
-            "eve:x:1:1::/nonexistent:/bin/sh",
-            "eve:x:1:1:::/bin/sh",
-            "eve:x:1:1::/home/../root:/bin/sh",
-        ] {
-            assert_eq!(Account::parse(wrong), None, "{wrong}");
+    fn a_home_directory_holds_the_keys() {
+        let account = |home: &str| {
+            Account::of_row(&PasswdRow {
+                name: "eve".to_owned(),
+                uid: 1000,
+                gid: 100,
+                comment: String::new(),
+                home: home.to_owned(),
+                shell: String::new(),
+            })
+        };
+        let eve = account("/home/eve/").unwrap();
+        assert_eq!((eve.uid, eve.gid), (1000, 100));
+        assert_eq!(eve.home, std::path::Path::new("/home/eve"));
+        for wrong in ["", "/", "/nonexistent", "/home/../root", "home"] {
+            assert_eq!(account(wrong), None, "{wrong}");
         }
     }
 }

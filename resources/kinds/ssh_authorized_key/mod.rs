@@ -14,7 +14,9 @@ use crate::dependency::{HostObject, Need};
 use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
-use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
+use crate::kind::{
+    FieldMode, FieldSpec, FieldType, Fields, Interpreter, Invalid, KindSpec, Place, Value,
+};
 use crate::parts::edit_fields::STATE;
 use crate::parts::{FieldReader, Sequence, TextEdit};
 use crate::permit::Permit;
@@ -33,27 +35,27 @@ pub static SPEC: KindSpec = KindSpec {
     kind: "ssh:authorized_key",
     doc: "Manages public keys in a user's authorized_keys; other keys and comments stay. The directory .ssh (0700) and the file (0600) are created for the user.",
     fields: &[
-        FieldSpec::new("user", FieldType::Text, "The user, by name. The home directory is that of /etc/passwd.")
+        FieldSpec::new("user", FieldType::Text, "The user, by name. The home directory is that of /etc/passwd.").mode(FieldMode::Static)
             .required()
             .example("eve"),
         FieldSpec::new(
             "key",
             FieldType::Text,
             "The public key: a line of a .pub file, or its base64 part with `type`. Several lines are several keys.",
-        )
+        ).mode(FieldMode::Value)
         .required()
         .receives(Receives::Shown)
         .example("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBmTjmGVfnE8pZh4bDKK8lOkpmZQyyVnWWXXQ1J1JWQC eve@example.org"),
-        FieldSpec::new("type", FieldType::Text, "The type of a key that is given as its base64 part.")
+        FieldSpec::new("type", FieldType::Text, "The type of a key that is given as its base64 part.").mode(FieldMode::Value)
             .example("ssh-ed25519"),
         FieldSpec::new(
             "options",
             FieldType::Text,
             "The options before the key, as in sshd(8). Default: those in `key`; otherwise none.",
-        )
+        ).mode(FieldMode::Literal(Interpreter::Sshd))
         .receives(Receives::Shown)
         .example("no-pty,from=\"192.0.2.0/24\""),
-        FieldSpec::new("comment", FieldType::Text, "The comment behind the key. Default: that in `key`; otherwise unchanged.")
+        FieldSpec::new("comment", FieldType::Text, "The comment behind the key. Default: that in `key`; otherwise unchanged.").mode(FieldMode::Value)
             .receives(Receives::Shown)
             .example("eve@example.org"),
         FieldSpec::new(
@@ -66,7 +68,7 @@ pub static SPEC: KindSpec = KindSpec {
             "path",
             FieldType::Text,
             "Absolute path of another file, whose directory must exist: created with mode 0644 for the daemon's user. Default: .ssh/authorized_keys in the home directory.",
-        )
+        ).mode(FieldMode::Static)
         .example("/etc/ssh/authorized_keys/eve"),
         STATE,
     ],
@@ -142,12 +144,16 @@ impl AuthorizedKeys {
         self.path.clone().unwrap_or_else(|| home.join(".ssh/authorized_keys"))
     }
 
-    /// Makes the resource for the present account of the user.
+    /// Makes the resource for the present account of the user. Without the account there is nothing to remove.
     fn resolve(&self, host: &Host) -> Result<Sequence, Failure> {
         let (path, mode, mut elements) = if let Some(path) = &self.path {
             (path.clone(), 0o644, Vec::new())
         } else {
-            let account = Account::read(host.files(), &self.user)?;
+            let account = match Account::find_account(host, &self.user)? {
+                Some(account) => account,
+                None if self.is_present => return Err(Account::missing(&self.user)),
+                None => return Ok(Sequence::new(Vec::new())),
+            };
             let path = account.home.join(".ssh/authorized_keys");
             let elements = if self.is_present { account.files(&path)? } else { Vec::new() };
             (path, 0o600, elements)

@@ -1,6 +1,7 @@
 //! Applies a unit in this order: reload of the unit files, startup, state, refresh.
 
 use super::check::{Plan, RefreshAction, fixed, look, runs};
+use super::restore::recorded;
 use super::{Startup, State, Svc};
 use crate::change::{Change, Outcome};
 use crate::escape::short;
@@ -39,12 +40,23 @@ pub(super) async fn apply(svc: &Svc, host: &Host, permit: &Permit, change: Chang
         let trouble = Failure::new("the check of this run left nothing to apply");
         return Outcome::Failed { trouble, touched: false };
     };
+    let (before, after) = recorded(svc, &seen);
+    let kept = host.keep_values(permit, vec![(0, before.clone())]).await.unwrap_or_default();
     let mut run = Run { svc, host, permit, done: Vec::new(), touched: false };
     let ended = tokio::select! {
-        ended = run.all(*seen) => ended,
+        ended = run.all(&seen) => ended,
         // A revoked permit ends every wait; a queued job of systemd goes on.
         () = permit.revoked() => Err(Stop::Revoked),
     };
+    let after = match &ended {
+        Ok(()) if !run.done.is_empty() => Some(after),
+        // The unit may be half changed: the record stays, and its later values are unknown.
+        Err(_) if run.touched => None,
+        Ok(()) | Err(_) => Some(before),
+    };
+    if let (Some(number), Some(after)) = (kept.get(&0), after) {
+        let _reported = host.settle_values(permit, vec![(0, *number, after)]).await;
+    }
     match ended {
         Ok(()) if run.done.is_empty() => Outcome::Unchanged,
         Ok(()) => Outcome::Changed(run.done),
@@ -54,7 +66,7 @@ pub(super) async fn apply(svc: &Svc, host: &Host, permit: &Permit, change: Chang
 }
 
 impl Run<'_> {
-    async fn all(&mut self, seen: Plan) -> Result<(), Stop> {
+    async fn all(&mut self, seen: &Plan) -> Result<(), Stop> {
         let (svc, systemd) = (self.svc, self.host.systemd());
         let acts = seen.state.is_some() || seen.refresh.is_some();
         // A job of another client is waited for: interrupting it would cancel the job, or credit its start to this

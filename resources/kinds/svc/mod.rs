@@ -5,13 +5,16 @@
 //! flapping, which is a failure. A refresh reloads or restarts a running unit, unless the same run has
 //! started the unit.
 //!
-//! Reading order: `declare.rs` (the fields), `name.rs` (unit names), `check.rs`, `flapping.rs`, `apply.rs`.
+//! Reading order: `declare.rs` (the fields), `name.rs` (unit names), `check.rs`, `flapping.rs`, `apply.rs`,
+//! `sent.rs`.
 
 mod apply;
 mod check;
 mod declare;
 mod flapping;
 mod name;
+mod restore;
+mod sent;
 
 use crate::change::{Change, CheckResult, Outcome};
 use crate::claim::Claim;
@@ -24,10 +27,11 @@ use crate::kind::{FieldSpec, FieldType, Invalid, KindSpec, Value};
 use crate::permit::Permit;
 use crate::removal::Removal;
 use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, RunPolicy, Traits};
-use crate::values::Receives;
+use crate::values::{Receives, Sent};
 use crate::watch_source::WatchSource;
 use std::path::PathBuf;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// The declaration of the kind.
 pub static SPEC: KindSpec = KindSpec {
@@ -60,9 +64,9 @@ pub static SPEC: KindSpec = KindSpec {
             "Reload of changed unit files: true at once, false never; default: before an action on the unit.",
         ).receives(Receives::Shown),
     ],
-    sends: &[],
+    sends: sent::SENDS,
     example: "svc:\n  - name: nginx\n    state: running\n    startup: enabled\n",
-    restore: None,
+    restore: Some(restore::restore),
     build: declare::build,
 };
 
@@ -181,6 +185,18 @@ impl Resource for Svc {
             warnings: self.warnings.clone(),
             ..Footprint::default()
         }
+    }
+
+    fn sends_key(&self, key: &str) -> bool {
+        sent::can_send(&self.unit, key)
+    }
+
+    fn read_sent<'a>(
+        &'a self,
+        host: &'a Host,
+        cancel: &'a CancellationToken,
+    ) -> Option<Answer<'a, Result<Sent, Failure>>> {
+        Some(Box::pin(sent::read_values(self, host, cancel)))
     }
 
     fn traits(&self) -> Traits {

@@ -8,6 +8,7 @@ use crate::host::{Command, Host};
 use crate::kind::{Restoring, Value};
 use crate::parts::commands::{command, read_on_thread, run_change};
 use crate::parts::fstab::{decode, device_path};
+use crate::parts::shell_words::shell_word;
 use crate::parts::staging::guard_way;
 use crate::parts::{Managed, ValueSet, WriteFailure};
 use crate::permit::Permit;
@@ -205,10 +206,11 @@ pub(super) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, F
     let is_on = !was_turned || before(STATE).is_some();
     // The kernel gives negative priorities itself.
     let priority = before(PRIORITY).and_then(|text| text.parse().ok()).filter(|it: &i64| *it >= 0);
+    let word = shell_word(name);
     let by_hand = match (is_on, priority) {
-        (false, _) => format!("swapoff {name}"),
-        (true, None) => format!("swapon {name}"),
-        (true, Some(priority)) => format!("swapon -p {priority} {name}"),
+        (false, _) => format!("swapoff {word}"),
+        (true, None) => format!("swapon {word}"),
+        (true, Some(priority)) => format!("swapon -p {priority} {word}"),
     };
     let device = name.to_owned();
     let live = Live { device, is_on, priority, options: Vec::new(), file: None };
@@ -244,5 +246,7 @@ mod tests {
             "swapon /swap"
         );
         assert_eq!(by_hand(&[value("priority", Some("3"))]), "swapon -p 3 /swap");
+        let spaced = restore("/swap file", &[value("state", None)]).unwrap().by_hand;
+        assert_eq!(spaced, "swapoff '/swap file'");
     }
 }

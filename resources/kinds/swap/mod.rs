@@ -12,7 +12,7 @@ mod live;
 use crate::claim::Claim;
 use crate::dependency::{HostObject, Need};
 use crate::footprint::Footprint;
-use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
+use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
 use crate::parts::field_reader::{bounded, normal_path};
 use crate::parts::fstab::{FSTAB, Key, Row, RowEditor};
 use crate::parts::whole_file::{Shape, managed_file};
@@ -43,6 +43,7 @@ pub static SPEC: KindSpec = KindSpec {
         .example("10")
         .receives(Receives::Shown),
         FieldSpec::new("options", FieldType::Texts, "Further options, such as discard and nofail.")
+            .mode(FieldMode::Value)
             .example("[discard]")
             .receives(Receives::Shown),
         FieldSpec::new(
@@ -50,6 +51,7 @@ pub static SPEC: KindSpec = KindSpec {
             FieldType::Text,
             "The size of a swap file, which is made if it is absent: bytes, or with K, M, G.",
         )
+        .mode(FieldMode::Value)
         .example("2G")
         .receives(Receives::Shown),
         FieldSpec::new("persist", FieldType::Bool, "Write the row of /etc/fstab.")
@@ -190,7 +192,9 @@ fn resource(
         }
     }
     // The row of swap space that cannot be used would delay each boot.
-    let (live, row_at) = (Arc::new(Managed::new(declared)), usize::from(is_on && persist));
+    let live = Arc::new(Managed::new(declared));
+    // Swap space or a row that existed before does not go with the resource.
+    let mains = if is_on && persist { vec![0, 1] } else { vec![0] };
     if is_on {
         elements.insert(0, live);
     } else {
@@ -204,7 +208,7 @@ fn resource(
         if persist { removal } else { removal.with("persist", Value::Bool(false)) }
     };
     let extra = Footprint { claims, requires, ..Footprint::default() };
-    let sequence = Sequence::new(elements).created_by(row_at).with_extra(extra);
+    let sequence = Sequence::new(elements).created_by(mains).with_extra(extra);
     Ok(Arc::new(sequence.removed_by(is_on.then(removal))))
 }
 

@@ -15,9 +15,11 @@ use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::host::files::said;
-use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Restoring, Value};
-use crate::parts::commands::{quoted, shell_word};
+use crate::kind::{
+    FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Restoring, Value,
+};
 use crate::parts::field_reader::bounded;
+use crate::parts::shell_words::{shell_word, single_quoted};
 use crate::parts::{FieldReader, Managed, Sequence, TextEdit, ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::{FieldValues, FormerValue};
@@ -38,7 +40,7 @@ pub static SPEC: KindSpec = KindSpec {
     kind: "sysctl",
     doc: "Sets a parameter of the kernel, now (/proc/sys) and at each boot (/etc/sysctl.d). The name is the parameter, with dots or slashes.",
     fields: &[
-        FieldSpec::new("value", FieldType::Text, "The value; several words are compared word by word.")
+        FieldSpec::new("value", FieldType::Text, "The value; several words are compared word by word.").mode(FieldMode::Value)
             .example("1")
             .receives(Receives::Shown),
         FieldSpec::new(
@@ -54,14 +56,14 @@ pub static SPEC: KindSpec = KindSpec {
             "path",
             FieldType::Text,
             "The file of the line. A file that sorts later in /etc/sysctl.d, or /etc/sysctl.conf, wins at boot.",
-        )
+        ).mode(FieldMode::Static)
         .default(FILE)
         .example("/etc/sysctl.d/60-router.conf"),
         FieldSpec::new(
             "module",
             FieldType::Text,
             "The kernel module that has the parameter: its `kmod` comes first.",
-        )
+        ).mode(FieldMode::Value)
         .example("br_netfilter"),
     ],
     sends: &[SendSpec::new("value", FieldType::Text, "The value in the kernel, words separated by blanks.")],
@@ -69,6 +71,17 @@ pub static SPEC: KindSpec = KindSpec {
     restore: Some(restore),
     build,
 };
+
+/// Returns the file and the plain name of a kernel parameter.
+///
+/// # Errors
+///
+/// Fails if the text is no name of a parameter.
+pub(crate) fn parameter(name: &str) -> Result<(PathBuf, String), Failure> {
+    let key = Key::parse(name)
+        .ok_or_else(|| Failure::new(bounded(format!("{name} is no name of a kernel parameter"))))?;
+    Ok((key.path(), key.text()))
+}
 
 fn build(name: &str, fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
     let mut reader = FieldReader::new(fields);
@@ -134,7 +147,9 @@ impl Declared {
             ..Footprint::default()
         };
         let line = elements.len().saturating_sub(1);
-        Arc::new(Sequence::new(elements).created_by(line).removed_by(removal).with_extra(extra))
+        Arc::new(
+            Sequence::new(elements).created_by(vec![line]).removed_by(removal).with_extra(extra),
+        )
     }
 }
 
@@ -225,6 +240,6 @@ fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, Failure> {
         let what = bounded(format!("the former value of {name} is not recorded"));
         return Err(Failure::new(what));
     };
-    let by_hand = format!("sysctl -w {}={}", shell_word(&key.text()), quoted(&value));
+    let by_hand = format!("sysctl -w {}={}", shell_word(&key.text()), single_quoted(&value));
     Ok(Restoring { resource: Arc::new(Managed::new(Runtime { key, value })), by_hand })
 }

@@ -11,7 +11,9 @@ mod reload;
 use crate::dependency::HostObject;
 use crate::escape::short;
 use crate::footprint::Footprint;
-use crate::kind::{FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
+use crate::kind::{
+    FieldMode, FieldSpec, FieldType, Fields, Interpreter, Invalid, KindSpec, Place, Value,
+};
 use crate::parts::whole_file::{Shape, managed_file};
 use crate::parts::{FieldReader, ParentDirectory, Sequence};
 use crate::removal::Removal;
@@ -27,14 +29,14 @@ pub static SPEC: KindSpec = KindSpec {
     kind: "unit",
     doc: "Manages a unit file or a drop-in of systemd in /etc/systemd/system; systemd then reads its files again. The name is the full name of the unit. A refresh reads the files again.",
     fields: &[
-        FieldSpec::new("content", FieldType::Text, "Complete content of the file; required unless absent.")
+        FieldSpec::new("content", FieldType::Text, "Complete content of the file; required unless absent.").mode(FieldMode::Literal(Interpreter::Systemd))
             .example("[Service]\nExecStart=/bin/true\n")
             .receives(Receives::Shown),
         FieldSpec::new(
             "drop_in",
             FieldType::Text,
             "Name of a drop-in, without .conf: the file is NAME.d/DROP_IN.conf and extends the unit. Default: the unit file itself.",
-        )
+        ).mode(FieldMode::Static)
         .example("limits"),
         FieldSpec::new("state", FieldType::Choice(&["exists", "absent"]), "Presence of the file.")
             .default("exists"),
@@ -55,7 +57,7 @@ pub static SPEC: KindSpec = KindSpec {
             FieldType::Bool,
             "Verification by `systemd-analyze verify` before the file is written, where that program is installed.",
         )
-        .default("true"),
+        .default("true").receives(Receives::Shown),
     ],
     sends: &[],
     example: "unit:\n  - name: hello.service\n    content: |\n      [Service]\n      ExecStart=/bin/sleep infinity\n      [Install]\n      WantedBy=multi-user.target\n    enabled: true\n    running: true\n",
@@ -84,6 +86,10 @@ dir=$(mktemp -d /run/steadfast-verify.XXXXXX 2>/dev/null || mktemp -d) || exit 1
 trap 'rm -rf -- "$dir"' EXIT
 if [ -n "$3" ]; then
   main=$(systemctl show -P FragmentPath -- "$2" 2>/dev/null)
+  # Without a running systemd, the first file of that name counts.
+  for folder in etc run usr/local/lib usr/lib lib; do
+    [ -n "$main" ] || ! [ -f "/$folder/systemd/system/$2" ] || main=/$folder/systemd/system/$2
+  done
   [ -n "$main" ] || { echo "expected the unit $2, found none" >&2; exit 1; }
   cp -L -- "$main" "$dir/$2" && mkdir "$dir/$2.d" && cp -- "$1" "$dir/$2.d/$3.conf" || exit 1
 else
@@ -194,11 +200,7 @@ impl Declared {
             if self.present { needs::needed(&self.unit, &self.content) } else { Vec::new() };
         let provides = if self.present { vec![self.object()] } else { Vec::new() };
         let extra = Footprint { provides, requires, ..Footprint::default() };
-        let patience = |traits| crate::resource::Traits { timeout: Some(PATIENCE), ..traits };
-        Ok(Sequence::new(elements)
-            .removed_by(self.removal())
-            .with_extra(extra)
-            .with_traits(patience))
+        Ok(Sequence::new(elements).removed_by(self.removal()).with_extra(extra))
     }
 
     fn object(&self) -> HostObject {

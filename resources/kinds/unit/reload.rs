@@ -52,7 +52,8 @@ impl Resource for Reload {
     }
 
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+        let timeout = Some(super::PATIENCE);
+        Traits { seat: ExecutorKind::Command, confined: true, timeout, ..Traits::default() }
     }
 
     fn check<'a>(&'a self, host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult> {

@@ -50,7 +50,6 @@ pub(super) fn build(
             .and_then(|it| password(it, is_present, &mut reader)),
         is_locked: reader.fields.bool("lock"),
         expiry: expiry_date(&mut reader),
-        warnings: Vec::new(),
     };
     contradictions(&user, &mut reader);
     reader.finish(()).map(|()| Arc::new(Managed::new(user)) as Arc<dyn Resource>)

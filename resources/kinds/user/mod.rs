@@ -19,7 +19,7 @@ use crate::dependency::{HostObject, Need};
 use crate::failure::Failure;
 use crate::footprint::Footprint;
 use crate::host::Host;
-use crate::kind::{FieldSpec, FieldType, Invalid, KindSpec, Value};
+use crate::kind::{FieldMode, FieldSpec, FieldType, KindSpec, Value};
 use crate::parts::field_reader::normal_path;
 use crate::parts::{ValueSet, WriteFailure};
 use crate::permit::Permit;
@@ -60,14 +60,14 @@ pub static SPEC: KindSpec = KindSpec {
             "group",
             FieldType::Text,
             "Primary group, by name or number; default at creation: the group with the name of the user, made if missing.",
-        )
+        ).mode(FieldMode::Value)
         .example("web")
         .receives(Receives::Shown),
         FieldSpec::new(
             "groups",
             FieldType::Texts,
             "Supplementary groups, by name. Without `append`, the user leaves all others.",
-        )
+        ).mode(FieldMode::Value)
         .example("[adm, ssl-cert]")
         .receives(Receives::Shown),
         FieldSpec::new(
@@ -76,14 +76,14 @@ pub static SPEC: KindSpec = KindSpec {
             "Add the user to `groups`, and leave the other groups of the user alone.",
         )
         .default("false"),
-        FieldSpec::new("shell", FieldType::Text, "Login shell, an absolute path.")
+        FieldSpec::new("shell", FieldType::Text, "Login shell, an absolute path.").mode(FieldMode::Value)
             .example("/bin/bash")
             .receives(Receives::Shown),
         FieldSpec::new(
             "homedir",
             FieldType::Text,
             "Home directory, an absolute path. A change moves the directory only with `manage_home`.",
-        )
+        ).mode(FieldMode::Value)
         .example("/home/eve")
         .receives(Receives::Shown),
         FieldSpec::new(
@@ -91,14 +91,14 @@ pub static SPEC: KindSpec = KindSpec {
             FieldType::Bool,
             "Make the home directory from /etc/skel if it is missing, and move it when `homedir` changes.",
         )
-        .default("false"),
+        .default("false").receives(Receives::Shown),
         FieldSpec::new(
             "remove_home",
             FieldType::Bool,
             "Delete the home directory and the mail of the user together with the user; needs `manage_home`.",
         )
         .default("false"),
-        FieldSpec::new("comment", FieldType::Text, "Full name and contact data (GECOS).")
+        FieldSpec::new("comment", FieldType::Text, "Full name and contact data (GECOS).").mode(FieldMode::Value)
             .example("Eve Example")
             .receives(Receives::Shown),
         FieldSpec::new(
@@ -106,12 +106,12 @@ pub static SPEC: KindSpec = KindSpec {
             FieldType::Bool,
             "Take a number for system users at creation; an existing user is not changed.",
         )
-        .default("false"),
+        .default("false").receives(Receives::Shown),
         FieldSpec::new(
             "password",
             FieldType::Text,
             "Password hash in the form of crypt(5), or `*` for no password; passed to chpasswd on its standard input and never shown.",
-        )
+        ).mode(FieldMode::Value)
         .example("$y$j9T$F5Jx5fExrKuPp53xLKQ..1$X3DX6M94c7o.9agCG9G317fhZg9SqC.5i5rd.RhAtQ7")
         .receives(Receives::Secrets),
         FieldSpec::new(
@@ -124,7 +124,7 @@ pub static SPEC: KindSpec = KindSpec {
             "expiry",
             FieldType::Text,
             "Day from which nobody can log in as this user, YYYY-MM-DD, or `never`.",
-        )
+        ).mode(FieldMode::Value)
         .example("2030-12-31")
         .receives(Receives::Shown),
     ],
@@ -163,7 +163,6 @@ struct User {
     password: Option<Secret>,
     is_locked: Option<bool>,
     expiry: Option<String>,
-    warnings: Vec<Invalid>,
 }
 
 impl User {
@@ -280,7 +279,6 @@ impl ValueSet for User {
             watch: self.watched(),
             reads: vec![PathBuf::from("/etc/passwd"), PathBuf::from("/etc/group")],
             removal: self.removal(),
-            warnings: self.warnings.clone(),
             ..Footprint::default()
         }
     }

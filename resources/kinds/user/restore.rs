@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::kind::Restoring;
 use crate::parts::Managed;
 use crate::parts::account_tools::name_problem;
-use crate::parts::commands::{quoted, shell_word};
+use crate::parts::shell_words::{shell_word, single_quoted};
 use crate::prior_state::{After, FormerValue};
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ pub(super) fn restore(name: &str, values: &[FormerValue]) -> Result<Restoring, F
     ];
     let mut by_hand = "usermod".to_owned();
     for (option, value) in options.into_iter().filter_map(|(name, value)| Some((name, value?))) {
-        by_hand.push_str(&format!(" {option} {}", quoted(&value)));
+        by_hand.push_str(&format!(" {option} {}", single_quoted(&value)));
     }
     if let Some(is_locked) = user.is_locked {
         by_hand.push_str(if is_locked { " --lock" } else { " --unlock" });

@@ -3,7 +3,7 @@
 use crate::kind::{Fields, Invalid, KindSpec, Place};
 use crate::parts::data::declare::{KEY, TYPE, VALUE, common_value, read_fields};
 use crate::parts::data::{DataEditor, Format};
-use crate::parts::edit_fields::{CREATE, FILE, PATH, SENSITIVE, STATE, VALIDATE};
+use crate::parts::edit_fields::{CREATE, FILE, IN_PLACE, PATH, SENSITIVE, STATE, VALIDATE};
 use crate::resource::Resource;
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub static SPEC: KindSpec = KindSpec {
     kind: "yaml",
     doc: "Manages one value of a YAML file; comments and every other byte stay. A place with anchors, aliases, tags or merge keys is not edited.",
-    fields: &[PATH, FILE, KEY, VALUE, TYPE, STATE, CREATE, VALIDATE, SENSITIVE],
+    fields: &[PATH, FILE, KEY, VALUE, TYPE, STATE, CREATE, VALIDATE, IN_PLACE, SENSITIVE],
     sends: &[],
     example: "yaml:\n  - name: address of the exporter\n    path: /etc/prometheus/web.yml\n    key: tls_server_config.min_version\n    value: TLS13\n",
     restore: None,

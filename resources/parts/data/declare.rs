@@ -2,7 +2,7 @@
 
 use super::scalars::{parse_tree, parse_value};
 use super::tree::{Tree, split_path};
-use crate::kind::{FieldSpec, FieldType, Fields, Invalid, Value};
+use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, Value};
 use crate::parts::FieldReader;
 use crate::parts::edit_fields::EditFields;
 use crate::removal::Removal;
@@ -12,14 +12,16 @@ pub(crate) const KEY: FieldSpec = FieldSpec::new(
     "key",
     FieldType::Text,
     "The keys down to the value, with dots between them: server.port. A key with a dot stands in quotes: \"a.b\".c. A number is a position in a list, counted from 0. Missing maps are added.",
-)
+).mode(FieldMode::Value)
 .required()
 .example("server.port");
 pub(crate) const VALUE: FieldSpec = FieldSpec::new(
     "value",
     FieldType::Text,
-    "The value. By default null, true, false, numbers, and JSON in brackets or quotes are read as such, and any other text and every secret is a string.",
+    "The value; also a list or a map. By default null, true, false, numbers, and JSON in brackets or quotes are read as such, and any other text and every secret is a string.",
 )
+.nested()
+.mode(FieldMode::Value)
 .receives(Receives::Secrets)
 .example("8080");
 pub(crate) const TYPE: FieldSpec = FieldSpec::new(
@@ -64,6 +66,7 @@ pub(crate) fn read_fields(
         }
         Vec::new()
     });
+    shared.keys.clone_from(&path);
     let kind = reader.choice("type", &[("auto", 0), ("string", 1), ("tree", 2)]);
     let was_sensitive = shared.is_sensitive;
     shared.is_sensitive = false;

@@ -5,6 +5,7 @@
 
 mod cron;
 mod faults;
+mod inspected;
 mod kmod;
 mod mount;
 mod support;

@@ -4,7 +4,7 @@ use crate::fake::{Fake, JobOutcome, Unit, changed, permit, svc, trouble, wait};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steadfast_resources::host::systemd::{Applied, Bus, Install};
-use steadfast_resources::{CheckRequest, CheckResult, Outcome, Resource};
+use steadfast_resources::{CheckRequest, CheckResult, Outcome, Resource, SentValue, Value};
 use tokio_util::sync::CancellationToken;
 
 fn with(fate: JobOutcome) -> (Fake, Arc<dyn Resource>) {
@@ -119,4 +119,30 @@ fn reloads_that_come_together_are_one() {
     }
     let count = fake.asked().len() - before;
     assert!((1..=2).contains(&count), "{count} reloads");
+}
+
+/// A unit sends its state, and what its type has: the process and restarts, the next start, the addresses.
+#[test]
+fn units_send_what_they_are() {
+    let mut service = Unit::new("active", "enabled");
+    service.restarts = 2;
+    let timer = Unit::new("active", "enabled");
+    let socket = Unit::new("inactive", "enabled");
+    let fake = Fake::new(&[("a.service", service), ("a.timer", timer), ("a.socket", socket)]);
+    let sent = |name: &str| {
+        let unit = svc(name, &[("startup", "enabled")]);
+        let never = CancellationToken::new();
+        let read = wait(unit.read_sent(&fake.host, &never).expect("a unit sends")).unwrap();
+        let shown = |(key, value): (&str, SentValue)| match value {
+            SentValue::Shown(Value::Texts(texts)) => format!("{key}={}", texts.join("+")),
+            SentValue::Shown(Value::Text(text)) => format!("{key}={text}"),
+            SentValue::Shown(Value::Int(number)) => format!("{key}={number}"),
+            other => panic!("{key}: {other:?}"),
+        };
+        read.into_iter().map(shown).collect::<Vec<_>>()
+    };
+    assert_eq!(sent("a.service"), ["state=active", "pid=42", "restarts=2"]);
+    assert_eq!(sent("a.timer"), ["state=active", "next=1700000000"]);
+    assert_eq!(sent("a.socket"), ["state=inactive", "listening=Stream [::]:22"]);
+    assert_eq!(sent("none.service"), ["state=inactive"]);
 }

@@ -353,6 +353,11 @@ fn property_of(name: &str, unit: &Unit, property: &str) -> Variant<'static> {
         "ConditionResult" => Variant::from(true),
         "Result" => Variant::from(unit.result),
         "NRestarts" => Variant::from(unit.restarts),
+        "MainPID" => Variant::from(if unit.active == "active" { 42_u32 } else { 0 }),
+        // 2023-11-14, and no monotonic time.
+        "NextElapseUSecRealtime" => Variant::from(1_700_000_000_000_000_u64),
+        "NextElapseUSecMonotonic" => Variant::from(u64::MAX),
+        "Listen" => Variant::from(vec![("Stream".to_owned(), "[::]:22".to_owned())]),
         "InvocationID" => Variant::from(vec![unit.starts; 16]),
         "Job" => Variant::from((0_u32, OwnedObjectPath::try_from("/").unwrap())),
         other => panic!("{other} was asked for"),

@@ -26,7 +26,7 @@ fn a_lock_is_waited_for_and_its_holder_named() {
     host.shell(&format!(
         "{HOLD} 60 >/dev/null 2>&1 & while [ ! -e /run/locked ]; do sleep 0.05; done"
     ));
-    host.declare(&[("other", "lock_wait: 1")]);
+    host.declare(&[("other", "lock_wait: 1s")]);
     let (code, said) = host.apply();
     assert_eq!((code, host.package("other").as_str()), (1, ""), "{said}");
     assert!(said.contains("packages are locked by process ") && said.contains("(perl)"), "{said}");

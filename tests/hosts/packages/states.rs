@@ -90,7 +90,7 @@ fn old_lists_are_read_anew_first() {
     let (code, said) = host.apply();
     assert!(code == 1 && said.contains("Unable to locate package late"), "{said}");
     host.shell("touch -d '3 days ago' /var/lib/apt/lists /var/lib/apt/lists/partial");
-    host.declare(&[("late", "cache_age: 86400"), ("first", "cache_age: 86400")]);
+    host.declare(&[("late", "cache_age: 1d"), ("first", "cache_age: 1d")]);
     // Before the update the version is not certain; the log contains the installed one.
     let plan = host.run(&["steadfast", "plan", crate::service::GRAPH]).stdout;
     assert!(plan.contains("version: 1, or newer after the package lists are updated"), "{plan}");

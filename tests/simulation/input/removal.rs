@@ -6,8 +6,8 @@ use crate::input::shape::{Content, Shape, Thing};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use steadfast::api::{Action, Step};
 use steadfast::config::LoadedGraph;
-use steadfast::plan::{Action, Step};
 use steadfast::store::{Entry, MemoryStore, Origin, Store as _, StoredState, Verb};
 use steadfast_resources::host::simulated::What;
 

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
+use steadfast::api::Differing;
+use steadfast::api::{Action, Step};
 use steadfast::config::LoadedGraph;
-use steadfast::driver::status::Differing;
 use steadfast::driver::{DriverExit, Notification, Observer};
-use steadfast::plan::{Action, Step};
 use steadfast_engine::VertexStatus;
 
 /// An observer that records the changes and the failures of one apply, by resource.

@@ -1,25 +1,30 @@
 //! The worker that loads the graph: at the start, on request, and with `--watch` after a change of a file.
 //!
 //! A loaded graph is a value for the driver; no worker is restarted for a new graph. A rejected graph must never
-//! replace the running one. Reading order: this file, `settings` (the settings that a reload reads too), `stored` (the
-//! last-good graph), `watch` (the watch of the files).
+//! replace the running one. Reading order: this file, `deliver` (the delivery to the driver), `settings` (the settings
+//! that a reload reads too), `stored` (the last-good graph), `watch` (the watch of the files), `live` (facts and probes
+//! that change).
 
+mod deliver;
+mod live;
 mod settings;
 mod stored;
 mod watch;
 
-use crate::config::{self, LoadedGraph, Options, Text};
-use crate::driver::{DriverEvent, LoadOutcome, Query};
+use crate::api::{LoadOutcome, SettingsChange};
+use crate::config::{self, CollectedExport, LoadedGraph, Options, Text};
+use crate::driver::{DriverEvent, Query};
 use crate::events::Publisher;
+use crate::expressions::Value;
 use crate::signals::Stops;
 use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
 use crate::workers::Shared;
 use crate::workers::errors::GraphError;
+use crate::workers::graph::fact_watch::FactWatch;
 use crate::workers::graph::last_good_graph;
-use crate::workers::graph::last_good_graph::GraphVersion;
-use crate::workers::graph::settings::{HostSettings, SettingsChange};
 use crate::workers::reporting::sd_notify;
 use crate::workers::requests::queue::Requests;
+use live::LiveGraph;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,6 +32,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use watch::GraphWatch;
 
+pub(in crate::workers) use live::ConditionReport;
 pub(in crate::workers) use settings::SettingsFile;
 
 /// The time to wait for the watch of the graph, or for its files to be quiet, before the graph is read anyway.
@@ -34,9 +40,6 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// The time for which a changed file must be quiet before it is read: editors write in steps.
 const QUIET: Duration = Duration::from_millis(100);
-
-/// The time for which a graph must be the newest before it is stored as the last-good graph.
-const REST: Duration = Duration::from_millis(200);
 
 const AUTOMATIC: u8 = 1;
 const OPERATOR: u8 = 2;
@@ -117,6 +120,14 @@ struct ReloadRequest {
     stored_version: Mutex<u64>,
     /// The last accepted graph.
     taken: Mutex<LatestGraph>,
+    /// The exports of other hosts, for collections.
+    exports: Mutex<Option<Arc<[CollectedExport]>>>,
+    /// The hash of the delivered graph.
+    hash: Mutex<String>,
+    /// True if the delivered graph collects exports.
+    collects: AtomicBool,
+    /// The facts and probes that the running graph uses.
+    live: LiveGraph,
 }
 
 /// The last accepted graph: a restarted driver receives it again, even if the files have changed.
@@ -173,6 +184,10 @@ impl GraphLoader {
             handed: AtomicU64::new(0),
             stored_version: Mutex::default(),
             taken: Mutex::default(),
+            exports: Mutex::default(),
+            hash: Mutex::default(),
+            collects: AtomicBool::new(false),
+            live: LiveGraph::new(),
         }))
     }
 
@@ -186,6 +201,31 @@ impl GraphLoader {
     /// Returns the change of the settings that the last reload made.
     pub(in crate::workers) fn settings_change(&self) -> SettingsChange {
         lock(&self.0.settings.change).clone()
+    }
+
+    /// Sets the exports of other hosts for the next load.
+    pub(in crate::workers) fn set_exports(&self, exports: Arc<[CollectedExport]>) {
+        *lock(&self.0.exports) = Some(exports);
+    }
+
+    /// Returns the hash of the graph that was delivered last.
+    pub(in crate::workers) fn running_hash(&self) -> String {
+        lock(&self.0.hash).clone()
+    }
+
+    /// Returns true if the graph collects exports of other hosts.
+    pub(in crate::workers) fn is_collecting(&self) -> bool {
+        self.0.collects.load(Ordering::SeqCst)
+    }
+
+    /// Returns the inactive resources, and the inputs that do not apply.
+    pub(in crate::workers) fn conditions(&self) -> ConditionReport {
+        self.0.live.report()
+    }
+
+    /// Takes the answer of a probe: the expressions that use it are evaluated again.
+    pub(in crate::workers) fn take_answer(&self, probe: &str, value: Value) {
+        self.0.live.take_answer(probe, value);
     }
 
     /// Returns the first path of the graph.
@@ -243,14 +283,23 @@ impl GraphLoader {
             // The files may have changed while there was no watch.
             self.reload(ReloadCause::Nobody);
         }
+        if this.collects.load(Ordering::SeqCst) {
+            shared.world.begin_use();
+        }
         life.ready(Outputs::none());
+        let mut facts = FactWatch::new();
         loop {
+            this.live.follow(&mut facts, &this.graph());
             tokio::select! {
                 biased;
                 () = broken.notified() => return Err(Failure::again("the watch of the graph ended")),
                 () = this.wake.notified() => {}
                 Ok(()) = drivers.changed() => {}
                 () = GraphWatch::mounts(watch.as_ref()) => continue,
+                () = this.live.changed(&mut facts) => {
+                    ReloadRequest::expand_again(this, life).await;
+                    continue;
+                }
                 () = life.prove_alive() => continue,
             }
             if this.requests.lacks_graph() {
@@ -271,6 +320,9 @@ impl GraphLoader {
             life.during(ReloadRequest::reload(shared, this, (settings, who))).await;
             if !answers.is_empty() {
                 this.requests.put(DriverEvent::Ask(Query::Taken(answers)));
+            }
+            if this.collects.load(Ordering::SeqCst) {
+                shared.world.begin_use();
             }
             life.set_status(format!("{} requested reloads", this.events.load(Ordering::SeqCst)));
         }
@@ -310,6 +362,7 @@ impl ReloadRequest {
         if stops.is_asked() {
             std::future::pending::<()>().await;
         }
+        this.live.take_graph(&graph);
         // The first graph is automatic: a host may boot during a deployment, and half a graph must remove nothing
         // (B-16).
         Self::put(this, graph, false);
@@ -317,17 +370,10 @@ impl ReloadRequest {
         Ok(())
     }
 
-    /// Delivers the last accepted graph to a restarted driver, because nobody has requested the present files. Reads
-    /// the files if no graph was accepted yet.
-    async fn hand_again(shared: &Arc<Shared>, this: &Arc<Self>) {
-        match this.latest().await {
-            Some(graph) => Self::put(this, graph, false),
-            None => Self::hand_over(shared, this, (None, AUTOMATIC, true)).await,
-        }
-    }
-
     fn graph(&self) -> GraphSource {
-        lock(&self.graph).clone()
+        let mut graph = lock(&self.graph).clone();
+        graph.options.exports.clone_from(&lock(&self.exports));
+        graph
     }
 
     /// Returns the last accepted graph.
@@ -338,13 +384,13 @@ impl ReloadRequest {
             LatestGraph::Stored => None,
         };
         let graph = self.graph();
+        let options = self.live.options(Options { refuse_empty: false, ..graph.options.clone() });
         let read = tokio::task::spawn_blocking(move || {
             let texts = match (here, &graph.kept_in) {
                 (Some(texts), _) => texts.to_vec(),
                 (None, Some(directory)) => last_good_graph::read(directory, graph.named())?.texts,
                 (None, None) => return None,
             };
-            let options = Options { refuse_empty: false, ..graph.options };
             let loaded = config::load_texts(texts, &options).inspect_err(|rejected| {
                 tracing::warn!(event = "warning", "the running graph is now rejected: {rejected}");
             });
@@ -352,68 +398,6 @@ impl ReloadRequest {
         });
         // The texts are recorded already.
         Some(Box::new(LoadedGraph { texts: Vec::new(), ..read.await.ok()?? }))
-    }
-
-    /// Reads and delivers the graph. If it is rejected, a driver without a graph receives the last-good one.
-    async fn hand_over(
-        shared: &Arc<Shared>,
-        this: &Arc<Self>,
-        (settings, who, is_first): (Option<HostSettings>, u8, bool),
-    ) {
-        let source = this.graph_of(settings.as_ref());
-        let is_empty = this.is_empty.load(Ordering::SeqCst);
-        let operator = who & OPERATOR != 0;
-        match this.read(source, is_empty || who & EMPTYING != 0).await {
-            Ok(graph) => {
-                if let Some(settings) = settings {
-                    this.apply_settings(shared, settings).await;
-                }
-                Self::put(this, graph, operator);
-            }
-            Err(why) => {
-                let why = why.to_string();
-                if is_first && let Some(kept) = this.accepted(&why).await {
-                    return Self::put(this, kept, false);
-                }
-                this.requests.put(DriverEvent::Graph { graph: Err(why), operator });
-            }
-        }
-    }
-
-    /// Delivers a graph to the driver, and stores it when the driver has accepted it.
-    fn put(this: &Arc<Self>, mut graph: Box<LoadedGraph>, operator: bool) {
-        let texts: Arc<[Text]> = std::mem::take(&mut graph.texts).into();
-        let generation = GraphVersion::of(&graph);
-        this.requests.put(DriverEvent::Graph { graph: Ok(graph), operator });
-        if texts.is_empty() {
-            return;
-        }
-        let number = this.handed.fetch_add(1, Ordering::SeqCst) + 1;
-        let (to, fate) = oneshot::channel();
-        this.requests.put(DriverEvent::Ask(Query::Taken(vec![to])));
-        let this = Arc::clone(this);
-        tokio::spawn(async move {
-            let taken = match fate.await {
-                Ok(Ok(taken)) => taken,
-                Ok(Err(why)) => return this.hold(&why).await,
-                Err(_) => return,
-            };
-            *lock(&this.instead) = None;
-            this.take(number, Arc::clone(&texts));
-            let Some(directory) = this.graph().kept_in else { return };
-            this.store_settings(&directory).await;
-            if taken.looks_only {
-                return;
-            }
-            this.clear(&directory).await;
-            // A graph that is replaced at once need not be stored.
-            tokio::time::sleep(REST).await;
-            if this.handed.load(Ordering::SeqCst) != number {
-                return;
-            }
-            let keep = move || this.keep(&directory, number, (&generation, &texts));
-            drop(tokio::task::spawn_blocking(keep).await);
-        });
     }
 
     fn stored_version(&self) -> MutexGuard<'_, u64> {
@@ -430,6 +414,7 @@ impl ReloadRequest {
         allow_empty: bool,
     ) -> Result<Box<LoadedGraph>, GraphError> {
         graph.options.refuse_empty = !allow_empty;
+        graph.options.exports.clone_from(&lock(&self.exports));
         let read = tokio::task::spawn_blocking(move || config::load(&graph.paths, &graph.options));
         match read.await {
             Ok(Ok(loaded)) => {

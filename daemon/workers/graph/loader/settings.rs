@@ -1,12 +1,13 @@
 //! The settings of the host in a reload: graph and settings are both read, and both or none are applied.
 
 use super::{GraphSource, OPERATOR, ReloadRequest, lock};
+use crate::api::SettingsChange;
 use crate::config::Text;
 use crate::driver::DriverEvent;
 use crate::workers::Shared;
 use crate::workers::errors::SettingsError;
 use crate::workers::graph::last_good_settings;
-use crate::workers::graph::settings::{HostSettings, ReadSettings, SettingsChange, apply_settings};
+use crate::workers::graph::settings::{HostSettings, ReadSettings, apply_settings};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 

@@ -2,9 +2,11 @@
 //! start.
 
 use super::{LatestGraph, ReloadRequest, lock};
+use crate::api::event_data::LastGoodGraph;
+use crate::api::{EventKind, Level};
 use crate::config::{self, LoadedGraph, Options, Text};
 use crate::driver::{DriverEvent, DriverHealth, PingReply};
-use crate::events::{Level, NewEvent};
+use crate::events::NewEvent;
 use crate::workers::graph::last_good_graph;
 use crate::workers::graph::last_good_graph::GraphVersion;
 use std::path::Path;
@@ -94,13 +96,12 @@ impl ReloadRequest {
         let loaded = LoadedGraph { texts: Vec::new(), ..loaded };
         let time = i64::try_from(at).ok().and_then(|at| jiff::Timestamp::from_second(at).ok());
         let time = time.map(|time| time.to_string()).unwrap_or_default();
-        let says = format!(
-            "running the last-good graph `{}`, accepted at {time}; the current graph file is rejected:\n{}",
-            loaded.name,
-            why.trim_end()
-        );
+        let (name, reason) = (loaded.name.clone(), why.trim_end().to_owned());
+        let used = LastGoodGraph { graph: name, accepted_at: time, reason };
+        let event = NewEvent::new(EventKind::LastGoodGraphUsed(used), Level::Error);
+        let says = event.message.clone();
         tracing::error!(event = "last_good_graph_used", "{says}");
-        self.teller.publish(NewEvent::new("last_good_graph_used", says.as_str(), Level::Error));
+        self.teller.publish(event);
         *lock(&self.instead) = Some(says);
         *self.taken() = LatestGraph::Stored;
         self.is_empty.store(loaded.vertices.is_empty(), Ordering::SeqCst);

@@ -4,17 +4,18 @@
 use crate::host::files::Files;
 use crate::host::files::content::read::{is_empty, open_listed, seen};
 use crate::host::files::content::staged_file::{forget, take_place};
-use crate::host::files::fault::Fault;
+use crate::host::files::fault::{Fault, said};
 use crate::host::files::objects::attributes::{Attributes, path_of};
 use crate::host::files::objects::xattr;
 use crate::host::files::paths::entry::{Entry, EntryStat};
 use crate::host::kernel::{
-    chownat, fchmod, fchown, mkdirat, openat, readlinkat, symlinkat, unlinkat,
+    chownat, fchmod, fchown, linkat, mkdirat, openat, readlinkat, statat, symlinkat, unlinkat,
 };
 use crate::permit::Permit;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
 /// The mode of a new directory if none is declared.
 const DIRECTORY_MODE: u32 = 0o755;
@@ -46,6 +47,46 @@ impl Files {
             .and_then(|()| take_place(permit, spot, &hidden, instead_of));
         done.map_err(|fault| forget(spot, &hidden, fault))?;
         drop(guise);
+        self.sync_directory(spot, directory)
+    }
+
+    /// Makes a hard link to a regular file, in place of the file that was found.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the target is no regular file, an object has changed, the permit was revoked, or the kernel returned an
+    /// error, for example because the target is on another file system.
+    pub fn put_hard_link(
+        &self,
+        permit: &Permit,
+        spot: &Entry<'_>,
+        target: &Path,
+        instead_of: Option<&EntryStat>,
+    ) -> Result<(), Fault> {
+        let missing = || {
+            let trouble = said("link", spot.path(), "the target of the hard link does not exist");
+            Fault::refused(trouble.hint("declare the target too"))
+        };
+        let from = self.spot(target)?.ok_or_else(missing)?;
+        let linked = from.look()?.ok_or_else(missing)?;
+        if linked.kind != FileType::RegularFile {
+            let trouble = said("link", spot.path(), "the target is no regular file");
+            return Err(Fault::refused(trouble.hint("a hard link names a regular file")));
+        }
+        permit.check()?;
+        let directory = self.sweep_once(permit, spot)?;
+        permit.check()?;
+        let (hidden, ()) = self.names.make("link", |name| {
+            linkat(&from.directory, from.name, &spot.directory, name, AtFlags::empty())
+        })?;
+        // Another user could have exchanged the target in between.
+        let made = statat(&spot.directory, &*hidden, AtFlags::SYMLINK_NOFOLLOW);
+        let made = made.map(|stat| EntryStat::of(&stat)).map_err(Fault::os("look at"));
+        let done = made.and_then(|made| {
+            if made.identity == linked.identity { Ok(()) } else { Err(Fault::moved()) }
+        });
+        done.and_then(|()| take_place(permit, spot, &hidden, instead_of))
+            .map_err(|fault| forget(spot, &hidden, fault))?;
         self.sync_directory(spot, directory)
     }
 

@@ -2,10 +2,11 @@
 //!
 //! A step never follows a link and never crosses a mount.
 //!
-//! Reading order: `accounts`, `attributes`, `xattr`, `create`, `remove`.
+//! Reading order: `accounts`, `attributes`, `xattr`, `extended`, `create`, `remove`.
 
 pub(in crate::host::files) mod accounts;
 pub(in crate::host::files) mod attributes;
 pub(in crate::host::files) mod create;
+pub(in crate::host::files) mod extended;
 pub(in crate::host::files) mod remove;
 pub(in crate::host::files) mod xattr;

@@ -206,11 +206,18 @@ fn excludes(fields: &mut Fields, is_tree: bool, wrong: &mut Vec<Invalid>) -> Vec
 }
 
 fn validate(fields: &mut Fields, known: &Known<'_>, wrong: &mut Vec<Invalid>) -> Vec<String> {
-    let Some(mut argv) = fields.texts("validate") else { return Vec::new() };
+    let Some(mut argv) = fields.texts("validate") else {
+        if fields.bool("in_place").unwrap_or_default() {
+            let problem = Invalid::field("in_place", "there is no `validate` to run in place");
+            wrong.push(problem.hint("for example validate: sshd -t"));
+        }
+        return Vec::new();
+    };
     // A single text is split at white space and read by no shell.
     if let [line] = argv.as_slice() {
         argv = line.split_whitespace().map(str::to_owned).collect();
     }
+    let in_place = fields.bool("in_place").unwrap_or_default();
     let mut say = |what: &str, hint: &str| {
         wrong.push(Invalid::field("validate", what).hint(hint));
     };
@@ -225,6 +232,7 @@ fn validate(fields: &mut Fields, known: &Known<'_>, wrong: &mut Vec<Invalid>) ->
     }
     let candidates: Vec<&String> = argv.iter().filter(|word| word.contains(CANDIDATE)).collect();
     match candidates.as_slice() {
+        _ if in_place => {}
         [] => say(
             "validate needs %s: the path of the staged file",
             "for example visudo -cf %s, or [nginx, -t, -c, \"%s\"]",
@@ -237,6 +245,10 @@ fn validate(fields: &mut Fields, known: &Known<'_>, wrong: &mut Vec<Invalid>) ->
     }
     if argv.first().is_some_and(|program| program.contains(CANDIDATE)) {
         say("the staged file is not executed", "give a program, followed by %s");
+    }
+    if in_place {
+        let path = known.path.display().to_string();
+        return crate::parts::in_place::wrap_command(&argv, &path);
     }
     argv
 }

@@ -9,6 +9,8 @@ use crate::kinds::file::declare::content::Body;
 use crate::kinds::file::declare::copy_fields;
 use crate::kinds::file::declare::copy_fields::{Known, Origins, Thing};
 use crate::kinds::file::declare::mode::Mode;
+use crate::kinds::file::extended::{self, ExtendedFields};
+use crate::kinds::file::hard_link;
 use crate::resource::Resource;
 use crate::values::MaybeSecret;
 use std::path::{Component, Path, PathBuf};
@@ -19,7 +21,11 @@ pub(in crate::kinds::file) fn build(
     mut fields: Fields,
     place: &Place,
 ) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+    if fields.has("hardlink") {
+        return hard_link::build(name, fields);
+    }
     let mut wrong = Vec::new();
+    let extended = extended::read_fields(&mut fields, &mut wrong);
     let path = compose(name, &mut fields, &mut wrong).and_then(|text| plain(&text, &mut wrong));
     let (path, is_directory) = path.unwrap_or_default();
     let state = state(&mut fields, &mut wrong);
@@ -46,6 +52,15 @@ pub(in crate::kinds::file) fn build(
         fields.keep_only(&["force", "backup"]);
     }
     given.check(&mut wrong);
+    let extended = if state == State::Absent { ExtendedFields::default() } else { extended };
+    if extended.is_given() && given.symlink.is_some() {
+        let problem = Invalid::field("symlink", "a link has no access list and no attributes");
+        wrong.push(problem.hint("declare them for the target file"));
+    }
+    if extended.has_capabilities() && is_directory {
+        let problem = Invalid::field("capabilities", "a directory has no capabilities");
+        wrong.push(problem.hint("a path with a trailing / is a directory"));
+    }
     let no_attributes = owner.is_none() && group.is_none() && mode.is_none();
     if mode.is_some() && given.symlink.is_some() {
         wrong.push(
@@ -80,7 +95,8 @@ pub(in crate::kinds::file) fn build(
         }
         return Err(wrong);
     }
-    Ok(Arc::new(File { path, shape, owner, group, mode, force, sensitive, rare }))
+    let file = File { path: path.clone(), shape, owner, group, mode, force, sensitive, rare };
+    Ok(extended.around(Arc::new(file), &path))
 }
 
 /// Hides the declared line of problems with a secret content, because a problem is shown with its line (S-6).

@@ -68,10 +68,13 @@ fn unknown_members_and_used_numbers_are_refused() {
 
 #[test]
 fn claims_tell_memberships_that_contradict_each_other() {
-    let conflict = |one: &steadfast_resources::Footprint,
+    let includes = |one: &steadfast_resources::Footprint,
                     other: &steadfast_resources::Footprint| {
-        one.claims.iter().any(|a| other.claims.iter().any(|b| a.object.conflicts_with(&b.object)))
+        let of_other = other.claims.iter().flat_map(|claim| claim.object.includers());
+        let of_other: Vec<_> = of_other.collect();
+        one.claims.iter().any(|claim| of_other.contains(&claim.object))
     };
+    let conflict = |one: &_, other: &_| includes(one, other) || includes(other, one);
     let all = good("group", "adm", &[("members", list(&["bob"]))]).footprint();
     let append = [("groups", list(&["adm"])), ("append", Value::Bool(true))];
     let one = good("user", "eve", &append).footprint();

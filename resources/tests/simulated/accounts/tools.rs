@@ -71,6 +71,20 @@ fn put(machine: &Machine, path: &str, name: &str, row: Option<&[String]>) {
         new += &format!("{}\n", row.join(":"));
     }
     machine.replace(path, new).expect("written");
+    if path == SHADOW {
+        machine.chmod(path, 0o640).expect("changed");
+    }
+}
+
+/// Takes a user out of all groups.
+fn leave_groups(machine: &Machine, user: &str) {
+    let mut new = String::new();
+    for line in text(machine, GROUP).lines() {
+        let (start, all) = line.rsplit_once(':').expect("a row");
+        let rest: Vec<&str> = all.split(',').filter(|it| *it != user).collect();
+        new += &format!("{start}:{}\n", rest.join(","));
+    }
+    machine.replace(GROUP, new).expect("written");
 }
 
 fn number(machine: &Machine, group: &str) -> String {
@@ -103,6 +117,7 @@ fn run(machine: &Machine, command: &Command) -> (i32, String) {
         "userdel" => {
             put(machine, PASSWD, name, None);
             put(machine, SHADOW, name, None);
+            leave_groups(machine, name);
         }
         "chpasswd" => {
             let line = command.stdin.as_ref().expect("a line").reveal().trim_end().to_owned();

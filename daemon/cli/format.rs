@@ -1,0 +1,83 @@
+//! `steadfast fmt`: formats graph files.
+
+use super::args::FormatFiles;
+use super::exit::Exit;
+use super::output::{error, plain, print};
+use crate::config::format_graph;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+
+/// The maximum size of a file in bytes.
+const LARGEST: u64 = 64 * 1024 * 1024;
+
+/// Formats files in place, or standard input to standard output.
+pub(super) fn format_files(args: &FormatFiles) -> Exit {
+    let mut exit = Exit::Well;
+    for path in &args.files {
+        let shown = plain(&path.display().to_string());
+        match format_file(path, args.check) {
+            Ok(Outcome::Same) => {}
+            Ok(Outcome::Written) => print(format!("formatted: {shown}")),
+            Ok(Outcome::Differs) => {
+                print(format!("not formatted: {shown}"));
+                exit = Exit::Failed;
+            }
+            Err(problem) => {
+                error(format!("{shown}: {problem}"), None);
+                exit = Exit::Failed;
+            }
+        }
+    }
+    exit
+}
+
+enum Outcome {
+    Same,
+    Written,
+    Differs,
+}
+
+fn format_file(path: &Path, is_check: bool) -> Result<Outcome, String> {
+    let is_stream = path == Path::new("-");
+    let mut text = String::new();
+    let read = if is_stream {
+        std::io::stdin().lock().take(LARGEST).read_to_string(&mut text)
+    } else {
+        std::fs::File::open(path).and_then(|file| file.take(LARGEST).read_to_string(&mut text))
+    };
+    read.map_err(|error| error.to_string())?;
+    let formatted = format_graph(&text).map_err(|problem| problem.to_string())?;
+    let is_same = formatted == text;
+    if is_stream && !is_check {
+        let mut output = std::io::stdout().lock();
+        output.write_all(formatted.as_bytes()).map_err(|error| error.to_string())?;
+        return Ok(Outcome::Same);
+    }
+    match (is_same, is_check) {
+        (true, _) => Ok(Outcome::Same),
+        (false, true) => Ok(Outcome::Differs),
+        (false, false) => {
+            replace_file(path, &formatted).map_err(|error| error.to_string())?;
+            Ok(Outcome::Written)
+        }
+    }
+}
+
+/// Replaces a file by a new one with the same mode, so that a crash leaves the old or the new text.
+fn replace_file(path: &Path, text: &str) -> std::io::Result<()> {
+    let target = std::fs::canonicalize(path)?;
+    let mode = std::fs::metadata(&target)?.permissions();
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(".steadfast-fmt");
+    let beside = target.with_file_name(name);
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(&beside)?;
+    let written = file
+        .set_permissions(mode)
+        .and_then(|()| file.write_all(text.as_bytes()))
+        .and_then(|()| file.sync_all())
+        .and_then(|()| std::fs::rename(&beside, &target));
+    if written.is_err() {
+        std::fs::remove_file(&beside)?;
+    }
+    written
+}

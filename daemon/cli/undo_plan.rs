@@ -1,0 +1,107 @@
+//! `steadfast undo --plan`: what an undo would restore, read from the history. Nothing is changed.
+
+use super::args;
+use super::exit::Exit;
+use super::history::{ABSENT, at, now, open, refuse};
+use super::history_list::{after_in_words, selected_names, time_of};
+use super::output::{count, plain, print};
+use crate::history::{Entry, HistoryError, Listed, Reader, Undo, Undoable};
+use steadfast_resources::host::files::{AccountKind, account_name, printable};
+use steadfast_resources::kinds::file::unified;
+use steadfast_resources::{FormerValue, PriorShape, PriorState};
+
+/// Prints the plan of an undo.
+pub(super) fn undo_plan(args: &args::Undo) -> Exit {
+    let found = open(args.socket.state_dir.as_deref()).and_then(|reader| {
+        let nothing =
+            || HistoryError::Unknown(format!("no recorded changes of {}", plain(&args.resource)));
+        let reader = reader.ok_or_else(|| refuse(&nothing()))?;
+        let resource = one_resource(&reader, &args.resource).map_err(|why| refuse(&why))?;
+        let undo = Undo { resource: resource.clone(), to: args.to, partial: args.partial };
+        let undoable = reader.undo(&undo).map_err(|why| refuse(&why))?;
+        Ok((reader, resource, undoable))
+    });
+    match found {
+        Ok((reader, resource, undoable)) => {
+            show_plan(&reader, &resource, &undoable);
+            Exit::Well
+        }
+        Err(exit) => exit,
+    }
+}
+
+/// Returns the one resource of the history that a selector selects.
+fn one_resource(reader: &Reader, text: &str) -> Result<String, HistoryError> {
+    let names = selected_names(reader, text)?;
+    let mut names = names.into_iter();
+    match (names.next(), names.next()) {
+        (Some(only), None) => Ok(only),
+        (None, _) => Err(HistoryError::Unknown(format!("no recorded changes of {text}"))),
+        (Some(one), Some(other)) => Err(HistoryError::Unknown(format!(
+            "`{text}` selects several resources: {one}, {other}, …; name one of them"
+        ))),
+    }
+}
+
+fn show_plan(reader: &Reader, resource: &str, undoable: &Undoable) {
+    let Undoable { steps, left, values, .. } = undoable;
+    let entries = reader.entries(Some(resource), u64::MAX >> 1).unwrap_or_default();
+    let entries: Vec<Entry> = entries.into_iter().filter_map(Listed::entry).collect();
+    let objects = count(steps.len() + values.len(), "object");
+    print(format!("undo of {}: {objects} to restore", plain(resource)));
+    for (path, former) in steps {
+        print(format!("{} {}: {}", sign(former), printable(path), describe(former)));
+        let last = entries.iter().rev().find(|entry| entry.path == *path);
+        if let Some(diff) = last.and_then(|entry| content_diff(reader, entry, former)) {
+            diff.lines().for_each(|line| print(format!("    {}", plain(line))));
+        }
+    }
+    for value in values {
+        print(format!("~ {}", restored_value(value)));
+    }
+    for why in left {
+        print(format!("= {}", plain(why)));
+    }
+    if let Some(first) = entries.iter().find(|entry| entry.number >= undoable.first()) {
+        print(format!("the state is that before change {}, of {}", first.number, time_of(first)));
+    }
+    print("dependents are not notified: reload or restart a service yourself");
+}
+
+/// Returns the sign of a step: `-` for an object that the undo removes.
+const fn sign(former: &PriorState) -> char {
+    match former {
+        PriorState::Nothing => '-',
+        PriorState::Thing(_) => '~',
+    }
+}
+
+fn describe(former: &PriorState) -> String {
+    let PriorState::Thing(thing) = former else { return "removed".to_owned() };
+    let owner = account_name(AccountKind::User, thing.uid);
+    let group = account_name(AccountKind::Group, thing.gid);
+    let shape = match &thing.shape {
+        PriorShape::File(size, _) => format!("a file of {size} bytes"),
+        PriorShape::Directory => "a directory".to_owned(),
+        PriorShape::Link(target) => {
+            return format!("a link to {}", plain(&String::from_utf8_lossy(target)));
+        }
+        PriorShape::Other => "a socket, fifo or device".to_owned(),
+    };
+    format!("{shape}, {:04o} {owner}:{group}", thing.mode)
+}
+
+/// Returns the difference from the present content to the restored one; `None` if it cannot be shown.
+fn content_diff(reader: &Reader, entry: &Entry, former: &PriorState) -> Option<String> {
+    let present = now(reader, entry).ok()?;
+    let restored = match former {
+        PriorState::Nothing => return None,
+        PriorState::Thing(_) => at(reader, entry, former).ok()?,
+    };
+    unified(&present, &restored)
+}
+
+fn restored_value(value: &FormerValue) -> String {
+    let before = value.before.as_deref().map_or_else(|| ABSENT.to_owned(), plain);
+    format!("{}: {} -> {before}", plain(&value.field), after_in_words(value))
+}

@@ -1,0 +1,83 @@
+//! The document: the nodes of a YAML text with their positions, before anything is interpreted.
+//!
+//! A document must never know a kind or a field. One document holds the nodes of one source file, as one use of that
+//! file sees them: a module that is used twice gives two documents. Reading order: `tree` (nodes), `parse` (text to
+//! nodes), and this file (a tree with its source and its origin).
+
+pub(super) mod parse;
+pub(super) mod tree;
+
+use super::source_file::Span;
+use std::collections::HashMap;
+use std::sync::Arc;
+use tree::Tree;
+
+/// A tree with its source file and the chain of uses that led to it.
+#[derive(Debug, Default)]
+pub(super) struct Document {
+    /// The index of the source file.
+    pub(super) source: usize,
+    /// The nodes.
+    pub(super) tree: Tree<'static>,
+    /// The origin.
+    pub(super) origin: Arc<Origin>,
+    /// The notes of expanded resources, by the node of the resource.
+    pub(super) notes: HashMap<usize, Note>,
+    /// The edges that a use of a module gives to all resources of the module.
+    pub(super) module_edges: Vec<ModuleEdge>,
+}
+
+/// The origin of a document: the instance of a module, and the uses that led to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Origin {
+    /// The instance, such as `shop` or `shop/tls`; empty outside of modules.
+    pub(super) instance: Arc<str>,
+    /// The uses that led to the document, the nearest first, such as `included at web.yaml:3:5`.
+    pub(super) chain: Vec<String>,
+    /// The name of the module; empty outside of modules.
+    pub(super) module: String,
+    /// The resources that other modules may name, as written: `file[vhost]`.
+    pub(super) exports: Vec<String>,
+}
+
+/// The facts about one expanded resource that are not part of its YAML.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Note {
+    /// The key of the item, if a loop made the resource.
+    pub(super) item: Option<Arc<str>>,
+    /// The condition as written, if the resource has one.
+    pub(super) condition: Option<Arc<str>>,
+    /// The reason, if the resource is inactive.
+    pub(super) inactive: Option<Arc<Inactivity>>,
+}
+
+/// The reason of an inactive resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Inactivity {
+    /// The condition as written.
+    pub(super) condition: String,
+    /// The names in the condition with their values.
+    pub(super) values: Vec<(String, String)>,
+    /// The probe or resource whose value is missing; none if the condition is false.
+    pub(super) unknown_until: Option<String>,
+}
+
+/// An edge between all resources of a module and a target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ModuleEdge {
+    /// The full instance of the module.
+    pub(super) instance: Arc<str>,
+    /// The key: `after`, `before`, `notify` or `subscribe`.
+    pub(super) relation: super::ast::Relation,
+    /// The target as written.
+    pub(super) target: String,
+    /// The position of the target.
+    pub(super) span: Span,
+}
+
+impl Origin {
+    /// Returns the prefix of the identities in a document: `shop/` in the instance `shop`, and nothing outside.
+    pub(super) fn prefix(&self) -> String {
+        if self.instance.is_empty() { String::new() } else { format!("{}/", self.instance) }
+    }
+}

@@ -1,0 +1,169 @@
+//! Commands without a shell: the text is split into words first, so that one expression stays within one argument.
+
+use super::evaluate::{Outcome, Written};
+use super::fields::Target;
+use super::text::{Part, split_scalar};
+use super::{Context, Expander, copy_nodes};
+use crate::config::document::tree::{Node, Tree};
+use crate::config::problem::code::Code;
+use crate::config::problem::{Problem, quoted};
+use steadfast_resources::FieldSpec;
+
+impl Expander<'_> {
+    /// Expands a command. A text with expressions becomes `cmd` with its first word, and `args` with the others.
+    pub(super) fn expand_command(
+        &mut self,
+        context: &Context,
+        (key, field, value): (usize, &'static FieldSpec, usize),
+        into: &mut Tree<'static>,
+        target: &mut Target,
+    ) -> Option<()> {
+        let text = context.text_of(value).filter(|text| text.contains("${")).map(str::to_owned);
+        let Some(text) = text else {
+            let expanded = self.expand_value(context, (value, field), into);
+            return Self::add_expanded(context, (key, expanded), into, target);
+        };
+        let mut words = Vec::new();
+        for word in split_words(&text) {
+            match self.expand_word(context, value, &word) {
+                Outcome::Known(word) => words.push(word),
+                Outcome::Unknown(until) => {
+                    target.unknown = Some(until);
+                    return Some(());
+                }
+                Outcome::Failed => return None,
+            }
+        }
+        let span = context.tree().span(value);
+        let takes_args =
+            field.name == "cmd" && target.spec.fields.iter().any(|it| it.name == "args");
+        let spaced =
+            words.iter().find(|word| word.is_empty() || word.contains(char::is_whitespace));
+        if let (Some(word), false) = (spaced, takes_args) {
+            let what = format!("one argument of `{}` would be {:?}", field.name, quoted(word));
+            let hint =
+                "this command is split at white space: give it a shell, and pass the value by env";
+            self.report(context, value, Problem::new(Code::Expression, what).hint(hint));
+            return None;
+        }
+        if !takes_args {
+            let node = into.push_text(words.join(" "), false, span);
+            return Self::add_expanded(context, (key, Outcome::Known(node)), into, target);
+        }
+        if context.tree().entry(target.item, "args").is_some() {
+            let what = "`cmd` with expressions and `args` exclude each other";
+            let hint = "put the program into `cmd`, and all arguments into `args`";
+            self.report(context, value, Problem::new(Code::Expression, what).hint(hint));
+            return None;
+        }
+        let mut words = words.into_iter();
+        let program = words.next().unwrap_or_default();
+        let node = into.push_text(program, false, span);
+        Self::add_expanded(context, (key, Outcome::Known(node)), into, target)?;
+        let args: Vec<usize> = words.map(|word| into.push_text(word, false, span)).collect();
+        if !args.is_empty() {
+            let key = into.push_text("args".to_owned(), true, span);
+            let list = into.push(Node::List(args), span);
+            target.pairs.push((key, list));
+        }
+        Some(())
+    }
+
+    fn add_expanded(
+        context: &Context,
+        (key, expanded): (usize, Outcome<usize>),
+        into: &mut Tree<'static>,
+        target: &mut Target,
+    ) -> Option<()> {
+        match expanded {
+            Outcome::Known(node) => {
+                target.pairs.push((copy_nodes(context.tree(), key, into), node));
+            }
+            Outcome::Unknown(until) => target.unknown = Some(until),
+            Outcome::Failed => return None,
+        }
+        Some(())
+    }
+
+    /// Evaluates one word of a command.
+    fn expand_word(&mut self, context: &Context, node: usize, word: &str) -> Outcome<String> {
+        let Some(parts) = split_scalar(word) else {
+            let what = "`${` without `}`";
+            let hint = "close the expression: ${…}; for a literal ${ write $${";
+            self.report(context, node, Problem::new(Code::Expression, what).hint(hint));
+            return Outcome::Failed;
+        };
+        let mut joined = String::new();
+        for part in parts {
+            let text = match part {
+                Part::Literal(text) => {
+                    joined.push_str(&text);
+                    continue;
+                }
+                Part::Expression(text) => text,
+            };
+            let written = Written::find(context, &text, context.tree().span(node));
+            match self.evaluate(context, written) {
+                Outcome::Known(value) => {
+                    if let Some(text) = value.embedded_text() {
+                        joined.push_str(&text);
+                    } else {
+                        let kind = super::values::kind_of(&value);
+                        let what = format!("an argument wants a string, the expression is {kind}");
+                        self.report(context, node, Problem::new(Code::Expression, what));
+                        return Outcome::Failed;
+                    }
+                }
+                Outcome::Unknown(until) => return Outcome::Unknown(until),
+                Outcome::Failed => return Outcome::Failed,
+            }
+        }
+        Outcome::Known(joined)
+    }
+}
+
+/// Splits a command at white space outside of expressions.
+fn split_words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut rest = text;
+    while let Some(letter) = rest.chars().next() {
+        if rest.starts_with("${")
+            && let Some(parts) = split_scalar(rest)
+            && let Some(Part::Expression(expression)) = parts.first()
+        {
+            let length = expression.len() + 3;
+            word.push_str(rest.get(..length).unwrap_or(rest));
+            rest = rest.get(length..).unwrap_or_default();
+            continue;
+        }
+        if rest.starts_with("$${") {
+            word.push_str("$${");
+            rest = rest.get(3..).unwrap_or_default();
+            continue;
+        }
+        if letter.is_whitespace() {
+            if !word.is_empty() {
+                words.push(std::mem::take(&mut word));
+            }
+        } else {
+            word.push(letter);
+        }
+        rest = rest.get(letter.len_utf8()..).unwrap_or_default();
+    }
+    if !word.is_empty() {
+        words.push(word);
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split_words;
+
+    #[test]
+    fn an_expression_stays_within_one_word() {
+        assert_eq!(split_words("a ${b + \" \"}c  d"), ["a", "${b + \" \"}c", "d"]);
+        assert_eq!(split_words("$${a b}"), ["$${a", "b}"]);
+    }
+}

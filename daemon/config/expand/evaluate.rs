@@ -1,0 +1,473 @@
+//! The bridge to the expressions: names and types of a place, parsed expressions, and the problems of both.
+
+use super::{Context, Expander};
+use crate::config::problem::code::Code;
+use crate::config::problem::{Problem, quoted};
+use crate::config::source_file::Span;
+use crate::expressions::{
+    Environment, Expression, ExpressionError, Scope as Values, Value, ValueType,
+};
+use crate::suggestion::nearest;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// A root of dotted names: its value and its type.
+#[derive(Debug)]
+pub(super) struct Root {
+    pub(super) value: Arc<Value>,
+    pub(super) value_type: Arc<ValueType>,
+}
+
+impl Root {
+    /// Creates a root from its value.
+    pub(super) fn of(value: Value) -> Self {
+        let value_type = Arc::new(value.value_type());
+        Self { value: Arc::new(value), value_type }
+    }
+
+    fn empty() -> Self {
+        Self::of(Value::Map(BTreeMap::new()))
+    }
+}
+
+/// The facts, collected at the first use, and the values of probes.
+#[derive(Debug)]
+pub(super) struct Facts {
+    given: Option<Value>,
+    probes: BTreeMap<String, Value>,
+    is_used: AtomicBool,
+    root: OnceLock<Root>,
+}
+
+impl Facts {
+    /// Creates the facts from those that the caller gives; else the facts of the host are used.
+    pub(super) fn new(given: Option<Value>, probes: Option<BTreeMap<String, Value>>) -> Self {
+        let probes = probes.unwrap_or_default();
+        Self { given, probes, is_used: AtomicBool::new(false), root: OnceLock::new() }
+    }
+
+    fn root(&self) -> &Root {
+        self.is_used.store(true, Ordering::Relaxed);
+        self.root.get_or_init(|| {
+            if let Some(given) = &self.given {
+                Root {
+                    value: Arc::new(given.clone()),
+                    value_type: super::host_facts::schema_type(given),
+                }
+            } else {
+                let value = super::host_facts::collect();
+                let value_type = super::host_facts::schema_type(&value);
+                Root { value: Arc::new(value), value_type }
+            }
+        })
+    }
+
+    /// Collects the facts, if that did not happen before.
+    pub(super) fn use_root(&self) {
+        self.root();
+    }
+
+    /// Returns the facts.
+    pub(super) fn shared_value(&self) -> Arc<Value> {
+        Arc::clone(&self.root().value)
+    }
+
+    /// Returns the values of the probes of an instance, by their names within it.
+    fn probes_of(&self, instance: &str) -> BTreeMap<String, Value> {
+        let own = |(name, value): (&String, &Value)| {
+            let (prefix, name) = name.rsplit_once('/').unwrap_or(("", name));
+            (prefix == instance).then(|| (name.to_owned(), value.clone()))
+        };
+        self.probes.iter().filter_map(own).collect()
+    }
+
+    /// Returns the values of probes.
+    pub(super) const fn probes(&self) -> &BTreeMap<String, Value> {
+        &self.probes
+    }
+}
+
+/// The evaluated variables.
+#[derive(Debug)]
+pub(super) struct Vars {
+    pub(super) root: Root,
+    /// The variables that wait for a probe, with the probe.
+    pub(super) unknown: BTreeMap<String, String>,
+    /// The variables that use a probe.
+    pub(super) from_probes: BTreeSet<String>,
+}
+
+impl Vars {
+    /// Returns no variables.
+    pub(super) fn none() -> Self {
+        Self { root: Root::empty(), unknown: BTreeMap::new(), from_probes: BTreeSet::new() }
+    }
+}
+
+/// One item of a loop.
+#[derive(Debug)]
+pub(super) struct LoopItem {
+    /// The key, which names the instance.
+    pub(super) key: Arc<str>,
+    /// The value of `item`.
+    pub(super) root: Root,
+    /// The loop as written, such as `vars.sites`.
+    pub(super) of: String,
+    /// The common type of all items, if the loop declares none.
+    pub(super) joined: Option<Arc<ValueType>>,
+}
+
+/// The names that a part of a file may use.
+#[derive(Clone)]
+pub(super) struct Scope {
+    pub(super) facts: Arc<Facts>,
+    pub(super) vars: Arc<Vars>,
+    /// The parameters; none outside of modules.
+    pub(super) params: Option<Arc<Root>>,
+    /// The parameters that are secrets, each with the name of its secret.
+    pub(super) secrets: Arc<BTreeMap<String, Option<String>>>,
+    pub(super) item: Option<Arc<LoopItem>>,
+    /// The values of the probes of this instance, by name.
+    pub(super) probes: Arc<BTreeMap<String, Value>>,
+}
+
+impl Scope {
+    /// Creates a scope without variables, with the probes of an instance; outside of modules its name is empty.
+    pub(super) fn new(facts: &Arc<Facts>, instance: &str) -> Self {
+        Self {
+            facts: Arc::clone(facts),
+            vars: Arc::new(Vars::none()),
+            params: None,
+            secrets: Arc::default(),
+            item: None,
+            probes: Arc::new(facts.probes_of(instance)),
+        }
+    }
+}
+
+/// The result of an evaluation.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Outcome<T> {
+    /// A value.
+    Known(T),
+    /// The value is not known until this resource has run, such as `probe[old_tls]`.
+    Unknown(String),
+    /// A problem, already reported.
+    Failed,
+}
+
+/// The parsed expressions by text, and the checked ones by the types of their names.
+#[derive(Default)]
+pub(super) struct Cache {
+    parsed: HashMap<String, Result<Expression, ExpressionError>>,
+    checked: HashMap<CheckKey, Checked>,
+}
+
+/// An expression, and the addresses of the types that it was checked against.
+type CheckKey = (String, [usize; 4]);
+
+/// The result of a check. It holds the types, so that no other type gets their addresses.
+struct Checked {
+    result: Result<ValueType, ExpressionError>,
+    _types: [Option<Arc<ValueType>>; 3],
+}
+
+/// An expression in a file: its text, and the place of its first byte.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Written<'t> {
+    pub(super) text: &'t str,
+    /// The offset in the file, if the text stands there as it is.
+    pub(super) start: Option<usize>,
+    /// The scalar that holds the expression.
+    pub(super) span: Span,
+}
+
+impl<'t> Written<'t> {
+    /// Finds an expression in the scalar at a span.
+    pub(super) fn find(context: &Context, text: &'t str, span: Span) -> Self {
+        let (start, end) = (span.start as usize, span.end as usize);
+        let source = context.parsed.file.text.get(start..end).unwrap_or_default();
+        Self { text, start: source.find(text).map(|at| start + at), span }
+    }
+
+    /// Returns the span of a byte of the expression, or of the whole scalar.
+    fn span_at(&self, at: usize) -> Span {
+        match self.start {
+            Some(start) => {
+                let end = start + self.text.len();
+                let at = (start + at).min(end.saturating_sub(1));
+                Span::new(at, end.max(at + 1))
+            }
+            None => self.span,
+        }
+    }
+}
+
+impl Expander<'_> {
+    /// Parses an expression; reports a problem.
+    pub(super) fn parse_expression(
+        &mut self,
+        context: &Context,
+        written: Written<'_>,
+    ) -> Option<Expression> {
+        let parsed = if let Some(parsed) = self.cache.parsed.get(written.text) {
+            parsed.clone()
+        } else {
+            let parsed = Expression::parse(written.text);
+            self.cache.parsed.insert(written.text.to_owned(), parsed.clone());
+            parsed
+        };
+        parsed.map_err(|error| self.report_expression(context, written, &error)).ok()
+    }
+
+    /// Reports a problem of an expression at its place.
+    pub(super) fn report_expression(
+        &mut self,
+        context: &Context,
+        written: Written<'_>,
+        error: &ExpressionError,
+    ) {
+        let mut problem =
+            Problem::new(Code::Expression, &error.message).hint_if(error.hint.as_ref());
+        if let Some(problem_of_yaml) = cut_by_comment(context, written, error) {
+            problem = problem_of_yaml;
+        }
+        self.report_at(context, written.span_at(error.offset), problem);
+    }
+
+    /// Checks and evaluates an expression. The problems are reported.
+    pub(super) fn evaluate(&mut self, context: &Context, written: Written<'_>) -> Outcome<Value> {
+        let Some(expression) = self.parse_expression(context, written) else {
+            return Outcome::Failed;
+        };
+        let names = expression.dependencies();
+        self.uses.note_names(&names, &context.origin.instance);
+        if !self.names_are_known(context, written, &names) {
+            return Outcome::Failed;
+        }
+        let unknown = names.iter().find_map(|name| missing_value(&context.scope, name));
+        if let Some(unknown) = unknown {
+            return Outcome::Unknown(unknown);
+        }
+        if names.iter().any(|name| name.starts_with("facts.")) {
+            context.scope.facts.use_root();
+        }
+        if let Err(error) = self.check_expression(context, &expression, written.text) {
+            self.report_expression(context, written, &error);
+            return Outcome::Failed;
+        }
+        match with_values(&context.scope, context.is_module(), |values| expression.evaluate(values))
+        {
+            Ok(value) => Outcome::Known(value),
+            Err(error) => {
+                let absent = names.iter().find(|name| {
+                    name.starts_with("facts.") && value_of(&context.scope, name).is_none()
+                });
+                match absent {
+                    Some(name) => {
+                        let what = format!("the host has no value of `{}`", quoted(name));
+                        let hint = "`steadfast doctor` names facts that are absent, and the reason";
+                        let problem = Problem::new(Code::Expression, what).hint(hint);
+                        self.report_at(context, written.span_at(0), problem);
+                    }
+                    None => self.report_expression(context, written, &error),
+                }
+                Outcome::Failed
+            }
+        }
+    }
+
+    /// Returns the type of an expression.
+    pub(super) fn check_expression(
+        &mut self,
+        context: &Context,
+        expression: &Expression,
+        text: &str,
+    ) -> Result<ValueType, ExpressionError> {
+        let scope = &context.scope;
+        let types = [
+            Some(Arc::clone(&scope.vars.root.value_type)),
+            scope.params.as_ref().map(|it| Arc::clone(&it.value_type)),
+            scope.item.as_ref().map(|it| Arc::clone(&it.root.value_type)),
+        ];
+        let address =
+            |of: &Option<Arc<ValueType>>| of.as_ref().map_or(0, |it| Arc::as_ptr(it).addr());
+        let [vars, params, item] = [0, 1, 2].map(|at| types.get(at).map_or(0, address));
+        let key = (text.to_owned(), [vars, params, item, usize::from(context.is_module())]);
+        if let Some(checked) = self.cache.checked.get(&key) {
+            return checked.result.clone();
+        }
+        let names = environment(scope, context.is_module(), text.contains("facts"));
+        let result = expression.check(&names);
+        self.cache.checked.insert(key, Checked { result: result.clone(), _types: types });
+        result
+    }
+
+    /// Reports a name of a loop item that the items do not have.
+    fn names_are_known(
+        &mut self,
+        context: &Context,
+        written: Written<'_>,
+        names: &BTreeSet<String>,
+    ) -> bool {
+        let Some(item) = context.scope.item.clone() else { return true };
+        let Some(joined) = &item.joined else { return true };
+        for name in names.iter().filter(|name| name.starts_with("item.")) {
+            let mut of_type: &ValueType = joined;
+            let mut value: Option<&Value> = Some(&item.root.value);
+            for step in name.split('.').skip(1) {
+                let ValueType::Map(keys) = of_type else { break };
+                let Some(key) = keys.get(step) else {
+                    let known: Vec<&str> = keys.keys().map(String::as_str).collect();
+                    let of = quoted(&item.of);
+                    let what =
+                        format!("items of `{of}` have no `{step}`; they have {}", known.join(", "));
+                    let near = nearest(step, known.iter().copied());
+                    let hint = near.map(|near| format!("did you mean `{near}`?"));
+                    let at = written.text.find(step).unwrap_or_default();
+                    let problem = Problem::new(Code::Loop, what).hint_if(hint);
+                    self.report_at(context, written.span_at(at), problem);
+                    return false;
+                };
+                let next = match value {
+                    Some(Value::Map(entries)) => entries.get(step),
+                    _ => None,
+                };
+                if next.is_none() && key.optional {
+                    let line = context.parsed.file.line(written.span.start);
+                    let key = quoted(&item.key);
+                    let what = format!("item `{key}` lacks `{step}`, which line {line} uses");
+                    let hint = format!(
+                        "add it to the item, or declare it: for_each: {{in: {}, item: {{{step}: {{type: …, default: …}}}}}}",
+                        item.of
+                    );
+                    let problem = Problem::new(Code::Loop, what).hint(hint);
+                    self.report_at(context, written.span_at(0), problem);
+                    return false;
+                }
+                of_type = &key.value_type;
+                value = next;
+            }
+        }
+        true
+    }
+}
+
+/// Returns the probe that a name waits for.
+fn missing_value(scope: &Scope, name: &str) -> Option<String> {
+    let mut steps = name.split('.');
+    match (steps.next()?, steps.next()) {
+        ("probe", Some(probe)) if !scope.probes.contains_key(probe) => {
+            Some(format!("probe[{probe}]"))
+        }
+        ("vars", Some(variable)) => scope.vars.unknown.get(variable).cloned(),
+        _ => None,
+    }
+}
+
+/// Returns true if a name depends on a probe.
+pub(super) fn is_from_probe(scope: &Scope, name: &str) -> bool {
+    let mut steps = name.split('.');
+    match (steps.next(), steps.next()) {
+        (Some("probe"), _) => true,
+        (Some("vars"), Some(variable)) => scope.vars.from_probes.contains(variable),
+        _ => false,
+    }
+}
+
+/// Returns the value of a dotted name.
+pub(super) fn value_of(scope: &Scope, name: &str) -> Option<Value> {
+    let (root, path) = match name.split_once('.') {
+        Some((root, path)) => (root, Some(path)),
+        None => (name, None),
+    };
+    let value: &Value = match root {
+        "vars" if scope.params.is_none() => &scope.vars.root.value,
+        "facts" => &scope.facts.root().value,
+        "params" => &scope.params.as_ref()?.value,
+        "item" => &scope.item.as_ref()?.root.value,
+        "probe" => {
+            let (probe, rest) = path?.split_once('.').unwrap_or((path?, ""));
+            let value = scope.probes.get(probe)?;
+            return if rest.is_empty() { Some(value) } else { value.at_path(rest) }.cloned();
+        }
+        _ => return None,
+    };
+    path.map_or(Some(value), |path| value.at_path(path)).cloned()
+}
+
+/// Returns the problem of an expression that a YAML comment cuts.
+fn cut_by_comment(
+    context: &Context,
+    written: Written<'_>,
+    error: &ExpressionError,
+) -> Option<Problem> {
+    let end = written.start? + written.text.len();
+    let rest = context.parsed.file.text.get(end..)?;
+    let is_cut = rest.starts_with(" #") && error.offset + 1 >= written.text.len()
+        || rest.starts_with(" #") && written.text.matches(['"', '\'']).count() % 2 == 1;
+    is_cut.then(|| {
+        Problem::new(
+            Code::Expression,
+            "the expression ends inside a text; YAML began a comment at ` #`: quote the whole",
+        )
+        .hint("write: when: 'facts.a == \"x #y\"'")
+    })
+}
+
+/// Returns the types of the names in a scope.
+pub(super) fn environment(scope: &Scope, is_module: bool, with_facts: bool) -> Environment {
+    let mut environment = Environment::new().with_root("probe", probe_types(scope));
+    if with_facts {
+        environment = environment.with_root("facts", Arc::clone(&scope.facts.root().value_type));
+        for (name, reason) in crate::facts::display_facts() {
+            environment = environment.refuse(&format!("facts.{name}"), reason);
+        }
+    }
+    if is_module {
+        let reason = "a module sees its params and facts only; pass the value by `with:`";
+        environment = environment.refuse("vars", reason);
+    } else {
+        environment = environment.with_root("vars", Arc::clone(&scope.vars.root.value_type));
+    }
+    if let Some(params) = &scope.params {
+        environment = environment.with_root("params", Arc::clone(&params.value_type));
+    }
+    if let Some(item) = &scope.item {
+        let about = format!("items of `{}`", quoted(&item.of));
+        let value_type = Arc::clone(&item.root.value_type);
+        environment = environment.with_described_root("item", value_type, Some(&about));
+    }
+    environment
+}
+
+/// Returns the types of the probes whose values are known.
+fn probe_types(scope: &Scope) -> ValueType {
+    let known = scope.probes.iter();
+    let key = |value: &Value| crate::expressions::MapKey::required(value.value_type());
+    ValueType::Map(known.map(|(name, value)| (name.clone(), key(value))).collect())
+}
+
+/// Returns the values of the names in a scope.
+pub(super) fn with_values<T>(
+    scope: &Scope,
+    is_module: bool,
+    run: impl FnOnce(&Values<'_>) -> T,
+) -> T {
+    let probes = Value::Map(BTreeMap::clone(&scope.probes));
+    let mut values = Values::new().with_root("probe", &probes);
+    if scope.facts.is_used.load(Ordering::Relaxed) {
+        values = values.with_root("facts", &scope.facts.root().value);
+    }
+    if !is_module {
+        values = values.with_root("vars", &scope.vars.root.value);
+    }
+    if let Some(params) = &scope.params {
+        values = values.with_root("params", &params.value);
+    }
+    if let Some(item) = &scope.item {
+        values = values.with_root("item", &item.root.value);
+    }
+    run(&values)
+}

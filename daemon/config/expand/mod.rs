@@ -1,0 +1,379 @@
+//! The expansion: variables, includes, modules, loops, conditions and expressions become plain documents.
+//!
+//! An expansion is pure: equal files, variables, facts and probe values give equal documents. It must never ask the
+//! host: `inputs` reads files of the graph, and nothing else reads anything. A problem names the file, the position,
+//! and the uses that led there.
+//!
+//! Reading order: `detect` (files without the language skip the expansion), this file (the steps), `inputs` (files),
+//! `evaluate` (expressions), `text` (scalars with `${ }`), `values`, `variables`, `conditions`, `loops`, `resources`,
+//! `fields`, `commands`, `templates`, `include`, `modules`, `params`, `uses`, `print`, `ask`.
+
+pub(super) mod ask;
+pub(super) mod commands;
+pub(super) mod conditions;
+pub(super) mod detect;
+pub(super) mod evaluate;
+pub(super) mod fields;
+pub(super) mod host_facts;
+pub(super) mod include;
+pub(super) mod inputs;
+pub(super) mod loops;
+pub(super) mod modules;
+pub(super) mod params;
+pub(super) mod print;
+pub(super) mod resources;
+pub(super) mod templates;
+pub(super) mod text;
+pub(super) mod uses;
+pub(super) mod values;
+pub(super) mod variables;
+
+use super::document::tree::{Node, Tree};
+use super::document::{Document, Inactivity, Origin};
+use super::kinds::KindSet;
+use super::problem::code::Code;
+use super::problem::{Place, Problem, Problems, quoted};
+use super::read::chain_of;
+use super::source_file::{SourceFile, Span};
+use super::{Options, Stored, UsedInputs};
+use crate::suggestion::nearest;
+use evaluate::{Cache, Facts, Scope};
+use inputs::Inputs;
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use uses::UseRecord;
+use variables::Variables;
+
+/// The maximum number of resources after the expansion.
+const MOST_RESOURCES: usize = 100_000;
+/// The maximum depth of includes and modules together.
+const DEEPEST: usize = 16;
+
+/// The result of an expansion.
+#[derive(Debug, Default)]
+pub(super) struct Expansion {
+    /// All files that were read: the graph files first.
+    pub(super) sources: Vec<Arc<SourceFile>>,
+    /// The expanded documents.
+    pub(super) documents: Vec<Document>,
+    /// True if each file was read and each declaration was expanded, so that an unknown name does not exist.
+    pub(super) complete: bool,
+    /// The facts and probes that expressions use.
+    pub(super) used: UsedInputs,
+}
+
+/// A parsed file.
+#[derive(Debug)]
+struct Parsed {
+    source: usize,
+    file: Arc<SourceFile>,
+    tree: Tree<'static>,
+}
+
+/// The circumstances under which a part of a file is expanded.
+#[derive(Clone)]
+struct Context {
+    parsed: Arc<Parsed>,
+    scope: Scope,
+    origin: Arc<Origin>,
+    /// The reason, if an outer condition is false.
+    inactive: Option<Arc<Inactivity>>,
+    /// The key of the loop item.
+    item: Option<Arc<str>>,
+    /// The files and modules that are being read, for the check of cycles.
+    open: Vec<PathBuf>,
+}
+
+impl Context {
+    /// Returns the place of a span, with the uses that led to it.
+    fn place(&self, span: Span) -> Place {
+        let mut place = self.parsed.file.place(span);
+        place.chain = chain_of(&self.origin, self.item.as_deref());
+        place
+    }
+
+    fn tree(&self) -> &Tree<'static> {
+        &self.parsed.tree
+    }
+
+    /// Returns the text of a scalar that is not null.
+    fn text_of(&self, node: usize) -> Option<&str> {
+        self.tree().scalar(node).filter(|it| !it.is_null()).map(|it| it.text.as_ref())
+    }
+
+    fn is_null(&self, node: usize) -> bool {
+        self.tree().scalar(node).is_some_and(super::scalar::Scalar::is_null)
+    }
+
+    /// Returns true inside of a module.
+    fn is_module(&self) -> bool {
+        !self.origin.instance.is_empty()
+    }
+}
+
+/// The state of an expansion.
+struct Expander<'a> {
+    kinds: &'a KindSet,
+    problems: &'a mut Problems,
+    inputs: Inputs,
+    parsed: BTreeMap<PathBuf, Arc<Parsed>>,
+    /// The modules by folder; none for one that cannot be used.
+    modules: BTreeMap<PathBuf, Option<Arc<modules::Loaded>>>,
+    /// The names of all instances.
+    instances: HashSet<Arc<str>>,
+    variables: Variables,
+    facts: Arc<Facts>,
+    cache: Cache,
+    documents: Vec<Document>,
+    resources: usize,
+    is_over_budget: bool,
+    is_complete: bool,
+    uses: UseRecord,
+}
+
+/// The keys of a graph file, and of a file of a module.
+const GRAPH_KEYS: [&str; 10] = [
+    "graph",
+    "comment",
+    "vars",
+    "vars_files",
+    "secrets",
+    "include",
+    "modules",
+    "assert",
+    "resources",
+    "edges",
+];
+const MODULE_KEYS: [&str; 9] = [
+    "module",
+    "comment",
+    "params",
+    "include",
+    "modules",
+    "assert",
+    "resources",
+    "edges",
+    "exports",
+];
+
+/// Expands graph files. `stored` holds the files and values of an earlier expansion, which replace those of the host.
+pub(super) fn expand(
+    roots: Vec<SourceFile>,
+    stored: Option<Stored>,
+    (options, kinds): (&Options, &KindSet),
+    problems: &mut Problems,
+) -> Expansion {
+    let mut inputs = Inputs::new(roots, stored, options);
+    let facts = Arc::new(Facts::new(inputs.facts.take(), inputs.probes.take()));
+    let mut expander = new_expander(inputs, facts, kinds, problems);
+    expander.expand_roots();
+    let Expander { mut inputs, documents, is_complete, facts, uses, .. } = expander;
+    let used = uses.finish(&facts);
+    inputs.record_values(&used, facts.probes());
+    Expansion { sources: inputs.sources, documents, complete: is_complete, used }
+}
+
+/// Creates the state of an expansion that has not begun.
+fn new_expander<'a>(
+    inputs: Inputs,
+    facts: Arc<Facts>,
+    kinds: &'a KindSet,
+    problems: &'a mut Problems,
+) -> Expander<'a> {
+    Expander {
+        kinds,
+        problems,
+        inputs,
+        parsed: BTreeMap::new(),
+        modules: BTreeMap::new(),
+        instances: HashSet::new(),
+        variables: Variables::default(),
+        facts,
+        cache: Cache::default(),
+        documents: Vec::new(),
+        resources: 0,
+        is_over_budget: false,
+        is_complete: true,
+        uses: UseRecord::default(),
+    }
+}
+
+impl Expander<'_> {
+    fn expand_roots(&mut self) {
+        let mut contexts = Vec::new();
+        for number in 0..self.inputs.roots {
+            let Some(parsed) = self.parse_source(number) else { continue };
+            let context = Context {
+                open: vec![parsed.file.path.clone()],
+                parsed,
+                scope: Scope::new(&self.facts, ""),
+                origin: Arc::new(Origin::default()),
+                inactive: None,
+                item: None,
+            };
+            self.check_keys(&context, &GRAPH_KEYS);
+            contexts.push(context);
+        }
+        for context in &contexts {
+            self.define_variables(context);
+        }
+        self.define_given_variables();
+        let contexts = self.follow_includes(contexts);
+        let vars = self.evaluate_variables();
+        for mut context in contexts {
+            context.scope.vars = Arc::clone(&vars);
+            self.expand_document(&context);
+        }
+    }
+
+    /// Parses a source file; returns `None` after reporting its problems.
+    fn parse_source(&mut self, number: usize) -> Option<Arc<Parsed>> {
+        let file = Arc::clone(self.inputs.sources.get(number)?);
+        if let Some(known) = self.parsed.get(&file.path) {
+            return Some(Arc::clone(known));
+        }
+        let scan = super::read::prescan::scan(&file.text);
+        super::refuse_characters(&file, &scan, self.problems);
+        let tree = if scan.bad.is_empty() {
+            super::document::parse::parse(&file, self.problems).map(Tree::into_owned)
+        } else {
+            None
+        };
+        let Some(tree) = tree else {
+            self.is_complete = false;
+            return None;
+        };
+        let parsed = Arc::new(Parsed { source: number, tree, file: Arc::clone(&file) });
+        self.parsed.insert(file.path.clone(), Arc::clone(&parsed));
+        Some(parsed)
+    }
+
+    /// Reports unknown keys at the top of a file.
+    fn check_keys(&mut self, context: &Context, known: &[&str]) {
+        let Some(root) = context.tree().root().filter(|root| !context.is_null(*root)) else {
+            return;
+        };
+        if !matches!(context.tree().node(root), Some(Node::Map(_))) {
+            let what = "the file should be a map with graph, resources, edges";
+            self.report(context, root, Problem::new(Code::Type, what));
+            return;
+        }
+        let pairs = context.tree().entries(root).to_vec();
+        let mut seen = std::collections::BTreeSet::new();
+        for (key, _) in pairs {
+            let Some(text) = context.text_of(key).map(str::to_owned) else { continue };
+            if !seen.insert(text.clone()) {
+                let what = format!("`{}` is given twice in the file", quoted(&text));
+                let problem = Problem::new(Code::DuplicateKey, what).hint("keep one of the keys");
+                self.report(context, key, problem);
+            }
+            // The reader knows more about the words of other versions.
+            let is_known = known.contains(&text.as_str());
+            let is_old = ["collect", "remote", "types"].contains(&text.as_str());
+            if !is_known && (!is_old || context.is_module()) {
+                let near = nearest(&text, known.iter().copied());
+                let near = near.map(|near| format!("did you mean `{near}`?"));
+                let hint = match (context.is_module(), text.as_str()) {
+                    (true, "vars" | "vars_files") => {
+                        "a module sees its params and facts only: pass the value by `with:`"
+                            .to_owned()
+                    }
+                    (true, "secrets") => "declare a param of type secret".to_owned(),
+                    _ => near.unwrap_or_else(|| format!("valid keys: {}", known.join(", "))),
+                };
+                let what = format!("unknown key `{}`", quoted(&text));
+                self.report(context, key, Problem::new(Code::UnknownKey, what).hint(hint));
+            }
+        }
+    }
+
+    /// Expands one file in its context, and then the modules that it uses.
+    fn expand_document(&mut self, context: &Context) {
+        let Some(root) = context.tree().root() else { return };
+        let mut document = Document {
+            source: context.parsed.source,
+            origin: Arc::clone(&context.origin),
+            ..Document::default()
+        };
+        let mut top = Vec::new();
+        let mut modules = None;
+        for (key, value) in context.tree().entries(root).to_vec() {
+            let Some(name) = context.text_of(key).map(str::to_owned) else { continue };
+            let span = context.tree().span(key);
+            let copied = match name.as_str() {
+                "graph" | "comment" | "secrets" | "collect" | "remote" | "types" => {
+                    Some(copy_nodes(context.tree(), value, &mut document.tree))
+                }
+                "edges" => self.expand_plain(context, value, &mut document.tree),
+                "resources" => Some(self.expand_resources(context, value, &mut document)),
+                "assert" => {
+                    self.check_asserts(context, value);
+                    None
+                }
+                "modules" => {
+                    modules = Some(value);
+                    None
+                }
+                _ => None,
+            };
+            if let Some(copied) = copied {
+                let key = document.tree.push_text(name, true, span);
+                top.push((key, copied));
+            }
+        }
+        let span = context.tree().span(root);
+        let id = document.tree.push(Node::Map(top), span);
+        document.tree.set_root(id);
+        let children = modules.map(|value| self.expand_modules(context, value, &mut document));
+        self.documents.push(document);
+        self.documents.extend(children.into_iter().flatten());
+    }
+
+    /// Reports a problem at a node.
+    fn report(&mut self, context: &Context, node: usize, problem: Problem) {
+        self.report_at(context, context.tree().span(node), problem);
+    }
+
+    /// Reports a problem at a span.
+    fn report_at(&mut self, context: &Context, span: Span, problem: Problem) {
+        if problem.severity == super::problem::Severity::Error {
+            self.is_complete = false;
+        }
+        self.problems.push(problem.at(Some(context.place(span))));
+    }
+
+    /// Counts a resource; returns false when the limit is exceeded.
+    fn count_resource(&mut self, context: &Context, node: usize, of: &str) -> bool {
+        self.resources += 1;
+        if self.resources <= MOST_RESOURCES {
+            return true;
+        }
+        if !self.is_over_budget {
+            self.is_over_budget = true;
+            let what = format!("the graph grows above {MOST_RESOURCES} resources here");
+            let hint = format!("{of} grew; make its list shorter, or split the graph");
+            self.report(context, node, Problem::new(Code::Budget, what).hint(hint));
+        }
+        false
+    }
+}
+
+/// Copies a node and everything below it into another tree.
+fn copy_nodes(from: &Tree<'static>, node: usize, into: &mut Tree<'static>) -> usize {
+    let span = from.span(node);
+    let copy = match from.node(node) {
+        Some(Node::Scalar(scalar)) => Node::Scalar(scalar.clone()),
+        Some(Node::List(items)) => {
+            Node::List(items.iter().map(|item| copy_nodes(from, *item, into)).collect())
+        }
+        Some(Node::Map(pairs)) => Node::Map(
+            pairs
+                .iter()
+                .map(|(key, value)| (copy_nodes(from, *key, into), copy_nodes(from, *value, into)))
+                .collect(),
+        ),
+        Some(Node::Alias(_)) | None => return into.push_text(String::new(), true, span),
+    };
+    into.push(copy, span)
+}

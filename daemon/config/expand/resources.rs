@@ -1,0 +1,282 @@
+//! Resources: each entry of `resources` gives one resource, or one for each item of its loop.
+
+use super::conditions::Condition;
+use super::evaluate::{LoopItem, Outcome};
+use super::fields::Target;
+use super::{Context, Expander, copy_nodes};
+use crate::config::ast::Relation;
+use crate::config::document::tree::{Node, Tree};
+use crate::config::document::{Document, Inactivity, Note};
+use crate::config::problem::code::Code;
+use crate::config::problem::{Problem, quoted};
+use crate::config::source_file::Span;
+use std::sync::Arc;
+use steadfast_resources::KindSpec;
+
+/// The keys that the expansion itself uses.
+const CONTROL: [&str; 2] = ["when", "for_each"];
+
+impl Expander<'_> {
+    /// Expands `resources`, a map of lists by kind; returns the new node.
+    pub(super) fn expand_resources(
+        &mut self,
+        context: &Context,
+        node: usize,
+        document: &mut Document,
+    ) -> usize {
+        let Some(Node::Map(pairs)) = context.tree().node(node) else {
+            return copy_nodes(context.tree(), node, &mut document.tree);
+        };
+        let mut kinds = Vec::new();
+        for (key, value) in pairs.clone() {
+            let kind = context.text_of(key).map(str::to_owned).unwrap_or_default();
+            let spec = self.kinds.find(&kind);
+            let copied_key = copy_nodes(context.tree(), key, &mut document.tree);
+            let list = match (spec, context.tree().node(value)) {
+                (Some(spec), Some(Node::List(items))) => {
+                    let mut expanded = Vec::with_capacity(items.len());
+                    for item in items.clone() {
+                        self.expand_entry(context, (spec, item), document, &mut expanded);
+                    }
+                    document.tree.push(Node::List(expanded), context.tree().span(value))
+                }
+                // The reader reports an unknown kind and a value that is no list.
+                _ => copy_nodes(context.tree(), value, &mut document.tree),
+            };
+            kinds.push((copied_key, list));
+        }
+        document.tree.push(Node::Map(kinds), context.tree().span(node))
+    }
+
+    /// Expands one entry of a kind.
+    fn expand_entry(
+        &mut self,
+        context: &Context,
+        (spec, item): (&'static KindSpec, usize),
+        document: &mut Document,
+        expanded: &mut Vec<usize>,
+    ) {
+        if self.is_over_budget {
+            return;
+        }
+        if !matches!(context.tree().node(item), Some(Node::Map(_))) {
+            if !self.count_resource(context, item, "the list") {
+                return;
+            }
+            let (copy, note) =
+                (self.expand_static(context, item, &mut document.tree, "name"), note(context));
+            if let Some(copy) = copy {
+                document.notes.insert(copy, note);
+                expanded.push(copy);
+            }
+            return;
+        }
+        let for_each = context.tree().entry(item, "for_each").map(|(_, value)| value);
+        let Some(for_each) = for_each else {
+            if self.count_resource(context, item, "the list") {
+                expanded.extend(self.expand_one(context, (spec, item), document));
+            }
+            return;
+        };
+        let Some(items) = self.loop_items(context, for_each) else {
+            self.is_complete = false;
+            return;
+        };
+        for each in items {
+            let of = format!("the loop over `{}`", quoted(&each.of));
+            if !self.count_resource(context, for_each, &of) {
+                return;
+            }
+            let inner = with_item(context, &each);
+            expanded.extend(self.expand_one(&inner, (spec, item), document));
+        }
+    }
+
+    /// Expands one resource; returns its node, or nothing after a problem.
+    fn expand_one(
+        &mut self,
+        context: &Context,
+        (spec, item): (&'static KindSpec, usize),
+        document: &mut Document,
+    ) -> Option<usize> {
+        self.uses.begin_resource();
+        let mut note = note(context);
+        if let Some((_, when)) = context.tree().entry(item, "when") {
+            match self.evaluate_condition(context, when) {
+                Condition::Holds(text) => note.condition = Some(text),
+                Condition::Fails(reason) => note.inactive = note.inactive.or(Some(reason)),
+                Condition::Wrong => return None,
+            }
+        }
+        if let Some(of_item) = Self::unknown_control(context, item) {
+            self.report(context, item, of_item);
+        }
+        let mut pairs = Vec::new();
+        let has_name = context.tree().entry(item, "name").is_some();
+        if let (false, Some(each)) = (has_name, &context.scope.item) {
+            let span = context.tree().span(item);
+            let key = document.tree.push_text("name".to_owned(), true, span);
+            pairs.push((key, document.tree.push_text(each.key.to_string(), false, span)));
+        }
+        let mut target = Target { spec, item, pairs, unknown: None };
+        for (key, value) in context.tree().entries(item).to_vec() {
+            let name = context.text_of(key).map(str::to_owned).unwrap_or_default();
+            let is_order = Relation::parse(&name).is_some();
+            if CONTROL.contains(&name.as_str())
+                || (note.inactive.is_some() && name != "name" && !is_order)
+            {
+                continue;
+            }
+            self.expand_key(context, (key, &name, value), &mut document.tree, &mut target)?;
+        }
+        if note.inactive.is_none()
+            && let Some(until) = target.unknown.take()
+        {
+            let unknown_until = Some(until);
+            note.inactive = Some(Arc::new(Inactivity { unknown_until, ..Inactivity::default() }));
+        }
+        // Names within the instance; a target of an edge has no prefix there.
+        let probes = self.uses.end_resource();
+        let bare = |probe: String| probe.rsplit('/').next().unwrap_or_default().to_owned();
+        let probes: Vec<String> = probes.into_iter().map(bare).collect();
+        add_probes(&mut document.tree, &mut target.pairs, &probes, context.tree().span(item));
+        let expanded = document.tree.push(Node::Map(target.pairs), context.tree().span(item));
+        document.notes.insert(expanded, note);
+        Some(expanded)
+    }
+
+    /// Returns the problem of a control key that is written like one of another tool.
+    fn unknown_control(context: &Context, item: usize) -> Option<Problem> {
+        let (_, value) = context.tree().entry(item, "count")?;
+        let is_number = context.text_of(value).is_some_and(|text| text.parse::<u32>().is_ok());
+        is_number.then(|| {
+            Problem::new(Code::Loop, "loops have no count: instances are known by key")
+                .hint("write: for_each: [a, b, c]")
+        })
+    }
+
+    /// Expands a node whose value must be known at load and may use no probe.
+    pub(super) fn expand_static(
+        &mut self,
+        context: &Context,
+        node: usize,
+        into: &mut Tree<'static>,
+        field: &str,
+    ) -> Option<usize> {
+        match context.tree().node(node)? {
+            Node::Scalar(scalar) if scalar.text.contains("${") => {
+                let names = self.names_in(context, node);
+                if !self.names_are_static(context, node, (field, &names)) {
+                    return None;
+                }
+                let value = self.scalar_expression(context, node)?;
+                let Some(text) = value.embedded_text() else {
+                    let kind = super::values::kind_of(&value);
+                    let what = format!("`{field}` wants a string, the expression is {kind}");
+                    self.report(context, node, Problem::new(Code::Expression, what));
+                    return None;
+                };
+                Some(into.push_text(text, false, context.tree().span(node)))
+            }
+            Node::List(items) => {
+                let copied: Option<Vec<usize>> = items
+                    .clone()
+                    .into_iter()
+                    .map(|item| self.expand_static(context, item, into, field))
+                    .collect();
+                Some(into.push(Node::List(copied?), context.tree().span(node)))
+            }
+            _ => Some(copy_nodes(context.tree(), node, into)),
+        }
+    }
+
+    /// Expands a node outside of resources: every scalar may be an expression.
+    pub(super) fn expand_plain(
+        &mut self,
+        context: &Context,
+        node: usize,
+        into: &mut Tree<'static>,
+    ) -> Option<usize> {
+        match context.tree().node(node)? {
+            Node::Map(pairs) => {
+                let mut copied = Vec::with_capacity(pairs.len());
+                for (key, value) in pairs.clone() {
+                    let copied_key = copy_nodes(context.tree(), key, into);
+                    copied.push((copied_key, self.expand_plain(context, value, into)?));
+                }
+                Some(into.push(Node::Map(copied), context.tree().span(node)))
+            }
+            Node::List(items) => {
+                let copied: Option<Vec<usize>> = items
+                    .clone()
+                    .into_iter()
+                    .map(|item| self.expand_plain(context, item, into))
+                    .collect();
+                Some(into.push(Node::List(copied?), context.tree().span(node)))
+            }
+            Node::Scalar(scalar) if scalar.text.contains("${") => {
+                match self.evaluate_scalar(context, node) {
+                    Outcome::Known(value) => {
+                        Some(super::values::push_value(into, &value, context.tree().span(node)))
+                    }
+                    Outcome::Unknown(until) => {
+                        let what = format!("the value must be known at load; `{until}` is not");
+                        self.report(context, node, Problem::new(Code::Expression, what));
+                        None
+                    }
+                    Outcome::Failed => None,
+                }
+            }
+            _ => Some(copy_nodes(context.tree(), node, into)),
+        }
+    }
+}
+
+/// Returns the context of one item of a loop.
+pub(super) fn with_item(context: &Context, each: &Arc<LoopItem>) -> Context {
+    let mut inner = context.clone();
+    inner.scope.item = Some(Arc::clone(each));
+    inner.item = Some(Arc::clone(&each.key));
+    inner
+}
+
+/// Returns the note of a resource in a context.
+fn note(context: &Context) -> Note {
+    Note { item: context.item.clone(), condition: None, inactive: context.inactive.clone() }
+}
+
+/// Adds the automatic edges from the probes that a resource uses: `after: ["probe[NAME]"]`.
+fn add_probes(
+    tree: &mut Tree<'static>,
+    pairs: &mut Vec<(usize, usize)>,
+    probes: &[String],
+    span: Span,
+) {
+    if probes.is_empty() {
+        return;
+    }
+    let is_after = |(key, _): &&(usize, usize)| {
+        tree.scalar(*key).is_some_and(|key| key.text == Relation::After.key())
+    };
+    let written = pairs.iter().find(is_after).map(|(_, value)| *value);
+    let mut targets = match written.and_then(|value| tree.node(value)) {
+        Some(Node::List(items)) => items.clone(),
+        Some(Node::Scalar(_)) => written.into_iter().collect(),
+        _ => Vec::new(),
+    };
+    let text = |target: &usize| Some(tree.scalar(*target)?.text.to_string());
+    let known: Vec<String> = targets.iter().filter_map(text).collect();
+    for probe in probes {
+        let target = format!("probe[{probe}]");
+        if !known.contains(&target) {
+            targets.push(tree.push_text(target, false, span));
+        }
+    }
+    let list = tree.push(Node::List(targets), span);
+    if let Some((_, value)) = pairs.iter_mut().find(|(_, value)| Some(*value) == written) {
+        *value = list;
+    } else {
+        let key = tree.push_text(Relation::After.key().to_owned(), true, span);
+        pairs.push((key, list));
+    }
+}

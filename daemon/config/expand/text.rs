@@ -1,0 +1,184 @@
+//! Scalars with `${ }`: a scalar that is one expression keeps the type of its value, any other becomes a string.
+
+use super::evaluate::{Outcome, Written};
+use super::{Context, Expander};
+use crate::config::problem::code::Code;
+use crate::config::problem::{Problem, quoted};
+use crate::expressions::Value;
+
+/// A part of a scalar.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Text as it is.
+    Literal(String),
+    /// The text of an expression, without the braces.
+    Expression(String),
+}
+
+/// Splits a scalar; `$${` is a literal `${`. `None` means that an expression has no end.
+pub(super) fn split_scalar(text: &str) -> Option<Vec<Part>> {
+    let mut parts = Vec::new();
+    let mut literal = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        let (before, after) = rest.split_at(at);
+        let after = after.get(2..)?;
+        if let Some(before) = before.strip_suffix('$') {
+            literal.push_str(before);
+            literal.push_str("${");
+            rest = after;
+            continue;
+        }
+        literal.push_str(before);
+        if !literal.is_empty() {
+            parts.push(Part::Literal(std::mem::take(&mut literal)));
+        }
+        let end = expression_end(after)?;
+        parts.push(Part::Expression(after.get(..end)?.to_owned()));
+        rest = after.get(end + 1..)?;
+    }
+    literal.push_str(rest);
+    if !literal.is_empty() || parts.is_empty() {
+        parts.push(Part::Literal(literal));
+    }
+    Some(parts)
+}
+
+/// Returns the offset of the brace that closes an expression; braces and quotes within are skipped.
+fn expression_end(text: &str) -> Option<usize> {
+    let (mut depth, mut quote) = (0_usize, None);
+    let mut is_escaped = false;
+    for (at, letter) in text.char_indices() {
+        match (quote, letter) {
+            (Some(_), _) if is_escaped => is_escaped = false,
+            (Some(_), '\\') => is_escaped = true,
+            (Some(open), letter) if open == letter => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(letter),
+            (None, '{') => depth += 1,
+            (None, '}') if depth == 0 => return Some(at),
+            (None, '}') => depth -= 1,
+            (None, _) => {}
+        }
+    }
+    None
+}
+
+impl Expander<'_> {
+    /// Splits a scalar; reports an expression without an end.
+    pub(super) fn split_node(&mut self, context: &Context, node: usize) -> Option<Vec<Part>> {
+        let text = context.tree().scalar(node)?.text.to_string();
+        let parts = split_scalar(&text);
+        if parts.is_none() {
+            let what = "`${` without `}`";
+            let hint = "close the expression: ${…}; for a literal ${ write $${";
+            self.report(context, node, Problem::new(Code::Expression, what).hint(hint));
+        }
+        parts
+    }
+
+    /// Evaluates a scalar with expressions.
+    pub(super) fn evaluate_scalar(&mut self, context: &Context, node: usize) -> Outcome<Value> {
+        let Some(parts) = self.split_node(context, node) else { return Outcome::Failed };
+        self.evaluate_parts(context, node, &parts)
+    }
+
+    /// Evaluates the parts of a scalar.
+    pub(super) fn evaluate_parts(
+        &mut self,
+        context: &Context,
+        node: usize,
+        parts: &[Part],
+    ) -> Outcome<Value> {
+        let span = context.tree().span(node);
+        if let [Part::Expression(text)] = parts {
+            return self.evaluate(context, Written::find(context, text, span));
+        }
+        let mut joined = String::new();
+        let mut unknown = None;
+        for part in parts {
+            let text = match part {
+                Part::Literal(text) => {
+                    joined.push_str(text);
+                    continue;
+                }
+                Part::Expression(text) => text,
+            };
+            match self.evaluate(context, Written::find(context, text, span)) {
+                Outcome::Known(value) => {
+                    if let Some(text) = value.embedded_text() {
+                        joined.push_str(&text);
+                    } else {
+                        let kind = super::values::kind_of(&value);
+                        let what = format!("`${{{}}}` is {kind}, within text", quoted(text));
+                        let hint = "only strings, integers and bools are embedded in text";
+                        self.report(context, node, Problem::new(Code::Expression, what).hint(hint));
+                        return Outcome::Failed;
+                    }
+                }
+                Outcome::Unknown(until) => unknown = Some(until),
+                Outcome::Failed => return Outcome::Failed,
+            }
+        }
+        match unknown {
+            Some(until) => Outcome::Unknown(until),
+            None => Outcome::Known(Value::Text(joined)),
+        }
+    }
+
+    /// Evaluates a scalar whose value must be known now.
+    pub(super) fn scalar_expression(&mut self, context: &Context, node: usize) -> Option<Value> {
+        match self.evaluate_scalar(context, node) {
+            Outcome::Known(value) => Some(value),
+            Outcome::Unknown(until) => {
+                let what = format!("the value must be known at load; `{until}` is not");
+                self.report(context, node, Problem::new(Code::Expression, what));
+                None
+            }
+            Outcome::Failed => None,
+        }
+    }
+
+    /// Returns the names that the expressions of a scalar use.
+    pub(super) fn names_in(&mut self, context: &Context, node: usize) -> Vec<String> {
+        let Some(parts) = self.split_node(context, node) else { return Vec::new() };
+        let span = context.tree().span(node);
+        let mut names = Vec::new();
+        for part in &parts {
+            if let Part::Expression(text) = part {
+                let written = Written::find(context, text, span);
+                if let Some(expression) = self.parse_expression(context, written) {
+                    names.extend(expression.dependencies());
+                }
+            }
+        }
+        names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Part, split_scalar};
+
+    #[test]
+    fn scalars_are_split_at_expressions() {
+        let literal = |text: &str| Part::Literal(text.to_owned());
+        let expression = |text: &str| Part::Expression(text.to_owned());
+        for (text, parts) in [
+            ("a", vec![literal("a")]),
+            ("", vec![literal("")]),
+            ("${a}", vec![expression("a")]),
+            ("x${a}y", vec![literal("x"), expression("a"), literal("y")]),
+            ("$${a}", vec![literal("${a}")]),
+            ("$$${a}", vec![literal("$${a}")]),
+            ("${\"}\"}", vec![expression("\"}\"")]),
+            ("${a}${b}", vec![expression("a"), expression("b")]),
+            ("$a {b}", vec![literal("$a {b}")]),
+        ] {
+            assert_eq!(split_scalar(text), Some(parts), "{text}");
+        }
+        for text in ["${", "${a", "${'}", "a${b}${c"] {
+            assert_eq!(split_scalar(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Advice about edges: notifications without an effect, and files whose changes do not reach their service.
+
+use super::{File, Findings};
+use crate::config::problem::quoted;
+use steadfast_resources::ResourceId;
+
+/// The kinds that act on a refresh.
+const REACTING: [&str; 10] =
+    ["exec", "svc", "timer", "test", "print", "unit", "password", "firewall", "mount", "probe"];
+
+/// The kinds whose objects a service reads.
+const READ_BY_SERVICES: [&str; 8] =
+    ["file", "line", "block", "ini", "json", "yaml", "toml", "hosts"];
+
+/// Adds the advice about the edges of a file. `all` are the files of the graph.
+pub(super) fn advise(file: &File, all: &[File], findings: &mut Findings) {
+    for (kind, item, name) in file.resources() {
+        if let Some((key, targets)) = file.tree.entry(item, "notify") {
+            let is_deaf =
+                |target: &str| kind_of(target).is_some_and(|kind| !REACTING.contains(&kind));
+            for (node, target) in file.texts_of(targets).into_iter().filter(|it| is_deaf(it.1)) {
+                let what = format!("{} does nothing on a refresh", quoted(target));
+                let node = if file.tree.span(node).start == 0 { key } else { node };
+                let hint = "write `before` for the order alone";
+                findings.add("useless-notify", (file, node, item), what, hint);
+            }
+        }
+        if let Some((key, _)) =
+            file.tree.entry(item, "subscribe").filter(|_| !REACTING.contains(&kind))
+        {
+            let what = format!("{kind}[{}] does nothing on a refresh", quoted(name.unwrap_or("…")));
+            let hint = "write `after` for the order alone";
+            findings.add("useless-notify", (file, key, item), what, hint);
+        }
+        if let ("svc", Some(name)) = (kind, name) {
+            advise_service(file, (item, name), all, findings);
+        }
+    }
+}
+
+/// Looks for files in `after` of a service that do not notify the service.
+fn advise_service(file: &File, (item, name): (usize, &str), all: &[File], findings: &mut Findings) {
+    let Some((_, targets)) = file.tree.entry(item, "after") else { return };
+    let own = format!("svc[{name}]");
+    let subscribed = file.tree.entry(item, "subscribe").map(|(_, node)| file.texts_of(node));
+    let subscribed = subscribed.unwrap_or_default();
+    for (node, target) in file.texts_of(targets) {
+        let is_read = kind_of(target).is_some_and(|kind| READ_BY_SERVICES.contains(&kind));
+        let is_subscribed = subscribed.iter().any(|(_, text)| *text == target);
+        if !is_read || is_subscribed || target.ends_with("/]") || notifies(all, target, &own) {
+            continue;
+        }
+        let what = format!("a change of {} does not reach {}", quoted(target), quoted(&own));
+        let hint = "write `subscribe` in place of `after`, or silence this";
+        findings.add("after-without-notify", (file, node, item), what, hint);
+    }
+}
+
+/// Returns true if a resource notifies another by its own declaration.
+fn notifies(all: &[File], from: &str, to: &str) -> bool {
+    all.iter().any(|file| {
+        file.resources().into_iter().any(|(kind, item, name)| {
+            let is_from = name.is_some_and(|name| from == format!("{kind}[{name}]"));
+            let targets = file.tree.entry(item, "notify").filter(|_| is_from);
+            targets.is_some_and(|(_, node)| {
+                file.texts_of(node).iter().any(|(_, text)| *text == to || text.ends_with("[*]"))
+            })
+        })
+    })
+}
+
+/// Returns the kind of a target such as `kind[name]` or `instance/kind[name]`.
+fn kind_of(target: &str) -> Option<&str> {
+    let kind = ResourceId::parse(target)?.kind;
+    Some(kind.rsplit_once('/').map_or(kind, |(_, kind)| kind))
+}

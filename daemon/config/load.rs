@@ -1,0 +1,272 @@
+//! The load of a graph: texts to documents, documents to files, and files to a checked graph.
+
+use super::hash::Stable;
+use super::problem::code::Code;
+use super::problem::location::DocumentInfo;
+use super::problem::render::Rejected;
+use super::problem::{Problem, Problems};
+use super::source_file::{Role, SourceFile, Span};
+use super::{KindSet, LoadedGraph, Options, Text, ast, checks, expand, problem, read};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Loads a graph from files, directories and the standard input (`-`).
+///
+/// # Errors
+/// [`Rejected`] with all problems of the graph.
+pub fn load(paths: &[PathBuf], options: &Options) -> Result<LoadedGraph, Rejected> {
+    load_with(paths, options, &KindSet::of_this_build())
+}
+
+/// Loads a graph with a given set of kinds.
+///
+/// # Errors
+/// [`Rejected`] with all problems of the graph.
+pub fn load_with(
+    paths: &[PathBuf],
+    options: &Options,
+    kinds: &KindSet,
+) -> Result<LoadedGraph, Rejected> {
+    let mut problems = Problems::default();
+    let sources = read::files::read(paths, &mut problems);
+    compile((sources, None), problems, options, kinds)
+}
+
+/// Loads a graph from texts that were read before.
+///
+/// # Errors
+/// [`Rejected`] with all problems of the graph.
+pub fn load_texts(texts: Vec<Text>, options: &Options) -> Result<LoadedGraph, Rejected> {
+    let source = |it: Text| {
+        let mut source = SourceFile::new(&it.display, it.path, it.base, it.content);
+        source.role = it.role;
+        source
+    };
+    let mut stored = Stored::default();
+    let mut sources = Vec::new();
+    for source in texts.into_iter().map(source) {
+        match source.role {
+            Role::Graph => sources.push(source),
+            Role::Used => stored.files.push(source),
+            Role::Values => stored.values = Some(source),
+        }
+    }
+    compile((sources, Some(stored)), Problems::default(), options, &KindSet::of_this_build())
+}
+
+/// The texts of an earlier load besides the graph files: nothing is read from the host then.
+#[derive(Debug, Default)]
+pub(super) struct Stored {
+    pub(super) files: Vec<SourceFile>,
+    pub(super) values: Option<SourceFile>,
+}
+
+/// Returns the expanded graph as YAML, with the origin of each part in comments.
+///
+/// # Errors
+/// [`Rejected`] with all problems of the expansion.
+pub fn expanded_text(paths: &[PathBuf], options: &Options) -> Result<String, Rejected> {
+    let mut problems = Problems::default();
+    let sources = read::files::read(paths, &mut problems);
+    let kinds = KindSet::of_this_build();
+    let expansion = expand::expand(sources, None, (options, &kinds), &mut problems);
+    if problems.errors() > 0 {
+        return Err(Rejected { problems: problems.list, more: problems.more });
+    }
+    Ok(expand::print::print_expansion(&expansion))
+}
+
+pub(super) fn compile(
+    (sources, stored): (Vec<SourceFile>, Option<Stored>),
+    problems: Problems,
+    options: &Options,
+    kinds: &KindSet,
+) -> Result<LoadedGraph, Rejected> {
+    if sources.iter().any(|source| expand::detect::uses_language(&source.text)) {
+        return expanded((sources, stored), problems, options, kinds);
+    }
+    let sources: Vec<Arc<SourceFile>> = sources.into_iter().map(Arc::new).collect();
+    let scans: Vec<read::prescan::Scan> =
+        sources.iter().map(|source| read::prescan::scan(&source.text)).collect();
+    let loaded = if problems.is_empty()
+        && !options.origins
+        && scans.iter().all(|scan| !scan.careful && scan.bad.is_empty())
+        && let Some(loaded) = fast(&sources, options, kinds)
+    {
+        loaded
+    } else {
+        slow(&sources, &scans, problems, options, kinds)?
+    };
+    with_texts(loaded, sources, options)
+}
+
+/// Adds the texts to a graph; rejects an empty graph if the options say so.
+fn with_texts(
+    loaded: LoadedGraph,
+    sources: Vec<Arc<SourceFile>>,
+    options: &Options,
+) -> Result<LoadedGraph, Rejected> {
+    if options.refuse_empty && loaded.vertices.is_empty() && loaded.inactive.is_empty() {
+        return Err(empty(&loaded));
+    }
+    let text = |it: Arc<SourceFile>| match Arc::try_unwrap(it) {
+        Ok(it) => Text {
+            display: it.display,
+            path: it.path,
+            base: it.base,
+            content: it.text,
+            role: it.role,
+        },
+        Err(it) => Text {
+            display: it.display.clone(),
+            path: it.path.clone(),
+            base: it.base.clone(),
+            content: it.text.clone(),
+            role: it.role,
+        },
+    };
+    Ok(LoadedGraph { texts: sources.into_iter().map(text).collect(), ..loaded })
+}
+
+/// Loads a graph that uses the language: it is expanded, and its documents are read.
+fn expanded(
+    (sources, stored): (Vec<SourceFile>, Option<Stored>),
+    mut problems: Problems,
+    options: &Options,
+    kinds: &KindSet,
+) -> Result<LoadedGraph, Rejected> {
+    let is_read = problems.is_empty();
+    let expansion = expand::expand(sources, stored, (options, kinds), &mut problems);
+    // The documents of an expansion that grew too far are too many to read.
+    if problems.list.iter().any(|problem| problem.code == Code::Budget) {
+        return finish_load(None, &expansion.sources, problems);
+    }
+    let mut whole = is_read && expansion.complete;
+    let (mut files, mut infos) = (Vec::new(), Vec::new());
+    for document in &expansion.documents {
+        let Some(source) = expansion.sources.get(document.source) else { continue };
+        let file = read::read_document((source, document), kinds, &mut problems);
+        whole &= !file.unread;
+        files.push(file);
+        infos.push(DocumentInfo { source: document.source, origin: Arc::clone(&document.origin) });
+    }
+    let whole = if whole { checks::Whole::Yes } else { checks::Whole::No };
+    let input = (expansion.sources.as_slice(), infos.as_slice());
+    let loaded = checks::check(files, input, options, whole, &mut problems);
+    let loaded = finish_load(loaded, &expansion.sources, problems)?;
+    let loaded = LoadedGraph { used: expansion.used, ..loaded };
+    with_texts(loaded, expansion.sources, options)
+}
+
+/// Returns the graph with its warnings, or all problems.
+fn finish_load(
+    loaded: Option<LoadedGraph>,
+    sources: &[Arc<SourceFile>],
+    problems: Problems,
+) -> Result<LoadedGraph, Rejected> {
+    let displays: Vec<String> = sources.iter().map(|source| source.display.clone()).collect();
+    let errors = problems.errors();
+    let problems = problems.sorted(&displays);
+    match loaded {
+        Some(loaded) if errors == 0 => Ok(LoadedGraph { warnings: problems.list, ..loaded }),
+        _ => Err(Rejected { problems: problems.list, more: problems.more }),
+    }
+}
+
+/// Returns the documents of files that are read as they are.
+fn plain_documents(sources: &[Arc<SourceFile>]) -> Vec<DocumentInfo> {
+    (0..sources.len()).map(|source| DocumentInfo { source, ..DocumentInfo::default() }).collect()
+}
+
+/// B-16: creates the rejection of an empty graph.
+fn empty(loaded: &LoadedGraph) -> Rejected {
+    let name = problem::quoted(&loaded.name);
+    let problem = Problem::new(Code::Empty, format!("the graph `{name}` has no resources"));
+    let hint = "to accept an empty graph, pass --allow-empty to run, apply or reload";
+    Rejected { problems: vec![problem.hint(hint)], more: 0 }
+}
+
+/// Loads a graph with the fast reader; returns `None` if there is anything to report.
+fn fast(sources: &[Arc<SourceFile>], options: &Options, kinds: &KindSet) -> Option<LoadedGraph> {
+    let files: Option<Vec<ast::GraphFile>> =
+        sources.iter().map(|source| read::typed::read(source, kinds)).collect();
+    let mut problems = Problems::default();
+    let documents = plain_documents(sources);
+    let input = (sources, documents.as_slice());
+    let loaded = checks::check(files?, input, options, checks::Whole::Yes, &mut problems)?;
+    problems.is_empty().then_some(loaded)
+}
+
+/// Loads a graph with the slow reader, and reports all problems.
+fn slow(
+    sources: &[Arc<SourceFile>],
+    scans: &[read::prescan::Scan],
+    mut problems: Problems,
+    options: &Options,
+    kinds: &KindSet,
+) -> Result<LoadedGraph, Rejected> {
+    let mut files = Vec::new();
+    let mut whole = if problems.is_empty() { checks::Whole::Yes } else { checks::Whole::No };
+    for (source, scan) in sources.iter().zip(scans) {
+        let file = if scan.bad.is_empty() { slow_file(source, kinds, &mut problems) } else { None };
+        refuse_characters(source, scan, &mut problems);
+        if file.as_ref().is_none_or(|file| file.unread) {
+            whole = checks::Whole::No;
+        }
+        files.push(file.unwrap_or_default());
+    }
+    let documents = plain_documents(sources);
+    let input = (sources, documents.as_slice());
+    let loaded = checks::check(files, input, options, whole, &mut problems);
+    finish_load(loaded, sources, problems)
+}
+
+/// Reads one file with the slow reader; reports a text that the fast reader rejects as YAML or reads differently.
+fn slow_file(
+    source: &SourceFile,
+    kinds: &KindSet,
+    problems: &mut Problems,
+) -> Option<ast::GraphFile> {
+    let errors = problems.errors();
+    let mut file = read::read(source, kinds, problems)?;
+    if problems.errors() > errors {
+        return Some(file);
+    }
+    let spots = file.spots.take();
+    match read::typed::read(source, kinds) {
+        Some(other) if file != other => {
+            let problem =
+                Problem::new(Code::Readers, "YAML parsers interpret this file differently");
+            let hint = "simplify the YAML: quote strings, and put one key on each line";
+            problems.push(problem.hint(hint).at(Some(source.whole())));
+        }
+        Some(_) => {}
+        None => {
+            if let Err(error) = read::typed::accepts(source) {
+                problems.push(read::syntax_errors::disagreement(source, &error));
+            }
+        }
+    }
+    file.spots = spots;
+    Some(file)
+}
+
+pub(super) fn refuse_characters(
+    source: &SourceFile,
+    scan: &read::prescan::Scan,
+    problems: &mut Problems,
+) {
+    for (at, length) in &scan.bad {
+        let character = source.text.get(*at..at + length).and_then(|text| text.chars().next());
+        let number = character.map_or(0, u32::from);
+        let what = format!("the character U+{number:04X} is not allowed here");
+        let hint = format!("write the character as \"\\u{number:04x}\" in double quotes");
+        let place = source.place(Span::new(*at, at + length));
+        problems.push(Problem::new(Code::Character, what).hint(hint).at(Some(place)));
+    }
+}
+
+/// Returns a hash of all texts in their order.
+pub(super) fn hash_of(sources: &[Arc<SourceFile>]) -> u64 {
+    sources.iter().fold(Stable::new(), |hash, source| hash.text(&source.text)).finish()
+}

@@ -1,0 +1,97 @@
+//! The slow reader's walk over the words of the world: `collect`, and `export` of a resource.
+
+use super::{Entry, Reader};
+use crate::config::ast::{Collect, Export, GraphFile, ResourceSpots};
+use crate::config::problem::code::Code;
+use crate::config::problem::{Problem, quoted};
+
+const KEYS: [&str; 7] = ["kind", "from", "fields", "set", "below", "pattern", "meta"];
+
+impl<'t> Reader<'t, '_> {
+    /// Reads `collect`, a list of collections.
+    pub(in crate::config) fn collects(&mut self, entry: Entry<'t>, file: &mut GraphFile) {
+        if self.is_null(entry.value) {
+            return;
+        }
+        let wants = "a list, for example `- { kind: file, fields: [content], below: /etc/x }`";
+        for item in self.list(entry, "`collect`", wants).unwrap_or_default() {
+            let errors = self.problems.errors();
+            let Some(entries) = self.map(item, "a collection", "a map with `kind`") else {
+                continue;
+            };
+            let span = self.tree.span(item);
+            let line = self.source.line(span.start);
+            let mut collect = Collect { span, line, ..Collect::default() };
+            for inner in entries {
+                let what = format!("`{}` of a collection", quoted(inner.key));
+                match inner.key {
+                    "kind" => collect.kind = self.text(inner, &what).unwrap_or_default(),
+                    "from" => collect.from = self.world_texts(inner, &what),
+                    "fields" => collect.fields = self.world_texts(inner, &what),
+                    "below" => collect.below = self.text(inner, &what),
+                    "pattern" => {
+                        collect.below = self.text(inner, &what);
+                        collect.fields = vec!["path".to_owned(), "content".to_owned()];
+                        let what =
+                            "`pattern` of a collection is mgmt's word for `below` and `fields`";
+                        let hint = "write: below: DIR, fields: [path, content]";
+                        let place = Some(self.source.place(inner.key_span));
+                        self.say(Problem::new(Code::World, what).warning().hint(hint).at(place));
+                    }
+                    "set" => collect.set.extend(self.set_fields(inner.value, &what)),
+                    "meta" => {
+                        let mut spots = ResourceSpots::default();
+                        collect.meta = self.meta(inner, "a collection", &mut spots).map(Box::new);
+                    }
+                    other => self.unknown(other, inner.key_span, "a collection", &KEYS),
+                }
+            }
+            if collect.kind.is_empty() && self.problems.errors() == errors {
+                self.missing(item, "kind", "a collection");
+            }
+            if collect.from.is_empty() {
+                collect.from.push("*".to_owned());
+            }
+            if self.problems.errors() == errors {
+                file.collects.push(collect);
+            }
+        }
+    }
+
+    /// Reads a text, or a list of texts.
+    /// Reads the fields that a collection sets.
+    fn set_fields(&mut self, value: usize, what: &str) -> Vec<(String, String)> {
+        let fields = self.map(value, what, "a map of fields").unwrap_or_default();
+        let read = |field: Entry<'t>| {
+            let name = format!("`{}` in {what}", quoted(field.key));
+            let text = self.text(field, &name)?;
+            Some((field.key.to_owned(), text))
+        };
+        fields.into_iter().filter_map(read).collect()
+    }
+
+    fn world_texts(&mut self, entry: Entry<'t>, what: &str) -> Vec<String> {
+        if self.scalar(entry.value).is_some() {
+            return self.text(entry, what).into_iter().collect();
+        }
+        let items = self.list(entry, what, "a list of strings").unwrap_or_default();
+        let texts = items.iter().filter_map(|item| self.scalar(*item));
+        texts.map(|scalar| scalar.text.to_string()).collect()
+    }
+
+    /// Reads `export` of a resource: a truth value, or `{apply: true}`.
+    pub(in crate::config) fn export(&mut self, entry: Entry<'t>, what: &str) -> Option<Export> {
+        let what = format!("`export` of {what}");
+        if self.scalar(entry.value).is_some() {
+            return self.truth(entry)?.then_some(Export { apply: false });
+        }
+        let mut apply = false;
+        for inner in self.map(entry.value, &what, "true, or { apply: true }")? {
+            match inner.key {
+                "apply" => apply = self.truth(inner).unwrap_or_default(),
+                other => self.unknown(other, inner.key_span, &what, &["apply"]),
+            }
+        }
+        Some(Export { apply })
+    }
+}

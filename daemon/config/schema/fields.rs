@@ -1,0 +1,139 @@
+//! The schemas of field types.
+
+use serde_json::{Map, Value, json};
+use steadfast_resources::{FieldSpec, FieldType, Receives};
+
+/// The types of a scalar: a graph keeps scalars as they are written, so that `0644` is a text.
+const SCALAR: [&str; 4] = ["string", "number", "boolean", "null"];
+
+/// The pattern of a duration with units.
+const DURATION: &str = r"^([0-9]+(\.[0-9]*)?(w|d|h|ms|m|s|us))+$|^[-+]?[0-9][0-9.eE+-]*$";
+
+/// Adds the common definitions.
+pub(super) fn define(definitions: &mut Map<String, Value>) {
+    definitions.insert("text".into(), json!({"type": SCALAR}));
+    definitions.insert(
+        "value".into(),
+        json!({
+            "description": "A received value or a secret: \"kind[name].key\", {from, key}, {secret: NAME}, {world: KEY} or {from: params.NAME}.",
+            "type": ["string", "object"],
+            "properties": {
+                "from": {"type": "string"},
+                "key": {"type": "string"},
+                "secret": {"type": "string"},
+                "world": {"type": "string"},
+                "template": {"type": "string"},
+                "values": {"type": "object"},
+            },
+            "additionalProperties": false,
+        }),
+    );
+    definitions.insert(
+        "targets".into(),
+        json!({"type": ["array", "string", "null"], "items": {"type": ["string", "null"]}}),
+    );
+}
+
+/// The schema of a text.
+pub(super) fn text() -> Value {
+    json!({"type": SCALAR})
+}
+
+/// The schema of a field, with its description, default and example.
+pub(super) fn of_field(field: &FieldSpec) -> Value {
+    if field.later {
+        return json!({"not": {}, "description": format!("Not in this build: {}", field.doc)});
+    }
+    let mut schema = with_expressions(of_type(field));
+    if let Some(keys) = schema.as_object_mut() {
+        let mut description = field.doc.to_owned();
+        if let Some(why) = field.ignored {
+            description = format!("Has no effect: {why}");
+        }
+        if field.required {
+            description.push_str(" Required.");
+        }
+        if let Some(default) = field.default {
+            description.push_str(&format!(" Default: {default}."));
+        }
+        keys.insert("description".into(), description.into());
+        if let Some(example) = field.example {
+            keys.insert("examples".into(), json!([example]));
+        }
+    }
+    schema
+}
+
+/// Adds the alternative of an expression: a string that begins with `${`.
+pub(super) fn with_expressions(schema: Value) -> Value {
+    let accepts_any_text = schema.get("type") == Some(&json!(SCALAR)) || schema == json!({});
+    if accepts_any_text {
+        return schema;
+    }
+    json!({
+        "if": {"type": "string", "pattern": r"^\$\{"},
+        "then": {"pattern": r"\}$"},
+        "else": schema,
+    })
+}
+
+/// The schema of the type alone.
+fn of_type(field: &FieldSpec) -> Value {
+    let item = json!({"type": SCALAR});
+    let mut schema = match field.takes {
+        FieldType::Text => text(),
+        FieldType::Anything => return json!({}),
+        FieldType::Bool => json!({"type": ["boolean", "null"]}),
+        FieldType::Int => json!({"type": ["integer", "null"]}),
+        FieldType::Float => json!({"type": ["number", "null"]}),
+        FieldType::Texts if field.list_only => json!({"type": ["array", "null"], "items": item}),
+        FieldType::Texts => {
+            json!({"type": ["array", "string", "number", "boolean", "null"], "items": item})
+        }
+        FieldType::TextMap => json!({"type": ["object", "null"], "additionalProperties": item}),
+        FieldType::Choice(words) => json!({"enum": choices(words)}),
+        FieldType::Duration | FieldType::Seconds | FieldType::Milliseconds => {
+            json!({"type": ["string", "number", "null"], "pattern": DURATION})
+        }
+    };
+    if field.receives > Receives::Nothing {
+        accept_received(field, &mut schema);
+    }
+    schema
+}
+
+/// Returns the words with the values that YAML reads from them.
+fn choices(words: &[&str]) -> Vec<Value> {
+    let mut all: Vec<Value> = vec![Value::Null, json!("")];
+    for word in words {
+        all.push(json!(word));
+        all.extend(serde_json::from_str::<Value>(word).ok().filter(|value| !value.is_object()));
+    }
+    all
+}
+
+/// Also accepts the map forms of received values and secrets.
+fn accept_received(field: &FieldSpec, schema: &mut Value) {
+    let Some(keys) = schema.as_object_mut() else { return };
+    if field.takes == FieldType::TextMap {
+        let entry = json!({
+            "type": ["string", "number", "boolean", "null", "object"],
+            "properties": {"secret": {"type": "string"}, "from": {"type": "string"}},
+            "additionalProperties": false,
+        });
+        keys.insert("additionalProperties".into(), entry);
+        return;
+    }
+    if let Some(Value::Array(types)) = keys.get_mut("type") {
+        types.push("object".into());
+        keys.insert(
+            "properties".into(),
+            json!({
+                "secret": {"type": "string", "description": "The name of a secret."},
+                "from": {"type": "string", "description": "A received value, or a parameter."},
+                "key": {"type": "string"},
+            }),
+        );
+        keys.insert("additionalProperties".into(), json!(false));
+    }
+}

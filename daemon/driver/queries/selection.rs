@@ -1,0 +1,59 @@
+//! The selection of resources by selectors, and the status of a selection.
+
+use super::phase;
+use super::statistics::Moment;
+use crate::api::{Phase, SelectedResources};
+use crate::driver::Driver;
+use crate::selection::{NoLabels, Unselected, resolve};
+use steadfast_engine::{VertexId, VertexStatus};
+
+impl Driver {
+    /// Returns the identities that selectors select, in order of identity.
+    pub(super) fn select(&self, texts: &[String]) -> Result<Vec<String>, Unselected> {
+        let mut identities: Vec<&str> = self.graph.ids().map(|id| self.graph.name(id)).collect();
+        identities.sort_unstable();
+        resolve(texts, &identities, &NoLabels)
+    }
+
+    /// Returns the status of these resources, worst first; an error are the unknown identities.
+    pub(super) fn selected(
+        &self,
+        names: &[String],
+        most: usize,
+    ) -> Result<SelectedResources, Vec<String>> {
+        let strangers = self.strangers(names);
+        if !strangers.is_empty() {
+            return Err(strangers);
+        }
+        let vertex = |name: &String| {
+            let id = self.running(name)?;
+            Some((id, self.current_status(id)?))
+        };
+        let mut rows: Vec<(Phase, VertexId, VertexStatus)> = names
+            .iter()
+            .filter_map(vertex)
+            .map(|(id, standing)| (phase(&standing), id, standing))
+            .collect();
+        rows.sort_by_key(|(phase, id, _)| (*phase, *id));
+        let mut found = SelectedResources { total: rows.len(), ..SelectedResources::default() };
+        for (phase, id, standing) in &rows {
+            found.changes += u64::from(self.runs.statistics.changes(*id));
+            found.last_change =
+                match (found.last_change, self.runs.statistics.age(*id, Moment::Changed)) {
+                    (Some(one), Some(other)) => Some(one.min(other)),
+                    (one, other) => one.or(other),
+                };
+            let pause = self.commands.pauses.status(*id, standing);
+            found.paused += usize::from(pause.is_some_and(|pause| pause.at_rest));
+            match phase {
+                Phase::Settled => found.converged += 1,
+                Phase::Stuck | Phase::Failed => found.failed += 1,
+                Phase::Delayed => found.retrying += 1,
+                Phase::Contended | Phase::Held | Phase::Waiting | Phase::Running => {}
+            }
+        }
+        let part = rows.into_iter().take(most);
+        found.rows = part.map(|(_, id, standing)| self.resource_status(id, &standing)).collect();
+        Ok(found)
+    }
+}

@@ -1,0 +1,227 @@
+//! Permits of the world: semaphores that hosts share, and slots of rolling changes.
+//!
+//! A vertex with such a permit has a gate instead of a plain maintenance window: it is checked freely, and an apply
+//! waits until the gate is open. The gate asks the world only while the vertex is held for the gate alone, so that a
+//! waiting vertex has no slot, token or local semaphore. A permit that nobody uses is given back.
+
+use super::Driver;
+use crate::config::{Gate, Vertex};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_engine::{Event, HeldReason, Mode, VertexId, VertexStatus, WindowId};
+use steadfast_resources::host::world::PermitRequest;
+use steadfast_resources::{SentValue, Value};
+use tokio::time::Instant;
+
+/// The state of the permits of this host.
+#[derive(Debug, Default)]
+pub(super) struct WorldPermits {
+    /// The permits that the world grants at present.
+    granted: BTreeSet<PermitRequest>,
+    /// The permits that were requested last.
+    wanted: BTreeSet<PermitRequest>,
+    /// The vertices behind each gate; none until they are looked for in a new graph.
+    members: Option<Arc<BTreeMap<WindowId, Vec<VertexId>>>>,
+    /// The open gates.
+    open: BTreeSet<WindowId>,
+    /// The time since which all members of a roll have been converged.
+    settled: BTreeMap<WindowId, Instant>,
+    /// The time of the next look, while a roll settles.
+    due: Option<Instant>,
+}
+
+/// The needs of one gate at present.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum GateNeed {
+    /// No member waits or runs: the permits are given back.
+    Nothing,
+    /// A member waits for the gate, or runs.
+    Permits,
+    /// A roll whose members are converged, since a time that is not long enough yet.
+    SettlesUntil(Instant),
+}
+
+impl WorldPermits {
+    /// Forgets the vertices behind the gates: another graph runs.
+    pub(super) fn forget_members(&mut self) {
+        self.members = None;
+    }
+
+    /// Returns the time of the next look; none if no roll settles.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Returns true if the gate of a window is open; a window without a gate has none.
+    pub(super) fn is_open(&self, gate: &Gate) -> bool {
+        gate.permits.iter().all(|permit| self.granted.contains(permit))
+    }
+}
+
+impl Driver {
+    /// Takes the permits that the world grants at present, and interrupts the runs whose permit has ended.
+    pub(super) fn take_world_permits(&mut self, granted: Vec<PermitRequest>) {
+        self.permission.world.granted = granted.into_iter().collect();
+        self.tend_world_permits();
+        let closed: Vec<VertexId> = {
+            let is_closed = |id: &VertexId| {
+                let window = self.graph.get(*id).and_then(|vertex| vertex.meta.window);
+                window.is_some_and(|window| {
+                    self.graph.gate(window).is_some_and(|gate| !self.permission.world.is_open(gate))
+                })
+            };
+            self.runs.active.values().map(|run| run.vertex).filter(is_closed).collect()
+        };
+        for run in self.runs.active.values().filter(|run| run.begun && closed.contains(&run.vertex))
+        {
+            tracing::warn!(
+                event = "permit_lost",
+                "{}: the permit of the world has ended: the run is interrupted",
+                run.identity
+            );
+            run.cancel.cancel();
+        }
+    }
+
+    /// Returns the vertices behind each gate, with the gate's window.
+    fn gated_vertices(&self) -> BTreeMap<WindowId, Vec<VertexId>> {
+        let mut gated: BTreeMap<WindowId, Vec<VertexId>> = BTreeMap::new();
+        if !self.graph.has_gates() {
+            return gated;
+        }
+        for id in self.graph.vertices() {
+            let window = self.graph.get(id).and_then(|vertex| vertex.meta.window);
+            if let Some(window) = window.filter(|window| self.graph.gate(*window).is_some()) {
+                gated.entry(window).or_default().push(id);
+            }
+        }
+        gated
+    }
+
+    /// Opens and closes the gates, and tells the world which permits this host wants.
+    pub(super) fn tend_world_permits(&mut self) {
+        if self.permission.world.members.is_none() {
+            self.permission.world.members = Some(Arc::new(self.gated_vertices()));
+        }
+        let gated = self.permission.world.members.clone().unwrap_or_default();
+        if gated.is_empty() && self.permission.world.wanted.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        let (mut wanted, mut due) = (BTreeSet::new(), None);
+        let mut rolls: BTreeMap<PermitRequest, Vec<VertexId>> = BTreeMap::new();
+        for (window, members) in gated.iter() {
+            if let Some(gate) = self.graph.gate(*window).filter(|gate| gate.settle.is_some()) {
+                for permit in &gate.permits {
+                    rolls.entry(permit.clone()).or_default().extend(members);
+                }
+            }
+        }
+        for (window, members) in gated.iter() {
+            let window = *window;
+            let Some(gate) = self.graph.gate(window).cloned() else { continue };
+            // The slot of a roll serves all of its members, also those with other times.
+            let roll = gate.permits.first().and_then(|permit| rolls.get(permit));
+            let members = roll.unwrap_or(members);
+            let hours = self.permission.windows.is_open(window);
+            let mut need = self.gate_need((window, &gate), members, now);
+            if !hours && need == GateNeed::Permits && !self.any_running(members) {
+                need = GateNeed::Nothing;
+            }
+            if let GateNeed::SettlesUntil(at) = need {
+                due = Some(due.map_or(at, |before: Instant| before.min(at)));
+            }
+            if need != GateNeed::Nothing {
+                wanted.extend(gate.permits.iter().cloned());
+            }
+            let open = hours && need != GateNeed::Nothing && self.permission.world.is_open(&gate);
+            let was = self.permission.world.open.contains(&window);
+            if open != was {
+                if open {
+                    self.permission.world.open.insert(window);
+                } else {
+                    self.permission.world.open.remove(&window);
+                }
+                self.turn(Event::Window { window, open });
+            }
+        }
+        self.permission.world.due = due;
+        if wanted != self.permission.world.wanted {
+            self.permission.world.wanted.clone_from(&wanted);
+            if let Some(world) = self.runtime.host.world() {
+                world.want_permits(wanted.into_iter().collect());
+            }
+        }
+    }
+
+    /// Returns true if a probe is converged and has not answered `false`.
+    fn is_healthy(&self, probe: &str) -> bool {
+        let Some(id) = self.graph.number(probe) else { return false };
+        let is_settled = self.current_status(id) == Some(VertexStatus::Settled);
+        let is_no = |(key, value): &(&str, SentValue)| {
+            *key == "bool" && *value == SentValue::Shown(Value::Bool(false))
+        };
+        let says_no = |vertex: &Vertex| vertex.resource.sends().iter().any(is_no);
+        is_settled && !self.graph.get(id).is_some_and(says_no)
+    }
+
+    fn any_running(&self, members: &[VertexId]) -> bool {
+        let is_running =
+            |id: &VertexId| matches!(self.current_status(*id), Some(VertexStatus::Running(..)));
+        members.iter().any(is_running)
+    }
+
+    /// Returns the present need of a gate.
+    fn gate_need(
+        &mut self,
+        (window, gate): (WindowId, &Gate),
+        members: &[VertexId],
+        now: Instant,
+    ) -> GateNeed {
+        let is_held = |status: &Option<VertexStatus>| match status {
+            Some(VertexStatus::Held(HeldReason::Window(own))) => {
+                *own == window || gate.settle.is_some()
+            }
+            _ => false,
+        };
+        let is_running = self.engine.mode() == Mode::Running;
+        let has_it = self.permission.world.open.contains(&window);
+        let mut is_settled = true;
+        let mut waits = false;
+        for id in members {
+            let status = self.current_status(*id);
+            waits |= is_held(&status) && is_running;
+            // A vertex that runs under an open gate holds its permit.
+            waits |= has_it && matches!(status, Some(VertexStatus::Running(..)));
+            is_settled &= match status {
+                Some(VertexStatus::Settled) => true,
+                Some(VertexStatus::Failed) => !gate.stops_on_failure,
+                _ => false,
+            };
+        }
+        let Some(settle) = gate.settle else {
+            return if waits { GateNeed::Permits } else { GateNeed::Nothing };
+        };
+        // A slot of a roll is kept until all members have been converged for a while; another session may have left it.
+        let owns = gate.permits.iter().any(|permit| self.permission.world.granted.contains(permit));
+        if waits || (owns && !is_settled) {
+            self.permission.world.settled.remove(&window);
+            return GateNeed::Permits;
+        }
+        if !owns {
+            return GateNeed::Nothing;
+        }
+        let healthy = gate.healthy.as_ref().is_none_or(|probe| self.is_healthy(probe));
+        if !healthy {
+            self.permission.world.settled.remove(&window);
+            return GateNeed::SettlesUntil(now + Duration::from_secs(1));
+        }
+        let since = *self.permission.world.settled.entry(window).or_insert(now);
+        if since + settle <= now {
+            self.permission.world.settled.remove(&window);
+            return GateNeed::Nothing;
+        }
+        GateNeed::SettlesUntil(since + settle)
+    }
+}

@@ -1,0 +1,207 @@
+//! The names that an expression may use at one place, with their types.
+
+use super::error::{Cause, ExpressionError};
+use super::parse::shortened;
+use super::value_type::ValueType;
+use crate::suggestion::nearest;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// The names of one place: each root (`vars`, `facts`, `params`, `item`, `probe`) with its type, and the names that are
+/// refused there with the reason.
+#[derive(Clone, Debug, Default)]
+pub struct Environment {
+    roots: Vec<Root>,
+    refused: Vec<(String, String)>,
+}
+
+#[derive(Clone, Debug)]
+struct Root {
+    name: String,
+    value_type: Arc<ValueType>,
+    /// The subject of messages about unknown keys, such as ``items of `vars.sites` ``.
+    about: Option<String>,
+}
+
+/// The type of a name, and its first part that may be absent.
+#[derive(Debug)]
+pub(super) struct Resolved<'a> {
+    pub(super) value_type: Cow<'a, ValueType>,
+    pub(super) optional: Option<String>,
+}
+
+impl Environment {
+    /// Creates an environment without names.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds or replaces a root with the type of its value: a map for `vars`, any type for `item`.
+    #[must_use]
+    pub fn with_root(self, name: &str, value_type: impl Into<Arc<ValueType>>) -> Self {
+        self.with_described_root(name, value_type, None)
+    }
+
+    /// Adds or replaces a root. Messages about an unknown key begin with `about`, which is in the plural: ``items of
+    /// `vars.sites` ``.
+    #[must_use]
+    pub fn with_described_root(
+        mut self,
+        name: &str,
+        value_type: impl Into<Arc<ValueType>>,
+        about: Option<&str>,
+    ) -> Self {
+        self.roots.retain(|root| root.name != name);
+        self.roots.push(Root {
+            name: name.to_owned(),
+            value_type: value_type.into(),
+            about: about.map(str::to_owned),
+        });
+        self
+    }
+
+    /// Refuses a root or a dotted name, and all names below, with a whole sentence as reason: `an identity must be
+    /// known at load; a probe is not`.
+    #[must_use]
+    pub fn refuse(mut self, name: &str, reason: impl Into<String>) -> Self {
+        self.refused.push((name.to_owned(), reason.into()));
+        self
+    }
+
+    /// Returns the type of a root.
+    #[must_use]
+    pub fn root_type(&self, name: &str) -> Option<&ValueType> {
+        self.roots.iter().find(|root| root.name == name).map(|root| &*root.value_type)
+    }
+
+    /// Returns the type of a dotted name.
+    pub(super) fn resolve(
+        &self,
+        path: &[String],
+        range: (usize, usize),
+    ) -> Result<Resolved<'_>, ExpressionError> {
+        let wrong = |message: String| ExpressionError::new(Cause::Name, range, message);
+        let dotted = path.join(".");
+        if let Some((_, reason)) = self.refused.iter().find(|(name, _)| lies_below(&dotted, name)) {
+            return Err(wrong(reason.clone()));
+        }
+        let (first, keys) = match path.split_first() {
+            Some((first, keys)) => (first.as_str(), keys),
+            None => return Err(wrong("expected a name".to_owned())),
+        };
+        let Some(root) = self.roots.iter().find(|root| root.name == first) else {
+            return Err(self.unknown_root(first, range));
+        };
+        let mut resolved =
+            Resolved { value_type: Cow::Borrowed(&*root.value_type), optional: None };
+        for (index, key) in keys.iter().enumerate() {
+            let (next, may_be_absent) = match &resolved.value_type {
+                Cow::Borrowed(ValueType::Map(known)) => {
+                    let Some(found) = known.get(key) else {
+                        let known: Vec<&str> = known.keys().map(String::as_str).collect();
+                        return Err(unknown_key(root, keys, index, &known, range));
+                    };
+                    (&found.value_type, found.optional)
+                }
+                Cow::Borrowed(ValueType::AnyMap(values)) => (&**values, true),
+                other => {
+                    let whole = path.get(..=index).unwrap_or_default().join(".");
+                    let message = format!(
+                        "`{}` is {}; it has no `{}`",
+                        shortened(&whole),
+                        other,
+                        shortened(key)
+                    );
+                    return Err(wrong(message));
+                }
+            };
+            if may_be_absent && resolved.optional.is_none() {
+                resolved.optional = Some(path.get(..=index + 1).unwrap_or_default().join("."));
+            }
+            resolved.value_type = Cow::Borrowed(next);
+        }
+        Ok(resolved)
+    }
+
+    fn unknown_root(&self, name: &str, range: (usize, usize)) -> ExpressionError {
+        // A name without its root is the usual slip.
+        let owner = self.roots.iter().find(
+            |root| matches!(&*root.value_type, ValueType::Map(keys) if keys.contains_key(name)),
+        );
+        let roots = || self.roots.iter().map(|root| root.name.as_str());
+        let hint = match (owner, nearest(name, roots())) {
+            (Some(root), _) => format!("write `{}.{}`", root.name, shortened(name)),
+            (None, Some(near)) => format!("nearest: `{near}`"),
+            (None, None) if self.roots.is_empty() => "no names are known here".to_owned(),
+            (None, None) => {
+                let roots: Vec<&str> = roots().collect();
+                format!("a name begins with {}; a text stands in quotes", roots.join(", "))
+            }
+        };
+        let message = match name {
+            "item" => "`item` exists only below `for_each`".to_owned(),
+            "params" => "`params` exist only in a module".to_owned(),
+            _ => format!("unknown name `{}`", shortened(name)),
+        };
+        ExpressionError::new(Cause::Name, range, message).hint(hint)
+    }
+}
+
+/// Returns true if the dotted name is `above` or lies below.
+fn lies_below(dotted: &str, above: &str) -> bool {
+    dotted.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// Returns the message about the key at `index`.
+fn unknown_key(
+    root: &Root,
+    keys: &[String],
+    index: usize,
+    known: &[&str],
+    range: (usize, usize),
+) -> ExpressionError {
+    let key = keys.get(index).map(String::as_str).unwrap_or_default();
+    let above = keys.get(..index).unwrap_or_default().join(".");
+    let near = nearest(key, known.iter().copied());
+    let mut names: Vec<&str> = known.iter().copied().take(9).collect();
+    if names.len() == 9 {
+        names.pop();
+        names.push("…");
+    }
+    let names = names.join(", ");
+    let written = shortened(key);
+    let message = match (&root.about, near) {
+        (Some(about), _) => format!("{about} have no `{written}`; they have {names}"),
+        (None, near) => {
+            let noun = match root.name.as_str() {
+                "vars" => "variable",
+                "facts" => "fact",
+                "params" => "parameter",
+                "probe" => "probe",
+                _ => "name",
+            };
+            let dot = if above.is_empty() { "" } else { "." };
+            let whole = shortened(&format!("{above}{dot}{key}"));
+            match near {
+                Some(near) => format!("no {noun} `{whole}`; nearest: `{above}{dot}{near}`"),
+                None => format!("no {noun} `{whole}`"),
+            }
+        }
+    };
+    let with_minus =
+        known.iter().find(|name| name.strip_prefix(key).is_some_and(|rest| rest.starts_with('-')));
+    let hint = match (with_minus, near, names.is_empty()) {
+        (Some(name), _, _) => {
+            let dot = if above.is_empty() { "" } else { "." };
+            Some(format!(
+                "a key with `-` stands in brackets: `{}{dot}{above}[\"{name}\"]`",
+                root.name
+            ))
+        }
+        (None, None, false) if root.about.is_none() => Some(format!("known: {names}")),
+        (None, _, true) => Some(format!("`{}` is empty", root.name)),
+        _ => None,
+    };
+    ExpressionError::new(Cause::Name, range, message).hint_if(hint)
+}

@@ -1,0 +1,137 @@
+//! A parsed expression.
+
+use super::check::{check_condition, type_of};
+use super::environment::Environment;
+use super::error::{Cause, ExpressionError};
+use super::node::{Node, NodeKind};
+use super::parse::parse_expression;
+use super::program::{Program, absent_message};
+use super::scope::Scope;
+use super::value::Value;
+use super::value_type::ValueType;
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+
+/// A parsed expression; a copy is cheap.
+#[derive(Clone, Debug)]
+pub struct Expression {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    text: String,
+    node: Node,
+    program: OnceLock<Result<Program, ExpressionError>>,
+}
+
+impl PartialEq for Expression {
+    fn eq(&self, other: &Self) -> bool {
+        self.inner.text == other.inner.text
+    }
+}
+
+impl Eq for Expression {}
+
+impl Expression {
+    /// Parses an expression.
+    ///
+    /// ```
+    /// use steadfast::expressions::{Expression, Scope, Value};
+    /// let expression = Expression::parse("2 * 3 + 1").expect("an expression");
+    /// assert_eq!(expression.evaluate(&Scope::new()), Ok(Value::Int(7)));
+    /// ```
+    ///
+    /// # Errors
+    /// An [`ExpressionError`] with offsets from the start of `text`.
+    pub fn parse(text: &str) -> Result<Self, ExpressionError> {
+        let node = parse_expression(text)?;
+        Ok(Self {
+            inner: Arc::new(Inner { text: text.to_owned(), node, program: OnceLock::new() }),
+        })
+    }
+
+    /// Parses the expression of a condition, which has no `${ }` around it.
+    ///
+    /// # Errors
+    /// An [`ExpressionError`] with offsets from the start of `text`.
+    pub fn parse_condition(text: &str) -> Result<Self, ExpressionError> {
+        if let Some(inner) = text.trim().strip_prefix("${").and_then(|rest| rest.strip_suffix('}'))
+        {
+            let inner = super::parse::shortened(inner.trim());
+            let message = format!("a condition has no `${{ }}`: write `when: {inner}`");
+            return Err(ExpressionError::new(Cause::Syntax, (0, text.len()), message));
+        }
+        Self::parse(text)
+    }
+
+    /// Returns the text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.inner.text
+    }
+
+    /// Returns the dotted names that the expression uses, in alphabetic order: `facts.cpu.count`, `vars.sites`.
+    #[must_use]
+    pub fn dependencies(&self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        collect_names(&self.inner.node, &mut names);
+        names
+    }
+
+    /// Returns the name, if the expression is nothing but a name.
+    #[must_use]
+    pub fn as_name(&self) -> Option<String> {
+        match &self.inner.node.kind {
+            NodeKind::Path(path) => Some(path.join(".")),
+            _ => None,
+        }
+    }
+
+    /// Returns the type of the result.
+    ///
+    /// # Errors
+    /// The first reason to refuse the expression: an unknown or forbidden name, or types that do not fit.
+    pub fn check(&self, environment: &Environment) -> Result<ValueType, ExpressionError> {
+        type_of(&self.inner.node, environment)
+    }
+
+    /// Checks that the expression is a condition.
+    ///
+    /// # Errors
+    /// As [`Self::check`], and a result that is not bool.
+    pub fn check_condition(&self, environment: &Environment) -> Result<(), ExpressionError> {
+        check_condition(&self.inner.node, environment)
+    }
+
+    /// Evaluates the expression. A checked expression fails only for a value: a division by zero, an overflow, an
+    /// absent value, an index beyond a list, a text that is no number.
+    ///
+    /// # Errors
+    /// An [`ExpressionError`] with the failed part.
+    pub fn evaluate(&self, scope: &Scope<'_>) -> Result<Value, ExpressionError> {
+        // Most expressions are a name or a literal, which need no engine.
+        match &self.inner.node.kind {
+            NodeKind::Path(path) => {
+                return scope.value_at(path).cloned().ok_or_else(|| {
+                    let range = self.inner.node.range();
+                    ExpressionError::new(Cause::Value, range, absent_message(path))
+                });
+            }
+            NodeKind::Bool(truth) => return Ok(Value::Bool(*truth)),
+            NodeKind::Int(number) => return Ok(Value::Int(*number)),
+            NodeKind::Text(text) => return Ok(Value::Text(text.clone())),
+            _ => {}
+        }
+        let program = self.inner.program.get_or_init(|| Program::compile(&self.inner.node));
+        program.as_ref().map_err(Clone::clone)?.run(scope)
+    }
+}
+
+/// Adds the names that a node uses.
+fn collect_names(node: &Node, names: &mut BTreeSet<String>) {
+    if let NodeKind::Path(path) = &node.kind {
+        names.insert(path.join("."));
+    }
+    node.visit_children(&mut |child| collect_names(child, names));
+}

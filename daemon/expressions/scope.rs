@@ -1,0 +1,40 @@
+//! The values that an expression may use.
+
+use super::value::Value;
+
+/// The values of one place, by root.
+#[derive(Clone, Debug, Default)]
+pub struct Scope<'a> {
+    roots: Vec<(&'a str, &'a Value)>,
+}
+
+impl<'a> Scope<'a> {
+    /// Creates a scope without values.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { roots: Vec::new() }
+    }
+
+    /// Adds or replaces a root.
+    #[must_use]
+    pub fn with_root(mut self, name: &'a str, value: &'a Value) -> Self {
+        self.roots.retain(|(root, _)| *root != name);
+        self.roots.push((name, value));
+        self
+    }
+
+    /// Returns the roots with their values.
+    pub fn roots(&self) -> impl Iterator<Item = (&'a str, &'a Value)> {
+        self.roots.iter().copied()
+    }
+
+    /// Returns the value of a name.
+    pub(super) fn value_at(&self, path: &[String]) -> Option<&'a Value> {
+        let (first, keys) = path.split_first()?;
+        let (_, value) = self.roots.iter().find(|(root, _)| root == first)?;
+        keys.iter().try_fold(*value, |value, key| match value {
+            Value::Map(entries) => entries.get(key),
+            _ => None,
+        })
+    }
+}

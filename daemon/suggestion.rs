@@ -1,0 +1,141 @@
+//! Suggestions: the known word that is most similar to an unknown one.
+
+/// Returns the word of `known` that is most similar to `word`, if it is similar enough for a misspelling.
+pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word: String = word.chars().take(200).flat_map(char::to_lowercase).collect();
+    let length = word.chars().count();
+    let most = (length / 3).clamp(1, 3);
+    let mut best: Option<(usize, &str)> = None;
+    for candidate in known {
+        let limit = best.map_or(most + 1, |(distance, _)| distance);
+        if let Some(distance) = distance((&word, length), candidate, limit) {
+            best = Some((distance, candidate));
+        }
+    }
+    best.map(|(_, candidate)| candidate)
+}
+
+/// The number of known words that a message lists at once: a resource without fields of its own has this many keys.
+const LISTED: usize = 9;
+
+/// The number of similar words of a longer list.
+const FEW: usize = 3;
+
+/// The least Jaro-Winkler similarity (0 to 1) of words that a hint calls similar.
+const SIMILAR: f64 = 0.6;
+
+/// Returns the hint for an unknown word: the word that may be meant, all known words if they are few, or a pointer to
+/// the list, after the similar words if there are any.
+pub(crate) fn hint_for_unknown(word: &str, known: &[&str], topic: Option<&str>) -> String {
+    if let Some(near) = nearest(word, known.iter().copied()) {
+        return format!("did you mean `{near}`?");
+    }
+    let Some(topic) = topic.filter(|_| known.len() > LISTED) else {
+        return format!("valid keys: {}", known.join(", "));
+    };
+    let few = similar(word, known).join("`, `");
+    if few.is_empty() {
+        return format!("`steadfast explain {topic}` lists the valid keys");
+    }
+    format!("similar keys: `{few}`; `steadfast explain {topic}` lists all")
+}
+
+/// Returns the most similar words, the best first.
+pub(crate) fn most_similar<'a>(word: &str, known: &[&'a str]) -> Vec<&'a str> {
+    by_similarity(word, known).into_iter().take(FEW).map(|(_, known)| known).collect()
+}
+
+/// Returns the words that resemble `word`, the best first. A word of one character resembles nothing.
+fn similar<'a>(word: &str, known: &[&'a str]) -> Vec<&'a str> {
+    if word.chars().nth(1).is_none() {
+        return Vec::new();
+    }
+    let mut all = by_similarity(word, known);
+    all.retain(|(similarity, _)| *similarity >= SIMILAR);
+    all.into_iter().take(FEW).map(|(_, known)| known).collect()
+}
+
+/// Returns the known words with their similarity (0 to 1) to `word`, the best first.
+fn by_similarity<'a>(word: &str, known: &[&'a str]) -> Vec<(f64, &'a str)> {
+    let word: String = word.chars().take(200).flat_map(char::to_lowercase).collect();
+    let mut all: Vec<(f64, &str)> =
+        known.iter().map(|known| (strsim::jaro_winkler(&word, known), *known)).collect();
+    // The order of the table decides between equally similar words.
+    all.sort_by(|one, other| other.0.total_cmp(&one.0));
+    all
+}
+
+/// Returns an unknown name with the suggestion of a similar one.
+pub(crate) fn with_nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    match nearest(word, known) {
+        Some(near) => format!("{word} (did you mean {near}?)"),
+        None => word.to_owned(),
+    }
+}
+
+/// Returns the number of insertions, deletions, replacements and swaps of neighbours between two words, the first of
+/// which has `length` characters; `None` from `limit` on.
+fn distance((word, length): (&str, usize), candidate: &str, limit: usize) -> Option<usize> {
+    // A character has at most four bytes, so that the length alone excludes most candidates.
+    if candidate.len() >= (length + limit) * 4 || candidate.len() + limit <= length {
+        return None;
+    }
+    let other: String = candidate.chars().flat_map(char::to_lowercase).collect();
+    if other.chars().count().abs_diff(length) >= limit {
+        return None;
+    }
+    // Equal beginnings do not change the distance, and identities often have long ones.
+    let equal = word.char_indices().zip(other.char_indices()).find(|(a, b)| a != b);
+    let from = equal.map_or_else(|| word.len().min(other.len()), |((at, _), _)| at);
+    let rest = (word.get(from..)?, other.get(from..)?);
+    Some(strsim::osa_distance(rest.0, rest.1)).filter(|distance| *distance < limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{hint_for_unknown, nearest};
+
+    #[test]
+    fn long_lists_become_three_words_and_a_pointer() {
+        let few = ["name", "meta", "after"];
+        assert_eq!(hint_for_unknown("xyz", &few, Some("noop")), "valid keys: name, meta, after");
+        let many =
+            ["cmd", "args", "shell", "cwd", "env", "user", "group", "timeout", "creates", "ifcmd"];
+        let hint = hint_for_unknown("command", &many, Some("exec"));
+        assert_eq!(hint.matches("`, `").count(), 2, "{hint}");
+        assert!(hint.starts_with("similar keys: `") && hint.contains("`cmd`"), "{hint}");
+        assert!(hint.ends_with("; `steadfast explain exec` lists all"), "{hint}");
+        assert_eq!(hint_for_unknown("shel", &many, Some("exec")), "did you mean `shell`?");
+    }
+
+    #[test]
+    fn a_word_that_resembles_nothing_gets_no_similar_words() {
+        let many =
+            ["name", "meta", "export", "size", "after", "state", "path", "mode", "owner", "group"];
+        for word in ["x", "k000", "zzz", "", "é"] {
+            let hint = hint_for_unknown(word, &many, Some("file"));
+            assert_eq!(hint, "`steadfast explain file` lists the valid keys", "{word}");
+            let hint = hint_for_unknown(word, &many[..9], Some("file"));
+            assert!(hint.starts_with("valid keys: name, meta, export, "), "{word}: {hint}");
+        }
+    }
+
+    #[test]
+    fn slips_are_found_and_strangers_are_not() {
+        let known = ["content", "path", "state", "owner"];
+        for (word, meant) in [
+            ("contents", Some("content")),
+            ("Content", Some("content")),
+            ("paht", Some("path")),
+            ("stat", Some("state")),
+            ("ownre", Some("owner")),
+            ("xyz", None),
+            ("", None),
+            ("groups", None),
+            ("cnoetnt", Some("content")),
+            ("cxxxent", None),
+        ] {
+            assert_eq!(nearest(word, known), meant, "{word}");
+        }
+    }
+}

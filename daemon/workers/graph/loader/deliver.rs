@@ -1,0 +1,99 @@
+//! The delivery of graphs to the driver: a graph that the driver accepts is recorded and stored.
+
+use super::{AUTOMATIC, EMPTYING, OPERATOR, ReloadRequest, lock};
+use crate::config::{LoadedGraph, Text};
+use crate::driver::{DriverEvent, Query};
+use crate::workers::Shared;
+use crate::workers::graph::last_good_graph::GraphVersion;
+use crate::workers::graph::settings::HostSettings;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// The time for which a graph must be the newest before it is stored as the last-good graph.
+const REST: Duration = Duration::from_millis(200);
+
+impl ReloadRequest {
+    /// Delivers the last accepted graph to a restarted driver, because nobody has requested the present files. Reads
+    /// the files if no graph was accepted yet.
+    pub(super) async fn hand_again(shared: &Arc<Shared>, this: &Arc<Self>) {
+        match this.latest().await {
+            Some(graph) => Self::put(this, graph, false),
+            None => Self::hand_over(shared, this, (None, AUTOMATIC, true)).await,
+        }
+    }
+
+    /// Reads and delivers the graph. If it is rejected, a driver without a graph receives the last-good one.
+    pub(super) async fn hand_over(
+        shared: &Arc<Shared>,
+        this: &Arc<Self>,
+        (settings, who, is_first): (Option<HostSettings>, u8, bool),
+    ) {
+        let source = this.graph_of(settings.as_ref());
+        let is_empty = this.is_empty.load(Ordering::SeqCst);
+        let operator = who & OPERATOR != 0;
+        match this.read(source, is_empty || who & EMPTYING != 0).await {
+            Ok(graph) => {
+                if let Some(settings) = settings {
+                    this.apply_settings(shared, settings).await;
+                }
+                this.live.take_graph(&graph);
+                Self::put(this, graph, operator);
+            }
+            Err(why) => {
+                let why = why.to_string();
+                if is_first && let Some(kept) = this.accepted(&why).await {
+                    this.live.take_graph(&kept);
+                    return Self::put(this, kept, false);
+                }
+                this.requests.put(DriverEvent::Graph { graph: Err(why), operator });
+            }
+        }
+    }
+
+    /// Delivers a graph to the driver, and stores it when the driver has accepted it.
+    pub(super) fn put(this: &Arc<Self>, mut graph: Box<LoadedGraph>, operator: bool) {
+        let texts: Arc<[Text]> = std::mem::take(&mut graph.texts).into();
+        let generation = GraphVersion::of(&graph);
+        lock(&this.hash).clone_from(&generation.hash);
+        this.collects.store(graph.collects, Ordering::SeqCst);
+        // A graph without texts is a repeated one.
+        let number =
+            if texts.is_empty() { 0 } else { this.handed.fetch_add(1, Ordering::SeqCst) + 1 };
+        this.live.note_delivery(number, &graph, &texts);
+        this.requests.put(DriverEvent::Graph { graph: Ok(graph), operator });
+        if texts.is_empty() {
+            return;
+        }
+        let (to, fate) = oneshot::channel();
+        this.requests.put(DriverEvent::Ask(Query::Taken(vec![to])));
+        let this = Arc::clone(this);
+        tokio::spawn(async move {
+            let taken = match fate.await {
+                Ok(Ok(taken)) => taken,
+                Ok(Err(why)) => {
+                    this.live.note_decision(number, false);
+                    return this.hold(&why).await;
+                }
+                Err(_) => return,
+            };
+            this.live.note_decision(number, true);
+            *lock(&this.instead) = None;
+            this.take(number, Arc::clone(&texts));
+            let Some(directory) = this.graph().kept_in else { return };
+            this.store_settings(&directory).await;
+            if taken.looks_only {
+                return;
+            }
+            this.clear(&directory).await;
+            // A graph that is replaced at once need not be stored.
+            tokio::time::sleep(REST).await;
+            if this.handed.load(Ordering::SeqCst) != number {
+                return;
+            }
+            let keep = move || this.keep(&directory, number, (&generation, &texts));
+            drop(tokio::task::spawn_blocking(keep).await);
+        });
+    }
+}

@@ -1,0 +1,228 @@
+//! The workers that offer metrics: at a socket beside the control socket, by TCP, and in a file.
+
+use crate::control::{Address, SideSocket};
+use crate::driver::{DriverEvent, Query};
+use crate::lease::{LeaseStatus, boottime};
+use crate::metrics::{
+    DriverValues, Metrics, Snapshot, WorkerValues, serve_connection, to_classic, to_open_metrics,
+    write_file,
+};
+use crate::supervisor::{Failure, Manifold, Outputs, State, WorkerContext};
+use crate::workers::Shared;
+use crate::workers::silence;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, oneshot};
+use tokio_util::task::TaskTracker;
+
+/// The time that the driver may take to answer. A scrape without its values follows then.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The interval at which the file is written.
+const FILE_EVERY: Duration = Duration::from_secs(15);
+
+/// The wait after a connection could not be accepted, for example for a lack of file descriptors.
+const TRY_AGAIN: Duration = Duration::from_millis(250);
+
+/// The connections that one listener serves at a time; more of them wait.
+const CONNECTIONS: usize = 16;
+
+/// The settings of metrics.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MetricsSettings {
+    /// The address for scrapes by TCP.
+    pub listen: Option<SocketAddr>,
+    /// The file for the textfile collector of `node_exporter`.
+    pub file: Option<PathBuf>,
+    /// The maximum number of single resources in the metrics.
+    pub resources: u32,
+}
+
+/// Returns the values of all metrics now.
+async fn take_snapshot(shared: &Shared, most: u32) -> Snapshot {
+    let report = shared.ending.supervisor.report();
+    let workers = report.workers.into_iter().map(|(name, worker)| WorkerValues {
+        name,
+        running: worker.state == State::Running,
+        restarts: worker.starts.saturating_sub(1),
+    });
+    let lease = shared.lease.borrow().clone();
+    let lease_left = match lease {
+        LeaseStatus::Held { until: Some(end), .. } => Some(end.saturating_sub(boottime())),
+        LeaseStatus::Held { until: None, .. } | LeaseStatus::Wanted | LeaseStatus::Lost(_) => None,
+    };
+    Snapshot {
+        version: env!("CARGO_PKG_VERSION"),
+        started: shared.started,
+        driver: ask_driver(shared, most).await,
+        workers: workers.collect(),
+        has_lease: matches!(lease, LeaseStatus::Held { .. }),
+        lease_left,
+        dropped_lines: (shared.dropped_lines)(),
+        failing_recorders: shared.stream.aside().failing().len(),
+        lists_resources: most > 0,
+    }
+}
+
+/// Returns the values of the driver; `None` if it does not run or does not answer in time.
+async fn ask_driver(shared: &Shared, most: u32) -> Option<DriverValues> {
+    let (to, answer) = oneshot::channel();
+    let query = Query::Metrics(usize::try_from(most).unwrap_or(usize::MAX), to);
+    shared.requests.put_now(DriverEvent::Ask(query)).ok()?;
+    tokio::time::timeout(PATIENCE, answer).await.ok()?.ok().map(|values| *values)
+}
+
+/// Returns the function that each scrape calls.
+fn metrics_of(shared: &Arc<Shared>, most: u32) -> Metrics {
+    let shared = Arc::clone(shared);
+    Arc::new(move || {
+        let shared = Arc::clone(&shared);
+        Box::pin(async move { to_open_metrics(take_snapshot(&shared, most).await) })
+    })
+}
+
+/// The connections of one listener.
+struct Connections {
+    tasks: TaskTracker,
+    places: Arc<Semaphore>,
+    metrics: Metrics,
+}
+
+impl Connections {
+    fn new(metrics: Metrics) -> Self {
+        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        Self { tasks: TaskTracker::new(), places, metrics }
+    }
+
+    /// Serves an accepted connection, as soon as one of the places is free.
+    async fn serve<S>(&self, accepted: std::io::Result<S>, life: &WorkerContext)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let stream = match accepted {
+            Ok(stream) => stream,
+            Err(error) => {
+                tracing::debug!(%error, "no connection could be accepted for metrics");
+                return tokio::time::sleep(TRY_AGAIN).await;
+            }
+        };
+        let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { return };
+        let (metrics, stopping) = (Arc::clone(&self.metrics), life.stopping().clone());
+        drop(self.tasks.spawn(async move {
+            let _place = place;
+            tokio::select! {
+                () = serve_connection(stream, metrics) => {}
+                () = stopping.cancelled() => {}
+            }
+        }));
+    }
+}
+
+/// Creates the worker that listens at the socket beside the control socket.
+pub(in crate::workers) fn metrics_socket(
+    shared: &Arc<Shared>,
+    (control, group): (&Address, Option<u32>),
+    settings: &MetricsSettings,
+) -> Manifold {
+    let (own, most) = (Arc::clone(shared), settings.resources);
+    let address = control.of_metrics();
+    shared.worker("metrics", move |_, life: WorkerContext| {
+        let (address, connections) = (address.clone(), Connections::new(metrics_of(&own, most)));
+        let mut lease = own.lease.subscribe();
+        async move {
+            tokio::select! {
+                // Without the lease another daemon may own the socket. The sender lives as long as the daemon.
+                held = life.during(lease.wait_for(|it| *it != LeaseStatus::Wanted)) => drop(held),
+                () = life.stopping().cancelled() => return Ok(()),
+            }
+            let path = address.path().display().to_string();
+            let bound = SideSocket::bind(address, group).await;
+            let mut socket = bound.map_err(Failure::again)?;
+            life.set_status(format!("listens at {path}"));
+            life.ready(Outputs::none());
+            loop {
+                tokio::select! {
+                    accepted = life.during(socket.accept()) => {
+                        life.during(connections.serve(accepted, &life)).await;
+                    }
+                    () = tokio::time::sleep(silence() / 3) => {
+                        if socket.renew().await.map_err(Failure::again)? {
+                            tracing::warn!(event = "metrics", "{path} was removed and is recreated");
+                        }
+                    }
+                    () = life.stopping().cancelled() => return Ok(()),
+                }
+            }
+        }
+    })
+}
+
+/// Creates the workers of the metrics that the settings ask for, beside the socket.
+pub(in crate::workers) fn optional_metrics(
+    shared: &Arc<Shared>,
+    wanted: &MetricsSettings,
+) -> impl Iterator<Item = Manifold> {
+    let tcp = wanted.listen.map(|at| metrics_tcp(shared, at, wanted.resources));
+    let file = wanted.file.clone().map(|to| metrics_file(shared, to, wanted.resources));
+    tcp.into_iter().chain(file)
+}
+
+/// Creates the worker that listens at the TCP address of the settings.
+fn metrics_tcp(shared: &Arc<Shared>, address: SocketAddr, most: u32) -> Manifold {
+    let own = Arc::clone(shared);
+    shared.worker("metrics:tcp", move |_, life: WorkerContext| {
+        let connections = Connections::new(metrics_of(&own, most));
+        async move {
+            let bound = TcpListener::bind(address).await;
+            let listener = bound.map_err(|error| {
+                tracing::warn!(
+                    event = "metrics",
+                    "cannot listen at {address} for metrics: {error}"
+                );
+                Failure::again(error)
+            })?;
+            life.set_status(format!("listens at {address}"));
+            life.ready(Outputs::none());
+            loop {
+                tokio::select! {
+                    accepted = life.during(listener.accept()) => {
+                        let stream = accepted.map(|(stream, _)| stream);
+                        life.during(connections.serve(stream, &life)).await;
+                    }
+                    () = life.stopping().cancelled() => return Ok(()),
+                }
+            }
+        }
+    })
+}
+
+/// Creates the worker that writes the file of the settings.
+fn metrics_file(shared: &Arc<Shared>, path: PathBuf, most: u32) -> Manifold {
+    let own = Arc::clone(shared);
+    shared.worker("metrics:file", move |_, life: WorkerContext| {
+        let (shared, path) = (Arc::clone(&own), path.clone());
+        async move {
+            life.ready(Outputs::none());
+            life.set_status(format!("writes {}", path.display()));
+            loop {
+                let text = to_classic(&to_open_metrics(take_snapshot(&shared, most).await));
+                let to = path.clone();
+                let written = tokio::task::spawn_blocking(move || write_file(&to, &text));
+                let written = life.during(written).await.map_err(Failure::again)?;
+                written.map_err(|error| {
+                    let why = format!("cannot write {}: {error}", path.display());
+                    tracing::warn!(event = "metrics", "{why}");
+                    Failure::again(why)
+                })?;
+                tokio::select! {
+                    () = life.during(tokio::time::sleep(FILE_EVERY)) => {}
+                    () = life.stopping().cancelled() => return Ok(()),
+                }
+            }
+        }
+    })
+}

@@ -1,0 +1,91 @@
+//! Selectors in requests: they become identities before a request is carried out.
+
+use super::handler::DaemonRequestHandler;
+use crate::api::{Reply, ReplySink, Request};
+use crate::driver::Query;
+use crate::selection::{Selector, Unselected};
+
+impl DaemonRequestHandler {
+    /// Replaces the selectors of a request by the identities of the running graph. Texts that can only be identities
+    /// stay: the request itself judges them, because some of them accept undeclared resources.
+    pub(super) async fn expand_selectors(&self, mut ask: Request) -> Result<Request, Reply> {
+        match &mut ask {
+            Request::Pause { resources, .. }
+            | Request::Resume { resources }
+            | Request::Retry { resources, .. }
+            | Request::Protect { resources }
+            | Request::Unprotect { resources }
+            | Request::Forget { resources }
+            | Request::Check { resources }
+            | Request::Select { resources, .. }
+            | Request::Diff { resources, .. } => self.expand_all(resources).await?,
+            Request::Show { resource }
+            | Request::Why { resource }
+            | Request::Undo { resource, .. } => {
+                self.expand_one(resource).await?;
+            }
+            _ => {}
+        }
+        Ok(ask)
+    }
+
+    /// Replaces selectors by the identities that they select; each identity stays once.
+    async fn expand_all(&self, texts: &mut Vec<String>) -> Result<(), Reply> {
+        if texts.iter().all(|text| Selector::is_identity(text)) {
+            return Ok(());
+        }
+        let (plain, patterns): (Vec<String>, Vec<String>) =
+            texts.drain(..).partition(|text| Selector::is_identity(text));
+        let mut all = self.select(patterns).await?;
+        all.extend(plain);
+        all.sort_unstable();
+        all.dedup();
+        *texts = all;
+        Ok(())
+    }
+
+    /// Replaces a selector by the one identity that it selects.
+    async fn expand_one(&self, text: &mut String) -> Result<(), Reply> {
+        if Selector::is_identity(text) {
+            return Ok(());
+        }
+        let mut selected = self.select(vec![text.clone()]).await?;
+        if selected.len() > 1 {
+            let ambiguous = vec![(text.clone(), selected)];
+            return Err(Reply::Ambiguous(
+                Unselected { ambiguous, ..Unselected::default() }.candidates(),
+            ));
+        }
+        if let Some(only) = selected.pop() {
+            *text = only;
+        }
+        Ok(())
+    }
+
+    async fn select(&self, texts: Vec<String>) -> Result<Vec<String>, Reply> {
+        let wrong = match self.of_driver(|to| Query::Select(texts, to)).await? {
+            Ok(selected) => return Ok(selected),
+            Err(wrong) => wrong,
+        };
+        if wrong.ambiguous.is_empty() {
+            return Err(self.unknown(&wrong.unknown).await);
+        }
+        Err(Reply::Ambiguous(wrong.candidates()))
+    }
+
+    /// Replies with the status of selected resources.
+    pub(super) async fn tell_selected(
+        &self,
+        names: Vec<String>,
+        most: usize,
+        replies: &mut dyn ReplySink,
+    ) -> Result<(), Reply> {
+        match self.of_driver(|to| Query::Selected(names, most, to)).await? {
+            Ok(found) => {
+                replies.send_data(found).await;
+            }
+            Err(strangers) => return Err(self.unknown(&strangers).await),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,49 @@
+//! The back end that the settings name, and the name of this host.
+
+use crate::config::{WorldBackend, WorldSettings};
+use crate::world::keys::is_host_name;
+use crate::world::{EmbeddedWorld, FolderWorld, World, WorldError};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The name of the embedded world in the state directory.
+const DATABASE: &str = "world.sqlite";
+
+/// Opens the world that the settings name. etcd is connected by the first call.
+///
+/// # Errors
+/// The failure of an embedded world.
+pub fn open_world(
+    settings: &WorldSettings,
+    state_directory: &Path,
+) -> Result<Arc<dyn World>, WorldError> {
+    Ok(match &settings.backend {
+        WorldBackend::Embedded => Arc::new(EmbeddedWorld::open(&state_directory.join(DATABASE))?),
+        WorldBackend::File(path) => Arc::new(EmbeddedWorld::open_shared(path)?),
+        WorldBackend::Folder(path) => Arc::new(FolderWorld::new(path.clone())),
+        #[cfg(feature = "etcd")]
+        WorldBackend::Etcd { endpoints, ca, cert, key, cluster } => {
+            Arc::new(crate::world::EtcdWorld::new(crate::world::EtcdSettings {
+                endpoints: endpoints.clone(),
+                ca: ca.clone(),
+                cert: cert.clone(),
+                key: key.clone(),
+                cluster: cluster.clone(),
+            }))
+        }
+        #[cfg(not(feature = "etcd"))]
+        WorldBackend::Etcd { .. } => {
+            return Err(WorldError::Invalid("this build has no etcd".to_owned()));
+        }
+    })
+}
+
+/// Returns the name of this host in the world: the setting, or the host name of the machine.
+#[must_use]
+pub fn host_name(settings: &WorldSettings) -> String {
+    if let Some(name) = &settings.host {
+        return name.clone();
+    }
+    let name = rustix::system::uname().nodename().to_string_lossy().to_lowercase();
+    if is_host_name(&name) { name } else { "localhost".to_owned() }
+}

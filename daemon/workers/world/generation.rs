@@ -1,0 +1,277 @@
+//! The requested generation of this host: a signed bundle is fetched, verified, unpacked, and run by a reload.
+//!
+//! The world names only the hash and the sequence of a bundle. The signature decides: who can write to the world cannot
+//! run anything here.
+
+use super::host_world::{HostWorld, Views};
+use crate::workers::Shared;
+use crate::workers::graph::loader::ReloadCause;
+use crate::world::bundle::{self, Bundle, Expected, MAX_BUNDLE_BYTES};
+use crate::world::records::{Want, read_record, unix_seconds};
+use serde::{Deserialize, Serialize};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The folder of unpacked bundles in the state directory; `current` leads to the one that runs.
+const FOLDER: &str = "bundles";
+/// The file with the last sequence that ran.
+const STATE: &str = "bundle.json";
+/// The default folder of trusted keys.
+const TRUSTED: &str = "/etc/steadfast/trusted";
+/// The pause before a rejected or unreachable bundle is tried again.
+const AGAIN: Duration = Duration::from_mins(1);
+/// The longest delay of a start.
+const LONGEST_SPLAY: u64 = 3600;
+
+/// The bundle that ran last.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct LastRun {
+    /// The highest sequence that was tried: it does not run again.
+    sequence: u64,
+    /// The manifest of that sequence.
+    digest: String,
+    /// The reason for which the graph of that manifest was rejected.
+    #[serde(default)]
+    rejected: Option<String>,
+    /// The sequence and the manifest that run.
+    #[serde(default)]
+    running: Option<(u64, String)>,
+}
+
+/// The state of the requested generation.
+pub(super) struct Generation {
+    state_directory: PathBuf,
+    last: LastRun,
+    /// The manifest that was tried last, and the time of the next try.
+    tried: Option<(String, Instant)>,
+    /// The time at which a requested manifest starts.
+    starts: Option<(String, Instant)>,
+}
+
+impl Generation {
+    pub(super) fn new(state_directory: &Path) -> Self {
+        let text = std::fs::read_to_string(state_directory.join(STATE)).unwrap_or_default();
+        Self {
+            state_directory: state_directory.to_owned(),
+            last: serde_json::from_str(&text).unwrap_or_default(),
+            tried: None,
+            starts: None,
+        }
+    }
+
+    /// Returns the verified bundle to run now, or the reason for its rejection; none if nothing is due.
+    pub(super) async fn look(
+        &mut self,
+        host: &HostWorld,
+        views: &Views,
+    ) -> Option<Result<Bundle, String>> {
+        if let Some((sequence, digest)) = self.last.running.clone() {
+            host.set_sequence(sequence, digest);
+        }
+        let from = host.settings().bundles.clone()?;
+        let want = views.want.borrow().entries.values().find_map(read_record::<Want>)?;
+        if want.manifest == self.last.digest {
+            let rejected = self.last.rejected.clone();
+            host.set_rejected(rejected.map(|why| (want.manifest.clone(), why)));
+            return None;
+        }
+        let now = Instant::now();
+        if self.tried.as_ref().is_some_and(|(tried, at)| *tried == want.manifest && now < *at) {
+            return None;
+        }
+        let starts = match &self.starts {
+            Some((manifest, at)) if *manifest == want.manifest => *at,
+            _ => {
+                let splay = want.splay.min(LONGEST_SPLAY) * 1000;
+                let delay = if splay == 0 { 0 } else { splay_of(host.host()) % splay };
+                let at = now + Duration::from_millis(delay);
+                self.starts = Some((want.manifest.clone(), at));
+                at
+            }
+        };
+        if now < starts {
+            return None;
+        }
+        self.tried = Some((want.manifest.clone(), now + AGAIN));
+        let trusted = host.settings().trusted.clone().unwrap_or_else(|| TRUSTED.into());
+        let (name, cluster) = (host.host().to_owned(), host.settings().cluster().to_owned());
+        let last_sequence = self.last.sequence;
+        let bytes = match fetch_bundle(&from, &want.file).await {
+            Ok(bytes) => bytes,
+            Err(why) => return Some(Err(why)),
+        };
+        let verified = tokio::task::spawn_blocking(move || {
+            let keys = trusted_keys(&trusted)?;
+            let expected = Expected {
+                cluster: &cluster,
+                host: &name,
+                now: unix_seconds(),
+                last_sequence,
+                digest: Some(&want.manifest),
+            };
+            bundle::verify_bundle(&bytes, &keys, &expected).map_err(|error| error.to_string())
+        });
+        Some(verified.await.map_err(|error| error.to_string()).and_then(|bundle| bundle))
+    }
+
+    /// Unpacks a bundle and reloads the graph. A rejected graph changes nothing: the last one continues.
+    pub(super) async fn run_bundle(
+        &mut self,
+        shared: &Arc<Shared>,
+        host: &HostWorld,
+        bundle: Result<Bundle, String>,
+    ) -> Result<(), String> {
+        let bundle = bundle?;
+        let run = LastRun {
+            sequence: bundle.manifest.sequence,
+            digest: bundle.digest.clone(),
+            rejected: None,
+            running: self.last.running.clone(),
+        };
+        let directory = self.state_directory.clone();
+        let (previous, stored) = (directory.join(FOLDER).join("current"), run.clone());
+        let before = std::fs::read_link(&previous).ok();
+        let place = tokio::task::spawn_blocking(move || place_bundle(&directory, &bundle, &stored));
+        place.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+        // The sequence counts from here on: an interrupted start must not run the bundle twice.
+        self.last = run;
+        let (to, answer) = tokio::sync::oneshot::channel();
+        shared.graph.ask(ReloadCause::Operator, Some(to));
+        let taken = answer.await.unwrap_or_else(|_| Err("the graph loader has ended".to_owned()));
+        match taken {
+            Ok(_) => {
+                host.set_rejected(None);
+                host.set_sequence(self.last.sequence, self.last.digest.clone());
+                self.last.running = Some((self.last.sequence, self.last.digest.clone()));
+                self.store_last().await?;
+                tracing::info!(event = "bundle", "the bundle {} runs", self.last.sequence);
+                Ok(())
+            }
+            Err(why) => {
+                if let Some(before) = before {
+                    // A later restart loads the last good graph again.
+                    switch_link(&self.state_directory.join(FOLDER), &before)
+                        .map_err(|error| error.to_string())?;
+                }
+                self.last.rejected = Some(why.clone());
+                self.store_last().await?;
+                Err(why)
+            }
+        }
+    }
+}
+
+impl Generation {
+    /// Returns the manifest that was tried last.
+    pub(super) fn tried_manifest(&self) -> String {
+        self.tried.as_ref().map(|(manifest, _)| manifest.clone()).unwrap_or_default()
+    }
+
+    /// Stores the last run: a restart must not run a bundle twice.
+    async fn store_last(&self) -> Result<(), String> {
+        let (directory, last) = (self.state_directory.clone(), self.last.clone());
+        let stored = tokio::task::spawn_blocking(move || store_last(&directory, &last)).await;
+        stored.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+    }
+}
+
+/// Writes the last run to the state directory, whole or not at all.
+fn store_last(directory: &Path, last: &LastRun) -> std::io::Result<()> {
+    let new = directory.join(format!("{STATE}.new"));
+    std::fs::write(&new, serde_json::to_string(last).unwrap_or_default())?;
+    std::fs::File::open(&new)?.sync_all()?;
+    std::fs::rename(&new, directory.join(STATE))
+}
+
+/// Returns a number of a host name, for its delay.
+fn splay_of(host: &str) -> u64 {
+    let digits: String = bundle::sha256_hex(host.as_bytes()).chars().take(12).collect();
+    u64::from_str_radix(&digits, 16).unwrap_or_default()
+}
+
+/// Reads the public keys of a folder.
+fn trusted_keys(folder: &Path) -> Result<Vec<[u8; 32]>, String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let mut texts = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|extension| extension == "pub") {
+            let doubts =
+                steadfast_resources::host::input_trust::Reader::here().doubts_on_the_way(&path);
+            if let Some(why) = doubts {
+                return Err(format!(
+                    "{}: another user could change the key: {why}",
+                    path.display()
+                ));
+            }
+            texts.push(std::fs::read_to_string(&path).map_err(failed)?);
+        }
+    }
+    Ok(bundle::read_public_keys(texts.iter().map(String::as_str)))
+}
+
+/// Fetches a bundle from a folder or an address.
+async fn fetch_bundle(from: &str, file: &str) -> Result<Vec<u8>, String> {
+    let is_plain = !file.is_empty() && !file.contains('/') && !file.starts_with('.');
+    if !is_plain {
+        return Err(format!("expected the name of a file, found `{}`", file.escape_debug()));
+    }
+    if from.starts_with("https://") {
+        return super::download::download_file(
+            &format!("{}/{file}", from.trim_end_matches('/')),
+            MAX_BUNDLE_BYTES,
+        )
+        .await;
+    }
+    let path = Path::new(from).join(file);
+    let read = move || {
+        let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+        let mut bytes = Vec::new();
+        let file = std::fs::File::open(&path).map_err(failed)?;
+        file.take(MAX_BUNDLE_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+        Ok(bytes)
+    };
+    tokio::task::spawn_blocking(read).await.map_err(|error| error.to_string())?
+}
+
+/// Unpacks a bundle, records its sequence, and makes `current` lead to it.
+fn place_bundle(directory: &Path, bundle: &Bundle, run: &LastRun) -> std::io::Result<()> {
+    let folder = directory.join(FOLDER);
+    let name = format!("{}-{}", bundle.manifest.sequence, bundle.digest.get(..12).unwrap_or("x"));
+    let place = folder.join(&name);
+    if place.exists() {
+        std::fs::remove_dir_all(&place)?;
+    }
+    bundle::unpack_bundle(bundle, &place)?;
+    store_last(directory, run)?;
+    switch_link(&folder, Path::new(&name))?;
+    remove_old(&folder, &name);
+    Ok(())
+}
+
+/// Makes `current` lead to a folder, in one step.
+fn switch_link(folder: &Path, to: &Path) -> std::io::Result<()> {
+    let new = folder.join("current.new");
+    drop(std::fs::remove_file(&new));
+    std::os::unix::fs::symlink(to, &new)?;
+    std::fs::rename(&new, folder.join("current"))
+}
+
+/// Removes all unpacked bundles except the last three.
+fn remove_old(folder: &Path, current: &str) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let sequence = |name: &str| name.split('-').next().and_then(|text| text.parse::<u64>().ok());
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| sequence(name).is_some() && name != current)
+        .collect();
+    names.sort_by_key(|name| std::cmp::Reverse(sequence(name)));
+    for name in names.into_iter().skip(2) {
+        if let Err(error) = std::fs::remove_dir_all(folder.join(&name)) {
+            tracing::debug!(%error, name, "an old bundle was not removed");
+        }
+    }
+}

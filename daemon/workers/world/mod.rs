@@ -1,0 +1,212 @@
+//! The world of a daemon: values, exports, permits, the status of this host, and requested generations.
+//!
+//! The worker must never stand in the path of local convergence: the driver and the graph loader read what this host
+//! knew last, and only a grant waits for an answer.
+//!
+//! Reading order: `connection` (the back end of the settings), `host_world` (what kinds see), this file (the worker),
+//! `collection` (exports of other hosts), `tickets` (permits), `publisher` (status), `generation` (bundles),
+//! `download`, `direct` (one-shot commands).
+
+mod collection;
+mod connection;
+mod direct;
+mod download;
+mod generation;
+pub(in crate::workers) mod host_world;
+mod publisher;
+mod tickets;
+
+pub use collection::stored_exports;
+pub use connection::{host_name, open_world};
+pub use direct::with_direct_world;
+
+use crate::api::event_data::Reason;
+use crate::api::{EventKind, Level};
+use crate::driver::DriverEvent;
+use crate::events::NewEvent;
+use crate::supervisor::{Failure, Manifold, Outputs, WorkerContext};
+use crate::workers::Shared;
+use crate::world::{LeaseId, World, WorldError, boot_time};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The lifetime of the lease of a host.
+pub(in crate::workers) const LIFETIME: Duration = Duration::from_secs(30);
+
+/// The interval of renewals.
+const RENEWAL: Duration = Duration::from_secs(10);
+
+/// The interval of looks at the hosts that export resources.
+const HOSTS: Duration = Duration::from_mins(10);
+
+/// The interval of looks at the status.
+const STATUS: Duration = Duration::from_secs(5);
+
+/// The lease of this host.
+struct HostLease {
+    id: Option<LeaseId>,
+    /// The time of the last good renewal, counted from its sending.
+    renewed: Duration,
+    due: Instant,
+}
+
+impl HostLease {
+    fn new() -> Self {
+        Self { id: None, renewed: Duration::ZERO, due: Instant::now() }
+    }
+
+    /// Returns true while a permit may be used: half of the lifetime since the last good renewal is not over.
+    fn is_safe(&self) -> bool {
+        self.id.is_some() && boot_time() < self.renewed + LIFETIME / 2
+    }
+
+    /// Grants or renews the lease. Returns true if it is a new one: all keys with the lease must be written again.
+    async fn renew(&mut self, world: &dyn World) -> Result<bool, WorldError> {
+        let sent = boot_time();
+        self.due = Instant::now() + RENEWAL / 4;
+        if let Some(id) = self.id {
+            match world.keep_alive(id).await {
+                Ok(()) => {
+                    (self.renewed, self.due) = (sent, Instant::now() + RENEWAL);
+                    return Ok(false);
+                }
+                Err(WorldError::LeaseEnded) => self.id = None,
+                Err(error) => return Err(error),
+            }
+        }
+        let sent = boot_time();
+        self.id = Some(world.grant_lease(LIFETIME).await?);
+        (self.renewed, self.due) = (sent, Instant::now() + RENEWAL);
+        Ok(true)
+    }
+}
+
+/// Creates the worker of the world.
+pub(in crate::workers) fn world(shared: &Arc<Shared>) -> Manifold {
+    let own = Arc::clone(shared);
+    shared.worker("world", move |_, life: WorkerContext| {
+        let shared = Arc::clone(&own);
+        async move {
+            life.ready(Outputs::none());
+            tokio::select! {
+                () = life.during(shared.world.used()) => {}
+                () = life.stopping().cancelled() => return Ok(()),
+            }
+            let stopping = life.stopping().clone();
+            tokio::select! {
+                ended = work(&shared, &life) => ended,
+                () = stopping.cancelled() => Ok(()),
+            }
+        }
+    })
+}
+
+/// Serves the world until the worker is stopped.
+async fn work(shared: &Arc<Shared>, life: &WorkerContext) -> Result<(), Failure> {
+    let host = Arc::clone(&shared.world);
+    let world = life.during(host.connect()).await.map_err(Failure::again)?;
+    let mut views = host.follow(&world);
+    let mut lease = HostLease::new();
+    let mut publisher = publisher::Publisher::new();
+    let mut tickets = tickets::Tickets::default();
+    let mut collection = collection::Collection::read(&shared.state_directory);
+    let mut generation = generation::Generation::new(&shared.state_directory);
+    let mut wanted = host.wanted();
+    let mut drivers = shared.requests.drivers();
+    let mut stale_told = false;
+    let mut status = tokio::time::interval(STATUS);
+    let mut hosts_due = Instant::now();
+    let is_writable = world.backend() != "folder";
+    loop {
+        if is_writable && lease.due <= Instant::now() {
+            match life.during(lease.renew(world.as_ref())).await {
+                Ok(true) => {
+                    publisher.publish_again();
+                    tickets.write_again();
+                }
+                Ok(false) => {}
+                Err(error) => tracing::debug!(%error, "the lease of this host was not renewed"),
+            }
+        }
+        let changed = host.changed_keys(&mut views);
+        if !changed.is_empty() {
+            shared.requests.put(DriverEvent::WorldChanged(changed));
+            host.store_values(&shared.state_directory);
+        }
+        if collection.needs_hosts() && hosts_due <= Instant::now() {
+            hosts_due = Instant::now() + HOSTS;
+            if let Ok(range) = life.during(world.list(crate::world::keys::HOSTS)).await {
+                collection.note_hosts(&range);
+            }
+        }
+        if collection.update(&host, &views) {
+            shared.graph.set_exports(collection.exports());
+            if shared.graph.is_collecting() {
+                shared.graph.reload(super::graph::loader::ReloadCause::Nobody);
+            }
+            collection.store(&shared.state_directory);
+        }
+        let stale = host.stale(&views);
+        tell_stale(shared, stale.as_ref(), &mut stale_told);
+        life.set_status(host.describe(stale.as_ref()));
+        if drivers.has_changed().unwrap_or_default() {
+            drivers.mark_unchanged();
+            tickets.tell_again();
+        }
+        if is_writable {
+            let safe = lease.id.filter(|_| lease.is_safe());
+            let granted = life
+                .during(tickets.tend(world.as_ref(), &host, &views, (lease.id, safe.is_some())))
+                .await;
+            if let Some(granted) = granted {
+                shared.requests.put(DriverEvent::WorldPermits(granted));
+            }
+        }
+        life.during(look_for_bundle(shared, &mut generation, &views)).await;
+        tokio::select! {
+            () = host_world::any_changed(&mut views) => {}
+            Ok(()) = wanted.changed() => {}
+            Ok(()) = drivers.changed() => tickets.tell_again(),
+            () = tokio::time::sleep_until(lease.due), if is_writable => {}
+            _ = status.tick() => {
+                if let Some(id) = lease.id.filter(|_| is_writable) {
+                    let known = life.during(publisher::ask_status(shared)).await;
+                    life.during(publisher.publish(world.as_ref(), &host, id, known)).await;
+                }
+            }
+            () = life.prove_alive() => {}
+        }
+    }
+}
+
+/// Reports once that the world is out of reach, and once that it answers again.
+fn tell_stale(shared: &Shared, stale: Option<&(String, u64)>, is_told: &mut bool) {
+    if stale.is_some() == *is_told {
+        return;
+    }
+    *is_told = stale.is_some();
+    let (reason, level) = match stale {
+        Some((why, _)) => (format!("the world is out of reach: {why}"), Level::Warn),
+        None => ("the world answers again".to_owned(), Level::Info),
+    };
+    tracing::info!(event = "world", "{reason}");
+    shared.teller.publish(NewEvent::new(EventKind::World(Reason { reason }), level));
+}
+
+/// Runs a requested bundle if one is due, or reports its rejection.
+async fn look_for_bundle(
+    shared: &Arc<Shared>,
+    generation: &mut generation::Generation,
+    views: &host_world::Views,
+) {
+    let Some(bundle) = generation.look(&shared.world, views).await else { return };
+    if let Err(why) = generation.run_bundle(shared, &shared.world, bundle).await {
+        tracing::error!(event = "bundle", "the bundle was rejected: {why}");
+        shared.teller.publish(NewEvent::new(
+            EventKind::Bundle(Reason { reason: why.clone() }),
+            Level::Error,
+        ));
+        shared.world.set_rejected(Some((generation.tried_manifest(), why)));
+    }
+}

@@ -1,0 +1,139 @@
+//! The description and the status of this host, under its lease: at a change, at most once per 5 s, and each minute.
+
+use super::host_world::HostWorld;
+use crate::api::{HostStatus as Verdict, Status};
+use crate::driver::{DriverEvent, Query};
+use crate::workers::Shared;
+use crate::world::records::{HostMeta, HostStatus, SCHEMA, unix_seconds, write_record};
+use crate::world::{LeaseId, World, bundle, keys};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+/// The longest time without a new status.
+const REPEAT: Duration = Duration::from_mins(1);
+
+/// The time that the driver has for its status.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The number of resources in a status.
+const WORST: usize = 20;
+
+/// The published state of this host.
+pub(super) struct Publisher {
+    has_meta: bool,
+    last: Option<(HostStatus, Instant)>,
+}
+
+/// Asks the driver for its status; none if no driver answers in time.
+pub(super) async fn ask_status(shared: &Arc<Shared>) -> Option<(Status, String)> {
+    let (to, answer) = oneshot::channel();
+    shared.requests.put_now(DriverEvent::Ask(Query::Status(WORST, to))).ok()?;
+    let status = tokio::time::timeout(PATIENCE, answer).await.ok()?.ok()?;
+    Some((status, shared.graph.running_hash()))
+}
+
+impl Publisher {
+    pub(super) fn new() -> Self {
+        Self { has_meta: false, last: None }
+    }
+
+    /// Forgets what was published: the lease is a new one.
+    pub(super) fn publish_again(&mut self) {
+        (self.has_meta, self.last) = (false, None);
+    }
+
+    /// Publishes description and status where they have changed.
+    pub(super) async fn publish(
+        &mut self,
+        world: &dyn World,
+        host: &HostWorld,
+        lease: LeaseId,
+        known: Option<(Status, String)>,
+    ) {
+        if !self.has_meta {
+            let value = write_record(&own_meta());
+            match world.put(&keys::host_meta(host.host()), value, Some(lease)).await {
+                Ok(_) => self.has_meta = true,
+                Err(error) => {
+                    tracing::debug!(%error, "the description of this host was not published");
+                }
+            }
+        }
+        let Some((status, hash)) = known else { return };
+        let status = record_of(&status, hash, host);
+        let is_same = |(last, at): &(HostStatus, Instant)| {
+            let comparable = HostStatus { since: last.since, ..status.clone() };
+            *last == comparable && at.elapsed() < REPEAT
+        };
+        if self.last.as_ref().is_some_and(is_same) {
+            return;
+        }
+        let value = write_record(&status);
+        match world.put(&keys::host_status(host.host()), value, Some(lease)).await {
+            Ok(_) => self.last = Some((status, Instant::now())),
+            Err(error) => tracing::debug!(%error, "the status of this host was not published"),
+        }
+    }
+}
+
+fn own_meta() -> HostMeta {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    let machine = bundle::sha256_hex(format!("steadfast {}", read("/etc/machine-id")).as_bytes());
+    let system = rustix::system::uname();
+    let facts = [
+        ("kernel", system.release().to_string_lossy().into_owned()),
+        ("arch", system.machine().to_string_lossy().into_owned()),
+    ];
+    HostMeta {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        machine: machine.chars().take(16).collect(),
+        boot: read("/proc/sys/kernel/random/boot_id"),
+        facts: facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+    }
+}
+
+fn record_of(status: &Status, hash: String, host: &HostWorld) -> HostStatus {
+    let counts = status.counts;
+    let numbers = [
+        ("total", counts.total),
+        ("settled", counts.settled),
+        ("failed", counts.failed),
+        ("held", counts.held),
+        ("contended", counts.contended),
+        ("running", counts.running),
+        ("stuck", counts.stuck),
+    ];
+    let (sequence, digest) = host.sequence();
+    let rejected = host.rejected();
+    let worst = status.unhealthy.iter().take(WORST);
+    let worst = worst.map(|one| (one.resource.clone(), shorten(&one.message)));
+    HostStatus {
+        schema: SCHEMA,
+        generation: if digest.is_empty() { hash } else { digest },
+        sequence,
+        counts: numbers
+            .into_iter()
+            .map(|(name, number)| (name.to_owned(), u64::from(number)))
+            .collect::<BTreeMap<_, _>>(),
+        worst: worst.collect(),
+        paused: status.pause.is_some(),
+        converged: status.verdict == Verdict::Converged && status.swap.is_none(),
+        rejected_manifest: rejected
+            .as_ref()
+            .map(|(manifest, _)| manifest.clone())
+            .unwrap_or_default(),
+        rejected: rejected
+            .map(|(_, why)| shorten(&why))
+            .or_else(|| status.rejected.as_ref().map(|it| shorten(&it.reason))),
+        since: unix_seconds(),
+    }
+}
+
+/// Returns the first 300 characters of a message.
+fn shorten(text: &str) -> String {
+    text.chars().take(300).collect()
+}

@@ -1,0 +1,187 @@
+//! Inspection of kernel modules, kernel parameters, swap space and mounts.
+
+use super::{Field, Inspected, Inspector, text};
+use crate::failure::Failure;
+use crate::host::Host;
+use crate::host::files::Files;
+use crate::kind::Value;
+use crate::parts::fstab::{FSTAB, Row, decode, device_path};
+use crate::parts::text_edit::text_of;
+use crate::resource::Answer;
+use std::path::Path;
+
+pub(super) const MODULES: Inspector =
+    Inspector { kind: "kmod", one: one_module, all: Some(all_modules) };
+
+pub(super) const PARAMETERS: Inspector =
+    Inspector { kind: "sysctl", one: one_parameter, all: None };
+
+pub(super) const SWAP: Inspector = Inspector { kind: "swap", one: one_swap, all: Some(all_swaps) };
+
+pub(super) const MOUNTS: Inspector =
+    Inspector { kind: "mount", one: one_mount, all: Some(all_mounts) };
+
+/// The file of the lines that the kind `sysctl` writes.
+const PARAMETER_FILE: &str = "/etc/sysctl.d/60-steadfast.conf";
+
+/// Returns the text of a file of the kernel; empty without the file.
+fn kernel_text(files: &Files, path: &str) -> Result<String, Failure> {
+    let path = Path::new(path);
+    let bytes = files.kernel_file(path).map_err(|fault| files.trouble(fault, path))?;
+    Ok(String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned())
+}
+
+fn bool(name: &'static str, truth: bool) -> (&'static str, Field) {
+    (name, Field::Shown(Value::Bool(truth)))
+}
+
+fn one_module<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Inspected>, Failure>> {
+    Box::pin(async move {
+        let files = host.files();
+        let own = name.replace('-', "_");
+        let table = kernel_text(files, "/proc/modules")?;
+        if !table.lines().any(|line| line.split(' ').next() == Some(&own)) {
+            return Ok(None);
+        }
+        let of = |folder: &str| format!("{folder}/steadfast-{own}.conf");
+        let mut fields = Vec::new();
+        let settings = text_of(files, Path::new(&of("/etc/modprobe.d")))?.unwrap_or_default();
+        let options = settings.lines().find_map(|line| {
+            line.strip_prefix("options ")?.strip_prefix(own.as_str())?.strip_prefix(' ')
+        });
+        if let Some(options) = options {
+            let options = options.split(' ').map(ToOwned::to_owned).collect();
+            fields.push(("options", Field::Shown(Value::Texts(options))));
+        }
+        if text_of(files, Path::new(&of("/etc/modules-load.d")))?.is_none() {
+            fields.push(bool("persist", false));
+        }
+        Ok(Some(Inspected { name: name.to_owned(), fields }))
+    })
+}
+
+fn all_modules(host: &Host) -> Answer<'_, Result<Vec<String>, Failure>> {
+    Box::pin(async move {
+        let table = kernel_text(host.files(), "/proc/modules")?;
+        let names = table.lines().filter_map(|line| line.split(' ').next());
+        Ok(names.map(ToOwned::to_owned).collect())
+    })
+}
+
+fn one_parameter<'a>(
+    host: &'a Host,
+    name: &'a str,
+) -> Answer<'a, Result<Option<Inspected>, Failure>> {
+    Box::pin(async move {
+        let (path, own) = crate::kinds::sysctl::parameter(name)?;
+        let files = host.files();
+        let value = files.kernel_file(&path).map_err(|fault| files.trouble(fault, &path))?;
+        let Some(value) = value else { return Ok(None) };
+        let value = String::from_utf8_lossy(&value);
+        let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
+        let lines = text_of(files, Path::new(PARAMETER_FILE))?.unwrap_or_default();
+        let is_own = |line: &str| line.split('=').next().is_some_and(|key| key.trim() == own);
+        let mut fields = vec![text("value", value)];
+        if !lines.lines().any(is_own) {
+            fields.push(bool("persist", false));
+        }
+        Ok(Some(Inspected { name: name.to_owned(), fields }))
+    })
+}
+
+/// Returns the rows of /etc/fstab.
+fn rows(files: &Files) -> Result<Vec<Row>, Failure> {
+    let text = text_of(files, Path::new(FSTAB))?.unwrap_or_default();
+    Ok(text.lines().filter_map(Row::parse).collect())
+}
+
+/// Returns the swap spaces in use, with their priorities.
+fn swaps(files: &Files) -> Result<Vec<(String, i64)>, Failure> {
+    let table = kernel_text(files, "/proc/swaps")?;
+    let row = |line: &str| {
+        let mut words = line.split_whitespace();
+        Some((decode(words.next()?), words.nth(3)?.parse().ok()?))
+    };
+    Ok(table.lines().skip(1).filter_map(row).collect())
+}
+
+fn one_swap<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Inspected>, Failure>> {
+    Box::pin(async move {
+        let files = host.files();
+        let own = device_path(files, name);
+        let is_own =
+            |device: &str| device == name || (own.is_some() && device_path(files, device) == own);
+        let used = swaps(files)?.into_iter().find(|(device, _)| is_own(device));
+        let Some((_, priority)) = used else { return Ok(None) };
+        let row = rows(files)?.into_iter().find(|row| row.kind == "swap" && row.device == name);
+        let mut fields = Vec::new();
+        let Some(row) = row else {
+            if priority >= 0 {
+                fields.push(("priority", Field::Shown(Value::Int(priority))));
+            }
+            fields.push(bool("persist", false));
+            return Ok(Some(Inspected { name: name.to_owned(), fields }));
+        };
+        let declared = row.options.split(',').find_map(|option| option.strip_prefix("pri="));
+        if let Some(priority) = declared.and_then(|text| text.parse().ok()) {
+            fields.push(("priority", Field::Shown(Value::Int(priority))));
+        }
+        let is_plain = |option: &&str| !option.starts_with("pri=") && *option != "sw";
+        let options: Vec<String> =
+            row.options.split(',').filter(is_plain).map(ToOwned::to_owned).collect();
+        if !options.is_empty() {
+            fields.push(("options", Field::Shown(Value::Texts(options))));
+        }
+        Ok(Some(Inspected { name: name.to_owned(), fields }))
+    })
+}
+
+fn all_swaps(host: &Host) -> Answer<'_, Result<Vec<String>, Failure>> {
+    Box::pin(async move {
+        let files = host.files();
+        let rows = rows(files)?;
+        let name = |(device, _): (String, i64)| {
+            let own = device_path(files, &device);
+            let is_own = |row: &&Row| row.kind == "swap" && device_path(files, &row.device) == own;
+            rows.iter().find(is_own).map_or(device, |row| row.device.clone())
+        };
+        Ok(swaps(files)?.into_iter().map(name).collect())
+    })
+}
+
+/// Only mounts with a row of fstab are declarations: every other one belongs to a program or to a unit.
+fn one_mount<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Inspected>, Failure>> {
+    Box::pin(async move {
+        let files = host.files();
+        let row = rows(files)?.into_iter().find(|row| row.kind != "swap" && row.point == name);
+        let Some(row) = row else { return Ok(None) };
+        let table = kernel_text(files, "/proc/self/mountinfo")?;
+        let point = |line: &str| line.split(' ').nth(4).map(decode);
+        let is_mounted = table.lines().any(|line| point(line).as_deref() == Some(name));
+        let mut fields = Vec::new();
+        if !is_mounted {
+            fields.push(text("state", "present"));
+        }
+        fields.extend([text("device", row.device), text("type", row.kind)]);
+        if row.options != "defaults" {
+            let options = row.options.split(',').map(ToOwned::to_owned).collect();
+            fields.push(("options", Field::Shown(Value::Texts(options))));
+        }
+        for (field, number) in [("freq", row.freq), ("passno", row.passno)] {
+            if number != 0 {
+                fields.push((field, Field::Shown(Value::Int(number))));
+            }
+        }
+        Ok(Some(Inspected { name: name.to_owned(), fields }))
+    })
+}
+
+fn all_mounts(host: &Host) -> Answer<'_, Result<Vec<String>, Failure>> {
+    Box::pin(async move {
+        let rows = rows(host.files())?.into_iter();
+        Ok(rows
+            .filter(|row| row.kind != "swap" && row.point.starts_with('/'))
+            .map(|it| it.point)
+            .collect())
+    })
+}

@@ -1,0 +1,110 @@
+//! Inspection of kernel kinds: the declaration that `inspect` prints is converged.
+
+use crate::support::{FSTAB, SWAPS, SimulatedHost, valid};
+use futures_util::FutureExt as _;
+use std::path::PathBuf;
+use steadfast_resources::inspect::{Field, Inspected, inspectors};
+use steadfast_resources::{CheckResult, Fields, Host, Place, registry};
+
+/// Reads an object; its declaration must be converged.
+fn inspect(simulated: &SimulatedHost, kind: &str, name: &str) -> Option<Inspected> {
+    let inspector = inspectors().iter().find(|it| it.kind == kind).expect("an inspector");
+    let found = {
+        let _entered = simulated.machine.enter();
+        let host = Host::default();
+        (inspector.one)(&host, name).now_or_never().unwrap().unwrap()
+    }?;
+    let mut fields = Fields::default();
+    for (field, value) in &found.fields {
+        let Field::Shown(value) = value else { panic!("a secret") };
+        fields.insert(field, value.clone());
+    }
+    let spec = registry::find(kind).unwrap();
+    let place = Place { base: PathBuf::from("/") };
+    let resource = spec.build_resource(&found.name, fields, &place).unwrap();
+    let result = simulated.check(&resource);
+    assert!(matches!(result, CheckResult::Same), "{found:?}: {result:?}");
+    Some(found)
+}
+
+fn names(simulated: &SimulatedHost, kind: &str) -> Vec<String> {
+    let inspector = inspectors().iter().find(|it| it.kind == kind).expect("an inspector");
+    let _entered = simulated.machine.enter();
+    let host = Host::default();
+    let all = inspector.all.expect("a list");
+    all(&host).now_or_never().unwrap().unwrap()
+}
+
+#[test]
+fn modules_are_inspected_as_they_are() {
+    let simulated = SimulatedHost::new();
+    assert_eq!(inspect(&simulated, "kmod", "none"), None);
+    let foreign = inspect(&simulated, "kmod", "ext4").unwrap();
+    assert_eq!(foreign.fields.len(), 1, "not persistent: {foreign:?}");
+    simulated.makes(&valid("kmod", "br-netfilter", &[("options", "a=1\nb=2")]));
+    let own = inspect(&simulated, "kmod", "br-netfilter").unwrap();
+    assert_eq!(own.fields.first().map(|(field, _)| *field), Some("options"));
+    assert_eq!(names(&simulated, "kmod"), ["ext4", "br_netfilter"]);
+}
+
+#[test]
+fn parameters_are_inspected_as_they_are() {
+    let simulated = SimulatedHost::new();
+    assert_eq!(inspect(&simulated, "sysctl", "net.ipv4.none"), None);
+    assert_eq!(inspect(&simulated, "sysctl", "net.ipv4.tcp_mem").unwrap().fields.len(), 2);
+    simulated.makes(&valid("sysctl", "net.ipv4.ip_forward", &[("value", "1")]));
+    assert_eq!(inspect(&simulated, "sysctl", "net.ipv4.ip_forward").unwrap().fields.len(), 1);
+}
+
+#[test]
+fn swap_and_mounts_are_inspected_as_they_are() {
+    let simulated = SimulatedHost::new();
+    simulated.makes(&valid("swap", "/srv/swap", &[("size", "2M"), ("priority", "5")]));
+    let swap = inspect(&simulated, "swap", "/srv/swap").unwrap();
+    assert_eq!(swap.fields.first().map(|(field, _)| *field), Some("priority"));
+    assert_eq!(names(&simulated, "swap"), ["/srv/swap"]);
+    let given = [("device", "tmpfs"), ("type", "tmpfs"), ("options", "nosuid")];
+    simulated.makes(&valid("mount", "/srv/data", &given));
+    assert_eq!(inspect(&simulated, "mount", "/srv/data").unwrap().fields.len(), 3);
+    assert_eq!(inspect(&simulated, "mount", "/run"), None, "no row of fstab");
+    assert_eq!(names(&simulated, "mount"), ["/", "/srv/data"]);
+    assert!(inspect(&simulated, "mount", "/").is_some());
+}
+
+/// An automount stands for its file system until the first access.
+#[test]
+fn an_automount_counts_as_mounted() {
+    let simulated = SimulatedHost::new();
+    let given = [("device", "UUID=7"), ("type", "ext4"), ("options", "x-systemd.automount")];
+    let mount = valid("mount", "/srv/data", &given);
+    simulated.makes(&mount);
+    let table = simulated.text("/proc/self/mountinfo");
+    let kept: String = table.lines().take(1).flat_map(|line| [line, "\n"]).collect();
+    let automount = "40 22 0:50 / /srv/data rw - autofs systemd-1 rw,fd=1\n";
+    simulated.machine.write("/proc/self/mountinfo", kept + automount).unwrap();
+    assert!(matches!(simulated.check(&mount), CheckResult::Same));
+}
+
+/// A module or a swap space that existed before does not go with its resource.
+#[test]
+fn objects_of_others_are_adopted() {
+    let simulated = SimulatedHost::new();
+    let creates = |resource: &_| match simulated.check(resource) {
+        CheckResult::Differs(change) => change.creates,
+        other => panic!("expected a difference, found {other:?}"),
+    };
+    assert!(!creates(&valid("kmod", "ext4", &[])), "loaded before");
+    assert!(creates(&valid("kmod", "br_netfilter", &[])));
+    assert!(creates(&valid("kmod", "br_netfilter", &[("blacklist", "true")])));
+    let swap = valid("swap", "/srv/swap", &[("size", "2M")]);
+    assert!(creates(&swap));
+    let used = format!("{SWAPS}/srv/swap file 1 0 -2\n");
+    simulated.machine.write("/proc/swaps", used).unwrap();
+    assert!(!creates(&swap), "used before, without a row");
+    simulated.machine.write("/proc/swaps", SWAPS).unwrap();
+    simulated
+        .machine
+        .write("/etc/fstab", format!("{FSTAB}\n/srv/swap none swap sw 0 0\n"))
+        .unwrap();
+    assert!(!creates(&swap), "a row before");
+}

@@ -1,0 +1,147 @@
+//! The JSON Schema of graph files: an independent validator (python3-jsonschema) agrees with the reader.
+
+use serde_json::{Value, json};
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use steadfast::config::json_schema;
+use steadfast_resources::registry;
+
+/// Reads `{schema, documents}` and prints the number and the first problem of each refused document.
+const VALIDATOR: &str = r"
+import json, sys
+from jsonschema import Draft7Validator
+given = json.load(sys.stdin)
+Draft7Validator.check_schema(given['schema'])
+validator = Draft7Validator(given['schema'])
+for number, document in enumerate(given['documents']):
+    for error in validator.iter_errors(document):
+        print(number, list(error.absolute_path), error.message[:200].replace('\n', ' '))
+        break
+";
+
+/// Returns the problem of each document; `None` for an accepted one. The validator is python3-jsonschema of Debian.
+fn validate(documents: &[Value]) -> Vec<Option<String>> {
+    let mut child = Command::new("/usr/bin/python3")
+        .args(["-c", VALIDATOR])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("python3 starts");
+    let input = json!({"schema": json_schema(), "documents": documents}).to_string();
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin.write_all(input.as_bytes()).expect("the validator reads");
+    drop(stdin);
+    let output = child.wait_with_output().expect("the validator ends");
+    assert!(output.status.success(), "the schema is no draft-07 schema");
+    let mut problems = vec![None; documents.len()];
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let (number, problem) = line.split_once(' ').expect("a number and a problem");
+        problems[number.parse::<usize>().expect("a number")] = Some(problem.to_owned());
+    }
+    problems
+}
+
+/// Returns the graph files below a folder with their documents.
+fn documents_below(folder: &Path) -> Vec<(String, Value)> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            all.extend(documents_below(&path));
+        } else if path.extension().is_some_and(|extension| extension == "yaml") {
+            let text = std::fs::read_to_string(&path).expect("a text");
+            let document: Value = serde_json::to_value(
+                serde_yaml::from_str::<serde_yaml::Value>(&text).expect("YAML"),
+            )
+            .expect("JSON");
+            // Other files, such as settings (whose key `graph` is a path) and values, are no graphs.
+            let is_graph = ["resources", "module", "modules", "collect"]
+                .iter()
+                .any(|key| document.get(key).is_some());
+            if is_graph {
+                all.push((path.display().to_string(), document));
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn the_validator_accepts_every_example() {
+    let mut all = documents_below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples"));
+    assert!(all.len() > 30, "{}", all.len());
+    for spec in registry::specs() {
+        let document: serde_yaml::Value = serde_yaml::from_str(spec.example).expect("YAML");
+        let document = serde_json::to_value(document).expect("JSON");
+        all.push((format!("the example of {}", spec.kind), json!({"resources": document})));
+    }
+    let documents: Vec<Value> = all.iter().map(|(_, document)| document.clone()).collect();
+    let problems = validate(&documents);
+    let refused: Vec<String> = all
+        .iter()
+        .zip(problems)
+        .filter_map(|((name, _), problem)| Some(format!("{name}: {}", problem?)))
+        .collect();
+    assert_eq!(refused, Vec::<String>::new());
+}
+
+#[test]
+fn the_validator_accepts_the_language() {
+    let right = [
+        json!({"graph": "a", "vars": {"x": 1}, "vars_files": ["a.yaml", {"file": "b.yaml", "optional": true}]}),
+        json!({"resources": {"file": [{"name": "${vars.x}", "mode": "${vars.mode}", "when": "vars.on"}]}}),
+        json!({"resources": {"pkg": ["nginx", {"for_each": "vars.names"}]}}),
+        json!({"resources": {"svc": [{"name": "a", "startup": "${\"a\" if vars.x else \"b\"}", "after": ["user[*]"]}]}}),
+        json!({"module": "site", "params": {"port": {"type": "int", "min": 1}}, "exports": {"conf": "file[a]"}}),
+        json!({"modules": [{"use": "m", "as": "a", "with": {"b": [1]}, "notify": ["svc[a]"]}]}),
+        json!({"assert": [{"that": "vars.x > 0", "message": "no"}], "include": ["a.yaml"]}),
+        json!({"collect": [{"kind": "line", "from": ["web*"], "fields": "line", "set": {"path": "/etc/x"}, "meta": {"noop": true}}]}),
+        json!({"collect": [{"kind": "file", "fields": ["path", "content"], "below": "/etc/x"}, {"kind": "file", "pattern": "/etc/y"}]}),
+        json!({"resources": {"line": [{"name": "a", "export": true}, {"name": "b", "export": {"apply": true}}]}}),
+        json!({"resources": {"file": [{"name": "a", "recv": {"content": {"world": "release"}}}]}}),
+    ];
+    let problems = validate(&right);
+    assert_eq!(problems, vec![None; right.len()]);
+}
+
+#[test]
+fn the_validator_refuses_wrong_graphs() {
+    let wrong = [
+        json!({"graphs": "a"}),
+        json!({"resources": {"fiel": [{"name": "a"}]}}),
+        json!({"resources": {"file": [{"nmae": "a"}]}}),
+        json!({"resources": {"file": [{"path": "/a"}]}}),
+        json!({"resources": {"file": {"name": "a"}}}),
+        json!({"resources": {"file": [{"name": "a", "state": "presnt"}]}}),
+        json!({"resources": {"file": [{"name": "a", "meta": {"retry": "many"}}]}}),
+        json!({"resources": {"file": [{"name": "a", "meta": {"timeout": "soon"}}]}}),
+        json!({"resources": {"file": [{"name": "a", "when": "${vars.x}"}]}}),
+        json!({"resources": {"file": [{"name": "a", "meta": {"noop": "${vars.x"}}]}}),
+        json!({"modules": [{"as": "a"}]}),
+        json!({"params": {"a": {"type": "number"}}}),
+        json!({"edges": [{"from": "file[a]"}]}),
+        json!({"collect": {"kind": "line"}}),
+        json!({"collect": [{"from": ["web*"]}]}),
+        json!({"collect": [{"kind": "lien"}]}),
+        json!({"collect": [{"kind": "line", "filter": "web*"}]}),
+        json!({"resources": {"line": [{"name": "a", "export": "web1"}]}}),
+        json!([]),
+    ];
+    let problems = validate(&wrong);
+    for (document, problem) in wrong.iter().zip(problems) {
+        assert!(problem.is_some(), "accepted: {document}");
+    }
+}
+
+#[test]
+fn the_schema_names_each_kind_and_field() {
+    let schema = json_schema();
+    for spec in registry::specs() {
+        let name = format!("kind_{}", spec.kind.replace(':', "_"));
+        let properties = &schema["definitions"][&name]["properties"];
+        for field in spec.fields {
+            assert!(properties.get(field.name).is_some(), "{}.{}", spec.kind, field.name);
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Conditions of a running daemon: a fact or a probe changes, and only the resources that differ are touched.
+
+use crate::client_commands::status;
+use crate::daemon::Daemon;
+use crate::host::Host;
+use crate::output::Output;
+use nix::sys::signal::Signal::SIGHUP;
+use std::os::unix::fs::MetadataExt as _;
+
+const GRAPH: &str = r#"
+graph: live
+resources:
+  file:
+  - {name: always, path: $DIR/always, template: {text: "role {{ facts.local.role }}\n"}}
+  - {name: web, when: 'facts.local.role == "web"', path: $DIR/web, content: "web\n"}
+  - {name: same, path: $DIR/same, content: "same\n"}
+"#;
+
+/// The folder of local facts below the root of a test.
+const ROLE: &str = "root/etc/steadfast/facts.d/role.yaml";
+
+/// Creates a host with the local fact `role`.
+fn host_with_role(graph: &str, role: &str) -> Host {
+    let host = Host::with(graph);
+    let folder = host.path(ROLE);
+    std::fs::create_dir_all(folder.parent().expect("a folder")).expect("created");
+    host.write(ROLE, role);
+    host
+}
+
+fn run(host: &Host) -> Daemon {
+    let mut command = host.command(&["run", "--log", "json"]);
+    command.env("STEADFAST_TEST_ROOT", host.path("root"));
+    Daemon::start(command, &host.path(""))
+}
+
+fn finish(host: &Host, words: &[&str]) -> Output {
+    let mut command = host.command(words);
+    command.env("STEADFAST_TEST_ROOT", host.path("root"));
+    host.finish(command)
+}
+
+/// An active resource becomes inactive and is not removed; the status shows the condition; then it is active again.
+#[test]
+fn a_changed_fact_touches_only_what_differs() {
+    let host = host_with_role(GRAPH, "db");
+    let daemon = run(&host);
+    daemon.wait_for("converged");
+    assert_eq!(host.read("always"), "role db\n");
+    assert!(!host.exists("web"));
+    let shown = status(&host);
+    assert_eq!(shown["inactive"][0]["resource"], "file[web]", "{shown}");
+    let message = shown["inactive"][0]["message"].as_str().expect("a text");
+    assert!(
+        message.starts_with("inactive: facts.local.role (") && message.contains("db"),
+        "{message}"
+    );
+    host.ask_daemon(&["show", "file[web]"]).exits(1);
+    let before = host.metadata("same");
+    host.write(ROLE, "web");
+    daemon.wait_for_all("changed", &["file[always]", "file[web]"]);
+    assert_eq!(host.read("always"), "role web\n");
+    let after = host.metadata("same");
+    assert_eq!((before.ino(), before.mtime_nsec()), (after.ino(), after.mtime_nsec()));
+    host.wait_until("the resource is active", || {
+        status(&host)["inactive"] == serde_json::json!([])
+    });
+    host.write(ROLE, "db");
+    daemon.wait_for_all("changed", &["file[always]"]);
+    host.wait_until("the resource is inactive", || {
+        status(&host)["inactive"][0]["resource"] == "file[web]"
+    });
+    daemon.signal(SIGHUP).wait_for("loaded");
+    assert!(host.exists("web"), "an inactive resource is never removed");
+}
+
+/// A change that leads to the same graph is not swapped in.
+#[test]
+fn an_equal_graph_is_not_swapped() {
+    let graph = GRAPH.replace("role {{ facts.local.role }}", "role");
+    let host = host_with_role(&graph, "db");
+    let daemon = run(&host);
+    daemon.wait_for("converged");
+    host.write(ROLE, "cache");
+    host.write(ROLE, "web");
+    daemon.wait_for_of("changed", "file[web]");
+    assert_eq!(daemon.count("loaded"), 2, "{:?}", daemon.log());
+}
+
+/// A fact of a path waits for a reload.
+#[test]
+fn a_static_field_keeps_its_value_until_a_reload() {
+    let graph = r#"
+graph: live
+resources:
+  file:
+  - {name: of_role, path: "$DIR/${facts.local.role}", content: "x\n"}
+"#;
+    let host = host_with_role(graph, "db");
+    let daemon = run(&host);
+    daemon.wait_for("converged");
+    host.write(ROLE, "web");
+    let waits = "waits for a reload: facts.local.role changed from db to web";
+    host.wait_until("the fact waits", || status(&host)["input_reports"][0] == waits);
+    assert!(!host.exists("web"));
+    host.ask_daemon(&["status"]).exits(0).prints(waits);
+    daemon.signal(SIGHUP).wait_for_of("changed", "file[of_role]");
+    assert!(host.exists("web"));
+    host.wait_until("no fact waits", || status(&host)["input_reports"] == serde_json::json!([]));
+}
+
+/// An expansion that fails is a rejected reload.
+#[test]
+fn an_invalid_graph_is_rejected_and_the_previous_one_runs_on() {
+    let graph = GRAPH.replace(
+        "graph: live\n",
+        "graph: live\nassert:\n- {that: 'facts.local.role != \"bad\"', message: the role is bad}\n",
+    );
+    let host = host_with_role(&graph, "web");
+    let daemon = run(&host);
+    daemon.wait_for("converged");
+    host.write(ROLE, "bad");
+    let line = daemon.wait_for("rejected");
+    assert!(line.message.contains("after a change of facts.local.role"), "{line:?}");
+    assert!(line.message.contains("the role is bad"), "{line:?}");
+    assert_eq!(host.read("always"), "role web\n");
+    host.write(ROLE, "web");
+    host.wait_until("nothing is rejected", || status(&host)["rejected"].is_null());
+}
+
+const PROBED: &str = r#"
+graph: probed
+resources:
+  file:
+  - {name: flag, path: $DIR/flag, content: "yes\n"}
+  - {name: on, when: probe.is_on, path: $DIR/on, content: "on\n"}
+  - {name: level, path: $DIR/level, template: {text: "{{ level }}\n"}, with: {level: "${probe.level}"}}
+  probe:
+  - {name: is_on, cmd: [cat, $DIR/switch], type: bool, watchfiles: [$DIR/switch]}
+  - {name: level, cmd: [cat, $DIR/flag], after: ["file[flag]"]}
+"#;
+
+/// The answer of a probe activates a resource, and a new answer is followed.
+#[test]
+fn an_answer_of_a_probe_is_followed() {
+    let host = Host::with(PROBED);
+    host.write("switch", "no\n");
+    let daemon = run(&host);
+    daemon.wait_for_of("changed", "file[level]");
+    assert_eq!(host.read("level"), "yes\n");
+    assert!(!host.exists("on"));
+    host.write("switch", "yes\n");
+    daemon.wait_for_of("changed", "file[on]");
+}
+
+/// An apply expands the graph again after the answers of its probes.
+#[test]
+fn an_apply_has_rounds() {
+    let host = Host::with(PROBED);
+    host.write("switch", "yes\n");
+    finish(&host, &["apply"]).exits(0);
+    assert_eq!((host.read("on"), host.read("level")), ("on\n".to_owned(), "yes\n".to_owned()));
+    finish(&host, &["apply", "--detailed-exitcode"]).exits(0);
+}
+
+/// A graph that changes with what it does ends after five rounds with an error.
+#[test]
+fn an_apply_that_never_ends_is_refused() {
+    let host = Host::with(
+        r#"
+graph: endless
+resources:
+  probe:
+  - {name: size, cmd: [sh, -c, "echo x >> $DIR/asked; wc -l < $DIR/asked"], type: int}
+  file:
+  - {name: grows, path: $DIR/grows, template: {text: "{{ size }}\n"}, with: {size: "${probe.size + 1}"}}
+"#,
+    );
+    let output = finish(&host, &["apply"]);
+    output.exits(1).says("the graph still changes after 5 rounds");
+}
+
+/// A plan names inactive resources with their condition.
+#[test]
+fn a_plan_names_inactive_resources() {
+    let host = host_with_role(GRAPH, "db");
+    finish(&host, &["plan"]).exits(0).prints("file[web]: inactive: facts.local.role (");
+}
+
+/// A module sees the answers of its own probes.
+#[test]
+fn a_module_has_probes_of_its_own() {
+    let graph = r"
+graph: modular
+modules:
+- {use: site, as: one, with: {file: $DIR/one}}
+- {use: site, as: two, with: {file: $DIR/two}}
+";
+    let module = r#"
+module: site
+params:
+  file: {type: string}
+resources:
+  probe:
+  - {name: size, cmd: [cat, "${params.file}.in"], type: int}
+  file:
+  - {name: out, path: "${params.file}.out", template: {text: "{{ size }}\n"}, with: {size: "${probe.size + 1}"}}
+"#;
+    let host = Host::with(graph);
+    host.make_directory("site").write("site/module.yaml", module);
+    host.write("one.in", "1\n").write("two.in", "2\n");
+    finish(&host, &["apply"]).exits(0);
+    assert_eq!((host.read("one.out"), host.read("two.out")), ("2\n".to_owned(), "3\n".to_owned()));
+}

@@ -1,0 +1,98 @@
+//! Selectors: the same texts select the same resources in every command.
+
+use crate::host::Host;
+
+const GRAPH: &str = r#"
+graph: many
+resources:
+  file:
+  - {name: a, path: $DIR/a, content: "a\n"}
+  - {name: b, path: $DIR/b, content: "b\n"}
+  - {name: ab, path: $DIR/ab, content: "ab\n"}
+  - {name: run, path: $DIR/run, content: "run\n"}
+  exec:
+  - {name: run, args: [touch, $DIR/ran], creates: $DIR/ran}
+"#;
+
+/// Pause, resume, check, retry, status and show take names, kinds and patterns; an ambiguous name lists its resources.
+#[test]
+fn every_command_takes_selectors() {
+    let host = Host::with(GRAPH);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.ask_daemon(&["pause", "file[a*]", "--for", "1h"]).exits(0);
+    host.ask_daemon(&["status", "file[*]"])
+        .exits(0)
+        .prints("4 of 4 resources converged, 2 paused")
+        .prints("file[ab]: converged; paused: by command");
+    host.ask_daemon(&["status", "b"]).exits(0).prints("1 of 1 resource converged\n");
+    host.ask_daemon(&["resume", "ab"]).exits(0);
+    host.ask_daemon(&["status", "file"]).exits(0).prints(", 1 paused");
+    host.ask_daemon(&["resume", "file[a?]", "a"]).exits(0);
+    host.ask_daemon(&["status", "*[a*]"]).prints_nothing_of("paused");
+    host.ask_daemon(&["check", "file[*]"]).exits(0).prints("checked again");
+    host.ask_daemon(&["retry", "exec"]).exits(0);
+    host.ask_daemon(&["show", "b"]).exits(0).prints("file[b]: converged");
+    host.ask_daemon(&["why", "ab"]).exits(0).prints("file[ab]");
+    host.ask_daemon(&["pause", "run"])
+        .exits(64)
+        .says("`run` selects 2 resources: exec[run], file[run]")
+        .says("hint: name one of them: kind[name]");
+    host.ask_daemon(&["show", "file[*]"]).exits(64).says("selects 4 resources: ");
+    host.ask_daemon(&["pause", "svc[*]"]).exits(64).says("no such resource: svc[*]");
+    host.ask_daemon(&["pause", "-l", "tier=web"]).exits(64).says("label:tier=web");
+    let whole = host.ask_daemon(&["status"]);
+    whole.exits(0).prints_nothing_of("paused");
+}
+
+/// `--only` and `--skip` take the same selectors.
+#[test]
+fn a_graph_is_selected_alike() {
+    let host = Host::with(GRAPH);
+    host.ask(&["plan", "--only", "file[a*]"]).exits(0).prints("2 to create, 0 unchanged");
+    host.ask(&["plan", "--only", "b"]).exits(0).prints("+ file[b]").prints("1 to create");
+    host.ask(&["plan", "--skip", "file"]).exits(0).prints("1 to change, 0 unchanged");
+    host.ask(&["plan", "--only", "run"]).exits(65).says("selects 2 resources: ");
+    host.ask(&["apply", "--only", "*[a]"]).exits(0).prints("1 changed");
+    assert!(host.exists("a") && !host.exists("ab"));
+}
+
+/// Without a daemon, `forget` and the history take selectors of the recorded resources.
+#[test]
+fn recorded_resources_are_selected_without_a_daemon() {
+    let host = Host::with(GRAPH);
+    host.apply().exits(0);
+    host.ask_daemon(&["protect", "file[a*]"]).exits(0).prints("file[a]").prints("file[ab]");
+    host.ask_daemon(&["unprotect", "a", "ab"]).exits(0);
+    host.ask_daemon(&["protect", "run"]).exits(64).says("selects 2 resources: ");
+    let listed = host.ask_daemon(&["history", "file[a*]"]);
+    listed.exits(0).prints("file[a]").prints("file[ab]").prints_nothing_of("file[b]");
+}
+
+/// `wait` waits for a state of selected resources.
+#[test]
+fn wait_takes_resources_and_states() {
+    let host = Host::with(GRAPH);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.ask_daemon(&["wait", "file[*]", "--timeout", "60"])
+        .exits(0)
+        .prints("converged: 4 resources");
+    host.ask_daemon(&["wait", "a", "--for", "paused", "--timeout", "1"])
+        .exits(1)
+        .says("not paused after 1 s");
+    host.ask_daemon(&["pause", "a", "--for", "1h"]).exits(0);
+    host.ask_daemon(&["wait", "a", "--for", "paused", "--timeout", "60"]).exits(0);
+    host.ask_daemon(&["wait", "a", "--for", "failed", "--timeout", "1"]).exits(1);
+    let mut command =
+        host.bare(&["wait", "b", "--for", "changed", "--timeout", "60", "--state-dir"]);
+    command.arg(host.path("state"));
+    let mut waiting = command.spawn().expect("started");
+    // The command may look for the first time only after an edit, so there is one edit after another.
+    host.wait_until("a change of b is seen", || {
+        host.write("b", "edited\n");
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        waiting.try_wait().expect("a child").is_some()
+    });
+    assert!(waiting.wait().expect("ended").success());
+}

@@ -1,0 +1,123 @@
+//! Three members of etcd (Debian's etcd-server) on this machine; they end with the test.
+
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use steadfast::world::{EtcdSettings, EtcdWorld, World};
+use tempfile::TempDir;
+
+/// A member.
+pub(crate) struct Member {
+    pub(crate) child: Child,
+    pub(crate) client: String,
+    arguments: Vec<String>,
+}
+
+/// A running cluster.
+pub(crate) struct Cluster {
+    pub(crate) members: Vec<Member>,
+    _folder: TempDir,
+}
+
+/// Returns ports that are free now.
+fn free_ports(number: usize) -> Vec<u16> {
+    let listeners: Vec<_> =
+        (0..number).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    listeners.iter().map(|listener| listener.local_addr().unwrap().port()).collect()
+}
+
+fn start_member(arguments: &[String]) -> Child {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "etcd"]).args(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().expect("etcd is installed: apt-get install etcd-server")
+}
+
+impl Cluster {
+    /// Starts three members; `more` are further arguments of each.
+    pub(crate) fn start(scheme: &str, more: &[String]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let ports = free_ports(6);
+        let peers: Vec<String> = (0..3)
+            .map(|number| format!("m{number}=http://127.0.0.1:{}", ports[number + 3]))
+            .collect();
+        let members = (0..3)
+            .map(|number| {
+                let client = format!("{scheme}://127.0.0.1:{}", ports[number]);
+                let peer = format!("http://127.0.0.1:{}", ports[number + 3]);
+                let data = folder.path().join(format!("m{number}"));
+                let mut arguments = vec![
+                    format!("--name=m{number}"),
+                    format!("--data-dir={}", data.display()),
+                    format!("--listen-client-urls={client}"),
+                    format!("--advertise-client-urls={client}"),
+                    format!("--listen-peer-urls={peer}"),
+                    format!("--initial-advertise-peer-urls={peer}"),
+                    format!("--initial-cluster={}", peers.join(",")),
+                    "--unsafe-no-fsync".to_owned(),
+                    "--heartbeat-interval=50".to_owned(),
+                    "--election-timeout=500".to_owned(),
+                ];
+                arguments.retain(|argument| argument != "--unsafe-no-fsync");
+                arguments.extend_from_slice(more);
+                Member { child: start_member(&arguments), client, arguments }
+            })
+            .collect();
+        Self { members, _folder: folder }
+    }
+
+    /// Returns the settings of a client without TLS.
+    pub(crate) fn settings(&self, cluster: &str) -> EtcdSettings {
+        EtcdSettings {
+            endpoints: self.members.iter().map(|member| member.client.clone()).collect(),
+            cluster: cluster.to_owned(),
+            ..EtcdSettings::default()
+        }
+    }
+
+    pub(crate) fn kill(&mut self, number: usize) {
+        self.members[number].child.kill().unwrap();
+        self.members[number].child.wait().unwrap();
+    }
+
+    pub(crate) fn restart(&mut self, number: usize) {
+        let member = &mut self.members[number];
+        member.child = start_member(&member.arguments);
+    }
+
+    pub(crate) fn signal(&self, number: usize, signal: &str) {
+        let id = self.members[number].child.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for member in &mut self.members {
+            // A frozen member is killed as well; it may have ended already.
+            drop(member.child.kill());
+            drop(member.child.wait());
+        }
+    }
+}
+
+/// Waits until the cluster answers.
+pub(crate) async fn until_ready(world: &dyn World) {
+    let began = Instant::now();
+    while let Err(error) = world.list("").await {
+        assert!(began.elapsed() < Duration::from_secs(30), "no answer: {error}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Runs a test on a new cluster.
+pub(crate) fn with_fresh_world(
+    runtime: &tokio::runtime::Runtime,
+    test: impl FnOnce(Arc<dyn World>),
+) {
+    let cluster = Cluster::start("http", &[]);
+    let world: Arc<dyn World> = Arc::new(EtcdWorld::new(cluster.settings("test")));
+    runtime.block_on(until_ready(world.as_ref()));
+    test(world);
+}

@@ -1,0 +1,134 @@
+//! Bundles and deploys on three hosts.
+
+use super::site::Site;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::process::Command;
+
+fn openssl(site: &Site, words: &[&str]) {
+    let words =
+        words.iter().map(|word| word.replace("$SITE", &site.path("").display().to_string()));
+    assert!(Command::new("openssl").args(words).output().unwrap().status.success());
+}
+
+fn site() -> Site {
+    let mut site = Site::with_file();
+    openssl(&site, &["genpkey", "-algorithm", "ed25519", "-out", "$SITE/key.pem"]);
+    openssl(
+        &site,
+        &["pkey", "-in", "$SITE/key.pem", "-pubout", "-out", "$SITE/trusted/deploy.pub"],
+    );
+    std::fs::create_dir(site.path("graph")).unwrap();
+    for host in ["a", "b", "c"] {
+        // The first graph stands where the bundles will lie.
+        let bundles = site.path(host).join("state/bundles/first");
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&bundles).unwrap();
+        std::fs::write(
+            bundles.join("site.yaml"),
+            "graph: first\nresources:\n  noop:\n  - {name: x}\n",
+        )
+        .unwrap();
+        std::os::unix::fs::symlink("first", site.path(host).join("state/bundles/current")).unwrap();
+        site.settings(host, "state/bundles/current");
+        site.start(host);
+    }
+    site.wait_until("all hosts are seen", || {
+        site.ask("a", &["fleet"]).1.contains("3 of 3 hosts converged")
+    });
+    site
+}
+
+fn make(site: &Site, content: &str, sequence: &str, more: &[&str]) -> String {
+    let target = site.path("target").display().to_string();
+    let graph = format!(
+        "graph: site\nresources:\n  exec:\n  - {{name: mark, shell: /bin/sh, cmd: 'echo {content} >> {target}'}}\n"
+    );
+    site.write("graph/site.yaml", &graph);
+    let name = format!("site-{sequence}.tar");
+    let output = site.path(&name).display().to_string();
+    let (key, folder) = (site.path("key.pem"), site.path("graph"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
+    command.arg("bundle").arg(folder).arg("--key").arg(key);
+    command.args(["--output", &output, "--cluster", "local", "--sequence", sequence]).args(more);
+    let made = command.output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    output
+}
+
+#[test]
+fn a_bundle_is_deployed_in_waves() {
+    let site = site();
+    let bundle = make(&site, "one", "10", &[]);
+    let (code, text) = site.ask("a", &["deploy", &bundle, "--wave", "1"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("wave 3") && text.contains("3 hosts run sequence 10"), "{text}");
+    assert_eq!(site.read("target"), "one\none\none\n");
+    // The same content once more: each host runs it again only with a higher sequence.
+    let (code, text) = site.ask("a", &["deploy", &bundle]);
+    assert_eq!(code, 0, "{text}");
+    assert_eq!(site.read("target"), "one\none\none\n");
+    let old = make(&site, "two", "9", &[]);
+    let (code, text) = site.ask("a", &["deploy", &old]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("expected a sequence above 10, found 9"), "{text}");
+    assert_eq!(site.read("target"), "one\none\none\n");
+}
+
+/// The canary fails: no other host is touched.
+#[test]
+fn a_failed_canary_stops_the_deploy() {
+    let site = site();
+    site.write("graph/other.yaml", "resources:\n  exec:\n  - {name: fails, cmd: /bin/false}\n");
+    let bundle = make(&site, "bad", "10", &[]);
+    let (code, text) = site.ask("a", &["deploy", &bundle, "--canary", "1"]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("a has failed") && !text.contains("wave 2"), "{text}");
+    assert_eq!(site.read("target"), "bad\n");
+}
+
+/// Each attack on a bundle is rejected by the host, and nothing of it runs.
+#[test]
+fn attacks_on_bundles_run_nowhere() {
+    let site = site();
+    let rejected = |words: &str, bundle: &str| {
+        let (code, text) = site.ask("a", &["deploy", bundle, "--timeout", "60s"]);
+        assert_eq!(code, 1, "{words}: {text}");
+        assert!(text.contains(words), "{words}: {text}");
+        assert_eq!(site.read("target"), "", "{words}");
+    };
+    openssl(&site, &["genpkey", "-algorithm", "ed25519", "-out", "$SITE/other.pem"]);
+    let good = std::fs::read(site.path("key.pem")).unwrap();
+    std::fs::copy(site.path("other.pem"), site.path("key.pem")).unwrap();
+    rejected("no key in the folder of trusted keys", &make(&site, "x", "11", &[]));
+    std::fs::write(site.path("key.pem"), good).unwrap();
+    // The deployer's world names the file of another bundle.
+    let bundle = make(&site, "x", "12", &[]);
+    let other = make(&site, "y", "13", &[]);
+    let (mut one, two) = (std::fs::read(&bundle).unwrap(), std::fs::read(&other).unwrap());
+    let tail = one.len() - 2048;
+    one.truncate(tail);
+    one.extend_from_slice(&two[tail..]);
+    std::fs::write(&bundle, one).unwrap();
+    rejected("that the manifest does not list so", &bundle);
+}
+
+/// A second deploy is refused while the first one runs, with the name of its holder.
+#[test]
+fn two_deploys_exclude_each_other() {
+    let site = site();
+    let bundle = make(&site, "x", "10", &[]);
+    site.signal("b", "-STOP");
+    std::thread::scope(|scope| {
+        let first = scope
+            .spawn(|| site.ask("a", &["deploy", &bundle, "--canary", "3", "--timeout", "20s"]));
+        site.wait_until("the first deploy runs", || {
+            !site.ask("a", &["world", "list", "deploy/"]).1.is_empty()
+        });
+        let (code, text) = site.ask("c", &["deploy", &bundle]);
+        assert_eq!(code, 75, "{text}");
+        assert!(text.contains("another deploy is running"), "{text}");
+        let (code, text) = first.join().unwrap();
+        assert_eq!(code, 1, "{text}");
+    });
+    site.signal("b", "-CONT");
+    assert!(site.ask("a", &["world", "list", "deploy/"]).1.is_empty(), "the lease is given back");
+}

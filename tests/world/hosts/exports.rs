@@ -1,0 +1,111 @@
+//! Exported and collected resources on three hosts.
+
+use super::site::Site;
+
+const EXPORTER: &str = r#"graph: exporter
+resources:
+  file:
+  - {name: "@@banner-$HOST", path: /nowhere/banner-$HOST, content: "from $HOST"}
+  line:
+  - {name: key-$HOST, export: {apply: true}, path: $DIR/own, line: "$HOST ssh-ed25519 AAAA"}
+"#;
+
+const COLLECTOR: &str = r#"graph: collector
+collect:
+- {kind: file, fields: [path, content], below: $DIR/banners}
+- {kind: line, from: ["a", "b"], fields: [line], set: {path: $DIR/known_hosts}}
+resources:
+  file:
+  - {name: banners, path: $DIR/banners/, state: exists}
+  - {name: known_hosts, path: $DIR/known_hosts, state: exists}
+"#;
+
+fn collector(name: &str) -> String {
+    COLLECTOR.replace("$NAME", name)
+}
+
+#[test]
+fn exports_are_collected_on_other_hosts() {
+    let mut site = Site::with_file();
+    for host in ["a", "b"] {
+        site.graph(host, EXPORTER);
+        site.write(&format!("{host}/own"), "");
+    }
+    site.graph("c", &collector("c"));
+    site.start("c");
+    site.start("a");
+    site.start("b");
+    site.wait_for_file("c/banners/banner-a", "from a");
+    site.wait_for_file("c/banners/banner-b", "from b");
+    site.wait_until("both keys are known", || {
+        let known = site.read("c/known_hosts");
+        known.contains("a ssh-ed25519") && known.contains("b ssh-ed25519")
+    });
+    assert!(!site.path("a/banner-a").exists(), "an export is not applied at home");
+    site.wait_for_file("a/own", "a ssh-ed25519 AAAA\n");
+    // The identity names the exporter.
+    let (_, text) = site.ask_daemon("c", &["show", "@a/file[banner-a]"]);
+    assert!(text.contains("banner-a"), "{text}");
+    // A host that stops withdraws nothing.
+    site.kill("a");
+    site.graph("c", &collector("c").replace("graph: collector", "graph: collector2"));
+    site.wait_until("the graph is loaded", || site.read("c/log").contains("collector2"));
+    assert_eq!(site.read("c/banners/banner-a"), "from a");
+    // A forgotten host is withdrawn; its objects stay.
+    site.wait_until("the lease ends or the host is forgotten", || {
+        site.ask("c", &["world", "forget", "a"]).0 == 0
+    });
+    site.wait_until("the collected resource is gone", || {
+        site.ask_daemon("c", &["show", "@a/file[banner-a]"]).0 != 0
+    });
+    assert_eq!(site.read("c/banners/banner-a"), "from a");
+}
+
+/// An exporter that leaves a resource out withdraws it by an explicit reload, not by a restart.
+#[test]
+fn an_export_is_withdrawn_by_a_reload() {
+    let mut site = Site::with_file();
+    site.graph(
+        "a",
+        "graph: g\nresources:\n  noop:\n  - {name: x, export: true}\n  - {name: y, export: true}\n",
+    );
+    site.start("a");
+    let exports = |site: &Site| site.ask("a", &["world", "list", "exports/"]).1;
+    site.wait_until("both are exported", || {
+        let text = exports(&site);
+        text.contains("noop%5Bx%5D") && text.contains("noop%5By%5D")
+    });
+    site.kill("a");
+    site.graph("a", "graph: g\nresources:\n  noop:\n  - {name: y, export: true}\n");
+    site.start("a");
+    site.wait_until("the daemon answers", || site.ask_daemon("a", &["status"]).0 != 69);
+    assert!(exports(&site).contains("noop%5Bx%5D"), "a start removes nothing");
+    site.wait_until("the reload is done", || site.ask_daemon("a", &["reload"]).0 == 0);
+    site.wait_until("the export is gone", || !exports(&site).contains("noop%5Bx%5D"));
+    assert!(exports(&site).contains("noop%5By%5D"));
+}
+
+/// Wrong collections are refused at load, each with its place.
+#[test]
+fn dangerous_collections_are_refused() {
+    let site = Site::with_file();
+    for (collect, words) in [
+        ("{kind: exec, fields: [cmd]}", "would take an object"),
+        ("{kind: file, fields: [path, content]}", "only with `below`"),
+        ("{kind: file, fields: [content]}", "the collector sets the place"),
+        ("{kind: file, fields: [mode], below: /x}", "cannot come from another host"),
+        ("{kind: user, fields: [shell]}", "would take an object"),
+        ("{kind: nofile, fields: []}", "unknown kind"),
+        ("{kind: file, fields: [contents], below: /x}", "has no field"),
+        ("{kind: file, below: x}", "should be an absolute path"),
+        ("{fields: [x]}", "needs `kind`"),
+    ] {
+        let graph = format!("graph: g\ncollect:\n- {collect}\nresources: {{}}\n");
+        site.graph("a", &graph);
+        let (code, text) = site.ask("a", &["check", "--allow-empty"]);
+        let (code, text) = if code == 64 { site.ask("a", &["check"]) } else { (code, text) };
+        assert_eq!(code, 65, "{collect}: {text}");
+        assert!(text.contains(words), "{collect}: {text}");
+        assert!(text.contains("graph.yaml:"), "{text}");
+    }
+}
