@@ -84,7 +84,7 @@ impl Resource for Export {
     }
 
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+        Traits { executor: ExecutorKind::Command, confined: true, ..Traits::default() }
     }
 
     fn check<'a>(&'a self, host: &'a Host, _: CheckRequest) -> Answer<'a, CheckResult> {

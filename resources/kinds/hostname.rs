@@ -183,7 +183,7 @@ impl ValueSet for KernelName {
     }
 
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+        Traits { executor: ExecutorKind::Command, confined: true, ..Traits::default() }
     }
 
     fn sent(&self, found: &FieldValues) -> Sent {

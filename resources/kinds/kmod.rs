@@ -234,7 +234,7 @@ impl ValueSet for Live {
     }
 
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+        Traits { executor: ExecutorKind::Command, confined: true, ..Traits::default() }
     }
 
     fn is_same(&self, _aspect: &str, found: &str, wanted: &str) -> bool {

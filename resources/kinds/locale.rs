@@ -318,7 +318,7 @@ impl ValueSet for Generated {
     }
 
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+        Traits { executor: ExecutorKind::Command, confined: true, ..Traits::default() }
     }
 
     fn existence(&self) -> Option<&'static str> {

@@ -28,7 +28,7 @@ fn build(_name: &str, _fields: Fields, _place: &Place) -> Result<Arc<dyn Resourc
 
 impl Resource for Noop {
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+        Traits { executor: ExecutorKind::Command, confined: true, ..Traits::default() }
     }
 
     fn check<'a>(&'a self, _host: &'a Host, _ask: CheckRequest) -> Answer<'a, CheckResult> {

@@ -93,13 +93,13 @@ fn words(text: impl AsRef<[u8]>) -> String {
 }
 
 fn into_engine(loaded: &LoadedGraph) -> steadfast_engine::Graph {
-    use steadfast_engine::{Edge, Graph, Nature, VertexId, VertexSpec};
+    use steadfast_engine::{Edge, Graph, Traits, VertexId, VertexSpec};
     let id = |vertex: usize| VertexId(u32::try_from(vertex).unwrap());
     let vertices = loaded.vertices.iter().enumerate().map(|(number, vertex)| VertexSpec {
         id: id(number),
         definition: vertex.definition,
         meta: std::sync::Arc::clone(&vertex.meta),
-        nature: Nature::default(),
+        traits: Traits::default(),
     });
     let edges = loaded.edges.iter().map(|link| Edge {
         from: id(link.from),

@@ -66,7 +66,7 @@ impl Thing {
 
 impl Resource for Thing {
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, ..Traits::default() }
+        Traits { executor: ExecutorKind::Command, ..Traits::default() }
     }
 
     fn footprint(&self) -> Footprint {

@@ -2,7 +2,7 @@
 
 use super::assign_ids::IdAssignment;
 use super::load::LoadStatus;
-use super::to_engine::{nature_for_engine, renumber};
+use super::to_engine::renumber;
 use super::vertices::VertexTable;
 use crate::api::GraphDiff;
 use crate::config::{Gate, LoadedGraph, Vertex, Window};
@@ -474,7 +474,7 @@ impl PendingGraph {
 /// Returns the engine's specification of a vertex.
 pub(in crate::driver) fn declare(id: VertexId, vertex: &Vertex) -> VertexSpec {
     let (definition, meta) = (vertex.definition, Arc::clone(&vertex.meta));
-    VertexSpec { id, definition, meta, nature: nature_for_engine(vertex.resource.traits()) }
+    VertexSpec { id, definition, meta, traits: vertex.resource.traits() }
 }
 
 impl Vertex {

@@ -265,7 +265,7 @@ impl ValueSet for Unpacked {
             Origin::File(..) => Duration::ZERO,
         };
         let timeout = Some(PATIENCE + download);
-        Traits { seat: ExecutorKind::Command, confined: true, timeout, ..Traits::default() }
+        Traits { executor: ExecutorKind::Command, confined: true, timeout, ..Traits::default() }
     }
 
     fn existence(&self) -> Option<&'static str> {

@@ -235,7 +235,7 @@ impl ValueSet for Shared {
 
     fn traits(&self) -> Traits {
         let timeout = Some(self.0.download.timeout + Duration::from_mins(5));
-        Traits { seat: ExecutorKind::Command, confined: true, timeout, ..Traits::default() }
+        Traits { executor: ExecutorKind::Command, confined: true, timeout, ..Traits::default() }
     }
 
     fn existence(&self) -> Option<&'static str> {

@@ -245,7 +245,7 @@ impl Resource for Loaded {
     }
 
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+        Traits { executor: ExecutorKind::Command, confined: true, ..Traits::default() }
     }
 
     fn check<'a>(&'a self, host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult> {

@@ -330,7 +330,7 @@ impl ValueSet for Tree {
 
     fn traits(&self) -> Traits {
         let timeout = Some(self.timeout + Duration::from_mins(10));
-        Traits { seat: ExecutorKind::Command, confined: true, timeout, ..Traits::default() }
+        Traits { executor: ExecutorKind::Command, confined: true, timeout, ..Traits::default() }
     }
 
     fn existence(&self) -> Option<&'static str> {

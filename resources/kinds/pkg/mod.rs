@@ -212,7 +212,7 @@ impl Resource for Pkg {
     }
 
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, cancellable: false, ..Traits::default() }
+        Traits { executor: ExecutorKind::Command, cancellable: false, ..Traits::default() }
     }
 
     fn check<'a>(&'a self, host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult> {

@@ -310,8 +310,12 @@ impl Resource for Probe {
         Footprint { requires, watch, trusts, ..Footprint::default() }
     }
 
+    fn sends_answers(&self) -> bool {
+        true
+    }
+
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, answers: true, ..Traits::default() }
+        Traits { executor: ExecutorKind::Command, confined: true, ..Traits::default() }
     }
 
     fn sends(&self) -> Sent {

@@ -182,7 +182,7 @@ impl ValueSet for Live {
     }
 
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+        Traits { executor: ExecutorKind::Command, confined: true, ..Traits::default() }
     }
 
     fn existence(&self) -> Option<&'static str> {

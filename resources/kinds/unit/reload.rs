@@ -53,7 +53,7 @@ impl Resource for Reload {
 
     fn traits(&self) -> Traits {
         let timeout = Some(super::PATIENCE);
-        Traits { seat: ExecutorKind::Command, confined: true, timeout, ..Traits::default() }
+        Traits { executor: ExecutorKind::Command, confined: true, timeout, ..Traits::default() }
     }
 
     fn check<'a>(&'a self, host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult> {

@@ -284,7 +284,7 @@ impl ValueSet for User {
     }
 
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+        Traits { executor: ExecutorKind::Command, confined: true, ..Traits::default() }
     }
 
     /// A home directory is the same with a slash at its end.

@@ -130,7 +130,7 @@ fn plain_text(tree: &Tree) -> String {
 
 impl Resource for Conversion {
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+        Traits { executor: ExecutorKind::Command, confined: true, ..Traits::default() }
     }
 
     fn sends(&self) -> Sent {

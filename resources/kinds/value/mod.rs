@@ -110,7 +110,7 @@ pub(super) fn literals(fields: &mut Fields) -> Sent {
 
 impl Resource for Literal {
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+        Traits { executor: ExecutorKind::Command, confined: true, ..Traits::default() }
     }
 
     fn sends(&self) -> Sent {
