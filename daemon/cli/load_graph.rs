@@ -7,6 +7,7 @@ use crate::config::{self, LoadedGraph, Options};
 use crate::facts::read_facts_file;
 use crate::signals::Signals;
 use std::sync::Arc;
+use steadfast_resources::KindSet;
 
 /// Returns the options for loading a graph, from the flags.
 ///
@@ -22,6 +23,7 @@ pub(super) fn options(graph: &Graph) -> Result<Options, Exit> {
         }
     };
     Ok(Options {
+        kinds: KindSet::of_this_build(),
         exports: graph.exports.clone(),
         noop: graph.noop,
         semaphore: graph.sema,

@@ -10,6 +10,7 @@ use crate::events;
 use crate::history::{History, Undo};
 use crate::store::{Entry, PauseRecord, SqliteStore, Store as _, StoreError};
 use std::time::{SystemTime, UNIX_EPOCH};
+use steadfast_resources::KindSet;
 use steadfast_resources::{Failure, Host, MintKey};
 use tokio_util::sync::CancellationToken;
 
@@ -65,9 +66,10 @@ fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
         error(&trouble.what, trouble.hint.as_deref());
         Exit::Failed
     };
+    let kinds = KindSet::of_this_build();
     // The history is checked before anything is paused.
     let what = Undo { resource: args.resource.clone(), to: args.to, partial: args.partial };
-    to_undo(&history, &what).map_err(fail)?;
+    to_undo(&history, &what, &kinds).map_err(fail)?;
     // Every recorded resource is paused, because it may be declared: a resource that is declared absent has the same
     // record as one that an `apply` has found undeclared.
     let paused = kept.is_some();
@@ -78,7 +80,7 @@ fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
         // revert.
         park(&mut store, args, Some(pause(args))).map_err(refuse)?;
     }
-    let undone = undo(key, &Host::default(), &history, (&what, CancellationToken::new()));
+    let undone = undo(key, &Host::default(), &history, (&what, CancellationToken::new()), &kinds);
     alone.tell(deed(&args.resource, &undone).as_ref().map(events::done));
     match undone {
         Ok(lines) => {

@@ -120,7 +120,7 @@ impl Driver {
                 .counting_from(Stamp(parts.recalled.stamp)),
             next_events: VecDeque::new(),
             permission: ChangePermission::new(parts.key, parts.history, settings.clock),
-            graph: GraphRegistry::default(),
+            graph: GraphRegistry::new(parts.kinds),
             runs: RunManager::new(),
             values: ValueStore::new(&parts.recalled, &runtime.host),
             ownership: OwnershipRecords::new(&parts.recalled),

@@ -5,7 +5,7 @@ use steadfast::config::{self, LoadedGraph, Options, Rejected};
 
 fn load(text: &str) -> Result<LoadedGraph, Rejected> {
     let files = Files::new().with("graph.yaml", text);
-    config::load(&[files.path("graph.yaml")], &Options::default())
+    config::load(&[files.path("graph.yaml")], &crate::options())
 }
 
 #[track_caller]

@@ -221,6 +221,7 @@ impl Ground {
             recalled: StoredState::default(),
             history: None,
             observing: None,
+            kinds: steadfast::config::KindSet::of_this_build(),
             audience: Box::new(RecordingSink(Arc::clone(&said))),
         };
         let driver = Driver::new(settings, parts);

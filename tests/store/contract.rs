@@ -374,7 +374,7 @@ proptest! {
         let mut memory = MemoryStore::default();
         let mut disk = sqlite(directory.path());
         SqliteStore::key(directory.path()).expect("made");
-        let readers = readers(|_, _| {});
+        let readers = readers(KindSet::of_this_build(), |_, _| {});
         for (batch, crash) in batches {
             memory.commit(&batch).expect("kept");
             disk.commit(&batch).expect("kept");

@@ -194,6 +194,21 @@ fn engine_and_resources_know_neither_each_other_nor_the_program() {
     assert_none("engine and resources stand alone:", &wrong);
 }
 
+/// A plug-in can bring kinds, so a part of the daemon gets its kinds from its caller.
+#[test]
+fn only_commands_name_the_kinds_of_this_build() {
+    let wrong: Vec<_> = files(&["daemon"], ".rs")
+        .iter()
+        .filter(|source| !source.is_in("daemon/cli"))
+        .filter(|source| {
+            let shipped = source.text.split("#[cfg(test)]").next().unwrap_or_default();
+            shipped.contains("of_this_build()")
+        })
+        .map(|source| source.path.clone())
+        .collect();
+    assert_none("the set of kinds is passed, except in commands and tests:", &wrong);
+}
+
 /// The store holds identities, numbers and outcomes, and does not depend on their meaning.
 #[test]
 fn the_store_knows_neither_driver_nor_engine() {

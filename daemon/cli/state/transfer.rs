@@ -15,6 +15,7 @@ use std::fs::{File, TryLockError};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use steadfast_resources::KindSet;
 use steadfast_resources::host::input_trust::Reader;
 
 /// Exports the state of one moment as a document.
@@ -22,7 +23,7 @@ pub(in crate::cli) fn export(args: &ExportKept) -> Result<Exit, Exit> {
     let directory = directory(args.state.state_dir.as_deref());
     let exported = SqliteStore::export(&directory).map_err(|why| state_dir::refuse(&why))?;
     state_dir::something_in(&directory)?;
-    let wrong = violations(&exported.recalled, &readers(|_, _| {}));
+    let wrong = violations(&exported.recalled, &readers(KindSet::of_this_build(), |_, _| {}));
     if let Some(first) = wrong.first() {
         // An unsound state is not exported (B-20), so that nobody imports it.
         let many = count(wrong.len(), "problem");
@@ -75,7 +76,7 @@ fn write(path: &Path, text: &str) -> Result<(), Exit> {
 pub(in crate::cli) fn import(args: &ImportKept) -> Result<Exit, Exit> {
     let shown = plain(&args.file.display().to_string());
     let text = read_trusted(&args.file, &shown)?;
-    if let Err(wrong) = export_format::read(&text, &readers(|_, _| {})) {
+    if let Err(wrong) = export_format::read(&text, &readers(KindSet::of_this_build(), |_, _| {})) {
         for line in &wrong {
             print(plain(line));
         }

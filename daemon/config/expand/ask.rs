@@ -4,7 +4,6 @@ use super::evaluate::{environment, with_values};
 use super::inputs::Inputs;
 use super::{Context, Expander, Facts, Scope, new_expander};
 use crate::config::document::Origin;
-use crate::config::kinds::KindSet;
 use crate::config::problem::Problems;
 use crate::config::{Options, Rejected};
 use crate::expressions::{Expression, ExpressionError, Value, ValueType};
@@ -49,10 +48,9 @@ pub fn evaluate_expression(
     } else {
         crate::config::read::files::read(paths, &mut problems)
     };
-    let kinds = KindSet::of_this_build();
     let mut inputs = Inputs::new(sources, None, options);
     let facts = Arc::new(Facts::new(inputs.facts.take(), inputs.probes.take()));
-    let mut expander = new_expander(inputs, facts, &kinds, &mut problems);
+    let mut expander = new_expander(inputs, facts, &options.kinds, &mut problems);
     let scope = expander.scope_of_roots();
     let evaluated = evaluate_in(&expander, &scope, text);
     if problems.errors() > 0 {

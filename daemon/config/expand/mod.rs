@@ -30,7 +30,6 @@ pub(super) mod variables;
 
 use super::document::tree::{Node, Tree};
 use super::document::{Document, Inactivity, Origin};
-use super::kinds::KindSet;
 use super::problem::code::Code;
 use super::problem::{Place, Problem, Problems, quoted};
 use super::read::chain_of;
@@ -42,6 +41,7 @@ use inputs::Inputs;
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use steadfast_resources::KindSet;
 use uses::UseRecord;
 use variables::Variables;
 

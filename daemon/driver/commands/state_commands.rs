@@ -7,7 +7,6 @@ use crate::store::{Effect, Entry, StateCommand};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use steadfast_engine::{Event, VertexId};
-use steadfast_resources::registry::is_made_once;
 use tokio::sync::oneshot;
 
 /// One line for each resource, or the rejection.
@@ -46,7 +45,7 @@ impl Driver {
             let words = match self.judge(order, name) {
                 Effect::Done(words) => {
                     entries.push(self.carry_out(order, name));
-                    if order.makes_anew() && is_made_once(name) {
+                    if order.makes_anew() && self.graph.kinds.is_made_once(name) {
                         entries.push(self.unsend(name));
                     }
                     deeds.push(order.deed(name, words));

@@ -14,11 +14,14 @@ use std::time::Duration;
 use steadfast_engine::{
     Edge, Graph, GraphError, RestoredState, SemaphoreId, Stamp, VertexId, VertexSpec, WindowId,
 };
+use steadfast_resources::KindSet;
 use steadfast_resources::{RunPolicy, WatchSource};
 
 /// The registry of the running graph, and of an accepted graph that waits to run.
 #[derive(Debug, Default)]
 pub(in crate::driver) struct GraphRegistry {
+    /// The known kinds.
+    pub(in crate::driver) kinds: KindSet,
     /// The vertices of the running graph.
     pub(in crate::driver) rows: VertexTable,
     /// Vertices that have left the running graph; the engine still knows them.
@@ -88,6 +91,11 @@ pub(in crate::driver) struct SwapResult {
 }
 
 impl GraphRegistry {
+    /// Creates the registry of the empty graph.
+    pub(in crate::driver) fn new(kinds: KindSet) -> Self {
+        Self { kinds, ..Self::default() }
+    }
+
     /// Returns a vertex of the running graph, or one that has left the graph and is still in the engine.
     #[must_use]
     pub(in crate::driver) fn get(&self, id: VertexId) -> Option<&Vertex> {

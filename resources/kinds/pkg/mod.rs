@@ -139,7 +139,7 @@ impl Declared {
 struct Pkg {
     declared: Arc<Declared>,
     alone: Together,
-    /// What the package brings, read once: the list of an installed package is long.
+    /// The objects that the package provides, read once: the list of an installed package is long.
     provided: OnceLock<Vec<HostObject>>,
 }
 

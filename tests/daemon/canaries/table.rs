@@ -3,7 +3,7 @@
 //! The fields come from the declarations of the kinds. A new field without a row fails the tests.
 
 use std::collections::BTreeMap;
-use steadfast_resources::registry::specs;
+use steadfast_resources::KindSet;
 use steadfast_resources::{FieldSpec, FieldType, KindSpec, Receives};
 
 /// The beginning of every canary.
