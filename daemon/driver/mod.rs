@@ -49,7 +49,7 @@ pub use api::{
     Caveat, DriverDeps, DriverEvent, DriverExit, DriverHealth, FinalStatus, Guard, PingReply,
     Settings, Tuning, UNKEPT,
 };
-pub use commands::undo::{PUT_BACK, UndoError, Undone, deed, to_undo, undo};
+pub use commands::undo::{PUT_BACK, UndoError, Undone, to_undo, undo, undo_audit_entry};
 pub use inbox::Inbox;
 pub use lease_validity::{Clock, LeaseValidity};
 pub use maintenance_windows::{LocalMinute, local_minute};

@@ -188,7 +188,7 @@ fn choose_file(host: &Host) -> Result<usize, Failure> {
     let [debian, other] = DEFAULTS.map(Path::new);
     let kind_of = |path: &Path| {
         let look = || -> Result<Option<FileType>, Fault> {
-            let Some(spot) = files.spot(path)? else { return Ok(None) };
+            let Some(spot) = files.open_entry(path)? else { return Ok(None) };
             Ok(spot.look()?.map(|seen| seen.kind))
         };
         look().map_err(|fault| files.trouble(fault, path))

@@ -55,7 +55,7 @@ fn alone(order: StateCommand, args: &args::Resources) -> Result<Vec<String>, Exi
                 if order.makes_anew() && kinds.is_made_once(name) {
                     entries.push(Entry::ForgetSent(Arc::clone(name)));
                 }
-                deeds.push(order.deed(name, words));
+                deeds.push(order.audit_entry(name, words));
                 words
             }
             Effect::Idle(words) => words,

@@ -9,7 +9,9 @@ use crate::cli::output::{count, error, plain, print};
 use crate::cli::{client, state_dir};
 use crate::driver::values::codec::without_secrets;
 use crate::events;
-use crate::store::{Maintenance, SqliteStore, StateLock, export_format, inbox, mend, violations};
+use crate::store::{
+    Maintenance, SqliteStore, StateLock, export_format, inbox, maintain_state, violations,
+};
 use crate::workers::readers;
 use std::fs::{File, TryLockError};
 use std::io::{Read as _, Write as _};
@@ -154,7 +156,7 @@ pub(in crate::cli) fn repair(args: &RepairKept) -> Result<Exit, Exit> {
 }
 
 fn have_done(what: Maintenance, socket: &Socket, directory: &Path) -> Result<Exit, Exit> {
-    let lines = match client::mend(what, socket)? {
+    let lines = match client::maintain_state(what, socket)? {
         Some(lines) => lines,
         None => alone(what, directory)?,
     };
@@ -174,10 +176,10 @@ fn alone(what: Maintenance, directory: &Path) -> Result<Vec<String>, Exit> {
         Maintenance::Repair => "state repair",
     };
     let alone = OfflineCommand::take(command, directory).map_err(|why| state_dir::refuse(&why))?;
-    let done = mend(what, directory, alone.hold(), alone.readers()).map_err(|why| {
+    let done = maintain_state(what, directory, alone.hold(), alone.readers()).map_err(|why| {
         error(plain(&why), Some("nothing was changed"));
         Exit::State
     })?;
-    alone.tell(events::mended(what, &done));
+    alone.tell(events::maintenance_event(what, &done));
     Ok(done)
 }

@@ -47,7 +47,7 @@ impl From<Failure> for UndoError {
 
 /// Returns the audit entry of an undo; `None` if nothing was changed.
 #[must_use]
-pub fn deed(resource: &str, undone: &Undone) -> Option<AuditEntry> {
+pub fn undo_audit_entry(resource: &str, undone: &Undone) -> Option<AuditEntry> {
     let says = match undone {
         Ok(lines) => lines.join("; "),
         Err(UndoError { before, .. }) if before.is_empty() => return None,
@@ -185,7 +185,7 @@ fn check_directories(host: &Host, steps: &[(PathBuf, PriorState)]) -> Result<(),
     for (path, former) in steps {
         let PriorState::Thing(thing) = former else { continue };
         let comes_back = path.ancestors().skip(1).any(|above| directories.contains(above));
-        match host.files().spot(path) {
+        match host.files().open_entry(path) {
             _ if comes_back => {}
             Ok(Some(_)) => {}
             Ok(None) => {
@@ -239,7 +239,7 @@ impl Driver {
         drop(tokio::task::spawn_blocking(move || {
             let undone = undo(&key, &host, &history, (&what, cancel), &kinds);
             // The client may have gone.
-            let deed = deed(&what.resource, &undone);
+            let deed = undo_audit_entry(&what.resource, &undone);
             inbox.put(DriverEvent::Undone(what.resource, deed));
             drop(presence);
             drop(answer.send(undone));

@@ -261,7 +261,7 @@ impl Driver {
             }
         }
         // Removed resources are not counted.
-        for id in self.graph.buried() {
+        for id in self.graph.removed_vertices() {
             if let Some(standing) = self.current_status(id) {
                 let count = counted(&mut counts, &standing);
                 *count = count.saturating_sub(1);

@@ -143,7 +143,11 @@ impl Driver {
 
     fn job(&self, id: VertexId, layer: Option<&Layer>) -> Option<CheckNow> {
         let entry = self.graph.get(id)?;
-        let meal = entry.recipe.as_ref().map(|r| self.values.meal(&entry.identity, r)).transpose();
+        let meal = entry
+            .recipe
+            .as_ref()
+            .map(|r| self.values.receiver_inputs(&entry.identity, r))
+            .transpose();
         let kept = self.values.stored_value(&entry.identity, entry.definition);
         let resource = kept.and_then(|kept| entry.resource.with_sent(kept));
         Some(CheckNow {

@@ -41,7 +41,8 @@ impl Driver {
         let ask = self.ask(start, entry, &cancel);
         let executor = entry.resource.traits().executor;
         let recipe = entry.recipe.as_ref();
-        let meal = recipe.map(|recipe| self.values.meal(&entry.identity, recipe)).transpose();
+        let meal =
+            recipe.map(|recipe| self.values.receiver_inputs(&entry.identity, recipe)).transpose();
         let meal = match meal {
             Ok(meal) => meal,
             Err(trouble) => {

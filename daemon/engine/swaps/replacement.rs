@@ -59,7 +59,7 @@ impl Engine {
         for id in &removed {
             self.remove(*id);
         }
-        self.strike(&removed);
+        self.drop_gone_ids(&removed);
         self.semaphores.resize(&swap.graph.semaphores);
         for id in &changed {
             if let Some(new) = swap.graph.get(*id) {
@@ -85,7 +85,7 @@ impl Engine {
     }
 
     /// Removes vertices that are gone from the lists of runs in progress: their numbers may be given to others.
-    fn strike(&mut self, gone: &[VertexId]) {
+    fn drop_gone_ids(&mut self, gone: &[VertexId]) {
         if gone.is_empty() {
             return;
         }
@@ -140,7 +140,7 @@ impl Engine {
     pub(crate) fn leave(&mut self, id: VertexId) {
         if self.vertex(id).is_some_and(|v| v.leaving) {
             self.remove(id);
-            self.strike(&[id]);
+            self.drop_gone_ids(&[id]);
         }
     }
 

@@ -7,7 +7,7 @@ use crate::driver::{DriverEvent, Signal};
 use crate::events;
 use crate::store::{
     Journal, Key, MemoryStore, RecordReaders, SqliteStore, StateLock, Store as _, StoreError,
-    StoredState, mend,
+    StoredState, maintain_state,
 };
 use crate::supervisor::{Failure, Kind, Manifold, Outputs, WorkerContext};
 use crate::workers::Shared;
@@ -304,11 +304,12 @@ async fn carry_out(
         if must_rest && !SqliteStore::rests(&directory)? {
             return Err(MaintenanceError::NotPaused);
         }
-        mend(what, &directory, hold, readers).map_err(MaintenanceError::Failed)
+        maintain_state(what, &directory, hold, readers).map_err(MaintenanceError::Failed)
     };
     let done = tokio::task::spawn_blocking(work).await;
     let done = done.unwrap_or_else(|error| Err(MaintenanceError::Panicked(error)));
-    if let Some(deed) = done.as_ref().ok().and_then(|lines| events::mended(what, lines)) {
+    if let Some(deed) = done.as_ref().ok().and_then(|lines| events::maintenance_event(what, lines))
+    {
         shared.teller.publish(deed);
     }
     // The requester may be gone; the maintenance is done anyway.

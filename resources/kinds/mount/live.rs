@@ -210,7 +210,7 @@ impl Live {
         read_on_thread(host, move |host| {
             let files = host.files();
             refuse_links(files, &point)?;
-            let look = || files.spot(&point)?.map_or(Ok(None), |spot| spot.look());
+            let look = || files.open_entry(&point)?.map_or(Ok(None), |spot| spot.look());
             match look().map_err(|fault| files.trouble(fault, &point))? {
                 Some(_) => Ok(()),
                 None => Err(said("mount", &point, "the mount point does not exist")

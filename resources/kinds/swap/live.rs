@@ -116,7 +116,7 @@ fn patient(argv: &[&str]) -> Command {
 
 /// Returns true if the file is there; fails if another user could exchange the new file.
 fn find_file(files: &Files, path: &Path) -> Result<bool, Failure> {
-    let look = || files.spot(path)?.map_or(Ok(None), |spot| spot.look());
+    let look = || files.open_entry(path)?.map_or(Ok(None), |spot| spot.look());
     if look().map_err(|fault| files.trouble(fault, path))?.is_some() {
         return Ok(true);
     }
