@@ -119,13 +119,18 @@ pub trait Resource: Debug + Send + Sync {
     fn check<'a>(&'a self, host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult>;
 
     /// Carries out a change. An apply verifies the premise of the change again, and stops at the first step that
-    /// the permit rejects.
+    /// the permit rejects. By default an apply fails: a resource whose check finds no differences has none.
     fn apply<'a>(
         &'a self,
-        host: &'a Host,
-        permit: &'a Permit,
-        change: Change,
-    ) -> Answer<'a, Outcome>;
+        _host: &'a Host,
+        _permit: &'a Permit,
+        _change: Change,
+    ) -> Answer<'a, Outcome> {
+        Box::pin(async {
+            let trouble = Failure::new("this resource changes nothing, and was to be applied");
+            Outcome::Failed { trouble, touched: false }
+        })
+    }
 }
 
 /// The state of a path after an apply.

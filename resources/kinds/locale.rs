@@ -22,7 +22,7 @@ use crate::parts::{Managed, ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::FieldValues;
 use crate::removal::Removal;
-use crate::resource::{Answer, ExecutorKind, Resource, Traits};
+use crate::resource::{Answer, Resource, Traits};
 use crate::values::Receives;
 use crate::watch_source::WatchSource;
 use rustix::fs::FileType;
@@ -318,7 +318,7 @@ impl ValueSet for Generated {
     }
 
     fn traits(&self) -> Traits {
-        Traits { executor: ExecutorKind::Command, confined: true, ..Traits::default() }
+        Traits::confined_command()
     }
 
     fn existence(&self) -> Option<&'static str> {

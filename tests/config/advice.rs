@@ -1,7 +1,7 @@
 //! `check --lint`: each advice, and its silence with a reason.
 
 use super::Files;
-use steadfast::config::{LINTS, Options, find_advice, load};
+use steadfast::config::{LINTS, find_advice, load};
 
 /// Returns the names of the advice about a valid graph, with their lines.
 fn advice_about(files: &Files) -> Vec<(&'static str, u32)> {

@@ -1,7 +1,7 @@
 //! The examples of the kinds, and the tables of their fields.
 
 use super::Files;
-use steadfast::config::{Options, load};
+use steadfast::config::load;
 use steadfast_resources::{FieldType, KindSet, Receives};
 
 #[test]

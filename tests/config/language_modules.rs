@@ -1,7 +1,7 @@
 //! The graph language: the modes of fields, and the test cases of modules.
 
 use crate::language::Tree;
-use steadfast::config;
+use steadfast::config::{self, KindSet};
 
 /// Rule 3: each field of each kind that takes text has an expression mode.
 #[test]

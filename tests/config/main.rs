@@ -22,7 +22,7 @@ mod values;
 
 use kinds::KINDS;
 use std::path::PathBuf;
-use steadfast::config::{KindSet, LoadedGraph, Options, Problem, Rejected};
+use steadfast::config::{self, KindSet, LoadedGraph, Options, Problem, Rejected};
 
 /// Graph files in a temporary folder.
 struct Files {
@@ -47,12 +47,12 @@ impl Files {
 
     fn load(&self, names: &[&str], options: &Options) -> Result<LoadedGraph, Rejected> {
         let paths: Vec<PathBuf> = names.iter().map(|name| self.path(name)).collect();
-        steadfast::config::load(&paths, &Options { kinds: test_kinds(), ..options.clone() })
+        config::load(&paths, &Options { kinds: test_kinds(), ..options.clone() })
     }
 
     /// Returns the warnings or the problems of a graph, without the folder's name.
     fn words(&self, names: &[&str]) -> String {
-        let said = match self.load(names, &crate::options()) {
+        let said = match self.load(names, &options()) {
             Ok(loaded) => loaded.warnings.iter().map(Problem::with_source).collect(),
             Err(rejected) => rejected.with_source(),
         };
@@ -71,7 +71,7 @@ fn test_kinds() -> KindSet {
 }
 
 fn load(text: &str) -> Result<LoadedGraph, Rejected> {
-    load_under(text, &crate::options())
+    load_under(text, &options())
 }
 
 fn load_under(text: &str, options: &Options) -> Result<LoadedGraph, Rejected> {

@@ -1,7 +1,7 @@
 //! Received values, checked at load, with the kinds of this build.
 
 use crate::Files;
-use steadfast::config::{self, LoadedGraph, Options, Rejected};
+use steadfast::config::{self, LoadedGraph, Rejected};
 
 fn load(text: &str) -> Result<LoadedGraph, Rejected> {
     let files = Files::new().with("graph.yaml", text);

@@ -54,8 +54,8 @@ fn json_carries_the_data_of_the_event() {
     let line = log.lines("changed").remove(0);
     let mut command = host.bare(&["events", "--json", "--state-dir"]);
     command.arg(host.path("state"));
-    let recorded = host.finish(command).exits(0);
-    let events = recorded.stdout.lines().map(|line| serde_json::from_str::<Value>(line));
+    let recorded = host.finish(command);
+    let events = recorded.exits(0).stdout.lines().map(|line| serde_json::from_str::<Value>(line));
     let event = events.flatten().find(|event| event["event"] == "changed").expect("recorded");
     assert_eq!(line["data"], event["data"]);
     assert!(line["data"]["class"].is_string() && line["timestamp"].is_string(), "{line}");

@@ -2,7 +2,6 @@
 //! rejected.
 
 use super::*;
-use steadfast_resources::KindSet;
 use steadfast_resources::{After, FieldValues, FormerValue, PriorStateRecorder};
 
 fn version(of: Option<&str>) -> FieldValues {

@@ -4,6 +4,7 @@ use super::{begin, end};
 use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
+use steadfast::config::KindSet;
 use steadfast::store::{
     Call, Ended, Entry, Fault, Faulty, MemoryStore, OpaqueText, PauseRecord, RecordReaders,
     ResourceRecord, SqliteStore, StateLock, Store, StoreError, StoredState, Verb, violations,

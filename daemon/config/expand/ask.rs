@@ -2,8 +2,7 @@
 
 use super::evaluate::{environment, with_values};
 use super::inputs::Inputs;
-use super::{Context, Expander, Facts, Scope, new_expander};
-use crate::config::document::Origin;
+use super::{Expander, Facts, Scope, new_expander};
 use crate::config::problem::Problems;
 use crate::config::{Options, Rejected};
 use crate::expressions::{Expression, ExpressionError, Value, ValueType};
@@ -82,18 +81,7 @@ fn evaluate_in(
 impl Expander<'_> {
     /// Evaluates the variables of all graph files, and returns the scope of a graph file.
     fn scope_of_roots(&mut self) -> Scope {
-        let mut contexts = Vec::new();
-        for number in 0..self.inputs.roots {
-            let Some(parsed) = self.parse_source(number) else { continue };
-            contexts.push(Context {
-                open: vec![parsed.file.path.clone()],
-                parsed,
-                scope: Scope::new(&self.facts, ""),
-                origin: Arc::new(Origin::default()),
-                inactive: None,
-                item: None,
-            });
-        }
+        let contexts = self.root_contexts();
         for context in &contexts {
             self.define_variables(context);
         }

@@ -23,6 +23,14 @@ pub struct Traits {
     pub confined: bool,
 }
 
+impl Traits {
+    /// Returns the traits of a resource that asks commands and other programs, and changes only its own objects.
+    #[must_use]
+    pub fn confined_command() -> Self {
+        Self { executor: ExecutorKind::Command, confined: true, ..Self::default() }
+    }
+}
+
 impl Default for Traits {
     fn default() -> Self {
         Self {

@@ -179,7 +179,7 @@ mod tests {
         std::fs::write(&file, "graph: g\nresources: {noop: [{name: n}]}\n").expect("written");
         let loaded = crate::config::load(
             &[file.path().to_owned()],
-            &crate::config::Options::new(KindSet::of_this_build()),
+            &crate::config::Options::new(crate::config::KindSet::of_this_build()),
         );
         DriverEvent::Graph { graph: Ok(Box::new(loaded.expect("valid"))), operator: false }
     }

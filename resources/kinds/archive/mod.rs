@@ -23,7 +23,7 @@ use crate::parts::{ValueSet, WriteFailure, on_thread};
 use crate::permit::Permit;
 use crate::prior_state::FieldValues;
 use crate::removal::Removal;
-use crate::resource::{Answer, ExecutorKind, PathAfter, Traits};
+use crate::resource::{Answer, PathAfter, Traits};
 use crate::values::{Receives, SendSpec, Sent, SentValue};
 use crate::watch_source::WatchSource;
 use rustix::fs::FileType;
@@ -265,7 +265,7 @@ impl ValueSet for Unpacked {
             Origin::File(..) => Duration::ZERO,
         };
         let timeout = Some(PATIENCE + download);
-        Traits { executor: ExecutorKind::Command, confined: true, timeout, ..Traits::default() }
+        Traits { timeout, ..Traits::confined_command() }
     }
 
     fn existence(&self) -> Option<&'static str> {

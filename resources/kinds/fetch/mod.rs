@@ -15,7 +15,7 @@ use crate::parts::{FieldReader, Managed, Sequence, ValueSet, WriteFailure, on_th
 use crate::permit::Permit;
 use crate::prior_state::{FieldValues, Loss};
 use crate::removal::Removal;
-use crate::resource::{Answer, ExecutorKind, Resource, Traits};
+use crate::resource::{Answer, Resource, Traits};
 use crate::values::{Receives, SendSpec, Sent, SentValue};
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
@@ -235,7 +235,7 @@ impl ValueSet for Shared {
 
     fn traits(&self) -> Traits {
         let timeout = Some(self.0.download.timeout + Duration::from_mins(5));
-        Traits { executor: ExecutorKind::Command, confined: true, timeout, ..Traits::default() }
+        Traits { timeout, ..Traits::confined_command() }
     }
 
     fn existence(&self) -> Option<&'static str> {

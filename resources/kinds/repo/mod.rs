@@ -153,7 +153,7 @@ impl Resource for Declaration {
     }
 
     fn traits(&self) -> Traits {
-        Traits { executor: ExecutorKind::Command, confined: true, ..Traits::default() }
+        Traits::confined_command()
     }
 
     fn check<'a>(&'a self, host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult> {

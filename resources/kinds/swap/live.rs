@@ -13,7 +13,7 @@ use crate::parts::staging::guard_way;
 use crate::parts::{Managed, ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::{FieldValues, FormerValue};
-use crate::resource::{Answer, ExecutorKind, Traits};
+use crate::resource::{Answer, Traits};
 use crate::values::{Sent, SentValue};
 use crate::watch_source::WatchSource;
 use std::path::Path;
@@ -182,7 +182,7 @@ impl ValueSet for Live {
     }
 
     fn traits(&self) -> Traits {
-        Traits { executor: ExecutorKind::Command, confined: true, ..Traits::default() }
+        Traits::confined_command()
     }
 
     fn existence(&self) -> Option<&'static str> {
