@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use steadfast::config::LoadedGraph;
-use steadfast_engine::{Edge, Graph, Nature, VertexId, VertexSpec};
+use steadfast_engine::{Edge, Graph, Traits, VertexId, VertexSpec};
 
 /// Converts a loaded graph; vertices are numbered in the order of the text.
 pub(crate) fn for_the_engine(loaded: &LoadedGraph) -> Graph {
@@ -11,7 +11,7 @@ pub(crate) fn for_the_engine(loaded: &LoadedGraph) -> Graph {
         id: id(number),
         definition: vertex.definition,
         meta: Arc::clone(&vertex.meta),
-        nature: Nature::default(),
+        traits: Traits::default(),
     });
     let edges = loaded.edges.iter().map(|link| Edge {
         from: id(link.from),

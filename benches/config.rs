@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use steadfast::config::{KindSet, Options, load_with};
+use steadfast::config::{KindSet, Options, load};
 use steadfast_resources::{
     Answer, Change, CheckRequest, CheckResult, FieldSpec, FieldType, Host, Invalid, KindSpec,
     Outcome, Permit, Resource,
@@ -134,7 +134,6 @@ fn median(mut times: Vec<Duration>) -> Duration {
 #[expect(clippy::print_stdout, reason = "the measurement is its output")]
 fn main() {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
-    let kinds = KindSet::new(vec![&FILE], Vec::new());
     // The last row has a line that makes the loader use the slow YAML reader too.
     let rounds = [(1_000, 31, false), (10_000, 21, false), (100_000, 9, false), (10_000, 9, true)];
     for (count, rounds, careful) in rounds {
@@ -142,7 +141,7 @@ fn main() {
         let path: PathBuf = folder.path().join("graph.yaml");
         std::fs::write(&path, &text).expect("room for the graph");
         let paths = [path];
-        let options = Options::default();
+        let options = Options::new(KindSet::new(vec![&FILE], Vec::new()));
         let (mut bare, mut ours) = (Vec::new(), Vec::new());
         for _ in 0..rounds {
             bare.push(timed(|| {
@@ -150,11 +149,11 @@ fn main() {
                 drop(black_box(serde_yaml::from_str::<Bare>(&text).expect("a valid graph")));
             }));
             ours.push(timed(|| {
-                drop(black_box(load_with(&paths, &options, &kinds).expect("a valid graph")));
+                drop(black_box(load(&paths, &options).expect("a valid graph")));
             }));
         }
         let before = HELD.load(Ordering::Relaxed);
-        let loaded = load_with(&paths, &options, &kinds).expect("a valid graph");
+        let loaded = load(&paths, &options).expect("a valid graph");
         let held = HELD.load(Ordering::Relaxed) - before;
         let quickest = |times: &[Duration]| times.iter().min().map_or(0.0, Duration::as_secs_f64);
         let best = quickest(&ours) / quickest(&bare);

@@ -61,7 +61,11 @@ fn graph(count: usize, meta: &str) -> String {
 
 fn round(path: &PathBuf) -> (Duration, Duration, usize) {
     let start = now();
-    let loaded = load(std::slice::from_ref(path), &Options::default()).expect("a valid graph");
+    let loaded = load(
+        std::slice::from_ref(path),
+        &Options::new(steadfast::config::KindSet::of_this_build()),
+    )
+    .expect("a valid graph");
     let read = now().saturating_sub(start);
     let graph = for_the_engine(&loaded);
     (read, now().saturating_sub(start), graph.edges().len())

@@ -59,7 +59,8 @@ fn graph(folder: &Path, count: usize, round: usize) -> LoadedGraph {
     }
     let path: PathBuf = folder.join("graph.yaml");
     std::fs::write(&path, text).expect("room for the graph");
-    load(std::slice::from_ref(&path), &Options::default()).expect("a valid graph")
+    load(std::slice::from_ref(&path), &Options::new(steadfast::config::KindSet::of_this_build()))
+        .expect("a valid graph")
 }
 
 fn make_files(folder: &Path, count: usize) {
@@ -94,6 +95,7 @@ fn driver(ear: NullSink, key: Arc<MintKey>) -> Inbox<DriverEvent> {
                 recalled: StoredState::default(),
                 history: None,
                 observing: None,
+                kinds: steadfast::config::KindSet::of_this_build(),
                 audience: Box::new(ear),
             };
             let driver = Driver::new(settings, parts);

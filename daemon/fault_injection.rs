@@ -42,7 +42,7 @@ pub(crate) fn take(place: &str) -> Option<Fault> {
 }
 
 /// Carries out the fault injected at a place, once; does nothing if there is none.
-pub(crate) fn suffer(place: &str) -> io::Result<()> {
+pub(crate) fn inject_fault(place: &str) -> io::Result<()> {
     match take(place) {
         None => Ok(()),
         Some(Fault::Panic) => std::panic::panic_any("a fault was put into it"),

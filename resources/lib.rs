@@ -18,6 +18,7 @@ mod failure;
 mod footprint;
 mod hex;
 mod kind;
+mod kind_set;
 mod parts;
 mod permit;
 mod prior_state;
@@ -35,7 +36,6 @@ pub mod duration;
 pub mod host;
 pub mod inspect;
 pub mod kinds;
-pub mod registry;
 
 pub use crate::claim::{Claim, ClaimMode};
 pub use crate::copy_digest::{CopyDigest, CopyDigestSlot};
@@ -47,6 +47,7 @@ pub use crate::kind::{
     Build, FieldMode, FieldSpec, FieldType, Fields, Interpreter, Invalid, KindSpec, LONGEST_SPAN,
     Place, Restore, Restoring, Value,
 };
+pub use crate::kind_set::KindSet;
 pub use crate::prior_state::{
     After, Enclosure, FieldValues, FormerValue, Loss, NotRecorded, PriorContent, PriorEntry,
     PriorShape, PriorState, PriorStateRecorder,

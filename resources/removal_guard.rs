@@ -141,7 +141,7 @@ fn paths(resource: &dyn Resource) -> impl Iterator<Item = PathBuf> {
 #[must_use]
 pub fn guard_removal(removal: Arc<dyn Resource>, held: &Arc<DeclaredPaths>) -> Arc<dyn Resource> {
     let paths: Vec<PathBuf> = paths(removal.as_ref()).collect();
-    if paths.is_empty() || removal.traits().seat != ExecutorKind::Thread {
+    if paths.is_empty() || removal.traits().executor != ExecutorKind::Thread {
         return removal;
     }
     Arc::new(Departing { removal, paths, held: Arc::clone(held), spared: Mutex::default() })

@@ -13,7 +13,7 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+pub use steadfast_traits::{ExecutorKind, OnInterrupt, RunPolicy, Traits};
 use tokio_util::sync::CancellationToken;
 
 /// A directory that a resource declares with a mode that does not let others enter.
@@ -98,7 +98,12 @@ pub trait Resource: Debug + Send + Sync {
     /// [`ExecutorKind::Command`] that is not confined may change anything.
     fn may_change(&self, _path: &Path) -> bool {
         let traits = self.traits();
-        traits.seat == ExecutorKind::Command && !traits.confined
+        traits.executor == ExecutorKind::Command && !traits.confined
+    }
+
+    /// Returns true if the sent values are answers: expressions of the graph use them too.
+    fn sends_answers(&self) -> bool {
+        false
     }
 
     /// Returns the traits that the engine needs.
@@ -114,13 +119,18 @@ pub trait Resource: Debug + Send + Sync {
     fn check<'a>(&'a self, host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult>;
 
     /// Carries out a change. An apply verifies the premise of the change again, and stops at the first step that
-    /// the permit rejects.
+    /// the permit rejects. By default an apply fails: a resource whose check finds no differences has none.
     fn apply<'a>(
         &'a self,
-        host: &'a Host,
-        permit: &'a Permit,
-        change: Change,
-    ) -> Answer<'a, Outcome>;
+        _host: &'a Host,
+        _permit: &'a Permit,
+        _change: Change,
+    ) -> Answer<'a, Outcome> {
+        Box::pin(async {
+            let trouble = Failure::new("this resource changes nothing, and was to be applied");
+            Outcome::Failed { trouble, touched: false }
+        })
+    }
 }
 
 /// The state of a path after an apply.
@@ -154,72 +164,4 @@ pub struct CheckRequest {
     /// The slot for values that other resources receive, if they receive any. The driver fills the slot
     /// ([`Resource::read_sent`]).
     pub sent: Option<Arc<SentSlot>>,
-}
-
-/// The properties of a kind, or of one resource, that the engine needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Traits {
-    /// The executor that a run occupies.
-    pub seat: ExecutorKind,
-    /// The occasions for a run.
-    pub repeat: RunPolicy,
-    /// The reaction after a run that was cut off and whose progress the check cannot determine.
-    pub on_interrupt: OnInterrupt,
-    /// A run in progress may be cancelled.
-    pub cancellable: bool,
-    /// The resource's own deadline for one run.
-    pub timeout: Option<Duration>,
-    /// An apply changes nothing on the host except the claimed objects, although its executor is
-    /// [`ExecutorKind::Command`].
-    pub confined: bool,
-    /// The sent values are answers: expressions of the graph use them too.
-    pub answers: bool,
-}
-
-impl Default for Traits {
-    fn default() -> Self {
-        Self {
-            seat: ExecutorKind::Thread,
-            repeat: RunPolicy::State,
-            on_interrupt: OnInterrupt::Again,
-            cancellable: true,
-            timeout: None,
-            confined: false,
-            answers: false,
-        }
-    }
-}
-
-/// The executor that a run occupies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExecutorKind {
-    /// A thread, for system calls that may block.
-    Thread,
-    /// No thread, for child processes and timers.
-    Command,
-}
-
-/// The occasions for a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunPolicy {
-    /// There is a state to compare; checking again has no effects.
-    State,
-    /// An action that runs once for each definition, and for events, refreshes and `redo`.
-    Once,
-    /// An action that also runs at each start of the daemon.
-    EachStart,
-    /// An action that runs for events, refreshes and `redo` alone, and never because of a new definition or a
-    /// start of the daemon (a timer does not tick on load). Until then the resource counts as converged.
-    Events,
-}
-
-/// The reaction after a run that was cut off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnInterrupt {
-    /// Runs again.
-    Again,
-    /// Takes the run as done.
-    Skip,
-    /// Waits for the operator.
-    Wait,
 }

@@ -36,7 +36,8 @@ impl Observer for Silent {
 /// The bare program: one pass of the driver with a store in memory and without a history.
 pub(crate) fn unkept(graph: &Path) -> Result<(), Failure> {
     let loaded =
-        load(&[graph.to_owned()], &Options::default()).map_err(|report| format!("{report:?}"))?;
+        load(&[graph.to_owned()], &Options::new(steadfast::config::KindSet::of_this_build()))
+            .map_err(|report| format!("{report:?}"))?;
     let key = Arc::new(MintKey::take().ok_or("the key was taken")?);
     let settings = Settings {
         one_shot: true,
@@ -56,6 +57,7 @@ pub(crate) fn unkept(graph: &Path) -> Result<(), Failure> {
         recalled: StoredState::default(),
         history: None,
         observing: None,
+        kinds: steadfast::config::KindSet::of_this_build(),
         audience: Box::new(Silent),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -216,6 +216,13 @@ event_kinds! {
 }
 
 impl EventKind {
+    /// Returns the data of the event as JSON; `None` if the name says everything.
+    #[must_use]
+    pub fn data(&self) -> Option<serde_json::Value> {
+        let mut kind = serde_json::to_value(self).ok()?;
+        kind.get_mut("data").map(serde_json::Value::take)
+    }
+
     /// Returns the class of a change, or the result of a session.
     #[must_use]
     pub fn class(&self) -> Option<&str> {

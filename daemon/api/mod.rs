@@ -25,7 +25,7 @@ pub use event::{Event, EventKind, Level, OldData, OldEvent};
 pub use load::{GraphDiff, LoadOutcome, NameSample, Reloaded, SettingsChange};
 pub use plan::{Action, FailedCheck, PlanReport, StayingObject, Step, UnknownFact};
 pub use principal::Principal;
-pub use reply::{Data, Delivered, LogLevelSet, Reply, ReplySink};
+pub use reply::{Data, Delivered, LogLevelSet, Reply, ReplyLine, ReplySink};
 pub use request::{PROTOCOL, Request, RequestLine};
 pub use resource::{
     Ages, ChangeClass, List, Order, Ownership, PauseStatus, Phase, ResourceDetails, ResourceStatus,

@@ -3,6 +3,7 @@
 use super::drift::Inspections;
 use super::event::Event;
 use super::load::Reloaded;
+use super::request::PROTOCOL;
 use super::resource::{List, ResourceDetails, ResourceStatus, SelectedResources};
 use super::status::{Status, Undone};
 use super::workers::Report;
@@ -10,7 +11,23 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::pin::Pin;
 
-/// One line of a reply.
+/// The line of a reply, with the version of the protocol.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplyLine<R = Reply> {
+    /// The version of the protocol: [`PROTOCOL`].
+    pub protocol: u32,
+    /// The reply, or a part of it.
+    pub reply: R,
+}
+
+impl<R> ReplyLine<R> {
+    /// Adds the version of the protocol to a reply.
+    pub const fn new(reply: R) -> Self {
+        Self { protocol: PROTOCOL, reply }
+    }
+}
+
+/// A reply, or a part of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reply {
@@ -85,7 +102,7 @@ pub trait ReplySink: Send {
     /// Sends one line.
     fn send<'a>(&'a mut self, reply: &'a Reply) -> Delivered<'a>;
 
-    /// Sends complete lines that are already the JSON of [`Reply`], each with its newline.
+    /// Sends complete lines that are already the JSON of [`ReplyLine`], each with its newline.
     fn send_lines<'a>(&'a mut self, lines: &'a str) -> Delivered<'a>;
 }
 

@@ -1,6 +1,6 @@
 //! The JSON Schema of the interface.
 
-use super::{Data, Event, PROTOCOL, PlanReport, Principal, Reply, RequestLine};
+use super::{Data, Event, PROTOCOL, PlanReport, Principal, ReplyLine, RequestLine};
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ pub fn api_schema() -> Value {
     let mut generator = SchemaSettings::draft07().into_generator();
     let parts = [
         ("request", generator.subschema_for::<RequestLine>()),
-        ("reply", generator.subschema_for::<Reply>()),
+        ("reply", generator.subschema_for::<ReplyLine>()),
         ("data", generator.subschema_for::<Data>()),
         ("event", generator.subschema_for::<Event>()),
         ("plan", generator.subschema_for::<PlanReport>()),

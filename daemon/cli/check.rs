@@ -2,8 +2,8 @@
 
 use super::args::Check;
 use super::exit::Exit;
-use super::load_graph::options;
-use super::output::{count, eprint, out_json, plain, print, say_rejected, say_warnings};
+use super::load_graph::{self, options};
+use super::output::{count, eprint, out_json, plain, print, say_warnings};
 use crate::config;
 use crate::selection::Selector;
 use serde_json::json;
@@ -46,14 +46,7 @@ pub(super) fn check(args: &Check) -> Exit {
             }
             if advice.is_empty() { Exit::Well } else { Exit::Failed }
         }
-        Err(rejected) => {
-            if args.json {
-                out_json(&rejected.to_json());
-            } else {
-                say_rejected(&rejected);
-            }
-            Exit::Graph
-        }
+        Err(rejected) => load_graph::report_rejected(&rejected, args.json),
     }
 }
 

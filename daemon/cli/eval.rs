@@ -3,7 +3,7 @@
 use super::args::Evaluate;
 use super::exit::Exit;
 use super::load_graph;
-use super::output::{error, out_json, plain, print, say_rejected};
+use super::output::{error, out_json, plain, print};
 use crate::config::{self, Evaluated};
 use serde_json::json;
 
@@ -34,14 +34,7 @@ pub(super) fn evaluate(args: &Evaluate) -> Exit {
             error(format!("{}\n{}", plain(&problem.message), marked(args, &problem)), hint);
             Exit::Graph
         }
-        Err(rejected) => {
-            if args.json {
-                out_json(&rejected.to_json());
-            } else {
-                say_rejected(&rejected);
-            }
-            Exit::Graph
-        }
+        Err(rejected) => load_graph::report_rejected(&rejected, args.json),
     }
 }
 

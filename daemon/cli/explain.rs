@@ -9,7 +9,7 @@ use crate::api::{EventKind, api_schema};
 use crate::config::{Code, LINTS, metaparams, recorders, settings, world_settings};
 use crate::suggestion::with_nearest;
 use std::borrow::Cow;
-use steadfast_resources::{FieldSpec, FieldType, KindSpec, Receives, registry};
+use steadfast_resources::{FieldSpec, FieldType, KindSet, KindSpec, Receives};
 
 /// Explains a topic; lists all topics if none is given.
 pub(super) fn explain(args: &Explain) -> Exit {
@@ -18,7 +18,7 @@ pub(super) fn explain(args: &Explain) -> Exit {
     };
     if let Some(code) = Code::ALL.iter().find(|code| code.id().eq_ignore_ascii_case(topic)) {
         print(code.explained());
-    } else if let Some(spec) = registry::find(topic) {
+    } else if let Some(spec) = KindSet::of_this_build().find(topic) {
         kind(spec);
     } else if let Some((spec, field)) = field_of(topic) {
         print(format!(
@@ -55,11 +55,11 @@ pub(super) fn explain(args: &Explain) -> Exit {
 
 /// Returns all topics.
 pub(super) fn topics() -> impl Iterator<Item = &'static str> {
-    let kinds = registry::specs().iter().map(|spec| spec.kind);
+    let kinds: Vec<_> = KindSet::of_this_build().names().collect();
     let words = language_topics().map(|topic| topic.name);
     let others = other_topics().map(|(name, _)| name);
     let codes = Code::ALL.iter().map(|code| code.id());
-    kinds.chain(["facts", "lint"]).chain(words).chain(others).chain(codes)
+    kinds.into_iter().chain(["facts", "lint"]).chain(words).chain(others).chain(codes)
 }
 
 /// Returns the topics that are no words of the graph language, each with its subject.
@@ -70,7 +70,7 @@ fn other_topics() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 fn list() -> Exit {
     print("Kinds:");
-    for spec in registry::specs() {
+    for spec in KindSet::of_this_build().specs() {
         print(format!("  {:8} {}", spec.kind, spec.doc));
     }
     print("\nThe graph language:");
@@ -93,7 +93,7 @@ fn list() -> Exit {
 /// Returns the field that `KIND.FIELD` names.
 fn field_of(topic: &str) -> Option<(&'static KindSpec, &'static FieldSpec)> {
     let (kind, name) = topic.split_once('.')?;
-    let spec = registry::find(kind)?;
+    let spec = KindSet::of_this_build().find(kind)?;
     Some((spec, spec.fields.iter().find(|field| field.name == name)?))
 }
 

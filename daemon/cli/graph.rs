@@ -11,6 +11,7 @@ use crate::store::SqliteStore;
 use crate::workers::readers;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use steadfast_resources::KindSet;
 
 /// Prints a graph.
 pub(super) fn graph(args: &ShowGraph) -> Exit {
@@ -73,7 +74,10 @@ fn removals(args: &ShowGraph, loaded: &LoadedGraph) -> Vec<Arc<str>> {
     }
     let directory = state_dir::directory(args.state.state_dir.as_deref());
     match SqliteStore::peek(&directory) {
-        Ok(recalled) => driver::removals(loaded.clone(), &readers(|_, _| {}).only_known(recalled)),
+        Ok(recalled) => driver::removals(
+            loaded.clone(),
+            &readers(KindSet::of_this_build(), |_, _| {}).only_known(recalled),
+        ),
         Err(error) => {
             output::eprint(format!("warning: {error}; undeclared resources are not shown"));
             Vec::new()

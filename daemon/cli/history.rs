@@ -5,7 +5,7 @@ use super::exit::Exit;
 use super::history_list::to_json;
 use super::output::{error, note_output, out_json, plain, print};
 use super::{settings, state_dir};
-use crate::history::{Entry, HistoryError, Listed, Reader, unkept};
+use crate::history::{Entry, HistoryError, Listed, Reader, describe_missing_content};
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 use steadfast_resources::host::files::{denies_others, printable};
@@ -122,7 +122,9 @@ pub(super) fn at(reader: &Reader, entry: &Entry, former: &PriorState) -> Result<
     match &thing.shape {
         PriorShape::File(_, PriorContent::Bytes(bytes)) => Ok(bytes.clone()),
         PriorShape::File(_, PriorContent::Unkept(NotRecorded::Same)) => now(reader, entry),
-        PriorShape::File(_, PriorContent::Unkept(why)) => Err(format!("{name}: {}", unkept(*why))),
+        PriorShape::File(_, PriorContent::Unkept(why)) => {
+            Err(format!("{name}: {}", describe_missing_content(*why)))
+        }
         PriorShape::Link(target) => Ok(target.clone()),
         PriorShape::Directory => Err(format!("{name} was a directory")),
         PriorShape::Other => Err(format!("{name} was a socket, fifo or device")),
@@ -137,7 +139,7 @@ fn is_open(reader: &Reader, entry: &Entry) -> bool {
     let newest = all.into_iter().rev().map_while(Listed::entry);
     let of_path = newest.filter(|one| one.path == entry.path);
     let files = of_path.filter(|one| one.size().is_some());
-    let mut told = files.filter_map(|one| match one.unkept() {
+    let mut told = files.filter_map(|one| match one.missing_content() {
         Some(NotRecorded::Same) => None,
         Some(NotRecorded::Secret) => Some(false),
         _ => Some(true),
@@ -151,7 +153,7 @@ pub(super) fn now(reader: &Reader, entry: &Entry) -> Result<Vec<u8>, String> {
     let files = host.files();
     let name = printable(path);
     let trouble = |fault| files.trouble(fault, path).what;
-    let Some(spot) = files.spot(path).map_err(trouble)? else {
+    let Some(spot) = files.open_entry(path).map_err(trouble)? else {
         return Err(format!("{name} does not exist"));
     };
     let Some(seen) = spot.look().map_err(trouble)? else { return Ok(Vec::new()) };

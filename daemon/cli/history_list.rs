@@ -5,7 +5,9 @@ use super::client;
 use super::exit::Exit;
 use super::history::{ABSENT, open, refuse};
 use super::output::{count, error, out_json, plain, print};
-use crate::history::{Entry, HistoryError, Listed, PRODUCED, Reader, Selected, UNREADABLE, unkept};
+use crate::history::{
+    Entry, HistoryError, Listed, PRODUCED, Reader, Selected, UNREADABLE, describe_missing_content,
+};
 use crate::selection::{NoLabels, Selector, resolve};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -210,8 +212,8 @@ pub(super) fn was(entry: &Entry) -> String {
         }
         PriorShape::Other => words.push_str(", a socket, fifo or device"),
     }
-    if let Some(why) = entry.unkept() {
-        words.push_str(&format!("; {}", unkept(why)));
+    if let Some(why) = entry.missing_content() {
+        words.push_str(&format!("; {}", describe_missing_content(why)));
     }
     words
 }
@@ -258,8 +260,8 @@ pub(super) fn to_json(entry: &Entry) -> Value {
     }
     if let Some(size) = entry.size() {
         value["size"] = size.into();
-        value["kept"] = entry.unkept().is_none().into();
-        value["why"] = entry.unkept().map(unkept).into();
+        value["kept"] = entry.missing_content().is_none().into();
+        value["why"] = entry.missing_content().map(describe_missing_content).into();
     }
     value
 }

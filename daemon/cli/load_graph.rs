@@ -7,6 +7,7 @@ use crate::config::{self, LoadedGraph, Options};
 use crate::facts::read_facts_file;
 use crate::signals::Signals;
 use std::sync::Arc;
+use steadfast_resources::KindSet;
 
 /// Returns the options for loading a graph, from the flags.
 ///
@@ -22,6 +23,7 @@ pub(super) fn options(graph: &Graph) -> Result<Options, Exit> {
         }
     };
     Ok(Options {
+        kinds: KindSet::of_this_build(),
         exports: graph.exports.clone(),
         noop: graph.noop,
         semaphore: graph.sema,
@@ -44,15 +46,18 @@ pub(super) fn read(graph: &Graph, options: &Options, json: bool) -> Result<Loade
             output::say_warnings(&loaded.warnings);
             Ok(loaded)
         }
-        Err(rejected) => {
-            if json {
-                output::out_json(&rejected.to_json());
-            } else {
-                output::say_rejected(&rejected);
-            }
-            Err(Exit::Graph)
-        }
+        Err(rejected) => Err(report_rejected(&rejected, json)),
     }
+}
+
+/// Reports the problems of a graph: on standard error, or as data on standard output. Returns the exit code.
+pub(super) fn report_rejected(rejected: &config::Rejected, json: bool) -> Exit {
+    if json {
+        output::out_json(&rejected.to_json());
+    } else {
+        output::say_rejected(rejected);
+    }
+    Exit::Graph
 }
 
 /// Loads a graph while signals are watched: a stop ends the wait for a graph that never arrives, with `None`.

@@ -8,7 +8,7 @@ use serde_json::json;
 
 /// Runs the cases of a module, and prints the result of each.
 pub(super) fn test_module(args: &TestModule) -> Exit {
-    let results = match config::test_module(&args.module) {
+    let results = match config::test_module(&args.module, &config::KindSet::of_this_build()) {
         Ok(results) => results,
         Err(problem) => {
             output::error(problem.to_string().trim_end(), None);

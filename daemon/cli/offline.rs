@@ -10,6 +10,7 @@ use crate::workers::readers;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use steadfast_resources::KindSet;
 
 /// An offline command. All its events are recorded before the lock is released.
 pub(super) struct OfflineCommand {
@@ -50,7 +51,7 @@ impl OfflineCommand {
     /// Returns the record readers, which report repaired records.
     pub(super) fn readers(&self) -> RecordReaders {
         let recording = self.recording.clone();
-        readers(move |event, line| {
+        readers(KindSet::of_this_build(), move |event, line| {
             tracing::warn!(event, "{line}");
             recording.tell(integrity(event, line));
         })

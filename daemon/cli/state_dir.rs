@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use steadfast_resources::KindSet;
 use steadfast_resources::host::end_orphaned_commands;
 use steadfast_resources::host::input_trust::Reader;
 
@@ -69,7 +70,7 @@ fn read(directory: &Path) -> Opened {
     judge(directory)?;
     let hold = Arc::new(StateLock::take_unsaid(directory)?);
     tell_orphans(&end_orphaned_commands(directory));
-    let readers = readers(|event, line| tracing::warn!(event, "{line}"));
+    let readers = readers(KindSet::of_this_build(), |event, line| tracing::warn!(event, "{line}"));
     let mut store = SqliteStore::open_later(hold, readers)?;
     let key = Some(SqliteStore::key(directory)?);
     let recalled = StoredState { key, ..store.recall()? };

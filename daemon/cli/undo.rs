@@ -5,11 +5,12 @@ use super::offline::OfflineCommand;
 use super::output::{error, plain, print};
 use super::{args, client, settings, state_dir};
 use crate::api::Undone;
-use crate::driver::{deed, to_undo, undo};
+use crate::driver::{to_undo, undo, undo_audit_entry};
 use crate::events;
 use crate::history::{History, Undo};
 use crate::store::{Entry, PauseRecord, SqliteStore, Store as _, StoreError};
 use std::time::{SystemTime, UNIX_EPOCH};
+use steadfast_resources::KindSet;
 use steadfast_resources::{Failure, Host, MintKey};
 use tokio_util::sync::CancellationToken;
 
@@ -65,9 +66,10 @@ fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
         error(&trouble.what, trouble.hint.as_deref());
         Exit::Failed
     };
+    let kinds = KindSet::of_this_build();
     // The history is checked before anything is paused.
     let what = Undo { resource: args.resource.clone(), to: args.to, partial: args.partial };
-    to_undo(&history, &what).map_err(fail)?;
+    to_undo(&history, &what, &kinds).map_err(fail)?;
     // Every recorded resource is paused, because it may be declared: a resource that is declared absent has the same
     // record as one that an `apply` has found undeclared.
     let paused = kept.is_some();
@@ -76,10 +78,10 @@ fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
     if paused {
         // The pause comes first: a process killed in between leaves a pause, and no undo that the next daemon would
         // revert.
-        park(&mut store, args, Some(pause(args))).map_err(refuse)?;
+        store_pause(&mut store, args, Some(pause(args))).map_err(refuse)?;
     }
-    let undone = undo(key, &Host::default(), &history, (&what, CancellationToken::new()));
-    alone.tell(deed(&args.resource, &undone).as_ref().map(events::done));
+    let undone = undo(key, &Host::default(), &history, (&what, CancellationToken::new()), &kinds);
+    alone.tell(undo_audit_entry(&args.resource, &undone).as_ref().map(events::done));
     match undone {
         Ok(lines) => {
             told(&Undone { lines, paused: paused && is_declared }, args);
@@ -101,7 +103,7 @@ fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
         Err(refused) => {
             let exit = fail(refused.trouble);
             if let Some(kept) = kept.filter(|_| paused) {
-                park(&mut store, args, kept.parked).map_err(refuse)?;
+                store_pause(&mut store, args, kept.parked).map_err(refuse)?;
             }
             Err(exit)
         }
@@ -115,7 +117,7 @@ fn pause(args: &args::Undo) -> PauseRecord {
     PauseRecord { reason: REASON.to_owned(), until_unix, lasts: Some(args.limit) }
 }
 
-fn park(
+fn store_pause(
     store: &mut SqliteStore,
     args: &args::Undo,
     pause: Option<PauseRecord>,

@@ -15,21 +15,9 @@ use std::sync::Arc;
 /// # Errors
 /// [`Rejected`] with all problems of the graph.
 pub fn load(paths: &[PathBuf], options: &Options) -> Result<LoadedGraph, Rejected> {
-    load_with(paths, options, &KindSet::of_this_build())
-}
-
-/// Loads a graph with a given set of kinds.
-///
-/// # Errors
-/// [`Rejected`] with all problems of the graph.
-pub fn load_with(
-    paths: &[PathBuf],
-    options: &Options,
-    kinds: &KindSet,
-) -> Result<LoadedGraph, Rejected> {
     let mut problems = Problems::default();
     let sources = read::files::read(paths, &mut problems);
-    compile((sources, None), problems, options, kinds)
+    compile((sources, None), problems, options)
 }
 
 /// Loads a graph from texts that were read before.
@@ -51,7 +39,7 @@ pub fn load_texts(texts: Vec<Text>, options: &Options) -> Result<LoadedGraph, Re
             Role::Values => stored.values = Some(source),
         }
     }
-    compile((sources, Some(stored)), Problems::default(), options, &KindSet::of_this_build())
+    compile((sources, Some(stored)), Problems::default(), options)
 }
 
 /// The texts of an earlier load besides the graph files: nothing is read from the host then.
@@ -68,8 +56,7 @@ pub(super) struct Stored {
 pub fn expanded_text(paths: &[PathBuf], options: &Options) -> Result<String, Rejected> {
     let mut problems = Problems::default();
     let sources = read::files::read(paths, &mut problems);
-    let kinds = KindSet::of_this_build();
-    let expansion = expand::expand(sources, None, (options, &kinds), &mut problems);
+    let expansion = expand::expand(sources, None, (options, &options.kinds), &mut problems);
     if problems.errors() > 0 {
         return Err(Rejected { problems: problems.list, more: problems.more });
     }
@@ -80,10 +67,10 @@ pub(super) fn compile(
     (sources, stored): (Vec<SourceFile>, Option<Stored>),
     problems: Problems,
     options: &Options,
-    kinds: &KindSet,
 ) -> Result<LoadedGraph, Rejected> {
+    let kinds = &options.kinds;
     if sources.iter().any(|source| expand::detect::uses_language(&source.text)) {
-        return expanded((sources, stored), problems, options, kinds);
+        return expanded((sources, stored), problems, options);
     }
     let sources: Vec<Arc<SourceFile>> = sources.into_iter().map(Arc::new).collect();
     let scans: Vec<read::prescan::Scan> =
@@ -133,8 +120,8 @@ fn expanded(
     (sources, stored): (Vec<SourceFile>, Option<Stored>),
     mut problems: Problems,
     options: &Options,
-    kinds: &KindSet,
 ) -> Result<LoadedGraph, Rejected> {
+    let kinds = &options.kinds;
     let is_read = problems.is_empty();
     let expansion = expand::expand(sources, stored, (options, kinds), &mut problems);
     // The documents of an expansion that grew too far are too many to read.

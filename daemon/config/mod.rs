@@ -20,7 +20,6 @@ mod format;
 mod graph;
 mod hash;
 mod hidden;
-mod kinds;
 mod lint;
 mod live_inputs;
 mod load;
@@ -41,10 +40,9 @@ pub use checks::semaphores::RESERVED;
 pub use declared_text::declared_lines;
 pub use expand::ask::{Evaluated, Layer, evaluate_expression};
 pub use format::{NotFormatted, format_graph};
-pub use kinds::KindSet;
 pub use lint::{Finding, LINTS, find_advice};
 pub(crate) use live_inputs::LiveInputs;
-pub use load::{expanded_text, load, load_texts, load_with};
+pub use load::{expanded_text, load, load_texts};
 pub use maintenance_window::{Gate, Window};
 pub use module_test::{CaseResult, test_module};
 pub use problem::code::Code;
@@ -56,6 +54,7 @@ pub use settings::quantities::span;
 pub use settings::recorders::{Destination, Recorder, recorders};
 pub use settings::world::{WorldBackend, WorldSettings, world_settings};
 pub use settings::{Bounds, Defaults, Judge, Settings, parse_settings, read_settings, settings};
+pub use steadfast_resources::KindSet;
 pub use used_inputs::{UsedInputs, probe_answer};
 
 use crate::expressions::Value;
@@ -66,9 +65,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The options of the command line for loading a graph.
+/// The options for loading a graph: the known kinds, and the flags of the command line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
+    /// The kinds that the graph may use.
+    pub kinds: KindSet,
     /// True if every vertex is only checked (`--noop`).
     pub noop: bool,
     /// The count of a semaphore around every vertex (`--sema N`).
@@ -93,6 +94,14 @@ pub struct Options {
     pub facts: Option<Arc<Value>>,
     /// The values of probes so far, by name.
     pub probes: Option<Arc<BTreeMap<String, Value>>>,
+}
+
+impl Options {
+    /// Creates options with these kinds and without any flag.
+    #[must_use]
+    pub fn new(kinds: KindSet) -> Self {
+        Self { kinds, ..Self::default() }
+    }
 }
 
 /// A valid graph: [`steadfast_engine::Graph::new`] accepts it.
@@ -130,6 +139,8 @@ pub struct LoadedGraph {
     pub collects: bool,
     /// The facts and probes that expressions use.
     pub used: UsedInputs,
+    /// The kinds that the graph was loaded with.
+    pub kinds: KindSet,
 }
 
 /// The text of a graph file. It can be loaded again when the file is missing or no longer valid.

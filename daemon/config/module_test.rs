@@ -3,7 +3,6 @@
 
 use super::document::Document;
 use super::document::tree::{Node, Tree};
-use super::kinds::KindSet;
 use super::problem::code::Code;
 use super::problem::{Problem, Problems, quoted};
 use super::read::files;
@@ -14,6 +13,7 @@ use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use steadfast_resources::KindSet;
 
 /// The keys of a case.
 const KEYS: [&str; 5] = ["params", "facts", "resources", "inactive", "error"];
@@ -33,7 +33,7 @@ pub struct CaseResult {
 ///
 /// # Errors
 /// A [`Problem`] if the folder has no cases, or a case cannot be read.
-pub fn test_module(folder: &Path) -> Result<Vec<CaseResult>, Problem> {
+pub fn test_module(folder: &Path, kinds: &KindSet) -> Result<Vec<CaseResult>, Problem> {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let mut cases = files::list_folder(&folder.join("cases"));
     cases.retain(|path| files::is_graph(path));
@@ -44,10 +44,10 @@ pub fn test_module(folder: &Path) -> Result<Vec<CaseResult>, Problem> {
         let at = whole(&folder.display().to_string());
         return Err(Problem::new(Code::EmptyFolder, what).hint(hint).at(Some(at)));
     }
-    cases.into_iter().map(|file| run_case(&folder, file)).collect()
+    cases.into_iter().map(|file| run_case((&folder, file), kinds)).collect()
 }
 
-fn run_case(folder: &Path, file: PathBuf) -> Result<CaseResult, Problem> {
+fn run_case((folder, file): (&Path, PathBuf), kinds: &KindSet) -> Result<CaseResult, Problem> {
     let display = file.display().to_string();
     let wrong = |what: String| Problem::new(Code::Type, what).at(Some(whole(&display)));
     let source = files::read_used(&file, &display)?;
@@ -66,7 +66,7 @@ fn run_case(folder: &Path, file: PathBuf) -> Result<CaseResult, Problem> {
             .map_err(|error| wrong(format!("the facts cannot be used: {error}")))?,
         None => Value::Map(BTreeMap::new()),
     };
-    let options = Options { facts: Some(Arc::new(facts)), ..Options::default() };
+    let options = Options { facts: Some(Arc::new(facts)), ..Options::new(kinds.clone()) };
     let differences = compare_case(&case, &graph_of(folder, &case), &options);
     Ok(CaseResult { file, differences })
 }
@@ -89,10 +89,9 @@ fn graph_of(folder: &Path, case: &Json) -> String {
 
 /// Returns the differences between the expected and the found result.
 fn compare_case(case: &Json, graph: &str, options: &Options) -> Vec<String> {
-    let kinds = KindSet::of_this_build();
     let source =
         || SourceFile::new("the case", PathBuf::from("-"), PathBuf::from("/"), graph.to_owned());
-    let loaded = compile((vec![source()], None), Problems::default(), options, &kinds);
+    let loaded = compile((vec![source()], None), Problems::default(), options);
     let loaded = match (loaded, case.get("error").and_then(Json::as_str)) {
         (Ok(_), Some(error)) => return vec![format!("expected the error \"{error}\", found none")],
         (Err(rejected), Some(error)) => {
@@ -128,7 +127,7 @@ fn compare_case(case: &Json, graph: &str, options: &Options) -> Vec<String> {
     let names: Vec<String> = expected.keys().cloned().collect();
     differences.extend(compare_names("resources", &names, &found));
     let mut problems = Problems::default();
-    let expansion = expand::expand(vec![source()], None, (options, &kinds), &mut problems);
+    let expansion = expand::expand(vec![source()], None, (options, &options.kinds), &mut problems);
     let fields = expanded_fields(&expansion.documents);
     for (identity, expected) in expected {
         let Some(found) = fields.get(identity) else { continue };

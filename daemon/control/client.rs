@@ -3,7 +3,8 @@
 use super::address::Address;
 use super::framing;
 use super::framing::{NoLine, milliseconds_since_boot};
-use crate::api::{Data, PROTOCOL, Principal, Reply, Request, RequestLine};
+use crate::api::{Data, PROTOCOL, Principal, Reply, ReplyLine, Request, RequestLine};
+use serde::de::IgnoredAny;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -97,9 +98,7 @@ impl Client {
                 NoLine::Failed(error) => error.to_string(),
             })
         })?;
-        let reply: Reply =
-            serde_json::from_slice(&line).map_err(|why| Unanswered::Broken(why.to_string()))?;
-        match reply {
+        match read_reply(&line)? {
             Reply::Data(data) => Ok(Some(*data)),
             Reply::Done => Ok(None),
             Reply::Unknown(names) => Err(Unanswered::Unknown(names)),
@@ -109,6 +108,22 @@ impl Client {
             Reply::Rejected(why) => Err(Unanswered::Rejected(why)),
             Reply::Denied(why) => Err(Unanswered::Denied(why)),
         }
+    }
+}
+
+/// Reads the line of a reply. Another version of the protocol may have other replies.
+fn read_reply(line: &[u8]) -> Result<Reply, Unanswered> {
+    let read = serde_json::from_slice(line);
+    if let Ok(ReplyLine { protocol: PROTOCOL, reply }) = read {
+        return Ok(reply);
+    }
+    match (serde_json::from_slice(line), read) {
+        (Ok(ReplyLine { protocol: PROTOCOL, reply: IgnoredAny }), Err(why)) | (Err(why), _) => {
+            Err(Unanswered::Broken(why.to_string()))
+        }
+        (Ok(ReplyLine { protocol, .. }), _) => Err(Unanswered::Broken(format!(
+            "the daemon speaks protocol {protocol}, this program {PROTOCOL}: use the same release"
+        ))),
     }
 }
 

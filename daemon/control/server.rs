@@ -3,7 +3,7 @@
 use super::address::{Address, BindError, Place};
 use super::framing;
 use super::framing::{NoLine, milliseconds_since_boot};
-use crate::api::{Delivered, PROTOCOL, Principal, Reply, ReplySink, Request};
+use crate::api::{Delivered, PROTOCOL, Principal, Reply, ReplyLine, ReplySink, Request};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -140,7 +140,7 @@ struct Connection {
 impl ReplySink for Connection {
     fn send<'a>(&'a mut self, reply: &'a Reply) -> Delivered<'a> {
         Box::pin(async move {
-            let Ok(line) = serde_json::to_vec(reply) else { return false };
+            let Ok(line) = serde_json::to_vec(&ReplyLine::new(reply)) else { return false };
             if !self.gone && framing::write(&mut self.to, line, self.write).await.is_err() {
                 self.gone = true;
             }
@@ -214,7 +214,7 @@ impl Server {
                 }
                 _ = beat.tick() => {
                     #[cfg(feature = "fault-injection")]
-                    suffer(&mut refuses).await;
+                    inject_fault(&mut refuses).await;
                     let before = std::mem::replace(&mut is_waited_for, self.is_waited_for());
                     // A restart does not help if the system refuses connections (`refuses.until` is set).
                     if before && is_waited_for && refuses.until.is_none() {
@@ -326,7 +326,7 @@ impl Refuses {
 
 /// Carries out an injected fault: the loop hangs, or accepts no connection any more.
 #[cfg(feature = "fault-injection")]
-async fn suffer(refuses: &mut Refuses) {
+async fn inject_fault(refuses: &mut Refuses) {
     match crate::fault_injection::take("accept") {
         None => {}
         Some(crate::fault_injection::Fault::Hang) => std::future::pending().await,

@@ -9,6 +9,7 @@ use crate::watch::Signal;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{Counts, Mode, Slots, VertexId, VertexStatus};
+use steadfast_resources::KindSet;
 use steadfast_resources::host::world::{PermitRequest, WorldKey};
 use steadfast_resources::{
     BuiltResource, CheckResult, Difference, Failure, Host, MintKey, Outcome, RunPolicy,
@@ -202,6 +203,8 @@ pub struct DriverDeps {
     pub history: Option<Arc<History>>,
     /// The reason for the read-only mode: the state cannot be written (B-22).
     pub observing: Option<Arc<str>>,
+    /// The known kinds.
+    pub kinds: KindSet,
     /// The receiver of notifications.
     pub audience: Box<dyn Observer>,
 }

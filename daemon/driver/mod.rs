@@ -49,7 +49,7 @@ pub use api::{
     Caveat, DriverDeps, DriverEvent, DriverExit, DriverHealth, FinalStatus, Guard, PingReply,
     Settings, Tuning, UNKEPT,
 };
-pub use commands::undo::{PUT_BACK, UndoError, Undone, deed, to_undo, undo};
+pub use commands::undo::{PUT_BACK, UndoError, Undone, to_undo, undo, undo_audit_entry};
 pub use inbox::Inbox;
 pub use lease_validity::{Clock, LeaseValidity};
 pub use maintenance_windows::{LocalMinute, local_minute};
@@ -120,7 +120,7 @@ impl Driver {
                 .counting_from(Stamp(parts.recalled.stamp)),
             next_events: VecDeque::new(),
             permission: ChangePermission::new(parts.key, parts.history, settings.clock),
-            graph: GraphRegistry::default(),
+            graph: GraphRegistry::new(parts.kinds),
             runs: RunManager::new(),
             values: ValueStore::new(&parts.recalled, &runtime.host),
             ownership: OwnershipRecords::new(&parts.recalled),

@@ -46,7 +46,7 @@ pub trait Runtime: Send {
 /// An executor of checks and applies.
 pub trait Executor: Send {
     /// Runs a job soon. `blocks` means that the job waits for a device: then it does not queue behind another such job.
-    fn run(&self, seat: ExecutorKind, blocks: bool, work: Job);
+    fn run(&self, executor: ExecutorKind, blocks: bool, work: Job);
 
     /// Adds threads if queued work makes no progress. The driver calls this periodically.
     fn nudge(&self);
@@ -120,7 +120,7 @@ impl SessionRuntime {
     /// Starts a job of a run. The presence token lives until the job has ended.
     pub(super) fn start_run(
         &self,
-        (seat, blocks): (ExecutorKind, bool),
+        (executor, blocks): (ExecutorKind, bool),
         span: tracing::Span,
         work: impl Future<Output = DriverEvent> + Send + 'static,
     ) {
@@ -130,16 +130,16 @@ impl SessionRuntime {
             drop(presence);
             event
         };
-        self.executor.run(seat, blocks, Box::pin(work.instrument(span)));
+        self.executor.run(executor, blocks, Box::pin(work.instrument(span)));
     }
 
     /// Starts a job that belongs to no run and does not block.
     pub(super) fn start_job(
         &self,
-        seat: ExecutorKind,
+        executor: ExecutorKind,
         work: impl Future<Output = DriverEvent> + Send + 'static,
     ) {
-        self.executor.run(seat, false, Box::pin(work));
+        self.executor.run(executor, false, Box::pin(work));
     }
 
     /// Adds threads if queued jobs make no progress.
@@ -211,8 +211,8 @@ struct PoolAndTasks {
 }
 
 impl Executor for PoolAndTasks {
-    fn run(&self, seat: ExecutorKind, blocks: bool, work: Job) {
-        match seat {
+    fn run(&self, executor: ExecutorKind, blocks: bool, work: Job) {
+        match executor {
             ExecutorKind::Thread => self.pool.run(blocks, work),
             ExecutorKind::Command => {
                 let inbox = self.inbox.clone();

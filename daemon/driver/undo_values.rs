@@ -1,6 +1,6 @@
 //! Undo of values: the kind of the resource checks and applies prior values, as if a graph declared them.
 
-use steadfast_resources::registry::Restoring;
+use steadfast_resources::Restoring;
 use steadfast_resources::{CheckRequest, CheckResult, Failure, Host, Outcome, Permit};
 use tokio_util::sync::CancellationToken;
 

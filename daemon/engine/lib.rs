@@ -29,7 +29,6 @@ pub use interface::action::{
 pub use interface::event::{Event, Outcome, Pause, RunVerdict, Swap};
 pub use interface::graph::{Edge, Graph, GraphError, RestoredState, VertexSpec};
 pub use interface::ids::{RunId, SemaphoreId, Stamp, Tick, VertexId, WindowId};
-pub use interface::metaparams::{
-    Check, Conflict, Interrupted, Meta, Nature, Pace, Poll, SlotClass,
-};
+pub use interface::metaparams::{Conflict, Meta, Pace, Poll};
 pub use interface::query_replies::{Counts, Mode, TakenSemaphore, VertexStatus, Why};
+pub use steadfast_traits::{ExecutorKind, OnInterrupt, RunPolicy, Traits};

@@ -23,7 +23,7 @@ pub fn done(deed: &AuditEntry) -> NewEvent {
 
 /// Returns the event of maintenance of the whole state; `None` if nothing was done.
 #[must_use]
-pub fn mended(what: Maintenance, lines: &[String]) -> Option<NewEvent> {
+pub fn maintenance_event(what: Maintenance, lines: &[String]) -> Option<NewEvent> {
     let text = Text { text: lines.join("; ") };
     let kind = match what {
         Maintenance::Import => EventKind::Imported(text),

@@ -15,7 +15,7 @@ pub mod render;
 mod repeat_filter;
 mod session;
 
-pub use audit::{done, integrity, mended};
+pub use audit::{done, integrity, maintenance_event};
 pub use bus::DebugRecording;
 pub use bus::{Next, Publisher, Standing, Stream, Subscriber, stream};
 pub use event::{NewEvent, PublishedEvent, is_detail};

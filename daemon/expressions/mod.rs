@@ -34,3 +34,4 @@ pub use template::{Printed, Template, TemplateError, TemplateLoader};
 pub use text::{TextPart, check_text, evaluate_text, split_text};
 pub use value::{NotAValue, Value};
 pub use value_type::{MapKey, ValueType};
+pub use version::compare_versions;

@@ -2,8 +2,9 @@
 
 use std::cmp::Ordering;
 
-/// Compares two versions.
-pub(super) fn compare_versions(one: &str, other: &str) -> Ordering {
+/// Compares two versions: the epochs, then the upstream versions, then the revisions.
+#[must_use]
+pub fn compare_versions(one: &str, other: &str) -> Ordering {
     let ((epoch, one), (other_epoch, other)) = (split_epoch(one), split_epoch(other));
     let ((one, revision), (other, other_revision)) = (split_revision(one), split_revision(other));
     compare_digits(epoch, other_epoch)
@@ -83,6 +84,17 @@ mod tests {
             ("1.2.3-4", "1.2.3-10", Ordering::Less),
             ("2.36", "2.036", Ordering::Equal),
             ("", "", Ordering::Equal),
+            ("1.0-0", "1.0", Ordering::Equal),
+            ("1.0", "1.1", Ordering::Less),
+            ("1.9", "1.10", Ordering::Less),
+            ("9", "1:1", Ordering::Less),
+            ("1.0~rc1-1", "1.0-1", Ordering::Less),
+            ("1.0-1", "1.0-1+deb12u1", Ordering::Less),
+            ("1.0-9", "1.0-10", Ordering::Less),
+            ("1.0a", "1.0+b", Ordering::Less),
+            ("1.22.1-9", "1.22.1-9+b1", Ordering::Less),
+            ("2.36-8", "2.36-9", Ordering::Less),
+            ("0", "00000000000000000000000000000000000000000001", Ordering::Less),
             ("99999999999999999999999", "1", Ordering::Greater),
         ] {
             assert_eq!(compare_versions(one, other), order, "{one} {other}");

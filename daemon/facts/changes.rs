@@ -80,7 +80,7 @@ pub fn kinds_that_change(fact: &str) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use steadfast_resources::registry;
+    use steadfast_resources::KindSet;
 
     #[test]
     fn only_used_facts_count_as_changed() {
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn the_table_names_kinds_and_facts_that_exist() {
         for (kind, facts) in CHANGES {
-            assert!(registry::find(kind).is_some(), "{kind}");
+            assert!(KindSet::of_this_build().find(kind).is_some(), "{kind}");
             for fact in *facts {
                 assert!(super::super::find_fact(fact).is_some(), "{fact}");
             }

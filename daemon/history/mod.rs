@@ -23,7 +23,7 @@ mod undo_log;
 mod writer;
 
 pub use listing::Selected;
-pub use reader::{Entry, Listed, Reader, UNREADABLE, Undo, Undoable, unkept};
+pub use reader::{Entry, Listed, Reader, UNREADABLE, Undo, Undoable, describe_missing_content};
 pub use renames::{Alias, Names};
 pub use writer::{Clock, History};
 

@@ -61,7 +61,7 @@ impl Entry {
 
     /// Returns the reason why the content of the former file was not recorded, if it was not.
     #[must_use]
-    pub const fn unkept(&self) -> Option<NotRecorded> {
+    pub const fn missing_content(&self) -> Option<NotRecorded> {
         match &self.former {
             PriorState::Thing(thing) => match thing.shape {
                 PriorShape::File(_, PriorContent::Unkept(why)) => Some(why),
@@ -334,7 +334,8 @@ impl Reader {
         let mut former = first.former.clone();
         let PriorState::Thing(thing) = &mut former else { return Ok(former) };
         let PriorShape::File(_, content) = &mut thing.shape else { return Ok(former) };
-        let holder = entries.iter().find(|entry| entry.unkept() != Some(NotRecorded::Same));
+        let holder =
+            entries.iter().find(|entry| entry.missing_content() != Some(NotRecorded::Same));
         match holder {
             // No later run has replaced the content.
             None => {}
@@ -414,7 +415,7 @@ fn why_not(former: &PriorState, entries: &[&Entry]) -> Option<String> {
     let why = match thing.shape {
         PriorShape::Other => "it was a socket, fifo or device",
         PriorShape::File(_, PriorContent::Unkept(NotRecorded::Same)) => return None,
-        PriorShape::File(_, PriorContent::Unkept(why)) => unkept(why),
+        PriorShape::File(_, PriorContent::Unkept(why)) => describe_missing_content(why),
         PriorShape::File(_, PriorContent::Bytes(_))
         | PriorShape::Directory
         | PriorShape::Link(_) => return None,
@@ -425,7 +426,7 @@ fn why_not(former: &PriorState, entries: &[&Entry]) -> Option<String> {
 
 /// Describes the reason why a content was not recorded.
 #[must_use]
-pub fn unkept(why: NotRecorded) -> &'static str {
+pub fn describe_missing_content(why: NotRecorded) -> &'static str {
     match why {
         NotRecorded::Same => "the content was unchanged",
         NotRecorded::Secret => "the content was not recorded: sensitive, or not readable by others",

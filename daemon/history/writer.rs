@@ -388,7 +388,7 @@ impl Writer {
             // All entries handed in before the names arrived are in the channel, and are taken below.
             let names = self.said.take();
             #[cfg(feature = "fault-injection")]
-            if crate::fault_injection::suffer("history").is_err() {
+            if crate::fault_injection::inject_fault("history").is_err() {
                 return false;
             }
             let (mut jobs, mut replies, mut flushed) = (Vec::new(), Vec::new(), Vec::new());

@@ -4,14 +4,12 @@
 //! [`Guard`](crate::driver::Guard) of the driver: a check that finds anything else fails, and its error names the
 //! aspect that differs.
 //!
-//! Reading order: this file (steps and their collector), `file` (the plan and its file), `planned_changes`, `versions`.
+//! Reading order: this file (steps and their collector), `file` (the plan and its file), `planned_changes`.
 
 mod file;
 mod planned_changes;
-mod versions;
 
 pub use file::{Plan, Unusable};
-pub use versions::compare_versions;
 
 use crate::api::{Action, Differing, Step};
 use crate::driver::{Notification, Observer};

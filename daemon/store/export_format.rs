@@ -92,7 +92,7 @@ pub fn write(exported: &Imported, hide: impl Fn(&OpaqueText) -> Option<OpaqueTex
         sent: kept.sent.as_ref().and_then(&hide).map(|OpaqueText(text)| text.to_string()),
         received: kept.taken.as_ref().map(ToString::to_string),
         pause: kept.parked.as_ref().map(pause),
-        owned: kept.owned.as_deref().map(whose),
+        owned: kept.owned.as_deref().map(ownership_entry),
     };
     let each = recalled.resources.iter();
     let document = Document {
@@ -156,7 +156,7 @@ fn remembered(one: One) -> Result<ResourceRecord, String> {
     })
 }
 
-fn whose(owned: &Ownership) -> Whose {
+fn ownership_entry(owned: &Ownership) -> Whose {
     Whose {
         origin: owned.origin.map(|origin| match origin {
             Origin::Created => Maker::Created,

@@ -30,7 +30,7 @@ pub fn inbox(state_directory: &Path) -> PathBuf {
 /// # Errors
 ///
 /// Returns the reason in words.
-pub fn mend(
+pub fn maintain_state(
     what: Maintenance,
     directory: &Path,
     hold: Arc<StateLock>,

@@ -34,7 +34,7 @@ mod state_dir;
 pub use fault_injection::{Call, Fault, Faulty};
 pub use integrity::{LEFT_ALONE, REPAIRED, RecordReaders, UNSOUND, Violation, violations};
 pub use journal::{Committed, Journal, Writer};
-pub use maintenance::{Maintenance, inbox, mend};
+pub use maintenance::{Maintenance, inbox, maintain_state};
 pub use memory::MemoryStore;
 pub use ownership::{Origin, Ownership};
 pub use sqlite::{Imported, Overview, RepairReport, SqliteStore, Verified};
@@ -290,7 +290,7 @@ pub struct ResourceRecord {
 
 impl ResourceRecord {
     /// Applies [`Entry::Reset`] to a loaded record.
-    pub fn anew(&mut self) {
+    pub fn reset(&mut self) {
         (self.done, self.interrupted, self.cut, self.owned) = (None, None, None, None);
     }
 }

@@ -86,7 +86,7 @@ impl StateCommand {
 
     /// Returns the audit entry of the command for a resource. `says` is its text.
     #[must_use]
-    pub fn deed(self, resource: &Arc<str>, says: &str) -> AuditEntry {
+    pub fn audit_entry(self, resource: &Arc<str>, says: &str) -> AuditEntry {
         let what = match self {
             Self::Protect => "protected",
             Self::Unprotect => "unprotected",

@@ -178,8 +178,10 @@ impl Followed {
             Happening::Unit { path, activity, known } => {
                 return unless(known, self.moved(path, activity));
             }
-            Happening::New { name, path, known } => return unless(known, self.came(name, path)),
-            Happening::Removed { path, .. } => self.went(path),
+            Happening::New { name, path, known } => {
+                return unless(known, self.unit_loaded(name, path));
+            }
+            Happening::Removed { path, .. } => self.unit_unloaded(path),
             Happening::Lost(_) => {}
         }
         Vec::new()
@@ -198,7 +200,7 @@ impl Followed {
         concerned
     }
 
-    fn came(&mut self, name: &str, path: &str) -> Vec<VertexId> {
+    fn unit_loaded(&mut self, name: &str, path: &str) -> Vec<VertexId> {
         let suffix = |name: &str| name.rsplit('.').next().map(str::to_owned);
         let wanted = suffix(name);
         // A watched unit that is not loaded may be another name of the new one.
@@ -215,7 +217,7 @@ impl Followed {
     }
 
     /// Handles an unloaded unit: it had ended before, and that event was reported.
-    fn went(&mut self, path: &str) {
+    fn unit_unloaded(&mut self, path: &str) {
         for name in self.paths.remove(path).unwrap_or_default() {
             let Some(watched) = self.names.get_mut(&name) else { continue };
             (watched.path, watched.activity) = (None, None);

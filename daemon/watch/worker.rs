@@ -55,7 +55,7 @@ impl Worker {
         let _ends = Ends(&self);
         while let Some(step) = self.next() {
             #[cfg(feature = "fault-injection")]
-            if crate::fault_injection::suffer("watch").is_err() {
+            if crate::fault_injection::inject_fault("watch").is_err() {
                 return;
             }
             self.act(step);

@@ -257,6 +257,7 @@ fn drive(
             recalled,
             history: Some(Arc::clone(&shared.history)),
             observing: kept.observing.clone(),
+            kinds: shared.host().graph.options.kinds,
             audience: Box::new(AnswerObserver {
                 inner: (shared.audience)(),
                 loader: shared.graph.clone(),

@@ -152,7 +152,7 @@ impl Shared {
         }
         let in_loop = worker == "driver" && fault != Fault::Error;
         let there = if in_loop {
-            let answer = PingReply(Box::new(move |_| suffer(fault)));
+            let answer = PingReply(Box::new(move |_| inject_fault(fault)));
             self.requests.put_now(DriverEvent::Ping(answer)).is_ok()
         } else {
             self.faults.inject(worker, fault)
@@ -161,7 +161,7 @@ impl Shared {
     }
 }
 
-fn suffer(fault: Fault) {
+fn inject_fault(fault: Fault) {
     match fault {
         Fault::Panic => std::panic::panic_any("a fault was put into it"),
         Fault::Hang => loop {

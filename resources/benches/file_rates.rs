@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steadfast_resources::{
-    CheckRequest, CheckResult, Fields, Host, MintKey, Outcome, Permit, Place, Resource, Value,
-    registry,
+    CheckRequest, CheckResult, Fields, Host, KindSet, MintKey, Outcome, Permit, Place, Resource,
+    Value,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +18,7 @@ fn content(number: usize) -> String {
 }
 
 fn file(path: &str, content: String) -> Arc<dyn Resource> {
-    let spec = registry::find("file").unwrap();
+    let spec = KindSet::of_this_build().find("file").unwrap();
     let mut fields = Fields::default();
     fields.insert("content", Value::Text(content));
     fields.insert("mode", Value::Text("0644".into()));

@@ -98,7 +98,7 @@ impl Reader {
             return None;
         }
         let opened = fstat(file).ok()?;
-        match self.way(&path) {
+        match self.follow_path(&path) {
             Some(Ok(reached)) if is_same(&reached, &opened) => None,
             Some(Err(why)) => Some(why),
             Some(Ok(_)) | None => {
@@ -111,12 +111,12 @@ impl Reader {
     /// link on the way. None if there is no object or no doubt.
     #[must_use]
     pub fn doubts_on_the_way(self, path: &Path) -> Option<String> {
-        self.way(path)?.err()
+        self.follow_path(path)?.err()
     }
 
     /// Follows an absolute path and returns its object, or a description of an untrusted user's access; none if
     /// the path leads nowhere.
-    fn way(self, path: &Path) -> Option<Result<Stat, String>> {
+    fn follow_path(self, path: &Path) -> Option<Result<Stat, String>> {
         let mut left: VecDeque<OsString> = path.components().filter_map(name).collect();
         let (mut here, mut links) = (PathBuf::from("/"), 0);
         let mut folder = look(&here)?;

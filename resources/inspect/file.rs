@@ -25,7 +25,7 @@ fn one<'a>(host: &'a Host, name: &'a str) -> Answer<'a, Result<Option<Inspected>
 }
 
 fn inspect(files: &Files, path: &std::path::Path) -> Result<Option<Inspected>, Fault> {
-    let Some(spot) = files.spot(path)? else { return Ok(None) };
+    let Some(spot) = files.open_entry(path)? else { return Ok(None) };
     let Some(seen) = spot.look()? else { return Ok(None) };
     let shown = path.display().to_string();
     let mut fields = Vec::new();

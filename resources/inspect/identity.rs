@@ -45,7 +45,7 @@ fn all_names(host: &Host) -> Answer<'_, Result<Vec<String>, Failure>> {
 fn zone_of(host: &Host) -> Result<Option<String>, Failure> {
     let path = Path::new("/etc/localtime");
     let read = || {
-        let Some(spot) = host.files().spot(path)? else { return Ok(None) };
+        let Some(spot) = host.files().open_entry(path)? else { return Ok(None) };
         match spot.look()? {
             Some(seen) if seen.kind == FileType::Symlink => spot.target().map(Some),
             _ => Ok(None),

@@ -20,7 +20,7 @@ fn path_of(name: &str) -> PathBuf {
 /// Returns true if there is a regular file of that name: a link belongs to `svc`, or to another unit.
 fn is_file(host: &Host, name: &str) -> Result<bool, Failure> {
     let path = path_of(name);
-    let look = || host.files().spot(&path)?.map(|spot| spot.look()).transpose();
+    let look = || host.files().open_entry(&path)?.map(|spot| spot.look()).transpose();
     let seen = look().map_err(|fault| host.files().trouble(fault, &path))?;
     Ok(seen.flatten().is_some_and(|seen| seen.kind == FileType::RegularFile))
 }

@@ -10,7 +10,7 @@ use crate::kind::{
 };
 use crate::permit::Permit;
 use crate::removal::Removal;
-use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
+use crate::resource::{Answer, CheckRequest, Resource, Traits};
 use crate::values::Receives;
 use crate::watch_source::WatchSource;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ impl Resource for Export {
     }
 
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+        Traits::confined_command()
     }
 
     fn check<'a>(&'a self, host: &'a Host, _: CheckRequest) -> Answer<'a, CheckResult> {

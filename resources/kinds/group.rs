@@ -20,7 +20,7 @@ use crate::parts::{Managed, ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::{FieldValues, FormerValue};
 use crate::removal::Removal;
-use crate::resource::{Answer, ExecutorKind, Resource, Traits};
+use crate::resource::{Answer, Resource, Traits};
 use crate::values::{Receives, SendSpec, Sent, SentValue};
 use crate::watch_source::WatchSource;
 use std::path::PathBuf;
@@ -294,7 +294,7 @@ impl ValueSet for Group {
     }
 
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+        Traits::confined_command()
     }
 
     fn existence(&self) -> Option<&'static str> {

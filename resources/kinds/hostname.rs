@@ -18,7 +18,7 @@ use crate::parts::whole_file::{Shape, managed_file};
 use crate::parts::{Managed, ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::{FieldValues, FormerValue};
-use crate::resource::{Answer, ExecutorKind, Resource, Traits};
+use crate::resource::{Answer, Resource, Traits};
 use crate::values::{Receives, SendSpec, Sent, SentValue};
 use crate::watch_source::WatchSource;
 use std::path::{Path, PathBuf};
@@ -183,7 +183,7 @@ impl ValueSet for KernelName {
     }
 
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+        Traits::confined_command()
     }
 
     fn sent(&self, found: &FieldValues) -> Sent {

@@ -21,7 +21,7 @@ use crate::parts::{FieldReader, Managed, Sequence, ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::{FieldValues, FormerValue};
 use crate::removal::Removal;
-use crate::resource::{Answer, ExecutorKind, Resource, Traits};
+use crate::resource::{Answer, Resource, Traits};
 use crate::values::Receives;
 use crate::watch_source::WatchSource;
 use std::path::{Path, PathBuf};
@@ -234,7 +234,7 @@ impl ValueSet for Live {
     }
 
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+        Traits::confined_command()
     }
 
     fn is_same(&self, _aspect: &str, found: &str, wanted: &str) -> bool {

@@ -9,7 +9,7 @@ use crate::host::world::{WorldKey, WorldValue};
 use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
 use crate::permit::Permit;
 use crate::removal::Removal;
-use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
+use crate::resource::{Answer, CheckRequest, Resource, Traits};
 use crate::values::{Receives, SendSpec, Sent, SentValue};
 use crate::watch_source::WatchSource;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -156,7 +156,7 @@ impl Resource for Kv {
     }
 
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+        Traits::confined_command()
     }
 
     fn sends(&self) -> Sent {

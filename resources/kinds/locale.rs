@@ -22,7 +22,7 @@ use crate::parts::{Managed, ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::FieldValues;
 use crate::removal::Removal;
-use crate::resource::{Answer, ExecutorKind, Resource, Traits};
+use crate::resource::{Answer, Resource, Traits};
 use crate::values::Receives;
 use crate::watch_source::WatchSource;
 use rustix::fs::FileType;
@@ -188,7 +188,7 @@ fn choose_file(host: &Host) -> Result<usize, Failure> {
     let [debian, other] = DEFAULTS.map(Path::new);
     let kind_of = |path: &Path| {
         let look = || -> Result<Option<FileType>, Fault> {
-            let Some(spot) = files.spot(path)? else { return Ok(None) };
+            let Some(spot) = files.open_entry(path)? else { return Ok(None) };
             Ok(spot.look()?.map(|seen| seen.kind))
         };
         look().map_err(|fault| files.trouble(fault, path))
@@ -318,7 +318,7 @@ impl ValueSet for Generated {
     }
 
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+        Traits::confined_command()
     }
 
     fn existence(&self) -> Option<&'static str> {

@@ -134,8 +134,8 @@ impl Msg {
 
 impl Resource for Msg {
     fn traits(&self) -> Traits {
-        let seat = if self.journal { ExecutorKind::Thread } else { ExecutorKind::Command };
-        Traits { seat, repeat: RunPolicy::Once, confined: true, ..Traits::default() }
+        let executor = if self.journal { ExecutorKind::Thread } else { ExecutorKind::Command };
+        Traits { executor, repeat: RunPolicy::Once, confined: true, ..Traits::default() }
     }
 
     fn check<'a>(&'a self, _host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult> {

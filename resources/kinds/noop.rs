@@ -1,10 +1,9 @@
 //! `noop`: a resource that is always converged, for attaching edges.
 
-use crate::change::{Change, CheckResult, Outcome};
+use crate::change::CheckResult;
 use crate::host::Host;
 use crate::kind::{Fields, Invalid, KindSpec, Place};
-use crate::permit::Permit;
-use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
+use crate::resource::{Answer, CheckRequest, Resource, Traits};
 use std::sync::Arc;
 
 /// The declaration of the kind.
@@ -28,19 +27,10 @@ fn build(_name: &str, _fields: Fields, _place: &Place) -> Result<Arc<dyn Resourc
 
 impl Resource for Noop {
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+        Traits::confined_command()
     }
 
     fn check<'a>(&'a self, _host: &'a Host, _ask: CheckRequest) -> Answer<'a, CheckResult> {
         Box::pin(async { CheckResult::Same })
-    }
-
-    fn apply<'a>(
-        &'a self,
-        _host: &'a Host,
-        _permit: &'a Permit,
-        _change: Change,
-    ) -> Answer<'a, Outcome> {
-        Box::pin(async { Outcome::Unchanged })
     }
 }

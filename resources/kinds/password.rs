@@ -10,7 +10,7 @@ use crate::footprint::Footprint;
 use crate::host::Host;
 use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place};
 use crate::permit::Permit;
-use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
+use crate::resource::{Answer, CheckRequest, Resource, Traits};
 use crate::secret::Secret;
 use crate::values::{Receives, SendSpec, Sent, SentValue, ValueRetention};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -136,7 +136,7 @@ impl Resource for Password {
     }
 
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+        Traits::confined_command()
     }
 
     fn sends(&self) -> Sent {

@@ -41,7 +41,7 @@ fn build(
 impl Resource for Print {
     fn traits(&self) -> Traits {
         Traits {
-            seat: ExecutorKind::Command,
+            executor: ExecutorKind::Command,
             repeat: RunPolicy::Once,
             confined: true,
             ..Traits::default()

@@ -123,7 +123,7 @@ impl Test {
 impl Resource for Test {
     fn traits(&self) -> Traits {
         let repeat = if self.is_deed() { RunPolicy::Once } else { RunPolicy::State };
-        Traits { seat: ExecutorKind::Command, repeat, ..Traits::default() }
+        Traits { executor: ExecutorKind::Command, repeat, ..Traits::default() }
     }
 
     fn sends(&self) -> Sent {

@@ -73,7 +73,7 @@ impl Resource for Timer {
 
     fn traits(&self) -> Traits {
         Traits {
-            seat: ExecutorKind::Command,
+            executor: ExecutorKind::Command,
             repeat: RunPolicy::Events,
             on_interrupt: OnInterrupt::Skip,
             confined: true,

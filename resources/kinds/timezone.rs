@@ -96,7 +96,7 @@ fn choose_link(host: &Host, full: &str, relative: &str) -> Result<usize, Failure
     }
     let path = Path::new(LINK);
     let target = || -> Result<Option<Vec<u8>>, Fault> {
-        let Some(spot) = files.spot(path)? else { return Ok(None) };
+        let Some(spot) = files.open_entry(path)? else { return Ok(None) };
         match spot.look()? {
             Some(seen) if seen.kind == FileType::Symlink => spot.target().map(Some),
             _ => Ok(None),

@@ -186,7 +186,7 @@ pub(crate) fn device_path(files: &Files, word: &str) -> Option<PathBuf> {
         _ => return None,
     };
     for _ in 0..LINKS {
-        let spot = files.spot(&path).ok()??;
+        let spot = files.open_entry(&path).ok()??;
         if spot.look().ok()??.kind != FileType::Symlink {
             return Some(path);
         }
@@ -231,7 +231,7 @@ fn udev_name(label: &str) -> String {
 pub(crate) fn refuse_links(files: &Files, path: &Path) -> Result<(), Failure> {
     for part in path.ancestors().filter(|part| part.parent().is_some()) {
         let look = || -> Result<bool, Fault> {
-            let Some(spot) = files.spot(part)? else { return Ok(false) };
+            let Some(spot) = files.open_entry(part)? else { return Ok(false) };
             Ok(spot.look()?.is_some_and(|seen| seen.kind == FileType::Symlink))
         };
         if look().map_err(|fault| files.trouble(fault, part))? {

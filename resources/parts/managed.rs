@@ -283,7 +283,7 @@ impl<V: ValueSet> Managed<V> {
         host: &Host,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failure> {
-        match self.set.traits().seat {
+        match self.set.traits().executor {
             ExecutorKind::Thread => Ok(work()),
             ExecutorKind::Command => on_thread(host, move |_| work()).await,
         }

@@ -20,14 +20,14 @@ pub(crate) struct ParentDirectory(pub(crate) PathBuf);
 
 impl ParentDirectory {
     fn exists(&self, files: &Files) -> Result<bool, Fault> {
-        let Some(spot) = files.spot(&self.0)? else {
+        let Some(spot) = files.open_entry(&self.0)? else {
             return Err(Fault::refused(Files::no_directory(&self.0)));
         };
         Ok(spot.look()?.is_some())
     }
 
     fn make(&self, files: &Files, permit: &Permit) -> Result<bool, Fault> {
-        let Some(spot) = files.spot(&self.0)? else {
+        let Some(spot) = files.open_entry(&self.0)? else {
             return Err(Fault::refused(Files::no_directory(&self.0)));
         };
         if spot.look()?.is_some() {

@@ -30,15 +30,15 @@ pub(crate) struct Sequence {
 impl Sequence {
     /// Makes a sequence of elements.
     pub(crate) fn new(elements: Vec<Arc<dyn Resource>>) -> Self {
-        let is_blocking = |it: &Arc<dyn Resource>| it.traits().seat == ExecutorKind::Thread;
-        let seat = if elements.iter().all(is_blocking) {
+        let is_blocking = |it: &Arc<dyn Resource>| it.traits().executor == ExecutorKind::Thread;
+        let executor = if elements.iter().all(is_blocking) {
             ExecutorKind::Thread
         } else {
             ExecutorKind::Command
         };
         // The elements run one after the other.
         let timeout = elements.iter().filter_map(|it| it.traits().timeout).reduce(|a, b| a + b);
-        let traits = Traits { seat, confined: true, timeout, ..Traits::default() };
+        let traits = Traits { executor, confined: true, timeout, ..Traits::default() };
         let extra = Footprint { uses_only_files: true, ..Footprint::default() };
         Self { elements, removal: None, warnings: Vec::new(), extra, traits, mains: vec![0] }
     }
@@ -106,8 +106,8 @@ impl Sequence {
     /// Returns true if the element blocks and the sequence must not. In a simulated host and in an overlay, which
     /// belong to a thread, everything stays on that thread.
     fn moves_to_thread(&self, element: &Arc<dyn Resource>) -> bool {
-        self.traits.seat == ExecutorKind::Command
-            && element.traits().seat == ExecutorKind::Thread
+        self.traits.executor == ExecutorKind::Command
+            && element.traits().executor == ExecutorKind::Thread
             && !crate::host::is_bound_to_thread()
     }
 
@@ -183,7 +183,7 @@ impl Resource for Sequence {
             all = all.and(Footprint { removal: None, grouping: None, ..own });
         }
         all.warnings.extend(self.warnings.iter().cloned());
-        let uses_only_files = all.uses_only_files && self.traits.seat == ExecutorKind::Thread;
+        let uses_only_files = all.uses_only_files && self.traits.executor == ExecutorKind::Thread;
         Footprint { removal: self.removal.clone(), uses_only_files, ..all }
     }
 

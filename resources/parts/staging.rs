@@ -18,7 +18,7 @@ use std::time::Duration;
 /// The failure names the path.
 pub(crate) fn guard_parent(files: &Files, path: &Path) -> Result<(), Failure> {
     let guard = || -> Result<(), Fault> {
-        let Some(spot) = files.spot(path)? else {
+        let Some(spot) = files.open_entry(path)? else {
             return Err(Fault::refused(Files::no_directory(path)));
         };
         if files.is_private_place(&spot)? {

@@ -97,7 +97,7 @@ impl TextEdit {
 
     /// Reads the file.
     fn read(&self, files: &Files) -> Result<Found, Fault> {
-        let Some(spot) = files.spot(&self.path)? else {
+        let Some(spot) = files.open_entry(&self.path)? else {
             return match self.create {
                 Some(_) => Ok(Found { seen: None, text: String::new() }),
                 None => Err(Fault::refused(self.no_file())),
@@ -274,7 +274,7 @@ impl Together {
         (found, text): (&Found, &str),
     ) -> Result<(), Fault> {
         let files = host.files();
-        let Some(spot) = files.spot(&edit.path)? else {
+        let Some(spot) = files.open_entry(&edit.path)? else {
             return Err(Fault::refused(Files::no_directory(&edit.path)));
         };
         let bytes = encoded(text);

@@ -182,7 +182,7 @@ fn equal_metaparameters_are_shared() {
 #[test]
 fn command_line_metaparameters() {
     let text = "graph: g\nresources: {noop: [{name: a, meta: {sema: [\"x:1\"]}}, {name: b}]}\n";
-    let options = Options { noop: true, semaphore: Some(2), ..Options::default() };
+    let options = Options { noop: true, semaphore: Some(2), ..crate::options() };
     let loaded = load_under(text, &options).unwrap();
     crate::into_engine(&loaded);
     assert_eq!(loaded.semaphores, [(RESERVED.to_owned(), 2), ("x".to_owned(), 1)]);
@@ -241,11 +241,11 @@ fn several_files_are_one_graph() {
         .with("20-b.yml", "resources: {noop: [{name: b, after: \"noop[a]\"}]}\n")
         .with("notes.txt", "nothing")
         .with(".hidden.yaml", "nothing");
-    let loaded = files.load(&[""], &Options::default()).unwrap();
+    let loaded = files.load(&[""], &crate::options()).unwrap();
     assert_eq!(edges(&loaded), ["noop[a] -> noop[b]"]);
     assert_eq!(loaded.vertices[1].place, (1, 1));
     assert_eq!(loaded.files, [files.path("10-a.yaml"), files.path("20-b.yml")]);
-    let again = files.load(&["20-b.yml", "", "10-a.yaml"], &Options::default()).unwrap();
+    let again = files.load(&["20-b.yml", "", "10-a.yaml"], &crate::options()).unwrap();
     assert_eq!(edges(&again), ["noop[a] -> noop[b]"]);
     assert_ne!(loaded.hash, again.hash);
     assert_eq!(loaded.vertices[0].definition, again.vertices[1].definition);
@@ -303,7 +303,7 @@ resources:
   - {name: c, cmd: echo, args: [x, '>', /tmp/x]}
 ",
     );
-    let loaded = config::load(&[files.path("graph.yaml")], &Options::default()).unwrap();
+    let loaded = config::load(&[files.path("graph.yaml")], &crate::options()).unwrap();
     let said: Vec<String> = loaded.warnings.iter().map(config::Problem::with_source).collect();
     let expected =
         "graph.yaml:4:20: warning: exec[a]: `cmd` is not run by a shell: `>` is passed literally [C902]
@@ -321,7 +321,7 @@ fn an_automatic_edge_never_makes_a_cycle() {
     let text = "graph: g\nresources:\n  file:\n  - {name: a, path: /a/x, source: /b/x}\n  - {name: b, path: /b/x, source: /a/x}\n";
     let files = Files::new().with("graph.yaml", text);
     let path = [files.path("graph.yaml")];
-    let loaded = config::load(&path, &Options::default()).unwrap();
+    let loaded = config::load(&path, &crate::options()).unwrap();
     assert_eq!(loaded.edges.len(), 1);
     let said: Vec<String> = loaded.warnings.iter().map(config::Problem::with_source).collect();
     assert_eq!(said.len(), 1, "{said:?}");
@@ -338,7 +338,7 @@ fn an_automatic_edge_never_makes_a_cycle() {
 fn packages_follow_every_repository() {
     let text = "graph: g\nresources:\n  pkg:\n  - name: aa\n  - {name: bb, state: absent}\n  - {name: cc, meta: {autoedge: false}}\n  repo:\n  - {name: x, uris: ['http://h/'], suites: [./]}\n  - {name: y, uris: ['http://h/'], suites: [z/]}\n";
     let files = Files::new().with("graph.yaml", text);
-    let loaded = config::load(&[files.path("graph.yaml")], &Options::default()).unwrap();
+    let loaded = config::load(&[files.path("graph.yaml")], &crate::options()).unwrap();
     assert_eq!(edges(&loaded), ["repo[x] -> pkg[aa]", "repo[y] -> pkg[aa]"]);
 }
 
@@ -353,7 +353,7 @@ fn thousands_of_edges_left_out_are_a_few_warnings() {
     }
     writeln!(text, "  - {{name: d, path: /d/, after: \"file[f{}]\"}}", files - 1).unwrap();
     let files = Files::new().with("graph.yaml", &text);
-    let loaded = config::load(&[files.path("graph.yaml")], &Options::default()).unwrap();
+    let loaded = config::load(&[files.path("graph.yaml")], &crate::options()).unwrap();
     assert_eq!(loaded.edges.len(), 3000, "those that are written, and no other");
     let said: Vec<String> = loaded.warnings.iter().map(config::Problem::with_source).collect();
     assert_eq!(said.len(), 21, "{said:?}");

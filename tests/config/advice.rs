@@ -1,14 +1,14 @@
 //! `check --lint`: each advice, and its silence with a reason.
 
 use super::Files;
-use steadfast::config::{LINTS, Options, find_advice, load};
+use steadfast::config::{LINTS, find_advice, load};
 
 /// Returns the names of the advice about a valid graph, with their lines.
 fn advice_about(files: &Files) -> Vec<(&'static str, u32)> {
     let paths = [files.path("graph.yaml")];
-    let loaded = load(&paths, &Options::default());
+    let loaded = load(&paths, &crate::options());
     assert!(loaded.is_ok(), "{}", loaded.unwrap_err());
-    let found = find_advice(&paths, &Options::default());
+    let found = find_advice(&paths, &crate::options());
     found.into_iter().map(|finding| (finding.lint, finding.place.line)).collect()
 }
 

@@ -103,7 +103,7 @@ fn a_ring_of_ten_thousand() {
     assert_eq!(refused.problems.len(), 1);
     assert!(refused.to_string().contains("dependency cycle of 10001 resources"));
     let skip = vec!["noop[v0]".to_owned()];
-    let options = Options { skip, ..Options::default() };
+    let options = Options { skip, ..crate::options() };
     assert!(crate::load_under(&text, &options).is_err(), "the whole graph must be valid");
 }
 

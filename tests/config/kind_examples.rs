@@ -1,17 +1,17 @@
 //! The examples of the kinds, and the tables of their fields.
 
 use super::Files;
-use steadfast::config::{Options, load};
-use steadfast_resources::{FieldType, Receives, registry};
+use steadfast::config::load;
+use steadfast_resources::{FieldType, KindSet, Receives};
 
 #[test]
 fn the_example_of_each_kind_is_a_valid_graph() {
-    for spec in registry::specs() {
+    for spec in KindSet::of_this_build().specs() {
         assert!(!spec.example.is_empty(), "{}: expected an example, found none", spec.kind);
         let resources: String = spec.example.lines().flat_map(|line| ["  ", line, "\n"]).collect();
         let files =
             Files::new().with("graph.yaml", format!("graph: example\nresources:\n{resources}"));
-        let loaded = load(&[files.path("graph.yaml")], &Options::default());
+        let loaded = load(&[files.path("graph.yaml")], &crate::options());
         let loaded = loaded.unwrap_or_else(|rejected| panic!("{}: {rejected}", spec.kind));
         let prefix = format!("{}[", spec.kind);
         assert!(loaded.vertices.iter().any(|it| it.identity.starts_with(&prefix)), "{}", spec.kind);
@@ -20,7 +20,7 @@ fn the_example_of_each_kind_is_a_valid_graph() {
 
 #[test]
 fn a_receiving_text_field_has_a_valid_placeholder() {
-    for spec in registry::specs() {
+    for spec in KindSet::of_this_build().specs() {
         for field in spec.fields {
             let is_text = field.takes == FieldType::Text && field.receives > Receives::Nothing;
             let is_free = ["content", "body", "msg", "text", "stdin"].contains(&field.name);
@@ -37,7 +37,7 @@ fn a_receiving_text_field_has_a_valid_placeholder() {
 #[test]
 fn no_field_has_the_name_of_a_key_of_every_resource() {
     let keys = ["name", "aliases", "meta", "recv", "after", "before", "notify", "subscribe"];
-    for spec in registry::specs() {
+    for spec in KindSet::of_this_build().specs() {
         for field in spec.fields {
             assert!(
                 !keys.contains(&field.name),

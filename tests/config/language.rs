@@ -55,7 +55,7 @@ pub(crate) fn facts() -> Arc<Value> {
 }
 
 pub(crate) fn with_facts() -> Options {
-    Options { facts: Some(facts()), ..Options::default() }
+    Options { facts: Some(facts()), ..crate::options() }
 }
 
 /// Loads a graph of one file that must be accepted.
@@ -217,7 +217,7 @@ fn variables_have_layers() {
     assert_eq!(names(&loaded), ["noop[5-2-3-4-15-p,q]"]);
     // The texts alone load the same graph again, without files, facts and variables.
     drop(tree);
-    let again = config::load_texts(loaded.texts.clone(), &Options::default()).unwrap();
+    let again = config::load_texts(loaded.texts.clone(), &crate::options()).unwrap();
     assert_eq!(names(&again), names(&loaded));
     assert_eq!(again.hash, loaded.hash);
 }

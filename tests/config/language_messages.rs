@@ -271,7 +271,7 @@ fn words_of_other_tools_get_hints() {
         ("service:\n  - {name: a}", "svc:"),
     ] {
         let text = format!("graph: g\nresources:\n  {text}\n");
-        let problems = Tree::new(&[("web.yaml", &text)]).problems(&Options::default());
+        let problems = Tree::new(&[("web.yaml", &text)]).problems(&crate::options());
         assert!(problems.contains(&format!("hint: write: {hint}")), "{text}: {problems}");
     }
 }

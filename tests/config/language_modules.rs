@@ -1,14 +1,14 @@
 //! The graph language: the modes of fields, and the test cases of modules.
 
 use crate::language::Tree;
-use steadfast::config;
+use steadfast::config::{self, KindSet};
 
 /// Rule 3: each field of each kind that takes text has an expression mode.
 #[test]
 fn each_text_field_has_a_mode() {
-    use steadfast_resources::{FieldMode, FieldType, Interpreter, registry};
+    use steadfast_resources::{FieldMode, FieldType, Interpreter, KindSet};
     let mut missing = Vec::new();
-    for spec in registry::specs() {
+    for spec in KindSet::of_this_build().specs() {
         for field in spec.fields.iter().filter(|it| !it.later && it.ignored.is_none()) {
             let is_text = matches!(
                 field.takes,
@@ -21,7 +21,7 @@ fn each_text_field_has_a_mode() {
     }
     assert!(missing.is_empty(), "fields without a decision about expressions: {missing:?}");
     let mode = |kind: &str, name: &str| {
-        let spec = registry::find(kind).unwrap();
+        let spec = KindSet::of_this_build().find(kind).unwrap();
         spec.fields.iter().find(|field| field.name == name).unwrap().mode.unwrap()
     };
     assert_eq!(mode("file", "content"), FieldMode::Literal(Interpreter::None));
@@ -50,7 +50,7 @@ fn the_cases_of_a_module_run() {
             "params: {n: 1}\nfacts: {os: {codename: x}}\nresources: {\"noop[a2]\": {}, \"test[t]\": {int: 3}}\n",
         ),
     ]);
-    let results = config::test_module(&tree.path("m")).unwrap();
+    let results = config::test_module(&tree.path("m"), &KindSet::of_this_build()).unwrap();
     let differences: Vec<&[String]> = results.iter().map(|it| it.differences.as_slice()).collect();
     assert!(differences[0].is_empty(), "{differences:?}");
     assert!(differences[1].is_empty(), "{differences:?}");

@@ -22,7 +22,7 @@ mod values;
 
 use kinds::KINDS;
 use std::path::PathBuf;
-use steadfast::config::{KindSet, LoadedGraph, Options, Problem, Rejected, load_with};
+use steadfast::config::{self, KindSet, LoadedGraph, Options, Problem, Rejected};
 
 /// Graph files in a temporary folder.
 struct Files {
@@ -47,12 +47,12 @@ impl Files {
 
     fn load(&self, names: &[&str], options: &Options) -> Result<LoadedGraph, Rejected> {
         let paths: Vec<PathBuf> = names.iter().map(|name| self.path(name)).collect();
-        load_with(&paths, options, &test_kinds())
+        config::load(&paths, &Options { kinds: test_kinds(), ..options.clone() })
     }
 
     /// Returns the warnings or the problems of a graph, without the folder's name.
     fn words(&self, names: &[&str]) -> String {
-        let said = match self.load(names, &Options::default()) {
+        let said = match self.load(names, &options()) {
             Ok(loaded) => loaded.warnings.iter().map(Problem::with_source).collect(),
             Err(rejected) => rejected.with_source(),
         };
@@ -61,12 +61,17 @@ impl Files {
     }
 }
 
+/// Returns options with the kinds of this build.
+fn options() -> Options {
+    Options::new(KindSet::of_this_build())
+}
+
 fn test_kinds() -> KindSet {
     KindSet::new(KINDS.to_vec(), vec!["pkg", "svc"])
 }
 
 fn load(text: &str) -> Result<LoadedGraph, Rejected> {
-    load_under(text, &Options::default())
+    load_under(text, &options())
 }
 
 fn load_under(text: &str, options: &Options) -> Result<LoadedGraph, Rejected> {
@@ -93,13 +98,13 @@ fn words(text: impl AsRef<[u8]>) -> String {
 }
 
 fn into_engine(loaded: &LoadedGraph) -> steadfast_engine::Graph {
-    use steadfast_engine::{Edge, Graph, Nature, VertexId, VertexSpec};
+    use steadfast_engine::{Edge, Graph, Traits, VertexId, VertexSpec};
     let id = |vertex: usize| VertexId(u32::try_from(vertex).unwrap());
     let vertices = loaded.vertices.iter().enumerate().map(|(number, vertex)| VertexSpec {
         id: id(number),
         definition: vertex.definition,
         meta: std::sync::Arc::clone(&vertex.meta),
-        nature: Nature::default(),
+        traits: Traits::default(),
     });
     let edges = loaded.edges.iter().map(|link| Edge {
         from: id(link.from),

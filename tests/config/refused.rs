@@ -146,7 +146,7 @@ fn readers_that_differ_are_refused() {
 #[test]
 fn the_usual_door() {
     let files = Files::new().with("graph.yaml", "graph: g\nresources: {noop: [{name: a}]}\n");
-    let loaded = config::load(&[files.path("graph.yaml")], &Options::default()).unwrap();
+    let loaded = config::load(&[files.path("graph.yaml")], &crate::options()).unwrap();
     assert_eq!(loaded.vertices[0].identity.as_ref(), "noop[a]");
 }
 
@@ -156,8 +156,8 @@ fn an_empty_graph_is_refused_where_it_is_to_be() {
     let files = Files::new()
         .with("graph.yaml", "graph: g\n")
         .with("one.yaml", "graph: g\nresources: {noop: [{name: a}]}\n");
-    let refusing = Options { refuse_empty: true, ..Options::default() };
-    assert!(files.load(&["graph.yaml"], &Options::default()).is_ok());
+    let refusing = Options { refuse_empty: true, ..crate::options() };
+    assert!(files.load(&["graph.yaml"], &crate::options()).is_ok());
     assert!(files.load(&["one.yaml"], &refusing).is_ok());
     let problems = files.load(&["graph.yaml"], &refusing).unwrap_err().problems;
     assert_eq!(problems.iter().map(|problem| problem.code).collect::<Vec<_>>(), [Code::Empty]);
@@ -189,7 +189,7 @@ fn every_code_is_explained_by_examples_that_are_true() {
         };
         let said = |text: &str| {
             let files = Files::new().with("graph.yaml", text);
-            match config::load(&[files.path("graph.yaml")], &Options::default()) {
+            match config::load(&[files.path("graph.yaml")], &crate::options()) {
                 Ok(loaded) => loaded.warnings,
                 Err(rejected) => rejected.problems,
             }
@@ -209,7 +209,7 @@ fn nothing_lies_below_a_regular_file() {
             "graph: g\nresources:\n  file:\n  - {{name: dir, {shape}}}\n  - {{name: f, path: /srv/a/b/f, content: x}}\n"
         );
         let files = Files::new().with("graph.yaml", &text);
-        let loaded = config::load(&[files.path("graph.yaml")], &Options::default());
+        let loaded = config::load(&[files.path("graph.yaml")], &crate::options());
         loaded.map(drop).map_err(|rejected| rejected.to_string())
     };
     for shape in ["path: /srv/a", "path: /srv/a/b, content: y"] {

@@ -15,7 +15,7 @@ resources:
 
 fn chain(only: &[&str], skip: &[&str]) -> Result<Vec<String>, String> {
     let texts = |list: &[&str]| list.iter().map(ToString::to_string).collect();
-    let options = Options { only: texts(only), skip: texts(skip), ..Options::default() };
+    let options = Options { only: texts(only), skip: texts(skip), ..crate::options() };
     let loaded = load_under(CHAIN, &options).map_err(|rejected| rejected.to_string())?;
     crate::into_engine(&loaded);
     Ok(edges(&loaded))
@@ -46,7 +46,7 @@ the graph was rejected: 2 problems (more: steadfast explain C501)
             .unwrap_err()
             .contains("--only and --skip together select no resource")
     );
-    let options = Options { semaphore: Some(0), ..Options::default() };
+    let options = Options { semaphore: Some(0), ..crate::options() };
     assert!(load_under(CHAIN, &options).unwrap_err().to_string().contains("--sema should be"));
 }
 
@@ -60,7 +60,7 @@ fn the_better_way_counts() {
 - {from: {kind: noop, name: a}, to: {kind: exec, name: q}, notify: true}
 - {from: {kind: exec, name: q}, to: {kind: noop, name: z}, notify: true}
 ";
-    let options = Options { skip: vec!["exec".to_owned()], ..Options::default() };
+    let options = Options { skip: vec!["exec".to_owned()], ..crate::options() };
     assert_eq!(edges(&load_under(text, &options).unwrap()), ["noop[a] => noop[z]"]);
 }
 
@@ -103,7 +103,7 @@ proptest! {
         let before = reached(7, &edges);
         let cyclic = (0..7).any(|vertex| before[vertex][vertex].0);
         let skip = left_out.iter().map(|vertex| format!("noop[v{vertex}]")).collect();
-        let loaded = load_under(&text, &Options { skip, ..Options::default() });
+        let loaded = load_under(&text, &Options { skip, ..crate::options() });
         prop_assert_eq!(loaded.is_err(), cyclic);
         let Ok(loaded) = loaded else { return Ok(()) };
         crate::into_engine(&loaded);

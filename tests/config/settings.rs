@@ -127,7 +127,7 @@ fn defaults_hold_where_nothing_is_said() {
         "graph.yaml",
         "graph: g\nresources:\n  noop:\n  - {name: a}\n  - {name: b, meta: {retry: 1, noop: false}}\n",
     );
-    let options = Options { defaults, ..Options::default() };
+    let options = Options { defaults, ..crate::options() };
     let loaded = load(&[files.path("graph.yaml")], &options).unwrap();
     let retries: Vec<String> =
         loaded.vertices.iter().map(|vertex| format!("{:?}", vertex.meta.retry)).collect();
@@ -135,7 +135,7 @@ fn defaults_hold_where_nothing_is_said() {
     assert_ne!(retries[0], retries[1]);
     let delays: Vec<_> = loaded.vertices.iter().map(|v| v.meta.delay.as_millis()).collect();
     assert_eq!(delays, [900, 900]);
-    let plain = load(&[files.path("graph.yaml")], &Options::default()).unwrap();
+    let plain = load(&[files.path("graph.yaml")], &crate::options()).unwrap();
     assert_eq!(
         plain.vertices[0].definition, loaded.vertices[0].definition,
         "metaparams are no part of a definition"
@@ -177,7 +177,7 @@ fn root_reads_only_what_nobody_else_can_change() {
             chown(path, Some(uid), Some(0)).unwrap();
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
         }
-        let read = load(std::slice::from_ref(&file), &Options::default());
+        let read = load(std::slice::from_ref(&file), &crate::options());
         assert_eq!(read.is_ok(), believed, "{row:?}");
         if let Err(rejected) = read {
             let said = rejected.to_string();
@@ -186,7 +186,7 @@ fn root_reads_only_what_nobody_else_can_change() {
         // A link in a safe place changes nothing: both the link's path and its target are judged.
         let link = folder.path().join("link.yaml");
         symlink(&file, &link).unwrap();
-        assert_eq!(load(&[link], &Options::default()).is_ok(), believed, "{row:?}, by a link");
+        assert_eq!(load(&[link], &crate::options()).is_ok(), believed, "{row:?}, by a link");
         let settings = read_settings(&file, &[]).map_err(|rejected| rejected.to_string());
         let said = settings.err().unwrap_or_default();
         assert_eq!(said.contains("[C014]"), !believed, "{row:?}: settings too: {said}");
@@ -196,7 +196,7 @@ fn root_reads_only_what_nobody_else_can_change() {
     chown(files.path("graph.yaml"), Some(0), Some(1234)).unwrap();
     let mode = std::fs::Permissions::from_mode(0o664);
     std::fs::set_permissions(files.path("graph.yaml"), mode).unwrap();
-    assert!(load(&[files.path("graph.yaml")], &Options::default()).is_err());
+    assert!(load(&[files.path("graph.yaml")], &crate::options()).is_err());
 }
 
 /// A row of the test: the changed entry, the change to another owner or mode, the path given to the program, and true
@@ -247,7 +247,7 @@ fn root_reads_only_what_nobody_else_can_pick() {
         symlink(place("safe/graph.yaml"), place("links/graph.yaml")).unwrap();
         symlink("links", place("way")).unwrap();
         how(&place(spoilt));
-        let read = load(&[place(named)], &Options::default());
+        let read = load(&[place(named)], &crate::options());
         let said = read.err().map(|rejected| rejected.to_string()).unwrap_or_default();
         assert_eq!(said.is_empty(), believed, "{spoilt}, {named}: {said}");
         assert_eq!(said.contains("[C014]"), !believed, "{said}");
@@ -280,7 +280,7 @@ fn files_open_to_others_give_warnings() {
          - {{ name: /tmp/given, source: \"{source}\", owner: \"1234\" }}\n"
     );
     let files = files.with("graph.yaml", &text);
-    let loaded = load(&[files.path("graph.yaml")], &Options::default()).unwrap();
+    let loaded = load(&[files.path("graph.yaml")], &crate::options()).unwrap();
     let said: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
     let [exec, copied] = said.as_slice() else { panic!("two warnings are expected: {said:?}") };
     for (warning, line, name) in [(exec, ":4:", "program"), (copied, ":7:", "source")] {

@@ -1,11 +1,11 @@
 //! Received values, checked at load, with the kinds of this build.
 
 use crate::Files;
-use steadfast::config::{self, LoadedGraph, Options, Rejected};
+use steadfast::config::{self, LoadedGraph, Rejected};
 
 fn load(text: &str) -> Result<LoadedGraph, Rejected> {
     let files = Files::new().with("graph.yaml", text);
-    config::load(&[files.path("graph.yaml")], &Options::default())
+    config::load(&[files.path("graph.yaml")], &crate::options())
 }
 
 #[track_caller]

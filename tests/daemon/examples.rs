@@ -22,7 +22,7 @@ fn examples() -> Vec<PathBuf> {
 #[test]
 fn each_kind_has_a_valid_example() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/kinds");
-    for spec in steadfast_resources::registry::specs() {
+    for spec in steadfast_resources::KindSet::of_this_build().specs() {
         let name = format!("{}.yaml", spec.kind.replace([':', '_'], "-"));
         assert!(folder.join(&name).is_file(), "expected examples/kinds/{name}, found none");
     }

@@ -79,6 +79,8 @@ fn lines_arrive_with_their_fields() {
     let of = |name: &str| changed.get(name).map(String::as_str).unwrap_or_default();
     assert_eq!((of("STEADFAST_RESOURCE"), of("PRIORITY")), ("file[a]", "5"));
     assert!(!of("STEADFAST_CLASS").is_empty(), "{changed:?}");
+    let data: serde_json::Value = serde_json::from_str(of("STEADFAST_DATA")).expect("JSON");
+    assert_eq!(data["class"], of("STEADFAST_CLASS"), "{changed:?}");
     let mut stop = host.bare(&["stop"]);
     stop.arg("--state-dir").arg(host.path("state"));
     host.finish(stop).exits(0);

@@ -45,6 +45,23 @@ fn json_carries_resource_run_and_cause() {
     assert!(second["run"].as_u64() > first["run"].as_u64(), "{spans:?}");
 }
 
+/// A line of the log has the data that `events --json` has.
+#[test]
+fn json_carries_the_data_of_the_event() {
+    let host = Host::with("graph: g\nresources:\n  file: [{name: a, path: $DIR/a, content: x}]\n");
+    let log = Logged::run(&host);
+    host.wait_until("it is told", || !log.lines("changed").is_empty());
+    let line = log.lines("changed").remove(0);
+    let mut command = host.bare(&["events", "--json", "--state-dir"]);
+    command.arg(host.path("state"));
+    let recorded = host.finish(command);
+    let events = recorded.exits(0).stdout.lines().map(|line| serde_json::from_str::<Value>(line));
+    let event = events.flatten().find(|event| event["event"] == "changed").expect("recorded");
+    assert_eq!(line["data"], event["data"]);
+    assert!(line["data"]["class"].is_string() && line["timestamp"].is_string(), "{line}");
+    assert_eq!((&line["level"], &line["resource"]), (&"INFO".into(), &"file[a]".into()));
+}
+
 #[test]
 fn so_does_the_log_for_people() {
     let lines = lines("human");

@@ -66,7 +66,7 @@ impl Thing {
 
 impl Resource for Thing {
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, ..Traits::default() }
+        Traits { executor: ExecutorKind::Command, ..Traits::default() }
     }
 
     fn footprint(&self) -> Footprint {
@@ -221,6 +221,7 @@ impl Ground {
             recalled: StoredState::default(),
             history: None,
             observing: None,
+            kinds: steadfast::config::KindSet::of_this_build(),
             audience: Box::new(RecordingSink(Arc::clone(&said))),
         };
         let driver = Driver::new(settings, parts);

@@ -136,7 +136,7 @@ fn a_log_of_schema_1_is_migrated() {
     assert_eq!((&events[6].kind, events[6].number), (&changed.kind, Some(7)));
     let reader = Reader::open(folder.path()).expect("readable").expect("there");
     assert_eq!(reader.place("r").expect("read").expect("known").number, 2);
-    assert_eq!(reader.born().expect("read"), 5);
+    assert_eq!(reader.created_at().expect("read"), 5);
     drop(open(folder.path()));
     let count = all(folder.path()).len();
     assert_eq!(count, 8, "a second opening changes nothing but the end of the last session");

@@ -47,7 +47,7 @@ proptest! {
             prop_assert_eq!(new.len(), 1, "one change of one path is one entry");
             if name == "f" {
                 seen.insert(new[0].number, before);
-                last_left_content = new[0].unkept() == Some(NotRecorded::Same);
+                last_left_content = new[0].missing_content() == Some(NotRecorded::Same);
             } else {
                 // The other resource's entries lead to no earlier state, so the record starts again.
                 seen.clear();
@@ -127,7 +127,7 @@ fn the_size_limit_deletes_from_the_largest_resource() {
     // A content of a quarter of the limit or more is not stored, and the entry says so.
     place.apply("large", &[("content", &noise(99, 300_000))]);
     place.apply("large", &[("content", "small")]);
-    let unkept = place.entries("large").last().and_then(Entry::unkept);
+    let unkept = place.entries("large").last().and_then(Entry::missing_content);
     assert_eq!(unkept, Some(NotRecorded::Large));
     let refused = place.undo("large", None).expect_err("it was not kept");
     assert!(refused.contains("too large"), "{refused}");

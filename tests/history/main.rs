@@ -19,8 +19,8 @@ use std::time::Duration;
 use steadfast::driver::undo;
 use steadfast::history::{Alias, Clock, Entry, History, Limits, Names, Reader, Undo};
 use steadfast_resources::{
-    CheckRequest, CheckResult, FieldType, Fields, Host, MintKey, NotRecorded, Outcome, Place,
-    PriorState, Value, registry,
+    CheckRequest, CheckResult, FieldType, Fields, Host, KindSet, MintKey, NotRecorded, Outcome,
+    Place, PriorState, Value,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -77,7 +77,7 @@ impl Stage {
 
     /// Applies a file resource with these fields.
     fn apply(&self, name: &str, given: &[(&str, &str)]) -> Outcome {
-        let spec = registry::find("file").expect("a kind");
+        let spec = KindSet::of_this_build().find("file").expect("a kind");
         let mut fields = Fields::default();
         for (key, text) in given {
             let field = spec.fields.iter().find(|field| field.name == *key).expect("a field");
@@ -118,7 +118,13 @@ impl Stage {
     }
 
     fn undo_what(&self, what: &Undo) -> Result<Vec<String>, String> {
-        let done = undo(key(), &self.host, &self.history, (what, CancellationToken::new()));
+        let done = undo(
+            key(),
+            &self.host,
+            &self.history,
+            (what, CancellationToken::new()),
+            &KindSet::of_this_build(),
+        );
         done.map_err(|refused| refused.trouble.what)
     }
 }

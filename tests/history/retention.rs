@@ -82,7 +82,8 @@ fn a_purge_is_not_stopped_by_a_full_history() {
     assert!(is_changed(&purged), "{purged:?}");
     assert_eq!(std::fs::read_dir(place.path("tree")).unwrap().count(), 0);
     let entries = place.entries("tree/");
-    let large = entries.iter().filter(|one| one.unkept() == Some(NotRecorded::Large)).count();
+    let large =
+        entries.iter().filter(|one| one.missing_content() == Some(NotRecorded::Large)).count();
     assert!((2..8).contains(&large) && entries.len() == 8, "{large} of {}", entries.len());
 }
 

@@ -30,8 +30,14 @@ fn cut_off(place: &mut Stage) {
     let cancel = CancellationToken::new();
     let refused = std::thread::scope(|scope| {
         let undone = scope.spawn(|| {
-            undo(key(), &place.host, &place.history, (&what, cancel.clone()))
-                .map_err(|it| it.trouble)
+            undo(
+                key(),
+                &place.host,
+                &place.history,
+                (&what, cancel.clone()),
+                &KindSet::of_this_build(),
+            )
+            .map_err(|it| it.trouble)
         });
         while number_of_files(place) < 5 && !undone.is_finished() {
             sleep(Duration::from_millis(1));

@@ -106,7 +106,13 @@ fn an_undo_of_values_that_no_kind_gives_back_is_refused() {
         let number = keeper.keep_values(before);
         keeper.settle_values(number, vec![("version", Some("2".to_owned())), ("name", None)]);
         let what = Undo { resource: name.to_owned(), to: None, partial: false };
-        let refused = undo(key(), &place.host, &place.history, (&what, CancellationToken::new()));
+        let refused = undo(
+            key(),
+            &place.host,
+            &place.history,
+            (&what, CancellationToken::new()),
+            &KindSet::of_this_build(),
+        );
         let trouble = refused.expect_err("refused").trouble;
         assert!(trouble.what.contains(why) && trouble.hint.is_some(), "{trouble}");
         assert!(!place.reader().was_cut_off(name));

@@ -107,6 +107,7 @@ impl Life {
             recalled,
             history: None,
             observing: None,
+            kinds: steadfast::config::KindSet::of_this_build(),
             audience,
         };
         let driver = Driver::on(Box::new(machinery), settings, parts);

@@ -67,7 +67,7 @@ impl Runtime for OneThread {
 const LONG: u64 = 30_000;
 
 impl Executor for OneThread {
-    fn run(&self, seat: ExecutorKind, blocks: bool, work: Job) {
+    fn run(&self, executor: ExecutorKind, blocks: bool, work: Job) {
         let mut stage = lock(&self.stage);
         let (life, most, hangs) = (self.life, stage.profile.job, stage.profile.hangs);
         let rough = stage.rough;
@@ -77,7 +77,7 @@ impl Executor for OneThread {
             delay += stage.chance.below(LONG);
         }
         let asked = stage.now();
-        let event = match seat {
+        let event = match executor {
             ExecutorKind::Thread => Event::Job { life, asked, applies: blocks, work },
             ExecutorKind::Command => Event::Task { life, work },
         };

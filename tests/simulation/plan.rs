@@ -145,7 +145,11 @@ impl<'f> Case<'f> {
         for step in &mut steps {
             step.note_leaving(!names.contains(step.resource.as_str()));
         }
-        let plan = Plan::new((&loaded, &[], None), &Options::default(), steps.clone());
+        let plan = Plan::new(
+            (&loaded, &[], None),
+            &Options::new(steadfast::config::KindSet::of_this_build()),
+            steps.clone(),
+        );
         (plan, steps, finished)
     }
 

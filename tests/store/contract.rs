@@ -4,6 +4,7 @@ use super::{begin, end};
 use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
+use steadfast::config::KindSet;
 use steadfast::store::{
     Call, Ended, Entry, Fault, Faulty, MemoryStore, OpaqueText, PauseRecord, RecordReaders,
     ResourceRecord, SqliteStore, StateLock, Store, StoreError, StoredState, Verb, violations,
@@ -374,7 +375,7 @@ proptest! {
         let mut memory = MemoryStore::default();
         let mut disk = sqlite(directory.path());
         SqliteStore::key(directory.path()).expect("made");
-        let readers = readers(|_, _| {});
+        let readers = readers(KindSet::of_this_build(), |_, _| {});
         for (batch, crash) in batches {
             memory.commit(&batch).expect("kept");
             disk.commit(&batch).expect("kept");

@@ -95,7 +95,7 @@ fn kill_9_at_any_moment() {
         let moment = Duration::from_micros(2_000 + seed % 60_000);
         let acknowledged = run_and_kill(directory.path(), from, moment);
         let mut store = SqliteStore::open(&directory.path().join("state")).expect("opened");
-        assert!(store.mended().lines().is_empty(), "round {round}");
+        assert!(store.repair_report().lines().is_empty(), "round {round}");
         let told = store.recall().expect("told back");
         let least = acknowledged.map_or(from, |last| last + 1);
         acknowledged_at_all += least - from;

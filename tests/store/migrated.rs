@@ -92,7 +92,7 @@ fn states_of_older_programs_are_migrated() {
         assert_eq!(std::fs::read(path.join("state.db")).expect("read"), before, "only looked at");
 
         let mut store = SqliteStore::open(&path).expect("opened");
-        assert_eq!(store.mended().lines(), [] as [String; 0], "schema {schema}");
+        assert_eq!(store.repair_report().lines(), [] as [String; 0], "schema {schema}");
         assert_eq!(keyless(store.recall().expect("told")), expected(schema), "schema {schema}");
         let copies = std::fs::read_dir(&path).expect("listed").flatten();
         let names = copies.map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -131,6 +131,6 @@ fn keeps_all(mut store: SqliteStore, path: &Path, mut expected: StoredState) {
     expected.resources.insert(name.to_string(), new);
     expected.stamp = 8;
     let mut again = SqliteStore::open(path).expect("opened");
-    assert_eq!(again.mended().lines(), [] as [String; 0]);
+    assert_eq!(again.repair_report().lines(), [] as [String; 0]);
     assert_eq!(keyless(again.recall().expect("told")), expected);
 }

@@ -188,7 +188,7 @@ fn a_forgotten_resource_is_new_and_still_owed() {
     let expected = ResourceRecord { owed: Some((2, "x".to_owned())), ..Default::default() };
     assert_eq!(anew.resources["a"], expected);
     let mut told = kept(&before).resources["a"].clone();
-    told.anew();
+    told.reset();
     assert_eq!(told, expected, "what was told back and forgotten is the same");
     let under_way = [&before[..], &[begin("a", 3, &["y"]), Entry::Reset("a".into())]].concat();
     let cut_off = kept(&under_way);

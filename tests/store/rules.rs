@@ -172,11 +172,11 @@ fn each_rule_is_looked_at_at_a_load() {
         assert!(line.contains(mended), "{line}");
         let recalled = store.recall().expect("told back");
         assert!(after(&recalled.resources["file[a]"]), "{found}: {recalled:?}");
-        let copy = store.mended().copy().expect("kept beside").to_owned();
+        let copy = store.repair_report().copy().expect("kept beside").to_owned();
         assert!(copy.exists());
         drop(store);
         let store = open(directory.path(), &readers);
-        assert!(store.mended().lines().is_empty(), "{found}: {:?}", store.mended());
+        assert!(store.repair_report().lines().is_empty(), "{found}: {:?}", store.repair_report());
         assert!(take(&told).is_empty(), "{found}");
     }
 }
@@ -318,18 +318,18 @@ fn a_cloned_state_is_adopted() {
     // A machine without a name does not count as another machine.
     for same in [first.as_deref(), None, first.as_deref()] {
         let mut store = on(same);
-        assert!(store.mended().lines().is_empty());
+        assert!(store.repair_report().lines().is_empty());
         let kept = store.recall().expect("told").resources.remove("file[a]").expect("kept");
         assert_eq!(kept.owned.as_deref(), Some(&sound()));
     }
     let mut store = on(second.as_deref());
-    let line = store.mended().lines().first().expect("said").clone();
+    let line = store.repair_report().lines().first().expect("said").clone();
     assert!(line.contains("from another machine (1111"), "{line}");
     let kept = store.recall().expect("told").resources.remove("file[a]").expect("kept");
     let adopted = Ownership { origin: Some(Origin::Adopted), ..sound() };
     assert_eq!(kept.owned.as_deref(), Some(&adopted));
     drop(store);
-    assert!(on(second.as_deref()).mended().lines().is_empty(), "said once");
+    assert!(on(second.as_deref()).repair_report().lines().is_empty(), "said once");
 }
 
 /// A sent value can be a password without a copy: an unreadable one is damage, and only an operator may delete the
@@ -385,7 +385,7 @@ fn records_of_an_unknown_kind_stay() {
         let says = take(&told);
         let line = "file[newer]: no such kind; the record stays unchanged".to_owned();
         assert_eq!(says, [(LEFT_ALONE, line)]);
-        assert!(store.mended().lines().is_empty() && store.mended().copy().is_none());
+        assert!(store.repair_report().lines().is_empty() && store.repair_report().copy().is_none());
         let recalled = store.recall().expect("told back");
         assert!(!recalled.resources.contains_key("file[newer]"), "{recalled:?}");
         assert_eq!(recalled.resources["file[a]"], before.resources["file[a]"]);

@@ -165,6 +165,7 @@ fn the_driver_names_of_config_only_what_comes_out_of_it() {
     assert_none("expected only config::Gate, LoadedGraph, Vertex and Window:", &wrong);
 }
 
+/// Both know the traits of a resource, which are plain data.
 #[test]
 fn engine_and_resources_know_neither_each_other_nor_the_program() {
     let mut wrong = Vec::new();
@@ -182,12 +183,30 @@ fn engine_and_resources_know_neither_each_other_nor_the_program() {
         for manifest in files(&[folder], "Cargo.toml") {
             let dependencies =
                 manifest.text.split_once("dependencies]").map_or("", |(_, rest)| rest);
-            for line in dependencies.lines().filter(|line| line.starts_with("steadfast")) {
+            let is_ours = |line: &&str| {
+                line.starts_with("steadfast") && !line.starts_with("steadfast-traits.")
+            };
+            for line in dependencies.lines().filter(is_ours) {
                 wrong.push(format!("{}: {line}", manifest.path));
             }
         }
     }
     assert_none("engine and resources stand alone:", &wrong);
+}
+
+/// A plug-in can bring kinds, so a part of the daemon gets its kinds from its caller.
+#[test]
+fn only_commands_name_the_kinds_of_this_build() {
+    let wrong: Vec<_> = files(&["daemon"], ".rs")
+        .iter()
+        .filter(|source| !source.is_in("daemon/cli"))
+        .filter(|source| {
+            let shipped = source.text.split("#[cfg(test)]").next().unwrap_or_default();
+            shipped.contains("of_this_build()")
+        })
+        .map(|source| source.path.clone())
+        .collect();
+    assert_none("the set of kinds is passed, except in commands and tests:", &wrong);
 }
 
 /// The store holds identities, numbers and outcomes, and does not depend on their meaning.

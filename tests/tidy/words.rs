@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The largest share of doc comments that may open with a question word, in percent.
-const OPENERS_AT_MOST: f64 = 5.0;
+const OPENERS_AT_MOST: f64 = 1.0;
 
 /// The longest line of a comment, in characters.
 const COMMENT_AT_MOST: usize = 120;

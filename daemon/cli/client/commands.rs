@@ -116,7 +116,7 @@ pub(in crate::cli) fn of_state(
 }
 
 /// Sends `steadfast state import` or `repair` to the daemon and returns the changes; `None` if no daemon runs.
-pub(in crate::cli) fn mend(
+pub(in crate::cli) fn maintain_state(
     what: Maintenance,
     socket: &Socket,
 ) -> Result<Option<Vec<String>>, Exit> {

@@ -13,7 +13,7 @@ mod unknown_resource;
 mod wait;
 
 pub(super) use commands::{
-    check, log_level, mend, of_state, pause, reload, resume, retry, stop, undo,
+    check, log_level, maintain_state, of_state, pause, reload, resume, retry, stop, undo,
 };
 pub(super) use events::{events, now, words};
 pub(super) use show::{describe, differences, show, why, workers};

@@ -3,6 +3,7 @@
 use super::{Finding, watches};
 use crate::config::{self, Options, Rejected, Settings};
 use std::path::{Path, PathBuf};
+use steadfast_resources::KindSet;
 
 /// The default graph of a host.
 const GRAPH: &str = "/etc/steadfast/graph.yaml";
@@ -48,7 +49,7 @@ fn graph(paths: &[PathBuf], settings: &Settings) -> Vec<Finding> {
         defaults: settings.defaults.clone(),
         semaphore: settings.sema,
         noop: settings.noop.unwrap_or_default(),
-        ..Options::default()
+        ..Options::new(KindSet::of_this_build())
     };
     match config::load(paths, &options) {
         Ok(loaded) => {

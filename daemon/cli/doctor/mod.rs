@@ -19,7 +19,7 @@ mod world;
 use super::args;
 use super::client::address;
 use super::exit::Exit;
-use super::output::{out_json, plain, print};
+use super::output::{count, out_json, plain, print};
 use super::settings;
 use serde::Serialize;
 use std::time::Duration;
@@ -166,7 +166,8 @@ fn show(diagnosis: &Diagnosis) {
     }
     let of = |grade| diagnosis.findings.iter().filter(|finding| finding.grade == grade).count();
     let (problems, warnings) = (of(Grade::Problem), of(Grade::Warning));
-    print(format!("{problems} problems, {warnings} warnings, {} ok", of(Grade::Ok)));
+    let (problems, warnings) = (count(problems, "problem"), count(warnings, "warning"));
+    print(format!("{problems}, {warnings}, {} ok", of(Grade::Ok)));
 }
 
 /// Reads a file with a single number.

@@ -26,7 +26,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steadfast_engine::{HeldReason, VertexStatus};
-use steadfast_resources::{Host, MintKey};
+use steadfast_resources::{Host, KindSet, MintKey};
 use tokio::runtime::Runtime;
 
 /// Applies a graph, and returns the exit code of the summary.
@@ -138,7 +138,8 @@ impl ApplyParts<'_> {
         };
         let (host, key) = (self.host.clone(), Arc::clone(&self.key));
         let (journal, history) = (Some(self.journal.clone()), Some(Arc::clone(&self.history)));
-        DriverDeps { host, key, journal, recalled, history, observing: None, audience }
+        let kinds = KindSet::of_this_build();
+        DriverDeps { host, key, journal, recalled, history, observing: None, kinds, audience }
     }
 
     /// Applies the graph again for as long as probes give it new values.

@@ -16,6 +16,7 @@ use crate::workers::readers;
 use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
+use steadfast_resources::KindSet;
 use steadfast_resources::MintKey;
 use tokio::runtime::Runtime;
 
@@ -27,7 +28,7 @@ pub(in crate::cli) fn plan(args: &Plan, key: MintKey) -> Exit {
 
 /// Loads the state that `apply` would load; returns the exit code if it would be refused.
 fn recall(directory: &Path) -> Result<StoredState, Exit> {
-    match SqliteStore::preview_load(directory, &readers(|_, _| {})) {
+    match SqliteStore::preview_load(directory, &readers(KindSet::of_this_build(), |_, _| {})) {
         Ok(recalled) => Ok(recalled),
         Err(error) if SqliteStore::is_denied(directory) => {
             // Without permission to read the state, resources that run once are shown as if they had never run.

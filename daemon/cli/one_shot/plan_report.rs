@@ -13,7 +13,7 @@ use crate::store::StoredState;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use steadfast_engine::{HeldReason, VertexStatus};
-use steadfast_resources::{Host, MintKey};
+use steadfast_resources::{Host, KindSet, MintKey};
 use tokio::runtime::Runtime;
 
 /// Checks a graph against the host and changes nothing; `listen` creates the collector from the names of `noop`
@@ -34,7 +34,9 @@ pub(in crate::cli) fn find(
     let steps = listen(noop);
     let audience = Box::new(steps.clone());
     let (host, journal, history) = (Host::default(), None, None);
-    let parts = DriverDeps { host, key, journal, recalled, history, observing: None, audience };
+    let kinds = KindSet::of_this_build();
+    let parts =
+        DriverDeps { host, key, journal, recalled, history, observing: None, kinds, audience };
     let finished = runtime.block_on(one_shot::drive(parts, (loaded, from), None, None));
     if let Some(why) = &finished.refused {
         return Err(reject_graph(why));

@@ -6,7 +6,7 @@ use super::plan_report::Found;
 use crate::api::{Action, Differing, Step};
 use crate::cli::output::colour::{Ink, paint};
 use crate::cli::output::{count, difference, plain, print};
-use crate::plan::compare_versions;
+use crate::expressions::compare_versions;
 use std::cmp::Ordering;
 
 /// The command whose findings are printed.

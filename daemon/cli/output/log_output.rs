@@ -2,6 +2,7 @@
 //! (S-13).
 
 use super::log_journal::{JournalLayer, JournalSocket};
+use super::log_json::JsonLine;
 use super::log_queue;
 use super::log_queue::{Bounds, LogLine, log_line};
 use super::{count, eprint, plain};
@@ -11,7 +12,7 @@ use steadfast_resources::printable_json;
 use tracing::field::{Field, Visit};
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::field::RecordFields;
-use tracing_subscriber::fmt::format::{FormatFields, Writer};
+use tracing_subscriber::fmt::format::{FormatFields, JsonFields, Writer};
 use tracing_subscriber::fmt::time::SystemTime;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -48,7 +49,7 @@ pub(in crate::cli) fn set_up(log: Log, level: Option<&str>, process: Process) ->
     let set = match log {
         Log::Json => {
             let lines = lines.with_writer(|| Lines { json: true });
-            all.with(lines.json().flatten_event(true).with_span_list(false)).try_init()
+            all.with(lines.fmt_fields(JsonFields::new()).event_format(JsonLine)).try_init()
         }
         Log::Journald => all.with(JournalLayer).try_init(),
         Log::Human => {

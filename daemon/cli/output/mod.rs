@@ -7,6 +7,7 @@ pub(super) mod colour;
 pub(super) mod deliveries;
 pub(super) mod event_recording;
 pub(super) mod log_journal;
+mod log_json;
 pub(super) mod log_output;
 pub(super) mod log_queue;
 pub(super) mod render;

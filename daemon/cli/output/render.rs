@@ -9,6 +9,7 @@ use crate::events::NewEvent;
 use crate::events::render::{headline, join_names, span_words};
 use std::collections::HashMap;
 use std::time::Duration;
+use steadfast_resources::printable_json;
 
 /// An observer that writes notifications to the log.
 #[derive(Debug)]
@@ -69,21 +70,35 @@ impl LogObserver {
 
     fn write(&self, told: &NewEvent, level: Level, run: Option<RunRef>) {
         let (event, class) = (told.kind.name(), told.kind.class());
-        let resource = told.resource.as_deref().map(plain).unwrap_or_default();
+        let resource = told.resource.as_deref().map(plain);
+        let resource = resource.as_deref();
         // JSON has these parts as fields; the journal needs them in the message for its readers too.
         let message = match self.form {
             Log::Json => told.message.clone(),
             Log::Human | Log::Journald => headline(event, told.resource.as_deref(), &told.message),
         };
+        let (number, cause) = run.map_or((None, None), |run| (Some(run.number), Some(run.cause)));
+        let data = match self.form {
+            Log::Human => None,
+            Log::Json | Log::Journald => {
+                told.kind.data().map(|data| printable_json(&data.to_string()).to_string())
+            }
+        };
+        let data = data.as_deref();
+        // A field without a value is left out.
         macro_rules! log {
             ($level:ident) => {
-                match (self.form, &told.resource, run) {
-                    (Log::Human, ..) => tracing::$level!("{message}"),
-                    (_, Some(_), Some(RunRef { number, cause })) => {
-                        tracing::$level!(event, resource, class, run = number, cause, "{message}");
-                    }
-                    (_, Some(_), None) => tracing::$level!(event, resource, "{message}"),
-                    (_, None, _) => tracing::$level!(event, "{message}"),
+                match self.form {
+                    Log::Human => tracing::$level!("{message}"),
+                    Log::Json | Log::Journald => tracing::$level!(
+                        event,
+                        resource,
+                        class,
+                        run = number,
+                        cause,
+                        data,
+                        "{message}"
+                    ),
                 }
             };
         }

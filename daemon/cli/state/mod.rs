@@ -22,6 +22,7 @@ use crate::workers::{generation, readers};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use steadfast_resources::KindSet;
 
 /// Carries out `steadfast state`.
 pub(super) fn of_kept(args: &args::StateArgs) -> Exit {
@@ -197,7 +198,7 @@ fn verify(args: &args::VerifyKept) -> Result<Exit, Exit> {
     let verified = SqliteStore::verify(&directory).map_err(|why| state_dir::refuse(&why))?;
     state_dir::something_in(&directory)?;
     let mut wrong = verified.damage;
-    let readers = readers(|_, _| {});
+    let readers = readers(KindSet::of_this_build(), |_, _| {});
     let strangers = verified.recalled.resources.keys();
     for (name, why) in strangers.filter_map(|name| Some((name, (readers.kind)(name)?))) {
         print(plain(&format!("{name}: {why}; the record stays unchanged")));

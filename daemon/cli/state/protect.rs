@@ -11,7 +11,7 @@ use crate::store::{Effect, Entry, SqliteStore, StateCommand, Store as _, StoreEr
 use crate::suggestion::with_nearest;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use steadfast_resources::registry::is_made_once;
+use steadfast_resources::KindSet;
 
 /// Carries out a state command, and prints what was done.
 pub(in crate::cli) fn order(order: StateCommand, args: &args::Resources) -> Exit {
@@ -46,15 +46,16 @@ fn alone(order: StateCommand, args: &args::Resources) -> Result<Vec<String>, Exi
     let recalled = store.recall().map_err(refuse)?;
     let names = known_names(&recalled, &args.texts())?;
     let (mut entries, mut deeds, mut says) = (Vec::new(), Vec::new(), Vec::new());
+    let kinds = KindSet::of_this_build();
     for name in &names {
         let owned = recalled.resources.get(&**name).and_then(|kept| kept.owned.as_deref());
         let words = match order.judge(name, owned, None) {
             Effect::Done(words) => {
                 entries.push(order.entry(name, owned, &Arc::from("")));
-                if order.makes_anew() && is_made_once(name) {
+                if order.makes_anew() && kinds.is_made_once(name) {
                     entries.push(Entry::ForgetSent(Arc::clone(name)));
                 }
-                deeds.push(order.deed(name, words));
+                deeds.push(order.audit_entry(name, words));
                 words
             }
             Effect::Idle(words) => words,

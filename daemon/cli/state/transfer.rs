@@ -9,12 +9,15 @@ use crate::cli::output::{count, error, plain, print};
 use crate::cli::{client, state_dir};
 use crate::driver::values::codec::without_secrets;
 use crate::events;
-use crate::store::{Maintenance, SqliteStore, StateLock, export_format, inbox, mend, violations};
+use crate::store::{
+    Maintenance, SqliteStore, StateLock, export_format, inbox, maintain_state, violations,
+};
 use crate::workers::readers;
 use std::fs::{File, TryLockError};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use steadfast_resources::KindSet;
 use steadfast_resources::host::input_trust::Reader;
 
 /// Exports the state of one moment as a document.
@@ -22,7 +25,7 @@ pub(in crate::cli) fn export(args: &ExportKept) -> Result<Exit, Exit> {
     let directory = directory(args.state.state_dir.as_deref());
     let exported = SqliteStore::export(&directory).map_err(|why| state_dir::refuse(&why))?;
     state_dir::something_in(&directory)?;
-    let wrong = violations(&exported.recalled, &readers(|_, _| {}));
+    let wrong = violations(&exported.recalled, &readers(KindSet::of_this_build(), |_, _| {}));
     if let Some(first) = wrong.first() {
         // An unsound state is not exported (B-20), so that nobody imports it.
         let many = count(wrong.len(), "problem");
@@ -75,7 +78,7 @@ fn write(path: &Path, text: &str) -> Result<(), Exit> {
 pub(in crate::cli) fn import(args: &ImportKept) -> Result<Exit, Exit> {
     let shown = plain(&args.file.display().to_string());
     let text = read_trusted(&args.file, &shown)?;
-    if let Err(wrong) = export_format::read(&text, &readers(|_, _| {})) {
+    if let Err(wrong) = export_format::read(&text, &readers(KindSet::of_this_build(), |_, _| {})) {
         for line in &wrong {
             print(plain(line));
         }
@@ -153,7 +156,7 @@ pub(in crate::cli) fn repair(args: &RepairKept) -> Result<Exit, Exit> {
 }
 
 fn have_done(what: Maintenance, socket: &Socket, directory: &Path) -> Result<Exit, Exit> {
-    let lines = match client::mend(what, socket)? {
+    let lines = match client::maintain_state(what, socket)? {
         Some(lines) => lines,
         None => alone(what, directory)?,
     };
@@ -173,10 +176,10 @@ fn alone(what: Maintenance, directory: &Path) -> Result<Vec<String>, Exit> {
         Maintenance::Repair => "state repair",
     };
     let alone = OfflineCommand::take(command, directory).map_err(|why| state_dir::refuse(&why))?;
-    let done = mend(what, directory, alone.hold(), alone.readers()).map_err(|why| {
+    let done = maintain_state(what, directory, alone.hold(), alone.readers()).map_err(|why| {
         error(plain(&why), Some("nothing was changed"));
         Exit::State
     })?;
-    alone.tell(events::mended(what, &done));
+    alone.tell(events::maintenance_event(what, &done));
     Ok(done)
 }

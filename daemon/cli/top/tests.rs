@@ -4,8 +4,8 @@ use super::draw::draw;
 use super::poller::{About, PollResult};
 use super::view::{Next, Pane, View};
 use crate::api::{
-    Ages, Changes, Counts, Data, Differing, GraphRejection, HostStatus, Inspection, Inspections,
-    List, Phase, Request, ResourceStatus, Status,
+    Ages, Counts, Data, Differing, GraphRejection, HostStatus, Inspection, Inspections, List,
+    Phase, Request, ResourceStatus, Status,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -33,29 +33,11 @@ fn resource(name: &str, phase: Phase, says: &str) -> ResourceStatus {
 fn status(verdict: HostStatus) -> Status {
     Status {
         verdict,
-        read_only: None,
-        fallback_reason: None,
-        rejected: None,
-        swap: None,
-        converged_for: None,
         graph: "web".to_owned(),
         counts: Counts { total: 3, settled: 1, failed: 1, waiting: 1, ..Counts::default() },
-        pending_removals: Vec::new(),
-        unwatched: 0,
-        pause: None,
-        paused: Vec::new(),
-        ages: Ages::default(),
-        changes: Changes::default(),
-        unhealthy: Vec::new(),
-        unhealthy_omitted: 0,
         uptime: 7200,
         version: String::new(),
-        daemon: Vec::new(),
-        reboot: None,
-        checkout: None,
-        inactive: Vec::new(),
-        inactive_omitted: 0,
-        input_reports: Vec::new(),
+        ..Status::starting()
     }
 }
 

@@ -14,7 +14,8 @@ use crate::world::records::{ExportRecord, ExportedField, SCHEMA};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path};
-use steadfast_resources::{FieldSpec, FieldType, KindSpec, Value, registry};
+use steadfast_resources::KindSet;
+use steadfast_resources::{FieldSpec, FieldType, KindSpec, Value};
 
 /// An exported resource as this host knows it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,7 +65,7 @@ impl Validator<'_> {
             }
             let prefix = self.atlas.documents.get(number).map(|it| it.origin.prefix());
             let spots = self.atlas.spots.get_mut(number).and_then(Option::as_mut);
-            read_world_values(file, &prefix.unwrap_or_default(), spots);
+            read_world_values(file, &prefix.unwrap_or_default(), spots, self.kinds);
             collects.extend(std::mem::take(&mut file.collects).into_iter().map(|it| (number, it)));
         }
         self.collects = !collects.is_empty();
@@ -135,7 +136,7 @@ impl Validator<'_> {
             name: resource.name.clone(),
             fields,
         };
-        let Some(spec) = registry::find("export") else { return };
+        let Some(spec) = self.kinds.find("export") else { return };
         let Some(text_field) = spec.fields.first() else { return };
         let mut given = FieldValues::default();
         given.insert(text_field, Value::Text(serde_json::to_string(&record).unwrap_or_default()));
@@ -189,7 +190,7 @@ impl Validator<'_> {
             self.problems.push(problem.at(place.clone()));
         };
         let kind = quoted(&collect.kind);
-        let Some(spec) = registry::find(&collect.kind) else {
+        let Some(spec) = self.kinds.find(&collect.kind) else {
             refuse(
                 format!("unknown kind `{kind}` in `collect`"),
                 "see `steadfast explain`".to_owned(),
@@ -388,7 +389,12 @@ fn path_below(collect: &Collect, record: &ExportRecord) -> Result<Option<String>
 }
 
 /// Makes a `kv` resource for each key of the world that a field receives.
-fn read_world_values(file: &mut GraphFile, prefix: &str, mut spots: Option<&mut Spans>) {
+fn read_world_values(
+    file: &mut GraphFile,
+    prefix: &str,
+    mut spots: Option<&mut Spans>,
+    kinds: &KindSet,
+) {
     let mut keys = BTreeMap::new();
     for (index, resource) in file.resources.iter_mut().enumerate() {
         for (_, reference) in resource.receives.iter_mut().flat_map(|receive| &mut receive.values) {
@@ -399,7 +405,7 @@ fn read_world_values(file: &mut GraphFile, prefix: &str, mut spots: Option<&mut 
             }
         }
     }
-    let Some(spec) = registry::find("kv").filter(|_| !keys.is_empty()) else { return };
+    let Some(spec) = kinds.find("kv").filter(|_| !keys.is_empty()) else { return };
     let key_field = spec.fields.iter().find(|field| field.name == "key");
     for (key, (index, line)) in keys {
         let mut given = FieldValues::default();

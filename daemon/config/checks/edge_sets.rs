@@ -11,7 +11,7 @@ use crate::config::problem::location::{Element, Location};
 use crate::config::problem::{Problem, quoted};
 use std::collections::HashMap;
 use std::sync::Arc;
-use steadfast_resources::{Fields, Place, ResourceId, registry};
+use steadfast_resources::{Fields, Place, ResourceId};
 
 /// The maximum number of edges that one notification to or from a set makes.
 const MOST_NOTIFIED: usize = 10_000;
@@ -124,7 +124,7 @@ impl Validator<'_> {
             self.problems.push(problem.at(self.atlas.place(at)));
             return None;
         }
-        let spec = registry::find("noop")?;
+        let spec = self.kinds.find("noop")?;
         let name = format!("barrier {}", self.barriers + 1);
         self.barriers += 1;
         let place = Place { base: std::path::PathBuf::from("/") };

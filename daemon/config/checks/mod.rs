@@ -35,6 +35,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_engine::Meta;
+use steadfast_resources::KindSet;
 use steadfast_resources::host::input_trust::Reader;
 use steadfast_resources::{DeferredResource, HostObject, Invalid, KindSpec, Place, Resource};
 use values::{PendingReceive, Secret, SecretField};
@@ -74,6 +75,7 @@ pub(super) struct DraftVertex {
 
 /// The state of the checks.
 pub(super) struct Validator<'a> {
+    pub(super) kinds: &'a KindSet,
     pub(super) atlas: SourceMap<'a>,
     pub(super) problems: &'a mut Problems,
     pub(super) whole: bool,
@@ -123,6 +125,7 @@ pub(super) fn check(
     let reserved = options.semaphore.filter(|count| *count > 0);
     let reserved = reserved.map(|count| semaphores.reserve(count));
     let mut checker = Validator {
+        kinds: &options.kinds,
         atlas: SourceMap { sources, documents, spots },
         problems,
         whole: whole == Whole::Yes,

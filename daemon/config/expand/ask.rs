@@ -2,9 +2,7 @@
 
 use super::evaluate::{environment, with_values};
 use super::inputs::Inputs;
-use super::{Context, Expander, Facts, Scope, new_expander};
-use crate::config::document::Origin;
-use crate::config::kinds::KindSet;
+use super::{Expander, Facts, Scope, new_expander};
 use crate::config::problem::Problems;
 use crate::config::{Options, Rejected};
 use crate::expressions::{Expression, ExpressionError, Value, ValueType};
@@ -49,10 +47,9 @@ pub fn evaluate_expression(
     } else {
         crate::config::read::files::read(paths, &mut problems)
     };
-    let kinds = KindSet::of_this_build();
     let mut inputs = Inputs::new(sources, None, options);
     let facts = Arc::new(Facts::new(inputs.facts.take(), inputs.probes.take()));
-    let mut expander = new_expander(inputs, facts, &kinds, &mut problems);
+    let mut expander = new_expander(inputs, facts, &options.kinds, &mut problems);
     let scope = expander.scope_of_roots();
     let evaluated = evaluate_in(&expander, &scope, text);
     if problems.errors() > 0 {
@@ -84,18 +81,7 @@ fn evaluate_in(
 impl Expander<'_> {
     /// Evaluates the variables of all graph files, and returns the scope of a graph file.
     fn scope_of_roots(&mut self) -> Scope {
-        let mut contexts = Vec::new();
-        for number in 0..self.inputs.roots {
-            let Some(parsed) = self.parse_source(number) else { continue };
-            contexts.push(Context {
-                open: vec![parsed.file.path.clone()],
-                parsed,
-                scope: Scope::new(&self.facts, ""),
-                origin: Arc::new(Origin::default()),
-                inactive: None,
-                item: None,
-            });
-        }
+        let contexts = self.root_contexts();
         for context in &contexts {
             self.define_variables(context);
         }

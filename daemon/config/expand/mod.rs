@@ -30,7 +30,6 @@ pub(super) mod variables;
 
 use super::document::tree::{Node, Tree};
 use super::document::{Document, Inactivity, Origin};
-use super::kinds::KindSet;
 use super::problem::code::Code;
 use super::problem::{Place, Problem, Problems, quoted};
 use super::read::chain_of;
@@ -42,6 +41,7 @@ use inputs::Inputs;
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use steadfast_resources::KindSet;
 use uses::UseRecord;
 use variables::Variables;
 
@@ -200,20 +200,27 @@ fn new_expander<'a>(
 }
 
 impl Expander<'_> {
-    fn expand_roots(&mut self) {
+    /// Returns the context of each graph file that can be parsed.
+    fn root_contexts(&mut self) -> Vec<Context> {
         let mut contexts = Vec::new();
         for number in 0..self.inputs.roots {
             let Some(parsed) = self.parse_source(number) else { continue };
-            let context = Context {
+            contexts.push(Context {
                 open: vec![parsed.file.path.clone()],
                 parsed,
                 scope: Scope::new(&self.facts, ""),
                 origin: Arc::new(Origin::default()),
                 inactive: None,
                 item: None,
-            };
-            self.check_keys(&context, &GRAPH_KEYS);
-            contexts.push(context);
+            });
+        }
+        contexts
+    }
+
+    fn expand_roots(&mut self) {
+        let contexts = self.root_contexts();
+        for context in &contexts {
+            self.check_keys(context, &GRAPH_KEYS);
         }
         for context in &contexts {
             self.define_variables(context);

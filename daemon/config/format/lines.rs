@@ -13,7 +13,7 @@ pub(super) enum LineKind {
     Text,
 }
 
-/// What the scanner knows between two lines.
+/// The state of the scanner between two lines.
 #[derive(Default)]
 struct Scan {
     /// The number of open brackets.

@@ -9,7 +9,6 @@ mod names;
 mod resources;
 
 use super::document::tree::{Node, Tree};
-use super::kinds::KindSet;
 use super::problem::{Place, Problems};
 use super::source_file::{SourceFile, Span};
 use super::{Options, expand};
@@ -182,9 +181,9 @@ fn silence(text: &str, numbers: [usize; 2], lint: &str) -> Silence {
 #[must_use]
 pub fn find_advice(paths: &[PathBuf], options: &Options) -> Vec<Finding> {
     let mut problems = Problems::default();
-    let kinds = KindSet::of_this_build();
+    let kinds = &options.kinds;
     let sources = super::read::files::read(paths, &mut problems);
-    let expansion = expand::expand(sources, None, (options, &kinds), &mut problems);
+    let expansion = expand::expand(sources, None, (options, kinds), &mut problems);
     let mut files = Vec::new();
     for source in &expansion.sources {
         // Templates and lists of values are no graphs; they count as users of variables.
@@ -200,7 +199,7 @@ pub fn find_advice(paths: &[PathBuf], options: &Options) -> Vec<Finding> {
     }
     let mut findings = Findings { list: Vec::new() };
     for file in &files {
-        resources::advise(file, &kinds, &expansion.sources, &mut findings);
+        resources::advise(file, kinds, &expansion.sources, &mut findings);
         edges::advise(file, &files, &mut findings);
         names::advise(file, &expansion.sources, &mut findings);
     }

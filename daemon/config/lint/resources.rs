@@ -2,12 +2,12 @@
 
 use super::{File, Findings};
 use crate::config::document::tree::Node;
-use crate::config::kinds::KindSet;
 use crate::config::problem::quoted;
 use crate::config::source_file::SourceFile;
 use crate::expressions::Template;
 use std::sync::Arc;
 use steadfast_resources::FieldMode;
+use steadfast_resources::KindSet;
 
 /// The fields that decide about a run of a command.
 const GUARDS: [&str; 5] = ["creates", "ifcmd", "nifcmd", "refresh_only", "always"];

@@ -1,12 +1,12 @@
 //! The deserializers of the fast reader: maps, lists and scalars that may be null, and scalars as written.
 
-use crate::config::kinds::KindSet;
 use crate::config::scalar;
 use crate::config::scalar::Scalar;
 use crate::config::source_file::SourceFile;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
+use steadfast_resources::KindSet;
 use steadfast_resources::{FieldSpec, FieldType, Place, Value};
 
 /// The data that all parts of the reader share for one file.

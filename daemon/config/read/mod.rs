@@ -22,7 +22,6 @@ pub(super) mod world;
 use super::ast::{Edge, EdgeSpots, End, GraphFile, Spans};
 use super::document::tree::{Node, Tree};
 use super::document::{Document, Note, Origin, parse};
-use super::kinds::KindSet;
 use super::problem::code::Code;
 use super::problem::{Place, Problem, Problems, quoted};
 use super::scalar::Scalar;
@@ -30,6 +29,7 @@ use super::source_file::{SourceFile, Span};
 use crate::suggestion::{hint_for_unknown, nearest};
 use std::collections::HashMap;
 use std::sync::Arc;
+use steadfast_resources::KindSet;
 use steadfast_resources::ResourceId;
 
 /// Reads one file; returns `None` if there is no tree.

@@ -4,12 +4,12 @@
 mod test_kinds;
 
 use super::{prescan, typed};
-use crate::config::kinds::KindSet;
 use crate::config::problem::Problems;
 use crate::config::source_file::SourceFile;
-use crate::config::{Options, ast, load_with, read};
+use crate::config::{Options, ast, load, read};
 use proptest::prelude::*;
 use std::path::PathBuf;
+use steadfast_resources::KindSet;
 
 fn kinds() -> KindSet {
     KindSet::new(test_kinds::KINDS.to_vec(), vec!["pkg"])
@@ -139,7 +139,7 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("graph.yaml");
         std::fs::write(&path, &text).unwrap();
-        match load_with(&[path], &Options::default(), &kinds()) {
+        match load(&[path], &Options::new(kinds())) {
             Ok(loaded) => prop_assert!(loaded.edges.iter().all(|edge| edge.from != edge.to)),
             Err(rejected) => {
                 prop_assert!(!rejected.problems.is_empty());

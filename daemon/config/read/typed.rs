@@ -4,11 +4,11 @@
 use super::deserialize::{Entries, Items, List, Map, OneOrMany, Reader, declined};
 use crate::config::ast::{Edge, End, FieldValues, GraphFile, Link, Relation, Resource, Seen};
 use crate::config::checks::metaparams::{ALIASES, META};
-use crate::config::kinds::KindSet;
 use crate::config::source_file::SourceFile;
 use serde::Deserialize as _;
 use serde::de::{DeserializeSeed as _, IgnoredAny, MapAccess, SeqAccess};
 use std::borrow::Cow;
+use steadfast_resources::KindSet;
 use steadfast_resources::{FieldSpec, KindSpec, Place, Value};
 
 /// Reads a file; returns `None` if something needs the slow reader.

@@ -11,7 +11,7 @@ use super::{Link, LoadedGraph, Vertex};
 use serde_json::{Map, Value as Json, json};
 use std::sync::Arc;
 use steadfast_engine::{Meta, WindowId};
-use steadfast_resources::{FieldType, KindSpec, Removal, Resource, ResourceId, Value, registry};
+use steadfast_resources::{FieldType, KindSpec, Removal, Resource, ResourceId, Value};
 
 /// The key of the resources that a removal refreshes.
 const NOTIFIES: &str = "notifies";
@@ -84,7 +84,7 @@ impl LoadedGraph {
     ) -> Result<usize, String> {
         let unreadable = || "the stored removal data cannot be read".to_owned();
         let ResourceId { kind, name, .. } = ResourceId::parse(identity).ok_or_else(unreadable)?;
-        let Some(spec) = registry::find(kind) else {
+        let Some(spec) = self.kinds.find(kind) else {
             return Err(format!("kind `{kind}` is not in this build"));
         };
         let json: Json = serde_json::from_str(text).map_err(|_malformed| unreadable())?;
@@ -185,7 +185,7 @@ mod tests {
     use super::{Vertex, hash_of, read};
     use serde_json::Value as Json;
     use std::path::PathBuf;
-    use steadfast_resources::{Fields, Place, Value, registry};
+    use steadfast_resources::{Fields, KindSet, Place, Value};
 
     /// B-19: stored removal data is recognized as that of the same object, with any fields.
     #[test]
@@ -203,7 +203,7 @@ mod tests {
             ("cron", vec![("job", text("true")), ("minute", text("5"))]),
         ];
         for (kind, given) in kinds {
-            let spec = registry::find(kind).expect("it is there");
+            let spec = KindSet::of_this_build().find(kind).expect("it is there");
             let mut fields = Fields::default();
             for (name, value) in given {
                 fields.insert(name, value);

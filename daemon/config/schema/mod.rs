@@ -9,16 +9,15 @@ mod language;
 mod resources;
 mod world;
 
-use super::kinds::KindSet;
 use serde_json::{Map, Value, json};
+use steadfast_resources::KindSet;
 
-/// Returns the schema of the kinds of this build.
+/// Returns the schema of graphs that use these kinds.
 #[must_use]
-pub fn json_schema() -> Value {
-    let kinds = KindSet::of_this_build();
+pub fn json_schema(kinds: &KindSet) -> Value {
     let mut definitions = Map::new();
     fields::define(&mut definitions);
-    resources::define(&kinds, &mut definitions);
+    resources::define(kinds, &mut definitions);
     language::define(&mut definitions);
     world::define(&mut definitions);
     let kinds_of_resources: Map<String, Value> = kinds
@@ -46,7 +45,7 @@ pub fn json_schema() -> Value {
         }),
     );
     properties.insert("edges".into(), edges());
-    properties.insert("collect".into(), world::collect(&kinds));
+    properties.insert("collect".into(), world::collect(kinds));
     json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "steadfast graph",

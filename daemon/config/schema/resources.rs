@@ -3,8 +3,8 @@
 use super::{described, fields, language, world};
 use crate::config::ast::Relation;
 use crate::config::checks::metaparams::{ALIASES, META};
-use crate::config::kinds::KindSet;
 use serde_json::{Map, Value, json};
+use steadfast_resources::KindSet;
 use steadfast_resources::{FieldSpec, FieldType, KindSpec, Receives};
 
 /// Adds a definition for the metaparams and for each kind.

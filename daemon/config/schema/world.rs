@@ -1,8 +1,8 @@
 //! The schemas of the keys of the world: `export` of a resource, and the top-level key `collect`.
 
 use super::{described, fields};
-use crate::config::kinds::KindSet;
 use serde_json::{Map, Value, json};
+use steadfast_resources::KindSet;
 
 /// Adds the definition of `export` of a resource.
 pub(super) fn define(definitions: &mut Map<String, Value>) {

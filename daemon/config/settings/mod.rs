@@ -12,7 +12,6 @@ use super::ast::{FieldValues, ResourceSpots};
 use super::checks::metaparams::Metas;
 use super::checks::semaphores::{Refused, Semaphores};
 use super::document::{Origin, parse};
-use super::kinds::KindSet;
 use super::problem::code::Code;
 use super::problem::location;
 use super::problem::render::Rejected;
@@ -24,6 +23,7 @@ use recorders::Recorder;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use steadfast_resources::KindSet;
 use steadfast_resources::{FieldSpec, FieldType, Fields, LONGEST_SPAN, Value};
 use world::WorldSettings;
 
@@ -220,7 +220,8 @@ fn compile(
     mut problems: Problems,
     words: &[(&str, Judge<'_>)],
 ) -> Result<Settings, Rejected> {
-    let kinds = KindSet::of_this_build();
+    // Settings name no kinds.
+    let kinds = KindSet::default();
     let mut settings = Settings::default();
     if let Some(source) = sources.first()
         && let Some(tree) = parse::parse(source, &mut problems)

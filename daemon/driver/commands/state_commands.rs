@@ -7,7 +7,6 @@ use crate::store::{Effect, Entry, StateCommand};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use steadfast_engine::{Event, VertexId};
-use steadfast_resources::registry::is_made_once;
 use tokio::sync::oneshot;
 
 /// One line for each resource, or the rejection.
@@ -46,10 +45,10 @@ impl Driver {
             let words = match self.judge(order, name) {
                 Effect::Done(words) => {
                     entries.push(self.carry_out(order, name));
-                    if order.makes_anew() && is_made_once(name) {
-                        entries.push(self.unsend(name));
+                    if order.makes_anew() && self.graph.kinds.is_made_once(name) {
+                        entries.push(self.forget_sent(name));
                     }
-                    deeds.push(order.deed(name, words));
+                    deeds.push(order.audit_entry(name, words));
                     words
                 }
                 Effect::Idle(words) => words,
@@ -135,8 +134,8 @@ impl Driver {
     }
 
     /// Drops the sent values of a resource whose values are made only once, so that they are made again.
-    fn unsend(&mut self, name: &Arc<str>) -> Entry {
-        self.values.unsend(name);
+    fn forget_sent(&mut self, name: &Arc<str>) -> Entry {
+        self.values.forget_sent(name);
         let recalled = self.mode.stored_mut();
         if let Some(kept) = recalled.and_then(|it| it.resources.get_mut(name.as_ref())) {
             kept.sent = None;
@@ -165,7 +164,7 @@ impl Driver {
             self.mode.stored_mut().and_then(|it| it.resources.get_mut(name.as_ref()))
         {
             match order {
-                StateCommand::Forget => kept.anew(),
+                StateCommand::Forget => kept.reset(),
                 StateCommand::Redo => kept.done = None,
                 StateCommand::Protect | StateCommand::Unprotect => {
                     kept.owned = self.ownership.record(name).cloned().map(Arc::new);

@@ -10,9 +10,10 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_engine::VertexStatus;
+use steadfast_resources::KindSet;
+use steadfast_resources::Restoring;
 use steadfast_resources::host::Files;
 use steadfast_resources::host::files::{RestoredDirectories, Why, printable};
-use steadfast_resources::registry::{self, Restoring};
 use steadfast_resources::{Failure, Host, MintKey, PriorShape, PriorState};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -46,7 +47,7 @@ impl From<Failure> for UndoError {
 
 /// Returns the audit entry of an undo; `None` if nothing was changed.
 #[must_use]
-pub fn deed(resource: &str, undone: &Undone) -> Option<AuditEntry> {
+pub fn undo_audit_entry(resource: &str, undone: &Undone) -> Option<AuditEntry> {
     let says = match undone {
         Ok(lines) => lines.join("; "),
         Err(UndoError { before, .. }) if before.is_empty() => return None,
@@ -67,22 +68,26 @@ pub fn deed(resource: &str, undone: &Undone) -> Option<AuditEntry> {
 /// # Errors
 ///
 /// A failure if the history has no record of the resource or cannot be read, or if the values cannot be restored.
-pub fn to_undo(history: &History, what: &Undo) -> Result<Undoable, Failure> {
+pub fn to_undo(history: &History, what: &Undo, kinds: &KindSet) -> Result<Undoable, Failure> {
     let unknown = |error: HistoryError| Failure::new(error.to_string());
     let nothing = || Failure::new(format!("no recorded changes of {}", what.resource));
     let reader = history.read().map_err(unknown)?.ok_or_else(nothing)?;
     let undoable = reader.undo(what).map_err(unknown)?;
-    restoring(what, &undoable)?;
+    restoring(what, &undoable, kinds)?;
     Ok(undoable)
 }
 
 /// Returns the resource with its prior values; `None` if the undo concerns paths only.
-fn restoring(what: &Undo, undoable: &Undoable) -> Result<Option<Restoring>, Failure> {
+fn restoring(
+    what: &Undo,
+    undoable: &Undoable,
+    kinds: &KindSet,
+) -> Result<Option<Restoring>, Failure> {
     let values = &undoable.values;
     if values.is_empty() {
         return Ok(None);
     }
-    registry::restoring(&what.resource, values).map(Some)
+    kinds.restoring(&what.resource, values).map(Some)
 }
 
 /// Restores the state of a resource before its last change, or before a given change and all later ones. Blocks. The
@@ -96,11 +101,12 @@ pub fn undo(
     host: &Host,
     history: &Arc<History>,
     (what, cancel): (&Undo, CancellationToken),
+    kinds: &KindSet,
 ) -> Undone {
     // The interrupted work may be an earlier undo.
     clean_up(key, host, history);
-    let undoable = to_undo(history, what)?;
-    let restoring = restoring(what, &undoable)?;
+    let undoable = to_undo(history, what, kinds)?;
+    let restoring = restoring(what, &undoable, kinds)?;
     let Undoable { steps, left, again, run, undoing, .. } = undoable;
     check_directories(host, &steps)?;
     history.begin_undo(undoing);
@@ -179,7 +185,7 @@ fn check_directories(host: &Host, steps: &[(PathBuf, PriorState)]) -> Result<(),
     for (path, former) in steps {
         let PriorState::Thing(thing) = former else { continue };
         let comes_back = path.ancestors().skip(1).any(|above| directories.contains(above));
-        match host.files().spot(path) {
+        match host.files().open_entry(path) {
             _ if comes_back => {}
             Ok(Some(_)) => {}
             Ok(None) => {
@@ -226,14 +232,14 @@ impl Driver {
             Ok(found) => found,
             Err(why) => return drop(answer.send(Err(Failure::new(why).into()))),
         };
-        let host = self.runtime.host.clone();
+        let (host, kinds) = (self.runtime.host.clone(), self.graph.kinds.clone());
         let (presence, inbox) = (self.runtime.presence(), self.runtime.inbox());
         let cancel = self.commands.undos.cancel.clone();
         self.commands.undos.under_way.insert(what.resource.clone());
         drop(tokio::task::spawn_blocking(move || {
-            let undone = undo(&key, &host, &history, (&what, cancel));
+            let undone = undo(&key, &host, &history, (&what, cancel), &kinds);
             // The client may have gone.
-            let deed = deed(&what.resource, &undone);
+            let deed = undo_audit_entry(&what.resource, &undone);
             inbox.put(DriverEvent::Undone(what.resource, deed));
             drop(presence);
             drop(answer.send(undone));

@@ -2,7 +2,7 @@
 
 use super::assign_ids::IdAssignment;
 use super::load::LoadStatus;
-use super::to_engine::{nature_for_engine, renumber};
+use super::to_engine::renumber;
 use super::vertices::VertexTable;
 use crate::api::GraphDiff;
 use crate::config::{Gate, LoadedGraph, Vertex, Window};
@@ -14,11 +14,14 @@ use std::time::Duration;
 use steadfast_engine::{
     Edge, Graph, GraphError, RestoredState, SemaphoreId, Stamp, VertexId, VertexSpec, WindowId,
 };
+use steadfast_resources::KindSet;
 use steadfast_resources::{RunPolicy, WatchSource};
 
 /// The registry of the running graph, and of an accepted graph that waits to run.
 #[derive(Debug, Default)]
 pub(in crate::driver) struct GraphRegistry {
+    /// The known kinds.
+    pub(in crate::driver) kinds: KindSet,
     /// The vertices of the running graph.
     pub(in crate::driver) rows: VertexTable,
     /// Vertices that have left the running graph; the engine still knows them.
@@ -47,7 +50,7 @@ pub(in crate::driver) struct GraphRegistry {
     /// The files of the running graph.
     files: Vec<PathBuf>,
     /// Removed vertices; only the engine still knows them.
-    buried: BTreeSet<VertexId>,
+    removed_ids: BTreeSet<VertexId>,
     /// Replaced graphs, until their memory is freed.
     replaced: Vec<OldGraph>,
     /// The result of the last load, and the graph that waits to run.
@@ -88,6 +91,11 @@ pub(in crate::driver) struct SwapResult {
 }
 
 impl GraphRegistry {
+    /// Creates the registry of the empty graph.
+    pub(in crate::driver) fn new(kinds: KindSet) -> Self {
+        Self { kinds, ..Self::default() }
+    }
+
     /// Returns a vertex of the running graph, or one that has left the graph and is still in the engine.
     #[must_use]
     pub(in crate::driver) fn get(&self, id: VertexId) -> Option<&Vertex> {
@@ -187,7 +195,7 @@ impl GraphRegistry {
 
     /// Lists all resources of the running graph, without the removed ones.
     pub(in crate::driver) fn ids(&self) -> impl Iterator<Item = VertexId> + '_ {
-        self.numbers_in_use().filter(|id| !self.buried.contains(id))
+        self.numbers_in_use().filter(|id| !self.removed_ids.contains(id))
     }
 
     fn numbers_in_use(&self) -> impl Iterator<Item = VertexId> + '_ {
@@ -197,22 +205,22 @@ impl GraphRegistry {
 
     /// Marks a vertex as removed.
     pub(in crate::driver) fn mark_removed(&mut self, id: VertexId) {
-        self.buried.insert(id);
+        self.removed_ids.insert(id);
     }
 
     /// Takes back the mark of a removed vertex, whose object an earlier step of a plan may bring back.
     pub(in crate::driver) fn unmark_removed(&mut self, id: VertexId) {
-        self.buried.remove(&id);
+        self.removed_ids.remove(&id);
     }
 
     /// Returns true if the vertex is marked as removed.
     pub(in crate::driver) fn is_removed(&self, id: VertexId) -> bool {
-        self.buried.contains(&id)
+        self.removed_ids.contains(&id)
     }
 
     /// Lists the vertices that are marked as removed.
-    pub(in crate::driver) fn buried(&self) -> impl Iterator<Item = VertexId> + '_ {
-        self.buried.iter().copied()
+    pub(in crate::driver) fn removed_vertices(&self) -> impl Iterator<Item = VertexId> + '_ {
+        self.removed_ids.iter().copied()
     }
 
     /// Assigns numbers to the vertices of a new graph and stores the graph as pending. `found` holds the numbers of its
@@ -372,7 +380,7 @@ impl GraphRegistry {
         let groups = std::mem::replace(&mut self.groups, pending.groups);
         self.edges = pending.edges;
         self.removed.retain(|id, _| !self.rows.has(*id));
-        self.buried.retain(|id| !self.rows.has(*id));
+        self.removed_ids.retain(|id| !self.rows.has(*id));
         let mut dropped = Vec::new();
         for id in rows.ids().filter(|id| !self.rows.has(*id)) {
             if let Some(vertex) = rows.get(id) {
@@ -407,7 +415,7 @@ impl GraphRegistry {
     /// Forgets a vertex that has left the graph; returns its identity.
     pub(in crate::driver) fn forget(&mut self, id: VertexId) -> Option<Arc<str>> {
         let vertex = self.removed.remove(&id)?;
-        self.buried.remove(&id);
+        self.removed_ids.remove(&id);
         let waiting = self.pending.as_mut().filter(|pending| pending.rows.has(id));
         let is_called_so = |other: &Vertex| other.identity == vertex.identity;
         let keeps_name = waiting.as_ref().and_then(|it| it.rows.get(id)).is_some_and(is_called_so);
@@ -474,7 +482,7 @@ impl PendingGraph {
 /// Returns the engine's specification of a vertex.
 pub(in crate::driver) fn declare(id: VertexId, vertex: &Vertex) -> VertexSpec {
     let (definition, meta) = (vertex.definition, Arc::clone(&vertex.meta));
-    VertexSpec { id, definition, meta, nature: nature_for_engine(vertex.resource.traits()) }
+    VertexSpec { id, definition, meta, traits: vertex.resource.traits() }
 }
 
 impl Vertex {

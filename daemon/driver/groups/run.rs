@@ -64,7 +64,7 @@ impl Driver {
     pub(in crate::driver) fn check_parts(
         &self,
         transaction: Arc<dyn Transaction>,
-        (seat, count): (ExecutorKind, usize),
+        (executor, count): (ExecutorKind, usize),
         ask: CheckRequest,
         run: RunId,
     ) {
@@ -77,7 +77,7 @@ impl Driver {
             DriverEvent::CheckedParts(run, verdicts)
         };
         let span = self.span(run);
-        self.runtime.start_run((seat, false), span, work);
+        self.runtime.start_run((executor, false), span, work);
     }
 
     /// Processes the check results of all members, and reports one combined result to the engine.
@@ -136,7 +136,7 @@ impl Driver {
             return;
         };
         let Some(group) = self.graph.groups().get(id) else { return };
-        let (seat, count) = (entry.resource.traits().seat, live.parts.len());
+        let (executor, count) = (entry.resource.traits().executor, live.parts.len());
         let changes = live.parts.iter_mut().map(|part| part.change.take()).collect();
         let identities = live.parts.iter().map(|part| &*part.identity);
         let cause = recorded_cause(cause, live.class);
@@ -152,7 +152,7 @@ impl Driver {
             DriverEvent::EndedParts(run, outcomes)
         };
         let span = self.span(run);
-        self.runtime.start_run((seat, true), span, work);
+        self.runtime.start_run((executor, true), span, work);
     }
 
     /// Processes the outcomes of all members, and reports one combined outcome to the engine.
@@ -261,7 +261,7 @@ impl Driver {
             }
         }
         // Removed resources are not counted.
-        for id in self.graph.buried() {
+        for id in self.graph.removed_vertices() {
             if let Some(standing) = self.current_status(id) {
                 let count = counted(&mut counts, &standing);
                 *count = count.saturating_sub(1);

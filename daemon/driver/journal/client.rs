@@ -441,7 +441,7 @@ mod tests {
         let both = || vec![protect("a"), protect("b")];
         let promise = || {
             let (to, answer) = oneshot::channel();
-            let deeds = vec![StateCommand::Protect.deed(&"a".into(), "is protected")];
+            let deeds = vec![StateCommand::Protect.audit_entry(&"a".into(), "is protected")];
             let to = Box::new(|said| drop(to.send(said)));
             (PendingReply { to: Some(to), messages: vec!["done".to_owned()], deeds }, answer)
         };

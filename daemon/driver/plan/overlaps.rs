@@ -132,7 +132,7 @@ impl Driver {
 
     /// Lists all resources with paths, and their planned effects.
     fn subjects(&self) -> Vec<PlannedPath> {
-        let ids = self.graph.ids().chain(self.graph.buried());
+        let ids = self.graph.ids().chain(self.graph.removed_vertices());
         ids.filter_map(|id| self.subject(id)).collect()
     }
 

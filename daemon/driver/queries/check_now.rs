@@ -47,7 +47,7 @@ struct CheckNow {
     name: String,
     resource: Arc<dyn Resource>,
     meal: Result<Option<ReceiverInputs>, Failure>,
-    seat: ExecutorKind,
+    executor: ExecutorKind,
     /// The step in the overlay of a plan, if there is one.
     step: Option<PlannedStep>,
 }
@@ -143,21 +143,25 @@ impl Driver {
 
     fn job(&self, id: VertexId, layer: Option<&Layer>) -> Option<CheckNow> {
         let entry = self.graph.get(id)?;
-        let meal = entry.recipe.as_ref().map(|r| self.values.meal(&entry.identity, r)).transpose();
+        let meal = entry
+            .recipe
+            .as_ref()
+            .map(|r| self.values.receiver_inputs(&entry.identity, r))
+            .transpose();
         let kept = self.values.stored_value(&entry.identity, entry.definition);
         let resource = kept.and_then(|kept| entry.resource.with_sent(kept));
         Some(CheckNow {
             name: entry.identity.to_string(),
             resource: resource.unwrap_or_else(|| Arc::clone(&entry.resource)),
             meal,
-            seat: entry.resource.traits().seat,
+            executor: entry.resource.traits().executor,
             step: layer.and_then(|layer| self.step_on_resume(id, layer)),
         })
     }
 }
 
 async fn look(job: CheckNow, host: Host) -> Inspection {
-    let CheckNow { name, resource, meal, seat, step } = job;
+    let CheckNow { name, resource, meal, executor, step } = job;
     // The daemon's host records facts about changed files, and must not take them from an overlay.
     let host = if step.is_some() { Host::default() } else { host };
     let cancel = CancellationToken::new();
@@ -171,7 +175,7 @@ async fn look(job: CheckNow, host: Host) -> Inspection {
         let ask = CheckRequest { cancel, ..CheckRequest::default() };
         guarded(Box::pin(check_step(step, &host, (resource, meal, &made), ask))).await
     };
-    let done = match seat {
+    let done = match executor {
         ExecutorKind::Command => tokio::time::timeout(PATIENCE, work).await.ok(),
         ExecutorKind::Thread => {
             let handle = tokio::runtime::Handle::current();

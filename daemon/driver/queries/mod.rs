@@ -229,15 +229,8 @@ impl Driver {
                 .collect(),
             unhealthy_omitted: more,
             uptime: self.runtime.uptime().as_secs(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            // Other workers own these fields and fill them in.
-            fallback_reason: None,
-            daemon: Vec::new(),
-            reboot: None,
-            checkout: None,
-            inactive: Vec::new(),
-            inactive_omitted: 0,
-            input_reports: Vec::new(),
+            // Other workers own the other fields and fill them in.
+            ..Status::starting()
         }
     }
 

@@ -88,7 +88,7 @@ pub(in crate::driver) fn plan_removals(
     let inactive = loaded.inactive.iter().map(|inactive| &inactive.identity);
     let inactive: BTreeSet<Arc<str>> =
         inactive.filter(|identity| may_leave.contains(*identity)).cloned().collect();
-    let leaving = leaving(loaded, kept, may_leave, terms);
+    let leaving = undeclared_records(loaded, kept, may_leave, terms);
     let mut farewell = RemovalPlan { inactive, ..RemovalPlan::default() };
     if !terms.whole {
         let stays = |owned: &Ownership| is_deletable(owned) || owned.is_protected();
@@ -131,7 +131,7 @@ pub(in crate::driver) fn plan_removals(
 }
 
 /// Lists the recorded resources that the graph declares under no name or alias, in order of identity.
-fn leaving(
+fn undeclared_records(
     loaded: &LoadedGraph,
     kept: &KeptOwned,
     may_leave: BTreeSet<Arc<str>>,

@@ -67,18 +67,18 @@ impl Driver {
         self.watches.forget(id);
         self.commands.pauses.forget(id);
         self.values.rotation.forget(id);
-        let buried = self.graph.is_removed(id);
+        let removed_ids = self.graph.is_removed(id);
         let Some(identity) = self.graph.forget(id) else { return };
-        if !buried {
+        if !removed_ids {
             self.tell_if_kept(&identity);
         }
-        if !buried && !self.ownership.forgets() {
+        if !removed_ids && !self.ownership.forgets() {
             self.ownership.forget_vertex(id);
             self.ownership.undeclared.note(&identity, &remembered);
             return;
         }
         self.values.forget(&identity);
-        if !buried {
+        if !removed_ids {
             self.journal.record_all(self.ownership.forget_owned(id, &identity));
         }
     }

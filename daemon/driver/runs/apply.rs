@@ -33,7 +33,7 @@ impl Driver {
         };
         let cause = recorded_cause(cause, live.class);
         let permit = self.permission.mint(&live.identity, &cause, live.cancel.clone());
-        let (resource, seat) = (live.resource(), entry.resource.traits().seat);
+        let (resource, executor) = (live.resource(), entry.resource.traits().executor);
         let (host, slot) = (self.runtime.host.clone(), live.sent.clone());
         self.runs.echo.applying(id);
         let work = async move {
@@ -44,7 +44,7 @@ impl Driver {
             DriverEvent::Ended(run, outcome)
         };
         let span = self.span(run);
-        self.runtime.start_run((seat, true), span, work);
+        self.runtime.start_run((executor, true), span, work);
     }
 
     /// Processes the outcome of an apply.

@@ -39,9 +39,10 @@ impl Driver {
         };
         let cancel = CancellationToken::new();
         let ask = self.ask(start, entry, &cancel);
-        let seat = entry.resource.traits().seat;
+        let executor = entry.resource.traits().executor;
         let recipe = entry.recipe.as_ref();
-        let meal = recipe.map(|recipe| self.values.meal(&entry.identity, recipe)).transpose();
+        let meal =
+            recipe.map(|recipe| self.values.receiver_inputs(&entry.identity, recipe)).transpose();
         let meal = match meal {
             Ok(meal) => meal,
             Err(trouble) => {
@@ -83,7 +84,7 @@ impl Driver {
             in_fight: false,
             closing: false,
         };
-        let seat_and_count = (seat, live.parts.len());
+        let executor_and_count = (executor, live.parts.len());
         let made = Arc::clone(&live.made);
         self.runs.active.insert(start.run, live);
         self.values.rotation.runs(start.vertex);
@@ -91,7 +92,7 @@ impl Driver {
             return;
         }
         if let Some(transaction) = transaction {
-            self.check_parts(transaction, seat_and_count, ask, start.run);
+            self.check_parts(transaction, executor_and_count, ask, start.run);
             return;
         }
         let (host, run) = (self.runtime.host.clone(), start.run);
@@ -101,7 +102,7 @@ impl Driver {
             DriverEvent::Checked(run, verdict)
         };
         let span = self.span(run);
-        self.runtime.start_run((seat, false), span, work);
+        self.runtime.start_run((executor, false), span, work);
     }
 
     /// Returns the span for all log lines of a run.

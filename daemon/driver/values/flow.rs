@@ -137,7 +137,7 @@ impl Driver {
     fn tell_answer(&mut self, run: RunId) {
         let Some(live) = self.runs.active.get(&run) else { return };
         let resource = live.resource();
-        if !resource.traits().answers {
+        if !resource.sends_answers() {
             return;
         }
         let values = resource.sends();

@@ -141,7 +141,7 @@ impl ValueStore {
     }
 
     /// Drops the sent values, so that a value that is made only once is made again.
-    pub(super) fn unsend(&mut self, identity: &str) {
+    pub(super) fn forget_sent(&mut self, identity: &str) {
         self.sent.remove(identity);
     }
 
@@ -167,7 +167,7 @@ impl ValueStore {
     /// # Errors
     ///
     /// A failure that names a value that was not sent yet, or that is too long.
-    pub(super) fn meal(
+    pub(super) fn receiver_inputs(
         &self,
         identity: &str,
         recipe: &Arc<DeferredResource>,

@@ -140,7 +140,7 @@ impl Driver {
             return;
         };
         // A run reports a missing input itself.
-        let Ok(meal) = self.values.meal(identity, recipe) else { return };
+        let Ok(meal) = self.values.receiver_inputs(identity, recipe) else { return };
         let (identity, host) = (Arc::clone(identity), self.runtime.host.clone());
         self.values.rotation.asked.insert(id);
         let work = async move {

@@ -9,8 +9,8 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{
-    Action, Candidate, Edge, Engine, Event, Graph, Meta, Nature, Pause, RunVerdict, Slots, Swap,
-    Tick, VertexId, VertexSpec, contract,
+    Action, Candidate, Edge, Engine, Event, Graph, Meta, Pause, RunVerdict, Slots, Swap, Tick,
+    Traits, VertexId, VertexSpec, contract,
 };
 
 /// An engine whose checks always find the declared state.
@@ -79,7 +79,7 @@ fn graph_but(
         id: VertexId(number),
         definition: other.filter(|(id, _)| *id == number).map_or(1, |(_, definition)| definition),
         meta: Arc::clone(&meta),
-        nature: Nature::default(),
+        traits: Traits::default(),
     };
     let edges = edges
         .map(|(from, to)| Edge { from: VertexId(from), to: VertexId(to), notify: false })

@@ -5,10 +5,10 @@ use crate::contention::record::{Contention, Repair, SUSPECTS};
 use crate::engine::Engine;
 use crate::interface::action::Culprit;
 use crate::interface::ids::{Stamp, Tick, VertexId};
-use crate::interface::metaparams::SlotClass;
 use crate::state::vertex::{Run, Station, Vertex, Watch};
 use std::collections::BTreeSet;
 use std::time::Duration;
+use steadfast_traits::ExecutorKind;
 
 /// The time after an apply during which its events may still arrive.
 pub(crate) const ECHO: Duration = Duration::from_millis(100);
@@ -94,7 +94,7 @@ impl Engine {
             // check is never satisfied, or another daemon that answers each repair. Only a command can be its own
             // culprit.
             let heard = fight.rounds.back().is_some_and(|round| round.heard);
-            let itself = !heard && vertex.nature.slot == SlotClass::Command;
+            let itself = !heard && vertex.traits.executor == ExecutorKind::Command;
             let party = if itself { Culprit::Itself } else { Culprit::Foreign };
             fight.since.map(|_| party)
         }
@@ -115,11 +115,12 @@ impl Engine {
         if !self.vertex(id).is_some_and(Vertex::is_checkable) {
             return self.is_set_off_by(other, id);
         }
-        let is_command = |id| self.vertex(id).is_some_and(|v| v.nature.slot == SlotClass::Command);
+        let is_command =
+            |id| self.vertex(id).is_some_and(|v| v.traits.executor == ExecutorKind::Command);
         let mutual = self.fights.get(&other).is_some_and(|fight| {
             fight.rounds.iter().rev().take(2).any(|round| round.suspects.contains(&id))
         });
-        let is_confined = self.vertex(other).is_some_and(|v| v.nature.confined);
+        let is_confined = self.vertex(other).is_some_and(|v| v.traits.confined);
         (is_command(other) && !is_confined) || mutual && is_command(id)
     }
 

@@ -10,8 +10,9 @@ use crate::contention::record::{Contention, SUSPECTS};
 use crate::engine::Engine;
 use crate::interface::action::{Class, Culprit, Notice};
 use crate::interface::ids::{Stamp, VertexId};
-use crate::interface::metaparams::{Check, Meta};
+use crate::interface::metaparams::Meta;
 use crate::state::vertex::{Causes, Run, RunKind, Vertex};
+use steadfast_traits::RunPolicy;
 
 /// Causes that are not drift: a change of the declaration, or a request of our own side.
 pub(crate) const ASKED: Causes = Causes::LOAD.and(Causes::OPERATOR).and(Causes::VALUE);
@@ -20,7 +21,7 @@ impl Engine {
     /// Examines an event of a vertex, or a look caused by an event that may be our own, for the runs that were writing
     /// then.
     pub(crate) fn witness(&mut self, id: VertexId, heard: bool) {
-        let Some(vertex) = self.vertex(id).filter(|v| v.nature.check != Check::Events) else {
+        let Some(vertex) = self.vertex(id).filter(|v| v.traits.repeat != RunPolicy::Events) else {
             // A poll tick has no culprit.
             return;
         };
@@ -71,7 +72,7 @@ impl Engine {
         }
         // A vertex that runs at each start has something to do each time, as declared; so do the vertices that it
         // notifies.
-        let at_start = |vertex: &Vertex| vertex.nature.check == Check::EachStart;
+        let at_start = |vertex: &Vertex| vertex.traits.repeat == RunPolicy::EachStart;
         let again = at_start(vertex) && run.causes.has(Causes::LOAD);
         let with = run.refresh && by.is_some_and(at_start);
         if !moved && (again || with) { Class::NotIdempotent } else { Class::Corrective }

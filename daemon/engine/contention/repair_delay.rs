@@ -5,10 +5,11 @@ use crate::contention::recognition::ASKED;
 use crate::engine::Engine;
 use crate::interface::action::{Action, Culprit, Notice};
 use crate::interface::ids::{Tick, VertexId};
-use crate::interface::metaparams::{Conflict, Meta, SlotClass};
+use crate::interface::metaparams::{Conflict, Meta};
 use crate::state::deadlines::Timer;
 use crate::state::vertex::{Causes, Phase, Place, Vertex, Watch};
 use std::time::Duration;
+use steadfast_traits::ExecutorKind;
 
 impl Engine {
     /// Returns the time until which contention or the brake delays the repair of drift. Requested runs are not delayed.
@@ -71,7 +72,7 @@ impl Engine {
             // A look does not prove that somebody has touched the vertex.
             return;
         }
-        let command = vertex.nature.slot == SlotClass::Command;
+        let command = vertex.traits.executor == ExecutorKind::Command;
         let waits = vertex.run().is_none() && vertex.watch == Watch::Established;
         let later = self.is_delayed(id).is_some() || matches!(vertex.phase, Phase::Delayed(_));
         let waits = waits && vertex.causes.any() && later;

@@ -1,11 +1,12 @@
 //! The graph of the engine. A [`Graph`] is validated when it is made, so an invalid one cannot exist.
 
 use crate::interface::ids::{SemaphoreId, Stamp, VertexId};
-use crate::interface::metaparams::{Meta, Nature};
+use crate::interface::metaparams::Meta;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::fmt;
 use std::sync::Arc;
+use steadfast_traits::Traits;
 
 /// One vertex as declared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -17,7 +18,7 @@ pub struct VertexSpec {
     /// The metaparams. Vertices with equal metaparams should share them.
     pub meta: Arc<Meta>,
     /// The properties of its kind.
-    pub nature: Nature,
+    pub traits: Traits,
 }
 
 /// An edge: `to` waits for `from`, and with `notify` is refreshed when `from` changes.

@@ -1,4 +1,4 @@
-//! Metaparams, which declare the treatment of a vertex, and the properties of its kind.
+//! Metaparams, which declare the treatment of a vertex.
 
 use crate::interface::ids::{SemaphoreId, WindowId};
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub struct Meta {
     pub delay: Duration,
     /// The longest wait before a retry.
     pub delay_max: Duration,
-    /// The deadline of one run; `None` uses [`Nature::timeout`].
+    /// The deadline of one run; `None` uses [`Traits::timeout`](steadfast_traits::Traits::timeout).
     pub timeout: Option<Duration>,
     /// The polling of the vertex (E-13).
     pub poll: Poll,
@@ -106,67 +106,4 @@ pub struct Pace {
     pub period_ns: u64,
     /// The largest number of starts in a row; at least 1.
     pub burst: u32,
-}
-
-/// The properties of a vertex's kind that the engine needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Nature {
-    /// The resource that a run occupies.
-    pub slot: SlotClass,
-    /// The state that a check can compare.
-    pub check: Check,
-    /// The action after a run that was cut off between its begin and its end.
-    pub interrupted: Interrupted,
-    /// True if a run in progress may be cancelled (a package transaction may not).
-    pub cancellable: bool,
-    /// The kind's own deadline for one run.
-    pub timeout: Option<Duration>,
-    /// An apply changes only the claims of the resource, although it occupies the slot of a command (a timer).
-    pub confined: bool,
-}
-
-impl Default for Nature {
-    fn default() -> Self {
-        Self {
-            slot: SlotClass::Thread,
-            check: Check::State,
-            interrupted: Interrupted::Again,
-            cancellable: true,
-            timeout: None,
-            confined: false,
-        }
-    }
-}
-
-/// The resource that a run occupies while it is in progress. Each class has its own number of slots.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SlotClass {
-    /// A thread: the run makes system calls that may block.
-    Thread,
-    /// A child process: the run occupies no thread.
-    Command,
-}
-
-/// The state that a check can compare, which decides the causes that start a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Check {
-    /// The host has a state to compare: every cause starts a run.
-    State,
-    /// Nothing to compare (a command without guard): runs once per definition, and for events, refreshes and `redo`.
-    Once,
-    /// As [`Check::Once`], and once at each start of the daemon (`always: true`).
-    EachStart,
-    /// Nothing to compare (a timer): runs for events, refreshes and `redo` only, and is settled from the load on.
-    Events,
-}
-
-/// The action after a run that was cut off between its begin and its end, if a check cannot decide.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Interrupted {
-    /// Run again: at least once.
-    Again,
-    /// Treat the run as done: at most once.
-    Skip,
-    /// Wait for the operator (`redo`).
-    Wait,
 }

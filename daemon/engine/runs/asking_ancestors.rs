@@ -108,7 +108,7 @@ impl Engine {
         let Some(since) = self.asking_mut(id).map(|asking| asking.run.stamp) else { return };
         match self.survey(id, since) {
             Ancestors::Unchecked(unchecked) => self.look_at_all(id, unchecked, since),
-            Ancestors::Differ => self.excuse(id),
+            Ancestors::Differ => self.discard_failure(id),
             // A blocking ancestor is in progress: its end touches this vertex. Awaited ancestors may have left the
             // graph.
             Ancestors::Same if self.is_blocked(id) => {
@@ -164,7 +164,7 @@ impl Engine {
     /// Discards the failure: the vertex is processed again after the ancestors that differ. The vertex sends no
     /// back-poke: one was sent before the failed run, and an ancestor that failed for good since then has just had its
     /// attempt.
-    fn excuse(&mut self, id: VertexId) {
+    fn discard_failure(&mut self, id: VertexId) {
         let Some(Asking { run, .. }) = self.stop_asking(id) else { return };
         let stamp = self.tick_stamp();
         let Some(vertex) = self.vertex_mut(id) else { return };

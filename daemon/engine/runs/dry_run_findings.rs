@@ -3,9 +3,9 @@
 use crate::engine::Engine;
 use crate::interface::action::{HeldReason, Notice};
 use crate::interface::ids::{Stamp, VertexId};
-use crate::interface::metaparams::Check;
 use crate::state::vertex::{Causes, Phase, Vertex};
 use std::collections::BTreeSet;
+use steadfast_traits::RunPolicy;
 
 impl Engine {
     /// E-11: marks the children that a vertex in noop would refresh, so that they are checked as if it had. In a plan
@@ -132,7 +132,7 @@ impl Engine {
         let vertex = self.vertex(id).filter(|vertex| vertex.meta.planned)?;
         let run = vertex.run().filter(|run| run.refresh)?;
         let has_own_reason =
-            vertex.nature.check != Check::State && !run.causes.only(Causes::SUPPOSED);
+            vertex.traits.repeat != RunPolicy::State && !run.causes.only(Causes::SUPPOSED);
         if vertex.owed > Stamp::NEVER || has_own_reason {
             return None;
         }

@@ -76,7 +76,7 @@ impl Engine {
             self.hold(id, HeldReason::WouldRefresh);
             self.ask_those_below(id);
         } else {
-            self.well(id, Outcome::Unchanged);
+            self.run_succeeded(id, Outcome::Unchanged);
         }
     }
 
@@ -241,7 +241,7 @@ impl Engine {
         }
         let applied = station == Station::Applying;
         match outcome {
-            Outcome::Unchanged | Outcome::Changed => self.well(id, outcome),
+            Outcome::Unchanged | Outcome::Changed => self.run_succeeded(id, outcome),
             Outcome::Interrupted if cancelled == Some(Cancelled::Withdrawn) => {
                 self.cut_off(id, station, true);
             }
@@ -255,7 +255,7 @@ impl Engine {
 
     /// Ends a run that was successful: refreshes owed at its start are done, its children are owed refreshes for its
     /// change, and `retryreset` refills its budget.
-    fn well(&mut self, id: VertexId, outcome: Outcome) {
+    fn run_succeeded(&mut self, id: VertexId, outcome: Outcome) {
         let Some(run) = self.release(id) else { return };
         let stamp = self.tick_stamp();
         let Some(vertex) = self.vertex_mut(id) else { return };

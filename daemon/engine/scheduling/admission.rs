@@ -3,13 +3,13 @@
 use crate::engine::Engine;
 use crate::interface::action::{Action, Start};
 use crate::interface::ids::{RunId, SemaphoreId, Tick, VertexId};
-use crate::interface::metaparams::SlotClass;
 use crate::scheduling::queues::Priority;
 use crate::scheduling::rate_limit;
 use crate::state::deadlines::Timer;
 use crate::state::vertex::{Causes, Phase, Place, Run, RunKind, Station, Vertex};
 use std::sync::Arc;
 use std::time::Duration;
+use steadfast_traits::ExecutorKind;
 
 /// The longest time that a run may occupy a thread before its slot is written off and replaced.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -63,7 +63,7 @@ impl Engine {
         let Some(vertex) = self.vertex_mut(id) else { return };
         vertex.place = Place::Slot(number);
         let priority = if vertex.causes.can_wait() { Priority::Load } else { Priority::Drift };
-        let class = vertex.nature.slot;
+        let class = vertex.traits.executor;
         self.next_entry += 1;
         self.lanes.of(class).push(priority, number, id);
     }
@@ -72,7 +72,7 @@ impl Engine {
         let number = self.next_entry;
         let Some(vertex) = self.vertex_mut(id) else { return };
         vertex.place = Place::Look(number);
-        let class = vertex.nature.slot;
+        let class = vertex.traits.executor;
         self.next_entry += 1;
         self.queued += 1;
         self.lanes.of(class).push(Priority::Look, number, id);
@@ -122,7 +122,7 @@ impl Engine {
     /// Assigns free slots in the order of priority. Returns true if any run was started.
     pub(crate) fn dispatch(&mut self) -> bool {
         let mut started = false;
-        for class in [SlotClass::Thread, SlotClass::Command] {
+        for class in [ExecutorKind::Thread, ExecutorKind::Command] {
             while let Some((number, id)) = self.lanes.of(class).pop() {
                 started |= self.grant(number, id);
             }
@@ -170,13 +170,13 @@ impl Engine {
         let deadline = begun.deadline;
         vertex.phase = Phase::Running(Box::new(begun));
         let noop = vertex.meta.noop;
-        let class = vertex.nature.slot;
+        let class = vertex.traits.executor;
         self.lanes.of(class).used += 1;
         self.in_flight.insert(run, id);
         if let Some(at) = deadline {
             self.timers.set(at, id, Timer::Deadline);
         }
-        if class == SlotClass::Thread {
+        if class == ExecutorKind::Thread {
             self.patience.push_back((now.after(PATIENCE), run, id));
         }
         self.out.push(Action::Start(Start { run, vertex: id, look, refresh, noop }));
@@ -190,7 +190,7 @@ impl Engine {
         let Phase::Running(run) = std::mem::replace(&mut vertex.phase, Phase::Resting) else {
             return None;
         };
-        let lane = self.lanes.of(run.slot);
+        let lane = self.lanes.of(run.executor);
         if run.written_off {
             lane.written_off -= 1;
         } else {
@@ -247,7 +247,7 @@ fn new_run(
     look: bool,
     refresh: bool,
 ) -> Run {
-    let timeout = vertex.meta.timeout.or(vertex.nature.timeout);
+    let timeout = vertex.meta.timeout.or(vertex.traits.timeout);
     let kind = if look {
         RunKind::Look(match vertex.phase {
             Phase::Held(holding) => Some(holding),
@@ -292,10 +292,10 @@ fn new_run(
         obsolete: false,
         deadline: timeout.map(|t| now.after(t)),
         begun: None,
-        slot: vertex.nature.slot,
+        executor: vertex.traits.executor,
         remade: false,
         supplied: false,
-        cancellable: vertex.nature.cancellable,
+        cancellable: vertex.traits.cancellable,
         owes: Vec::new(),
     }
 }

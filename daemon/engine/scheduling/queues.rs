@@ -1,8 +1,8 @@
 //! Queues for slots and semaphores, which decide the order of starts (E-6, E-14).
 
 use crate::interface::ids::{SemaphoreId, VertexId};
-use crate::interface::metaparams::SlotClass;
 use std::collections::{BTreeMap, VecDeque};
+use steadfast_traits::ExecutorKind;
 
 /// The order of starts if slots are short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,10 +64,10 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    pub(crate) fn of(&mut self, class: SlotClass) -> &mut Lane {
+    pub(crate) fn of(&mut self, class: ExecutorKind) -> &mut Lane {
         match class {
-            SlotClass::Thread => &mut self.threads,
-            SlotClass::Command => &mut self.commands,
+            ExecutorKind::Thread => &mut self.threads,
+            ExecutorKind::Command => &mut self.commands,
         }
     }
 }

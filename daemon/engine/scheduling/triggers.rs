@@ -4,10 +4,10 @@ use crate::engine::Engine;
 use crate::interface::action::{Action, Notice};
 use crate::interface::ids::{Stamp, Tick, VertexId};
 use crate::interface::metaparams::Poll;
-use crate::interface::metaparams::SlotClass;
 use crate::runs::steps::{RETURN, RETURN_OF_COMMAND};
 use crate::state::deadlines::Timer;
 use crate::state::vertex::{Cancelled, Causes, Phase, Place, RunKind, Vertex, Watch};
+use steadfast_traits::ExecutorKind;
 
 impl Engine {
     pub(crate) fn watch_answered(&mut self, id: VertexId, established: bool) {
@@ -181,9 +181,9 @@ impl Engine {
         if run.cancelled.is_some() {
             return;
         }
-        let at = now.after(match run.slot {
-            SlotClass::Thread => RETURN,
-            SlotClass::Command => RETURN_OF_COMMAND,
+        let at = now.after(match run.executor {
+            ExecutorKind::Thread => RETURN,
+            ExecutorKind::Command => RETURN_OF_COMMAND,
         });
         run.cancelled = Some(why);
         run.returns = Some(at);

@@ -3,9 +3,10 @@
 use crate::interface::action::{Class as ChangeClass, HeldReason};
 use crate::interface::graph::VertexSpec;
 use crate::interface::ids::{RunId, Stamp, Tick, VertexId};
-use crate::interface::metaparams::{Check, Meta, Nature, Poll, SlotClass};
+use crate::interface::metaparams::{Meta, Poll};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use steadfast_traits::{ExecutorKind, RunPolicy, Traits};
 
 /// The causes to process a vertex: a set that lasts until a run starts (E-4, E-5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -127,7 +128,7 @@ pub(crate) struct Run {
     /// The stamp of the intent, if one was recorded.
     pub(crate) begun: Option<Stamp>,
     /// The slot class that the run occupies: the vertex may get another one while the run is stuck.
-    pub(crate) slot: SlotClass,
+    pub(crate) executor: ExecutorKind,
     /// The inputs of the run differ from those of the last good one.
     pub(crate) remade: bool,
     /// Others have changed the source that the run copies: its change undoes nothing.
@@ -265,7 +266,7 @@ pub(crate) struct Vertex {
     pub(crate) poll_at: Option<Tick>,
     pub(crate) definition: u64,
     pub(crate) meta: Arc<Meta>,
-    pub(crate) nature: Nature,
+    pub(crate) traits: Traits,
 }
 
 /// The class of a vertex in the counts.
@@ -316,7 +317,7 @@ impl Vertex {
             poll_at: None,
             definition: declared.definition,
             meta: Arc::clone(&declared.meta),
-            nature: declared.nature,
+            traits: declared.traits,
         }
     }
 
@@ -467,7 +468,7 @@ impl Vertex {
     /// Returns true if a sweep, an overflow or a re-armed watch may run the vertex. Operations without a state to check
     /// are not repeated for these.
     pub(crate) fn is_checkable(&self) -> bool {
-        self.nature.check == Check::State
+        self.traits.repeat == RunPolicy::State
     }
 
     /// Returns true if the vertex is watched at all.

@@ -59,7 +59,7 @@ impl Engine {
         for id in &removed {
             self.remove(*id);
         }
-        self.strike(&removed);
+        self.drop_gone_ids(&removed);
         self.semaphores.resize(&swap.graph.semaphores);
         for id in &changed {
             if let Some(new) = swap.graph.get(*id) {
@@ -85,7 +85,7 @@ impl Engine {
     }
 
     /// Removes vertices that are gone from the lists of runs in progress: their numbers may be given to others.
-    fn strike(&mut self, gone: &[VertexId]) {
+    fn drop_gone_ids(&mut self, gone: &[VertexId]) {
         if gone.is_empty() {
             return;
         }
@@ -140,7 +140,7 @@ impl Engine {
     pub(crate) fn leave(&mut self, id: VertexId) {
         if self.vertex(id).is_some_and(|v| v.leaving) {
             self.remove(id);
-            self.strike(&[id]);
+            self.drop_gone_ids(&[id]);
         }
     }
 
@@ -174,7 +174,7 @@ impl Engine {
         vertex.done &= recall.is_some_and(|recall| recall.done == Some(new.definition));
         let done = vertex.done.then_some(new.definition);
         vertex.definition = new.definition;
-        let was = std::mem::replace(&mut vertex.nature, new.nature).check;
+        let was = std::mem::replace(&mut vertex.traits, new.traits).repeat;
         // An operation is not repeated for a look at its former definition.
         vertex.look &= vertex.is_checkable();
         vertex.frozen = false;
@@ -197,7 +197,7 @@ impl Engine {
             Phase::Resting | Phase::Running(_) | Phase::Delayed(_) | Phase::Asking(_) => {}
         }
         let settled = self.vertex(id).map(|v| v.at_load(done, false)) == Some(AtLoad::Settled);
-        if settled && was != new.nature.check {
+        if settled && was != new.traits.repeat {
             self.forget_what_it_was(id);
         }
         if settled && let Some(vertex) = self.vertex_mut(id) {

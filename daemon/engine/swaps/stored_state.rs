@@ -3,8 +3,8 @@
 use crate::interface::action::HeldReason;
 use crate::interface::graph::RestoredState;
 use crate::interface::ids::Stamp;
-use crate::interface::metaparams::{Check, Interrupted};
 use crate::state::vertex::Vertex;
+use steadfast_traits::{OnInterrupt, RunPolicy};
 
 /// The effect of a load on a vertex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,20 +27,22 @@ impl Vertex {
     /// Decides the effect of a load from the definition of the last good run, and from a run that was cut off.
     pub(crate) fn at_load(&self, done: Option<u64>, interrupted: bool) -> AtLoad {
         let done = done == Some(self.definition);
-        match (self.nature.check, interrupted, self.nature.interrupted) {
-            (Check::State, _, _) => AtLoad::Process,
-            (Check::Once | Check::EachStart, true, Interrupted::Skip) => AtLoad::Settled,
-            (Check::Once | Check::EachStart, true, Interrupted::Wait) => AtLoad::WaitForOperator,
-            (Check::Once | Check::EachStart, true, Interrupted::Again)
-            | (Check::EachStart, false, _) => AtLoad::Process,
-            (Check::Once, false, _) => {
+        match (self.traits.repeat, interrupted, self.traits.on_interrupt) {
+            (RunPolicy::State, _, _) => AtLoad::Process,
+            (RunPolicy::Once | RunPolicy::EachStart, true, OnInterrupt::Skip) => AtLoad::Settled,
+            (RunPolicy::Once | RunPolicy::EachStart, true, OnInterrupt::Wait) => {
+                AtLoad::WaitForOperator
+            }
+            (RunPolicy::Once | RunPolicy::EachStart, true, OnInterrupt::Again)
+            | (RunPolicy::EachStart, false, _) => AtLoad::Process,
+            (RunPolicy::Once, false, _) => {
                 if done {
                     AtLoad::Settled
                 } else {
                     AtLoad::Process
                 }
             }
-            (Check::Events, _, _) => AtLoad::Settled,
+            (RunPolicy::Events, _, _) => AtLoad::Settled,
         }
     }
 }

@@ -6,19 +6,19 @@ use crate::races::{check, repair, settled, sound, started};
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
 use steadfast_engine::{
-    Check, Class, Conflict, Culprit, Event, Meta, Notice, Outcome, RunVerdict, SlotClass,
+    Class, Conflict, Culprit, Event, ExecutorKind, Meta, Notice, Outcome, RunPolicy, RunVerdict,
     VertexStatus,
 };
 
 /// E-20: a command without guard that writes its own watched file is not idempotent, and is its own culprit.
 #[test]
 fn e20_a_command_that_writes_its_own_watch_file() {
-    let deed = |nature: &mut steadfast_engine::Nature| {
-        nature.check = Check::Once;
-        nature.slot = SlotClass::Command;
+    let deed = |traits: &mut steadfast_engine::Traits| {
+        traits.repeat = RunPolicy::Once;
+        traits.executor = ExecutorKind::Command;
     };
     let mut world =
-        World::new(&[Shape::of(1).nature(0, deed)], steadfast_engine::Slots::default(), false);
+        World::new(&[Shape::of(1).traits(0, deed)], steadfast_engine::Slots::default(), false);
     world.steps(&[Step::Swap { graph: 0, operator: false }, Step::Watching(v(0))]);
     let mut runs = 0;
     let end = world.now.after(MINUTE);
@@ -41,8 +41,8 @@ fn e20_a_command_that_writes_its_own_watch_file() {
 /// A command that a stream of events triggers is not contended, however often it runs.
 #[test]
 fn e20_a_command_that_others_cause_is_no_fight() {
-    let deed = |nature: &mut steadfast_engine::Nature| nature.check = Check::Events;
-    let mut world = settled(&[Shape::of(1).nature(0, deed)]);
+    let deed = |traits: &mut steadfast_engine::Traits| traits.repeat = RunPolicy::Events;
+    let mut world = settled(&[Shape::of(1).traits(0, deed)]);
     for _ in 0..200 {
         undo(&mut world, 0);
         repair(&mut world, 0);
@@ -55,8 +55,8 @@ fn e20_a_command_that_others_cause_is_no_fight() {
 /// F-10, E-20: two vertices that undo each other (two commands on one object, invisible to claims) name each other.
 #[test]
 fn f10_two_of_ours_on_one_thing_name_each_other() {
-    let command = |nature: &mut steadfast_engine::Nature| nature.slot = SlotClass::Command;
-    let mut world = settled(&[Shape::of(3).nature(0, command).nature(1, command)]);
+    let command = |traits: &mut steadfast_engine::Traits| traits.executor = ExecutorKind::Command;
+    let mut world = settled(&[Shape::of(3).traits(0, command).traits(1, command)]);
     let mut repairs = 0;
     world.steps(&[Step::Changed(v(0))]);
     let end = world.now.after(MINUTE * 2);
@@ -200,10 +200,10 @@ fn e20_a_source_that_others_change_is_no_fight() {
 /// contended; neither are the vertices that it notifies. The first run, and requested ones, are intentional.
 #[test]
 fn e20_a_deed_of_each_start_is_not_idempotent() {
-    let deed = |nature: &mut steadfast_engine::Nature| {
-        (nature.check, nature.slot) = (Check::EachStart, SlotClass::Command);
+    let deed = |traits: &mut steadfast_engine::Traits| {
+        (traits.repeat, traits.executor) = (RunPolicy::EachStart, ExecutorKind::Command);
     };
-    let shape = Shape::of(2).notify(0, 1).nature(0, deed);
+    let shape = Shape::of(2).notify(0, 1).traits(0, deed);
     let mut world = World::new(&[shape], steadfast_engine::Slots::default(), false);
     world.steps(&[Step::Swap { graph: 0, operator: false }]);
     for _ in 0..Meta::REVERSALS * 2 {
@@ -234,8 +234,8 @@ fn e20_a_deed_of_each_start_is_not_idempotent() {
 
 /// Makes a vertex a command without guard that events trigger.
 fn deed(shape: Shape, number: u32) -> Shape {
-    shape.nature(number, |nature| {
-        (nature.check, nature.slot) = (Check::Once, SlotClass::Command);
+    shape.traits(number, |traits| {
+        (traits.repeat, traits.executor) = (RunPolicy::Once, ExecutorKind::Command);
     })
 }
 
@@ -285,10 +285,10 @@ fn e20_one_long_run_sets_off_nothing_again_and_again() {
 #[test]
 fn e20_what_is_confined_to_its_claims_is_not_named() {
     for (confined, named) in [(false, Some(Culprit::Ours(v(1)))), (true, None)] {
-        let beside = |nature: &mut steadfast_engine::Nature| {
-            (nature.slot, nature.confined) = (SlotClass::Command, confined);
+        let beside = |traits: &mut steadfast_engine::Traits| {
+            (traits.executor, traits.confined) = (ExecutorKind::Command, confined);
         };
-        let mut world = settled(&[Shape::of(2).nature(1, beside)]);
+        let mut world = settled(&[Shape::of(2).traits(1, beside)]);
         for _ in 0..Meta::REVERSALS {
             undo(&mut world, 1);
             begin(&mut world, 1);
@@ -409,8 +409,8 @@ fn e20_a_deed_is_let_go_when_others_are_heard() {
 
 /// Makes a vertex a command that runs for refreshes only.
 fn handler(shape: Shape, number: u32) -> Shape {
-    shape.nature(number, |nature| {
-        (nature.check, nature.slot) = (Check::Events, SlotClass::Command);
+    shape.traits(number, |traits| {
+        (traits.repeat, traits.executor) = (RunPolicy::Events, ExecutorKind::Command);
     })
 }
 

@@ -6,7 +6,7 @@ use crate::shape::{Shape, ms, v};
 use crate::step::Step;
 use std::time::Duration;
 use steadfast_engine::{
-    Action, Check, Class, Conflict, Culprit, Meta, Notice, Outcome, RunVerdict, SlotClass,
+    Action, Class, Conflict, Culprit, ExecutorKind, Meta, Notice, Outcome, RunPolicy, RunVerdict,
     VertexStatus,
 };
 
@@ -133,7 +133,7 @@ fn e20_each_change_has_its_class() {
 /// E-20: a refresh has the class of the last change of its parent, even after another look at the parent.
 #[test]
 fn e20_a_refresh_is_of_the_class_of_its_cause() {
-    let shape = Shape::of(2).notify(0, 1).nature(1, |nature| nature.check = Check::Events);
+    let shape = Shape::of(2).notify(0, 1).traits(1, |traits| traits.repeat = RunPolicy::Events);
     let mut world = World::new(&[shape], steadfast_engine::Slots::default(), false);
     world.steps(&[Step::Swap { graph: 0, operator: false }]);
     world.steps(&[Step::Watching(v(0)), Step::Watching(v(1))]);
@@ -485,7 +485,7 @@ fn undone_at_once(shape: Shape) -> Option<Culprit> {
 /// repair at once.
 #[test]
 fn e20_what_moves_at_once_and_nobody_is_heard() {
-    let command = Shape::of(1).nature(0, |nature| nature.slot = SlotClass::Command);
+    let command = Shape::of(1).traits(0, |traits| traits.executor = ExecutorKind::Command);
     assert_eq!(undone_at_once(command), Some(Culprit::Itself));
     assert_eq!(undone_at_once(Shape::of(1)), Some(Culprit::Foreign));
 }

@@ -3,8 +3,8 @@
 use crate::shape::{Shape, v};
 use std::collections::BTreeMap;
 use steadfast_engine::{
-    Action, Check, Engine, Event, HeldReason, Notice, RunId, RunVerdict, Slots, Start, Swap, Tick,
-    VertexId, VertexStatus,
+    Action, Engine, Event, HeldReason, Notice, RunId, RunPolicy, RunVerdict, Slots, Start, Swap,
+    Tick, VertexId, VertexStatus,
 };
 
 /// Returns a plan with these findings: 0 changes, 1 has the verdict `found`, 2 is refreshed by 1, 3 comes after 1.
@@ -12,7 +12,7 @@ fn planned(found: RunVerdict) -> Engine {
     let shape = Shape::of(4)
         .notify(1, 2)
         .edge(1, 3)
-        .nature(2, |nature| nature.check = Check::Events)
+        .traits(2, |traits| traits.repeat = RunPolicy::Events)
         .all(|meta| (meta.noop, meta.planned) = (true, true));
     let mut engine = Engine::new(Slots::default(), true);
     let swap = Swap { graph: shape.build(), recall: BTreeMap::new(), operator: true };

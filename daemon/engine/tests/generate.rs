@@ -6,7 +6,7 @@ use crate::shape::{Shape, ms, v};
 use crate::step::Step;
 use std::time::Duration;
 use steadfast_engine::{
-    Check, Conflict, Interrupted, Mode, Outcome, Pace, Poll, RunVerdict, SlotClass, Slots,
+    Conflict, ExecutorKind, Mode, OnInterrupt, Outcome, Pace, Poll, RunPolicy, RunVerdict, Slots,
     VertexId, WindowId,
 };
 
@@ -139,7 +139,7 @@ fn shape(tape: &mut Tape<'_>) -> Shape {
     shape
 }
 
-/// Gives one vertex random metaparams and a nature.
+/// Gives one vertex random metaparams and a traits.
 fn season(tape: &mut Tape<'_>, mut shape: Shape, number: u32) -> Shape {
     for _ in 0..=tape.below(2) {
         let semaphores = u32::try_from(shape.semaphores.len()).expect("small");
@@ -175,19 +175,21 @@ fn season(tape: &mut Tape<'_>, mut shape: Shape, number: u32) -> Shape {
                     .any(|s| s.0 >= semaphore);
                 if has { shape } else { shape.uses(number, semaphore) }
             }
-            9 => shape.nature(number, |nature| nature.slot = SlotClass::Command),
-            10 => shape.nature(number, |nature| {
-                nature.check = [Check::Once, Check::EachStart, Check::Events, Check::Once][amount];
-                if nature.check == Check::Once {
-                    nature.interrupted = [
-                        Interrupted::Again,
-                        Interrupted::Again,
-                        Interrupted::Skip,
-                        Interrupted::Wait,
+            9 => shape.traits(number, |traits| traits.executor = ExecutorKind::Command),
+            10 => shape.traits(number, |traits| {
+                traits.repeat =
+                    [RunPolicy::Once, RunPolicy::EachStart, RunPolicy::Events, RunPolicy::Once]
+                        [amount];
+                if traits.repeat == RunPolicy::Once {
+                    traits.on_interrupt = [
+                        OnInterrupt::Again,
+                        OnInterrupt::Again,
+                        OnInterrupt::Skip,
+                        OnInterrupt::Wait,
                     ][amount];
                 }
             }),
-            11 => shape.nature(number, |nature| nature.cancellable = false),
+            11 => shape.traits(number, |traits| traits.cancellable = false),
             12 => shape.meta(number, |meta| meta.reset = true),
             _ => shape,
         };
@@ -300,16 +302,16 @@ fn completion(tape: &mut Tape<'_>, world: &World) -> Option<Step> {
     tape.pick(&all)
 }
 
-fn check_of(world: &World, id: VertexId) -> Check {
+fn check_of(world: &World, id: VertexId) -> RunPolicy {
     let graph = world.running.as_ref();
     graph
         .and_then(|graph| graph.vertices().find(|vertex| vertex.id == id))
-        .map_or(Check::State, |vertex| vertex.nature.check)
+        .map_or(RunPolicy::State, |vertex| vertex.traits.repeat)
 }
 
 fn answer(tape: &mut Tape<'_>, world: &World, run: Run) -> Option<Step> {
     let id = run.start.vertex;
-    let state = check_of(world, id) == Check::State;
+    let state = check_of(world, id) == RunPolicy::State;
     if run.cancelled && tape.chance(70) {
         return Some(Step::Ended(id, Outcome::Interrupted));
     }
@@ -371,7 +373,7 @@ fn restful(world: &World) -> Option<Step> {
             return Some(Step::Ended(id, Outcome::Interrupted));
         }
         let odd = run.start.run.0 % 2 == 1;
-        let differs = !is_polled(world, id) && (check_of(world, id) != Check::State || odd);
+        let differs = !is_polled(world, id) && (check_of(world, id) != RunPolicy::State || odd);
         match run.station {
             Station::Check if differs => return Some(Step::Checked(id, RunVerdict::Differs)),
             Station::Check => return Some(Step::Checked(id, RunVerdict::Same)),
@@ -449,7 +451,7 @@ fn plainer(mut schedule: Schedule, fails: &dyn Fn(&Schedule) -> bool) -> Schedul
         tries.push(Box::new(move |s| {
             for vertex in s.shapes.iter_mut().flat_map(|shape| &mut shape.vertices) {
                 if vertex.id == v(number) {
-                    vertex.nature = steadfast_engine::Nature::default();
+                    vertex.traits = steadfast_engine::Traits::default();
                 }
             }
         }));

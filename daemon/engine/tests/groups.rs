@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steadfast_engine::{
-    Candidate, Contracted, Edge, Graph, Meta, Nature, SemaphoreId, VertexId, VertexSpec, contract,
+    Candidate, Contracted, Edge, Graph, Meta, SemaphoreId, Traits, VertexId, VertexSpec, contract,
 };
 
 /// Parses a shape: `a:p` is a vertex with the key p, `a` one without; `a:p!` is in noop, `a:p~` has a retry, `a:p/1/2`
@@ -200,7 +200,7 @@ proptest! {
                 id: vertex.id,
                 definition: 0,
                 meta: Arc::new(Meta::default()),
-                nature: Nature::default(),
+                traits: Traits::default(),
             })
             .collect();
         prop_assert!(Graph::new(declared, contracted.edges.clone(), Vec::new()).is_ok());

@@ -2,7 +2,7 @@
 
 use crate::oracle::Face;
 use crate::oracle_log::{Asked, Books, Need, Phase};
-use steadfast_engine::{Action, Check, Event, Mode, Notice, Poll, VertexId, VertexStatus};
+use steadfast_engine::{Action, Event, Mode, Notice, Poll, RunPolicy, VertexId, VertexStatus};
 
 mod convergence;
 mod end;
@@ -324,7 +324,7 @@ impl Books {
     }
 
     pub(crate) fn can_be_looked_at(&self, id: VertexId) -> bool {
-        self.vertices[&id].declared.nature.check == Check::State
+        self.vertices[&id].declared.traits.repeat == RunPolicy::State
     }
 }
 

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{
-    Class, Graph, Intent, Notice, Outcome, RunId, SemaphoreId, SlotClass, Slots, Stamp, Swap, Tick,
-    VertexId, VertexSpec, WindowId,
+    Class, ExecutorKind, Graph, Intent, Notice, Outcome, RunId, SemaphoreId, Slots, Stamp, Swap,
+    Tick, VertexId, VertexSpec, WindowId,
 };
 
 /// A value of the oracle's own counter: later is larger.
@@ -81,7 +81,7 @@ pub(crate) struct Running {
     pub(crate) run: RunId,
     /// The definition at the start: the vertex may get another one while the run is stuck.
     pub(crate) definition: u64,
-    pub(crate) slot: SlotClass,
+    pub(crate) executor: ExecutorKind,
     pub(crate) start: When,
     pub(crate) at: Tick,
     /// The deadline declared at the start.
@@ -205,10 +205,10 @@ pub(crate) struct Fight {
 impl Running {
     /// Returns the time to return from a cancel before the run is stuck, and before a stop leaves it behind.
     pub(crate) fn time_to_return(&self) -> Duration {
-        match self.slot {
-            SlotClass::Thread => Duration::from_secs(1),
+        match self.executor {
+            ExecutorKind::Thread => Duration::from_secs(1),
             // The processes of the command are asked to end first, and killed two seconds later.
-            SlotClass::Command => Duration::from_secs(3),
+            ExecutorKind::Command => Duration::from_secs(3),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::oracle_log::{Asked, Books, Need, Phase, Vertex, Watched};
 use std::collections::BTreeMap;
-use steadfast_engine::{Poll, SlotClass, Tick, VertexId};
+use steadfast_engine::{ExecutorKind, Poll, Tick, VertexId};
 
 /// The age in nanoseconds below which the slot of a thread is never written off.
 const WRITTEN_OFF: u64 = 10_000_000_000;
@@ -147,23 +147,23 @@ impl Books {
     }
 
     /// Returns the number of runs of a class in progress, and of those that have held their slot too long (E-6).
-    pub(crate) fn occupied(&self, class: SlotClass) -> (u32, u32) {
+    pub(crate) fn occupied(&self, class: ExecutorKind) -> (u32, u32) {
         let mut occupied = 0;
         let mut old = 0;
         let all = self.vertices.values().chain(self.leaving.values());
-        for run in all.filter_map(|v| v.running.as_ref()).filter(|run| run.slot == class) {
+        for run in all.filter_map(|v| v.running.as_ref()).filter(|run| run.executor == class) {
             occupied += 1;
-            if class == SlotClass::Thread && self.now.0 - run.at.0 >= WRITTEN_OFF {
+            if class == ExecutorKind::Thread && self.now.0 - run.at.0 >= WRITTEN_OFF {
                 old += 1;
             }
         }
         (occupied, old.min(self.slots.replaceable))
     }
 
-    pub(crate) fn slots_of(&self, class: SlotClass) -> u32 {
+    pub(crate) fn slots_of(&self, class: ExecutorKind) -> u32 {
         match class {
-            SlotClass::Thread => self.slots.threads,
-            SlotClass::Command => self.slots.commands,
+            ExecutorKind::Thread => self.slots.threads,
+            ExecutorKind::Command => self.slots.commands,
         }
     }
 

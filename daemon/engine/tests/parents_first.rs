@@ -5,7 +5,7 @@ use crate::generate::HOURS;
 use crate::races::{check, repair, settled, sound, started};
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
-use steadfast_engine::{Check, Notice, Outcome, Pace, RunVerdict, Slots, VertexStatus};
+use steadfast_engine::{Notice, Outcome, Pace, RunPolicy, RunVerdict, Slots, VertexStatus};
 
 const FAILS: Outcome = Outcome::Failed { touched: false };
 
@@ -98,7 +98,8 @@ fn e03_all_settled_ancestors_are_asked_at_once() {
 /// An operation has no state to look at: its parents are asked instead.
 #[test]
 fn e03_ancestors_are_asked_through_a_deed() {
-    let shape = Shape::of(3).edge(0, 1).edge(1, 2).nature(1, |nature| nature.check = Check::Once);
+    let shape =
+        Shape::of(3).edge(0, 1).edge(1, 2).traits(1, |traits| traits.repeat = RunPolicy::Once);
     let mut world = settled(&[shape]);
     world.steps(&[Step::Changed(v(2)), Step::Checked(v(2), RunVerdict::Unknown)]);
     assert!(asks(&world, 2, &[0]));

@@ -6,8 +6,8 @@ use crate::generate::HOURS;
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
 use steadfast_engine::{
-    Action, Check, Event, Graph, GraphError, Mode, Notice, Outcome, RunVerdict, SemaphoreId, Slots,
-    VertexId, VertexStatus,
+    Action, Event, Graph, GraphError, Mode, Notice, Outcome, RunPolicy, RunVerdict, SemaphoreId,
+    Slots, VertexId, VertexStatus,
 };
 
 const LOAD: Step = Step::Swap { graph: 0, operator: false };
@@ -386,8 +386,8 @@ fn r15_a_stop_has_a_deadline() {
 fn r16_a_cancelled_command_counts_until_it_returns() {
     let shape = Shape::of(2)
         .all(|meta| meta.timeout = Some(ms(500)))
-        .nature(0, |nature| nature.slot = steadfast_engine::SlotClass::Command)
-        .nature(1, |nature| nature.slot = steadfast_engine::SlotClass::Command);
+        .traits(0, |traits| traits.executor = steadfast_engine::ExecutorKind::Command)
+        .traits(1, |traits| traits.executor = steadfast_engine::ExecutorKind::Command);
     let slots = Slots { threads: 1, commands: 1, replaceable: 1 };
     let mut world = World::new(&[shape], slots, false);
     world.steps(&[LOAD, Step::Watching(v(0)), Step::Watching(v(1)), Step::Wait(ms(60_000))]);
@@ -461,7 +461,7 @@ fn r07_a_swap_is_no_attempt_either() {
 /// nothing.
 #[test]
 fn a_number_given_anew_is_owed_nothing() {
-    let with = Shape::of(2).notify(0, 1).nature(1, |nature| nature.check = Check::Events);
+    let with = Shape::of(2).notify(0, 1).traits(1, |traits| traits.repeat = RunPolicy::Events);
     let without = with.clone().without(1);
     let mut other = with.clone().define(1, 9);
     other.edges.clear();

@@ -9,8 +9,8 @@ use crate::step::Step;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{
-    Action, Check, Engine, Event, Notice, Outcome, Pace, Pause, RunId, RunVerdict, Slots, Start,
-    Swap, Tick, VertexId, VertexStatus,
+    Action, Engine, Event, Notice, Outcome, Pace, Pause, RunId, RunPolicy, RunVerdict, Slots,
+    Start, Swap, Tick, VertexId, VertexStatus,
 };
 
 /// An engine over a large graph whose checks all find the declared state, with a list of them.
@@ -277,8 +277,8 @@ fn w14_a_clock_that_steps_back_does_no_harm() {
 fn w15_a_timer_notifies_each_interval() {
     for notify in [false, true] {
         let shape = Shape::of(2)
-            .nature(0, |nature| nature.check = Check::Events)
-            .nature(1, |nature| nature.check = Check::Once);
+            .traits(0, |traits| traits.repeat = RunPolicy::Events)
+            .traits(1, |traits| traits.repeat = RunPolicy::Once);
         let shape = if notify { shape.notify(0, 1) } else { shape.edge(0, 1) };
         let mut world = World::new(&[shape], Slots::default(), false);
         world.steps(&[Step::Swap { graph: 0, operator: false }]);

@@ -5,7 +5,7 @@ use crate::races::{settled, sound, started};
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
 use steadfast_engine::{
-    Action, Event, HeldReason, Notice, Outcome, Poll, RunVerdict, SlotClass, Slots, VertexStatus,
+    Action, Event, ExecutorKind, HeldReason, Notice, Outcome, Poll, RunVerdict, Slots, VertexStatus,
 };
 
 #[test]
@@ -221,7 +221,8 @@ fn e13_watched_instead_of_polled_is_checked_once_more() {
 #[test]
 fn e06_a_stuck_run_gives_back_the_slot_that_it_took() {
     let shape = Shape::of(2).meta(0, |meta| meta.timeout = Some(ms(1000)));
-    let other = shape.clone().define(0, 2).nature(0, |nature| nature.slot = SlotClass::Command);
+    let other =
+        shape.clone().define(0, 2).traits(0, |traits| traits.executor = ExecutorKind::Command);
     let slots = Slots { threads: 1, commands: 1, replaceable: 0 };
     let mut world = World::new(&[shape, other], slots, false);
     world.steps(&[Step::Swap { graph: 0, operator: false }]);

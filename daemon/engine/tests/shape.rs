@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_engine::{Edge, Graph, Meta, Nature, SemaphoreId, VertexId, VertexSpec};
+use steadfast_engine::{Edge, Graph, Meta, SemaphoreId, Traits, VertexId, VertexSpec};
 
 /// Returns the vertex with this number.
 pub(crate) fn v(number: u32) -> VertexId {
@@ -31,7 +31,7 @@ impl Shape {
                 id: v(number),
                 definition: 1,
                 meta: Arc::clone(&meta),
-                nature: Nature::default(),
+                traits: Traits::default(),
             })
             .collect();
         Self { vertices, edges: Vec::new(), semaphores: Vec::new() }
@@ -70,9 +70,9 @@ impl Shape {
         self
     }
 
-    /// Changes the nature of one vertex.
-    pub(crate) fn nature(mut self, number: u32, change: impl FnOnce(&mut Nature)) -> Self {
-        change(&mut self.find(number).nature);
+    /// Changes the traits of one vertex.
+    pub(crate) fn traits(mut self, number: u32, change: impl FnOnce(&mut Traits)) -> Self {
+        change(&mut self.find(number).traits);
         self
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use steadfast_engine::{
-    Check, Graph, Intent, Outcome, Record, RestoredState, RunId, Stamp, Tick, VertexId,
+    Graph, Intent, Outcome, Record, RestoredState, RunId, RunPolicy, Stamp, Tick, VertexId,
 };
 
 /// One written entry.
@@ -106,7 +106,7 @@ impl Durable {
                 let declared = graph.vertices().find(|declared| declared.id == *id);
                 let interrupted = cut_off.or(kept.interrupted).is_some_and(|definition| {
                     declared.is_some_and(|it| {
-                        it.nature.check == Check::State || it.definition == definition
+                        it.traits.repeat == RunPolicy::State || it.definition == definition
                     })
                 });
                 (*id, RestoredState { owed, interrupted, done: kept.done })

@@ -143,11 +143,11 @@ impl Batcher {
         if let Some((_, sending)) = self.open.get_mut(&first) {
             *sending = false;
         }
-        self.stumble(now);
+        self.start_delay(now);
     }
 
     /// Starts the delay after a failure.
-    pub(super) fn stumble(&mut self, now: Duration) {
+    pub(super) fn start_delay(&mut self, now: Duration) {
         // Failures during a delay count as one.
         if now >= self.not_before {
             let delay = FIRST_DELAY * 2_u32.saturating_pow(self.failures.min(16));

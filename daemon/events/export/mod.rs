@@ -128,7 +128,7 @@ impl Recorder {
             if is_last {
                 work.batcher.over(began.elapsed());
             }
-            self.depart(&mut work, born).await;
+            self.start_sends(&mut work, born).await;
             say(work.says(last) + &self.aside());
             if is_last && work.batcher.unconfirmed() == (0, 0) {
                 return Ok(());
@@ -177,7 +177,7 @@ impl Recorder {
         let Some(run) = run else { return Ok(None) };
         let name = Arc::clone(&self.name);
         let (place, born) =
-            self.read(move |reader| Ok((reader.place(&name)?, reader.born()?))).await?;
+            self.read(move |reader| Ok((reader.place(&name)?, reader.created_at()?))).await?;
         if let Some(place) = place {
             return Ok(Some((place, born)));
         }
@@ -200,7 +200,7 @@ impl Recorder {
     }
 
     /// Starts the sends that are due.
-    async fn depart<'a>(&'a self, work: &mut Work<'a>, born: u64) {
+    async fn start_sends<'a>(&'a self, work: &mut Work<'a>, born: u64) {
         while let Some(step) = work.batcher.next(work.began.elapsed()) {
             let (first, last) = match step {
                 Step::New(first) => (first, u64::MAX),

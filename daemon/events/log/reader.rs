@@ -111,7 +111,7 @@ impl Reader {
     ///
     /// # Errors
     /// [`Unreadable`] if the database cannot be read.
-    pub fn born(&self) -> Result<u64, Unreadable> {
+    pub fn created_at(&self) -> Result<u64, Unreadable> {
         let born: i64 = self.connection.query_row("SELECT born FROM log", (), |row| row.get(0))?;
         Ok(born.cast_unsigned())
     }

@@ -137,7 +137,7 @@ impl SqliteStore {
     }
 
     /// Returns the repairs made when the store was opened.
-    pub fn mended(&self) -> &RepairReport {
+    pub fn repair_report(&self) -> &RepairReport {
         &self.mended
     }
 

@@ -137,7 +137,7 @@ impl Backend for InotifyBackend {
             Err(Errno::NOENT) => inotify::add_watch(&instance.inotify, path, MASK),
             answer => answer,
         };
-        let (early, lost) = instance.numbers.lock().come(number.ok(), directory);
+        let (early, lost) = instance.numbers.lock().finish_watch(number.ok(), directory);
         number.map_err(|error| match error {
             Errno::NOSPC => Failure::Limit("fs.inotify.max_user_watches"),
             Errno::NOENT | Errno::NOTDIR => Failure::Gone,
@@ -203,7 +203,7 @@ impl Both {
     }
 
     /// Finishes the setup of a watch; returns its early events and the result of [`Self::put`].
-    fn come(
+    fn finish_watch(
         &mut self,
         number: Option<i32>,
         directory: DirectoryId,
@@ -289,7 +289,7 @@ impl Listener {
     /// Reads once and reports the events. Returns true if any of them matters to a vertex; `None` if there were none.
     fn read(&self, buffer: &mut [MaybeUninit<u8>]) -> Result<Option<bool>, Errno> {
         #[cfg(feature = "fault-injection")]
-        crate::fault_injection::suffer("inotify").map_err(|_fault| Errno::IO)?;
+        crate::fault_injection::inject_fault("inotify").map_err(|_fault| Errno::IO)?;
         let mut batch = Batch::default();
         let mut reader = Reader::new(&self.inotify, buffer);
         loop {

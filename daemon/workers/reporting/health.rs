@@ -9,19 +9,19 @@ use std::time::Duration;
 /// Returns the problems, worst first.
 pub(in crate::workers) fn look(shared: &Shared) -> Vec<PartStatus> {
     let mut ill = of_workers(&shared.ending.supervisor.report());
-    let unkept = |part: &str, why: String| PartStatus {
+    let unwritable_part = |part: &str, why: String| PartStatus {
         part: part.to_owned(),
         condition: PartCondition::WriteFailed,
         message: format!("cannot be written: {why}"),
     };
     let trouble = shared.stream.progress().borrow().trouble.clone();
-    ill.extend(trouble.map(|why| unkept("event log", why)));
+    ill.extend(trouble.map(|why| unwritable_part("event log", why)));
     ill.extend((shared.log_trouble)().map(|says| PartStatus {
         part: "log".to_owned(),
         condition: PartCondition::WriteFailed,
         message: says,
     }));
-    ill.extend(shared.history.trouble().map(|why| unkept("history", why)));
+    ill.extend(shared.history.trouble().map(|why| unwritable_part("history", why)));
     ill.extend(shared.stream.aside().all().into_iter().map(|(recorder, aside)| PartStatus {
         part: format!("recorder:{recorder}"),
         condition: PartCondition::WriteFailed,

@@ -1,6 +1,6 @@
 //! Replies to event queries: recorded events from the log, and new ones from the stream.
 
-use crate::api::{Event, Reply, ReplySink};
+use crate::api::{Event, PROTOCOL, Reply, ReplySink};
 use crate::events::{Next, PublishedEvent, Reader, Stream, Subscriber, Unreadable, Wanted};
 use std::path::Path;
 use std::time::Duration;
@@ -23,14 +23,19 @@ pub(in crate::workers) struct EventQuery<'a> {
 /// Adds an event, as JSON, to the lines of a reply: the form of [`Data::Event`](crate::api::Data::Event). The JSON is
 /// shared by all subscribers.
 fn push(lines: &mut String, json: &str) {
-    lines.push_str("{\"data\":{\"event\":");
+    push_data(lines, "event", json);
+}
+
+/// Adds data to the lines of a reply, in the form of [`ReplyLine`](crate::api::ReplyLine).
+fn push_data(lines: &mut String, name: &str, json: &str) {
+    lines.push_str(&format!("{{\"protocol\":{PROTOCOL},\"reply\":{{\"data\":{{\"{name}\":"));
     lines.push_str(json);
-    lines.push_str("}}\n");
+    lines.push_str("}}}\n");
 }
 
 /// Adds the number of lost events to the lines of a reply, in the form of [`Data::Missed`](crate::api::Data::Missed).
 fn push_missed(lines: &mut String, missed: u64) {
-    lines.push_str(&format!("{{\"data\":{{\"missed\":{missed}}}}}\n"));
+    push_data(lines, "missed", &missed.to_string());
 }
 
 impl EventQuery<'_> {
@@ -133,7 +138,9 @@ impl EventQuery<'_> {
             there = there && replies.send_lines(&lines).await;
         }
         if there {
-            replies.send_lines("{\"data\":{\"end\":\"the daemon ends\"}}\n").await;
+            lines.clear();
+            push_data(&mut lines, "end", "\"the daemon ends\"");
+            replies.send_lines(&lines).await;
         }
     }
 

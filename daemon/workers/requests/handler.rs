@@ -177,7 +177,7 @@ impl DaemonRequestHandler {
     }
 
     async fn maintain(&self, what: Maintenance, replies: &mut dyn ReplySink) -> Result<(), Reply> {
-        replies.send_data(self.mend(what).await?).await;
+        replies.send_data(self.maintain_state(what).await?).await;
         Ok(())
     }
 
@@ -232,7 +232,7 @@ impl DaemonRequestHandler {
 
     /// Carries out maintenance of the state. The daemon must be paused or only observing; afterwards the driver starts
     /// again with the new state.
-    async fn mend(&self, what: Maintenance) -> Result<Vec<String>, Reply> {
+    async fn maintain_state(&self, what: Maintenance) -> Result<Vec<String>, Reply> {
         let status = self.of_driver(|to| Query::Status(0, to)).await?;
         if status.read_only.is_none() && !status.pause.is_some_and(|pause| pause.at_rest) {
             return Err(Reply::Refused(MaintenanceError::NotPaused.to_string()));
@@ -401,7 +401,7 @@ impl DaemonRequestHandler {
             let park = |names, to| Query::Park { names, limit, reason, to };
             if let Err(late) = self.order(names, park).await {
                 // The pause may have been stored although no answer came.
-                self.unpark(resource, before.as_ref()).await;
+                self.resume_after_undo(resource, before.as_ref()).await;
                 return Err(late);
             }
         }
@@ -415,14 +415,14 @@ impl DaemonRequestHandler {
         match put_back.await {
             Ok(lines) => Ok(Undone { lines, paused: before.is_some() }),
             Err(refused) => {
-                self.unpark(resource, before.as_ref()).await;
+                self.resume_after_undo(resource, before.as_ref()).await;
                 Err(refused)
             }
         }
     }
 
     /// Resumes a resource after a failed undo, unless it was paused before.
-    async fn unpark(&self, resource: String, before: Option<&ResourceDetails>) {
+    async fn resume_after_undo(&self, resource: String, before: Option<&ResourceDetails>) {
         if before.is_some_and(|before| before.status.pause.is_none())
             && let Err(why) = self.order(vec![resource], Query::Unpark).await
         {

@@ -177,8 +177,10 @@ mod tests {
     fn loaded() -> DriverEvent {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(&file, "graph: g\nresources: {noop: [{name: n}]}\n").expect("written");
-        let loaded =
-            crate::config::load(&[file.path().to_owned()], &crate::config::Options::default());
+        let loaded = crate::config::load(
+            &[file.path().to_owned()],
+            &crate::config::Options::new(crate::config::KindSet::of_this_build()),
+        );
         DriverEvent::Graph { graph: Ok(Box::new(loaded.expect("valid"))), operator: false }
     }
 }

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use steadfast_resources::ResourceId;
 
 /// Returns the functions that check records. `told` receives an event type and a line for each repaired record.
-pub fn readers(told: impl Fn(&'static str, &str) + Send + Sync + 'static) -> RecordReaders {
-    let kinds = KindSet::of_this_build();
+pub fn readers(
+    kinds: KindSet,
+    told: impl Fn(&'static str, &str) + Send + Sync + 'static,
+) -> RecordReaders {
     RecordReaders {
         identity: Arc::new(|name| {
             ResourceId::parse(name)

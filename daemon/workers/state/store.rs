@@ -7,7 +7,7 @@ use crate::driver::{DriverEvent, Signal};
 use crate::events;
 use crate::store::{
     Journal, Key, MemoryStore, RecordReaders, SqliteStore, StateLock, Store as _, StoreError,
-    StoredState, mend,
+    StoredState, maintain_state,
 };
 use crate::supervisor::{Failure, Kind, Manifold, Outputs, WorkerContext};
 use crate::workers::Shared;
@@ -49,7 +49,8 @@ impl StoreOutput {
         let directory = &shared.state_directory;
         let key = SqliteStore::peek_key(directory);
         let recalled = SqliteStore::peek(directory).unwrap_or_default();
-        let recalled = readers(|_, _| {}).only_known(recalled);
+        let recalled =
+            readers(shared.host().graph.options.kinds.clone(), |_, _| {}).only_known(recalled);
         let mut memory = MemoryStore::with(recalled.clone());
         let journal = Journal::spawn(Box::new(memory.clone())).map_err(Failure::again)?;
         memory.commit(&shared.mending.carried.take()).map_err(Failure::again)?;
@@ -128,7 +129,8 @@ pub(in crate::workers) fn store(shared: &Arc<Shared>) -> Manifold {
 /// Returns record readers that report repaired records to the log and as events.
 fn telling(shared: &Arc<Shared>) -> RecordReaders {
     let teller = shared.teller.clone();
-    readers(move |event, line| {
+    let kinds = shared.host().graph.options.kinds.clone();
+    readers(kinds, move |event, line| {
         tracing::warn!(event, "{line}");
         teller.publish(events::integrity(event, line));
     })
@@ -302,11 +304,12 @@ async fn carry_out(
         if must_rest && !SqliteStore::rests(&directory)? {
             return Err(MaintenanceError::NotPaused);
         }
-        mend(what, &directory, hold, readers).map_err(MaintenanceError::Failed)
+        maintain_state(what, &directory, hold, readers).map_err(MaintenanceError::Failed)
     };
     let done = tokio::task::spawn_blocking(work).await;
     let done = done.unwrap_or_else(|error| Err(MaintenanceError::Panicked(error)));
-    if let Some(deed) = done.as_ref().ok().and_then(|lines| events::mended(what, lines)) {
+    if let Some(deed) = done.as_ref().ok().and_then(|lines| events::maintenance_event(what, lines))
+    {
         shared.teller.publish(deed);
     }
     // The requester may be gone; the maintenance is done anyway.

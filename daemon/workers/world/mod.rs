@@ -157,7 +157,12 @@ async fn work(shared: &Arc<Shared>, life: &WorkerContext) -> Result<(), Failure>
         if is_writable {
             let safe = lease.id.filter(|_| lease.is_safe());
             let granted = life
-                .during(tickets.tend(world.as_ref(), &host, &views, (lease.id, safe.is_some())))
+                .during(tickets.update_tickets(
+                    world.as_ref(),
+                    &host,
+                    &views,
+                    (lease.id, safe.is_some()),
+                ))
                 .await;
             if let Some(granted) = granted {
                 shared.requests.put(DriverEvent::WorldPermits(granted));

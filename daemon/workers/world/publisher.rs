@@ -1,7 +1,7 @@
 //! The description and the status of this host, under its lease: at a change, at most once per 5 s, and each minute.
 
 use super::host_world::HostWorld;
-use crate::api::{HostStatus as Verdict, Status};
+use crate::api::{self, Status};
 use crate::driver::{DriverEvent, Query};
 use crate::workers::Shared;
 use crate::world::records::{HostMeta, HostStatus, SCHEMA, unix_seconds, write_record};
@@ -121,7 +121,7 @@ fn record_of(status: &Status, hash: String, host: &HostWorld) -> HostStatus {
             .collect::<BTreeMap<_, _>>(),
         worst: worst.collect(),
         paused: status.pause.is_some(),
-        converged: status.verdict == Verdict::Converged && status.swap.is_none(),
+        converged: status.verdict == api::HostStatus::Converged && status.swap.is_none(),
         rejected_manifest: rejected
             .as_ref()
             .map(|(manifest, _)| manifest.clone())

@@ -65,7 +65,7 @@ impl Tickets {
 
     /// Puts wanted tickets and deletes others. Returns the granted permits if they have changed. `lease` has the lease
     /// of this host, and true if it is safe to use a permit under it.
-    pub(super) async fn tend(
+    pub(super) async fn update_tickets(
         &mut self,
         world: &dyn World,
         host: &HostWorld,

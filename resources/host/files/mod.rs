@@ -104,7 +104,7 @@ impl Files {
     ///
     /// Fails if a link on the path could have been changed by another user (S-1), or if a directory cannot be
     /// entered.
-    pub fn spot<'a>(&self, path: &'a Path) -> Result<Option<Entry<'a>>, Fault> {
+    pub fn open_entry<'a>(&self, path: &'a Path) -> Result<Option<Entry<'a>>, Fault> {
         Entry::open(path, self.uid)
     }
 

@@ -244,7 +244,7 @@ impl Host {
     fn read_kernel(&self, path: &Path) -> Result<String, Failure> {
         let files = self.files();
         let read = || -> Result<Option<Vec<u8>>, Fault> {
-            let Some(spot) = files.spot(path)? else { return Ok(None) };
+            let Some(spot) = files.open_entry(path)? else { return Ok(None) };
             let Some(seen) = spot.look()? else { return Ok(None) };
             spot.content(&seen, KERNEL_TEXT)
         };
@@ -256,7 +256,7 @@ impl Host {
 
     fn find_directory(&self, path: &Path) -> Result<bool, Failure> {
         let files = self.files();
-        let look = || files.spot(path)?.map_or(Ok(None), |spot| spot.look());
+        let look = || files.open_entry(path)?.map_or(Ok(None), |spot| spot.look());
         let found = look().map_err(|fault| files.trouble(fault, path))?;
         Ok(found.is_some_and(|it| matches!(it.kind, FileType::Directory | FileType::Symlink)))
     }

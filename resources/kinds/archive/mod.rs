@@ -23,7 +23,7 @@ use crate::parts::{ValueSet, WriteFailure, on_thread};
 use crate::permit::Permit;
 use crate::prior_state::FieldValues;
 use crate::removal::Removal;
-use crate::resource::{Answer, ExecutorKind, PathAfter, Traits};
+use crate::resource::{Answer, PathAfter, Traits};
 use crate::values::{Receives, SendSpec, Sent, SentValue};
 use crate::watch_source::WatchSource;
 use rustix::fs::FileType;
@@ -148,7 +148,7 @@ impl Archive {
         if let Some(below) = &self.creates {
             let path = self.path.join(below);
             let exists = || -> Result<bool, Fault> {
-                let Some(spot) = files.spot(&path)? else { return Ok(false) };
+                let Some(spot) = files.open_entry(&path)? else { return Ok(false) };
                 Ok(spot.look()?.is_some())
             };
             let exists = exists().map_err(|fault| files.trouble(fault, &path))?;
@@ -172,7 +172,7 @@ impl Archive {
         };
         guard_parent(files, &self.path)?;
         let guard = || -> Result<(), Fault> {
-            let Some(spot) = files.spot(&self.path)? else { return Ok(()) };
+            let Some(spot) = files.open_entry(&self.path)? else { return Ok(()) };
             let Some(seen) = spot.look()? else { return Ok(()) };
             if seen.kind != FileType::Directory {
                 return refused("not a directory", "remove the object at the path");
@@ -189,7 +189,7 @@ impl Archive {
 }
 
 fn spot_exists(files: &Files, path: &Path) -> Result<bool, Fault> {
-    let Some(spot) = files.spot(path)? else { return Ok(false) };
+    let Some(spot) = files.open_entry(path)? else { return Ok(false) };
     Ok(spot.look()?.is_some())
 }
 
@@ -265,7 +265,7 @@ impl ValueSet for Unpacked {
             Origin::File(..) => Duration::ZERO,
         };
         let timeout = Some(PATIENCE + download);
-        Traits { seat: ExecutorKind::Command, confined: true, timeout, ..Traits::default() }
+        Traits { timeout, ..Traits::confined_command() }
     }
 
     fn existence(&self) -> Option<&'static str> {

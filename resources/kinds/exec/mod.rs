@@ -230,7 +230,7 @@ impl Resource for Exec {
 
     fn traits(&self) -> Traits {
         Traits {
-            seat: ExecutorKind::Command,
+            executor: ExecutorKind::Command,
             repeat: self.repeat(),
             on_interrupt: self.on_interrupt,
             ..Traits::default()

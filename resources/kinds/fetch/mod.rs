@@ -15,7 +15,7 @@ use crate::parts::{FieldReader, Managed, Sequence, ValueSet, WriteFailure, on_th
 use crate::permit::Permit;
 use crate::prior_state::{FieldValues, Loss};
 use crate::removal::Removal;
-use crate::resource::{Answer, ExecutorKind, Resource, Traits};
+use crate::resource::{Answer, Resource, Traits};
 use crate::values::{Receives, SendSpec, Sent, SentValue};
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
@@ -135,7 +135,7 @@ impl Fetched {
     /// Returns the checksum of the file; none if there is no file. An unchanged file is not read again.
     fn found(&self, files: &Files) -> Result<Option<String>, Failure> {
         let is_file = || -> Result<bool, Fault> {
-            let Some(spot) = files.spot(&self.path)? else { return Ok(false) };
+            let Some(spot) = files.open_entry(&self.path)? else { return Ok(false) };
             let Some(seen) = spot.look()? else { return Ok(false) };
             if seen.kind != FileType::RegularFile {
                 let trouble = said("fetch", &self.path, "not a regular file");
@@ -152,7 +152,7 @@ impl Fetched {
         let files = host.files();
         let put = || -> Result<(), Fault> {
             let Some(origin) = files.origin(staged)? else { return Err(Fault::moved()) };
-            let Some(spot) = files.spot(&self.path)? else {
+            let Some(spot) = files.open_entry(&self.path)? else {
                 return Err(Fault::refused(Files::no_directory(&self.path)));
             };
             let seen = spot.look()?;
@@ -235,7 +235,7 @@ impl ValueSet for Shared {
 
     fn traits(&self) -> Traits {
         let timeout = Some(self.0.download.timeout + Duration::from_mins(5));
-        Traits { seat: ExecutorKind::Command, confined: true, timeout, ..Traits::default() }
+        Traits { timeout, ..Traits::confined_command() }
     }
 
     fn existence(&self) -> Option<&'static str> {

@@ -68,9 +68,10 @@ impl HardLink {
     /// Returns the target if both names are one file; a description of another object; none without an object.
     fn found(&self, files: &Files) -> Result<Option<String>, Failure> {
         let look = || -> Result<Option<String>, Fault> {
-            let Some(spot) = files.spot(&self.path)? else { return Ok(None) };
+            let Some(spot) = files.open_entry(&self.path)? else { return Ok(None) };
             let Some(seen) = spot.look()? else { return Ok(None) };
-            let target = files.spot(&self.target)?.map(|spot| spot.look()).transpose()?.flatten();
+            let target =
+                files.open_entry(&self.target)?.map(|spot| spot.look()).transpose()?.flatten();
             let is_same = target.is_some_and(|target| target.identity == seen.identity);
             Ok(Some(if is_same { self.wanted_text() } else { "another object".to_owned() }))
         };
@@ -83,7 +84,7 @@ impl HardLink {
 
     fn make(&self, files: &Files, permit: &Permit) -> Result<(), WriteFailure> {
         let make = || -> Result<(), Fault> {
-            let Some(spot) = files.spot(&self.path)? else {
+            let Some(spot) = files.open_entry(&self.path)? else {
                 return Err(Fault::refused(Files::no_directory(&self.path)));
             };
             let seen = spot.look()?;

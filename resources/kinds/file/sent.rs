@@ -40,7 +40,7 @@ impl File {
     ) -> Result<Sent, Failure> {
         let read = || -> Result<Sent, Fault> {
             let mut sent = Sent::new();
-            let Some(spot) = files.spot(&self.path)? else { return Ok(sent) };
+            let Some(spot) = files.open_entry(&self.path)? else { return Ok(sent) };
             let Some(seen) = spot.look()? else { return Ok(sent) };
             let text = |text: String| SentValue::Shown(Value::Text(text));
             sent.push(("owner", text(account_name(AccountKind::User, seen.uid))));

@@ -22,7 +22,7 @@ use crate::parts::{ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::FieldValues;
 use crate::removal::Removal;
-use crate::resource::{Answer, ExecutorKind, PathAfter, Traits};
+use crate::resource::{Answer, PathAfter, Traits};
 use crate::values::{Receives, SendSpec, Sent, SentValue};
 use crate::watch_source::WatchSource;
 use std::path::{Path, PathBuf};
@@ -330,7 +330,7 @@ impl ValueSet for Tree {
 
     fn traits(&self) -> Traits {
         let timeout = Some(self.timeout + Duration::from_mins(10));
-        Traits { seat: ExecutorKind::Command, confined: true, timeout, ..Traits::default() }
+        Traits { timeout, ..Traits::confined_command() }
     }
 
     fn existence(&self) -> Option<&'static str> {

@@ -16,7 +16,7 @@ use crate::parts::staging::guard_way;
 use crate::parts::{Managed, ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::{FieldValues, FormerValue};
-use crate::resource::{Answer, ExecutorKind, Traits};
+use crate::resource::{Answer, Traits};
 use crate::values::{Sent, SentValue};
 use crate::watch_source::WatchSource;
 use std::path::{Path, PathBuf};
@@ -210,7 +210,7 @@ impl Live {
         read_on_thread(host, move |host| {
             let files = host.files();
             refuse_links(files, &point)?;
-            let look = || files.spot(&point)?.map_or(Ok(None), |spot| spot.look());
+            let look = || files.open_entry(&point)?.map_or(Ok(None), |spot| spot.look());
             match look().map_err(|fault| files.trouble(fault, &point))? {
                 Some(_) => Ok(()),
                 None => Err(said("mount", &point, "the mount point does not exist")
@@ -283,7 +283,7 @@ impl ValueSet for Live {
     }
 
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+        Traits::confined_command()
     }
 
     fn existence(&self) -> Option<&'static str> {

@@ -139,7 +139,7 @@ impl Declared {
 struct Pkg {
     declared: Arc<Declared>,
     alone: Together,
-    /// What the package brings, read once: the list of an installed package is long.
+    /// The objects that the package provides, read once: the list of an installed package is long.
     provided: OnceLock<Vec<HostObject>>,
 }
 
@@ -212,7 +212,7 @@ impl Resource for Pkg {
     }
 
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, cancellable: false, ..Traits::default() }
+        Traits { executor: ExecutorKind::Command, cancellable: false, ..Traits::default() }
     }
 
     fn check<'a>(&'a self, host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult> {

@@ -5,7 +5,7 @@
 
 mod answer;
 
-use crate::change::{Change, CheckResult, Outcome};
+use crate::change::CheckResult;
 use crate::dependency::Need;
 use crate::escape::short;
 use crate::failure::Failure;
@@ -21,8 +21,7 @@ use crate::parts::commands::{command, failed};
 use crate::parts::field_reader::{bounded, normal_path};
 use crate::parts::text_edit::text_of;
 use crate::parts::{FieldReader, on_thread};
-use crate::permit::Permit;
-use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
+use crate::resource::{Answer, CheckRequest, Resource, Traits};
 use crate::values::{Receives, SendSpec, Sent};
 use crate::watch_source::WatchSource;
 use answer::{AnswerRule, read_rule};
@@ -310,8 +309,12 @@ impl Resource for Probe {
         Footprint { requires, watch, trusts, ..Footprint::default() }
     }
 
+    fn sends_answers(&self) -> bool {
+        true
+    }
+
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, answers: true, ..Traits::default() }
+        Traits::confined_command()
     }
 
     fn sends(&self) -> Sent {
@@ -340,15 +343,6 @@ impl Resource for Probe {
                 Err(trouble) => CheckResult::Unknown(trouble.passing()),
             }
         })
-    }
-
-    fn apply<'a>(
-        &'a self,
-        _host: &'a Host,
-        _permit: &'a Permit,
-        _change: Change,
-    ) -> Answer<'a, Outcome> {
-        Box::pin(async { Outcome::Unchanged })
     }
 }
 

@@ -153,7 +153,7 @@ impl Resource for Declaration {
     }
 
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+        Traits::confined_command()
     }
 
     fn check<'a>(&'a self, host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult> {
@@ -242,7 +242,7 @@ impl Lists {
 impl Resource for Lists {
     fn traits(&self) -> Traits {
         Traits {
-            seat: ExecutorKind::Command,
+            executor: ExecutorKind::Command,
             confined: true,
             cancellable: false,
             timeout: Some(PATIENCE),

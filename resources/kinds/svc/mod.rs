@@ -201,7 +201,7 @@ impl Resource for Svc {
 
     fn traits(&self) -> Traits {
         Traits {
-            seat: ExecutorKind::Command,
+            executor: ExecutorKind::Command,
             repeat: RunPolicy::State,
             timeout: Some(PATIENCE),
             ..Traits::default()

@@ -13,7 +13,7 @@ use crate::parts::staging::guard_way;
 use crate::parts::{Managed, ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::{FieldValues, FormerValue};
-use crate::resource::{Answer, ExecutorKind, Traits};
+use crate::resource::{Answer, Traits};
 use crate::values::{Sent, SentValue};
 use crate::watch_source::WatchSource;
 use std::path::Path;
@@ -116,7 +116,7 @@ fn patient(argv: &[&str]) -> Command {
 
 /// Returns true if the file is there; fails if another user could exchange the new file.
 fn find_file(files: &Files, path: &Path) -> Result<bool, Failure> {
-    let look = || files.spot(path)?.map_or(Ok(None), |spot| spot.look());
+    let look = || files.open_entry(path)?.map_or(Ok(None), |spot| spot.look());
     if look().map_err(|fault| files.trouble(fault, path))?.is_some() {
         return Ok(true);
     }
@@ -182,7 +182,7 @@ impl ValueSet for Live {
     }
 
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+        Traits::confined_command()
     }
 
     fn existence(&self) -> Option<&'static str> {

@@ -7,7 +7,7 @@ use crate::host::Host;
 use crate::host::systemd::{Applied, Bus};
 use crate::parts::on_thread;
 use crate::permit::Permit;
-use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
+use crate::resource::{Answer, CheckRequest, Resource, Traits};
 use futures_util::FutureExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,7 +53,7 @@ impl Resource for Reload {
 
     fn traits(&self) -> Traits {
         let timeout = Some(super::PATIENCE);
-        Traits { seat: ExecutorKind::Command, confined: true, timeout, ..Traits::default() }
+        Traits { timeout, ..Traits::confined_command() }
     }
 
     fn check<'a>(&'a self, host: &'a Host, ask: CheckRequest) -> Answer<'a, CheckResult> {

@@ -25,7 +25,7 @@ use crate::parts::{ValueSet, WriteFailure};
 use crate::permit::Permit;
 use crate::prior_state::FieldValues;
 use crate::removal::Removal;
-use crate::resource::{Answer, ExecutorKind, Traits};
+use crate::resource::{Answer, Traits};
 use crate::secret::Secret;
 use crate::values::{Receives, SendSpec, Sent, SentValue};
 use crate::watch_source::WatchSource;
@@ -284,7 +284,7 @@ impl ValueSet for User {
     }
 
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+        Traits::confined_command()
     }
 
     /// A home directory is the same with a slash at its end.

@@ -1,14 +1,13 @@
 //! Conversions of received values: the types of texts, fields of JSON, joined lists.
 
-use crate::change::{Change, CheckResult, Outcome};
+use crate::change::CheckResult;
 use crate::escape::short;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::kind::{Fields, Invalid, Value};
 use crate::parts::data::scalars::{parse_tree, to_json};
 use crate::parts::data::tree::{Tree, split_path};
-use crate::permit::Permit;
-use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
+use crate::resource::{Answer, CheckRequest, Resource, Traits};
 use crate::values::{Sent, SentValue};
 
 /// A text that is converted to a type. A text that cannot be converted is a failure of the check, because a received
@@ -130,7 +129,7 @@ fn plain_text(tree: &Tree) -> String {
 
 impl Resource for Conversion {
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+        Traits::confined_command()
     }
 
     fn sends(&self) -> Sent {
@@ -149,15 +148,6 @@ impl Resource for Conversion {
                 Err(trouble) => CheckResult::Unknown(trouble),
             }
         })
-    }
-
-    fn apply<'a>(
-        &'a self,
-        _host: &'a Host,
-        _permit: &'a Permit,
-        _change: Change,
-    ) -> Answer<'a, Outcome> {
-        Box::pin(async { Outcome::Unchanged })
     }
 }
 

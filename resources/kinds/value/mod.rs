@@ -4,11 +4,10 @@
 
 pub(super) mod combine;
 
-use crate::change::{Change, CheckResult, Outcome};
+use crate::change::CheckResult;
 use crate::host::Host;
 use crate::kind::{FieldMode, FieldSpec, FieldType, Fields, Invalid, KindSpec, Place, Value};
-use crate::permit::Permit;
-use crate::resource::{Answer, CheckRequest, ExecutorKind, Resource, Traits};
+use crate::resource::{Answer, CheckRequest, Resource, Traits};
 use crate::values::{Receives, SendSpec, Sent, SentValue};
 use std::sync::Arc;
 
@@ -110,7 +109,7 @@ pub(super) fn literals(fields: &mut Fields) -> Sent {
 
 impl Resource for Literal {
     fn traits(&self) -> Traits {
-        Traits { seat: ExecutorKind::Command, confined: true, ..Traits::default() }
+        Traits::confined_command()
     }
 
     fn sends(&self) -> Sent {
@@ -123,14 +122,5 @@ impl Resource for Literal {
 
     fn check<'a>(&'a self, _host: &'a Host, _ask: CheckRequest) -> Answer<'a, CheckResult> {
         Box::pin(async { CheckResult::Same })
-    }
-
-    fn apply<'a>(
-        &'a self,
-        _host: &'a Host,
-        _permit: &'a Permit,
-        _change: Change,
-    ) -> Answer<'a, Outcome> {
-        Box::pin(async { Outcome::Unchanged })
     }
 }

@@ -27,7 +27,7 @@ fn without_a_guard_it_runs_when_it_is_asked_to() {
     let file = folder.path().join("ran");
     let exec = recorder(&file, []);
     assert_eq!(exec.traits().repeat, RunPolicy::Once);
-    assert_eq!(exec.traits().seat, ExecutorKind::Command);
+    assert_eq!(exec.traits().executor, ExecutorKind::Command);
     assert!(!differs(&exec, LOOK), "a look never runs a deed");
     assert!(differs(&exec, EVENT) && differs(&exec, REFRESH));
     assert_eq!(runs(&file), 0, "a check runs nothing");

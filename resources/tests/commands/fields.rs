@@ -1,7 +1,7 @@
 //! Tests of the fields of an exec: every problem is reported at once, with its field.
 
 use crate::support::{build, exec, text, texts, yes};
-use steadfast_resources::{Value, registry};
+use steadfast_resources::{KindSet, Value};
 
 fn wrong(given: Vec<(&'static str, Value)>) -> Vec<&'static str> {
     let problems = build("exec", given).unwrap_err();
@@ -86,7 +86,7 @@ fn an_empty_text_is_as_good_as_none() {
 
 #[test]
 fn obsolete_fields_are_accepted_with_a_warning() {
-    let fields = registry::find("exec").unwrap().fields;
+    let fields = KindSet::of_this_build().find("exec").unwrap().fields;
     for name in ["state", "pollint"] {
         let field = fields.iter().find(|field| field.name == name).unwrap();
         assert!(field.ignored.is_some());
@@ -96,7 +96,7 @@ fn obsolete_fields_are_accepted_with_a_warning() {
 /// Every field in the list of kinds exists once and is documented.
 #[test]
 fn every_field_is_documented() {
-    let fields = registry::find("exec").unwrap().fields;
+    let fields = KindSet::of_this_build().find("exec").unwrap().fields;
     let wanted = "cmd args shell cwd env user group timeout creates ifcmd ifshell ifcwd nifcmd nifshell nifcwd \
         ifequals donecmd doneshell donecwd watchcmd watchshell watchcwd watchfiles mtimes refresh_only returns \
         changed_when stdin umask no_new_privs max_tasks always on_interrupt state pollint";

@@ -13,7 +13,7 @@ fn a_message_is_said_when_it_is_asked_for() {
     for kind in ["msg", "print"] {
         let resource = build(kind, []).unwrap();
         assert_eq!(resource.traits().repeat, RunPolicy::Once);
-        assert_eq!(resource.traits().seat, ExecutorKind::Command);
+        assert_eq!(resource.traits().executor, ExecutorKind::Command);
         assert!(!differs(&resource, LOOK));
         assert!(differs(&resource, EVENT) && differs(&resource, REFRESH));
         let change = change(check(&resource, EVENT));
@@ -73,7 +73,7 @@ fn with_a_journal() {
     let fields = ("fields", Value::TextMap(vec![("unit_id".into(), "7\nMESSAGE=forged".into())]));
     let given = [text("body", "hello"), text("priority", "Err"), yes("journal"), fields];
     let msg = build("msg", given).unwrap();
-    assert_eq!(msg.traits().seat, ExecutorKind::Thread, "the journal may block");
+    assert_eq!(msg.traits().executor, ExecutorKind::Thread, "the journal may block");
     match run(&msg) {
         Outcome::Failed { trouble, touched: false } => {
             assert!(trouble.hint.unwrap().contains("/run/systemd/journal/socket"));

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, OnceLock};
 use steadfast_resources::{
-    Change, CheckRequest, CheckResult, Fields, Host, Invalid, MintKey, Outcome, Permit, Place,
-    Resource, Value, registry,
+    Change, CheckRequest, CheckResult, Fields, Host, Invalid, KindSet, MintKey, Outcome, Permit,
+    Place, Resource, Value,
 };
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -34,7 +34,7 @@ pub(crate) fn build(
     kind: &str,
     given: impl IntoIterator<Item = Given<'static>>,
 ) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
-    let spec = registry::find(kind).unwrap();
+    let spec = KindSet::of_this_build().find(kind).unwrap();
     let mut fields = Fields::default();
     for (name, value) in given {
         assert!(spec.fields.iter().any(|field| field.name == name), "{kind} has no {name}");

@@ -15,8 +15,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use steadfast_resources::{
-    CheckRequest, CheckResult, Fields, Host, MintKey, Outcome, Permit, Place, Resource, Value,
-    registry,
+    CheckRequest, CheckResult, Fields, Host, KindSet, MintKey, Outcome, Permit, Place, Resource,
+    Value,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -64,7 +64,7 @@ fn permit() -> Permit {
 }
 
 fn build(kind: &str, path: &Path, key: &Key, value: Option<&str>) -> Arc<dyn Resource> {
-    let spec = registry::find(kind).unwrap();
+    let spec = KindSet::of_this_build().find(kind).unwrap();
     let text = |text: &str| Value::Text(text.to_owned());
     let mut fields = Fields::default();
     fields.insert("path", text(path.to_str().unwrap()));

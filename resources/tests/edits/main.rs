@@ -16,8 +16,8 @@ use recorder::Recorder;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steadfast_resources::{
-    Change, CheckRequest, CheckResult, Fields, Host, Outcome, Place, Resource, Secret, Value,
-    registry,
+    Change, CheckRequest, CheckResult, Fields, Host, KindSet, Outcome, Place, Resource, Secret,
+    Value,
 };
 use support::{apply_with, build, change, check, hold, made, mode, permit, refused, scratch};
 use tokio_util::sync::CancellationToken;
@@ -135,7 +135,7 @@ fn the_history_has_the_whole_former_file() {
 
 /// Builds a resource with one secret field.
 fn with_secret(kind: &str, path: &Path, given: &[(&str, &str)], field: &str) -> Arc<dyn Resource> {
-    let spec = registry::find(kind).unwrap();
+    let spec = KindSet::of_this_build().find(kind).unwrap();
     let name = |name: &str| spec.fields.iter().find(|it| it.name == name).expect("a field").name;
     let mut fields = Fields::default();
     for (key, text) in given {
@@ -172,7 +172,9 @@ fn a_secret_is_written_and_never_shown() {
         assert!(std::fs::read_to_string(&path).unwrap().contains("hunter2"), "{kind}");
         // The removal hides the secret too, and the history does not record it.
         let Some(removal) = secret.footprint().removal else { continue };
-        let absent = removal.build(registry::find(kind).unwrap(), path.to_str().unwrap()).unwrap();
+        let absent = removal
+            .build(KindSet::of_this_build().find(kind).unwrap(), path.to_str().unwrap())
+            .unwrap();
         support::chmod(&path, 0o644);
         let gone = change(&host, &absent);
         assert!(!format!("{gone:?}").contains("hunter2"), "{kind}: {gone:?}");

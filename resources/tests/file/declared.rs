@@ -1,7 +1,7 @@
 //! Tests of the declaration of a file: valid fields, and all problems at once.
 
 use crate::support::build;
-use steadfast_resources::{Claim, WatchSource, registry};
+use steadfast_resources::{Claim, KindSet, WatchSource};
 
 fn wrong(name: &str, given: &[(&str, &str)]) -> Vec<(Option<&'static str>, String)> {
     let problems = build("file", name, given).expect_err("must be refused");
@@ -216,7 +216,7 @@ fn only_who_holds_what_is_below_minds_what_others_declare_there() {
 
 #[test]
 fn fields_of_a_later_build_are_known() {
-    let spec = registry::find("file").unwrap();
+    let spec = KindSet::of_this_build().find("file").unwrap();
     let later: Vec<_> = spec.fields.iter().filter(|field| field.later).collect();
     assert_eq!(later.iter().map(|field| field.name).collect::<Vec<_>>(), ["template"]);
 }

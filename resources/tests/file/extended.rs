@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::Command;
-use steadfast_resources::{After, Fields, FormerValue, Host, Place, Value, registry};
+use steadfast_resources::{After, Fields, FormerValue, Host, KindSet, Place, Value};
 use tokio_util::sync::CancellationToken;
 
 /// Returns the output of a program about a path.
@@ -94,7 +94,8 @@ fn former_values_are_restored() {
     };
     let values =
         [former("acl", None, "user:bin:rwx"), former("capabilities", Some("cap_chown=ep"), "")];
-    let restore = registry::find("file").and_then(|spec| spec.restore).expect("a restore");
+    let restore =
+        KindSet::of_this_build().find("file").and_then(|spec| spec.restore).expect("a restore");
     let restoring = restore(path.to_str().unwrap(), &values).unwrap();
     made(&host, &restoring.resource);
     assert!(!acl_of(&path).contains("bin"));
@@ -120,7 +121,7 @@ fn a_hard_link_names_the_same_file() {
     made(&host, &file(&second, &[("hardlink", target), ("force", "true")]));
     assert_eq!(fs::read_to_string(&second).unwrap(), "y");
     let removal = held.footprint().removal.expect("a removal");
-    let spec = registry::find("file").expect("the kind");
+    let spec = KindSet::of_this_build().find("file").expect("the kind");
     made(&host, &removal.build(spec, second.to_str().unwrap()).unwrap());
     assert!(!second.exists() && first.exists());
     let wrong = build("file", "/x", &[("hardlink", "/y"), ("content", "z")]).unwrap_err();
@@ -157,7 +158,7 @@ fn a_file_sends_its_hash_unless_the_content_is_private() {
         let mut fields = Fields::default();
         fields.insert("content", content);
         fields.insert("mode", Value::Text(mode.to_owned()));
-        let spec = registry::find("file").expect("the kind");
+        let spec = KindSet::of_this_build().find("file").expect("the kind");
         let place = Place { base: "/".into() };
         let held = spec.build_resource(path.to_str().unwrap(), fields, &place).unwrap();
         drop(crate::support::hold(&host, &held));

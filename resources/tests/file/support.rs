@@ -5,8 +5,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use steadfast_resources::{
-    Change, CheckRequest, CheckResult, FieldType, Fields, Host, Invalid, MintKey, Outcome, Permit,
-    Place, Resource, Value, registry,
+    Change, CheckRequest, CheckResult, FieldType, Fields, Host, Invalid, KindSet, MintKey, Outcome,
+    Permit, Place, Resource, Value,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -32,7 +32,7 @@ pub(crate) fn build_at(
     given: &[(&str, &str)],
     place: &Place,
 ) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
-    let spec = registry::find(kind).expect("a kind of this build");
+    let spec = KindSet::of_this_build().find(kind).expect("a kind of this build");
     let mut fields = Fields::default();
     for (key, text) in given {
         let field = spec.fields.iter().find(|field| field.name == *key).expect("a field");

@@ -4,7 +4,7 @@ use crate::support::{FSTAB, SWAPS, SimulatedHost, valid};
 use futures_util::FutureExt as _;
 use std::path::PathBuf;
 use steadfast_resources::inspect::{Field, Inspected, inspectors};
-use steadfast_resources::{CheckResult, Fields, Host, Place, registry};
+use steadfast_resources::{CheckResult, Fields, Host, KindSet, Place};
 
 /// Reads an object; its declaration must be converged.
 fn inspect(simulated: &SimulatedHost, kind: &str, name: &str) -> Option<Inspected> {
@@ -19,7 +19,7 @@ fn inspect(simulated: &SimulatedHost, kind: &str, name: &str) -> Option<Inspecte
         let Field::Shown(value) = value else { panic!("a secret") };
         fields.insert(field, value.clone());
     }
-    let spec = registry::find(kind).unwrap();
+    let spec = KindSet::of_this_build().find(kind).unwrap();
     let place = Place { base: PathBuf::from("/") };
     let resource = spec.build_resource(&found.name, fields, &place).unwrap();
     let result = simulated.check(&resource);

@@ -10,8 +10,8 @@ use steadfast_resources::host::simulated::{Machine, Running, here};
 use steadfast_resources::host::{Captured, Command, End, Finished};
 use steadfast_resources::{
     Change, CheckRequest, CheckResult, Failure, FieldType, FieldValues, Fields, FormerValue, Host,
-    Invalid, Loss, MintKey, Outcome, Permit, Place, PriorState, PriorStateRecorder, Resource,
-    Value, registry,
+    Invalid, KindSet, Loss, MintKey, Outcome, Permit, Place, PriorState, PriorStateRecorder,
+    Resource, Value,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -145,7 +145,7 @@ impl SimulatedHost {
     /// Builds and applies the removal of a resource.
     pub(crate) fn removes(&self, kind: &str, name: &str, resource: &Arc<dyn Resource>) {
         let removal = resource.footprint().removal.expect("a removal");
-        let spec = registry::find(kind).unwrap();
+        let spec = KindSet::of_this_build().find(kind).unwrap();
         let removing = removal.build(spec, name).unwrap();
         assert!(removing.footprint().removal.is_none(), "a removal has no removal");
         // Stored removal data are read in the order of the kind's fields.
@@ -157,7 +157,8 @@ impl SimulatedHost {
     /// Restores the values from before the last change of a resource, and returns the command with the same effect.
     pub(crate) fn undoes(&self, kind: &str, name: &str) -> String {
         let values = self.values.take();
-        let restoring = registry::restoring(&format!("{kind}[{name}]"), &values).unwrap();
+        let restoring =
+            KindSet::of_this_build().restoring(&format!("{kind}[{name}]"), &values).unwrap();
         self.makes(&restoring.resource);
         restoring.by_hand
     }
@@ -177,7 +178,7 @@ pub(crate) fn build(
     name: &str,
     given: &[(&str, &str)],
 ) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
-    let spec = registry::find(kind).expect("a kind of this build");
+    let spec = KindSet::of_this_build().find(kind).expect("a kind of this build");
     let mut fields = Fields::default();
     for (key, text) in given {
         let field = spec.fields.iter().find(|field| field.name == *key).expect("a field");

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_resources::host::simulated::{Machine, What};
 use steadfast_resources::{
-    CheckRequest, CheckResult, FieldType, Fields, Host, Outcome, Place, Resource, Value, registry,
+    CheckRequest, CheckResult, FieldType, Fields, Host, KindSet, Outcome, Place, Resource, Value,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -56,7 +56,7 @@ impl Case {
     }
 
     pub(crate) fn resource(&self) -> Arc<dyn Resource> {
-        let spec = registry::find(self.kind).expect("a kind of this build");
+        let spec = KindSet::of_this_build().find(self.kind).expect("a kind of this build");
         let mut fields = Fields::default();
         for (name, text) in self.given {
             let field = spec.fields.iter().find(|field| field.name == *name);
@@ -69,7 +69,7 @@ impl Case {
     }
 
     pub(crate) fn removal(&self) -> Option<Arc<dyn Resource>> {
-        let spec = registry::find(self.kind).expect("a kind of this build");
+        let spec = KindSet::of_this_build().find(self.kind).expect("a kind of this build");
         let removal = self.resource().footprint().removal?;
         Some(removal.build(spec, self.name).expect("a valid removal"))
     }

@@ -17,7 +17,7 @@ mod tools;
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 use steadfast_resources::host::simulated::Fault;
-use steadfast_resources::{CheckResult, Outcome, registry};
+use steadfast_resources::{CheckResult, KindSet, Outcome};
 
 /// Kinds without cases here, with the reason.
 const UNTRIED: &[(&str, &str)] = &[
@@ -86,7 +86,7 @@ const LEFT_BEHIND: &[(&str, &str, &str, &str)] = &[
 #[test]
 fn each_kind_has_cases_or_a_reason() {
     let tried: BTreeSet<&str> = cases::all().map(|case| case.kind).collect();
-    for spec in registry::specs() {
+    for spec in KindSet::of_this_build().specs() {
         let has_reason = UNTRIED.iter().any(|(kind, _)| *kind == spec.kind);
         assert!(
             tried.contains(spec.kind) != has_reason,
@@ -100,7 +100,7 @@ fn each_kind_has_cases_or_a_reason() {
 #[test]
 fn each_field_stands_in_a_case() {
     let mut missing = Vec::new();
-    for spec in registry::specs() {
+    for spec in KindSet::of_this_build().specs() {
         let cases: Vec<_> = cases::all().filter(|case| case.kind == spec.kind).collect();
         if cases.is_empty() {
             continue;

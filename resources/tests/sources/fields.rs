@@ -2,7 +2,7 @@
 
 use crate::support::build;
 use std::path::PathBuf;
-use steadfast_resources::{Claim, HostObject, Match, registry};
+use steadfast_resources::{Claim, HostObject, KindSet, Match};
 
 const SUM: &str = "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
 
@@ -102,7 +102,7 @@ fn removals_name_the_effects() {
     ] {
         let resource = build(kind, name, given).unwrap();
         let removal = resource.footprint().removal.expect(kind);
-        let absent = removal.build(registry::find(kind).unwrap(), name).unwrap();
+        let absent = removal.build(KindSet::of_this_build().find(kind).unwrap(), name).unwrap();
         assert!(absent.footprint().removal.is_none() && !absent.footprint().creates(), "{kind}");
     }
 }

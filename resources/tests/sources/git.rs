@@ -4,7 +4,7 @@ use crate::support::{hold, made, refused, removed, resource, shell};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use steadfast_resources::{After, FormerValue, Outcome, Resource, registry};
+use steadfast_resources::{After, FormerValue, KindSet, Outcome, Resource};
 use tempfile::{TempDir, tempdir};
 
 /// Makes the repository `origin` with the commits `one` (tag v1) and `two` on the branch main.
@@ -116,7 +116,8 @@ fn undo_checks_out_the_former_commit() {
         after: After::Value("v1".to_owned()),
     };
     let path = at.join("tree");
-    let undone = registry::restoring(&format!("git[{}]", path.display()), &[value]).unwrap();
+    let undone =
+        KindSet::of_this_build().restoring(&format!("git[{}]", path.display()), &[value]).unwrap();
     made(&undone.resource);
     assert_eq!(shell(at, "git -C tree rev-parse HEAD"), former);
     assert!(undone.by_hand.contains(&former));

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use steadfast_resources::{
-    CheckRequest, CheckResult, FieldType, Fields, Host, Invalid, MintKey, Outcome, Permit, Place,
-    Resource, Value, registry,
+    CheckRequest, CheckResult, FieldType, Fields, Host, Invalid, KindSet, MintKey, Outcome, Permit,
+    Place, Resource, Value,
 };
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -27,7 +27,7 @@ pub(crate) fn build(
     name: &str,
     given: &[(&str, &str)],
 ) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
-    let spec = registry::find(kind).unwrap();
+    let spec = KindSet::of_this_build().find(kind).unwrap();
     let mut fields = Fields::default();
     for (key, text) in given {
         let field = spec.fields.iter().find(|field| field.name == *key);
@@ -96,7 +96,7 @@ pub(crate) fn refused(resource: &Arc<dyn Resource>) -> String {
 /// Builds the removal of a resource and applies it.
 pub(crate) fn removed(kind: &str, name: &Path, resource: &Arc<dyn Resource>) {
     let removal = resource.footprint().removal.expect("a removal");
-    let spec = registry::find(kind).unwrap();
+    let spec = KindSet::of_this_build().find(kind).unwrap();
     let absent = removal.build(spec, name.to_str().unwrap()).unwrap();
     assert!(absent.footprint().removal.is_none(), "a removal has no removal");
     made(&absent);

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 use steadfast_resources::{
-    Change, CheckRequest, CheckResult, Fields, Host, Invalid, MintKey, Outcome, Permit, Place,
-    Resource, Value, registry,
+    Change, CheckRequest, CheckResult, Fields, Host, Invalid, KindSet, MintKey, Outcome, Permit,
+    Place, Resource, Value,
 };
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -372,7 +372,7 @@ fn path_of(name: &str) -> String {
 pub(crate) type Given<'a> = (&'static str, &'a str);
 
 pub(crate) fn build(name: &str, given: &[Given<'_>]) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
-    let spec = registry::find("svc").unwrap();
+    let spec = KindSet::of_this_build().find("svc").unwrap();
     let mut fields = Fields::default();
     for (name, value) in given {
         let value = match *value {

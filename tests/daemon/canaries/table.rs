@@ -3,7 +3,7 @@
 //! The fields come from the declarations of the kinds. A new field without a row fails the tests.
 
 use std::collections::BTreeMap;
-use steadfast_resources::registry::specs;
+use steadfast_resources::KindSet;
 use steadfast_resources::{FieldSpec, FieldType, KindSpec, Receives};
 
 /// The beginning of every canary.
@@ -69,10 +69,16 @@ impl Graph {
     }
 }
 
+/// Returns the kinds of this build.
+fn specs() -> impl Iterator<Item = &'static KindSpec> {
+    let all: Vec<_> = KindSet::of_this_build().specs().collect();
+    all.into_iter()
+}
+
 /// Returns all fields of all kinds.
 pub(super) fn fields() -> impl Iterator<Item = (&'static KindSpec, &'static FieldSpec)> {
     let in_use = |field: &&FieldSpec| !field.later && field.ignored.is_none();
-    specs().iter().flat_map(move |spec| spec.fields.iter().filter(in_use).map(move |f| (*spec, f)))
+    specs().flat_map(move |spec| spec.fields.iter().filter(in_use).map(move |f| (spec, f)))
 }
 
 /// Returns each field that takes secrets with each supply.
@@ -296,5 +302,5 @@ pub(super) fn senders() -> Vec<(&'static str, &'static str)> {
         let texts = spec.sends.iter().filter(|send| send.gives == FieldType::Text);
         texts.map(|send| (spec.kind, send.key)).collect::<Vec<_>>()
     };
-    specs().iter().filter(|spec| takes(spec)).flat_map(of).collect()
+    specs().filter(|spec| takes(spec)).flat_map(|spec| of(&spec)).collect()
 }

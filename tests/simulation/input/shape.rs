@@ -88,7 +88,7 @@ impl Declared {
 /// Loads a graph from a file of the real host, on a thread outside the simulated host.
 pub(crate) fn load_outside(path: &Path) -> Result<LoadedGraph, Rejected> {
     let paths = [path.to_owned()];
-    let load = || load(&paths, &Options::default());
+    let load = || load(&paths, &Options::new(steadfast::config::KindSet::of_this_build()));
     std::thread::scope(|all| all.spawn(load).join().expect("no panic"))
 }
 

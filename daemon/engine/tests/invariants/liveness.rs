@@ -60,7 +60,7 @@ impl Books {
 
     /// Returns true if a slot is free, including one that replaces a slot held too long.
     fn has_slot(&self, id: VertexId) -> bool {
-        let class = self.vertices[&id].declared.nature.slot;
+        let class = self.vertices[&id].declared.traits.executor;
         let (occupied, written_off) = self.occupied(class);
         occupied - written_off < self.slots_of(class)
     }
@@ -78,10 +78,10 @@ impl Books {
             let Action::Start(start) = action else { continue };
             let Some(this) = self.vertices.get(&start.vertex) else { continue };
             let Some(rank) = self.started_as.get(&start.vertex).copied() else { continue };
-            let class = this.declared.nature.slot;
+            let class = this.declared.traits.executor;
             let passed = self.order.iter().find(|id| {
                 let other = &self.vertices[id];
-                other.declared.nature.slot == class
+                other.declared.traits.executor == class
                     && other.declared.meta.semaphores.is_empty()
                     && other.cause.is_some_and(|cause| rank < cause)
                     && self.is_surely_ready(**id, &all)

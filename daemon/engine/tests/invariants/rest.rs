@@ -60,8 +60,8 @@ impl Books {
                 && vertex.need == Need::No
                 && vertex.declared.meta.pace.is_none()
                 && vertex.declared.meta.semaphores.is_empty()
-                && self.occupied(vertex.declared.nature.slot).0
-                    < self.slots_of(vertex.declared.nature.slot)
+                && self.occupied(vertex.declared.traits.executor).0
+                    < self.slots_of(vertex.declared.traits.executor)
                 && vertex
                     .ancestors
                     .iter()
@@ -170,7 +170,7 @@ impl Books {
             .filter(|id| !self.vertices[id].ancestors.iter().any(rests))
             .filter(|id| {
                 let vertex = &self.vertices[id];
-                let slot = vertex.declared.nature.slot;
+                let slot = vertex.declared.traits.executor;
                 vertex.declared.meta.semaphores.is_empty()
                     && !matches!(vertex.phase, Phase::Delayed(_) | Phase::Failed)
                     && self.is_surely_ready(*id, &all)

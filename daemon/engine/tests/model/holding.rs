@@ -244,7 +244,7 @@ fn explore_realize_of_three_with_every_feature() {
     let mut realize = paired(&[Feature::Realize], 3, Budget { failures: 0, ..QUIET });
     let is_of_one = |vertices: &[VertexSpec]| {
         let others = |it: &&VertexSpec| Meta { realize: false, ..Meta::clone(&it.meta) };
-        let mut all = vertices.iter().map(|it| (others(&it), it.nature));
+        let mut all = vertices.iter().map(|it| (others(&it), it.traits));
         let first = all.next();
         let marked = vertices.iter().filter(|it| it.meta.realize).count();
         marked == 1 && all.all(|it| Some(it) == first)

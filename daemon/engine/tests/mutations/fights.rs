@@ -96,7 +96,7 @@ pub(super) const ALL: &[Breakage] = &[
     broken(
         ("e20-a-tick-is-a-fight", "E-20", "a timer is throttled by the handler that it notifies"),
         "contention/recognition.rs",
-        "self.vertex(id).filter(|v| v.nature.check != Check::Events)",
+        "self.vertex(id).filter(|v| v.traits.repeat != RunPolicy::Events)",
         "self.vertex(id)",
     ),
     broken(

@@ -55,8 +55,8 @@ pub(crate) const ALL: &[Breakage] = &[
     broken(
         ("planted-a-slot-is-kept-by-a-ghost", "E-6", "the slot of the new kind is given back"),
         "scheduling/admission.rs",
-        "let lane = self.lanes.of(run.slot);",
-        "let lane = self.lanes.of(vertex.nature.slot);",
+        "let lane = self.lanes.of(run.executor);",
+        "let lane = self.lanes.of(vertex.traits.executor);",
     ),
     broken(
         ("planted-failed-before-it-owes", "E-10, E-3", "who fails and owes back-pokes itself"),

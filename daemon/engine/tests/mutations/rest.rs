@@ -196,8 +196,8 @@ pub(crate) const ALL: &[Breakage] = &[
             "a deed is done for the load of what its vertex was",
         ),
         "swaps/replacement.rs",
-        "if settled && was != new.nature.check {",
-        "if settled && was != new.nature.check && id.0 == u32::MAX {",
+        "if settled && was != new.traits.repeat {",
+        "if settled && was != new.traits.repeat && id.0 == u32::MAX {",
     ),
     broken(
         (
@@ -208,7 +208,7 @@ pub(crate) const ALL: &[Breakage] = &[
         "swaps/replacement.rs",
         "let came_back = std::mem::take(&mut vertex.leaving);\n        if let Some(run) = vertex.run_mut() {",
         "let came_back = std::mem::take(&mut vertex.leaving);\n        if let Some(run) = vertex.run_mut() {\n            \
-         run.cancellable = new.nature.cancellable;",
+         run.cancellable = new.traits.cancellable;",
     ),
     broken(
         ("e16-the-grace-is-for-ever", "E-16, R-15", "a stop cancels nobody"),

@@ -58,14 +58,14 @@ pub(crate) const ALL: &[Breakage] = &[
         "pauses/stop.rs",
         "run.returns.is_some_and(|at| at <= self.now);",
         "run.returns.is_some_and(|at| {\n            \
-         at <= self.now || run.slot == crate::interface::metaparams::SlotClass::Command\n                \
+         at <= self.now || run.executor == steadfast_traits::ExecutorKind::Command\n                \
          && at <= self.now.after(crate::runs::steps::RETURN + crate::runs::steps::RETURN)\n        });",
     ),
     broken(
         ("planted-a-command-is-stuck-too-early", "E-6", "a command has one second to return"),
         "scheduling/triggers.rs",
-        "SlotClass::Command => RETURN_OF_COMMAND,",
-        "SlotClass::Command => RETURN.min(RETURN_OF_COMMAND),",
+        "ExecutorKind::Command => RETURN_OF_COMMAND,",
+        "ExecutorKind::Command => RETURN.min(RETURN_OF_COMMAND),",
     ),
     broken(
         ("planted-looks-before-load", "E-6", "a look takes the slot before what was loaded"),

@@ -2,7 +2,7 @@
 
 use crate::invariants::E3_ASKING;
 use crate::oracle_log::{Asked, Books, Need, Phase, Running, Vertex, When};
-use steadfast_engine::{Check, Notice, Poll, RunId, RunVerdict, Start, VertexId, VertexStatus};
+use steadfast_engine::{Notice, Poll, RunId, RunPolicy, RunVerdict, Start, VertexId, VertexStatus};
 
 /// The number of failures in a row that are excused; the next one counts at once.
 const EXCUSES: u8 = 3;
@@ -34,7 +34,9 @@ impl Books {
                 let Some(vertex) = self.vertices.get_mut(&above) else { continue };
                 let may_rest = matches!(vertex.phase, Phase::Rest | Phase::Unsure)
                     && !matches!(vertex.need, Need::Must { .. });
-                if vertex.declared.nature.check == Check::State && may_rest && vertex.seen <= since
+                if vertex.declared.traits.repeat == RunPolicy::State
+                    && may_rest
+                    && vertex.seen <= since
                 {
                     vertex.look.get_or_insert((clock, false));
                 }
@@ -85,7 +87,7 @@ impl Books {
             above.need == Need::No
                 && above.phase == Phase::Rest
                 && above.declared.meta.poll == Poll::Never
-                && above.declared.nature.check == Check::State
+                && above.declared.traits.repeat == RunPolicy::State
                 && above.running.as_ref().is_none_or(|run| run.look && !run.stuck)
         };
         for above in &vertex.ancestors {

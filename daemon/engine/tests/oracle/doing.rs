@@ -7,7 +7,7 @@ use crate::invariants::{
 use crate::oracle_log::{Asked, Books, Cause, Need, Phase, Running, Watched};
 use std::sync::Arc;
 use steadfast_engine::{
-    Action, Check, Event, Intent, Outcome, Poll, Record, RunId, Stamp, Start, VertexId,
+    Action, Event, Intent, Outcome, Poll, Record, RunId, RunPolicy, Stamp, Start, VertexId,
 };
 
 impl Books {
@@ -94,7 +94,7 @@ impl Books {
 
     fn may_look(&mut self, id: VertexId) {
         let vertex = &self.vertices[&id];
-        if vertex.look.is_none() || vertex.declared.nature.check != Check::State {
+        if vertex.look.is_none() || vertex.declared.traits.repeat != RunPolicy::State {
             self.broken(E8_COST, &format!("{id} is looked at and nobody asked"));
         }
     }
@@ -227,7 +227,7 @@ impl Books {
         if let Some(cause) = cause {
             self.started_as.insert(start.vertex, cause);
         }
-        let timeout = vertex.declared.meta.timeout.or(vertex.declared.nature.timeout);
+        let timeout = vertex.declared.meta.timeout.or(vertex.declared.traits.timeout);
         let asked = (vertex.asked, vertex.asked_surely);
         if !start.look {
             (vertex.asked, vertex.asked_surely) = (false, false);
@@ -240,11 +240,11 @@ impl Books {
             class: None,
             run: start.run,
             definition: vertex.declared.definition,
-            slot: vertex.declared.nature.slot,
+            executor: vertex.declared.traits.executor,
             start: clock,
             at: now,
             deadline: timeout.map(|length| now.after(length)),
-            cancellable: vertex.declared.nature.cancellable,
+            cancellable: vertex.declared.traits.cancellable,
             look: start.look,
             noop: start.noop,
             refresh: start.refresh,
@@ -262,7 +262,7 @@ impl Books {
     }
 
     fn slot_was_free(&mut self, id: VertexId) {
-        let class = self.vertices[&id].declared.nature.slot;
+        let class = self.vertices[&id].declared.traits.executor;
         let (occupied, written_off) = self.occupied(class);
         if occupied > self.slots_of(class) + written_off {
             self.broken(E6_ONCE, &format!("{id} is started and no {class:?} slot is free"));

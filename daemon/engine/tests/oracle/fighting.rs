@@ -5,14 +5,14 @@ use crate::oracle::Face;
 use crate::oracle_log::{Books, Need, Phase, Running, Vertex};
 use std::time::Duration;
 use steadfast_engine::{
-    Check, Class, Conflict, Culprit, Event, Intent, Meta, Notice, Outcome, Poll, Tick, VertexId,
-    VertexStatus, WindowId,
+    Class, Conflict, Culprit, Event, Intent, Meta, Notice, Outcome, Poll, RunPolicy, Tick,
+    VertexId, VertexStatus, WindowId,
 };
 
 impl Vertex {
     /// Returns true if the vertex is certainly contended: its last waits are known.
     pub(crate) fn is_surely_fought(&self) -> bool {
-        self.fight.since.is_some() && self.declared.nature.check == Check::State
+        self.fight.since.is_some() && self.declared.traits.repeat == RunPolicy::State
     }
 
     /// Returns true if the changes within any minute are enough for a contention.
@@ -175,13 +175,13 @@ impl Books {
         let Some(vertex) = self.vertices.get(&id) else { return };
         let Some(running) = vertex.running.as_ref() else { return };
         let (asked, state) =
-            (running.asked || running.refresh, vertex.declared.nature.check == Check::State);
+            (running.asked || running.refresh, vertex.declared.traits.repeat == RunPolicy::State);
         let window = vertex.declared.meta.window;
         // The class identifies a run with changed inputs; such runs are bounded like the others.
         let remade = running.remade;
         let repairs = intent.class != Class::Intentional;
         // A vertex that runs at each start, and those that it notifies, have something to do each time: no contention.
-        let each_start = vertex.declared.nature.check == Check::EachStart || running.refresh;
+        let each_start = vertex.declared.traits.repeat == RunPolicy::EachStart || running.refresh;
         let fights =
             intent.class == Class::Contended || intent.class == Class::NotIdempotent && !each_start;
         let wrong = [
@@ -235,7 +235,7 @@ impl Books {
         self.stirred.push((now, id));
         let drift = !running.asked && !running.refresh && !running.supplied;
         let repairs = sure && was_done && drift && !one_shot;
-        if repairs && vertex.declared.nature.check == Check::State {
+        if repairs && vertex.declared.traits.repeat == RunPolicy::State {
             let fight = &mut vertex.fight;
             let again =
                 fight.repairs.last().is_some_and(|last| last.after(Meta::REVERSAL_WINDOW) > now);
@@ -351,7 +351,7 @@ impl Books {
             match face.standing(*id) {
                 Some(VertexStatus::Contended { next, .. }) => {
                     // A tick has no culprit.
-                    let ticks = vertex.declared.nature.check == Check::Events;
+                    let ticks = vertex.declared.traits.repeat == RunPolicy::Events;
                     if ticks || !vertex.is_possibly_fought() {
                         wrong.push(format!(
                             "{id} is shown as fought over and was not undone so often"

@@ -1,7 +1,9 @@
 //! Events in the oracle's records.
 
 use crate::oracle_log::{Asked, Books, Cause, Ending, Need, Phase, Running, Vertex, Watched};
-use steadfast_engine::{Check, Event, Notice, Outcome, Pause, Poll, RunId, RunVerdict, VertexId};
+use steadfast_engine::{
+    Event, Notice, Outcome, Pause, Poll, RunId, RunPolicy, RunVerdict, VertexId,
+};
 
 impl Books {
     pub(crate) fn happen(&mut self, event: &Event) {
@@ -24,7 +26,7 @@ impl Books {
             Event::Supplied(run) => self.supplies(*run),
             Event::Changed(id) => self.mark(*id, Some(Cause::Drift), Some(true)),
             Event::Suspect(id) => {
-                if self.check_of(*id) == Some(Check::State) {
+                if self.check_of(*id) == Some(RunPolicy::State) {
                     // One attempt, without a new budget.
                     self.mark(*id, None, None);
                 }
@@ -101,7 +103,7 @@ impl Books {
         let left = self.leaving.remove(&id).and_then(|vertex| vertex.running);
         let clock = self.clock;
         let here = self.vertices.get_mut(&id).and_then(|vertex| {
-            if vertex.declared.nature.check == Check::State {
+            if vertex.declared.traits.repeat == RunPolicy::State {
                 vertex.may(clock);
             }
             vertex.running.take()
@@ -122,8 +124,8 @@ impl Books {
         self.ending = Some(ending);
     }
 
-    fn check_of(&self, id: VertexId) -> Option<Check> {
-        self.vertices.get(&id).map(|vertex| vertex.declared.nature.check)
+    fn check_of(&self, id: VertexId) -> Option<RunPolicy> {
+        self.vertices.get(&id).map(|vertex| vertex.declared.traits.repeat)
     }
 
     pub(crate) fn running_mut(&mut self, run: RunId) -> Option<&mut Running> {
@@ -156,7 +158,7 @@ impl Books {
         let required = self.asked == Asked::Running && !self.paused;
         let clock = self.clock;
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
-        if vertex.declared.nature.check == Check::State {
+        if vertex.declared.traits.repeat == RunPolicy::State {
             vertex.look = Some((clock, required));
         } else if matches!(vertex.phase, Phase::Held | Phase::Shut) {
             return;

@@ -4,7 +4,7 @@ use crate::oracle_log::{Books, Cause, Need, Phase, Vertex, Watched};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steadfast_engine::{
-    Check, Graph, Interrupted, Poll, RestoredState, Stamp, VertexId, VertexSpec,
+    Graph, OnInterrupt, Poll, RestoredState, RunPolicy, Stamp, VertexId, VertexSpec,
 };
 
 /// Returns true if the vertex was certainly not dirty before this turn, and had no tick in it.
@@ -136,26 +136,28 @@ impl Books {
         vertex.owed_stamp = recall.owed.map_or(Stamp::NEVER, |(stamp, _)| stamp);
         let ran = recall.done == Some(declared.definition);
         vertex.done = ran;
-        let nature = declared.nature;
-        let runs = match nature.check {
-            Check::State => true,
-            Check::Once | Check::EachStart if recall.interrupted => match nature.interrupted {
-                Interrupted::Again => true,
-                // Counted as done, and yet due at each start: both readings are valid.
-                Interrupted::Skip if nature.check == Check::EachStart => {
-                    vertex.phase = Phase::Unsure;
-                    vertex.may(self.clock);
-                    false
+        let traits = declared.traits;
+        let runs = match traits.repeat {
+            RunPolicy::State => true,
+            RunPolicy::Once | RunPolicy::EachStart if recall.interrupted => {
+                match traits.on_interrupt {
+                    OnInterrupt::Again => true,
+                    // Counted as done, and yet due at each start: both readings are valid.
+                    OnInterrupt::Skip if traits.repeat == RunPolicy::EachStart => {
+                        vertex.phase = Phase::Unsure;
+                        vertex.may(self.clock);
+                        false
+                    }
+                    OnInterrupt::Skip => false,
+                    OnInterrupt::Wait => {
+                        vertex.phase = Phase::Operator;
+                        false
+                    }
                 }
-                Interrupted::Skip => false,
-                Interrupted::Wait => {
-                    vertex.phase = Phase::Operator;
-                    false
-                }
-            },
-            Check::EachStart => true,
-            Check::Once => !ran,
-            Check::Events => {
+            }
+            RunPolicy::EachStart => true,
+            RunPolicy::Once => !ran,
+            RunPolicy::Events => {
                 if recall.interrupted {
                     vertex.may(self.clock);
                 }
@@ -237,7 +239,10 @@ impl Books {
             vertex.loaded = self.now;
             vertex.active = self.now;
             vertex.polls = 0;
-            if new.poll == Poll::Never && !self.one_shot && declared.nature.check == Check::State {
+            if new.poll == Poll::Never
+                && !self.one_shot
+                && declared.traits.repeat == RunPolicy::State
+            {
                 // Changes between the last tick and the watch were not observed.
                 vertex.refill(false);
                 vertex.must(self.clock, None);
@@ -253,7 +258,7 @@ impl Books {
     fn redefined(&self, before: &Vertex, declared: &VertexSpec) -> Vertex {
         let mut vertex = Vertex::new(declared, self.now);
         // An operation may be done already, or run for events only.
-        vertex.asked_surely = declared.nature.check == Check::State;
+        vertex.asked_surely = declared.traits.repeat == RunPolicy::State;
         vertex.owed = before.owed;
         vertex.owed_stamp = before.owed_stamp;
         vertex.owed_unsure = before.owed_unsure;
@@ -283,13 +288,13 @@ impl Books {
             // The delay may continue under the new definition.
             vertex.phase = Phase::Unsure;
         }
-        if declared.nature.check == Check::Events {
+        if declared.traits.repeat == RunPolicy::Events {
             // The vertex is settled from the load on.
             (vertex.good, vertex.done) = ((1, 1), true);
         }
         // An operation for events does not run at a load.
         let loads = before.cause == Some(Cause::Load) && !before.owed_unsure;
-        if declared.nature.check != Check::Events {
+        if declared.traits.repeat != RunPolicy::Events {
             vertex.must(self.clock, Some(Cause::Load));
         } else if before.owed.is_some() {
             vertex.must(self.clock, None);

@@ -7,7 +7,7 @@ use crate::races::{repair, settled, sound, started};
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
 use steadfast_engine::{
-    Action, Check, HeldReason, Interrupted, Outcome, RunVerdict, SlotClass, VertexStatus,
+    Action, ExecutorKind, HeldReason, OnInterrupt, Outcome, RunPolicy, RunVerdict, VertexStatus,
 };
 
 const SWAP: Step = Step::Swap { graph: 1, operator: false };
@@ -31,10 +31,10 @@ fn ended_definitions(world: &World) -> Vec<u64> {
 /// E-8, row K: the end of a stuck run records the definition that it applied; the new one runs after a crash.
 #[test]
 fn e08_an_end_says_the_definition_that_was_applied() {
-    for interrupted in [Interrupted::Skip, Interrupted::Wait] {
-        let old = hanging().nature(0, |nature| {
-            nature.check = Check::Once;
-            nature.interrupted = interrupted;
+    for interrupted in [OnInterrupt::Skip, OnInterrupt::Wait] {
+        let old = hanging().traits(0, |traits| {
+            traits.repeat = RunPolicy::Once;
+            traits.on_interrupt = interrupted;
         });
         let new = old.clone().define(0, 2);
         let mut world = settled(&[old, new]);
@@ -54,7 +54,7 @@ fn e08_an_end_says_the_definition_that_was_applied() {
 /// E-8, row E: when a stuck run of a former definition returns, the new operation for events does not run for that.
 #[test]
 fn e08_a_deed_for_events_is_not_done_for_a_stuck_run() {
-    let new = hanging().define(0, 2).nature(0, |nature| nature.check = Check::Events);
+    let new = hanging().define(0, 2).traits(0, |traits| traits.repeat = RunPolicy::Events);
     let mut world = settled(&[hanging(), new]);
     world.steps(&[Step::Changed(v(0)), Step::Wait(ms(2000)), SWAP, Step::Watching(v(0))]);
     world.starts.clear();
@@ -77,16 +77,16 @@ fn a_refused_begin_of_an_obsolete_run_has_no_end() {
 }
 
 /// Returns a parent, and an operation that it refreshes.
-fn refreshed(interrupted: Interrupted) -> Shape {
-    Shape::of(2).notify(0, 1).nature(1, |nature| {
-        nature.check = Check::Once;
-        nature.interrupted = interrupted;
-        nature.slot = SlotClass::Command;
+fn refreshed(interrupted: OnInterrupt) -> Shape {
+    Shape::of(2).notify(0, 1).traits(1, |traits| {
+        traits.repeat = RunPolicy::Once;
+        traits.on_interrupt = interrupted;
+        traits.executor = ExecutorKind::Command;
     })
 }
 
 /// Returns a world in which the apply of the refreshed operation is in progress.
-fn refreshing(interrupted: Interrupted) -> World {
+fn refreshing(interrupted: OnInterrupt) -> World {
     let mut world = settled(&[refreshed(interrupted)]);
     world.steps(&[Step::Changed(v(0))]);
     repair(&mut world, 0);
@@ -104,7 +104,7 @@ fn restart(world: &mut World) {
 /// E-9, row F: `ask` holds for a run that a refresh had started; the operator's request completes the refresh.
 #[test]
 fn e09_a_refresh_that_was_cut_off_waits_for_the_operator() {
-    let mut world = refreshing(Interrupted::Wait);
+    let mut world = refreshing(OnInterrupt::Wait);
     for _ in 0..2 {
         restart(&mut world);
         sound(&world);

@@ -7,12 +7,12 @@ use crate::races::{settled, sound, started};
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
 use std::time::Duration;
-use steadfast_engine::{Mode, RunVerdict, SlotClass, Slots, VertexStatus};
+use steadfast_engine::{ExecutorKind, Mode, RunVerdict, Slots, VertexStatus};
 
 const PATIENCE: Duration = Duration::from_secs(11);
 
 fn command() -> Shape {
-    Shape::of(1).nature(0, |nature| nature.slot = SlotClass::Command)
+    Shape::of(1).traits(0, |traits| traits.executor = ExecutorKind::Command)
 }
 
 /// E-6, row H: a replacement slot that is free again replaces the next slot held too long.

@@ -6,7 +6,7 @@ use crate::races::{check, settled, sound, started};
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
 use std::time::Duration;
-use steadfast_engine::{Check, Pace, Poll, RunVerdict, Slots, VertexStatus};
+use steadfast_engine::{Pace, Poll, RunPolicy, RunVerdict, Slots, VertexStatus};
 
 const fn swap(graph: usize) -> Step {
     Step::Swap { graph, operator: false }
@@ -29,7 +29,7 @@ fn e17_a_newer_graph_gives_no_more_time() {
 #[test]
 fn e17_a_newer_graph_gives_no_second_grace() {
     let old = Shape::of(2)
-        .nature(0, |nature| nature.cancellable = false)
+        .traits(0, |traits| traits.cancellable = false)
         .meta(1, |meta| meta.realize = true);
     let first = old.clone().define(0, 2).without(1);
     let second = old.clone().define(0, 3).without(1);
@@ -82,7 +82,7 @@ fn e03_a_swap_back_pokes_for_each_of_its_marks() {
 fn e12_a_deed_that_a_swap_made_and_that_is_limited_passes() {
     let pace = Pace { period_ns: 60_000_000_000, burst: 1 };
     let old = Shape::of(2).edge(0, 1).meta(0, |meta| meta.pace = Some(pace));
-    let new = old.clone().define(0, 2).nature(0, |nature| nature.check = Check::Events);
+    let new = old.clone().define(0, 2).traits(0, |traits| traits.repeat = RunPolicy::Events);
     let mut world = settled(&[old, new]);
     world.steps(&[Step::Wait(Duration::from_hours(1)), Step::Changed(v(0))]);
     check(&mut world, 0, RunVerdict::Same);

@@ -6,8 +6,8 @@ use crate::step::Step;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use steadfast_engine::{
-    Check, Conflict, Edge, Interrupted, Meta, Nature, Outcome, Pace, Poll, RunVerdict, SemaphoreId,
-    SlotClass, VertexSpec, WindowId,
+    Conflict, Edge, ExecutorKind, Meta, OnInterrupt, Outcome, Pace, Poll, RunPolicy, RunVerdict,
+    SemaphoreId, Traits, VertexSpec, WindowId,
 };
 
 pub(super) fn write_shape(text: &mut String, shape: &Shape) {
@@ -26,7 +26,7 @@ pub(super) fn write_shape(text: &mut String, shape: &Shape) {
 }
 
 fn vertex_words(declared: &VertexSpec) -> String {
-    let (meta, nature) = (&declared.meta, &declared.nature);
+    let (meta, traits) = (&declared.meta, &declared.traits);
     let plain = Meta::default();
     let mut words = Vec::new();
     let mut flag = |on: bool, word: String| {
@@ -47,7 +47,7 @@ fn vertex_words(declared: &VertexSpec) -> String {
     if let Some(timeout) = meta.timeout {
         flag(true, format!("timeout={}", millis(timeout)));
     }
-    if let Some(timeout) = nature.timeout {
+    if let Some(timeout) = traits.timeout {
         flag(true, format!("own-timeout={}", millis(timeout)));
     }
     match meta.poll {
@@ -67,13 +67,13 @@ fn vertex_words(declared: &VertexSpec) -> String {
     if let Some(window) = meta.window {
         flag(true, format!("window={}", window.0));
     }
-    flag(nature.slot == SlotClass::Command, "command".into());
-    flag(!nature.cancellable, "fixed".into());
-    flag(nature.check == Check::Once, "once".into());
-    flag(nature.check == Check::EachStart, "each-start".into());
-    flag(nature.check == Check::Events, "events".into());
-    flag(nature.interrupted == Interrupted::Skip, "skip".into());
-    flag(nature.interrupted == Interrupted::Wait, "ask".into());
+    flag(traits.executor == ExecutorKind::Command, "command".into());
+    flag(!traits.cancellable, "fixed".into());
+    flag(traits.repeat == RunPolicy::Once, "once".into());
+    flag(traits.repeat == RunPolicy::EachStart, "each-start".into());
+    flag(traits.repeat == RunPolicy::Events, "events".into());
+    flag(traits.on_interrupt == OnInterrupt::Skip, "skip".into());
+    flag(traits.on_interrupt == OnInterrupt::Wait, "ask".into());
     words.iter().fold(String::new(), |all, word| all + " " + word)
 }
 
@@ -85,22 +85,22 @@ pub(super) fn read_shape(shape: &mut Shape, verb: &str, words: &[&str]) {
             shape.edges.push(Edge { from, to, notify: verb == "notify" });
         }
         ("vertex", [id, definition, words @ ..]) => {
-            let (mut meta, mut nature) = (Meta::default(), Nature::default());
+            let (mut meta, mut traits) = (Meta::default(), Traits::default());
             for word in words {
-                read_word(&mut meta, &mut nature, word);
+                read_word(&mut meta, &mut traits, word);
             }
             shape.vertices.push(VertexSpec {
                 id: v(number(id)),
                 definition: number(definition),
                 meta: Arc::new(meta),
-                nature,
+                traits,
             });
         }
         _ => panic!("expected a line of a graph, found {verb} {words:?}"),
     }
 }
 
-fn read_word(meta: &mut Meta, nature: &mut Nature, word: &str) {
+fn read_word(meta: &mut Meta, traits: &mut Traits, word: &str) {
     let (key, value) = word.split_once('=').unwrap_or((word, ""));
     match key {
         "noop" => meta.noop = true,
@@ -111,7 +111,7 @@ fn read_word(meta: &mut Meta, nature: &mut Nature, word: &str) {
         "delay" => meta.delay = length(value),
         "delay-max" => meta.delay_max = length(value),
         "timeout" => meta.timeout = Some(length(value)),
-        "own-timeout" => nature.timeout = Some(length(value)),
+        "own-timeout" => traits.timeout = Some(length(value)),
         "poll" if value == "once" => meta.poll = Poll::Once,
         "poll" => meta.poll = Poll::Every(length(value)),
         "pace" => {
@@ -123,13 +123,13 @@ fn read_word(meta: &mut Meta, nature: &mut Nature, word: &str) {
         "yield" => meta.on_conflict = Conflict::Yield,
         "realize" => meta.realize = true,
         "window" => meta.window = Some(WindowId(number(value))),
-        "command" => nature.slot = SlotClass::Command,
-        "fixed" => nature.cancellable = false,
-        "once" => nature.check = Check::Once,
-        "each-start" => nature.check = Check::EachStart,
-        "events" => nature.check = Check::Events,
-        "skip" => nature.interrupted = Interrupted::Skip,
-        "ask" => nature.interrupted = Interrupted::Wait,
+        "command" => traits.executor = ExecutorKind::Command,
+        "fixed" => traits.cancellable = false,
+        "once" => traits.repeat = RunPolicy::Once,
+        "each-start" => traits.repeat = RunPolicy::EachStart,
+        "events" => traits.repeat = RunPolicy::Events,
+        "skip" => traits.on_interrupt = OnInterrupt::Skip,
+        "ask" => traits.on_interrupt = OnInterrupt::Wait,
         _ => panic!("expected a word about a vertex, found {word:?}"),
     }
 }

@@ -57,7 +57,7 @@ impl Files {
     /// Finds the object at a path to copy from. Links are followed where no other user can change them (S-1).
     /// Returns `None` if the path does not exist.
     pub fn origin(&self, path: &Path) -> Result<Option<Origin>, Fault> {
-        let Some(spot) = self.spot(path)? else { return Ok(None) };
+        let Some(spot) = self.open_entry(path)? else { return Ok(None) };
         let found = match spot.look()? {
             None => return Ok(None),
             Some(found) if found.kind == FileType::Symlink => {

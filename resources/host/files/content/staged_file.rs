@@ -39,7 +39,7 @@ impl Files {
         (owner, group): (Option<u32>, Option<u32>),
     ) -> Result<Candidate, Fault> {
         permit.check()?;
-        let _guise = self.guise(spot, owner, group)?;
+        let _guise = self.become_owner(spot, owner, group)?;
         let mode = Mode::RUSR | Mode::WUSR;
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
         match openat(&spot.directory, ".", flags | OFlags::TMPFILE, mode) {
@@ -98,7 +98,7 @@ impl Files {
                 Err(fault) => Err(room.abandoned(spot, fault)),
             };
         }
-        let _guise = self.guise(spot, Some(made.uid), Some(made.gid))?;
+        let _guise = self.become_owner(spot, Some(made.uid), Some(made.gid))?;
         if instead_of.is_none() && candidate.hidden.is_none() {
             permit.check()?;
             return match name_it(&candidate.file, spot, spot.name) {

@@ -34,7 +34,7 @@ impl Files {
     /// Removes the temporary files of dead processes from the directory at this path, and returns their number.
     pub fn sweep(&self, permit: &Permit, directory: &Path) -> Result<usize, Fault> {
         let inside = directory.join("x");
-        match self.spot(&inside)? {
+        match self.open_entry(&inside)? {
             Some(spot) => self.sweep_directory(permit, &spot.directory),
             None => Ok(0),
         }

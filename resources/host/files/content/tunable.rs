@@ -22,7 +22,7 @@ impl Files {
     ///
     /// Fails if the path is no regular file, exceeds 16 MiB, or cannot be read.
     pub fn kernel_file(&self, path: &Path) -> Result<Option<Vec<u8>>, Fault> {
-        let Some(spot) = self.spot(path)? else { return Ok(None) };
+        let Some(spot) = self.open_entry(path)? else { return Ok(None) };
         let file = match openat(&spot.directory, spot.name, READ, Mode::empty()) {
             Ok(file) => file,
             Err(Errno::NOENT) => return Ok(None),
@@ -49,7 +49,7 @@ impl Files {
             return Err(Fault::refused(said("write", path, "a plan writes no kernel parameters")));
         }
         let missing = || said("write", path, "the kernel has no such parameter");
-        let Some(spot) = self.spot(path)? else { return Err(Fault::refused(missing())) };
+        let Some(spot) = self.open_entry(path)? else { return Err(Fault::refused(missing())) };
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = match openat(&spot.directory, spot.name, flags | OFlags::NONBLOCK, Mode::empty())
         {

@@ -40,7 +40,7 @@ impl Files {
         permit.check()?;
         let directory = self.sweep_once(permit, spot)?;
         permit.check()?;
-        let guise = self.guise(spot, wanted.owner, wanted.group)?;
+        let guise = self.become_owner(spot, wanted.owner, wanted.group)?;
         let (hidden, ()) =
             self.names.make("create", |name| symlinkat(target, &spot.directory, name))?;
         let done = own_link(permit, spot, &hidden, target, wanted)
@@ -67,7 +67,7 @@ impl Files {
             let trouble = said("link", spot.path(), "the target of the hard link does not exist");
             Fault::refused(trouble.hint("declare the target too"))
         };
-        let from = self.spot(target)?.ok_or_else(missing)?;
+        let from = self.open_entry(target)?.ok_or_else(missing)?;
         let linked = from.look()?.ok_or_else(missing)?;
         if linked.kind != FileType::RegularFile {
             let trouble = said("link", spot.path(), "the target is no regular file");
@@ -110,7 +110,7 @@ impl Files {
         let inherits = self.inherits_from(spot, wanted.owner)?;
         let group_of_new = self.group_of_new(spot, wanted.owner)?;
         let wanted = Attributes { group: wanted.group.or(group_of_new), ..wanted };
-        let guise = self.guise(spot, wanted.owner, wanted.group)?;
+        let guise = self.become_owner(spot, wanted.owner, wanted.group)?;
         let maker = if guise.is_some() { wanted.owner.unwrap_or(self.uid) } else { self.uid };
         let (hidden, ()) =
             self.names.make("create", |name| mkdirat(&spot.directory, name, born))?;

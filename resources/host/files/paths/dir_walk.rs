@@ -112,7 +112,7 @@ impl DirWalk {
     /// Returns the last part of a path as an entry of this directory; a caller that changes the entry syncs the
     /// directory at the end.
     #[must_use]
-    pub fn spot<'p>(&self, path: &'p Path) -> Entry<'p> {
+    pub fn open_entry<'p>(&self, path: &'p Path) -> Entry<'p> {
         let name = path.file_name().unwrap_or_else(|| OsStr::new("."));
         Entry { directory: Arc::clone(&self.handle), path, name, synced_later: true }
     }

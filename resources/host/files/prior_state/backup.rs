@@ -54,14 +54,16 @@ impl Files {
         content.push(Origin::at(spot, found));
         for _ in 0..ATTEMPTS {
             let inside = directory.join("x");
-            let Some(inside) = self.spot(&inside)? else { return Err(no_directory(directory)) };
+            let Some(inside) = self.open_entry(&inside)? else {
+                return Err(no_directory(directory));
+            };
             self.guard_keeping(&inside, directory)?;
             let newest = copies(&inside, &stem)?.pop();
             if self.is_kept(directory, newest.as_ref(), &content)? {
                 return Ok(());
             }
             let path = directory.join(later(&stem, newest.as_ref(), &stamp(wall())));
-            let Some(copy) = self.spot(&path)? else { return Err(no_directory(directory)) };
+            let Some(copy) = self.open_entry(&path)? else { return Err(no_directory(directory)) };
             let draft = Draft {
                 content: &content,
                 owner: None,
@@ -92,7 +94,7 @@ impl Files {
     ) -> Result<bool, Fault> {
         let Some(newest) = newest else { return Ok(false) };
         let path = directory.join(newest);
-        let Some(copy) = self.spot(&path)? else { return Ok(false) };
+        let Some(copy) = self.open_entry(&path)? else { return Ok(false) };
         let is_alike = |seen: &EntryStat| {
             seen.kind == FileType::RegularFile
                 && seen.size == content.size()

@@ -39,7 +39,7 @@ impl Files {
     ) -> Result<Done, Fault> {
         let mut tried = 1;
         loop {
-            let result = match self.spot(path)? {
+            let result = match self.open_entry(path)? {
                 Some(spot) => self.restore_at(permit, &spot, (former, &mut *restored)),
                 None if *former == PriorState::Nothing => Ok(Vec::new()),
                 None => Err(Fault::refused(Self::no_directory(path))),

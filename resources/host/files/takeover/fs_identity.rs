@@ -25,7 +25,7 @@ pub(in crate::host::files) struct FsIdentity {
 impl Files {
     /// Switches to the owner of the directory, if the new object will have the same owner. Returns none if that
     /// owner is root, if this process is not root, or if the owner may not change the directory.
-    pub(in crate::host::files) fn guise(
+    pub(in crate::host::files) fn become_owner(
         &self,
         spot: &Entry<'_>,
         owner: Option<u32>,

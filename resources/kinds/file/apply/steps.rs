@@ -74,7 +74,7 @@ impl Hands<'_> {
     }
 
     fn run(&self, premise: &Premise) -> Result<Vec<String>, Fault> {
-        let Some(spot) = self.files().spot(&self.file.path)? else {
+        let Some(spot) = self.files().open_entry(&self.file.path)? else {
             return Err(Fault::moved());
         };
         self.guard_closed(&spot)?;

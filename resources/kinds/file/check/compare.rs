@@ -75,7 +75,7 @@ impl Look<'_> {
                     plan: Plan { found: Some(seen), clear: true, work: Work::Remove },
                     differences: [state(word(kind), "absent")]
                         .into_iter()
-                        .chain(self.unkept(&seen))
+                        .chain(self.unrecorded_content(&seen))
                         .collect(),
                     destructive: true,
                 }))
@@ -129,11 +129,11 @@ impl Look<'_> {
     }
 
     /// Returns the difference of an irrecoverable loss: a sensitive content (S-6) without a declared backup.
-    fn unkept(&self, seen: &EntryStat) -> Option<Difference> {
+    fn unrecorded_content(&self, seen: &EntryStat) -> Option<Difference> {
         let holds = seen.kind == FileType::RegularFile && seen.size > 0;
         let is_kept = self.file.rare().backup.is_some();
         let is_unkept = self.is_unkept(seen.mode, Some(seen.mode));
-        (holds && !is_kept && is_unkept).then(diff::unkept)
+        (holds && !is_kept && is_unkept).then(diff::unrecorded_content)
     }
 
     fn refuse(&self, doing: &str, why: &str) -> Fault {
@@ -149,17 +149,19 @@ impl Look<'_> {
         let (mode, is) = match self.want {
             Want::Absent | Want::IfThere { .. } | Want::Whatever { .. } => return Ok(None),
             Want::Regular(content) => {
-                (Some(self.file.mode_over(self.file.born(content), false)), "file")
+                (Some(self.file.mode_over(self.file.creation_mode(content), false)), "file")
             }
-            Want::Directory(born) => (self.directory_mode(born.map(SourceMode::born)), "directory"),
+            Want::Directory(born) => {
+                (self.directory_mode(born.map(SourceMode::creation_mode)), "directory")
+            }
             Want::Link(_) => (None, "symlink"),
         };
         let from = found.map_or("absent", |seen| word(seen.kind));
         let mut differences = vec![state(from, is)];
-        differences.extend(found.and_then(|seen| self.unkept(&seen)));
+        differences.extend(found.and_then(|seen| self.unrecorded_content(&seen)));
         let work = match self.want {
             Want::Regular(content) => {
-                let mode = mode.unwrap_or_else(|| self.file.born(content));
+                let mode = mode.unwrap_or_else(|| self.file.creation_mode(content));
                 if let Some(content) = content.filter(|content| content.size() > 0) {
                     differences.push(if self.is_secret(mode, None) {
                         diff::secret()

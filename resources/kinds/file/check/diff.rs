@@ -49,7 +49,7 @@ pub(in crate::kinds::file) fn open_elsewhere() -> Difference {
 
 /// Makes the difference of a lost content that the history does not store (S-6), so that a reader of the plan
 /// knows that no undo is possible.
-pub(in crate::kinds::file) fn unkept() -> Difference {
+pub(in crate::kinds::file) fn unrecorded_content() -> Difference {
     Difference {
         aspect: "content",
         from: "sensitive: not recorded, cannot be restored".into(),

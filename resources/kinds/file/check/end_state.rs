@@ -37,7 +37,7 @@ impl SourceMode {
         Self { born, reach: above & born }
     }
 
-    pub(in crate::kinds::file) fn born(self) -> u32 {
+    pub(in crate::kinds::file) fn creation_mode(self) -> u32 {
         self.born
     }
 
@@ -78,7 +78,7 @@ impl Look<'_> {
             if self.files.leaves_stranger(seen, declared.owner) {
                 base &= 0o755;
                 if content.denies_others() {
-                    base &= self.file.born(Some(content));
+                    base &= self.file.creation_mode(Some(content));
                 }
                 keeps_group = !is_narrow && self.files.is_private_place(self.spot)?;
             } else if base & SET_ID != 0
@@ -110,7 +110,7 @@ impl Look<'_> {
 
     /// Returns true if other users may not read the content, by the declared mode or by the mode of its source.
     fn is_closed(&self, content: &Content<'_>) -> bool {
-        let declared = self.file.mode_over(self.file.born(Some(content)), false);
+        let declared = self.file.mode_over(self.file.creation_mode(Some(content)), false);
         content.denies_others() || (self.file.mode.is_some() && denies_others(declared))
     }
 

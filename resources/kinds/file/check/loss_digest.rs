@@ -37,7 +37,7 @@ fn entries(
     for name in branch.names()? {
         let path = branch.path().join(name);
         path.hash(hash);
-        let spot = branch.spot(&path);
+        let spot = branch.open_entry(&path);
         let Some(seen) = spot.look()? else { continue };
         if seen.kind != FileType::Directory {
             format!("{seen:?}").hash(hash);

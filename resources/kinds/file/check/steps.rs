@@ -96,7 +96,7 @@ impl File {
         files: &Files,
         cancel: &CancellationToken,
     ) -> Result<(Option<Found>, Sum), Fault> {
-        let Some(spot) = files.spot(&self.path)? else {
+        let Some(spot) = files.open_entry(&self.path)? else {
             return match self.shape {
                 Shape::Absent | Shape::IfThere { .. } => Ok((None, Sum::default())),
                 Shape::Regular(_) | Shape::Directory(_) | Shape::Link(_) => {

@@ -76,7 +76,7 @@ fn join(
             continue;
         }
         let path = branch.path().join(&name);
-        let spot = branch.spot(&path);
+        let spot = branch.open_entry(&path);
         let Some(seen) = spot.look()? else { continue };
         match seen.kind {
             FileType::RegularFile => {
@@ -136,18 +136,18 @@ pub(in crate::kinds::file) fn tree_source(
 
 /// Returns the mode of a copy without a declared mode: never wider than the mode of its source, and writable
 /// by the owner.
-pub(in crate::kinds::file) fn born(origin_mode: u32) -> u32 {
+pub(in crate::kinds::file) fn creation_mode(origin_mode: u32) -> u32 {
     (origin_mode & 0o755) | 0o600
 }
 
 impl File {
     /// Returns the permission bits of a new file before the declared changes: sensitive content is for the owner
     /// alone.
-    pub(in crate::kinds::file) fn born(&self, content: Option<&Content<'_>>) -> u32 {
+    pub(in crate::kinds::file) fn creation_mode(&self, content: Option<&Content<'_>>) -> u32 {
         let modes = content.into_iter().flat_map(Content::origins).map(|origin| origin.seen().mode);
         // A joined file is readable only where every source is.
         let joined = modes.reduce(|all, mode| all & mode);
-        let mode = joined.map_or(0o644, born);
+        let mode = joined.map_or(0o644, creation_mode);
         if self.sensitive { mode & 0o700 } else { mode }
     }
 }

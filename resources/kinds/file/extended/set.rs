@@ -71,7 +71,7 @@ impl ExtendedSet {
 
     /// Reads the object; none if there is none.
     fn look(&self, files: &Files) -> Result<Option<(EntryStat, ExtendedAttributes)>, Fault> {
-        let Some(spot) = files.spot(&self.path)? else { return Ok(None) };
+        let Some(spot) = files.open_entry(&self.path)? else { return Ok(None) };
         let Some(seen) = spot.look()? else { return Ok(None) };
         if !matches!(seen.kind, FileType::RegularFile | FileType::Directory) {
             let trouble = said("read attributes of", &self.path, "no file and no directory");
@@ -127,7 +127,7 @@ impl ExtendedSet {
         (numbered, differing): (&[(Entry, u32)], &[&'static str]),
     ) -> Result<(), Fault> {
         let Some((seen, found)) = self.look(files)? else { return Err(Fault::moved()) };
-        let Some(spot) = files.spot(&self.path)? else { return Err(Fault::moved()) };
+        let Some(spot) = files.open_entry(&self.path)? else { return Err(Fault::moved()) };
         let mut changes: Vec<(&str, Option<Vec<u8>>)> = Vec::new();
         if differing.contains(&ACL) {
             let split = |is_default: bool| -> Vec<(Entry, u32)> {

@@ -17,7 +17,7 @@ impl Tree<'_> {
         below: &Path,
     ) -> Result<bool, Fault> {
         let path = self.file.path.join(below);
-        let spot = target.spot(&path);
+        let spot = target.open_entry(&path);
         let Some(seen) = spot.look()? else { return Ok(true) };
         if self.owners == Owners::Doubtful && !self.file.force {
             self.files.guard_purged(&spot, &seen, self.owner()?)?;
@@ -64,7 +64,7 @@ impl Tree<'_> {
         for name in inside.names()? {
             let below = below.join(&name);
             let path = self.file.path.join(&below);
-            let spot = inside.spot(&path);
+            let spot = inside.open_entry(&path);
             let stays = self.leaves(&below) || self.files.is_in_use(&spot) || spot.is_mounted();
             all_gone &= !stays && self.purge_one(&inside, &below)?;
         }

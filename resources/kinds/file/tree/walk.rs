@@ -210,7 +210,7 @@ impl<'a> Tree<'a> {
         below: &Path,
     ) -> Result<(), Fault> {
         let path = source.path().join(below.file_name().unwrap_or_default());
-        let spot = source.spot(&path);
+        let spot = source.open_entry(&path);
         // The object has just gone.
         let Some(seen) = spot.look()? else { return Err(Fault::moved()) };
         self.report.origins.add_state(below, &seen);
@@ -269,7 +269,7 @@ impl<'a> Tree<'a> {
         mode: SourceMode,
     ) -> Result<Option<DirWalk>, Fault> {
         let path = self.file.path.join(below);
-        let spot = target.spot(&path);
+        let spot = target.open_entry(&path);
         let Some(seen) = spot.look()?.filter(|seen| seen.kind == FileType::Directory) else {
             return Ok(None);
         };
@@ -314,7 +314,7 @@ impl<'a> Tree<'a> {
 
     fn try_entry(&mut self, target: &DirWalk, below: &Path, want: Want<'_>) -> Result<(), Fault> {
         let path = self.file.path.join(below);
-        let spot = target.spot(&path);
+        let spot = target.open_entry(&path);
         let (file, files, cancel) = (self.file, self.files, self.cancel);
         let look = Look { file, files, spot: &spot, want, cancel };
         let looked = look.look();
@@ -362,7 +362,7 @@ impl<'a> Tree<'a> {
         below: &Path,
     ) -> Result<(), Fault> {
         let path = self.file.path.join(below);
-        let spot = target.spot(&path);
+        let spot = target.open_entry(&path);
         if self.leaves(below)
             || self.files.is_in_use(&spot)
             || has(source, spot.name())?
@@ -385,7 +385,7 @@ impl<'a> Tree<'a> {
     fn other(&mut self, target: &DirWalk, below: &Path) -> Result<(), Fault> {
         let copies = matches!(self.file.shape, Shape::Directory(Some(_)));
         let path = self.file.path.join(below);
-        let spot = target.spot(&path);
+        let spot = target.open_entry(&path);
         // The owner before any change is the one who can have moved the directory.
         let owner = spot.look()?.map(|seen| seen.uid);
         if !copies {
@@ -418,7 +418,7 @@ impl<'a> Tree<'a> {
 fn has(source: Option<&DirWalk>, name: &OsStr) -> Result<bool, Fault> {
     let Some(source) = source.filter(|_| !is_temporary(name)) else { return Ok(false) };
     let path = source.path().join(name);
-    Ok(source.spot(&path).look()?.is_some())
+    Ok(source.open_entry(&path).look()?.is_some())
 }
 
 fn mounted(path: &Path) -> Fault {

@@ -13,8 +13,8 @@ use futures_util::FutureExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_resources::{
-    Change, CheckRequest, CheckResult, Fields, Host, Invalid, Outcome, Permit, Place, Resource,
-    Value, registry,
+    Change, CheckRequest, CheckResult, Fields, Host, Invalid, KindSet, Outcome, Permit, Place,
+    Resource, Value,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +24,7 @@ fn build(
     name: &str,
     given: &[(&str, Value)],
 ) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
-    let spec = registry::find(kind).expect("a kind of this build");
+    let spec = KindSet::of_this_build().find(kind).expect("a kind of this build");
     let mut fields = Fields::default();
     for (key, value) in given {
         let field = spec.fields.iter().find(|field| field.name == *key).expect("a field");

@@ -2,7 +2,7 @@
 
 use super::tools::{self, row};
 use super::{converge, good, list, text};
-use steadfast_resources::{After, FormerValue, Host, Value, registry};
+use steadfast_resources::{After, FormerValue, Host, KindSet, Value};
 
 fn value(field: &str, before: Option<&str>, after: Option<&str>) -> FormerValue {
     FormerValue {
@@ -25,7 +25,7 @@ fn a_changed_user_gets_its_values_back() {
         value("comment", Some("Eve,,,"), Some("")),
         value("groups", Some("adm"), Some("sudo")),
     ];
-    let undo = registry::restoring("user[eve]", &values).expect("an undo");
+    let undo = KindSet::of_this_build().restoring("user[eve]", &values).expect("an undo");
     assert!(
         undo.by_hand.starts_with("usermod --groups 'adm' --shell '/bin/sh'"),
         "{}",
@@ -45,7 +45,7 @@ fn an_added_membership_alone_is_taken_back() {
     let more = [("groups", list(&["adm", "sudo"])), ("append", Value::Bool(true))];
     converge(&host, &good("user", "eve", &more));
     let values = [value("memberships", Some("adm"), Some("adm,sudo"))];
-    let undo = registry::restoring("user[eve]", &values).expect("an undo");
+    let undo = KindSet::of_this_build().restoring("user[eve]", &values).expect("an undo");
     converge(&host, &undo.resource);
     assert_eq!(calls.borrow()[1].0, ["gpasswd", "--delete", "eve", "sudo"]);
     assert_eq!(undo.by_hand, "gpasswd --delete eve sudo");
@@ -58,15 +58,23 @@ fn a_made_account_is_removed_and_a_removed_user_is_refused() {
     let host = Host::default();
     converge(&host, &good("user", "zoe", &[]));
     let made = [value("state", None, Some("exists"))];
-    converge(&host, &registry::restoring("user[zoe]", &made).expect("an undo").resource);
+    converge(
+        &host,
+        &KindSet::of_this_build().restoring("user[zoe]", &made).expect("an undo").resource,
+    );
     assert!(row(&machine, "/etc/passwd", "zoe").is_none());
     let gone = [value("state", Some("exists"), None)];
-    let refused = registry::restoring("user[zoe]", &gone).expect_err("no password is recorded");
+    let refused = KindSet::of_this_build()
+        .restoring("user[zoe]", &gone)
+        .expect_err("no password is recorded");
     assert!(refused.what.chars().count() <= 100 && refused.hint.is_some());
 
     converge(&host, &good("group", "adm", &[("members", list(&[])), ("gid", Value::Int(44))]));
     let values = [value("members", Some("eve"), Some("")), value("gid", Some("4"), Some("44"))];
-    converge(&host, &registry::restoring("group[adm]", &values).expect("an undo").resource);
+    converge(
+        &host,
+        &KindSet::of_this_build().restoring("group[adm]", &values).expect("an undo").resource,
+    );
     assert_eq!(row(&machine, "/etc/group", "adm").expect("a group").join(":"), "adm:x:4:eve");
-    assert!(registry::restoring("user[a b]", &made).is_err());
+    assert!(KindSet::of_this_build().restoring("user[a b]", &made).is_err());
 }

@@ -133,7 +133,7 @@ fn a_user_is_removed_and_root_never() {
     let (machine, calls) = tools::machine();
     let _entered = machine.enter();
     let host = Host::default();
-    let spec = steadfast_resources::registry::find("user").expect("a kind");
+    let spec = steadfast_resources::KindSet::of_this_build().find("user").expect("a kind");
     let plain = good("user", "eve", &[("manage_home", Value::Bool(true))]);
     let removal = plain.footprint().removal.expect("a removal");
     let removed = removal.build(spec, "eve").expect("a resource");

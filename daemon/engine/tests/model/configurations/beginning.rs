@@ -6,7 +6,7 @@ use crate::model::configurations::features::Configuration;
 use crate::model::exploration::explorer::can_be_same;
 use crate::shape::ms;
 use crate::step::Step;
-use steadfast_engine::{Check, Outcome, Poll, RunVerdict, VertexId, VertexSpec};
+use steadfast_engine::{Outcome, Poll, RunPolicy, RunVerdict, VertexId, VertexSpec};
 
 /// More steps than any world needs to converge.
 const MOST: usize = 10_000;
@@ -32,7 +32,7 @@ pub(in crate::model) fn drift(world: &mut World, vertex: &VertexSpec, times: u8)
     if times == 0 || !is_repaired(vertex) {
         return;
     }
-    let state = vertex.nature.check == Check::State;
+    let state = vertex.traits.repeat == RunPolicy::State;
     let echo = u8::from(!state);
     for _ in 0..times + echo {
         if state {

@@ -5,7 +5,7 @@ use crate::model::configurations::grouping::{Grouping, regroupings};
 use crate::shape::{Shape, ms};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use steadfast_engine::{Check, Conflict, Meta, Pace, Poll, WindowId};
+use steadfast_engine::{Conflict, Meta, Pace, Poll, RunPolicy, WindowId};
 
 /// The only window of the model.
 pub(in crate::model) const WINDOW: WindowId = WindowId(0);
@@ -208,10 +208,10 @@ impl Feature {
             Self::Rare => {
                 shape.meta(number, |meta| meta.poll = Poll::Every(Duration::from_hours(24)))
             }
-            Self::Once => shape.nature(number, |nature| nature.check = Check::Once),
-            Self::Timer => shape.nature(number, |nature| nature.check = Check::Events),
+            Self::Once => shape.traits(number, |traits| traits.repeat = RunPolicy::Once),
+            Self::Timer => shape.traits(number, |traits| traits.repeat = RunPolicy::Events),
             Self::Timeout => shape.meta(number, |meta| meta.timeout = Some(ms(1000))),
-            Self::Fixed => shape.nature(number, |nature| nature.cancellable = false),
+            Self::Fixed => shape.traits(number, |traits| traits.cancellable = false),
             Self::Notify | Self::Semaphore(_) | Self::Slot => shape,
             Self::Look | Self::Swap | Self::Crash => shape,
             Self::Fight(conflict) => shape.meta(number, |meta| meta.on_conflict = conflict),
@@ -339,8 +339,8 @@ fn swaps(plain: &Shape, shape: &Shape) -> Vec<Vec<Shape>> {
     if plain != shape {
         let mut bare = plain.clone();
         for (old, new) in shape.vertices.iter().zip(&mut bare.vertices) {
-            // The nature follows from the definition: another nature is another definition.
-            if old.nature != new.nature {
+            // The traits follows from the definition: another traits is another definition.
+            if old.traits != new.traits {
                 new.definition = 2;
             }
         }

@@ -9,7 +9,7 @@ use crate::step::Step;
 use crate::store::Entry;
 use std::sync::Arc;
 use steadfast_engine::{
-    Candidate, Check, Contracted, Edge, Group, Meta, Outcome, VertexId, contract,
+    Candidate, Contracted, Edge, Group, Meta, Outcome, RunPolicy, VertexId, contract,
 };
 
 /// A pair of graphs of which one is the other with its groups made.
@@ -42,7 +42,8 @@ fn contracted(shape: &Shape) -> Contracted {
     let candidate = |vertex: &steadfast_engine::VertexSpec| Candidate {
         id: vertex.id,
         // An operation is never part of a transaction.
-        key: (vertex.nature.check == Check::State).then_some(u32::from(vertex.nature.cancellable)),
+        key: (vertex.traits.repeat == RunPolicy::State)
+            .then_some(u32::from(vertex.traits.cancellable)),
         meta: Arc::clone(&vertex.meta),
         leads: false,
     };

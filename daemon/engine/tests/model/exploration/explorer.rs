@@ -20,7 +20,7 @@ use crate::step::Step;
 use stateright::{Checker as _, HasDiscoveries, Model, Property};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
-use steadfast_engine::{Check, Mode, Outcome, RunVerdict, Slots, VertexId};
+use steadfast_engine::{Mode, Outcome, RunPolicy, RunVerdict, Slots, VertexId};
 
 /// One state, with the hash by which it is recognised.
 #[derive(Clone, Debug)]
@@ -277,7 +277,7 @@ impl Model for Explorer {
 
 pub(in crate::model) fn can_be_same(world: &World, id: VertexId) -> bool {
     let vertex = world.oracle.books.vertices.get(&id);
-    vertex.is_none_or(|vertex| vertex.declared.nature.check == Check::State)
+    vertex.is_none_or(|vertex| vertex.declared.traits.repeat == RunPolicy::State)
 }
 
 /// Offers the completion of operations in flight, with each outcome.

@@ -9,7 +9,7 @@ use crate::oracle_log::{Asked, Books, Need, Phase, Running, Vertex};
 use crate::store::{Entry, Store};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher};
-use steadfast_engine::{Meta, Notice, Poll, RunId, SlotClass, Stamp, Tick, VertexId};
+use steadfast_engine::{ExecutorKind, Meta, Notice, Poll, RunId, Stamp, Tick, VertexId};
 
 /// The time after which a slot may be written off: longer times make no difference.
 const PATIENCE: u64 = 10_000_000_000;
@@ -292,7 +292,7 @@ impl Terms {
         (run.asked, run.asked_surely, run.remade, run.class, run.cancellable).hash(state);
         run.deadline.map(|at| self.later(at)).hash(state);
         // The duration matters to the slot.
-        if run.slot == SlotClass::Thread {
+        if run.executor == ExecutorKind::Thread {
             self.ago(run.at).min(PATIENCE).hash(state);
         }
     }
