@@ -40,6 +40,7 @@ pub use checks::collections::CollectedExport;
 pub use checks::semaphores::RESERVED;
 pub use declared_text::declared_lines;
 pub use expand::ask::{Evaluated, Layer, evaluate_expression};
+pub use expand::module_page::{ModulePage, ModuleParam, ModuleResource, describe_module};
 pub use format::{NotFormatted, format_graph};
 pub use kinds::KindSet;
 pub use lint::{Finding, LINTS, find_advice};
@@ -130,6 +131,8 @@ pub struct LoadedGraph {
     pub collects: bool,
     /// The facts and probes that expressions use.
     pub used: UsedInputs,
+    /// The files and folders that the expansion looked for besides the graph files, whether they exist or not.
+    pub sought: Vec<PathBuf>,
 }
 
 /// The text of a graph file. It can be loaded again when the file is missing or no longer valid.

@@ -63,6 +63,7 @@ impl Validator<'_> {
             texts: Vec::new(),
             collects: self.collects,
             used: UsedInputs::default(),
+            sought: Vec::new(),
         })
     }
 }
