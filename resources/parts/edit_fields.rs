@@ -38,7 +38,7 @@ pub(crate) const VALIDATE: FieldSpec = FieldSpec::new(
     "validate",
     FieldType::Texts,
     "Command that must accept the new file first, as a string or a list: visudo -cf %s. %s is the path of the staged file. Timeout: one minute.",
-).mode(FieldMode::Value)
+).mode(FieldMode::Argv(""))
 .example("visudo -cf %s");
 pub(crate) const IN_PLACE: FieldSpec = FieldSpec::new(
     "in_place",

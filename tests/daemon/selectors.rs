@@ -164,6 +164,7 @@ fn recorded_resources_are_selected_without_a_daemon() {
     host.ask_daemon(&["protect", "file[a*]"]).exits(0).prints("file[a]").prints("file[ab]");
     host.ask_daemon(&["unprotect", "a", "ab"]).exits(0);
     host.ask_daemon(&["protect", "run"]).exits(64).says("selects 2 resources: ");
+    host.ask_daemon(&["forget", "-l", "tier"]).exits(64).says("labels select declared resources");
     let listed = host.ask_daemon(&["history", "file[a*]"]);
     listed.exits(0).prints("file[a]").prints("file[ab]").prints_nothing_of("file[b]");
 }

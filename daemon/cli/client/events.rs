@@ -5,12 +5,13 @@ use crate::api::{Data, Event, Request};
 use crate::cli::args;
 use crate::cli::args::Since;
 use crate::cli::exit::Exit;
+use crate::cli::offline::refuse_labels;
 use crate::cli::output::{eprint, error, is_unread, out_json, plain, print};
 use crate::cli::state;
 use crate::control::{Client, Unanswered};
 use crate::events::render::headline;
 use crate::events::{DATABASE, PublishedEvent, Reader, Unreadable, Wanted};
-use crate::selection::{LABEL, NoLabels, Selector, resolve};
+use crate::selection::{NoLabels, Selector, resolve};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -19,9 +20,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The default number of events.
 const USUAL: usize = 200;
-
-/// The hint for labels without a daemon.
-const NO_LABELS: &str = "start the daemon, or name the resources: events 'file[/etc/*]'";
 
 /// The number of events read at once.
 const PAGE: usize = 1000;
@@ -154,10 +152,7 @@ fn without_daemon(args: &args::Events, mut wanted: Wanted, why: &Unanswered) -> 
 
 /// Returns the resources with recorded events that selectors select. An identity selects itself.
 fn recorded(texts: &[String], names: &[String]) -> Result<BTreeSet<String>, Exit> {
-    if texts.iter().any(|text| text.starts_with(LABEL)) {
-        error("labels select declared resources, and no daemon runs", Some(NO_LABELS));
-        return Err(Exit::Usage);
-    }
+    refuse_labels(texts)?;
     let (selected, patterns): (Vec<String>, Vec<String>) =
         texts.iter().cloned().partition(|text| Selector::is_identity(text));
     let mut selected: BTreeSet<String> = selected.into_iter().collect();

@@ -36,7 +36,7 @@ pub static SPEC: KindSpec = KindSpec {
     doc: "Asks a question about the host and sends the answer. The question is a command that changes nothing, or a builtin. A refresh asks again; so do changes of the watched files and `meta: { poll: … }`.",
     fields: &[
         FieldSpec::new("cmd", FieldType::Texts, "Program and arguments, without a shell.")
-            .mode(FieldMode::Value)
+            .mode(FieldMode::Argv(""))
             .example("[uname, -r]")
             .list_only()
             .conflicts_with(&["builtin"])
@@ -61,7 +61,7 @@ pub static SPEC: KindSpec = KindSpec {
         )
         .default("text"),
         FieldSpec::new("args", FieldType::Texts, "Another name of `cmd`.")
-            .mode(FieldMode::Value)
+            .mode(FieldMode::Argv(""))
             .example("[nginx, -V]")
             .list_only()
             .conflicts_with(&["builtin", "cmd"])
@@ -77,7 +77,7 @@ pub static SPEC: KindSpec = KindSpec {
         FieldSpec::new("poll", FieldType::Duration, "Interval at which the probe asks again.")
             .example("1h"),
         FieldSpec::new("user", FieldType::Text, "User that the command runs as. Default: the daemon's user.")
-            .mode(FieldMode::Static)
+            .mode(FieldMode::Value)
             .example("nobody")
             .receives(Receives::Shown),
         FieldSpec::new("watchfiles", FieldType::Texts, "Absolute paths whose changes ask again.")
